@@ -1,0 +1,320 @@
+import type {
+  CellName,
+  Cidr,
+  ElementPath,
+  HostName,
+  Ipv4,
+  Mac,
+  PeerName,
+  ServerName,
+  Uid,
+} from "../model/identifiers.ts";
+import type { Json } from "../model/json.ts";
+
+/**
+ * The documents that services publish to each other: the whole vocabulary of "desired down, actual up".
+ * One table: who says it to whom, under which key. Every document is plain JSON.
+ *
+ * | key                     | desired by → at                    | actual from                       |
+ * | volume/<uid>            | controller → storage-manager       | storage-manager → that controller |
+ * | connection/<uid>        | controller → storage-manager       | storage-manager → that controller |
+ * | grant/<uid>             | controller → storage-manager       |                                   |
+ * | volume/<uid>            | storage-manager → agent.<server>   | agent → storage-manager           |
+ * | lease/<volume uid>      | storage-manager → agent.<server>   | agent → storage-manager           |
+ * | readers/<volume uid>    | storage-manager → agent.<server>   | agent → storage-manager           |
+ * | server, image/<name>    |                                    | agent → storage-manager           |
+ * | subnet/<uid>            | controller → address-manager       | address-manager → that controller |
+ * | name/<uid>              | controller → dns-manager           | dns-manager → that controller     |
+ * | placement/<vm uid>      | controller → placer                | placer → that controller          |
+ * | vm/<uid>, policy/<cell> | controller → host.<name>           | host → that controller            |
+ * | host                    |                                    | host → placer, controllers        |
+ * | location/<address>      |                                    | host → host                       |
+ *
+ * Keys that name an element use its UID. The client of a desired document is known from the connection, so a controller
+ * sees only what concerns its own documents: the source publishes under `<client>/<key>` where several clients share it
+ * (`controller.shop/volume/ab12-3`), and the client subscribes to its own prefix. `actualKey` builds these.
+ */
+export const actualKey = (client: PeerName, key: string): string => `${client}/${key}`;
+
+/** How far something is. `since` is for people, milliseconds since 1970. */
+export type Phase = "waiting" | "working" | "ready" | "failed" | "deleting";
+export interface Progress {
+  readonly phase: Phase;
+  /** A sentence a person can act on; null when there is nothing to say. Waiting and failed always have one. */
+  readonly reason: string | null;
+}
+
+// --- storage: controller ↔ Storage Manager ---------------------------------------------------------------------
+
+export interface DesiredVolume {
+  readonly uid: Uid;
+  readonly cell: CellName;
+  readonly path: ElementPath;
+  /** Where its first bytes come from. */
+  readonly origin:
+    | { readonly kind: "empty" }
+    | { readonly kind: "image"; readonly image: string }
+    | { readonly kind: "copy"; readonly volume: Uid };
+  /** Null: as large as the origin. */
+  readonly sizeMiB: number | null;
+  readonly access: "rw" | "ro";
+}
+export interface ActualVolume extends Progress {
+  readonly server: ServerName | null;
+  readonly sizeMiB: number | null;
+}
+
+/** The wish that one VM incarnation may use a volume. Taken back when that incarnation is confirmed stopped. */
+export interface DesiredConnection {
+  readonly uid: Uid;
+  readonly volume: Uid;
+  readonly vm: Uid;
+  readonly incarnation: number;
+  readonly host: HostName;
+  readonly cell: CellName;
+}
+export interface ActualConnection extends Progress {
+  readonly incarnation: number;
+  /** Present exactly when ready. */
+  readonly attachment: Attachment | null;
+}
+export interface DesiredGrant {
+  readonly uid: Uid;
+  readonly volume: Uid;
+  readonly to: { readonly vm: Uid } | { readonly domain: string };
+  readonly grant: "copy" | "connect";
+}
+
+/** One exported qcow2 file. The export serves the file's bytes; the qcow2 driver runs on the VM's host. */
+export interface Layer {
+  readonly volume: Uid;
+  readonly address: Ipv4;
+  readonly port: number;
+  /** Unguessable, new for each lease. */
+  readonly exportName: string;
+  /** TLS-PSK of this export: identity and key (hexadecimal). A secret: never logged, never in an argument list. */
+  readonly pskIdentity: string;
+  readonly pskHex: string;
+  readonly writable: boolean;
+}
+/** All that a host needs to compose a volume: the volume itself first, then its origin, then that one's, … */
+export interface Attachment {
+  readonly volume: Uid;
+  /** Fencing epoch of the writable lease; 0 for a volume attached read-only. */
+  readonly epoch: number;
+  readonly sizeMiB: number;
+  readonly layers: readonly Layer[];
+  /** The kernel recorded with the image that this volume descends from; null: it has its own boot loader. */
+  readonly boot: BootRecord | null;
+}
+/** Fetched by the host from `https://<address>:<port>/boot/<digest>/{kernel,initrd}` (mutual TLS), cached by digest. */
+export interface BootRecord {
+  readonly digest: string;
+  readonly address: Ipv4;
+  readonly port: number;
+  readonly commandLine: string;
+}
+
+// --- storage: Storage Manager ↔ storage agent ------------------------------------------------------------------
+
+/** A file on this server. For a copy, the origin's bytes may lie on another server: the overlay only records its size. */
+export interface AgentVolume {
+  readonly uid: Uid;
+  readonly source:
+    | { readonly kind: "empty" }
+    | { readonly kind: "image"; readonly image: string }
+    | { readonly kind: "overlay" };
+  /** Null only for an image: as large as the image. */
+  readonly sizeMiB: number | null;
+}
+export interface AgentVolumeActual extends Progress {
+  readonly sizeMiB: number | null;
+  readonly usedMiB: number | null;
+  readonly boot: BootRecord | null;
+}
+/**
+ * Compare-and-set: the agent grants `epoch` only if it is exactly one above the durable current one, after everything of
+ * the current one is fenced (QEMU's BLOCK_EXPORT_DELETED). `holder` null means: fence, and let nobody write.
+ * A document whose epoch is not above the current one changes nothing; the actual state says what holds.
+ */
+export interface AgentLease {
+  readonly volume: Uid;
+  readonly epoch: number;
+  readonly holder: LeaseHolder | null;
+}
+export interface LeaseHolder {
+  readonly vm: Uid;
+  readonly incarnation: number;
+  readonly host: HostName;
+}
+export interface AgentLeaseActual extends Progress {
+  readonly epoch: number;
+  readonly holder: LeaseHolder | null;
+  /** Present when ready with a holder. */
+  readonly layer: Layer | null;
+}
+/** The volume is an immutable origin from now on: serve it read-only. Written once, it can never be leased again. */
+export interface AgentReaders {
+  readonly volume: Uid;
+}
+export interface AgentReadersActual extends Progress {
+  readonly layer: Layer | null;
+}
+export interface AgentServer {
+  readonly server: ServerName;
+  readonly address: Ipv4;
+  readonly totalMiB: number;
+  readonly freeMiB: number;
+}
+/** An image that the operator provides, known by name to every cell. */
+export interface AgentImage {
+  readonly name: string;
+  readonly digest: string;
+  readonly sizeMiB: number;
+}
+
+// --- addresses and names ---------------------------------------------------------------------------------------
+
+export interface DesiredSubnet {
+  readonly uid: Uid;
+  readonly cell: CellName;
+  readonly path: ElementPath;
+  readonly size: number;
+  readonly addressRange: "internal" | "external";
+  readonly cidr: Cidr | null;
+}
+export interface ActualSubnet extends Progress {
+  readonly cidr: Cidr | null;
+  /** First usable address of the range; never given to a VM. */
+  readonly gateway: Ipv4 | null;
+}
+export interface DesiredName {
+  readonly uid: Uid;
+  /** Fully qualified, without the final dot: `web1.shop.cells.internal`. */
+  readonly name: string;
+  readonly address: Ipv4;
+}
+export type ActualName = Progress;
+
+// --- placement -------------------------------------------------------------------------------------------------
+
+export interface DesiredPlacement {
+  readonly vm: Uid;
+  readonly path: ElementPath;
+  readonly cell: CellName;
+  readonly incarnation: number;
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  readonly cpuSpeedMHz: number;
+  readonly placement: Json;
+}
+export interface ActualPlacement extends Progress {
+  readonly incarnation: number;
+  readonly host: HostName | null;
+  /** Per host one sentence why it cannot hold the VM; empty when placed. */
+  readonly refusals: readonly { readonly host: HostName; readonly why: string }[];
+}
+export interface ActualHost {
+  readonly host: HostName;
+  readonly state: "up" | "draining";
+  /** On the underlay. */
+  readonly address: Ipv4;
+  readonly mac: Mac;
+  readonly memoryMiB: number;
+  /** For the management; not offered to VMs. */
+  readonly reservedMiB: number;
+  readonly cpus: number;
+  readonly cpuSpeedMHz: number;
+  readonly accelerator: "kvm" | "tcg";
+}
+
+// --- Host Manager ----------------------------------------------------------------------------------------------
+
+/** One VM incarnation at one host, with its links. A tombstone stops it and frees everything. */
+export interface DesiredVm {
+  readonly uid: Uid;
+  readonly cell: CellName;
+  readonly path: ElementPath;
+  /** DNS host name the guest gets when no interface names one. */
+  readonly name: string;
+  readonly incarnation: number;
+  readonly power: "on" | "off";
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  readonly disks: readonly DesiredDisk[];
+  readonly interfaces: readonly DesiredInterface[];
+  readonly data: Json;
+}
+export interface DesiredDisk {
+  readonly connection: Uid;
+  readonly busType: "virtio" | "ide" | "scsi";
+  readonly busNumber: number | null;
+  readonly busSlot: number | null;
+  readonly bootOrder: number | null;
+  readonly readOnly: boolean;
+  readonly attachment: Attachment;
+}
+export interface DesiredInterface {
+  readonly uid: Uid;
+  readonly path: ElementPath;
+  readonly mac: Mac;
+  readonly address: Ipv4;
+  readonly prefixLength: number;
+  readonly gateway: Ipv4;
+  readonly nameServer: Ipv4;
+  readonly hostName: string;
+  readonly domain: string;
+  /** Identities, unique within the cell: the interface itself, its VM, its subnet. Never 0. */
+  readonly identity: number;
+  readonly vmIdentity: number;
+  readonly subnetIdentity: number;
+  /** Hosts that may know where this address is: those with an endpoint that may talk to it. */
+  readonly audience: readonly HostName[];
+}
+/** Why a VM is not running. `exited`: the guest powered off by itself; `crashed`: its QEMU died. */
+export interface ActualVm extends Progress {
+  readonly incarnation: number;
+  readonly power: "on" | "off";
+  readonly ended: "exited" | "crashed" | "stopped" | null;
+}
+
+/** The compiled rules of one cell, replaced as a whole and at once. */
+export interface CellPolicy {
+  readonly cell: CellName;
+  /** Unique in the installation, never 0. */
+  readonly cellNumber: number;
+  /** Grows with each change. */
+  readonly version: number;
+  /** Directed: who may open a flow to whom. Answers to an open flow always pass. */
+  readonly rules: readonly CompiledRule[];
+  /** Identities of addresses that are no interface: CIDRs that rules name, and the cell's controller. Longest match. */
+  readonly networks: readonly { readonly cidr: Cidr; readonly identity: number }[];
+  /** Where the cell's controller is on the underlay: its machine, reached without a host in between. */
+  readonly controller: { readonly address: Ipv4; readonly mac: Mac; readonly identity: number };
+  /** Who may be asked for which location: every host that runs a VM of the cell, sorted. */
+  readonly hosts: readonly HostName[];
+}
+export interface CompiledRule {
+  /** Unique in the cell: what counters and `why` name. */
+  readonly id: number;
+  /** The element it comes from, or a name in brackets for a built-in one: `[name service]`, `[subnet connectivity]`. */
+  readonly path: string;
+  readonly from: number;
+  readonly to: number;
+  readonly protocol: "any" | "tcp" | "udp" | "icmp";
+  readonly sourcePorts: { readonly from: number; readonly to: number };
+  /** Inclusive; 0-65535 is any. Meaningless for icmp. */
+  readonly ports: { readonly from: number; readonly to: number };
+}
+
+/** Published by the host where the address is, to the hosts of its audience. */
+export interface ActualLocation {
+  readonly address: Ipv4;
+  readonly host: HostName;
+  /** Of that host on the underlay. */
+  readonly hostMac: Mac;
+  readonly cellNumber: number;
+  readonly identity: number;
+  readonly vmIdentity: number;
+  readonly subnetIdentity: number;
+}

@@ -1,0 +1,54 @@
+import type { DesiredInterface } from "../../../core/documents.ts";
+import type { Uid } from "../../../model/identifiers.ts";
+import type { Json } from "../../../model/json.ts";
+import type { ComposedDisk } from "../storage/driver.ts";
+
+export type Accelerator = "kvm" | "tcg";
+
+/** Everything that a machine is started from. */
+export interface MachineSpecification {
+  readonly vm: Uid;
+  readonly incarnation: number;
+  readonly name: string;
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  readonly disks: readonly ComposedDisk[];
+  readonly interfaces: readonly { readonly tap: string; readonly desired: DesiredInterface }[];
+  /** Shown to the guest as a mounted file system. */
+  readonly data: Json;
+}
+
+/** A machine found on this host, whoever started it. */
+export interface FoundMachine {
+  readonly vm: Uid;
+  readonly incarnation: number;
+  readonly pid: number;
+}
+/** `exited`: the guest powered itself off; `crashed`: its process ended any other way; `stopped`: on request. */
+export interface MachineEnd {
+  readonly vm: Uid;
+  readonly incarnation: number;
+  readonly ended: "exited" | "crashed" | "stopped";
+  readonly detail: string;
+}
+export interface GuestResult {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs machines. Machines outlive the process that started them: `list` finds them again after a restart. */
+export interface HypervisorDriver {
+  /** Boots a tiny payload with a deadline; the device file's existence proves nothing. The answer is remembered. */
+  accelerator(): Promise<Accelerator>;
+  /** Machines that run now; also starts watching each for its end. */
+  list(): Promise<readonly FoundMachine[]>;
+  /** Resolves when the guest's CPUs run; rejects with a sentence, and then nothing of it is left. */
+  start(machine: MachineSpecification): Promise<void>;
+  /** Resolves when the process is confirmed gone. `graceMs` 0: at once; else ACPI power-off first. */
+  stop(vm: Uid, graceMs: number): Promise<void>;
+  onEnd(listener: (end: MachineEnd) => void): void;
+  exec(vm: Uid, command: readonly string[], timeoutMs: number): Promise<GuestResult>;
+  /** Forgets watchers; machines keep running. */
+  close(): Promise<void>;
+}

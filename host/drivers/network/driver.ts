@@ -1,0 +1,83 @@
+import type { ActualLocation, CellPolicy, DesiredInterface } from "../../../core/documents.ts";
+import type { Ipv4, Mac, Uid } from "../../../model/identifiers.ts";
+
+/** The view that a network driver implements (GNI, after eucanetd): all that concerns this host, and nothing else. */
+export interface GlobalNetwork {
+  readonly policies: readonly CellPolicy[];
+  readonly interfaces: readonly LocalInterface[];
+  /** Where addresses on other hosts are, as far as this host may know. */
+  readonly locations: readonly ActualLocation[];
+}
+export interface LocalInterface {
+  readonly vm: Uid;
+  readonly cellNumber: number;
+  readonly desired: DesiredInterface;
+}
+/** What the driver finds in place on this machine. */
+export interface LocalNetwork {
+  readonly taps: readonly string[];
+}
+/** What `scrub` says must be done; a part that is false is already in place. */
+export interface NetworkChanges {
+  /** Devices: taps and programs to make or take away. */
+  readonly network: boolean;
+  /** Rules. */
+  readonly securityGroup: boolean;
+  /** Endpoints, locations, DHCP. */
+  readonly addressing: boolean;
+}
+/** What was achieved (NRA): an interface may be used by a machine only when it is listed here. */
+export interface NetworkAllocation {
+  readonly interfaces: readonly {
+    readonly interface: Uid;
+    readonly tap: string;
+    readonly ready: boolean;
+    readonly reason: string | null;
+  }[];
+}
+
+/** One question about a packet, for `why`. */
+export interface PacketQuestion {
+  readonly side: "sender" | "receiver";
+  readonly source: Ipv4;
+  readonly destination: Ipv4;
+  readonly protocol: "tcp" | "udp" | "icmp";
+  readonly port: number | null;
+}
+export interface PacketCheck {
+  readonly check: string;
+  readonly passes: boolean;
+  readonly detail: string;
+}
+export interface InterfaceCounters {
+  readonly interface: Uid;
+  readonly sent: { readonly packets: number; readonly bytes: number };
+  readonly received: { readonly packets: number; readonly bytes: number };
+  readonly drops: { readonly [reason: string]: number };
+}
+export interface RuleCounters {
+  readonly cellNumber: number;
+  readonly rule: number;
+  readonly packets: number;
+  readonly bytes: number;
+}
+
+export interface NetworkDriver {
+  /** Programs on the uplink, maps pinned. Adopts what an earlier process left in force, without a gap. */
+  init(uplink: { readonly device: string; readonly address: Ipv4; readonly mac: Mac }): Promise<void>;
+  /** What is in place. */
+  inspect(): Promise<LocalNetwork>;
+  scrub(global: GlobalNetwork, local: LocalNetwork): NetworkChanges;
+  /** Taps with their programs, closed until rules are there; removes those that no interface needs. */
+  implementNetwork(global: GlobalNetwork): Promise<void>;
+  implementSecurityGroup(global: GlobalNetwork): Promise<void>;
+  implementAddressing(global: GlobalNetwork): Promise<NetworkAllocation>;
+  /** Takes every interface away, keeps the uplink's programs. */
+  flush(): Promise<void>;
+  /** Takes everything away. */
+  cleanup(): Promise<void>;
+  /** Reads the maps in force, never the model. */
+  examine(question: PacketQuestion): Promise<readonly PacketCheck[]>;
+  counters(): Promise<{ readonly interfaces: readonly InterfaceCounters[]; readonly rules: readonly RuleCounters[] }>;
+}
+/** Name of the tap of an interface: at most 15 characters, `t` and a short hash of the UID. */

@@ -1,0 +1,23 @@
+import type { Attachment, DesiredDisk } from "../../../core/documents.ts";
+
+/** A disk ready to be given to QEMU. Secrets are in files that the arguments name, never in the arguments. */
+export interface ComposedDisk {
+  readonly desired: DesiredDisk;
+  /** `-object` values in JSON form (TLS credentials, one per layer), in order. */
+  readonly objects: readonly string[];
+  /** `-blockdev` values in JSON form, in order; the last one's node name is `node`. */
+  readonly blockdevs: readonly string[];
+  readonly node: string;
+  /** Local paths of the recorded kernel, when this disk's image has one. */
+  readonly boot: { readonly kernel: string; readonly initrd: string; readonly commandLine: string } | null;
+  /** Directories of secrets that QEMU must be able to read. */
+  readonly secretDirectories: readonly string[];
+}
+
+/** Composes a volume on the host that uses it: overlay over origin over origin, in QEMU's block layer. */
+export interface StorageDriver {
+  /** Writes the credentials, fetches the kernel into the cache if needed. Idempotent per connection. */
+  compose(disk: DesiredDisk): Promise<ComposedDisk>;
+  /** Forgets the credentials of a connection. */
+  release(attachment: Attachment): Promise<void>;
+}

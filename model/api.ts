@@ -1,0 +1,146 @@
+import type { Diagnostic } from "./diagnostic.ts";
+import type { Json } from "./json.ts";
+import type { Plan } from "./plan-types.ts";
+
+/**
+ * The published contract. The CLI and the web page are clients of this and of nothing else. The gateway serves it on
+ * HTTP; everything below `/cells/<cell>/` is answered by that cell's controller. All requests carry
+ * `Authorization: Bearer <credential>`.
+ *
+ * GET    /cells                                   → CellSummary[]
+ * GET    /status                                  → InstallationStatus
+ * PUT    /cells/<cell>/model[/path][?dryRun=true] body: BundleBody or canonical JSON → Changed | refusal
+ * GET    /cells/<cell>/model[/path][?state=true]  → canonical JSON, with "$state" in every element if state=true
+ * DELETE /cells/<cell>/model[/path][?dryRun=true] → Changed | refusal
+ * GET    /cells/<cell>/events[?follow=true]       → text/event-stream of CellEvent, the past first
+ * GET    /cells/<cell>/why?from=A&to=B[&protocol=tcp][&port=80] → ConnectionAnswer
+ * POST   /cells/<cell>/exec                       body: ExecRequest → ExecAnswer
+ *
+ * `PUT` and `DELETE` answer 200 with Changed, 400 with a refusal for a bad specification, 401 without a credential,
+ * 404 for a path that does not exist, 409 where the change conflicts with what is in use.
+ * `PUT /cells/<cell>/model` of an unknown cell creates it; its name must be the specification's.
+ */
+export interface BundleBody {
+  /** The bundle's texts, `main` first to be read. */
+  readonly main: string;
+  readonly files: Readonly<Record<string, string>>;
+}
+export const bundleMediaType = "application/vnd.cells.bundle+json";
+
+export interface Changed {
+  readonly plan: Plan;
+  /** Version of the model after the change; grows by one per accepted change. */
+  readonly version: number;
+  readonly dryRun: boolean;
+}
+/** Body of every answer that is not a success. */
+export interface Refusal {
+  readonly error: {
+    readonly code: string;
+    readonly message: string;
+    readonly diagnostics?: readonly Diagnostic[];
+  };
+}
+
+/** The value of "$state" in an element of `GET …?state=true`. Fields that do not apply to a type are absent. */
+export interface ElementState {
+  readonly phase: "waiting" | "working" | "ready" | "failed" | "deleting";
+  readonly reason: string | null;
+  /** ISO 8601. */
+  readonly since: string;
+  readonly uid: string;
+  // VM
+  readonly host?: string | null;
+  readonly incarnation?: number;
+  readonly power?: "on" | "off";
+  // VirtualInterface
+  readonly address?: string | null;
+  readonly mac?: string | null;
+  readonly name?: string | null;
+  // Volume, VolumeCopy
+  readonly server?: string | null;
+  readonly sizeMiB?: number | null;
+  // Subnet
+  readonly cidr?: string | null;
+  readonly gateway?: string | null;
+}
+
+/** One line of the event stream. */
+export interface CellEvent {
+  readonly id: number;
+  /** ISO 8601. */
+  readonly time: string;
+  readonly cell: string;
+  /** The element it is about; the cell's own path for the cell as a whole. */
+  readonly path: string;
+  readonly type: string;
+  /** `accepted` (a change of the model, with its version), `state` (an element's phase changed), `removed`. */
+  readonly event: string;
+  readonly phase?: string;
+  readonly reason?: string | null;
+  readonly fields?: { readonly [key: string]: Json };
+}
+
+export interface CellSummary {
+  readonly cell: string;
+  readonly version: number;
+  /** Elements per phase, and how many in all. */
+  readonly phases: { readonly [phase: string]: number };
+  readonly elements: number;
+}
+export interface InstallationStatus {
+  readonly services: readonly {
+    readonly name: string;
+    readonly address: string;
+    readonly running: boolean;
+    readonly pid: number | null;
+    readonly restarts: number;
+  }[];
+  readonly hosts: readonly {
+    readonly host: string;
+    readonly address: string;
+    readonly state: string;
+    readonly memoryMiB: number;
+    readonly usedMiB: number;
+    readonly cpus: number;
+    readonly accelerator: string;
+    readonly vms: number;
+  }[];
+  readonly servers: readonly {
+    readonly server: string;
+    readonly address: string;
+    readonly totalMiB: number;
+    readonly freeMiB: number;
+    readonly volumes: number;
+  }[];
+}
+
+/** Why a connection passes or not, read from the maps in force on both hosts. */
+export interface ConnectionAnswer {
+  readonly from: string;
+  readonly to: string;
+  readonly protocol: string;
+  readonly port: number | null;
+  readonly allowed: boolean;
+  /** In the order a packet meets them; the first that does not pass is where it ends. */
+  readonly checks: readonly {
+    readonly where: string;
+    readonly check: string;
+    readonly passes: boolean;
+    readonly detail: string;
+  }[];
+  /** One sentence: what decides, and what would change it. */
+  readonly verdict: string;
+}
+
+export interface ExecRequest {
+  /** Path of the VM. */
+  readonly vm: string;
+  readonly command: readonly string[];
+  readonly timeoutMs?: number;
+}
+export interface ExecAnswer {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}

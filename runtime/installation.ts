@@ -1,0 +1,110 @@
+import type { PeerName } from "../model/identifiers.ts";
+
+/**
+ * Where everything of one installation lies and listens. The underlay is one flat layer-2 network; services have the
+ * addresses that their VMs will have later (SELF-HOSTING, Birth). Written by `testbed/`, read by every process.
+ */
+export const network = {
+  /** Underlay and management. */
+  underlay: "10.0.0.0/16",
+  gateway: "10.0.0.2",
+  addressManager: "10.0.0.11",
+  dnsManager: "10.0.0.12",
+  placer: "10.0.0.13",
+  storageManager: "10.0.0.14",
+  host: (number: number): string => `10.0.1.${number}`,
+  server: (number: number): string => `10.0.2.${number}`,
+  controller: (number: number): string => `10.0.3.${number}`,
+  /** Tenants' subnets are cut from these. */
+  internalPool: "10.64.0.0/10",
+  externalPool: "198.18.0.0/15",
+  /** Domain below which every cell has its own. */
+  domain: "cells.internal",
+} as const;
+
+export const ports = {
+  /** State distribution, mutual TLS. */
+  distribution: 7100,
+  /** HTTPS with client certificates: a controller's REST, a host's sessions and map reading, an agent's boot files. */
+  http: 7101,
+  dns: 53,
+  /** Storage agents export from here upward. */
+  nbdFirst: 20000,
+} as const;
+
+/** Configuration of one process, a JSON file whose path is its only argument. No secrets: they are in the files it names. */
+export interface ProcessConfiguration {
+  readonly name: PeerName;
+  readonly role:
+    | "controller"
+    | "storage-manager"
+    | "address-manager"
+    | "dns-manager"
+    | "placer"
+    | "host"
+    | "agent"
+    | "gateway";
+  /** Own address on the underlay. */
+  readonly address: string;
+  /** Own directory for durable state, already there. */
+  readonly directory: string;
+  /** Volatile files and sockets. */
+  readonly runDirectory: string;
+  readonly certificate: { readonly certFile: string; readonly keyFile: string; readonly caFile: string };
+  /** JSON file `PeerBook`, rewritten atomically when a peer comes or goes; read again at each failed look-up. */
+  readonly peersFile: string;
+  readonly controller?: {
+    readonly cell: string;
+    readonly cellUid: string;
+    /** Unique in the installation, never 0. */
+    readonly cellNumber: number;
+    readonly domain: string;
+    readonly mac: string;
+    /** SHA-256 (hex) of the credentials that may change this cell. */
+    readonly credentialHashes: readonly string[];
+  };
+  readonly host?: {
+    readonly host: string;
+    /** Device on the underlay. */
+    readonly uplink: string;
+    readonly mac: string;
+    readonly memoryMiB: number;
+    readonly reservedMiB: number;
+    readonly cpus: number;
+    /** Parent cgroup directories (v1: one per controller; v2: one); empty where none can be used. */
+    readonly cgroups: readonly string[];
+  };
+  readonly agent?: {
+    readonly server: string;
+    /** `images/<name>/{manifest.json,disk.qcow2,kernel,initrd}` as `image/` builds them. */
+    readonly imagesDirectory: string;
+  };
+  readonly gateway?: {
+    /** Descriptor of a listening socket handed over at the start. */
+    readonly listenFd: number;
+    /** Unix socket of the testbed's supervisor: makes and ends controllers. */
+    readonly supervisorSocket: string;
+    readonly credentialHashes: readonly string[];
+  };
+}
+/** Peer → address on the underlay. */
+export interface PeerBook {
+  readonly peers: Readonly<Record<string, string>>;
+}
+
+/** Supervisor's unix socket, HTTP: what the gateway and `cells status` may ask. */
+export interface SupervisorApi {
+  /** GET /status → services with pid and restarts. POST /cells/<cell> → makes its controller, idempotent; DELETE /cells/<cell> → ends it once empty. GET /cells → names. */
+  readonly paths: "GET /status" | "POST /cells/:cell" | "DELETE /cells/:cell" | "GET /cells";
+}
+
+/** `image/`'s record of an image, `manifest.json`. */
+export interface ImageManifest {
+  readonly name: string;
+  /** SHA-256 over the inputs; names the cache entry. */
+  readonly digest: string;
+  /** qcow2, no backing file. */
+  readonly disk: string;
+  readonly sizeMiB: number;
+  readonly boot: { readonly kernel: string; readonly initrd: string; readonly commandLine: string } | null;
+}
