@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../model/identifiers.ts";
+import { cellOfController, createOutbox, desire, publish, sameJson, takeEffects, write } from "./outbox.ts";
+
+test("only differences become effects, also against what was restored", () => {
+  const outbox = createOutbox({
+    records: new Map([["a", { x: 1 }]]),
+    desiredAt: new Map([[peerName("p"), new Map([["k", { y: 2 }]])]]),
+  });
+  write(outbox, "a", { x: 1 });
+  desire(outbox, peerName("p"), "k", { y: 2 });
+  write(outbox, "gone", null);
+  assert.deepEqual(takeEffects(outbox), []);
+  desire(outbox, peerName("p"), "k", null);
+  write(outbox, "a", { x: 2 });
+  publish(outbox, "s", { phase: "ready", reason: null });
+  publish(outbox, "s", { phase: "ready", reason: null });
+  assert.deepEqual(
+    takeEffects(outbox).map((effect) => effect.kind),
+    ["desire", "write", "publish", "log"],
+  );
+});
+
+test("JSON equality ignores the order of keys and sees nested differences", () => {
+  assert.ok(sameJson({ a: 1, b: [1, { c: null }] }, { b: [1, { c: null }], a: 1 }));
+  assert.ok(!sameJson({ a: 1 }, { a: 1, b: null }));
+  assert.ok(!sameJson([1, 2], [1, 3]));
+  assert.ok(!sameJson([], {}));
+});
+
+test("a controller is known by its name", () => {
+  assert.equal(cellOfController(peerName("controller.shop")), "shop");
+  assert.equal(cellOfController(peerName("host.h1")), null);
+});

@@ -1,0 +1,103 @@
+import type { PeerName } from "../model/identifiers.ts";
+import type { Json, JsonObject } from "../model/json.ts";
+import type { Phase, Progress } from "./documents.ts";
+import type { Effect, Restored } from "./env.ts";
+
+/**
+ * What a service has already written, desired and published, so that a reconciler may say on every pass what should be
+ * so and only the differences become effects. This is what makes the services' reconcilers idempotent.
+ */
+export interface Outbox {
+  readonly records: Map<string, Json>;
+  readonly desired: Map<PeerName, Map<string, Json>>;
+  readonly published: Map<string, Json>;
+  effects: Effect[];
+  /** While a restarted service repeats what it published before, nothing has changed and nothing is logged. */
+  quiet: boolean;
+}
+
+export function createOutbox(restored: Restored): Outbox {
+  return {
+    records: new Map(restored.records),
+    desired: new Map([...restored.desiredAt].map(([peer, documents]) => [peer, new Map(documents)])),
+    published: new Map(),
+    effects: [],
+    quiet: false,
+  };
+}
+
+/** The effects since the last call, in the order in which they came up. */
+export function takeEffects(outbox: Outbox): readonly Effect[] {
+  const { effects } = outbox;
+  outbox.effects = [];
+  return effects;
+}
+
+/** Equality of JSON values; the order of an object's keys does not matter. */
+export function sameJson(a: Json | undefined, b: Json | undefined): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return a.every((item: Json, index) => sameJson(item, b[index]));
+  }
+  const [left, right] = [a as JsonObject, b as JsonObject];
+  const keys = Object.keys(left);
+  return (
+    keys.length === Object.keys(right).length &&
+    keys.every((key) => Object.hasOwn(right, key) && sameJson(left[key], right[key]))
+  );
+}
+
+/** A document as JSON. Document types are interfaces, which TypeScript never takes for an index signature. */
+export const toJson = (document: object): Json => document as unknown as Json;
+
+export const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Writes or (null) deletes an own record, if that changes anything. */
+export function write(outbox: Outbox, key: string, value: object | null): void {
+  if (value === null ? !outbox.records.has(key) : sameJson(outbox.records.get(key), toJson(value))) return;
+  if (value === null) outbox.records.delete(key);
+  else outbox.records.set(key, toJson(value));
+  outbox.effects.push({ kind: "write", key, value: value === null ? null : toJson(value) });
+}
+
+/** Places or (null) takes back a desired document at a peer, if that changes anything. */
+export function desire(outbox: Outbox, to: PeerName, key: string, value: object | null): void {
+  const documents = outbox.desired.get(to) ?? new Map<string, Json>();
+  outbox.desired.set(to, documents);
+  if (value === null ? !documents.has(key) : sameJson(documents.get(key), toJson(value))) return;
+  if (value === null) documents.delete(key);
+  else documents.set(key, toJson(value));
+  outbox.effects.push({ kind: "desire", to, key, value: value === null ? null : toJson(value) });
+}
+
+/**
+ * Publishes an actual document with its progress, if that changes anything; a change of its phase or reason is one line
+ * of log. null takes it back.
+ */
+export function publish(outbox: Outbox, key: string, value: Progress | null): void {
+  const before = outbox.published.get(key);
+  if (value === null ? before === undefined : sameJson(before, toJson(value))) return;
+  const was = isObject(before) ? before : null;
+  if (value === null) outbox.published.delete(key);
+  else outbox.published.set(key, toJson(value));
+  outbox.effects.push({ kind: "publish", key, value: value === null ? null : toJson(value) });
+  if (outbox.quiet) return;
+  if (value === null) outbox.effects.push({ kind: "log", event: "removed", fields: { key } });
+  else if (was?.phase !== value.phase || was.reason !== value.reason) {
+    outbox.effects.push({ kind: "log", event: "state", fields: { key, phase: value.phase, reason: value.reason } });
+  }
+}
+
+export const log = (outbox: Outbox, event: string, fields: JsonObject): void => {
+  outbox.effects.push({ kind: "log", event, fields });
+};
+
+export const progress = (phase: Phase, reason: string | null = null): Progress => ({ phase, reason });
+
+/** `controller.shop` → `shop`; null for every other peer. */
+export function cellOfController(peer: PeerName): string | null {
+  return /^controller\.([a-z0-9-]+)$/.exec(peer)?.[1] ?? null;
+}
