@@ -1,0 +1,281 @@
+import type { PeerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { isKey, isPrefix, parseServerFrame, protocolVersion, type ServerFrame, textOf } from "./frames.ts";
+import type { ClientLink, Distribution, Target, Turn } from "./node-types.ts";
+import { burst, refuse } from "./refuse.ts";
+import { storeKey } from "./stored.ts";
+
+/**
+ * A service as the client of others: what it desires there, and what it follows.
+ *
+ * Each connection begins with a snapshot of all own documents in the order of their `seq`, and later changes go behind
+ * it, so `seq` only grows on a connection and one number acknowledges everything before it. A tombstone stays in the
+ * store until its acknowledgement. The snapshot costs bytes at a reconnect, and in return no digest, no per-key
+ * acknowledgement and no memory of what a lost connection may have carried is needed.
+ */
+export const createTarget = (peer: PeerName): Target => ({
+  peer,
+  documents: new Map(),
+  subscriptions: new Map(),
+  actual: new Map(),
+  generation: 0,
+  withdrawn: -1,
+  session: 0,
+  reachable: null,
+  link: null,
+});
+
+const targetOf = (node: Distribution, turn: Turn, peer: PeerName): Target => {
+  const found = node.targets.get(peer);
+  if (found !== undefined) return found;
+  const target = createTarget(peer);
+  node.targets.set(peer, target);
+  turn.connects.push(peer);
+  return target;
+};
+
+const misuse = (turn: Turn, effect: string, to: PeerName, key: string, why: string): void => {
+  turn.logs.push({ event: "distribution/misuse", fields: { effect, to, key: key.slice(0, 200), why } });
+};
+
+/** Puts or (null) removes a desired document at a peer. A document that is as it was costs nothing. */
+export const desire = (node: Distribution, turn: Turn, to: PeerName, key: string, value: Json): void => {
+  const text = textOf(value);
+  if (to === node.self) {
+    misuse(turn, "desire", to, key, "a service cannot be its own client");
+    return;
+  }
+  if (!isKey(key) || text === null) {
+    misuse(turn, "desire", to, key, "the key or the value is too long");
+    return;
+  }
+  if (value === null && node.targets.get(to)?.documents.get(key) === undefined) return;
+  const target = targetOf(node, turn, to);
+  if (target.documents.get(key)?.text === text) return;
+  node.seq += 1;
+  target.documents.set(key, { seq: node.seq, value, text });
+  turn.writes.push({ key: storeKey.out(to, key), value: { value } });
+  if (target.link === null) return;
+  // Behind what is pending already, so that `seq` grows from frame to frame.
+  target.link.pending.delete(key);
+  target.link.pending.add(key);
+  turn.dirty.add(target.link.connection);
+};
+
+export const subscribe = (node: Distribution, turn: Turn, to: PeerName, prefix: string): void => {
+  if (to === node.self) {
+    misuse(turn, "subscribe", to, prefix, "a service cannot be its own client");
+    return;
+  }
+  if (!isPrefix(prefix)) {
+    misuse(turn, "subscribe", to, prefix, "the prefix is too long");
+    return;
+  }
+  const target = targetOf(node, turn, to);
+  if (target.subscriptions.has(prefix)) return;
+  target.subscriptions.set(prefix, false);
+  if (target.link === null) return;
+  target.link.control.push({ frame: "subscribe", prefix });
+  turn.dirty.add(target.link.connection);
+};
+
+const covered = (prefixes: Iterable<string>, key: string): boolean => {
+  for (const prefix of prefixes) if (key.startsWith(prefix)) return true;
+  return false;
+};
+
+/** Ends a subscription. What it alone had brought is forgotten without a further word to the service, which asked for it. */
+export const unsubscribe = (node: Distribution, turn: Turn, to: PeerName, prefix: string): void => {
+  const target = node.targets.get(to);
+  if (target === undefined || !target.subscriptions.delete(prefix)) return;
+  for (const key of [...target.actual.keys()]) {
+    if (covered(target.subscriptions.keys(), key)) continue;
+    target.actual.delete(key);
+    target.link?.seen.delete(key);
+  }
+  if (target.link === null) return;
+  target.link.control.push({ frame: "unsubscribe", prefix });
+  turn.dirty.add(target.link.connection);
+};
+
+/** A connection that this service dialled stands: greet, subscribe, and send every document. */
+export const clientConnected = (node: Distribution, turn: Turn, connection: number, peer: PeerName): void => {
+  const target = targetOf(node, turn, peer);
+  if (target.link !== null) closeClient(node, turn, target.link);
+  target.session += 1;
+  const { session, subscriptions } = target;
+  const link: ClientLink = {
+    role: "client",
+    connection,
+    target,
+    control: [{ frame: "hello", version: protocolVersion, generation: node.generation, session, name: node.self }],
+    pending: new Set([...target.documents].sort(([, a], [, b]) => a.seq - b.seq).map(([key]) => key)),
+    seen: new Set(),
+    completed: false,
+    greeted: false,
+    ready: true,
+  };
+  for (const prefix of subscriptions.keys()) {
+    subscriptions.set(prefix, false);
+    link.control.push({ frame: "subscribe", prefix });
+  }
+  target.link = link;
+  node.links.set(connection, link);
+  turn.dirty.add(connection);
+};
+
+const setReachable = (turn: Turn, target: Target, reachable: boolean): void => {
+  if (target.reachable === reachable) return;
+  target.reachable = reachable;
+  turn.logs.push({ event: reachable ? "peer/reachable" : "peer/unreachable", fields: { peer: target.peer } });
+  turn.inbox.push({ kind: "reachable", peer: target.peer, reachable });
+};
+
+/** The connection is gone or could not be made: what the source last said stays, and the service knows it is old. */
+export const clientDisconnected = (node: Distribution, turn: Turn, target: Target): void => {
+  if (target.link !== null) node.links.delete(target.link.connection);
+  target.link = null;
+  setReachable(turn, target, false);
+};
+
+const closeClient = (node: Distribution, turn: Turn, link: ClientLink): void => {
+  turn.closes.push(link.connection);
+  clientDisconnected(node, turn, link.target);
+};
+
+const inStep = (turn: Turn, link: ClientLink): void => {
+  if (!link.greeted) return;
+  for (const complete of link.target.subscriptions.values()) if (!complete) return;
+  setReachable(turn, link.target, true);
+};
+
+const withdraw = (turn: Turn, target: Target, gone: (key: string) => boolean): void => {
+  for (const key of [...target.actual.keys()]) {
+    if (!gone(key)) continue;
+    target.actual.delete(key);
+    turn.inbox.push({ kind: "actual", from: target.peer, key, value: null });
+  }
+};
+
+const receiveActual = (
+  node: Distribution,
+  turn: Turn,
+  link: ClientLink,
+  frame: Extract<ServerFrame, { frame: "actual" }>,
+): void => {
+  const { target } = link;
+  const { key, seq, value } = frame;
+  // On its way while this service unsubscribed.
+  if (!covered(target.subscriptions.keys(), key)) return;
+  const known = target.actual.get(key);
+  if (known !== undefined && known.generation === target.generation && seq < known.seq) {
+    refuse(node, turn, target.peer, "out of order", key);
+    return;
+  }
+  if (value === null) {
+    link.seen.delete(key);
+    withdraw(turn, target, (candidate) => candidate === key);
+    return;
+  }
+  const text = textOf(value);
+  if (text === null) {
+    refuse(node, turn, target.peer, "value too long", key);
+    return;
+  }
+  link.seen.add(key);
+  target.actual.set(key, { generation: target.generation, seq, text });
+  if (known?.text !== text) turn.inbox.push({ kind: "actual", from: target.peer, key, value });
+};
+
+const acknowledged = (turn: Turn, target: Target, seq: number): void => {
+  for (const [key, document] of target.documents) {
+    if (document.value !== null || document.seq > seq) continue;
+    target.documents.delete(key);
+    turn.writes.push({ key: storeKey.out(target.peer, key), value: null });
+  }
+};
+
+const receiveHello = (
+  node: Distribution,
+  turn: Turn,
+  link: ClientLink,
+  hello: Extract<ServerFrame, { frame: "hello" }>,
+): void => {
+  const { target } = link;
+  if (hello.name !== target.peer) {
+    refuse(node, turn, target.peer, "name differs from certificate", null);
+    closeClient(node, turn, link);
+    return;
+  }
+  if (hello.generation < target.generation || hello.generation <= target.withdrawn) {
+    refuse(node, turn, target.peer, "old generation", null);
+    closeClient(node, turn, link);
+    return;
+  }
+  target.generation = hello.generation;
+  link.greeted = true;
+  inStep(turn, link);
+};
+
+/** A frame from a server. */
+export const receiveFromServer = (node: Distribution, turn: Turn, link: ClientLink, json: Json): void => {
+  const { target } = link;
+  const parsed = parseServerFrame(json);
+  if (!parsed.ok) {
+    refuse(node, turn, target.peer, parsed.error, null);
+    if (parsed.error === "unsupported version") closeClient(node, turn, link);
+    return;
+  }
+  const frame = parsed.value;
+  if (link.greeted === (frame.frame === "hello")) {
+    refuse(node, turn, target.peer, "out of order", null);
+    closeClient(node, turn, link);
+    return;
+  }
+  switch (frame.frame) {
+    case "hello":
+      receiveHello(node, turn, link, frame);
+      return;
+    case "ack":
+      acknowledged(turn, target, frame.seq);
+      return;
+    case "actual":
+      receiveActual(node, turn, link, frame);
+      return;
+    case "actual-complete":
+      if (!target.subscriptions.has(frame.prefix)) return;
+      target.subscriptions.set(frame.prefix, true);
+      withdraw(turn, target, (key) => key.startsWith(frame.prefix) && !link.seen.has(key));
+      inStep(turn, link);
+      return;
+    case "goodbye":
+      target.withdrawn = target.generation;
+      withdraw(turn, target, () => true);
+      closeClient(node, turn, link);
+      return;
+  }
+};
+
+/** Hands the connection what is due, up to one burst. */
+export const flushClient = (turn: Turn, link: ClientLink): void => {
+  if (!link.ready) return;
+  const { connection, target } = link;
+  const before = turn.sends.length;
+  for (const frame of link.control.splice(0)) turn.sends.push({ connection, frame });
+  let characters = 0;
+  for (const key of link.pending) {
+    if (turn.sends.length - before >= burst.frames || characters > burst.characters) break;
+    link.pending.delete(key);
+    const document = target.documents.get(key);
+    // Null: a tombstone that an earlier connection's end made void cannot be pending; nothing else removes documents.
+    if (document === undefined) continue;
+    const { seq, value } = document;
+    turn.sends.push({ connection, frame: { frame: "desire", key, seq, value } });
+    characters += document.text.length;
+  }
+  if (link.pending.size === 0 && !link.completed) {
+    link.completed = true;
+    turn.sends.push({ connection, frame: { frame: "desired-complete" } });
+  }
+  if (turn.sends.length > before) link.ready = false;
+};

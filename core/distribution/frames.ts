@@ -1,0 +1,147 @@
+import type { Json } from "../../model/json.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+
+/**
+ * What goes over one connection. The client is the side that dialled; it desires and subscribes. The server publishes.
+ * Two services that are each other's client hold two connections. Frames of one connection arrive in order or not at
+ * all; nothing is assumed between connections.
+ *
+ * A frame of an unknown kind is ignored, so that the next version may add one; another `version` ends the connection.
+ */
+export const protocolVersion = 1;
+
+export const limits = {
+  /** Of one encoded frame. */
+  frameBytes: 8 * 1024 * 1024,
+  /** Of a key or a prefix, in characters. */
+  keyLength: 1024,
+  /** Of a value as JSON text, in characters: at most three bytes each, so that it always fits into a frame. */
+  valueLength: 2 * 1024 * 1024,
+  /** Prefixes that one client may follow at one server. */
+  subscriptions: 4096,
+} as const;
+
+/**
+ * First frame in both directions. `generation` grows with each start of a service. `session` counts the connections of
+ * one generation to one peer, so that a late connection never supersedes its successor; a server echoes it.
+ */
+export interface HelloFrame {
+  readonly frame: "hello";
+  readonly version: number;
+  readonly generation: number;
+  readonly session: number;
+  readonly name: string;
+}
+/** The side that sends it ends in an orderly way; from a server, all its actual state is withdrawn. */
+export interface GoodbyeFrame {
+  readonly frame: "goodbye";
+}
+
+export type ClientFrame =
+  | HelloFrame
+  | GoodbyeFrame
+  /** Null is a tombstone. `seq` grows from one such frame of a connection to the next. */
+  | { readonly frame: "desire"; readonly key: string; readonly seq: number; readonly value: Json }
+  /** Every document of this client was sent on this connection: what was not is dropped. */
+  | { readonly frame: "desired-complete" }
+  | { readonly frame: "subscribe"; readonly prefix: string }
+  | { readonly frame: "unsubscribe"; readonly prefix: string };
+
+export type ServerFrame =
+  | HelloFrame
+  | GoodbyeFrame
+  /** Every `desire` of this connection up to `seq` is durable here. */
+  | { readonly frame: "ack"; readonly seq: number }
+  | { readonly frame: "actual"; readonly key: string; readonly seq: number; readonly value: Json }
+  /** All that the client may see under the prefix was sent on this connection: what was not is withdrawn. */
+  | { readonly frame: "actual-complete"; readonly prefix: string };
+
+export type Frame = ClientFrame | ServerFrame;
+
+/** Why something from a peer was not accepted; the names under which refusals are counted. */
+export type Refusal =
+  | "malformed frame"
+  | "unknown frame"
+  | "unsupported version"
+  | "name differs from certificate"
+  | "old generation"
+  | "out of order"
+  | "value too long"
+  | "too many subscriptions"
+  | "not accepted here";
+
+const isCount = (value: unknown): value is number =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+
+/** Keys become primary keys of a store, so text that UTF-8 cannot carry is refused. */
+export const isPrefix = (value: unknown): value is string =>
+  typeof value === "string" && value.length <= limits.keyLength && value.isWellFormed();
+export const isKey = (value: unknown): value is string => isPrefix(value) && value !== "";
+
+/** JSON text of a value for comparison and length; null when it is too long or nested too deeply to handle. */
+export const textOf = (value: Json): string | null => {
+  try {
+    const text = JSON.stringify(value);
+    return text.length <= limits.valueLength ? text : null;
+  } catch {
+    return null;
+  }
+};
+
+type Fields = { readonly [key: string]: Json | undefined };
+
+const parseHello = (fields: Fields): Result<HelloFrame, Refusal> => {
+  const { version, generation, session, name } = fields;
+  if (version !== protocolVersion) return fail("unsupported version");
+  if (!isCount(generation) || !isCount(session) || !isKey(name)) return fail("malformed frame");
+  return ok({ frame: "hello", version, generation, session, name });
+};
+
+const fieldsOf = (json: Json): Fields | null =>
+  typeof json === "object" && json !== null && !Array.isArray(json) ? (json as Fields) : null;
+
+/** Reads a frame that a client sent. Fields that this version does not know are left out. */
+export const parseClientFrame = (json: Json): Result<ClientFrame, Refusal> => {
+  const fields = fieldsOf(json);
+  if (fields === null) return fail("malformed frame");
+  const { frame, key, seq, value, prefix } = fields;
+  switch (frame) {
+    case "hello":
+      return parseHello(fields);
+    case "goodbye":
+    case "desired-complete":
+      return ok({ frame });
+    case "desire":
+      return isKey(key) && isCount(seq) && value !== undefined
+        ? ok({ frame, key, seq, value })
+        : fail("malformed frame");
+    case "subscribe":
+    case "unsubscribe":
+      return isPrefix(prefix) ? ok({ frame, prefix }) : fail("malformed frame");
+    default:
+      return fail("unknown frame");
+  }
+};
+
+/** Reads a frame that a server sent. */
+export const parseServerFrame = (json: Json): Result<ServerFrame, Refusal> => {
+  const fields = fieldsOf(json);
+  if (fields === null) return fail("malformed frame");
+  const { frame, key, seq, value, prefix } = fields;
+  switch (frame) {
+    case "hello":
+      return parseHello(fields);
+    case "goodbye":
+      return ok({ frame });
+    case "ack":
+      return isCount(seq) ? ok({ frame, seq }) : fail("malformed frame");
+    case "actual":
+      return isKey(key) && isCount(seq) && value !== undefined
+        ? ok({ frame, key, seq, value })
+        : fail("malformed frame");
+    case "actual-complete":
+      return isPrefix(prefix) ? ok({ frame, prefix }) : fail("malformed frame");
+    default:
+      return fail("unknown frame");
+  }
+};

@@ -1,0 +1,140 @@
+import type { PeerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import type { Input, Instant } from "../env.ts";
+import type { Frame, Refusal, ServerFrame } from "./frames.ts";
+import type { StoredDocument } from "./stored.ts";
+
+/** Which side of a connection this service is: the client dialled. */
+export type Role = "client" | "server";
+
+/** All that can happen to a service and its connections. Whoever drives a node numbers connections uniquely. */
+export type NodeInput =
+  | { readonly kind: "start" }
+  /** A connection stands; `peer` is authenticated. It takes frames at once. */
+  | { readonly kind: "connected"; readonly connection: number; readonly peer: PeerName; readonly role: Role }
+  | { readonly kind: "disconnected"; readonly connection: number }
+  /** An attempt to reach a peer failed; it is being repeated. */
+  | { readonly kind: "unreachable"; readonly peer: PeerName }
+  | { readonly kind: "frame"; readonly connection: number; readonly frame: Json }
+  /** The connection has passed on what the node last sent and takes more. Comes once after every step that sent. */
+  | { readonly kind: "sendable"; readonly connection: number }
+  | { readonly kind: "timer"; readonly name: string }
+  | { readonly kind: "request"; readonly id: number; readonly request: Json }
+  /** Orderly end: says goodbye on every connection. */
+  | { readonly kind: "stop" };
+
+export interface Write {
+  readonly key: string;
+  readonly value: Json;
+}
+export interface LogLine {
+  readonly event: string;
+  readonly fields: { readonly [key: string]: Json };
+}
+/**
+ * What a step wants done, in this order: all `writes` at once and durable, then the rest. `timers` may be set at once.
+ * `connects`: peers to be dialled from now on, again and again. `closes`: connections to end after the sends.
+ */
+export interface NodeOutput {
+  readonly writes: Write[];
+  readonly sends: { readonly connection: number; readonly frame: Frame }[];
+  readonly timers: { readonly name: string; readonly afterMs: number | null }[];
+  readonly logs: LogLine[];
+  readonly replies: { readonly id: number; readonly response: Json }[];
+  readonly connects: PeerName[];
+  readonly closes: number[];
+}
+
+/** One step under way: its outputs, and the inputs that it makes for the service. */
+export interface Turn extends NodeOutput {
+  readonly now: Instant;
+  readonly inbox: Input[];
+  /** Connections that may have something to send. */
+  readonly dirty: Set<number>;
+}
+
+export interface OutgoingDocument {
+  readonly seq: number;
+  readonly value: Json;
+  readonly text: string;
+}
+export interface ReceivedActual {
+  readonly generation: number;
+  readonly seq: number;
+  readonly text: string;
+}
+
+/** This service as the client of one peer. */
+export interface Target {
+  readonly peer: PeerName;
+  /** By key; a null value is a tombstone not yet acknowledged. */
+  readonly documents: Map<string, OutgoingDocument>;
+  /** Prefix → its snapshot of the present connection is complete. */
+  readonly subscriptions: Map<string, boolean>;
+  readonly actual: Map<string, ReceivedActual>;
+  /** Newest generation that the source showed; at most `withdrawn` is void. */
+  generation: number;
+  withdrawn: number;
+  session: number;
+  /** Null: nothing was said about it yet. */
+  reachable: boolean | null;
+  link: ClientLink | null;
+}
+export interface ClientLink {
+  readonly role: "client";
+  readonly connection: number;
+  readonly target: Target;
+  readonly control: Frame[];
+  /** Keys of documents to send, in the order of their `seq`. */
+  readonly pending: Set<string>;
+  /** Keys of actual state that arrived on this connection. */
+  readonly seen: Set<string>;
+  completed: boolean;
+  greeted: boolean;
+  ready: boolean;
+}
+
+/** One peer as a client of this service. */
+export interface Client {
+  readonly peer: PeerName;
+  readonly documents: Map<string, StoredDocument>;
+  generation: number;
+  session: number;
+  link: ServerLink | null;
+}
+export interface ServerLink {
+  readonly role: "server";
+  readonly connection: number;
+  readonly peer: PeerName;
+  readonly control: ServerFrame[];
+  readonly prefixes: Set<string>;
+  /** Prefixes whose snapshot is to be declared complete once nothing is pending. */
+  readonly completing: Set<string>;
+  readonly pending: Set<string>;
+  /** Key → `seq` of what this connection was last given. */
+  readonly sent: Map<string, number>;
+  /** Keys of desired documents that arrived before `desired-complete`; null afterwards. */
+  seen: Set<string> | null;
+  /** Null until its hello was accepted. */
+  client: Client | null;
+  seq: number;
+  ack: number | null;
+  ready: boolean;
+}
+
+/** Everything of a node but the service's own state. */
+export interface Distribution {
+  readonly self: PeerName;
+  readonly generation: number;
+  readonly targets: Map<PeerName, Target>;
+  readonly clients: Map<PeerName, Client>;
+  readonly links: Map<number, ClientLink | ServerLink>;
+  readonly published: Map<string, OutgoingDocument>;
+  readonly refusals: Map<Refusal, number>;
+  readonly entitled: (peer: PeerName, key: string) => boolean;
+  readonly accepts: (peer: PeerName, key: string) => boolean;
+  /** Of the last document or publication of this generation. */
+  seq: number;
+  scanning: boolean;
+  phase: "created" | "running" | "stopped";
+}

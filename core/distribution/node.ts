@@ -1,0 +1,252 @@
+import type { PeerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import type { Effect, Input, Instant, Service } from "../env.ts";
+import {
+  clientConnected,
+  clientDisconnected,
+  createTarget,
+  desire,
+  flushClient,
+  receiveFromServer,
+  subscribe,
+  unsubscribe,
+} from "./client.ts";
+import type { Distribution, NodeInput, NodeOutput, Turn } from "./node-types.ts";
+import {
+  createClient,
+  flushServer,
+  publish,
+  receiveFromClient,
+  scanEntitlement,
+  serverConnected,
+  serverDisconnected,
+} from "./server.ts";
+import { readStored, restoredOf, storeKey } from "./stored.ts";
+
+/**
+ * One service with its share of state distribution (STATE.md), as a step function over its store and its connections.
+ *
+ * The hard part of "desired down, actual up" is that either side may vanish at any moment and come back with less or
+ * more memory than the other. It rests on three things: each connection starts with a full snapshot and a complete mark,
+ * so a receiver need not know what it missed; documents are durable at the receiver before their acknowledgement, so a
+ * sender need not know whether it lives; generations order the lives of a service, so nobody goes back to an earlier one.
+ *
+ * Rejected: a log of changes with offsets. It must be trimmed, and a slow receiver decides how long it gets; here a slow
+ * one costs at most the newest value of each key.
+ */
+export interface Node<State> {
+  readonly service: Service<State>;
+  readonly distribution: Distribution;
+  state: State;
+}
+
+/** Who may see what depends on the service's state, so after its steps this long passes at most until it is looked at again. */
+const scanAfterMs = 100;
+const scanTimer = "distribution/scan";
+const serviceTimer = (name: string): string => `service/${name}`;
+
+/**
+ * @param content the service's store, as it was last durable
+ * @param self the name in its own certificate
+ * @param now its `wallMs` helps a service that lost its store to be newer than its former life; nothing safe rests on it,
+ *   because a stored generation is always exceeded
+ */
+export const createNode = <State>(
+  service: Service<State>,
+  content: ReadonlyMap<string, Json>,
+  self: PeerName,
+  now: Instant,
+): Node<State> => {
+  const stored = readStored(content);
+  const node: Node<State> = {
+    service,
+    state: service.restore(restoredOf(stored)),
+    distribution: {
+      self,
+      generation: Math.max(stored.generation + 1, Math.floor(now.wallMs)),
+      targets: new Map(),
+      clients: new Map(),
+      links: new Map(),
+      published: new Map(),
+      refusals: new Map(),
+      entitled: (peer, key) => service.entitled(node.state, peer, key),
+      accepts: (peer, key) => service.accepts(peer, key),
+      seq: 0,
+      scanning: false,
+      phase: "created",
+    },
+  };
+  const { distribution } = node;
+  for (const [peer, documents] of stored.out) {
+    const target = createTarget(peer);
+    distribution.targets.set(peer, target);
+    for (const [key, value] of documents) {
+      distribution.seq += 1;
+      target.documents.set(key, { seq: distribution.seq, value, text: JSON.stringify(value) });
+    }
+  }
+  for (const [peer, generation] of stored.clients) distribution.clients.set(peer, createClient(peer, generation));
+  for (const [peer, documents] of stored.in) {
+    const client = distribution.clients.get(peer) ?? createClient(peer, -1);
+    distribution.clients.set(peer, client);
+    for (const [key, document] of documents) client.documents.set(key, document);
+  }
+  return node;
+};
+
+const apply = (node: Distribution, turn: Turn, effect: Effect): void => {
+  switch (effect.kind) {
+    case "write":
+      turn.writes.push({ key: storeKey.own(effect.key), value: effect.value });
+      return;
+    case "desire":
+      desire(node, turn, effect.to, effect.key, effect.value);
+      return;
+    case "publish":
+      publish(node, turn, effect.key, effect.value);
+      return;
+    case "subscribe":
+      subscribe(node, turn, effect.to, effect.prefix);
+      return;
+    case "unsubscribe":
+      unsubscribe(node, turn, effect.to, effect.prefix);
+      return;
+    case "timer":
+      turn.timers.push({ name: serviceTimer(effect.name), afterMs: effect.afterMs });
+      return;
+    case "reply":
+      turn.replies.push({ id: effect.id, response: effect.response });
+      return;
+    case "log":
+      turn.logs.push({ event: effect.event, fields: effect.fields });
+      return;
+  }
+};
+
+/** Steps the service through all that the layer below has for it; its effects may make more. */
+const runService = <State>(node: Node<State>, turn: Turn): void => {
+  const { distribution } = node;
+  let stepped = false;
+  for (let input = turn.inbox.shift(); input !== undefined; input = turn.inbox.shift()) {
+    const step = node.service.step(node.state, input, turn.now);
+    node.state = step.state;
+    stepped = true;
+    for (const effect of step.effects) apply(distribution, turn, effect);
+  }
+  if (!stepped || distribution.scanning) return;
+  distribution.scanning = true;
+  turn.timers.push({ name: scanTimer, afterMs: scanAfterMs });
+};
+
+const start = (node: Distribution, turn: Turn): void => {
+  node.phase = "running";
+  turn.writes.push({ key: storeKey.generation, value: node.generation });
+  turn.connects.push(...node.targets.keys());
+  const inputs: Input[] = [];
+  for (const client of node.clients.values()) {
+    for (const [key, { value }] of client.documents) inputs.push({ kind: "desired", from: client.peer, key, value });
+  }
+  turn.inbox.push(...inputs, { kind: "start" });
+};
+
+const stop = (node: Distribution, turn: Turn): void => {
+  node.phase = "stopped";
+  for (const link of node.links.values()) {
+    const { connection } = link;
+    // A connection that was not greeted yet is closed as it is.
+    if (link.role === "client" || link.client !== null) turn.sends.push({ connection, frame: { frame: "goodbye" } });
+    turn.closes.push(connection);
+  }
+  node.links.clear();
+};
+
+const connectionInput = (
+  node: Distribution,
+  turn: Turn,
+  input: Extract<NodeInput, { readonly connection: number }>,
+): void => {
+  if (input.kind === "connected") {
+    if (input.role === "client") clientConnected(node, turn, input.connection, input.peer);
+    else serverConnected(node, input.connection, input.peer);
+    return;
+  }
+  const link = node.links.get(input.connection);
+  // Superseded or closed by this side, and heard of once more.
+  if (link === undefined) return;
+  switch (input.kind) {
+    case "disconnected":
+      link.role === "client" ? clientDisconnected(node, turn, link.target) : serverDisconnected(node, link);
+      return;
+    case "sendable":
+      link.ready = true;
+      turn.dirty.add(link.connection);
+      return;
+    case "frame":
+      link.role === "client"
+        ? receiveFromServer(node, turn, link, input.frame)
+        : receiveFromClient(node, turn, link, input.frame);
+      return;
+  }
+};
+
+const take = (node: Distribution, turn: Turn, input: NodeInput): void => {
+  switch (input.kind) {
+    case "start":
+      start(node, turn);
+      return;
+    case "stop":
+      stop(node, turn);
+      return;
+    case "unreachable": {
+      const target = node.targets.get(input.peer);
+      if (target !== undefined && target.link === null) clientDisconnected(node, turn, target);
+      return;
+    }
+    case "timer":
+      if (input.name === scanTimer) {
+        node.scanning = false;
+        scanEntitlement(node, turn);
+        return;
+      }
+      turn.inbox.push({ kind: "timer", name: input.name.slice(serviceTimer("").length) });
+      return;
+    case "request":
+      turn.inbox.push({ kind: "request", id: input.id, request: input.request });
+      return;
+    default:
+      connectionInput(node, turn, input);
+      return;
+  }
+};
+
+/**
+ * One step. Changes `node` in place; carry out what is returned as `NodeOutput` says. The first input is `start`; after
+ * `stop` every input is ignored.
+ */
+export const stepNode = <State>(node: Node<State>, input: NodeInput, now: Instant): NodeOutput => {
+  const { distribution } = node;
+  const turn: Turn = {
+    now,
+    inbox: [],
+    dirty: new Set(),
+    writes: [],
+    sends: [],
+    timers: [],
+    logs: [],
+    replies: [],
+    connects: [],
+    closes: [],
+  };
+  if (distribution.phase === "stopped") return turn;
+  if ((distribution.phase === "created") !== (input.kind === "start")) {
+    throw new Error(`a node starts once and first: "${input.kind}" while ${distribution.phase}`);
+  }
+  take(distribution, turn, input);
+  runService(node, turn);
+  for (const connection of turn.dirty) {
+    const link = distribution.links.get(connection);
+    if (link?.role === "client") flushClient(turn, link);
+    else if (link?.role === "server") flushServer(distribution, turn, link);
+  }
+  return turn;
+};

@@ -1,0 +1,17 @@
+import type { PeerName } from "../../model/identifiers.ts";
+import type { Refusal } from "./frames.ts";
+import type { Distribution, Turn } from "./node-types.ts";
+
+/**
+ * Counts what a peer sent and this service does not take. Only counts that are a power of two make a line in the log,
+ * so that a peer which repeats itself cannot fill the disk. The value is never logged: it may be a secret.
+ */
+export const refuse = (node: Distribution, turn: Turn, peer: PeerName, reason: Refusal, key: string | null): void => {
+  const count = (node.refusals.get(reason) ?? 0) + 1;
+  node.refusals.set(reason, count);
+  if ((count & (count - 1)) !== 0) return;
+  turn.logs.push({ event: "distribution/refused", fields: { peer, reason, key, count } });
+};
+
+/** How much one step may hand to a connection before it waits for `sendable`. */
+export const burst = { frames: 256, characters: 1024 * 1024 } as const;

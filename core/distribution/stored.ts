@@ -1,0 +1,102 @@
+import { type PeerName, peerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import type { Restored } from "../env.ts";
+import { textOf } from "./frames.ts";
+
+/**
+ * Layout of a service's store: one flat set of named JSON values.
+ *
+ * | key                | value                    |
+ * | generation         | of the last start        |
+ * | own/<key>          | a record of the service  |
+ * | out/<peer>/<key>   | `{ value }`: own desired document at a peer; a null value is a tombstone that awaits its ack |
+ * | in/<peer>/<key>    | `{ generation, seq, value }`: a client's desired document here |
+ * | client/<peer>      | the newest generation in which that client was seen |
+ *
+ * Peer names hold no `/`: they are common names of certificates that the installation issued.
+ */
+export const storeKey = {
+  generation: "generation",
+  own: (key: string): string => `own/${key}`,
+  out: (peer: PeerName, key: string): string => `out/${peer}/${key}`,
+  in: (peer: PeerName, key: string): string => `in/${peer}/${key}`,
+  client: (peer: PeerName): string => `client/${peer}`,
+} as const;
+
+export interface StoredDocument {
+  readonly generation: number;
+  readonly seq: number;
+  readonly value: Json;
+  /** JSON text of the value, to see whether it changed. */
+  readonly text: string;
+}
+export interface StoredNode {
+  readonly generation: number;
+  readonly records: Map<string, Json>;
+  /** Own desired documents, tombstones (null) included. */
+  readonly out: Map<PeerName, Map<string, Json>>;
+  readonly in: Map<PeerName, Map<string, StoredDocument>>;
+  readonly clients: Map<PeerName, number>;
+}
+
+const inner = <K, V>(map: Map<K, Map<string, V>>, key: K): Map<string, V> => {
+  const found = map.get(key) ?? new Map<string, V>();
+  map.set(key, found);
+  return found;
+};
+
+type Fields = { readonly [key: string]: Json | undefined };
+
+/** Sorts a store's content. What was not written by this layout is an invariant broken, so it throws. */
+export const readStored = (content: ReadonlyMap<string, Json>): StoredNode => {
+  const stored: StoredNode = {
+    generation: (content.get(storeKey.generation) as number | undefined) ?? 0,
+    records: new Map(),
+    out: new Map(),
+    in: new Map(),
+    clients: new Map(),
+  };
+  for (const [name, value] of content) {
+    if (name === storeKey.generation) continue;
+    const slash = name.indexOf("/");
+    const rest = name.slice(slash + 1);
+    const second = rest.indexOf("/");
+    const peer = peerName(rest.slice(0, second));
+    const key = rest.slice(second + 1);
+    const fields = value as Fields;
+    switch (name.slice(0, slash)) {
+      case "own":
+        stored.records.set(rest, value);
+        break;
+      case "out":
+        inner(stored.out, peer).set(key, fields.value ?? null);
+        break;
+      case "in": {
+        const document = fields.value ?? null;
+        const text = textOf(document) ?? "";
+        inner(stored.in, peer).set(key, {
+          generation: fields.generation as number,
+          seq: fields.seq as number,
+          value: document,
+          text,
+        });
+        break;
+      }
+      case "client":
+        stored.clients.set(peerName(rest), value as number);
+        break;
+      default:
+        throw new Error(`the store holds "${name}", which no version of this service writes`);
+    }
+  }
+  return stored;
+};
+
+/** What the service itself gets to see of its store. */
+export const restoredOf = (stored: StoredNode): Restored => {
+  const desiredAt = new Map<PeerName, Map<string, Json>>();
+  for (const [peer, documents] of stored.out) {
+    for (const [key, value] of documents) if (value !== null) inner(desiredAt, peer).set(key, value);
+  }
+  return { records: stored.records, desiredAt };
+};
