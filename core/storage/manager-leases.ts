@@ -1,0 +1,259 @@
+import type { Uid } from "../../model/identifiers.ts";
+import {
+  type ActualConnection,
+  type AgentLease,
+  type AgentLeaseActual,
+  type Attachment,
+  actualKey,
+  type BootRecord,
+  type DesiredConnection,
+  type Layer,
+  type Progress,
+} from "../documents.ts";
+import { desire, log, progress, publish, write } from "../outbox.ts";
+import {
+  type ConnectionRecord,
+  describeHolder,
+  holderOf,
+  type LeaseRecord,
+  type ManagerState,
+  mark,
+  mayUse,
+  nameOf,
+  removeFrom,
+  sameHolder,
+  type VolumeRecord,
+  type Wanted,
+} from "./manager-state.ts";
+import { freeze, writerOf } from "./manager-volumes.ts";
+
+/*
+ * One writer. A volume's lease goes through epochs, one at a time: the next is asked for only when the agent has reported
+ * the present one, since the agent grants nothing but its current epoch plus one and a skipped epoch would never be granted.
+ *
+ *   free (no holder, confirmed) ──grant──► held ──the wish is gone or changed──► fencing (no holder) ──confirmed──► free
+ *
+ * Between two holders there is always an epoch without one, and a connection is withdrawn only when the agent has
+ * confirmed that epoch: whoever sees it gone knows that its holder can write nothing any more. What the agent says wins
+ * over what this manager remembers, so a manager that lost its store fences what it finds before it grants.
+ */
+
+const noLease: LeaseRecord = { epoch: 0, holder: null, connection: null };
+
+/** Brings the writable lease of one volume a step further. */
+export function reconcileLease(state: ManagerState, volume: Uid) {
+  const record = state.volumes.get(volume);
+  if (record === undefined || isTombstoned(state, volume, record)) return;
+  const actual = state.agents.get(record.agent)?.leases.get(volume);
+  let lease = adopt(state, volume, state.leases.get(volume) ?? noLease, actual);
+  if (lease.epoch > 0) askFor(state, volume, record, lease);
+  const reported = lease.epoch === 0 || actual?.epoch === lease.epoch;
+  if (lease.holder !== null) {
+    if (isKept(state, volume, lease) || !reported) return;
+    lease = { epoch: lease.epoch + 1, holder: null, connection: null };
+    log(state.outbox, "fence", { volume, epoch: lease.epoch });
+    return keepLease(state, volume, record, lease);
+  }
+  if (!reported || (lease.epoch > 0 && actual?.phase !== "ready")) return;
+  releaseWriters(state, volume);
+  const next = record.frozen ? null : nextWriter(state, volume, record);
+  if (next === null) return;
+  const holder = holderOf(next.document);
+  const connection: ConnectionRecord = { client: next.client, volume, mode: "rw", holder };
+  keepConnection(state, next.document.uid, connection);
+  log(state.outbox, "grant", { volume, epoch: lease.epoch + 1, vm: holder.vm, incarnation: holder.incarnation });
+  keepLease(state, volume, record, { epoch: lease.epoch + 1, holder, connection: next.document.uid });
+}
+
+/** After its tombstones a volume's lease is never asked for again. */
+const isTombstoned = (state: ManagerState, volume: Uid, record: VolumeRecord): boolean =>
+  !(state.outbox.desired.get(record.agent)?.has(`volume/${volume}`) ?? false);
+
+function keepLease(state: ManagerState, volume: Uid, record: VolumeRecord, lease: LeaseRecord): void {
+  write(state.outbox, `lease/${volume}`, lease);
+  state.leases.set(volume, lease);
+  askFor(state, volume, record, lease);
+  // A copy may be waiting for the volume to be free, and a deletion for the fence.
+  mark(state, volume);
+}
+function askFor(state: ManagerState, volume: Uid, record: VolumeRecord, lease: LeaseRecord): void {
+  const asked: AgentLease = { volume, epoch: lease.epoch, holder: lease.holder };
+  desire(state.outbox, record.agent, `lease/${volume}`, asked);
+}
+
+/** The agent's durable state is the truth: an epoch above ours, or another holder at ours, replaces what we remember. */
+function adopt(
+  state: ManagerState,
+  volume: Uid,
+  lease: LeaseRecord,
+  actual: AgentLeaseActual | undefined,
+): LeaseRecord {
+  if (actual === undefined || actual.epoch < lease.epoch) return lease;
+  if (actual.epoch === lease.epoch && sameHolder(actual.holder, lease.holder)) return lease;
+  const adopted: LeaseRecord = { epoch: actual.epoch, holder: actual.holder, connection: null };
+  log(state.outbox, "adopt", { volume, epoch: actual.epoch, remembered: lease.epoch });
+  write(state.outbox, `lease/${volume}`, adopted);
+  state.leases.set(volume, adopted);
+  return adopted;
+}
+
+function isKept(state: ManagerState, volume: Uid, lease: LeaseRecord): boolean {
+  if (lease.connection === null) return false;
+  const wanted = state.wantedConnections.get(lease.connection)?.document;
+  return wanted !== undefined && wanted.volume === volume && sameHolder(holderOf(wanted), lease.holder);
+}
+
+/** The volume is confirmed to have no holder: no connection may still count as writing it. */
+function releaseWriters(state: ManagerState, volume: Uid): void {
+  for (const id of [...(state.connectionsOf.get(volume) ?? [])]) {
+    const record = state.connections.get(id);
+    if (record?.volume === volume && record.mode === "rw") dropConnection(state, id, record);
+  }
+}
+
+function nextWriter(state: ManagerState, volume: Uid, record: VolumeRecord): Wanted<DesiredConnection> | null {
+  const wantedVolume = state.wantedVolumes.get(volume);
+  if (wantedVolume === undefined || wantedVolume.document.access === "ro" || !isReady(state, volume)) return null;
+  for (const id of state.connectionsOf.get(volume) ?? []) {
+    const wanted = state.wantedConnections.get(id);
+    if (wanted === undefined || wanted.document.volume !== volume || state.connections.has(id)) continue;
+    if (wanted.client === record.client || mayUse(state, "connect", volume, wanted.client, wanted.document.vm))
+      return wanted;
+  }
+  return null;
+}
+
+const isReady = (state: ManagerState, volume: Uid): boolean => {
+  const record = state.volumes.get(volume);
+  return record !== undefined && state.agents.get(record.agent)?.volumes.get(volume)?.phase === "ready";
+};
+
+function keepConnection(state: ManagerState, id: Uid, record: ConnectionRecord): void {
+  write(state.outbox, `connection/${id}`, record);
+  state.connections.set(id, record);
+}
+/** A connection is over: nobody can write under it any more. */
+function dropConnection(state: ManagerState, id: Uid, record: ConnectionRecord): void {
+  write(state.outbox, `connection/${id}`, null);
+  state.connections.delete(id);
+  const wanted = state.wantedConnections.get(id);
+  if (wanted?.document.volume !== record.volume) removeFrom(state.connectionsOf, record.volume, id);
+  if (wanted === undefined) publish(state.outbox, actualKey(record.client, `connection/${id}`), null);
+  else mark(state, wanted.document.volume);
+  mark(state, record.volume);
+}
+
+/** Says how far one connection of a volume is. Runs after `reconcileLease` of that volume. */
+export function reconcileConnection(state: ManagerState, id: Uid, volume: Uid) {
+  let record = state.connections.get(id);
+  const wanted = state.wantedConnections.get(id);
+  // Read-only ends at once: there is nothing to fence.
+  let changed =
+    record !== undefined &&
+    (wanted === undefined ||
+      wanted.document.volume !== record.volume ||
+      !sameHolder(record.holder, holderOf(wanted.document)));
+  if (record?.mode === "ro" && changed) {
+    dropConnection(state, id, record);
+    record = undefined;
+    changed = false;
+  }
+  if (wanted === undefined) {
+    if (record === undefined) return;
+    const reason = `waiting until the lease of ${describeHolder(record.holder)} is fenced`;
+    return publishConnection(state, id, record.client, record.holder.incarnation, progress("deleting", reason), null);
+  }
+  if (record === undefined && wanted.document.volume !== volume) return;
+  const { incarnation } = wanted.document;
+  if (record !== undefined && changed) {
+    const reason = `waiting until the lease of ${describeHolder(record.holder)} on "${nameOf(state, record.volume)}" is fenced`;
+    return publishConnection(state, id, wanted.client, incarnation, progress("waiting", reason), null);
+  }
+  const granted = record ?? grantReadOnly(state, id, wanted);
+  if ("phase" in granted) return publishConnection(state, id, wanted.client, incarnation, granted, null);
+  const attachment = compose(state, granted);
+  if ("phase" in attachment) return publishConnection(state, id, wanted.client, incarnation, attachment, null);
+  publishConnection(state, id, wanted.client, incarnation, progress("ready"), attachment);
+}
+
+function publishConnection(
+  state: ManagerState,
+  id: Uid,
+  client: ConnectionRecord["client"],
+  incarnation: number,
+  what: Progress,
+  attachment: Attachment | null,
+): void {
+  const actual: ActualConnection = { ...what, incarnation, attachment };
+  publish(state.outbox, actualKey(client, `connection/${id}`), actual);
+}
+
+/** Attaches an immutable or read-only volume through its readers; otherwise says what a writer waits for. */
+function grantReadOnly(
+  state: ManagerState,
+  id: Uid,
+  { client, document }: Wanted<DesiredConnection>,
+): ConnectionRecord | Progress {
+  const { volume } = document;
+  const record = state.volumes.get(volume);
+  const name = nameOf(state, volume);
+  const known = state.wantedVolumes.get(volume) ?? record;
+  if (known === undefined || !mayUse(state, "connect", volume, client, document.vm)) {
+    return progress("waiting", `no volume ${volume} is visible to this cell`);
+  }
+  const wantedVolume = state.wantedVolumes.get(volume);
+  if (wantedVolume === undefined) return progress("waiting", `"${name}" is being deleted`);
+  if (record === undefined) return progress("waiting", `"${name}" has no place yet`);
+  if (!isReady(state, volume)) return progress("waiting", `"${name}" is not ready yet`);
+  const readOnly = record.frozen || wantedVolume.document.access === "ro";
+  const writer = readOnly && !record.frozen ? writerOf(state, volume) : null;
+  if (readOnly && writer === null) {
+    freeze(state, volume);
+    const granted: ConnectionRecord = { client, volume, mode: "ro", holder: holderOf(document) };
+    keepConnection(state, id, granted);
+    return granted;
+  }
+  const lease = state.leases.get(volume);
+  const holder = lease?.holder ? describeHolder(lease.holder) : null;
+  return progress(
+    "waiting",
+    holder === null ? `waiting until the last lease of "${name}" is fenced` : `"${name}" is being written by ${holder}`,
+  );
+}
+
+/** The layers of a volume from itself down to its first origin, or what is still missing. */
+function compose(state: ManagerState, granted: ConnectionRecord): Attachment | Progress {
+  const layers: Layer[] = [];
+  let boot: BootRecord | null = null;
+  let sizeMiB = 0;
+  let epoch = 0;
+  for (let at: Uid | null = granted.volume; at !== null; ) {
+    const record: VolumeRecord | undefined = state.volumes.get(at);
+    const agent = record && state.agents.get(record.agent);
+    const volume = agent?.volumes.get(at);
+    if (record === undefined || agent === undefined || volume === undefined) {
+      return progress("working", `waiting to hear of "${nameOf(state, at)}" from its storage server`);
+    }
+    const top = at === granted.volume;
+    const source = top && granted.mode === "rw" ? agent.leases.get(at) : agent.readers.get(at);
+    if (top && granted.mode === "rw") {
+      const lease = state.leases.get(at);
+      const held = source as AgentLeaseActual | undefined;
+      if (lease === undefined || held?.epoch !== lease.epoch || !sameHolder(held.holder, granted.holder)) {
+        return progress(
+          "working",
+          `waiting for ${record.agent} to grant epoch ${lease?.epoch ?? 0} of "${record.path}"`,
+        );
+      }
+      epoch = lease.epoch;
+    }
+    if (source?.phase !== "ready" || source.layer === null) {
+      return progress("working", source?.reason ?? `waiting for ${record.agent} to serve "${record.path}"`);
+    }
+    layers.push(source.layer);
+    if (top) sizeMiB = record.sizeMiB;
+    boot ??= volume.boot;
+    at = record.origin;
+  }
+  return { volume: granted.volume, epoch, sizeMiB, layers, boot };
+}

@@ -1,0 +1,221 @@
+import type { CellName, ElementPath, PeerName, Uid } from "../../model/identifiers.ts";
+import { serverName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import type {
+  AgentImage,
+  AgentLeaseActual,
+  AgentReadersActual,
+  AgentServer,
+  AgentVolume,
+  AgentVolumeActual,
+  DesiredConnection,
+  DesiredGrant,
+  DesiredVolume,
+  LeaseHolder,
+} from "../documents.ts";
+import type { Restored } from "../env.ts";
+import { createOutbox, isObject, type Outbox } from "../outbox.ts";
+
+/** Where a volume lies and what it is made of. Written before the agent hears of it. */
+export interface VolumeRecord {
+  readonly client: PeerName;
+  readonly cell: CellName;
+  readonly path: ElementPath;
+  readonly agent: PeerName;
+  readonly source: AgentVolume["source"];
+  readonly origin: Uid | null;
+  readonly sizeMiB: number;
+  /** Immutable since its first copy or its first read-only connection: never leased again. */
+  readonly frozen: boolean;
+}
+/** The last epoch that this manager asked for. */
+export interface LeaseRecord {
+  readonly epoch: number;
+  readonly holder: LeaseHolder | null;
+  /** Whose wish the holder is; null for a holder that only the agent remembered. */
+  readonly connection: Uid | null;
+}
+/** A connection that was granted and is not confirmed to be over. */
+export interface ConnectionRecord {
+  readonly client: PeerName;
+  readonly volume: Uid;
+  readonly mode: "rw" | "ro";
+  readonly holder: LeaseHolder;
+}
+
+/** What one storage agent says is so. */
+export interface AgentView {
+  readonly name: PeerName;
+  /** null: not heard from since the start. */
+  reachable: boolean | null;
+  server: AgentServer | null;
+  readonly images: Map<string, AgentImage>;
+  readonly volumes: Map<Uid, AgentVolumeActual>;
+  readonly leases: Map<Uid, AgentLeaseActual>;
+  readonly readers: Map<Uid, AgentReadersActual>;
+  /** Sum over the volumes placed there; more than its free space, since files are sparse. */
+  provisionedMiB: number;
+}
+
+export interface Wanted<T> {
+  readonly client: PeerName;
+  readonly document: T;
+}
+
+export interface ManagerState {
+  readonly outbox: Outbox;
+  started: boolean;
+  readonly agents: Map<PeerName, AgentView>;
+  readonly wantedVolumes: Map<Uid, Wanted<DesiredVolume>>;
+  readonly wantedConnections: Map<Uid, Wanted<DesiredConnection>>;
+  readonly grants: Map<Uid, Wanted<DesiredGrant>>;
+  readonly volumes: Map<Uid, VolumeRecord>;
+  readonly leases: Map<Uid, LeaseRecord>;
+  readonly connections: Map<Uid, ConnectionRecord>;
+  /** Connections that want or have a volume, copies that are made of it, and copies that wait for it. */
+  readonly connectionsOf: Map<Uid, Set<Uid>>;
+  readonly copiesOf: Map<Uid, Set<Uid>>;
+  readonly waitingCopiesOf: Map<Uid, Set<Uid>>;
+  /** Volumes without a place: looked at again whenever a server changes. */
+  readonly unplaced: Set<Uid>;
+  /** Volumes to look at before the step ends. */
+  readonly dirty: Set<Uid>;
+}
+
+export function restoreManager(restored: Restored, agents: readonly PeerName[]): ManagerState {
+  const state: ManagerState = {
+    outbox: createOutbox(restored),
+    started: false,
+    agents: new Map(agents.map((name) => [name, createAgentView(name)])),
+    wantedVolumes: new Map(),
+    wantedConnections: new Map(),
+    grants: new Map(),
+    volumes: new Map(),
+    leases: new Map(),
+    connections: new Map(),
+    connectionsOf: new Map(),
+    copiesOf: new Map(),
+    waitingCopiesOf: new Map(),
+    unplaced: new Set(),
+    dirty: new Set(),
+  };
+  for (const [key, value] of restored.records) {
+    const [kind, id] = splitKey(key);
+    if (kind === "volume") keepVolume(state, id, value as unknown as VolumeRecord);
+    if (kind === "lease") state.leases.set(id, value as unknown as LeaseRecord);
+    if (kind === "connection") {
+      const record = value as unknown as ConnectionRecord;
+      state.connections.set(id, record);
+      addTo(state.connectionsOf, record.volume, id);
+    }
+  }
+  return state;
+}
+
+const createAgentView = (name: PeerName): AgentView => ({
+  name,
+  reachable: null,
+  server: null,
+  images: new Map(),
+  volumes: new Map(),
+  leases: new Map(),
+  readers: new Map(),
+  provisionedMiB: 0,
+});
+
+/** Takes a volume's record into memory and into the indexes that rest on it. */
+export function keepVolume(state: ManagerState, volume: Uid, record: VolumeRecord): void {
+  const agent = state.agents.get(record.agent);
+  if (agent !== undefined && !state.volumes.has(volume)) agent.provisionedMiB += record.sizeMiB;
+  state.volumes.set(volume, record);
+  if (record.origin !== null) addTo(state.copiesOf, record.origin, volume);
+}
+export function forgetVolume(state: ManagerState, volume: Uid, record: VolumeRecord): void {
+  const agent = state.agents.get(record.agent);
+  if (agent !== undefined) agent.provisionedMiB -= record.sizeMiB;
+  state.volumes.delete(volume);
+  if (record.origin !== null) removeFrom(state.copiesOf, record.origin, volume);
+}
+
+export function addTo(index: Map<Uid, Set<Uid>>, key: Uid, value: Uid): void {
+  const set = index.get(key) ?? new Set();
+  index.set(key, set.add(value));
+}
+export function removeFrom(index: Map<Uid, Set<Uid>>, key: Uid, value: Uid): void {
+  const set = index.get(key);
+  set?.delete(value);
+  if (set?.size === 0) index.delete(key);
+}
+
+/** Marks a volume, and the copies that wait for it, to be looked at. */
+export function mark(state: ManagerState, volume: Uid): void {
+  state.dirty.add(volume);
+  for (const copy of state.waitingCopiesOf.get(volume) ?? []) state.dirty.add(copy);
+}
+/** Marks a volume and all that is made of it: what its agent serves has changed, and with it their chains. */
+export function markChain(state: ManagerState, volume: Uid): void {
+  mark(state, volume);
+  for (const copy of state.copiesOf.get(volume) ?? []) markChain(state, copy);
+}
+
+/** `volume/ab-1` → `["volume", "ab-1"]`. */
+export function splitKey(key: string): readonly [kind: string, id: Uid] {
+  const slash = key.indexOf("/");
+  return slash < 0 ? [key, "" as Uid] : [key.slice(0, slash), key.slice(slash + 1) as Uid];
+}
+
+export const serverOf = (agent: PeerName) => serverName(agent.slice("agent.".length));
+export const sameHolder = (a: LeaseHolder | null, b: LeaseHolder | null): boolean =>
+  a === b || (a !== null && b !== null && a.vm === b.vm && a.incarnation === b.incarnation && a.host === b.host);
+export const holderOf = (connection: DesiredConnection): LeaseHolder => ({
+  vm: connection.vm,
+  incarnation: connection.incarnation,
+  host: connection.host,
+});
+export const describeHolder = (holder: LeaseHolder): string =>
+  `VM ${holder.vm} (incarnation ${holder.incarnation} on ${holder.host})`;
+
+/** A volume as people name it. */
+export const nameOf = (state: ManagerState, volume: Uid): string =>
+  state.volumes.get(volume)?.path ?? state.wantedVolumes.get(volume)?.document.path ?? volume;
+
+/** Does the owner of a volume let this client's element copy or connect it? Its own cell always may. */
+export function mayUse(state: ManagerState, use: "copy" | "connect", volume: Uid, client: PeerName, vm: Uid | null) {
+  const owner = state.volumes.get(volume)?.client ?? state.wantedVolumes.get(volume)?.client;
+  if (owner === undefined || owner === client) return true;
+  const cell = client.slice("controller.".length);
+  return [...state.grants.values()].some(
+    ({ client: granter, document }) =>
+      granter === owner &&
+      document.volume === volume &&
+      document.grant === use &&
+      ("vm" in document.to
+        ? document.to.vm === vm
+        : document.to.domain === cell || document.to.domain.startsWith(`${cell}.`)),
+  );
+}
+
+// A controller is authenticated but runs in a tenant's cell: its documents are looked at before they are believed.
+
+export function readVolume(id: Uid, value: Json): DesiredVolume | null {
+  if (!isObject(value) || value.uid !== id || typeof value.path !== "string") return null;
+  const { origin, sizeMiB, access } = value;
+  if (!isObject(origin) || typeof value.cell !== "string" || (access !== "rw" && access !== "ro")) return null;
+  if (sizeMiB !== null && !(Number.isSafeInteger(sizeMiB) && Number(sizeMiB) > 0)) return null;
+  if (origin.kind === "image" && typeof origin.image !== "string") return null;
+  if (origin.kind === "copy" && typeof origin.volume !== "string") return null;
+  if (!["empty", "image", "copy"].includes(String(origin.kind))) return null;
+  if (origin.kind === "empty" && sizeMiB === null) return null;
+  return value as unknown as DesiredVolume;
+}
+export function readConnection(id: Uid, value: Json): DesiredConnection | null {
+  if (!isObject(value) || value.uid !== id) return null;
+  for (const field of ["volume", "vm", "host", "cell"]) if (typeof value[field] !== "string") return null;
+  if (!Number.isSafeInteger(value.incarnation)) return null;
+  return value as unknown as DesiredConnection;
+}
+export function readGrant(id: Uid, value: Json): DesiredGrant | null {
+  if (!isObject(value) || value.uid !== id || typeof value.volume !== "string" || !isObject(value.to)) return null;
+  if (typeof value.to.vm !== "string" && typeof value.to.domain !== "string") return null;
+  return value.grant === "copy" || value.grant === "connect" ? (value as unknown as DesiredGrant) : null;
+}

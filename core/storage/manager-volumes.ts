@@ -1,0 +1,249 @@
+import { type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+import {
+  type ActualVolume,
+  type AgentReaders,
+  type AgentVolume,
+  actualKey,
+  type DesiredVolume,
+  type Phase,
+  type Progress,
+} from "../documents.ts";
+import { desire, log, progress, publish, write } from "../outbox.ts";
+import {
+  type AgentView,
+  addTo,
+  describeHolder,
+  forgetVolume,
+  holderOf,
+  keepVolume,
+  type ManagerState,
+  mark,
+  mayUse,
+  nameOf,
+  removeFrom,
+  serverOf,
+  type VolumeRecord,
+  type Wanted,
+} from "./manager-state.ts";
+
+/** A copy takes no bytes at first, yet a server without any room would fail its first write. */
+const copyNeedsMiB = 64;
+/** Files are sparse: a server may promise this many times its whole space. */
+const overcommit = 20;
+
+/** Brings one volume a step further: places it, follows what its agent says, or takes it away. */
+export function reconcileVolume(state: ManagerState, volume: Uid): void {
+  const wanted = state.wantedVolumes.get(volume);
+  const record = state.volumes.get(volume);
+  state.unplaced.delete(volume);
+  if (wanted?.document.origin.kind === "copy") removeFrom(state.waitingCopiesOf, wanted.document.origin.volume, volume);
+  if (record !== undefined) {
+    if (wanted === undefined) deleteVolume(state, volume, record);
+    else followVolume(state, volume, record, wanted.document);
+  } else if (wanted !== undefined) {
+    placeVolume(state, volume, wanted);
+  }
+}
+
+function publishVolume(
+  state: ManagerState,
+  client: PeerName,
+  volume: Uid,
+  what: Progress,
+  record: VolumeRecord | null,
+): void {
+  const actual: ActualVolume = {
+    ...what,
+    server: record === null ? null : serverOf(record.agent),
+    sizeMiB: record?.sizeMiB ?? null,
+  };
+  publish(state.outbox, actualKey(client, `volume/${volume}`), actual);
+}
+
+/** The wish for a volume that has no place yet. A place is durable before the agent hears of it, and never changes. */
+function placeVolume(state: ManagerState, volume: Uid, wanted: Wanted<DesiredVolume>): void {
+  const { client, document } = wanted;
+  const plan = planVolume(state, wanted);
+  if (!plan.ok) {
+    state.unplaced.add(volume);
+    if (document.origin.kind === "copy") addTo(state.waitingCopiesOf, document.origin.volume, volume);
+    publishVolume(state, client, volume, plan.error, null);
+    return;
+  }
+  const record = plan.value;
+  if (record.origin !== null) freeze(state, record.origin);
+  write(state.outbox, `volume/${volume}`, record);
+  keepVolume(state, volume, record);
+  log(state.outbox, "placed", { volume, path: record.path, agent: record.agent, sizeMiB: record.sizeMiB });
+  mark(state, volume);
+  followVolume(state, volume, record, document);
+}
+
+const waiting = (reason: string) => fail(progress("waiting", reason));
+const failed = (reason: string) => fail(progress("failed", reason));
+
+/** Decides place, size and source of a new volume, or says why it cannot be made now (waiting) or at all (failed). */
+function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<VolumeRecord, Progress> {
+  const { client, document } = wanted;
+  const common = { client, cell: document.cell, path: document.path, frozen: false };
+  const reachable = [...state.agents.values()].filter((agent) => agent.reachable !== false && agent.server !== null);
+  if (reachable.length === 0) return waiting("no storage server is reachable");
+  const { origin } = document;
+  if (origin.kind === "copy") {
+    const source = planOrigin(state, client, origin.volume);
+    if (!source.ok) return source;
+    const sizeMiB = document.sizeMiB ?? source.value.sizeMiB;
+    if (sizeMiB < source.value.sizeMiB) {
+      return failed(
+        `a copy of "${source.value.path}" needs at least its size of ${source.value.sizeMiB} MiB, not ${sizeMiB} MiB`,
+      );
+    }
+    const agent = choose(reachable, copyNeedsMiB, sizeMiB);
+    if (agent === null) return waiting(noSpace(reachable, copyNeedsMiB));
+    return ok({ ...common, agent: agent.name, source: { kind: "overlay" }, origin: origin.volume, sizeMiB });
+  }
+  if (origin.kind === "empty") {
+    const sizeMiB = document.sizeMiB ?? 0;
+    const agent = choose(reachable, sizeMiB, sizeMiB);
+    if (agent === null) return waiting(noSpace(reachable, sizeMiB));
+    return ok({ ...common, agent: agent.name, source: { kind: "empty" }, origin: null, sizeMiB });
+  }
+  const having = reachable.filter((agent) => agent.images.has(origin.image));
+  if (having.length === 0) {
+    const names = [...new Set(reachable.flatMap((agent) => [...agent.images.keys()]))].sort();
+    return waiting(`no image "${origin.image}"; there are: ${names.length === 0 ? "none" : names.join(", ")}`);
+  }
+  const imageMiB = Math.max(...having.map((agent) => agent.images.get(origin.image)?.sizeMiB ?? 0));
+  const sizeMiB = document.sizeMiB ?? imageMiB;
+  if (sizeMiB < imageMiB) return failed(`image "${origin.image}" needs at least ${imageMiB} MiB, not ${sizeMiB} MiB`);
+  const agent = choose(having, sizeMiB, sizeMiB);
+  if (agent === null) return waiting(noSpace(having, sizeMiB));
+  return ok({ ...common, agent: agent.name, source: { kind: "image", image: origin.image }, origin: null, sizeMiB });
+}
+
+/** May this volume become (or be) the immutable origin of a copy now? */
+function planOrigin(state: ManagerState, client: PeerName, origin: Uid): Result<VolumeRecord, Progress> {
+  const record = state.volumes.get(origin);
+  // The same sentence for a foreign volume as for none: a cell learns nothing about what others have.
+  if (record === undefined || !mayUse(state, "copy", origin, client, null)) {
+    const own = state.wantedVolumes.get(origin)?.client === client;
+    return waiting(own ? `"${nameOf(state, origin)}" has no place yet` : `no volume ${origin} is visible to this cell`);
+  }
+  if (!state.wantedVolumes.has(origin)) return waiting(`"${record.path}" is being deleted`);
+  if (record.frozen) return ok(record);
+  const actual = state.agents.get(record.agent)?.volumes.get(origin);
+  if (actual?.phase !== "ready") return waiting(`"${record.path}" is not ready yet`);
+  const writer = writerOf(state, origin);
+  if (writer !== null)
+    return waiting(`"${record.path}" is being written by ${writer}; a copy waits until nobody writes`);
+  return ok(record);
+}
+
+/**
+ * Who writes the volume or is about to. A VM that merely restarts still counts between its incarnations, or a waiting copy
+ * would take its disk away just then.
+ */
+export function writerOf(state: ManagerState, volume: Uid): string | null {
+  const lease = state.leases.get(volume);
+  if (lease?.holder) return describeHolder(lease.holder);
+  const agent = state.agents.get(state.volumes.get(volume)?.agent ?? peerName(""));
+  const actual = agent?.leases.get(volume);
+  if (lease !== undefined && (actual?.epoch !== lease.epoch || actual.phase !== "ready")) {
+    return "a VM whose lease is still being fenced";
+  }
+  for (const id of state.connectionsOf.get(volume) ?? []) {
+    const record = state.connections.get(id);
+    if (record?.volume === volume && record.mode === "rw") return describeHolder(record.holder);
+    const wanted = state.wantedConnections.get(id);
+    const readOnly = state.wantedVolumes.get(volume)?.document.access === "ro";
+    if (
+      wanted?.document.volume === volume &&
+      !readOnly &&
+      mayUse(state, "connect", volume, wanted.client, wanted.document.vm)
+    ) {
+      return describeHolder(holderOf(wanted.document));
+    }
+  }
+  return null;
+}
+
+/** Makes a volume immutable for good: durable here, and served read-only by its agent from now on. */
+export function freeze(state: ManagerState, volume: Uid): void {
+  const record = state.volumes.get(volume);
+  if (record === undefined) return;
+  if (!record.frozen) {
+    const frozen = { ...record, frozen: true };
+    write(state.outbox, `volume/${volume}`, frozen);
+    keepVolume(state, volume, frozen);
+    log(state.outbox, "frozen", { volume, path: record.path });
+    mark(state, volume);
+  }
+  const readers: AgentReaders = { volume };
+  desire(state.outbox, record.agent, `readers/${volume}`, readers);
+}
+
+/** Spread: the server with the most space left once everything promised on it is written; ties by name. */
+function choose(agents: readonly AgentView[], needsMiB: number, sizeMiB: number): AgentView | null {
+  let best: AgentView | null = null;
+  const left = (agent: AgentView) => (agent.server?.freeMiB ?? 0) - agent.provisionedMiB;
+  for (const agent of agents) {
+    const { freeMiB, totalMiB } = agent.server ?? { freeMiB: 0, totalMiB: 0 };
+    if (freeMiB < needsMiB || agent.provisionedMiB + sizeMiB > overcommit * totalMiB) continue;
+    if (best === null || left(agent) > left(best) || (left(agent) === left(best) && agent.name < best.name))
+      best = agent;
+  }
+  return best;
+}
+const noSpace = (agents: readonly AgentView[], needsMiB: number): string =>
+  `no storage server has room for ${needsMiB} MiB: ${agents
+    .map(
+      (agent) =>
+        `${serverOf(agent.name)} has ${agent.server?.freeMiB ?? 0} MiB free, ${agent.provisionedMiB} MiB promised`,
+    )
+    .join("; ")}`;
+
+function followVolume(state: ManagerState, volume: Uid, record: VolumeRecord, document: DesiredVolume): void {
+  const asked: AgentVolume = { uid: volume, source: record.source, sizeMiB: record.sizeMiB };
+  desire(state.outbox, record.agent, `volume/${volume}`, asked);
+  if (record.frozen) freeze(state, volume);
+  const agent = state.agents.get(record.agent);
+  const actual = agent?.volumes.get(volume);
+  let phase: Phase = actual?.phase ?? "working";
+  let reason = actual?.reason ?? null;
+  if (agent === undefined) {
+    [phase, reason] = ["waiting", `its storage server ${serverOf(record.agent)} is no longer part of the installation`];
+  } else if (actual === undefined) {
+    reason = agent.reachable === true ? `${record.agent} is making it` : `${record.agent} is not reachable`;
+    if (agent.reachable === false) phase = "waiting";
+  } else if (phase === "ready" && document.sizeMiB !== null && document.sizeMiB !== record.sizeMiB) {
+    reason = `it was made with ${record.sizeMiB} MiB; a volume keeps its size, so make a new one of ${document.sizeMiB} MiB`;
+  }
+  publishVolume(state, record.client, volume, { phase, reason }, record);
+}
+
+/** Tombstones at the agent once nobody uses the volume; the record goes when the agent has confirmed. */
+function deleteVolume(state: ManagerState, volume: Uid, record: VolumeRecord) {
+  const say = (reason: string) => publishVolume(state, record.client, volume, progress("deleting", reason), record);
+  const connected = [...(state.connectionsOf.get(volume) ?? [])]
+    .map((id) => state.connections.get(id))
+    .find((connection) => connection?.volume === volume);
+  if (connected !== undefined) return say(`it is still connected to ${describeHolder(connected.holder)}`);
+  const copies = [...(state.copiesOf.get(volume) ?? [])].map((copy) => `"${nameOf(state, copy)}"`);
+  if (copies.length > 0) {
+    const others = copies.length > 3 ? ` and ${copies.length - 3} more` : "";
+    return say(`it is the origin of ${copies.slice(0, 3).join(", ")}${others} and stays until the last copy is gone`);
+  }
+  // A holder that only the agent remembers is fenced first (reconcileLease does that).
+  if (state.leases.get(volume)?.holder) return say("waiting for its last lease to be fenced");
+  for (const key of ["lease", "readers", "volume"]) desire(state.outbox, record.agent, `${key}/${volume}`, null);
+  const agent = state.agents.get(record.agent);
+  if (agent?.reachable !== true) return say(`${record.agent} is not reachable; its bytes are removed when it returns`);
+  if (agent.volumes.has(volume)) return say(`${record.agent} is removing it`);
+  write(state.outbox, `volume/${volume}`, null);
+  write(state.outbox, `lease/${volume}`, null);
+  state.leases.delete(volume);
+  forgetVolume(state, volume, record);
+  publish(state.outbox, actualKey(record.client, `volume/${volume}`), null);
+  if (record.origin !== null) mark(state, record.origin);
+}

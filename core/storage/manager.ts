@@ -1,0 +1,214 @@
+import type { PeerName, Uid } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import {
+  type AgentImage,
+  type AgentLeaseActual,
+  type AgentReadersActual,
+  type AgentServer,
+  type AgentVolumeActual,
+  actualKey,
+} from "../documents.ts";
+import type { Input, Service } from "../env.ts";
+import { cellOfController, isObject, log, progress, publish, sameJson, takeEffects, toJson } from "../outbox.ts";
+import { reconcileConnection, reconcileLease } from "./manager-leases.ts";
+import {
+  type AgentView,
+  addTo,
+  type ManagerState,
+  mark,
+  markChain,
+  readConnection,
+  readGrant,
+  readVolume,
+  removeFrom,
+  restoreManager,
+  splitKey,
+} from "./manager-state.ts";
+import { reconcileVolume } from "./manager-volumes.ts";
+
+/*
+ * The Storage Manager decides where volumes lie, who may copy or connect them and who writes them now; agents hold the
+ * bytes and have the last word on leases. Every input only changes what is known and marks the volumes it concerns; one
+ * reconciler per volume then compares what is wanted with what is so. Nothing depends on the order of inputs.
+ */
+
+export interface StorageManagerOptions {
+  readonly self: PeerName;
+  readonly agents: readonly PeerName[];
+}
+
+/** Clients: `controller.<cell>`; agents: `agent.<server>`. Records: `volume/`, `lease/`, `connection/<uid>`. */
+export function createStorageManager({ agents }: StorageManagerOptions): Service<ManagerState> {
+  return {
+    restore: (restored) => restoreManager(restored, agents),
+    step(state, input) {
+      take(state, input);
+      if (state.started) settle(state);
+      state.outbox.quiet = false;
+      return { state, effects: takeEffects(state.outbox) };
+    },
+    entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
+    accepts: (peer, key) => cellOfController(peer) !== null && /^(volume|connection|grant)\/[A-Za-z0-9-]+$/.test(key),
+  };
+}
+
+function take(state: ManagerState, input: Input): void {
+  if (input.kind === "start") start(state);
+  else if (input.kind === "desired") takeDesired(state, input.from, input.key, input.value);
+  else if (input.kind === "actual") {
+    const agent = state.agents.get(input.from);
+    if (agent !== undefined) takeActual(state, agent, input.key, input.value);
+  } else if (input.kind === "reachable") {
+    const agent = state.agents.get(input.peer);
+    if (agent !== undefined) setReachable(state, agent, input.reachable);
+  } else if (input.kind === "request") {
+    state.outbox.effects.push({ kind: "reply", id: input.id, response: status(state) });
+  }
+}
+
+function setReachable(state: ManagerState, agent: AgentView, reachable: boolean): void {
+  if (agent.reachable === reachable) return;
+  agent.reachable = reachable;
+  for (const [volume, record] of state.volumes) if (record.agent === agent.name) state.dirty.add(volume);
+  touchUnplaced(state);
+}
+
+/** Everything is looked at once; a record without a wish had its tombstone before the restart. */
+function start(state: ManagerState): void {
+  state.started = true;
+  state.outbox.quiet = true;
+  for (const to of state.agents.keys()) state.outbox.effects.push({ kind: "subscribe", to, prefix: "" });
+  const all = [state.volumes, state.wantedVolumes, state.connectionsOf].flatMap((map) => [...map.keys()]);
+  for (const volume of all) state.dirty.add(volume);
+  const counts = { volumes: state.volumes.size, connections: state.connections.size };
+  log(state.outbox, "started", counts);
+}
+
+function settle(state: ManagerState): void {
+  for (const volume of state.dirty) {
+    // Taken off first: what its own reconciling marks again is looked at again.
+    state.dirty.delete(volume);
+    reconcileVolume(state, volume);
+    reconcileLease(state, volume);
+    for (const id of [...(state.connectionsOf.get(volume) ?? [])]) reconcileConnection(state, id, volume);
+  }
+}
+
+function takeDesired(state: ManagerState, client: PeerName, key: string, value: Json): void {
+  const [kind, id] = splitKey(key);
+  if (kind === "volume") takeVolume(state, client, id, value);
+  else if (kind === "connection") takeConnection(state, client, id, value);
+  else if (kind === "grant") takeGrant(state, client, id, value);
+}
+
+const refuse = (state: ManagerState, client: PeerName, key: string, reason: string): void =>
+  publish(state.outbox, actualKey(client, key), progress("failed", reason));
+const malformed = (what: string) => `the ${what} document is malformed; see core/documents.ts for its fields`;
+const foreign = (id: Uid) => `the UID ${id} belongs to an element of another cell`;
+
+function takeVolume(state: ManagerState, client: PeerName, id: Uid, value: Json) {
+  const key = `volume/${id}`;
+  const before = state.wantedVolumes.get(id);
+  const owner = before?.client ?? state.volumes.get(id)?.client ?? client;
+  if (owner !== client) {
+    if (value === null) publish(state.outbox, actualKey(client, key), null);
+    else refuse(state, client, key, foreign(id));
+    return;
+  }
+  const document = value === null ? null : readVolume(id, value);
+  if (value !== null && (document === null || document.cell !== cellOfController(client))) {
+    return refuse(state, client, key, malformed("volume"));
+  }
+  if (before?.document.origin.kind === "copy") removeFrom(state.waitingCopiesOf, before.document.origin.volume, id);
+  if (document !== null) state.wantedVolumes.set(id, { client, document });
+  else {
+    state.wantedVolumes.delete(id);
+    state.unplaced.delete(id);
+    if (!state.volumes.has(id)) publish(state.outbox, actualKey(client, key), null);
+  }
+  mark(state, id);
+}
+
+function takeConnection(state: ManagerState, client: PeerName, id: Uid, value: Json) {
+  const key = `connection/${id}`;
+  const before = state.wantedConnections.get(id);
+  const record = state.connections.get(id);
+  const owner = before?.client ?? record?.client ?? client;
+  if (owner !== client) {
+    if (value === null) publish(state.outbox, actualKey(client, key), null);
+    else refuse(state, client, key, foreign(id));
+    return;
+  }
+  const document = value === null ? null : readConnection(id, value);
+  if (value !== null && document === null) return refuse(state, client, key, malformed("connection"));
+  if (before !== undefined) {
+    mark(state, before.document.volume);
+    if (before.document.volume !== document?.volume && record?.volume !== before.document.volume) {
+      removeFrom(state.connectionsOf, before.document.volume, id);
+    }
+  }
+  if (record !== undefined) mark(state, record.volume);
+  if (document !== null) {
+    state.wantedConnections.set(id, { client, document });
+    addTo(state.connectionsOf, document.volume, id);
+    mark(state, document.volume);
+    return;
+  }
+  state.wantedConnections.delete(id);
+  if (record === undefined) publish(state.outbox, actualKey(client, key), null);
+}
+
+function takeGrant(state: ManagerState, client: PeerName, id: Uid, value: Json) {
+  const before = state.grants.get(id);
+  if (before !== undefined && before.client !== client) return;
+  const document = value === null ? null : readGrant(id, value);
+  if (value !== null && document === null) return log(state.outbox, "malformed", { client, key: `grant/${id}` });
+  if (document === null) state.grants.delete(id);
+  else state.grants.set(id, { client, document });
+  for (const grant of [before?.document, document]) if (grant) mark(state, grant.volume);
+}
+
+function takeActual(state: ManagerState, agent: AgentView, key: string, value: Json): void {
+  const [kind, id] = splitKey(key);
+  if (value !== null && !isObject(value)) return;
+  if (kind === "server") {
+    agent.server = value as unknown as AgentServer | null;
+    if (agent.reachable === null) setReachable(state, agent, true);
+    touchUnplaced(state);
+  } else if (kind === "image") {
+    if (put(agent.images, String(id), value as unknown as AgentImage | null)) touchUnplaced(state);
+  } else if (kind === "volume") {
+    const before = agent.volumes.get(id);
+    const after = value as unknown as AgentVolumeActual | null;
+    // How full it is changes all the time and decides nothing here.
+    const changed = !sameJson(toJson({ ...before, usedMiB: 0 }), toJson({ ...after, usedMiB: 0 }));
+    if (put(agent.volumes, id, after) && changed) markChain(state, id);
+  } else if (kind === "lease") {
+    if (put(agent.leases, id, value as unknown as AgentLeaseActual | null)) mark(state, id);
+  } else if (kind === "readers") {
+    if (put(agent.readers, id, value as unknown as AgentReadersActual | null)) markChain(state, id);
+  }
+}
+
+/** Sets or (null) deletes; true if that changed anything. */
+function put<K, V extends object>(map: Map<K, V>, key: K, value: V | null): boolean {
+  const before = map.get(key);
+  if (value === null) return map.delete(key);
+  map.set(key, value);
+  return before === undefined || !sameJson(toJson(before), toJson(value));
+}
+
+function touchUnplaced(state: ManagerState): void {
+  for (const volume of state.unplaced) mark(state, volume);
+}
+
+/** For the operator: how much lies where. */
+const status = (state: ManagerState): Json => ({
+  servers: [...state.agents.values()].map((agent) => ({
+    agent: agent.name,
+    reachable: agent.reachable,
+    freeMiB: agent.server?.freeMiB ?? null,
+    provisionedMiB: agent.provisionedMiB,
+    volumes: [...state.volumes.values()].filter((record) => record.agent === agent.name).length,
+  })),
+});
