@@ -1,0 +1,235 @@
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { access, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { promisify } from "node:util";
+import type { ImageManifest } from "../runtime/installation.ts";
+import { kernelPackage, type PackageVersion, resolvePackages, unpackPackages } from "./packages.ts";
+
+/**
+ * The tiny guest image: Debian's cloud kernel, busybox, QEMU's guest agent, netcat and socat on a 64 MiB ext4 disk.
+ * It is built from the machine's own Debian sources on first use and cached by content: the cache entry is named by a
+ * hash over the package versions and the files of `image/tiny/`, so it is rebuilt exactly when one of those changes.
+ *
+ * It boots by its recorded kernel and a small initial RAM file system (`boot` in the manifest): a boot loader would cost
+ * two more seconds on an emulated CPU. The root file system lies on the disk, so what a guest writes stays.
+ */
+const run = promisify(execFile);
+const here = join(import.meta.dirname, "tiny");
+const sizeMiB = 64;
+const userland = ["busybox-static", "qemu-guest-agent", "netcat-openbsd", "socat"];
+const programs = ["usr/sbin/qemu-ga", "bin/nc.openbsd", "usr/bin/socat"];
+/** Modules of the initial RAM file system, and those that the guest loads once its root is there. */
+const earlyModules = ["virtio_pci", "virtio_blk", "ext4", "virtio_scsi", "sd_mod", "ata_piix"];
+const lateModules = ["af_packet", "virtio_net", "virtio_console", "virtio_rng", "isofs"];
+
+export interface BuildOptions {
+  /** Cached images lie below `<cacheDirectory>/images/<name>-<digest>`, the current one is linked as `images/<name>`. */
+  readonly cacheDirectory: string;
+  readonly onProgress?: (message: string) => void;
+}
+
+/** Builds the image unless the cache has it. Returns the directory with manifest.json, disk.qcow2, kernel and initrd. */
+export async function buildTinyImage(options: BuildOptions): Promise<string> {
+  const progress = options.onProgress ?? (() => {});
+  const images = join(options.cacheDirectory, "images");
+  const current = join(images, "tiny");
+  const kernel = await kernelPackage("linux-image-cloud-amd64");
+  const packages = await resolvePackages(userland);
+  const kernelVersion = (await resolvePackages([kernel])).find(({ name }) => name === kernel);
+  if (kernelVersion === undefined) throw new Error(`${kernel} is not offered by this machine's package sources`);
+  const digest = await digestOf([...packages, kernelVersion]);
+  if ((await manifestOf(current))?.digest === digest) return current;
+
+  await mkdir(images, { recursive: true });
+  const work = await mkdtemp(join(images, ".building-"));
+  try {
+    await assemble(work, packages, kernelVersion, digest, progress);
+    const entry = join(images, `tiny-${digest.slice(0, 16)}`);
+    await rm(entry, { recursive: true, force: true });
+    await rename(join(work, "out"), entry);
+    const link = join(images, `.tiny-${process.pid}`);
+    await rm(link, { force: true });
+    await run("ln", ["-s", basename(entry), link]);
+    await rename(link, current);
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+  return current;
+}
+
+async function manifestOf(directory: string): Promise<ImageManifest | null> {
+  try {
+    return JSON.parse(await readFile(join(directory, "manifest.json"), "utf8")) as ImageManifest;
+  } catch {
+    return null;
+  }
+}
+
+async function digestOf(packages: readonly PackageVersion[]): Promise<string> {
+  const hash = createHash("sha256");
+  for (const { name, version } of packages) hash.update(`${name}=${version}\n`);
+  hash.update(await readFile(import.meta.filename));
+  const files = (await readdir(here, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+  for (const file of files.map((entry) => join(entry.parentPath, entry.name)).sort()) {
+    hash.update(file.slice(here.length));
+    hash.update(await readFile(file));
+  }
+  return hash.digest("hex");
+}
+
+async function assemble(
+  work: string,
+  packages: readonly PackageVersion[],
+  kernel: PackageVersion,
+  digest: string,
+  progress: (message: string) => void,
+): Promise<void> {
+  const [downloads, kernelDownloads] = [join(work, "deb"), join(work, "kernel-deb")];
+  const [stage, kernelStage, root, initramfs, out] = ["stage", "kernel-stage", "root", "initramfs", "out"].map((name) =>
+    join(work, name),
+  ) as [string, string, string, string, string];
+  for (const directory of [downloads, kernelDownloads, stage, kernelStage, out]) await mkdir(directory);
+  progress(`tiny image: fetching ${packages.length + 1} Debian packages (kernel ${kernel.version})`);
+  await unpackPackages(packages, downloads, stage);
+  await unpackPackages([kernel], kernelDownloads, kernelStage);
+
+  progress("tiny image: assembling the root file system");
+  const release = (await readdir(join(kernelStage, "lib/modules")))[0];
+  if (release === undefined) throw new Error(`${kernel.name} holds no modules`);
+  await run("depmod", ["-b", kernelStage, release]);
+  await makeRoot(stage, kernelStage, release, root);
+  await makeInitramfs(stage, kernelStage, release, initramfs);
+
+  const disk = join(work, "disk.raw");
+  await run("mke2fs", [
+    "-q",
+    "-t",
+    "ext4",
+    "-L",
+    "cells-tiny",
+    "-m",
+    "0",
+    "-O",
+    "^has_journal,^metadata_csum",
+    "-E",
+    "root_owner=0:0,lazy_itable_init=0",
+    "-d",
+    root,
+    disk,
+    `${sizeMiB}M`,
+  ]);
+  await run("qemu-img", ["convert", "-f", "raw", "-O", "qcow2", disk, join(out, "disk.qcow2")]);
+  await run("sh", ["-c", `find . | cpio --quiet -o -H newc -R 0:0 | gzip -9n >"$0"`, join(out, "initrd")], {
+    cwd: initramfs,
+  });
+  await cp(join(kernelStage, "boot", `vmlinuz-${release}`), join(out, "kernel"));
+  const manifest: ImageManifest = {
+    name: "tiny",
+    digest,
+    disk: "disk.qcow2",
+    sizeMiB,
+    boot: {
+      kernel: "kernel",
+      initrd: "initrd",
+      commandLine:
+        "console=ttyS0 quiet loglevel=3 panic=-1 net.ifnames=0 random.trust_cpu=on tsc=reliable no_timer_check",
+    },
+  };
+  await writeFile(join(out, "manifest.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+}
+
+async function makeRoot(stage: string, kernelStage: string, release: string, root: string): Promise<void> {
+  for (const directory of [
+    "bin",
+    "sbin",
+    "usr/bin",
+    "usr/sbin",
+    "dev",
+    "proc",
+    "sys",
+    "run",
+    "tmp",
+    "data",
+    "root",
+    "srv",
+  ])
+    await mkdir(join(root, directory), { recursive: true });
+  await cp(join(here, "root"), root, { recursive: true });
+  await installBusybox(stage, join(root, "bin"));
+  for (const program of programs) await copyWithLibraries(stage, root, program);
+  await run("ln", ["-sf", "/bin/nc.openbsd", join(root, "bin/nc")]);
+  for (const name of ["init", "poweroff", "reboot", "halt"])
+    await run("ln", ["-sf", "/bin/busybox", join(root, "sbin", name)]);
+  await copyModules(kernelStage, release, root, lateModules);
+}
+
+async function makeInitramfs(stage: string, kernelStage: string, release: string, target: string): Promise<void> {
+  for (const directory of ["bin", "dev", "proc", "sys", "root"])
+    await mkdir(join(target, directory), { recursive: true });
+  await cp(join(stage, "bin/busybox"), join(target, "bin/busybox"));
+  await run("ln", ["-s", "busybox", join(target, "bin/sh")]);
+  await run("ln", ["-s", "busybox", join(target, "bin/modprobe")]);
+  await cp(join(here, "initramfs-init"), join(target, "init"));
+  await copyModules(kernelStage, release, target, earlyModules);
+}
+
+/** Busybox with a link for each of its commands. */
+async function installBusybox(stage: string, target: string): Promise<void> {
+  const binary = join(stage, "bin/busybox");
+  await cp(binary, join(target, "busybox"));
+  const { stdout } = await run(binary, ["--list"]);
+  for (const name of stdout.split("\n").filter((line) => line !== "" && line !== "busybox"))
+    await run("ln", ["-s", "busybox", join(target, name)]);
+}
+
+/** A program and the shared libraries that it names, found in the unpacked packages. */
+async function copyWithLibraries(stage: string, root: string, program: string): Promise<void> {
+  const pending = [program];
+  const seen = new Set<string>();
+  for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
+    if (seen.has(path)) continue;
+    seen.add(path);
+    await mkdir(dirname(join(root, path)), { recursive: true });
+    await cp(join(stage, path), join(root, path), { dereference: true });
+    const { stdout } = await run("readelf", ["-d", "-l", join(stage, path)], { maxBuffer: 16 << 20 });
+    const interpreter = /program interpreter: \/([^\]]+)\]/.exec(stdout)?.[1];
+    if (interpreter !== undefined && !seen.has(interpreter)) pending.push(interpreter);
+    for (const match of stdout.matchAll(/\(NEEDED\).*\[([^\]]+)\]/g))
+      pending.push(await findLibrary(stage, match[1] ?? ""));
+  }
+}
+
+async function findLibrary(stage: string, name: string): Promise<string> {
+  for (const directory of ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "lib64", "usr/lib64"]) {
+    try {
+      await access(join(stage, directory, name));
+      return join(directory, name);
+    } catch {
+      // Not in this directory.
+    }
+  }
+  throw new Error(`no package of the tiny image holds the library ${name}`);
+}
+
+/** Modules with what they depend on, and the index that modprobe reads. */
+async function copyModules(
+  kernelStage: string,
+  release: string,
+  target: string,
+  names: readonly string[],
+): Promise<void> {
+  const files = new Set<string>();
+  for (const name of names) {
+    const { stdout } = await run("modprobe", ["-d", kernelStage, "-S", release, "--show-depends", name]);
+    for (const match of stdout.matchAll(/^insmod (\S+)/gm)) files.add((match[1] ?? "").slice(kernelStage.length + 1));
+  }
+  for (const file of files) {
+    await mkdir(dirname(join(target, file)), { recursive: true });
+    await cp(join(kernelStage, file), join(target, file));
+  }
+  const modules = join("lib/modules", release);
+  for (const index of ["modules.order", "modules.builtin"])
+    await cp(join(kernelStage, modules, index), join(target, modules, index));
+  await run("depmod", ["-b", target, release]);
+}
