@@ -49,8 +49,10 @@ export function reconcileLease(state: ManagerState, volume: Uid) {
   if (lease.epoch > 0) askFor(state, volume, record, lease);
   const reported = lease.epoch === 0 || actual?.epoch === lease.epoch;
   if (lease.holder !== null) {
-    if (isKept(state, volume, lease) || !reported) return;
-    lease = { epoch: lease.epoch + 1, holder: null, connection: null };
+    if (isKept(state, volume, lease)) return;
+    // Not reported: the agent may still refuse that epoch, so the same one is asked for without a holder. Had it been
+    // granted after all, the agent keeps the holder and says so, and `adopt` leads to the next epoch.
+    lease = { epoch: reported ? lease.epoch + 1 : lease.epoch, holder: null, connection: null };
     log(state.outbox, "fence", { volume, epoch: lease.epoch });
     return keepLease(state, volume, record, lease);
   }
