@@ -1,0 +1,37 @@
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/**
+ * Compiles diverter.c. The object is committed, so that a host needs no compiler; `node build.ts` renews it together with
+ * the record of what it was made from.
+ */
+export interface BuildRecord {
+  /** SHA-256 of the source, hexadecimal. */
+  readonly source: string;
+  /** First line of `clang --version`; objects of different compilers differ though both are right. */
+  readonly clang: string;
+}
+const directory = import.meta.dirname;
+const recordFile = join(directory, "diverter.build.json");
+
+export const clangVersion = (): string =>
+  execFileSync("clang", ["--version"], { encoding: "utf8" }).split("\n")[0] ?? "";
+export const sourceHash = (): string =>
+  createHash("sha256")
+    .update(readFileSync(join(directory, "diverter.c")))
+    .digest("hex");
+export const readRecord = (): BuildRecord => JSON.parse(readFileSync(recordFile, "utf8")) as BuildRecord;
+
+/** Compiles to `output`; without line tables of DWARF, with BTF. Relative names keep the object free of this machine's paths. */
+export function compile(output: string): void {
+  const flags = ["-O2", "-g", "-target", "bpf", "-I/usr/include/x86_64-linux-gnu", "-Wall", "-Werror"];
+  execFileSync("clang", [...flags, "-fdebug-compilation-dir=.", "-c", "diverter.c", "-o", output], { cwd: directory });
+  execFileSync("llvm-strip", ["-g", output]);
+}
+
+if (import.meta.main) {
+  compile(join(directory, "diverter.o"));
+  writeFileSync(recordFile, `${JSON.stringify({ source: sourceHash(), clang: clangVersion() }, null, 2)}\n`);
+}

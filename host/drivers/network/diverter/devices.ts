@@ -1,0 +1,55 @@
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import type { Uid } from "../../../../model/identifiers.ts";
+import { ioctl } from "./libbpf.ts";
+
+/** Network devices of the namespace that this process is in. */
+
+const TUNSETIFF = 0x400454ca;
+const TUNSETPERSIST = 0x400454cb;
+const TUNSETOWNER = 0x400454cc;
+const TUNSETGROUP = 0x400454ce;
+/** IFF_TAP | IFF_NO_PI | IFF_VNET_HDR: what QEMU opens it with, so that checksums and segmentation can stay undone. */
+const tapFlags = 0x0002 | 0x1000 | 0x4000;
+
+/** Name of the tap of an interface: `t` and twelve hexadecimal digits, within the kernel's 15 characters. */
+export const tapName = (interfaceUid: Uid): string =>
+  `t${createHash("sha256").update(interfaceUid).digest("hex").slice(0, 12)}`;
+
+/** Names of the devices that look like the driver's own taps. */
+export function findTaps(): readonly string[] {
+  return readFileSync("/proc/self/net/dev", "utf8")
+    .split("\n")
+    .map((line) => line.split(":")[0]?.trim() ?? "")
+    .filter((name) => /^t[0-9a-f]{12}$/.test(name));
+}
+
+/** Makes a tap that stays when no process holds it open; `owner` may open it without privileges. */
+export function createTap(name: string, owner: { readonly uid: number; readonly gid: number }): void {
+  const fd = openSync("/dev/net/tun", "r+");
+  try {
+    const request = Buffer.alloc(40);
+    request.write(name, 0, "ascii");
+    request.writeUInt16LE(tapFlags, 16);
+    ioctl(fd, TUNSETIFF, request, `making tap ${name}`);
+    ioctl(fd, TUNSETOWNER, owner.uid, `giving tap ${name} to user ${owner.uid}`);
+    ioctl(fd, TUNSETGROUP, owner.gid, `giving tap ${name} to group ${owner.gid}`);
+    ioctl(fd, TUNSETPERSIST, 1, `keeping tap ${name}`);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+const ip = (...args: readonly string[]): string => execFileSync("ip", [...args], { encoding: "utf8" });
+/** Up, as large as the underlay's frames, and without IPv6 addresses of the host's own. */
+export const bringUp = (name: string, mtu: number): void => {
+  ip("link", "set", "dev", name, "mtu", String(mtu), "addrgenmode", "none", "up");
+};
+export const removeDevice = (name: string): void => {
+  ip("link", "delete", "dev", name);
+};
+export function mtuOf(name: string): number {
+  const [link] = JSON.parse(ip("-j", "link", "show", "dev", name)) as readonly { readonly mtu?: number }[];
+  return link?.mtu ?? 1500;
+}

@@ -1,0 +1,937 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Diverter's dataplane. Two programs on clsact: `from_vm` at the ingress of every tap, `from_wire` at the ingress of the
+ * uplink. Every local interface has its own check, made by the rules of its own cell: on what it sends and on what it
+ * receives. A packet between two interfaces of one host therefore meets both checks here, a packet across hosts one at
+ * each end. What is decided for the first packet of a flow is remembered per interface, so that answers pass and nothing
+ * else does.
+ *
+ * Layouts of keys and values are declared in layout.ts; a test compares them with this object's BTF.
+ */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/pkt_cls.h>
+#include <linux/udp.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#define SECOND 1000000000ULL
+#define ETH_LENGTH 14
+#define IP_OFFSET_MASK 0x1fff
+#define IP_MORE_FRAGMENTS 0x2000
+#define SOURCE_RANGES 8
+#define NO_RULE_FOUND (-1)
+
+enum drop_reason {
+  PASS = 0,
+  MALFORMED,
+  SPOOFED_MAC,
+  SPOOFED_ADDRESS,
+  IPV6,
+  OTHER_ETHERTYPE,
+  ROGUE_DHCP,
+  ROGUE_ARP,
+  BROADCAST,
+  NO_RULE,
+  NO_LOCATION,
+  FRAGMENT,
+  WRONG_HOST,
+  DROP_REASONS = 16,
+};
+
+struct config {
+  __u32 uplink;
+  __be32 host_address;
+  __u8 host_mac[6];
+  __u8 gateway_mac[6];
+};
+struct interface_state {
+  __be32 address;
+  __be32 mask;
+  __be32 gateway;
+  __u32 cell;
+  __u32 identity;
+  __u32 vm_identity;
+  __u32 subnet_identity;
+  __u8 mac[6];
+  __u8 padding[2];
+};
+struct identity_key {
+  __u32 cell;
+  __be32 address;
+};
+struct identities {
+  __u32 identity;
+  __u32 vm_identity;
+  __u32 subnet_identity;
+};
+struct location {
+  __u8 mac[6];
+  __u8 padding[2];
+  __u32 cell;
+};
+struct controller {
+  __be32 address;
+  __u32 identity;
+  __u8 mac[6];
+  __u8 padding[2];
+};
+struct policy_state {
+  __u32 generation;
+  __u32 version;
+  __u8 digest[32];
+};
+/* One trie holds both the rules and the networks of a cell, so that both change in the same instant. */
+enum policy_kind { NETWORK = 1, RULE = 2 };
+struct policy_key {
+  __u32 prefix_length;
+  __u8 kind;
+  __u8 protocol; /* 0: any */
+  __u16 zero;
+  __u32 from; /* of a network: its address */
+  __u32 to;
+  __be16 port;
+  __u16 padding;
+};
+struct source_range {
+  __u32 rule; /* of a network: its identity */
+  __u16 first;
+  __u16 last;
+};
+struct policy_entry {
+  __u32 count;
+  struct source_range ranges[SOURCE_RANGES];
+};
+enum flow_kind { FLOW = 0, FIRST_FRAGMENT = 1 };
+/* Seen from the interface: one table belongs to one interface, so its own address is not in the key. */
+struct flow_key {
+  __be32 remote;
+  __u16 local_port;
+  __u16 remote_port;
+  __u8 protocol;
+  __u8 kind;
+  __u16 zero;
+};
+struct flow {
+  __u64 last_seen;
+  __u32 rule;
+  __u32 generation;
+  __u8 opened_out;
+  __u8 finished; /* bit 0: the opener sent FIN, bit 1: the other end did, bit 2: reset */
+  __u8 padding[6];
+};
+struct interface_counters {
+  __u64 sent_packets;
+  __u64 sent_bytes;
+  __u64 received_packets;
+  __u64 received_bytes;
+  __u64 drops[DROP_REASONS];
+};
+struct rule_key {
+  __u32 cell;
+  __u32 rule;
+};
+struct rule_counters {
+  __u64 packets;
+  __u64 bytes;
+};
+/* What follows a BOOTP message's fixed fields: sname and file (empty), the cookie, the options; 576 octets of IP in all. */
+struct dhcp_answer {
+  __u8 names[192];
+  __u8 cookie[4];
+  __u8 options[308];
+};
+
+#define HASH(NAME, KEY, VALUE, ENTRIES)      \
+  struct {                                   \
+    __uint(type, BPF_MAP_TYPE_HASH);         \
+    __type(key, KEY);                        \
+    __type(value, VALUE);                    \
+    __uint(max_entries, ENTRIES);            \
+    __uint(map_flags, BPF_F_NO_PREALLOC);    \
+  } NAME SEC(".maps")
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __type(key, __u32);
+  __type(value, struct config);
+  __uint(max_entries, 1);
+} config SEC(".maps");
+HASH(interfaces, __u32, struct interface_state, 4096);
+HASH(endpoints, __be32, __u32, 4096);
+HASH(identities, struct identity_key, struct identities, 262144);
+HASH(locations, __be32, struct location, 262144);
+HASH(controllers, __u32, struct controller, 65536);
+HASH(policies, __u32, struct policy_state, 65536);
+HASH(dhcp, __u32, struct dhcp_answer, 4096);
+
+struct policy_trie {
+  __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+  __uint(key_size, sizeof(struct policy_key));
+  __uint(value_size, sizeof(struct policy_entry));
+  __uint(max_entries, 262144);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
+  __type(key, __u32);
+  __uint(max_entries, 65536);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __array(values, struct policy_trie);
+} rules SEC(".maps");
+struct flow_table {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(key_size, sizeof(struct flow_key));
+  __uint(value_size, sizeof(struct flow));
+  __uint(max_entries, 8192);
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
+  __type(key, __u32);
+  __uint(max_entries, 4096);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __array(values, struct flow_table);
+} flows SEC(".maps");
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+  __type(key, __u32);
+  __type(value, struct interface_counters);
+  __uint(max_entries, 4096);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+} counters SEC(".maps");
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+  __type(key, struct rule_key);
+  __type(value, struct rule_counters);
+  __uint(max_entries, 262144);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+} rule_counts SEC(".maps");
+
+enum fragment { WHOLE = 0, FIRST, LATER };
+struct packet {
+  __be32 source;
+  __be32 destination;
+  __u16 source_port;
+  __u16 destination_port;
+  __u16 id;
+  __u8 protocol;
+  __u8 fragment;
+  __u8 tcp_flags;
+  __u8 icmp_type;
+  __u8 header_length;
+  __u8 error; /* an ICMP error: the four fields below are the packet that it is about */
+  __be32 about_source;
+  __be32 about_destination;
+  __u16 about_source_port;
+  __u16 about_destination_port;
+  __u8 about_protocol;
+  __u8 about_icmp_type;
+};
+
+#define TCP_FIN 0x01
+#define TCP_SYN 0x02
+#define TCP_RST 0x04
+#define TCP_ACK 0x10
+
+static __always_inline int same_mac(const __u8 *a, const __u8 *b)
+{
+  return a[0] == b[0] && a[1] == b[1] && a[2] == b[2] && a[3] == b[3] && a[4] == b[4] && a[5] == b[5];
+}
+
+/* --- headers ---------------------------------------------------------------------------------------------------- */
+
+/* ICMP destination unreachable, time exceeded, parameter problem (RFC 792): they carry the header that caused them. */
+static __always_inline int is_icmp_error(__u8 type)
+{
+  return type == 3 || type == 11 || type == 12;
+}
+
+static __always_inline int parse_about(struct __sk_buff *skb, __u32 offset, struct packet *p)
+{
+  struct iphdr ip;
+  __u8 l4[8];
+  if (bpf_skb_load_bytes(skb, offset, &ip, sizeof(ip)) || ip.version != 4 || ip.ihl < 5)
+    return MALFORMED;
+  if (bpf_skb_load_bytes(skb, offset + ip.ihl * 4, l4, sizeof(l4)))
+    return MALFORMED;
+  p->about_source = ip.saddr;
+  p->about_destination = ip.daddr;
+  p->about_protocol = ip.protocol;
+  if (ip.protocol == IPPROTO_ICMP) {
+    p->about_icmp_type = l4[0];
+    p->about_source_port = p->about_destination_port = l4[4] << 8 | l4[5];
+  } else if (ip.protocol == IPPROTO_TCP || ip.protocol == IPPROTO_UDP) {
+    p->about_source_port = l4[0] << 8 | l4[1];
+    p->about_destination_port = l4[2] << 8 | l4[3];
+  }
+  return PASS;
+}
+
+static __always_inline int parse(struct __sk_buff *skb, struct packet *p)
+{
+  struct iphdr ip;
+  __u8 l4[14];
+  if (bpf_skb_load_bytes(skb, ETH_LENGTH, &ip, sizeof(ip)))
+    return MALFORMED;
+  __u32 header = ip.ihl * 4, total = bpf_ntohs(ip.tot_len), fragment = bpf_ntohs(ip.frag_off);
+  if (ip.version != 4 || header < 20 || total < header || total + ETH_LENGTH > skb->len)
+    return MALFORMED;
+  p->source = ip.saddr;
+  p->destination = ip.daddr;
+  p->protocol = ip.protocol;
+  p->id = bpf_ntohs(ip.id);
+  p->header_length = header;
+  if (fragment & IP_OFFSET_MASK) {
+    p->fragment = LATER;
+    /* RFC 1858: a fragment at offset 1 would overwrite the flags of a TCP header that was already judged. */
+    return (fragment & IP_OFFSET_MASK) == 1 && ip.protocol == IPPROTO_TCP ? MALFORMED : PASS;
+  }
+  p->fragment = fragment & IP_MORE_FRAGMENTS ? FIRST : WHOLE;
+  if (ip.protocol == IPPROTO_TCP) {
+    if (total < header + 20 || bpf_skb_load_bytes(skb, ETH_LENGTH + header, l4, 14))
+      return MALFORMED;
+    p->tcp_flags = l4[13];
+    if (l4[12] >> 4 < 5 || ((l4[13] & TCP_SYN) && (l4[13] & (TCP_FIN | TCP_RST))))
+      return MALFORMED;
+  } else if (ip.protocol == IPPROTO_UDP || ip.protocol == IPPROTO_ICMP) {
+    if (total < header + 8 || bpf_skb_load_bytes(skb, ETH_LENGTH + header, l4, 8))
+      return MALFORMED;
+  } else {
+    return PASS;
+  }
+  if (ip.protocol == IPPROTO_ICMP) {
+    p->icmp_type = l4[0];
+    p->source_port = p->destination_port = l4[4] << 8 | l4[5];
+    if (is_icmp_error(l4[0])) {
+      p->error = 1;
+      return parse_about(skb, ETH_LENGTH + header + 8, p);
+    }
+    return PASS;
+  }
+  p->source_port = l4[0] << 8 | l4[1];
+  p->destination_port = l4[2] << 8 | l4[3];
+  return PASS;
+}
+
+/* --- rules ------------------------------------------------------------------------------------------------------ */
+
+struct question {
+  __u32 cell;
+  __be32 from;
+  __be32 to;
+  __u16 source_port;
+  __u16 destination_port;
+  __u8 protocol;
+};
+
+/* Who an address is within a cell: an interface (itself, its VM, its subnet), the controller, or the longest network. */
+static __always_inline void identify(void *trie, __u32 cell, __be32 address, __u32 *found)
+{
+  struct identity_key key = {.cell = cell, .address = address};
+  struct identities *known = bpf_map_lookup_elem(&identities, &key);
+  found[0] = found[1] = found[2] = 0;
+  if (known) {
+    found[0] = known->identity;
+    found[1] = known->vm_identity;
+    found[2] = known->subnet_identity;
+    return;
+  }
+  struct controller *controller = bpf_map_lookup_elem(&controllers, &cell);
+  if (controller && controller->address == address) {
+    found[0] = controller->identity;
+    return;
+  }
+  struct policy_key network = {.prefix_length = 64, .kind = NETWORK, .from = address};
+  struct policy_entry *entry = bpf_map_lookup_elem(trie, &network);
+  if (entry)
+    found[0] = entry->ranges[0].rule;
+}
+
+static __always_inline long match(void *trie, struct policy_key *key, __u16 source_port)
+{
+  struct policy_entry *entry = bpf_map_lookup_elem(trie, key);
+  if (!entry)
+    return NO_RULE_FOUND;
+#pragma unroll
+  for (int i = 0; i < SOURCE_RANGES; i++)
+    if (i < entry->count && source_port >= entry->ranges[i].first && source_port <= entry->ranges[i].last)
+      return entry->ranges[i].rule;
+  return NO_RULE_FOUND;
+}
+
+/* The rule that lets this flow be opened, or NO_RULE_FOUND. */
+static __noinline long evaluate(struct question *q)
+{
+  __u32 from[3], to[3];
+  void *trie = bpf_map_lookup_elem(&rules, &q->cell);
+  if (!trie)
+    return NO_RULE_FOUND;
+  identify(trie, q->cell, q->from, from);
+  identify(trie, q->cell, q->to, to);
+  struct policy_key key = {.prefix_length = 112, .kind = RULE, .port = bpf_htons(q->destination_port)};
+#pragma unroll
+  for (int i = 0; i < 3; i++) {
+    if (!from[i])
+      continue;
+    key.from = from[i];
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+      if (!to[j])
+        continue;
+      key.to = to[j];
+      key.protocol = q->protocol;
+      long rule = match(trie, &key, q->source_port);
+      if (rule != NO_RULE_FOUND)
+        return rule;
+      key.protocol = 0;
+      rule = match(trie, &key, q->source_port);
+      if (rule != NO_RULE_FOUND)
+        return rule;
+    }
+  }
+  return NO_RULE_FOUND;
+}
+
+/* --- flows ------------------------------------------------------------------------------------------------------ */
+
+static __always_inline __u64 idle_limit(const struct flow_key *key, const struct flow *flow)
+{
+  if (key->kind == FIRST_FRAGMENT || key->protocol == IPPROTO_ICMP)
+    return 30 * SECOND;
+  if (key->protocol != IPPROTO_TCP)
+    return 180 * SECOND;
+  return flow->finished >= 3 ? 10 * SECOND : 3600 * SECOND;
+}
+
+static __always_inline void count_rule(__u32 cell, __u32 rule, __u32 bytes)
+{
+  struct rule_key key = {.cell = cell, .rule = rule};
+  struct rule_counters *counts = bpf_map_lookup_elem(&rule_counts, &key);
+  if (!counts) {
+    struct rule_counters none = {};
+    bpf_map_update_elem(&rule_counts, &key, &none, BPF_NOEXIST);
+    counts = bpf_map_lookup_elem(&rule_counts, &key);
+  }
+  if (counts) {
+    counts->packets++;
+    counts->bytes += bytes;
+  }
+}
+
+struct check {
+  const struct interface_state *self;
+  struct packet *packet;
+  __u32 ifindex;
+  __u32 bytes;
+  __u8 out;
+  __u8 counted; /* the rule's counter was moved for this cell by an earlier check of this packet */
+};
+
+/*
+ * The key under which a packet's flow is remembered. An echo's key holds who asked, so that two ends that ping each other
+ * with the same id are two flows, and an answer never opens one.
+ */
+static __always_inline void key_of(const struct check *c, struct flow_key *key)
+{
+  const struct packet *p = c->packet;
+  key->remote = c->out ? p->destination : p->source;
+  key->protocol = p->protocol;
+  if (p->fragment == LATER) {
+    key->kind = FIRST_FRAGMENT;
+    key->local_port = p->id;
+    key->remote_port = c->out;
+    return;
+  }
+  if (p->error) {
+    /* Named by the packet it is about, which travelled the other way. */
+    key->protocol = p->about_protocol;
+    if (p->about_protocol == IPPROTO_ICMP) {
+      key->local_port = p->about_source_port;
+      key->remote_port = c->out == (p->about_icmp_type != 8);
+    } else {
+      key->local_port = c->out ? p->about_destination_port : p->about_source_port;
+      key->remote_port = c->out ? p->about_source_port : p->about_destination_port;
+    }
+    return;
+  }
+  if (p->protocol == IPPROTO_ICMP) {
+    key->local_port = p->source_port;
+    key->remote_port = c->out == (p->icmp_type == 8);
+    return;
+  }
+  key->local_port = c->out ? p->source_port : p->destination_port;
+  key->remote_port = c->out ? p->destination_port : p->source_port;
+}
+
+/* The rule that admits the opening packet of an existing flow under the rules of now. */
+static __always_inline long evaluate_opening(const struct check *c, const struct flow_key *key, int opened_out)
+{
+  struct question q = {
+      .cell = c->self->cell,
+      .from = opened_out ? c->self->address : key->remote,
+      .to = opened_out ? key->remote : c->self->address,
+      .protocol = key->protocol,
+  };
+  if (key->protocol != IPPROTO_ICMP) {
+    q.source_port = opened_out ? key->local_port : key->remote_port;
+    q.destination_port = opened_out ? key->remote_port : key->local_port;
+  }
+  return evaluate(&q);
+}
+
+static __always_inline void see(struct flow *flow, const struct check *c, __u64 now)
+{
+  flow->last_seen = now;
+  if (c->packet->protocol != IPPROTO_TCP || c->packet->fragment == LATER)
+    return;
+  if (c->packet->tcp_flags & TCP_RST)
+    flow->finished |= 4;
+  if (c->packet->tcp_flags & TCP_FIN)
+    flow->finished |= flow->opened_out == c->out ? 1 : 2;
+}
+
+static __always_inline void remember_fragments(void *table, const struct check *c, __u64 now, __u32 rule, __u32 generation)
+{
+  if (c->packet->fragment != FIRST)
+    return;
+  struct flow_key key = {
+      .remote = c->out ? c->packet->destination : c->packet->source,
+      .local_port = c->packet->id,
+      .remote_port = c->out,
+      .protocol = c->packet->protocol,
+      .kind = FIRST_FRAGMENT,
+  };
+  struct flow flow = {.last_seen = now, .rule = rule, .generation = generation, .opened_out = c->out};
+  bpf_map_update_elem(table, &key, &flow, BPF_ANY);
+}
+
+static __always_inline int passes(const struct check *c, __u32 rule)
+{
+  if (!c->counted)
+    count_rule(c->self->cell, rule, c->bytes);
+  return PASS;
+}
+
+/* The check of one interface on one packet, by the rules of its cell. PASS or the reason of the drop. */
+static __noinline int admit(struct check *c)
+{
+  struct packet *p = c->packet;
+  __u32 cell = c->self->cell;
+  /* Read before the rules: a flow judged by old rules must never carry the mark of the new ones. */
+  struct policy_state *policy = bpf_map_lookup_elem(&policies, &cell);
+  void *table = bpf_map_lookup_elem(&flows, &c->ifindex);
+  if (!policy || !table)
+    return NO_RULE;
+  __u32 generation = *(volatile __u32 *)&policy->generation;
+  __u64 now = bpf_ktime_get_ns();
+  struct flow_key key = {};
+  key_of(c, &key);
+
+  struct flow *flow = bpf_map_lookup_elem(table, &key);
+  if (flow && now - flow->last_seen > idle_limit(&key, flow))
+    flow = NULL;
+  if (p->fragment == LATER) {
+    if (!flow || flow->generation != generation)
+      return FRAGMENT;
+    return passes(c, flow->rule);
+  }
+  /* A server that opens a connection from its service port is no answer to anyone. */
+  int opens = p->protocol == IPPROTO_TCP && (p->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+  if (flow && !(opens && (flow->opened_out != c->out || flow->finished >= 3))) {
+    long rule = flow->rule;
+    if (flow->generation != generation) {
+      rule = evaluate_opening(c, &key, flow->opened_out);
+      if (rule == NO_RULE_FOUND) {
+        bpf_map_delete_elem(table, &key);
+        flow = NULL;
+      } else {
+        flow->rule = rule;
+        flow->generation = generation;
+      }
+    }
+    if (flow) {
+      if (!p->error)
+        see(flow, c, now);
+      remember_fragments(table, c, now, rule, generation);
+      return passes(c, rule);
+    }
+  }
+  /* Errors and echo answers belong to a flow or to nothing; redirects and router messages have no place here. */
+  if (p->error || (p->protocol == IPPROTO_ICMP &&
+                   (p->icmp_type == 0 || p->icmp_type == 5 || p->icmp_type == 9 || p->icmp_type == 10)))
+    return NO_RULE;
+  long rule = evaluate_opening(c, &key, c->out);
+  if (rule == NO_RULE_FOUND)
+    return NO_RULE;
+  if (p->protocol != IPPROTO_ICMP || p->icmp_type == 8) {
+    struct flow opened = {.last_seen = now, .rule = rule, .generation = generation, .opened_out = c->out};
+    bpf_map_update_elem(table, &key, &opened, BPF_ANY);
+  }
+  remember_fragments(table, c, now, rule, generation);
+  return passes(c, rule);
+}
+
+/* --- counters --------------------------------------------------------------------------------------------------- */
+
+static __always_inline struct interface_counters *counters_of(__u32 ifindex)
+{
+  return bpf_map_lookup_elem(&counters, &ifindex);
+}
+
+static __always_inline int drop(__u32 ifindex, __u32 reason)
+{
+  struct interface_counters *c = counters_of(ifindex);
+  if (c && reason < DROP_REASONS)
+    c->drops[reason]++;
+  return TC_ACT_SHOT;
+}
+
+/* --- leaving ---------------------------------------------------------------------------------------------------- */
+
+static __always_inline int send_to(struct __sk_buff *skb, const __u8 *to, const __u8 *from, __u32 ifindex)
+{
+  if (bpf_skb_store_bytes(skb, 0, to, 6, 0) || bpf_skb_store_bytes(skb, 6, from, 6, 0))
+    return TC_ACT_SHOT;
+  return bpf_redirect(ifindex, 0);
+}
+
+static __always_inline int deliver(struct __sk_buff *skb, __u32 ifindex, const struct interface_state *to,
+                                   const struct config *cfg)
+{
+  struct interface_counters *c = counters_of(ifindex);
+  if (c) {
+    c->received_packets++;
+    c->received_bytes += skb->len;
+  }
+  return send_to(skb, to->mac, cfg->gateway_mac, ifindex);
+}
+
+/* --- ARP -------------------------------------------------------------------------------------------------------- */
+
+struct arp {
+  __be16 hardware;
+  __be16 protocol;
+  __u8 hardware_length;
+  __u8 protocol_length;
+  __be16 operation;
+  __u8 sender_mac[6];
+  __u8 sender[4];
+  __u8 target_mac[6];
+  __u8 target[4];
+};
+
+static __always_inline __be32 address_of(const __u8 *bytes)
+{
+  __be32 address;
+  __builtin_memcpy(&address, bytes, 4);
+  return address;
+}
+
+static __always_inline int arp_request(struct __sk_buff *skb, struct arp *arp)
+{
+  return !bpf_skb_load_bytes(skb, ETH_LENGTH, arp, sizeof(*arp)) && arp->hardware == bpf_htons(1) &&
+         arp->protocol == bpf_htons(ETH_P_IP) && arp->hardware_length == 6 && arp->protocol_length == 4;
+}
+
+/* Turns a request into its answer: `target` is at `mac`. */
+static __always_inline int answer_arp(struct __sk_buff *skb, struct arp *arp, const __u8 *mac, __u32 ifindex)
+{
+  __u8 asked[4], asker[6];
+  __builtin_memcpy(asked, arp->target, 4);
+  __builtin_memcpy(asker, arp->sender_mac, 6);
+  __builtin_memcpy(arp->target, arp->sender, 4);
+  __builtin_memcpy(arp->target_mac, asker, 6);
+  __builtin_memcpy(arp->sender, asked, 4);
+  __builtin_memcpy(arp->sender_mac, mac, 6);
+  arp->operation = bpf_htons(2);
+  if (bpf_skb_store_bytes(skb, ETH_LENGTH, arp, sizeof(*arp), 0))
+    return TC_ACT_SHOT;
+  return send_to(skb, asker, mac, ifindex);
+}
+
+/* Every address that the VM may know is at the gateway's MAC, whether it exists or not: there is nothing to learn. */
+static __always_inline int arp_from_vm(struct __sk_buff *skb, __u32 ifindex, const struct interface_state *self,
+                                       const struct config *cfg)
+{
+  struct arp arp;
+  if (!arp_request(skb, &arp))
+    return drop(ifindex, MALFORMED);
+  __be32 sender = address_of(arp.sender), target = address_of(arp.target);
+  if (!same_mac(arp.sender_mac, self->mac) || (sender != self->address && sender != 0))
+    return drop(ifindex, ROGUE_ARP);
+  /* Nobody asks the VM, so its answers go nowhere; a question for its own address must stay unanswered (RFC 5227). */
+  if (arp.operation != bpf_htons(1) || target == self->address)
+    return TC_ACT_SHOT;
+  if (target != self->gateway && ((target ^ self->address) & self->mask))
+    return TC_ACT_SHOT;
+  return answer_arp(skb, &arp, cfg->gateway_mac, ifindex);
+}
+
+static __always_inline int arp_from_wire(struct __sk_buff *skb, const struct config *cfg)
+{
+  struct arp arp;
+  if (!arp_request(skb, &arp) || arp.operation != bpf_htons(1))
+    return TC_ACT_OK;
+  __be32 target = address_of(arp.target);
+  __u32 *ifindex = bpf_map_lookup_elem(&endpoints, &target);
+  if (!ifindex)
+    return TC_ACT_OK;
+  struct interface_state *self = bpf_map_lookup_elem(&interfaces, ifindex);
+  if (!self)
+    return TC_ACT_SHOT;
+  struct controller *controller = bpf_map_lookup_elem(&controllers, &self->cell);
+  if (!controller || controller->address != address_of(arp.sender) || !same_mac(controller->mac, arp.sender_mac))
+    return TC_ACT_SHOT;
+  return answer_arp(skb, &arp, cfg->host_mac, cfg->uplink);
+}
+
+/* --- DHCP (RFC 2131, 2132) -------------------------------------------------------------------------------------- */
+
+#define BOOTP_LENGTH 236
+#define DHCP_DATAGRAM 576
+
+struct bootp {
+  __u8 op;
+  __u8 hardware;
+  __u8 hardware_length;
+  __u8 hops;
+  __be32 transaction;
+  __be16 seconds;
+  __be16 flags;
+  __be32 client;
+  __be32 yours;
+  __be32 next_server;
+  __be32 relay;
+  __u8 mac[16];
+};
+
+/* Value of option 53, or 0. A message that hides it behind 48 other options is not worth an answer. */
+static __always_inline __u8 dhcp_type(struct __sk_buff *skb, __u32 offset)
+{
+  for (int i = 0; i < 48; i++) {
+    __u8 option[3] = {};
+    if (bpf_skb_load_bytes(skb, offset, option, 1) || option[0] == 255)
+      return 0;
+    if (option[0] == 0) {
+      offset += 1;
+      continue;
+    }
+    if (bpf_skb_load_bytes(skb, offset, option, 3))
+      return 0;
+    if (option[0] == 53)
+      return option[1] == 1 ? option[2] : 0;
+    offset += 2 + option[1];
+  }
+  return 0;
+}
+
+static __noinline int answer_dhcp(struct __sk_buff *skb, __u32 ifindex, const struct interface_state *self,
+                                  const struct config *cfg)
+{
+  const __u32 bootp_at = ETH_LENGTH + sizeof(struct iphdr) + sizeof(struct udphdr);
+  struct bootp message;
+  __u8 cookie[4];
+  if (bpf_skb_load_bytes(skb, bootp_at, &message, sizeof(message)) ||
+      bpf_skb_load_bytes(skb, bootp_at + BOOTP_LENGTH, cookie, 4))
+    return drop(ifindex, MALFORMED);
+  if (message.op != 1 || message.hardware_length != 6 || !same_mac(message.mac, self->mac))
+    return drop(ifindex, SPOOFED_MAC);
+  struct dhcp_answer *answer = bpf_map_lookup_elem(&dhcp, &ifindex);
+  if (!answer)
+    return TC_ACT_SHOT;
+  __u8 asked = dhcp_type(skb, bootp_at + BOOTP_LENGTH + 4);
+  __u8 type = asked == 1 ? 2 : asked == 3 ? 5 : 0;
+  if (!type)
+    return TC_ACT_SHOT;
+  if (bpf_skb_change_tail(skb, ETH_LENGTH + DHCP_DATAGRAM, 0))
+    return TC_ACT_SHOT;
+
+  struct {
+    struct iphdr ip;
+    struct udphdr udp;
+  } head = {};
+  head.ip.version = 4;
+  head.ip.ihl = 5;
+  head.ip.tot_len = bpf_htons(DHCP_DATAGRAM);
+  head.ip.frag_off = bpf_htons(0x4000);
+  head.ip.ttl = 64;
+  head.ip.protocol = IPPROTO_UDP;
+  head.ip.saddr = self->gateway;
+  head.ip.daddr = !message.client && (message.flags & bpf_htons(0x8000)) ? 0xffffffff : self->address;
+  __u32 sum = 0;
+#pragma unroll
+  for (int i = 0; i < 10; i++)
+    sum += ((__u16 *)&head.ip)[i];
+  sum = (sum & 0xffff) + (sum >> 16);
+  sum = (sum & 0xffff) + (sum >> 16);
+  head.ip.check = ~sum;
+  head.udp.source = bpf_htons(67);
+  head.udp.dest = bpf_htons(68);
+  head.udp.len = bpf_htons(DHCP_DATAGRAM - sizeof(struct iphdr));
+
+  message.op = 2;
+  message.hops = 0;
+  message.seconds = 0;
+  message.yours = self->address;
+  message.next_server = 0;
+  message.relay = 0;
+  if (bpf_skb_store_bytes(skb, ETH_LENGTH, &head, sizeof(head), 0) ||
+      bpf_skb_store_bytes(skb, bootp_at, &message, sizeof(message), 0) ||
+      bpf_skb_store_bytes(skb, bootp_at + sizeof(message), answer, sizeof(*answer), 0) ||
+      bpf_skb_store_bytes(skb, bootp_at + BOOTP_LENGTH + 4 + 2, &type, 1, 0))
+    return TC_ACT_SHOT;
+  return send_to(skb, self->mac, cfg->gateway_mac, ifindex);
+}
+
+/* --- programs --------------------------------------------------------------------------------------------------- */
+
+static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, const struct interface_state *self,
+                                        const struct config *cfg)
+{
+  struct packet p = {};
+  int reason = parse(skb, &p);
+  if (reason)
+    return drop(ifindex, reason);
+  __be32 broadcast = self->address | ~self->mask;
+  int whole_udp = p.protocol == IPPROTO_UDP && p.fragment == WHOLE;
+  if (whole_udp && p.source_port == 68 && p.destination_port == 67 && p.header_length == 20 &&
+      (p.source == 0 || p.source == self->address) &&
+      (p.destination == 0xffffffff || p.destination == broadcast || p.destination == self->gateway))
+    return answer_dhcp(skb, ifindex, self, cfg);
+  if (p.source != self->address)
+    return drop(ifindex, SPOOFED_ADDRESS);
+  if (p.protocol == IPPROTO_UDP && p.fragment != LATER && p.source_port == 67)
+    return drop(ifindex, ROGUE_DHCP);
+  if (p.destination == 0xffffffff || (self->mask != 0xffffffff && p.destination == broadcast) ||
+      (bpf_ntohl(p.destination) >> 28) == 14)
+    return drop(ifindex, BROADCAST);
+  /* An error quotes a packet that its receiver sent to this interface; anything else is made up. */
+  if (p.error && (p.about_source != p.destination || p.about_destination != p.source))
+    return drop(ifindex, NO_RULE);
+
+  struct check sender = {.self = self, .packet = &p, .ifindex = ifindex, .bytes = skb->len, .out = 1};
+  reason = admit(&sender);
+  if (reason)
+    return drop(ifindex, reason);
+
+  const __u8 *host = NULL;
+  __u32 *local = bpf_map_lookup_elem(&endpoints, &p.destination);
+  struct interface_state *receiver = NULL;
+  __u32 receiver_index = 0;
+  if (local) {
+    receiver_index = *local;
+    receiver = bpf_map_lookup_elem(&interfaces, &receiver_index);
+  }
+  if (receiver && receiver_index != ifindex) {
+    struct check check = {.self = receiver, .packet = &p, .ifindex = receiver_index, .bytes = skb->len,
+                          .counted = receiver->cell == self->cell};
+    reason = admit(&check);
+    if (reason)
+      return drop(receiver_index, reason);
+  } else if (!local) {
+    struct location *location = bpf_map_lookup_elem(&locations, &p.destination);
+    struct controller *controller = bpf_map_lookup_elem(&controllers, &self->cell);
+    if (location)
+      host = location->mac;
+    else if (controller && controller->address == p.destination)
+      host = controller->mac;
+  }
+  if (!host && !(receiver && receiver_index != ifindex))
+    return drop(ifindex, NO_LOCATION);
+  struct interface_counters *c = counters_of(ifindex);
+  if (c) {
+    c->sent_packets++;
+    c->sent_bytes += skb->len;
+  }
+  if (host)
+    return send_to(skb, host, cfg->host_mac, cfg->uplink);
+  return deliver(skb, receiver_index, receiver, cfg);
+}
+
+SEC("tc")
+int from_vm(struct __sk_buff *skb)
+{
+  __u32 ifindex = skb->ingress_ifindex ? skb->ingress_ifindex : skb->ifindex, zero = 0;
+  struct interface_state *self = bpf_map_lookup_elem(&interfaces, &ifindex);
+  struct config *cfg = bpf_map_lookup_elem(&config, &zero);
+  if (!self || !cfg)
+    return drop(ifindex, NO_RULE);
+  struct ethhdr eth;
+  if (bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)))
+    return drop(ifindex, MALFORMED);
+  if (!same_mac(eth.h_source, self->mac))
+    return drop(ifindex, SPOOFED_MAC);
+  if (skb->vlan_present)
+    return drop(ifindex, OTHER_ETHERTYPE);
+  if (eth.h_proto == bpf_htons(ETH_P_IP))
+    return ipv4_from_vm(skb, ifindex, self, cfg);
+  if (eth.h_proto == bpf_htons(ETH_P_ARP))
+    return arp_from_vm(skb, ifindex, self, cfg);
+  return drop(ifindex, eth.h_proto == bpf_htons(ETH_P_IPV6) ? IPV6 : OTHER_ETHERTYPE);
+}
+
+SEC("tc")
+int from_wire(struct __sk_buff *skb)
+{
+  __u32 zero = 0;
+  struct config *cfg = bpf_map_lookup_elem(&config, &zero);
+  struct ethhdr eth;
+  if (!cfg || skb->vlan_present || bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)))
+    return TC_ACT_OK;
+  if (eth.h_proto == bpf_htons(ETH_P_ARP))
+    return arp_from_wire(skb, cfg);
+  if (eth.h_proto != bpf_htons(ETH_P_IP))
+    return TC_ACT_OK;
+  /* What belongs to no endpoint is the machine's own, however odd it looks. */
+  __be32 destination;
+  if (bpf_skb_load_bytes(skb, ETH_LENGTH + 16, &destination, 4))
+    return TC_ACT_OK;
+  __u32 *local = bpf_map_lookup_elem(&endpoints, &destination);
+  if (!local)
+    return TC_ACT_OK;
+  __u32 ifindex = *local;
+  struct interface_state *self = bpf_map_lookup_elem(&interfaces, &ifindex);
+  if (!self || !same_mac(eth.h_dest, cfg->host_mac))
+    return TC_ACT_SHOT;
+  struct packet p = {};
+  int reason = parse(skb, &p);
+  if (reason)
+    return drop(ifindex, reason);
+  const __u8 *host = NULL;
+  __u8 counted = 0;
+  struct location *location = bpf_map_lookup_elem(&locations, &p.source);
+  if (location) {
+    host = location->mac;
+    counted = location->cell == self->cell;
+  } else {
+    struct controller *controller = bpf_map_lookup_elem(&controllers, &self->cell);
+    if (controller && controller->address == p.source)
+      host = controller->mac;
+  }
+  if (!host)
+    return drop(ifindex, NO_LOCATION);
+  if (!same_mac(eth.h_source, host))
+    return drop(ifindex, WRONG_HOST);
+  if (p.error && (p.about_source != p.destination || p.about_destination != p.source))
+    return drop(ifindex, NO_RULE);
+  struct check check = {
+      .self = self, .packet = &p, .ifindex = ifindex, .bytes = skb->len, .counted = counted};
+  reason = admit(&check);
+  if (reason)
+    return drop(ifindex, reason);
+  return deliver(skb, ifindex, self, cfg);
+}
+
+/* Types that no map declaration names, kept in the BTF for the comparison with layout.ts. */
+struct declared {
+  struct policy_key policy_key;
+  struct policy_entry policy_entry;
+  struct flow_key flow_key;
+  struct flow flow;
+  enum drop_reason drop_reason;
+};
+const struct declared declared SEC(".rodata") = {};
+
+char license_text[] SEC("license") = "Apache-2.0";

@@ -1,0 +1,334 @@
+import { randomInt } from "node:crypto";
+import { join } from "node:path";
+import type { CellPolicy } from "../../../../core/documents.ts";
+import { type Ipv4, type Mac, mac } from "../../../../model/identifiers.ts";
+import type {
+  GlobalNetwork,
+  InterfaceCounters,
+  LocalNetwork,
+  NetworkAllocation,
+  NetworkChanges,
+  NetworkDriver,
+  RuleCounters,
+} from "../driver.ts";
+import { closeDataplane, type Dataplane, mountBpffs, openDataplane, unmountBpffs, unpin } from "./dataplane.ts";
+import { bringUp, createTap, findTaps, mtuOf, removeDevice, tapName } from "./devices.ts";
+import { examinePacket } from "./examine.ts";
+import {
+  config,
+  controller,
+  dropReasons,
+  flow,
+  flowKey,
+  identityKey,
+  interfaceCounters,
+  policyEntry,
+  policyKey,
+  policyState,
+  ruleCounters,
+  ruleKey,
+  word,
+} from "./layout.ts";
+import {
+  attach,
+  attachedProgram,
+  createMap,
+  detachAll,
+  indexOf,
+  mapTypes,
+  noPreallocation,
+  programId,
+} from "./libbpf.ts";
+import { type Names, readNames, writeNames } from "./names.ts";
+import { compilePolicy } from "./policy.ts";
+import { addressingMaps, difference, isEmpty, wantedAddressing } from "./wanted.ts";
+
+/** What every VM sees as its gateway, and everything else: locally administered, the same everywhere. */
+export const gatewayMac: Mac = mac("02:ce:11:5d:00:01");
+/** Flows that one interface may have at once; its oldest idle ones make room, never another interface's. */
+const flowsPerInterface = 8192;
+/** Owner of the taps: the user that QEMU runs as (Debian's `libvirt-qemu` number). */
+const defaultOwner = { uid: 64055, gid: 64055 } as const;
+
+export interface DiverterOptions {
+  /** Durable: names of rules and interfaces. */
+  readonly directory: string;
+  readonly runDirectory: string;
+  /** A mounted bpffs; absent: one is mounted at `<runDirectory>/bpf`. */
+  readonly bpffs?: string;
+  readonly tapOwner?: { readonly uid: number; readonly gid: number };
+}
+
+interface Uplink {
+  readonly device: string;
+  readonly mtu: number;
+}
+const key = (value: number): Buffer => word.encode({ value });
+
+/**
+ * The Diverter on this host: works on the network and mount namespace that the process is in. What is in force lives in
+ * the kernel and is read from there at every step, so that a new process continues where an old one stopped.
+ * Methods throw `Error` with a sentence for the operator when the machine refuses (no privileges, no device).
+ */
+export function createDiverter(options: DiverterOptions): NetworkDriver {
+  const bpffs = options.bpffs ?? join(options.runDirectory, "bpf");
+  const owner = options.tapOwner ?? defaultOwner;
+  let opened: { readonly dataplane: Dataplane; readonly uplink: Uplink } | null = null;
+  let names: Names = readNames(options.directory);
+
+  const state = () => {
+    if (opened === null) throw new Error("the Diverter is used before `init` gave it an uplink");
+    return opened;
+  };
+  const rename = (changed: Partial<Names>): void => {
+    const next = { ...names, ...changed };
+    if (JSON.stringify(next) === JSON.stringify(names)) return;
+    names = next;
+    writeNames(options.directory, names);
+  };
+  const removeTap = (tap: string): void => {
+    forget(state().dataplane, indexOf(tap));
+    removeDevice(tap);
+  };
+
+  return {
+    async init(uplink: { readonly device: string; readonly address: Ipv4; readonly mac: Mac }) {
+      const index = indexOf(uplink.device);
+      if (index === 0) throw new Error(`there is no device "${uplink.device}" to be the uplink of this host`);
+      if (options.bpffs === undefined) mountBpffs(bpffs);
+      const dataplane = openDataplane(bpffs);
+      const { address, mac: hostMac } = uplink;
+      dataplane.maps.config.set(
+        key(0),
+        config.encode({ uplink: index, host_address: address, host_mac: hostMac, gateway_mac: gatewayMac }),
+      );
+      ensureAttached(index, dataplane.programs.from_wire);
+      opened = { dataplane, uplink: { device: uplink.device, mtu: mtuOf(uplink.device) } };
+    },
+    async inspect(): Promise<LocalNetwork> {
+      return { taps: findTaps() };
+    },
+    scrub(global: GlobalNetwork, local: LocalNetwork): NetworkChanges {
+      const { dataplane, uplink } = state();
+      const wantedTaps = global.interfaces.map(({ desired }) => tapName(desired.uid));
+      const network =
+        wantedTaps.some((tap) => !local.taps.includes(tap) || !isGuarded(dataplane, indexOf(tap))) ||
+        local.taps.some((tap) => !wantedTaps.includes(tap));
+      const wanted = wantedAddressing(global, uplink.mtu, indexOf);
+      return {
+        network,
+        securityGroup: policyChanges(dataplane, global.policies).length > 0 || gone(dataplane, global).length > 0,
+        addressing: network || addressingMaps.some((map) => !isEmpty(difference(dataplane.maps[map], wanted[map]))),
+      };
+    },
+    async implementNetwork(global: GlobalNetwork) {
+      const { dataplane, uplink } = state();
+      const wanted = new Map(global.interfaces.map(({ desired }) => [tapName(desired.uid), desired.uid]));
+      for (const tap of findTaps()) if (!wanted.has(tap)) removeTap(tap);
+      rename({ taps: Object.fromEntries([...wanted].sort()) });
+      for (const tap of wanted.keys()) {
+        if (indexOf(tap) === 0) createTap(tap, owner);
+        const index = indexOf(tap);
+        if (isGuarded(dataplane, index)) continue;
+        guard(dataplane, index, () => bringUp(tap, uplink.mtu));
+      }
+    },
+    async implementSecurityGroup(global: GlobalNetwork) {
+      const { dataplane } = state();
+      for (const policy of policyChanges(dataplane, global.policies)) applyPolicy(dataplane, policy);
+      for (const cell of gone(dataplane, global)) {
+        dataplane.maps.policies.delete(key(cell));
+        dataplane.maps.rules.delete(key(cell));
+        dataplane.maps.controllers.delete(key(cell));
+      }
+      const paths = global.policies.map(
+        ({ cellNumber, rules }) => [cellNumber, Object.fromEntries(rules.map(({ id, path }) => [id, path]))] as const,
+      );
+      rename({ rules: Object.fromEntries(paths) });
+    },
+    async implementAddressing(global: GlobalNetwork): Promise<NetworkAllocation> {
+      const { dataplane, uplink } = state();
+      applyAddressing(dataplane, global, uplink.mtu);
+      return { interfaces: global.interfaces.map((local) => allocation(dataplane, local)) };
+    },
+    async flush() {
+      for (const tap of findTaps()) removeTap(tap);
+      const { maps } = state().dataplane;
+      for (const name of ["endpoints", "interfaces", "identities", "locations", "dhcp"] as const)
+        for (const entry of maps[name].keys()) maps[name].delete(entry);
+    },
+    async cleanup() {
+      if (opened !== null) {
+        for (const tap of findTaps()) removeTap(tap);
+        detachAll(indexOf(opened.uplink.device));
+        closeDataplane(opened.dataplane);
+        opened = null;
+      }
+      unpin(bpffs);
+      if (options.bpffs === undefined) unmountBpffs(bpffs);
+    },
+    async examine(question) {
+      return examinePacket(state().dataplane, question, (cell, rule) => names.rules[cell]?.[rule] ?? null);
+    },
+    async counters() {
+      const { dataplane } = state();
+      return { interfaces: readInterfaceCounters(dataplane, names), rules: readRuleCounters(dataplane) };
+    },
+  };
+}
+
+function ensureAttached(ifindex: number, programFd: number): void {
+  if (attachedProgram(ifindex) !== programId(programFd)) attach(ifindex, programFd);
+}
+const isGuarded = (dataplane: Dataplane, ifindex: number): boolean =>
+  ifindex !== 0 &&
+  attachedProgram(ifindex) === programId(dataplane.programs.from_vm) &&
+  dataplane.maps.flows.get(key(ifindex)) !== null;
+
+/**
+ * The program first, then the device up, and last the tables without which nothing passes: a device is never open by
+ * accident, and one that is half made is made again.
+ */
+function guard(dataplane: Dataplane, ifindex: number, bringUpDevice: () => void): void {
+  ensureAttached(ifindex, dataplane.programs.from_vm);
+  bringUpDevice();
+  dataplane.maps.counters.create(key(ifindex));
+  if (dataplane.maps.flows.get(key(ifindex)) !== null) return;
+  const table = createMap(mapTypes.lruHash, "flow_table", flowKey.size, flow.size, flowsPerInterface, 0);
+  try {
+    dataplane.maps.flows.set(key(ifindex), word.encode({ value: table.fd }));
+  } finally {
+    table.close();
+  }
+}
+
+/** Closes an interface: its address first, so that nothing is delivered to a device that goes away. */
+function forget({ maps }: Dataplane, ifindex: number): void {
+  for (const address of maps.endpoints.keys())
+    if (maps.endpoints.get(address)?.readUInt32LE() === ifindex) maps.endpoints.delete(address);
+  for (const name of ["interfaces", "dhcp", "flows", "counters"] as const) maps[name].delete(key(ifindex));
+}
+
+/** Policies whose compiled form differs from the one in force. */
+function policyChanges({ maps }: Dataplane, policies: readonly CellPolicy[]): readonly CellPolicy[] {
+  return policies.filter((policy) => {
+    const current = maps.policies.get(key(policy.cellNumber));
+    return current === null || !compilePolicy(policy).digest.equals(policyState.decode(current).digest);
+  });
+}
+const gone = ({ maps }: Dataplane, { policies }: GlobalNetwork): readonly number[] => {
+  const cells = new Set(policies.map(({ cellNumber }) => cellNumber));
+  return maps.policies
+    .keys()
+    .map((bytes) => word.decode(bytes).value)
+    .filter((cell) => !cells.has(cell));
+};
+
+/**
+ * A new generation makes every flow of the cell ask its rule again at its next packet. It never starts from a number that
+ * an earlier life of the cell on this host may have used.
+ */
+function nextGeneration({ maps }: Dataplane, cell: number): number {
+  const current = maps.policies.get(key(cell));
+  return current === null ? randomInt(1, 2 ** 31) : (policyState.decode(current).generation + 1) >>> 0;
+}
+
+/** The whole policy into a new trie, which then takes the place of the old one in one write; only then its generation. */
+function applyPolicy(dataplane: Dataplane, policy: CellPolicy): void {
+  const { entries, digest } = compilePolicy(policy);
+  const { maps } = dataplane;
+  const cell = key(policy.cellNumber);
+  const entryCount = Math.max(1, entries.length);
+  const trie = createMap(
+    mapTypes.lpmTrie,
+    "policy_trie",
+    policyKey.size,
+    policyEntry.size,
+    entryCount,
+    noPreallocation,
+  );
+  try {
+    trie.setAll(entries);
+    maps.controllers.set(cell, controller.encode(policy.controller));
+    maps.rules.set(cell, word.encode({ value: trie.fd }));
+  } finally {
+    trie.close();
+  }
+  const generation = nextGeneration(dataplane, policy.cellNumber);
+  maps.policies.set(cell, policyState.encode({ generation, version: policy.version >>> 0, digest }));
+}
+
+/** Takes away before it adds, opens an address last. A changed identity makes the flows of its cell ask their rules again. */
+function applyAddressing(dataplane: Dataplane, global: GlobalNetwork, mtu: number): void {
+  const { maps } = dataplane;
+  const wanted = wantedAddressing(global, mtu, indexOf);
+  const work = addressingMaps.map((name) => ({ name, map: maps[name], ...difference(maps[name], wanted[name]) }));
+  for (const { map, remove } of work.toReversed()) for (const entry of remove) map.delete(entry);
+  for (const { map, change, add } of work) map.setAll([...change, ...add]);
+  const cells = new Set<number>();
+  for (const { name, remove, change } of work)
+    if (name === "identities")
+      for (const entry of [...remove, ...change.map((item) => item.key)]) cells.add(identityKey.decode(entry).cell);
+  for (const cell of cells) {
+    const current = maps.policies.get(key(cell));
+    if (current !== null)
+      maps.policies.set(
+        key(cell),
+        policyState.encode({ ...policyState.decode(current), generation: nextGeneration(dataplane, cell) }),
+      );
+  }
+}
+
+function allocation(
+  dataplane: Dataplane,
+  { cellNumber, desired }: GlobalNetwork["interfaces"][number],
+): NetworkAllocation["interfaces"][number] {
+  const tap = tapName(desired.uid);
+  const index = indexOf(tap);
+  const reason = !isGuarded(dataplane, index)
+    ? `device ${tap} is not there or not guarded yet`
+    : dataplane.maps.policies.get(key(cellNumber)) === null
+      ? `the rules of cell ${cellNumber} are not here yet`
+      : dataplane.maps.interfaces.get(key(index)) === null
+        ? `${desired.address} has no entry in the dataplane`
+        : null;
+  return { interface: desired.uid, tap, ready: reason === null, reason };
+}
+
+const sum = (values: readonly bigint[]): number => Number(values.reduce((total, value) => total + value, 0n));
+
+function readInterfaceCounters({ maps }: Dataplane, names: Names): readonly InterfaceCounters[] {
+  return Object.entries(names.taps).flatMap(([tap, uid]) => {
+    const perCpu = maps.counters.getPerCpu(key(indexOf(tap))).map((bytes) => interfaceCounters.decode(bytes));
+    if (perCpu.length === 0) return [];
+    const drops = dropReasons.map((reason, index) => [
+      reason,
+      sum(perCpu.map(({ drops }) => Buffer.from(drops).readBigUInt64LE(8 * (index + 1)))),
+    ]);
+    return {
+      interface: uid,
+      sent: {
+        packets: sum(perCpu.map(({ sent_packets }) => sent_packets)),
+        bytes: sum(perCpu.map(({ sent_bytes }) => sent_bytes)),
+      },
+      received: {
+        packets: sum(perCpu.map(({ received_packets }) => received_packets)),
+        bytes: sum(perCpu.map(({ received_bytes }) => received_bytes)),
+      },
+      drops: Object.fromEntries(drops),
+    };
+  });
+}
+
+function readRuleCounters({ maps }: Dataplane): readonly RuleCounters[] {
+  return maps.rule_counts.keys().map((bytes) => {
+    const { cell, rule } = ruleKey.decode(bytes);
+    const perCpu = maps.rule_counts.getPerCpu(bytes).map((value) => ruleCounters.decode(value));
+    return {
+      cellNumber: cell,
+      rule,
+      packets: sum(perCpu.map(({ packets }) => packets)),
+      bytes: sum(perCpu.map(({ bytes }) => bytes)),
+    };
+  });
+}

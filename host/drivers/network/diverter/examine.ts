@@ -1,0 +1,220 @@
+import type { Ipv4, Mac } from "../../../../model/identifiers.ts";
+import type { PacketCheck, PacketQuestion } from "../driver.ts";
+import type { Dataplane } from "./dataplane.ts";
+import {
+  addressKey,
+  controller,
+  fromNumber,
+  identities,
+  identityKey,
+  interfaceState,
+  location,
+  octets,
+  policyEntry,
+  policyKey,
+  policyState,
+  sourceRange,
+  toNumber,
+  word,
+} from "./layout.ts";
+import { attachedProgram, openInner, programId } from "./libbpf.ts";
+import { kinds, protocolNumbers } from "./policy.ts";
+
+/**
+ * Answers "why does this pass, or not?" by reading the maps in force and going through them as the program does. Nothing
+ * here looks at the model: an entry that is wrong in the kernel is wrong here too, and the answer says where.
+ */
+export type RulePath = (cell: number, rule: number) => string | null;
+
+const key = (value: number): Buffer => word.encode({ value });
+const pass = (check: string, detail: string): PacketCheck => ({ check, passes: true, detail });
+const stop = (check: string, detail: string): PacketCheck => ({ check, passes: false, detail });
+
+interface Local {
+  readonly ifindex: number;
+  readonly address: Ipv4;
+  readonly cell: number;
+  readonly mac: Mac;
+}
+
+function localEndpoint(dataplane: Dataplane, address: Ipv4): number | null {
+  const found = dataplane.maps.endpoints.get(addressKey.encode({ address }));
+  return found === null ? null : word.decode(found).value;
+}
+
+/** The interface of an address on this host, with the checks that its entries agree and its filter is in place. */
+function examineInterface(dataplane: Dataplane, address: Ipv4): { checks: PacketCheck[]; local: Local | null } {
+  const ifindex = localEndpoint(dataplane, address);
+  if (ifindex === null)
+    return { checks: [stop("interface", `this host has no interface with the address ${address}`)], local: null };
+  const bytes = dataplane.maps.interfaces.get(key(ifindex));
+  if (bytes === null)
+    return {
+      checks: [stop("interface", `${address} leads to device ${ifindex}, which is closed: it has no entry of its own`)],
+      local: null,
+    };
+  const state = interfaceState.decode(bytes);
+  if (state.address !== address)
+    return {
+      checks: [
+        stop(
+          "interface",
+          `${address} leads to device ${ifindex}, whose own entry says ${state.address}: the maps contradict each other`,
+        ),
+      ],
+      local: null,
+    };
+  const checks = [pass("interface", `${address} is on device ${ifindex} with ${state.mac}, in cell ${state.cell}`)];
+  if (attachedProgram(ifindex) !== programId(dataplane.programs.from_vm))
+    checks.push(stop("filter", `device ${ifindex} does not carry the Diverter's program at its ingress`));
+  else if (dataplane.maps.flows.get(key(ifindex)) === null)
+    checks.push(stop("filter", `device ${ifindex} has no table of flows, so nothing passes`));
+  else checks.push(pass("filter", `device ${ifindex} carries the Diverter's program`));
+  return { checks, local: { ifindex, address, cell: state.cell, mac: state.mac } };
+}
+
+type Trie = NonNullable<ReturnType<typeof openInner>>;
+function openRules(dataplane: Dataplane, cell: number): Trie | null {
+  const id = dataplane.maps.rules.get(key(cell));
+  return id === null ? null : openInner(word.decode(id).value, policyKey.size, policyEntry.size);
+}
+
+const networkKey = (address: Ipv4): Buffer =>
+  policyKey.encode({
+    prefix_length: 64,
+    kind: kinds.network,
+    from: Buffer.from(octets(address)).readUInt32LE(),
+  });
+
+/** Identities of an address within a cell, most particular first. */
+function identify(dataplane: Dataplane, rules: Trie, cell: number, address: Ipv4): readonly number[] {
+  const known = dataplane.maps.identities.get(identityKey.encode({ cell, address }));
+  if (known !== null) {
+    const { identity, vm_identity, subnet_identity } = identities.decode(known);
+    return [identity, vm_identity, subnet_identity].filter((value) => value !== 0);
+  }
+  const authority = dataplane.maps.controllers.get(key(cell));
+  if (authority !== null && controller.decode(authority).address === address)
+    return [controller.decode(authority).identity];
+  const network = rules.get(networkKey(address));
+  return network === null ? [] : [sourceRange.decode(policyEntry.decode(network).ranges).rule];
+}
+
+/**
+ * The rule for one pair and protocol. A question leaves the source port open, so it passes if any port would; the answer
+ * says which ports these are.
+ */
+function matchRule(rules: Trie, from: number, to: number, protocol: number, port: number) {
+  const bytes = rules.get(policyKey.encode({ prefix_length: 112, kind: kinds.rule, protocol, from, to, port }));
+  if (bytes === null) return null;
+  const entry = policyEntry.decode(bytes);
+  return entry.count === 0 ? null : sourceRange.decode(entry.ranges);
+}
+
+function examineRules(
+  dataplane: Dataplane,
+  cell: number,
+  question: PacketQuestion,
+  rulePath: RulePath,
+): readonly PacketCheck[] {
+  const policy = dataplane.maps.policies.get(key(cell));
+  const rules = openRules(dataplane, cell);
+  if (policy === null || rules === null)
+    return [stop("rule", `no rules of cell ${cell} are in force on this host, so nothing passes`)];
+  try {
+    const from = identify(dataplane, rules, cell, question.source);
+    const to = identify(dataplane, rules, cell, question.destination);
+    const unknown = from.length === 0 ? question.source : to.length === 0 ? question.destination : null;
+    if (unknown !== null)
+      return [stop("identity", `cell ${cell} knows nobody at ${unknown}: no interface and no network of a rule`)];
+    const who = `${question.source} is identity ${from.join(", ")} and ${question.destination} is ${to.join(", ")} in cell ${cell}`;
+    const port = question.protocol === "icmp" ? 0 : (question.port ?? 0);
+    const what = question.protocol === "icmp" ? "icmp" : `${question.protocol} ${port}`;
+    for (const a of from)
+      for (const b of to)
+        for (const protocol of [protocolNumbers[question.protocol], protocolNumbers.any]) {
+          const found = matchRule(rules, a, b, protocol, port);
+          if (found === null) continue;
+          const path = rulePath(cell, found.rule);
+          const ports = found.first === 0 && found.last === 65535 ? "" : ` from ports ${found.first}-${found.last}`;
+          const named = path === null ? `rule ${found.rule}` : `rule ${found.rule} (${path})`;
+          return [
+            pass("identity", who),
+            pass("rule", `${named} lets identity ${a} reach identity ${b} on ${what}${ports}`),
+          ];
+        }
+    const version = policyState.decode(policy).version;
+    return [
+      pass("identity", who),
+      stop(
+        "rule",
+        `no rule of cell ${cell} (version ${version}) lets identity ${from.join("/")} reach identity ${to.join("/")} on ${what}`,
+      ),
+    ];
+  } finally {
+    rules.close();
+  }
+}
+
+/** Where an address that is on no interface of this host can be reached; null: nobody told this host. */
+function hostOf(dataplane: Dataplane, cell: number, address: Ipv4): { mac: Mac; what: string } | null {
+  const known = dataplane.maps.locations.get(addressKey.encode({ address }));
+  if (known !== null) return { mac: location.decode(known).mac, what: "the host" };
+  const authority = dataplane.maps.controllers.get(key(cell));
+  if (authority === null || controller.decode(authority).address !== address) return null;
+  return { mac: controller.decode(authority).mac, what: "the controller's machine" };
+}
+
+function examineSender(dataplane: Dataplane, question: PacketQuestion, rulePath: RulePath): readonly PacketCheck[] {
+  const { checks, local } = examineInterface(dataplane, question.source);
+  if (local === null) return checks;
+  const broadcast = toNumber(question.destination) >>> 28 === 14 || question.destination === fromNumber(0xffffffff);
+  if (broadcast) return [...checks, stop("broadcast", "broadcast and multicast do not leave an interface")];
+  checks.push(...examineRules(dataplane, local.cell, question, rulePath));
+  const there = localEndpoint(dataplane, question.destination);
+  if (there !== null)
+    checks.push(
+      there === local.ifindex
+        ? stop("location", "source and destination are the same interface")
+        : pass("location", `${question.destination} is on this host too, device ${there}`),
+    );
+  else {
+    const host = hostOf(dataplane, local.cell, question.destination);
+    checks.push(
+      host === null
+        ? stop(
+            "location",
+            `this host was not told where ${question.destination} is: it runs nowhere, or no rule of both cells joins them`,
+          )
+        : pass("location", `${question.destination} is behind ${host.mac}, ${host.what}`),
+    );
+  }
+  return checks;
+}
+
+function examineReceiver(dataplane: Dataplane, question: PacketQuestion, rulePath: RulePath): readonly PacketCheck[] {
+  const { checks, local } = examineInterface(dataplane, question.destination);
+  if (local === null) return checks;
+  if (localEndpoint(dataplane, question.source) !== null)
+    checks.push(pass("source", `${question.source} is an interface of this host`));
+  else {
+    const host = hostOf(dataplane, local.cell, question.source);
+    checks.push(
+      host === null
+        ? stop("source", `this host was not told where ${question.source} is, so frames from it are refused`)
+        : pass("source", `frames from ${question.source} are accepted from ${host.mac} alone, ${host.what}`),
+    );
+  }
+  checks.push(...examineRules(dataplane, local.cell, question, rulePath));
+  return checks;
+}
+
+/** Checks in the order in which the packet meets them. Reads the maps in force and changes nothing. */
+export const examinePacket = (
+  dataplane: Dataplane,
+  question: PacketQuestion,
+  rulePath: RulePath,
+): readonly PacketCheck[] =>
+  question.side === "sender"
+    ? examineSender(dataplane, question, rulePath)
+    : examineReceiver(dataplane, question, rulePath);
