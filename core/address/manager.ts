@@ -1,0 +1,251 @@
+import { formatIpv4, formatNetwork, type Network, parseNetwork } from "../../model/addresses.ts";
+import { cidr, ipv4, type PeerName, type Uid } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+import { type ActualSubnet, actualKey, type DesiredSubnet, type Progress } from "../documents.ts";
+import type { Input, Restored, Service } from "../env.ts";
+import {
+  cellOfController,
+  createOutbox,
+  isObject,
+  log,
+  type Outbox,
+  progress,
+  publish,
+  takeEffects,
+  toJson,
+  write,
+} from "../outbox.ts";
+import { type Block, type Blocks, createBlocks, firstFree, free, ownerIn, take } from "./blocks.ts";
+
+/*
+ * The IP Address Manager gives every subnet of the installation a block of its own: no two overlap, so an address means
+ * one interface everywhere and nothing is ever translated. A block is durable before its controller hears of it, and
+ * stays until the subnet's tombstone.
+ */
+
+export interface AddressManagerOptions {
+  readonly self: PeerName;
+  /** CIDR that subnets without an own one are cut from, by `x.addressRange`. */
+  readonly internalPool: string;
+  readonly externalPool: string;
+  /** CIDRs that nobody gets: the underlay and whatever else the machines need. */
+  readonly reserved?: readonly string[];
+}
+
+interface SubnetRecord {
+  readonly client: PeerName;
+  readonly path: string;
+  readonly cidr: string;
+}
+interface Wanted {
+  readonly client: PeerName;
+  readonly document: DesiredSubnet;
+}
+export interface AddressState {
+  readonly outbox: Outbox;
+  started: boolean;
+  readonly wanted: Map<Uid, Wanted>;
+  readonly subnets: Map<Uid, SubnetRecord>;
+  readonly blocks: Blocks<string>;
+  /** Wishes without a block: looked at again whenever one is freed. */
+  readonly unplaced: Set<Uid>;
+}
+
+/** RFC 1918. */
+const privateNetworks = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"];
+/** Network, gateway and broadcast take three addresses, so fewer than eight are hardly a subnet. */
+const smallestOrder = 3;
+const largestOrder = 24;
+
+/** Clients: `controller.<cell>`. Records: `subnet/<uid>`. */
+export function createAddressManager(options: AddressManagerOptions): Service<AddressState> {
+  const pools = { internal: blockOf(options.internalPool), external: blockOf(options.externalPool) };
+  return {
+    restore: (restored) => restore(restored, options.reserved ?? []),
+    step(state, input) {
+      receive(state, input, pools);
+      state.outbox.quiet = false;
+      return { state, effects: takeEffects(state.outbox) };
+    },
+    entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
+    accepts: (peer, key) => cellOfController(peer) !== null && /^subnet\/[A-Za-z0-9-]+$/.test(key),
+  };
+}
+type Pools = { readonly internal: Block; readonly external: Block };
+
+/** Configuration is the operator's: a pool that is no CIDR is a fault of the installation. */
+function blockOf(text: string): Block {
+  const network = parseNetwork(text);
+  if (network === null || network.hostBits) throw new Error(`"${text}" is not a network in CIDR notation`);
+  return toBlock(network);
+}
+const toBlock = (network: Network): Block => ({ first: network.first, order: 32 - network.prefixLength });
+const cidrOf = (block: Block): string => `${formatIpv4(block.first)}/${32 - block.order}`;
+const within = (block: Block, outer: Block): boolean =>
+  block.order <= outer.order && block.first >= outer.first && block.first < outer.first + 2 ** outer.order;
+
+function restore(restored: Restored, reserved: readonly string[]): AddressState {
+  const blocks = createBlocks<string>();
+  for (const text of reserved) take(blocks, blockOf(text), "the installation itself");
+  const subnets = new Map<Uid, SubnetRecord>();
+  for (const [key, value] of restored.records) {
+    const record = value as unknown as SubnetRecord;
+    subnets.set(key.slice("subnet/".length) as Uid, record);
+    take(blocks, blockOf(record.cidr), `"${record.path}"`);
+  }
+  return { outbox: createOutbox(restored), started: false, wanted: new Map(), subnets, blocks, unplaced: new Set() };
+}
+
+function receive(state: AddressState, input: Input, pools: Pools): void {
+  if (input.kind === "desired") {
+    const uid = input.key.slice("subnet/".length) as Uid;
+    takeDesired(state, input.from, uid, input.value);
+    if (state.started) reconcile(state, uid, pools);
+  } else if (input.kind === "start") {
+    state.started = true;
+    state.outbox.quiet = true;
+    log(state.outbox, "started", { subnets: state.subnets.size });
+    // Those that have a block first, so that nothing new takes the place of a subnet that only changes.
+    for (const uid of [...state.subnets.keys(), ...state.wanted.keys()]) reconcile(state, uid, pools);
+  } else if (input.kind === "request") {
+    state.outbox.effects.push({ kind: "reply", id: input.id, response: { subnets: state.subnets.size } });
+  }
+}
+
+function takeDesired(state: AddressState, client: PeerName, uid: Uid, value: Json): void {
+  const owner = state.wanted.get(uid)?.client ?? state.subnets.get(uid)?.client ?? client;
+  const refuse = (reason: string) => say(state, client, uid, progress("failed", reason), null);
+  if (owner !== client) {
+    if (value === null) publish(state.outbox, actualKey(client, `subnet/${uid}`), null);
+    else refuse(`the UID ${uid} belongs to an element of another cell`);
+    return;
+  }
+  if (value === null) {
+    state.wanted.delete(uid);
+    state.unplaced.delete(uid);
+    if (!state.subnets.has(uid)) publish(state.outbox, actualKey(client, `subnet/${uid}`), null);
+    return;
+  }
+  const document = readSubnet(uid, value);
+  if (document === null) refuse("the subnet document is malformed; see core/documents.ts for its fields");
+  else state.wanted.set(uid, { client, document });
+}
+
+function readSubnet(uid: Uid, value: Json): DesiredSubnet | null {
+  if (!isObject(value) || value.uid !== uid || typeof value.path !== "string") return null;
+  if (!Number.isSafeInteger(value.size) || Number(value.size) < 1) return null;
+  if (value.addressRange !== "internal" && value.addressRange !== "external") return null;
+  return value.cidr === null || typeof value.cidr === "string" ? (value as unknown as DesiredSubnet) : null;
+}
+
+/** Brings one subnet in line with what is wanted of it. */
+function reconcile(state: AddressState, uid: Uid, pools: Pools): void {
+  const wanted = state.wanted.get(uid);
+  const record = state.subnets.get(uid);
+  if (record !== undefined && (wanted === undefined || !satisfies(record, wanted.document, pools))) {
+    release(state, uid, record);
+    if (wanted === undefined) publish(state.outbox, actualKey(record.client, `subnet/${uid}`), null);
+    else allocate(state, uid, wanted, pools);
+    for (const waiting of [...state.unplaced]) reconcile(state, waiting, pools);
+  } else if (record !== undefined && wanted !== undefined) {
+    const renamed = { ...record, path: wanted.document.path };
+    write(state.outbox, `subnet/${uid}`, renamed);
+    state.subnets.set(uid, renamed);
+    say(state, wanted.client, uid, progress("ready"), renamed);
+  } else if (wanted !== undefined) {
+    allocate(state, uid, wanted, pools);
+  }
+}
+
+function release(state: AddressState, uid: Uid, record: SubnetRecord): void {
+  free(state.blocks, blockOf(record.cidr));
+  state.subnets.delete(uid);
+  write(state.outbox, `subnet/${uid}`, null);
+  log(state.outbox, "freed", { subnet: uid, cidr: record.cidr });
+}
+
+function allocate(state: AddressState, uid: Uid, { client, document }: Wanted, pools: Pools): void {
+  const found = document.cidr === null ? cut(state, document, pools) : fixed(state, document, pools);
+  if (!found.ok) {
+    state.unplaced.add(uid);
+    say(state, client, uid, found.error, null);
+    return;
+  }
+  state.unplaced.delete(uid);
+  const record: SubnetRecord = { client, path: document.path, cidr: cidrOf(found.value) };
+  take(state.blocks, found.value, `"${document.path}"`);
+  state.subnets.set(uid, record);
+  write(state.outbox, `subnet/${uid}`, record);
+  log(state.outbox, "allocated", { subnet: uid, path: record.path, cidr: record.cidr });
+  say(state, client, uid, progress("ready"), record);
+}
+
+const orderFor = (size: number): number => Math.max(smallestOrder, Math.ceil(Math.log2(size)));
+
+function cut(state: AddressState, document: DesiredSubnet, pools: Pools): Result<Block, Progress> {
+  const pool = pools[document.addressRange];
+  const order = orderFor(document.size);
+  if (order > pool.order || order > largestOrder) {
+    const most = 2 ** Math.min(pool.order, largestOrder);
+    return fail(progress("failed", `${document.size} addresses are more than a subnet can have here: at most ${most}`));
+  }
+  const block = firstFree(state.blocks, pool, order);
+  if (block !== null) return ok(block);
+  return fail(
+    progress(
+      "waiting",
+      `the ${document.addressRange} pool ${cidrOf(pool)} has no ${2 ** order} addresses together left`,
+    ),
+  );
+}
+
+function fixed(state: AddressState, document: DesiredSubnet, pools: Pools): Result<Block, Progress> {
+  const failed = (reason: string) => fail(progress("failed", reason));
+  const network = parseNetwork(document.cidr ?? "");
+  if (network === null) return failed(`"${document.cidr}" is not a network in CIDR notation, as 10.64.8.0/24 is`);
+  if (network.hostBits) {
+    return failed(`${document.cidr} has bits set beyond its prefix; the network is ${formatNetwork(network)}`);
+  }
+  const block = toBlock(network);
+  if (block.order < smallestOrder || block.order > largestOrder) {
+    return failed(`${document.cidr} is a /${network.prefixLength}; a subnet is between /${32 - largestOrder} and /29`);
+  }
+  if (2 ** block.order < document.size) {
+    return failed(`${document.cidr} has ${2 ** block.order} addresses, fewer than the size of ${document.size}`);
+  }
+  if (!isAllowed(block, document.addressRange, pools)) {
+    const right =
+      document.addressRange === "external"
+        ? `inside the external pool ${cidrOf(pools.external)}`
+        : `inside the internal pool ${cidrOf(pools.internal)} or private (${privateNetworks.join(", ")})`;
+    return failed(`${document.cidr} cannot be used: an ${document.addressRange} subnet is ${right}`);
+  }
+  const owner = ownerIn(state.blocks, block);
+  return owner === null ? ok(block) : failed(`${document.cidr} is not free: ${owner} has it or a part of it`);
+}
+
+function isAllowed(block: Block, range: DesiredSubnet["addressRange"], pools: Pools): boolean {
+  if (within(block, pools[range])) return true;
+  return range === "internal" && privateNetworks.some((text) => within(block, blockOf(text)));
+}
+
+/** May the subnet keep the block that it has? */
+function satisfies(record: SubnetRecord, document: DesiredSubnet, pools: Pools): boolean {
+  const block = blockOf(record.cidr);
+  if (2 ** block.order < document.size || !isAllowed(block, document.addressRange, pools)) return false;
+  return document.cidr === null || document.cidr === record.cidr;
+}
+
+function say(state: AddressState, client: PeerName, uid: Uid, what: Progress, record: SubnetRecord | null): void {
+  const actual: ActualSubnet = {
+    ...what,
+    cidr: record === null ? null : cidr(record.cidr),
+    gateway: record === null ? null : ipv4(formatIpv4(blockOf(record.cidr).first + 1)),
+  };
+  publish(state.outbox, actualKey(client, `subnet/${uid}`), actual);
+}
+
+/** For tests and for people: every subnet's block. */
+export const allocations = (state: AddressState): Json =>
+  toJson(Object.fromEntries([...state.subnets].map(([uid, record]) => [uid, record.cidr])));
