@@ -1,0 +1,80 @@
+import { join } from "node:path";
+import { network, type ProcessConfiguration } from "../runtime/installation.ts";
+import { type Member, macOf } from "./members.ts";
+import { memberDirectory, memberRunDirectory, type Places } from "./places.ts";
+import type { InstallationRecord } from "./record.ts";
+
+/** Descriptor under which the gateway finds its listening socket. */
+export const listenDescriptor = 3;
+/** The member's device on the underlay. */
+export const underlayDevice = "eth0";
+
+export interface MemberFiles {
+  readonly configuration: string;
+  readonly certificate: string;
+  readonly data: string;
+}
+export const memberFiles = (at: Places, member: Member): MemberFiles => {
+  const own = memberDirectory(at, member.name);
+  return { configuration: join(own, "config.json"), certificate: join(own, "certificate"), data: join(own, "data") };
+};
+
+/** Memory of a host that its own management keeps. */
+const reservedMiB = 256;
+
+type RolePart = Pick<ProcessConfiguration, "controller" | "host" | "agent" | "gateway">;
+const rolePart = (
+  at: Places,
+  record: InstallationRecord,
+  member: Member,
+  imagesDirectory: string,
+  cgroups: readonly string[],
+): RolePart => {
+  const mac = macOf(member.address);
+  switch (member.role) {
+    case "controller": {
+      const cell = member.name.slice("controller.".length);
+      const known = record.cells[cell];
+      if (known === undefined) throw new Error(`there is no cell ${cell} in the installation's record`);
+      const { cellUid, cellNumber } = known;
+      const credentialHashes = [record.credentialHash];
+      return { controller: { cell, cellUid, cellNumber, domain: network.domain, mac, credentialHashes } };
+    }
+    case "host": {
+      const { hostMemoryMiB: memoryMiB, hostCpus: cpus } = record;
+      return {
+        host: { host: member.name, uplink: underlayDevice, mac, memoryMiB, reservedMiB, cpus, cgroups },
+      };
+    }
+    case "agent":
+      return { agent: { server: member.name, imagesDirectory } };
+    case "gateway":
+      return {
+        gateway: {
+          listenFd: listenDescriptor,
+          supervisorSocket: at.supervisorSocket,
+          credentialHashes: [record.credentialHash],
+        },
+      };
+    default:
+      return {};
+  }
+};
+
+export const configurationOf = (
+  at: Places,
+  record: InstallationRecord,
+  member: Member,
+  certificate: ProcessConfiguration["certificate"],
+  imagesDirectory: string,
+  cgroups: readonly string[],
+): ProcessConfiguration => ({
+  name: member.peer,
+  role: member.role,
+  address: member.address,
+  directory: memberFiles(at, member).data,
+  runDirectory: memberRunDirectory(member.name),
+  certificate,
+  peersFile: join(at.shared, "peers.json"),
+  ...rolePart(at, record, member, imagesDirectory, cgroups),
+});

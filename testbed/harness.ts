@@ -1,0 +1,123 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { ClientConfiguration } from "../cli/client-config.ts";
+import { firstProcesses } from "./first-process.ts";
+import { enterMember } from "./namespaces.ts";
+import { type Places, places } from "./places.ts";
+import type { MemberStatus } from "./supervised.ts";
+import { askSupervisor, memberStatus } from "./supervisor-client.ts";
+import { down, type UpOptions, up } from "./up.ts";
+
+export interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command to its end; a code other than 0 is an answer and no error. */
+export const runCommand = (
+  command: string,
+  args: readonly string[],
+  options: { readonly environment?: Readonly<Record<string, string>>; readonly input?: string } = {},
+): Promise<Ended> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(command, args, {
+      stdio: ["pipe", "pipe", "pipe"],
+      env: { ...process.env, ...options.environment },
+    });
+    const output = { stdout: "", stderr: "" };
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (output.stdout += text));
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (output.stderr += text));
+    child.stdin.on("error", () => undefined).end(options.input ?? "");
+    child.once("error", reject);
+    child.once("close", (code) => resolve({ code: code ?? 255, ...output }));
+  });
+
+/** A testbed of its own, for one test. */
+export interface Testbed {
+  readonly at: Places;
+  readonly configFile: string;
+  /** Of the last `up`. */
+  readonly client: () => ClientConfiguration;
+  up(further?: Partial<UpOptions>): Promise<ClientConfiguration>;
+  down(): Promise<void>;
+  /** `cells ARGS` as a user runs it. */
+  cells(args: readonly string[]): Promise<Ended>;
+  /** A command in a member's namespaces. */
+  exec(member: string, command: readonly string[]): Promise<Ended>;
+  members(): Promise<readonly MemberStatus[]>;
+  /** Sends a signal to the member's process, which is started again when that ends it. */
+  kill(member: string, signal?: NodeJS.Signals): Promise<void>;
+  stop(member: string): Promise<void>;
+  start(member: string): Promise<void>;
+  /** The supervisor, as the gateway asks it. */
+  supervisor<T>(method: string, path: string, body?: unknown): Promise<T>;
+}
+
+const cli = fileURLToPath(new URL("../cli/main.ts", import.meta.url));
+
+const testbedIn = (root: string, options: UpOptions): Testbed => {
+  const at = places(join(root, "testbed"));
+  const configFile = join(root, "client.json");
+  let client: ClientConfiguration | undefined;
+  const supervisor = <T>(method: string, path: string, body?: unknown): Promise<T> =>
+    askSupervisor<T>(at.supervisorSocket, method, path, body);
+  return {
+    at,
+    configFile,
+    client: () => {
+      if (client === undefined) throw new Error("the testbed was never up");
+      return client;
+    },
+    up: async (further = {}) => {
+      client = await up({ ...options, ...further, directory: at.directory, configFile });
+      return client;
+    },
+    down: () => down({ directory: at.directory }),
+    cells: (args) =>
+      runCommand(process.execPath, [cli, ...args], {
+        environment: { CELLS_HOME: at.directory, CELLS_CONFIG: configFile, NO_COLOR: "1" },
+      }),
+    exec: (member, command) => {
+      const [init] = firstProcesses(at.tag).init;
+      if (init === undefined) throw new Error("the testbed is not up");
+      const outer = ["--target", String(init.pid), "--mount", "--net", "--pid", "--"];
+      return runCommand("nsenter", [...outer, ...enterMember(member), ...command]);
+    },
+    members: async () => (await memberStatus(at.supervisorSocket)) ?? [],
+    kill: async (member, signal = "SIGKILL") => {
+      await supervisor("POST", `/kill/${member}`, { signal });
+    },
+    stop: async (member) => {
+      await supervisor("POST", `/stop/${member}`);
+    },
+    start: async (member) => {
+      await supervisor("POST", `/start/${member}`);
+    },
+    supervisor,
+  };
+};
+
+/** Gives a directory for a testbed and takes everything away afterwards, whatever happened. The test calls `up`. */
+export const withTestbedDirectory = async (
+  options: UpOptions,
+  work: (testbed: Testbed) => Promise<void>,
+): Promise<void> => {
+  const root = mkdtempSync(join(tmpdir(), "cells-test-"));
+  try {
+    await work(testbedIn(root, options));
+  } finally {
+    await down({ directory: join(root, "testbed"), purge: true });
+    rmSync(root, { recursive: true, force: true });
+  }
+};
+
+/** The same with the testbed up: `withTestbed({ hosts: 2 }, async (t) => …)`. */
+export const withTestbed = (options: UpOptions, work: (testbed: Testbed) => Promise<void>): Promise<void> =>
+  withTestbedDirectory(options, async (testbed) => {
+    await testbed.up();
+    await work(testbed);
+  });

@@ -1,0 +1,126 @@
+import { mkdirSync, rmSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { createAuthority } from "../runtime/certificates.ts";
+import { makeCgroups } from "./cgroups.ts";
+import { configurationOf, listenDescriptor, memberFiles } from "./configuration.ts";
+import { writeJson } from "./files.ts";
+import { certify } from "./identity.ts";
+import { controllerMember, type Member, membersOf, peersOf } from "./members.ts";
+import { makeMember, makeUnderlay, removeMember } from "./namespaces.ts";
+import type { Order } from "./order.ts";
+import { memberDirectory, type Places, places } from "./places.ts";
+import { type InstallationRecord, readRecord, withCell, withoutCell, writeRecord } from "./record.ts";
+import { type MemberStatus, Supervised } from "./supervised.ts";
+
+const repository = fileURLToPath(new URL("..", import.meta.url));
+const stopGraceMs = 5000;
+
+/** All members of a running testbed. One change at a time: callers await. */
+export class Installation {
+  readonly #order: Order;
+  readonly #at: Places;
+  #record: InstallationRecord;
+  readonly #members = new Map<string, Supervised>();
+  /** Changes of cells follow one another. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(order: Order) {
+    this.#order = order;
+    this.#at = places(order.directory);
+    const record = readRecord(this.#at);
+    if (record === undefined) throw new Error(`${this.#at.recordFile} is missing: start the testbed with \`cells up\``);
+    this.#record = record;
+  }
+
+  /** Makes the underlay and starts every member; resolves before they answer. */
+  async start(): Promise<void> {
+    await makeUnderlay();
+    await createAuthority(this.#at.authority);
+    mkdirSync(this.#at.shared, { recursive: true });
+    const members = membersOf(this.#record);
+    this.#writePeers();
+    await Promise.all(members.map((member) => this.#add(member)));
+  }
+
+  /** SIGTERM to all: whoever has something to say goodbye to does. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.#members.values()].map((member) => member.stop(stopGraceMs)));
+  }
+
+  status(): readonly MemberStatus[] {
+    return [...this.#members.values()].map((member) => member.status());
+  }
+
+  cells(): readonly string[] {
+    return Object.keys(this.#record.cells);
+  }
+
+  /** By short name or by peer name. */
+  member(name: string): Supervised | undefined {
+    return this.#members.get(name) ?? [...this.#members.values()].find(({ member }) => member.peer === name);
+  }
+
+  /** Makes the cell's controller; the same again when it is there. Resolves when its process is started. */
+  addCell(cell: string): Promise<MemberStatus> {
+    return this.#inTurn(async () => {
+      const known = this.#members.get(`controller.${cell}`);
+      if (known !== undefined) return known.status();
+      this.#record = withCell(this.#record, cell);
+      writeRecord(this.#at, this.#record);
+      this.#writePeers();
+      const member = controllerMember(cell, this.#record.cells[cell]?.cellNumber ?? 0);
+      return (await this.#add(member)).status();
+    });
+  }
+
+  /** Ends the controller and removes its data. False when there is no such cell. */
+  removeCell(cell: string): Promise<boolean> {
+    return this.#inTurn(async () => {
+      const running = this.#members.get(`controller.${cell}`);
+      if (running === undefined) return false;
+      await running.stop(stopGraceMs);
+      this.#members.delete(running.member.name);
+      await removeMember(running.member);
+      this.#record = withoutCell(this.#record, cell);
+      writeRecord(this.#at, this.#record);
+      this.#writePeers();
+      rmSync(memberDirectory(this.#at, running.member.name), { recursive: true, force: true });
+      return true;
+    });
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(work, work);
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  #writePeers(): void {
+    writeJson(`${this.#at.shared}/peers.json`, { peers: peersOf(membersOf(this.#record)) });
+  }
+
+  async #add(member: Member): Promise<Supervised> {
+    const files = memberFiles(this.#at, member);
+    mkdirSync(files.data, { recursive: true });
+    mkdirSync(files.certificate, { recursive: true, mode: 0o700 });
+    const { imagesDirectory, cacheDirectory, commands } = this.#order;
+    const certificate = await certify(this.#at.authority, files.certificate, member);
+    const cgroups = member.role === "host" ? makeCgroups(this.#order.cgroupRoots, member.name) : [];
+    writeJson(
+      files.configuration,
+      configurationOf(this.#at, this.#record, member, certificate, imagesDirectory, cgroups),
+    );
+    const further =
+      member.role === "agent" ? [imagesDirectory] : member.role === "gateway" ? [this.#at.run] : ([] as const);
+    await makeMember(this.#at, cacheDirectory, member, further);
+    const command = commands[member.role] ?? [process.execPath, `${repository}${member.main}`];
+    const supervised = new Supervised(member, {
+      command: [...command, files.configuration],
+      logFile: `${this.#at.logs}/${member.name}.log`,
+      ...(member.role === "gateway" ? { descriptor: listenDescriptor } : {}),
+    });
+    this.#members.set(member.name, supervised);
+    supervised.start();
+    return supervised;
+  }
+}

@@ -1,0 +1,79 @@
+import { type PeerName, peerName } from "../model/identifiers.ts";
+import { network, type ProcessConfiguration, ports } from "../runtime/installation.ts";
+import type { InstallationRecord } from "./record.ts";
+
+export type Role = ProcessConfiguration["role"];
+
+/** One machine of the testbed: a network namespace on the underlay and the one process of Cells in it. */
+export interface Member {
+  /** Short name, of its directory, its namespace and in commands: `h1`, `controller.shop`. */
+  readonly name: string;
+  readonly peer: PeerName;
+  readonly role: Role;
+  readonly address: string;
+  /** File of the repository that Node runs. */
+  readonly main: string;
+  /** All of these answer when it is up; the gateway's own port is outside. */
+  readonly answersOn: readonly number[];
+  readonly number: number;
+}
+
+const service = (name: Role, address: string): Member => ({
+  name,
+  peer: peerName(name),
+  role: name,
+  address,
+  main: name === "gateway" ? "gateway/main.ts" : "runtime/main.ts",
+  answersOn: name === "gateway" ? [] : [ports.distribution],
+  number: 0,
+});
+
+export const hostMember = (number: number): Member => ({
+  name: `h${number}`,
+  peer: peerName(`host.h${number}`),
+  role: "host",
+  address: network.host(number),
+  main: "host/main.ts",
+  answersOn: [ports.distribution],
+  number,
+});
+
+export const serverMember = (number: number): Member => ({
+  name: `s${number}`,
+  peer: peerName(`agent.s${number}`),
+  role: "agent",
+  address: network.server(number),
+  main: "host/storage-agent/main.ts",
+  answersOn: [ports.distribution],
+  number,
+});
+
+export const controllerMember = (cell: string, cellNumber: number): Member => ({
+  name: `controller.${cell}`,
+  peer: peerName(`controller.${cell}`),
+  role: "controller",
+  address: network.controller(cellNumber),
+  main: "runtime/main.ts",
+  answersOn: [ports.distribution],
+  number: cellNumber,
+});
+
+/** Everything that a testbed consists of, in the order in which it is started. */
+export const membersOf = (record: InstallationRecord): readonly Member[] => [
+  service("storage-manager", network.storageManager),
+  service("address-manager", network.addressManager),
+  service("dns-manager", network.dnsManager),
+  service("placer", network.placer),
+  ...Array.from({ length: record.servers }, (_, index) => serverMember(index + 1)),
+  ...Array.from({ length: record.hosts }, (_, index) => hostMember(index + 1)),
+  ...Object.entries(record.cells).map(([cell, { cellNumber }]) => controllerMember(cell, cellNumber)),
+  service("gateway", network.gateway),
+];
+
+/** A locally administered address that says whose it is: `02:00` and the four bytes of the underlay address. */
+export const macOf = (address: string): string =>
+  ["02", "00", ...address.split(".").map((byte) => Number(byte).toString(16).padStart(2, "0"))].join(":");
+
+/** Peer → address, for `peers.json`. */
+export const peersOf = (members: readonly Member[]): Readonly<Record<string, string>> =>
+  Object.fromEntries(members.map((member) => [member.peer, member.address]));

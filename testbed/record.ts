@@ -1,0 +1,45 @@
+import { randomBytes } from "node:crypto";
+import { readJson, writeJson } from "./files.ts";
+import type { Places } from "./places.ts";
+
+/** One cell's controller as the installation knows it. */
+export interface CellRecord {
+  readonly cellUid: string;
+  /** Never 0 and never used again, so that old identities in a host's maps cannot mean a new cell. */
+  readonly cellNumber: number;
+}
+/** What a testbed is, durable: the next `up` finds it here. */
+export interface InstallationRecord {
+  readonly hosts: number;
+  readonly servers: number;
+  readonly hostMemoryMiB: number;
+  readonly hostCpus: number;
+  /** Loopback port, kept from start to start where it is free. */
+  readonly port: number;
+  readonly credentialHash: string;
+  readonly nextCellNumber: number;
+  readonly cells: Readonly<Record<string, CellRecord>>;
+}
+
+/** Controllers have addresses 10.0.3.1 to 10.0.3.254, one per cell number. */
+export const mostCells = 254;
+
+export const readRecord = (at: Places): InstallationRecord | undefined => readJson<InstallationRecord>(at.recordFile);
+export const writeRecord = (at: Places, record: InstallationRecord): void => writeJson(at.recordFile, record, 0o600);
+
+/** The record with a cell more; unchanged when the cell is there already. */
+export const withCell = (record: InstallationRecord, cell: string): InstallationRecord => {
+  if (record.cells[cell] !== undefined) return record;
+  if (record.nextCellNumber > mostCells) {
+    throw new Error(
+      `this testbed has made ${mostCells} cells, and their numbers are not used again: start a new one with another --directory`,
+    );
+  }
+  const added: CellRecord = { cellUid: randomBytes(3).toString("hex"), cellNumber: record.nextCellNumber };
+  return { ...record, nextCellNumber: record.nextCellNumber + 1, cells: { ...record.cells, [cell]: added } };
+};
+
+export const withoutCell = (record: InstallationRecord, cell: string): InstallationRecord => {
+  const { [cell]: _, ...cells } = record.cells;
+  return { ...record, cells };
+};

@@ -1,0 +1,277 @@
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
+import { totalmem } from "node:os";
+import { dirname, join } from "node:path";
+import { type ClientConfiguration, readClientConfiguration, writeClientConfiguration } from "../cli/client-config.ts";
+import { cgroupRoots, removeCgroups } from "./cgroups.ts";
+import { readJson, writeJson } from "./files.ts";
+import { endFirstProcess, firstProcesses, listenOnLoopback, startFirstProcess } from "./first-process.ts";
+import { withLock } from "./lock.ts";
+import type { Order } from "./order.ts";
+import { cacheDirectory, defaultDirectory, type Places, places } from "./places.ts";
+import { type InstallationRecord, readRecord, writeRecord } from "./record.ts";
+import type { MemberStatus } from "./supervised.ts";
+import { memberStatus } from "./supervisor-client.ts";
+
+export interface UpOptions {
+  /** Default: `$CELLS_HOME`, or /var/lib/cells/testbed. */
+  readonly directory?: string;
+  /** Default: as many as there are, or 3. */
+  readonly hosts?: number;
+  /** Default: as many as there are, or 2. Storage servers hold data: their number grows only. */
+  readonly servers?: number;
+  /** Loopback port of the gateway; 0: the one of the last start, or any free one. */
+  readonly port?: number;
+  readonly hostMemoryMiB?: number;
+  /** Where the url and the credential are written; default: the user's configuration. */
+  readonly configFile?: string;
+  /** One line per thing that is done. */
+  readonly onProgress?: (line: string) => void;
+  /** Default: built, or found in the cache. */
+  readonly imagesDirectory?: string;
+  /** See `Order.commands`. */
+  readonly commands?: Order["commands"];
+  readonly timeoutMs?: number;
+}
+export interface TestbedStatus {
+  readonly directory: string;
+  readonly running: boolean;
+  readonly record: InstallationRecord | undefined;
+  readonly members: readonly MemberStatus[];
+}
+
+const defaultTimeoutMs = 120_000;
+const goodbyeMs = 12_000;
+const pollMs = 150;
+const mostOfAKind = 64;
+
+const hashOf = (credential: string): string => createHash("sha256").update(credential).digest("hex");
+
+/** Memory of one host, in MiB: the machine's less 4 GiB, shared out, at most 4 GiB each. */
+export const hostMemory = (machineMiB: number, hosts: number): number =>
+  Math.max(512, Math.min(4096, Math.floor((machineMiB - 4096) / hosts)));
+
+const requireRoot = (): void => {
+  if (process.getuid?.() !== 0) {
+    throw new Error("a testbed needs root, for namespaces and network devices: run the command with `sudo`");
+  }
+};
+
+/** What the installation shall be now: what it was, and what the options change. */
+const nextRecord = (
+  found: InstallationRecord | undefined,
+  options: UpOptions,
+  credential: string,
+): InstallationRecord => {
+  const hosts = options.hosts ?? found?.hosts ?? 3;
+  const servers = options.servers ?? found?.servers ?? 2;
+  for (const [what, number] of Object.entries({ hosts, servers })) {
+    if (!Number.isInteger(number) || number < 1 || number > mostOfAKind) {
+      throw new Error(`a testbed has 1 to ${mostOfAKind} ${what}, not ${number}`);
+    }
+  }
+  if (found !== undefined && servers < found.servers) {
+    throw new Error(
+      `this testbed has ${found.servers} storage servers, and volumes may lie on any of them: keep them, or begin anew after \`cells down --purge\``,
+    );
+  }
+  return {
+    hosts,
+    servers,
+    hostMemoryMiB: options.hostMemoryMiB ?? hostMemory(totalmem() / 2 ** 20, hosts),
+    hostCpus: 2,
+    port: found?.port ?? 0,
+    nextCellNumber: found?.nextCellNumber ?? 1,
+    cells: found?.cells ?? {},
+    credentialHash: hashOf(credential),
+  };
+};
+
+/** The credential that the user has, if it is the installation's; otherwise a new one. */
+const credentialFor = (found: InstallationRecord | undefined, known: ClientConfiguration | undefined): string =>
+  known !== undefined && hashOf(known.credential) === found?.credentialHash
+    ? known.credential
+    : randomBytes(32).toString("base64url");
+
+const listenAgain = async (wanted: number, last: number): ReturnType<typeof listenOnLoopback> => {
+  if (wanted !== 0 || last === 0) return listenOnLoopback(wanted);
+  return listenOnLoopback(last).catch(() => listenOnLoopback(0));
+};
+
+/** Ends what runs and removes what is volatile. Durable data stays. */
+const clear = async (at: Places, graceMs: number): Promise<void> => {
+  await endFirstProcess(at.tag, graceMs);
+  const roots = new Set([...(readJson<Order>(at.orderFile)?.cgroupRoots ?? []), ...cgroupRoots(at.tag)]);
+  for (const root of roots) {
+    // A group counts as busy for a moment after its last process ended.
+    for (let attempt = 0; !removeCgroups(root); attempt += 1) {
+      if (attempt === 100) throw new Error(`cannot remove the control group ${root}: something is still in it`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+  rmSync(at.run, { recursive: true, force: true });
+};
+
+const logTail = (file: string, lines: number): string => {
+  try {
+    return readFileSync(file, "utf8").trimEnd().split("\n").slice(-lines).join("\n");
+  } catch {
+    return "";
+  }
+};
+
+/** One paragraph per member that does not answer: what happened to it and the end of its log. */
+const whatIsWrong = (at: Places, members: readonly MemberStatus[] | undefined): string => {
+  if (members === undefined) return `the supervisor does not answer:\n${logTail(`${at.logs}/supervisor.log`, 15)}`;
+  return members
+    .filter(({ answers }) => !answers)
+    .map(
+      ({ name, restarts, lastEnd, logFile }) =>
+        `${name} does not answer (${lastEnd === null ? "it is still starting" : `last end: ${lastEnd}`}, ${restarts} restarts), ${logFile}:\n${logTail(logFile, 12)}`,
+    )
+    .join("\n\n");
+};
+
+const gatewayAnswers = async ({ url, credential }: ClientConfiguration): Promise<boolean> => {
+  try {
+    const headers = { authorization: `Bearer ${credential}` };
+    const response = await fetch(`${url}/cells`, { headers, signal: AbortSignal.timeout(5000) });
+    await response.body?.cancel();
+    return response.ok;
+  } catch {
+    return false;
+  }
+};
+
+/** Resolves when every member answers; rejects when one does not in time or process 1 ended. */
+const untilUp = async (
+  at: Places,
+  client: ClientConfiguration,
+  timeoutMs: number,
+  say: (line: string) => void,
+): Promise<void> => {
+  const end = performance.now() + timeoutMs;
+  const told = new Set<string>();
+  for (;;) {
+    const members = await memberStatus(at.supervisorSocket);
+    for (const { name, address, answers } of members ?? []) {
+      if (!answers || told.has(name) || name === "gateway") continue;
+      told.add(name);
+      say(`${name} answers at ${address}`);
+    }
+    if (members?.every(({ answers }) => answers) && (await gatewayAnswers(client))) {
+      say(`gateway answers at ${client.url}`);
+      return;
+    }
+    const ended = firstProcesses(at.tag).outer.length === 0;
+    if (ended || performance.now() > end) {
+      const what = members?.every(({ answers }) => answers)
+        ? `the gateway does not answer:\n${logTail(`${at.logs}/gateway.log`, 12)}`
+        : whatIsWrong(at, members);
+      throw new Error(`the testbed did not come up${ended ? "" : ` within ${timeoutMs / 1000} s`}.\n${what}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+  }
+};
+
+const images = async (say: (line: string) => void): Promise<string> => {
+  const { buildTinyImage } = await import("../image/build.ts");
+  return dirname(await buildTinyImage({ cacheDirectory: cacheDirectory(), onProgress: say }));
+};
+
+const start = async (at: Places, options: UpOptions, say: (line: string) => void): Promise<ClientConfiguration> => {
+  const found = readRecord(at);
+  const credential = credentialFor(found, readClientConfiguration(options.configFile));
+  const record = nextRecord(found, options, credential);
+  const imagesDirectory = options.imagesDirectory ?? (await images(say));
+  for (const path of [at.directory, at.logs, at.run]) mkdirSync(path, { recursive: true, mode: 0o755 });
+  const { server, descriptor, port } = await listenAgain(options.port ?? 0, record.port);
+  try {
+    writeRecord(at, { ...record, port });
+    const order: Order = {
+      directory: at.directory,
+      cacheDirectory: cacheDirectory(),
+      imagesDirectory,
+      cgroupRoots: cgroupRoots(at.tag),
+      commands: options.commands ?? {},
+    };
+    writeJson(at.orderFile, order);
+    say(`starting ${record.hosts} hosts, ${record.servers} storage servers and the services`);
+    startFirstProcess(at, descriptor);
+  } finally {
+    server.close();
+  }
+  const client = { url: `http://127.0.0.1:${port}`, credential };
+  try {
+    await untilUp(at, client, options.timeoutMs ?? defaultTimeoutMs, say);
+  } catch (error) {
+    await clear(at, 0);
+    throw error;
+  }
+  return client;
+};
+
+/** Where the gateway of a running and healthy testbed is; undefined when it must be started (again). */
+const alreadyUp = async (at: Places, options: UpOptions): Promise<ClientConfiguration | undefined> => {
+  const record = readRecord(at);
+  const known = readClientConfiguration(options.configFile);
+  const members = await memberStatus(at.supervisorSocket);
+  if (record === undefined || known === undefined || members === undefined) return undefined;
+  if ((options.hosts ?? record.hosts) !== record.hosts || (options.servers ?? record.servers) !== record.servers) {
+    throw new Error(
+      `this testbed is up with ${record.hosts} hosts and ${record.servers} servers: \`cells down\` first, its data stays`,
+    );
+  }
+  const client = { url: `http://127.0.0.1:${record.port}`, credential: known.credential };
+  const healthy = members.every(({ answers }) => answers) && hashOf(known.credential) === record.credentialHash;
+  return healthy && (await gatewayAnswers(client)) ? client : undefined;
+};
+
+/**
+ * Starts the testbed, or finds it running. Resolves when every process answers, and leaves them running on their own.
+ * Rejects with a sentence (what, why, the end of the log concerned); nothing runs then.
+ */
+export const up = async (options: UpOptions = {}): Promise<ClientConfiguration> => {
+  requireRoot();
+  const at = places(options.directory ?? defaultDirectory());
+  const say = options.onProgress ?? (() => undefined);
+  return withLock(at.tag, async () => {
+    const running = await alreadyUp(at, options);
+    if (running === undefined) await clear(at, firstProcesses(at.tag).init.length > 0 ? goodbyeMs : 0);
+    else say("already up");
+    const client = running ?? (await start(at, options, say));
+    writeClientConfiguration(client, options.configFile);
+    return client;
+  });
+};
+
+const durable = (at: Places): readonly string[] => [
+  join(at.directory, "members"),
+  at.authority,
+  at.logs,
+  at.shared,
+  at.recordFile,
+];
+
+/** Ends the testbed; its data stays for the next `up`, unless `purge`. Resolves when nothing of it runs any more. */
+export const down = async (options: { readonly directory?: string; readonly purge?: boolean } = {}): Promise<void> => {
+  requireRoot();
+  const at = places(options.directory ?? defaultDirectory());
+  await withLock(at.tag, async () => {
+    await clear(at, goodbyeMs);
+    if (options.purge !== true) return;
+    for (const path of durable(at)) rmSync(path, { recursive: true, force: true });
+    try {
+      rmdirSync(at.directory);
+    } catch {
+      // Not there, or something in it that is not ours.
+    }
+  });
+};
+
+export const status = async (options: { readonly directory?: string } = {}): Promise<TestbedStatus> => {
+  const at = places(options.directory ?? defaultDirectory());
+  const members = await memberStatus(at.supervisorSocket);
+  const record = existsSync(at.recordFile) ? readRecord(at) : undefined;
+  return { directory: at.directory, running: members !== undefined, record, members: members ?? [] };
+};
