@@ -1,0 +1,187 @@
+import { parseIpv4, parseNetwork } from "./addresses.ts";
+import type {
+  Cell,
+  Element,
+  NetworkRuleElement,
+  SubnetElement,
+  VirtualInterfaceElement,
+  VolumeCopyElement,
+} from "./cell.ts";
+import type { ElementPath } from "./identifiers.ts";
+
+/** Reports a fault of the element at `path`, at its attribute if one is named. */
+export type ReportFault = (
+  code: string,
+  message: string,
+  path: string,
+  more?: { readonly hint?: string | undefined; readonly attribute?: string },
+) => void;
+
+/** What no element shows alone: names and addresses that clash, copies in circles, links that make no sense together. */
+export function checkCell(cell: Cell, fault: ReportFault): void {
+  const elements = [...cell.elements.values()];
+  checkUnique(elements, fault);
+  for (const element of elements) {
+    if (element.type === "Subnet") checkSubnet(element, fault);
+    else if (element.type === "VirtualInterface") checkAddress(cell, element, fault);
+    else if (element.type === "VolumeCopy") checkCopy(cell, element, fault);
+    else if (element.type === "NetworkRule") checkRule(element, fault);
+    else if (element.type === "VM" && element.liveness?.protocol === "udp" && element.liveness.port === undefined)
+      fault("schema/required", "A UDP probe needs `x.liveness.port`", element.path, {
+        attribute: "x.liveness.protocol",
+      });
+    if (element.movedFrom !== undefined) checkMove(cell, element, element.movedFrom, fault);
+  }
+}
+
+/** Each value may occur once in the cell. */
+function checkUnique(elements: readonly Element[], fault: ReportFault): void {
+  const seen = new Map<string, ElementPath>();
+  const once = (element: Element, attribute: string, key: string | undefined, what: string): void => {
+    if (key === undefined) return;
+    const other = seen.get(`${attribute} ${key}`);
+    if (other === undefined) seen.set(`${attribute} ${key}`, element.path);
+    else
+      fault("cell/duplicate", `${what} \`${key}\` is already that of \`${other}\``, element.path, {
+        attribute,
+        hint: "Give each its own.",
+      });
+  };
+  for (const element of elements) {
+    if (element.type === "VirtualInterface") {
+      once(element, "x.address", element.address, "The address");
+      once(element, "x.mac", element.mac, "The MAC address");
+      once(element, "x.vifName", element.vifName?.toLowerCase(), "The host name");
+    }
+    if (element.type === "VolumeConnection") {
+      const key = `${element.vm} ${element.volume}`;
+      const other = seen.get(key);
+      if (other !== undefined)
+        fault(
+          "cell/duplicate",
+          `\`${element.volume}\` is connected to \`${element.vm}\` already, by \`${other}\``,
+          element.path,
+          {
+            attribute: "x.volume",
+            hint: "Remove one of the two connections.",
+          },
+        );
+      seen.set(key, element.path);
+    }
+    if (element.movedFrom !== undefined) once(element, "x.movedFrom", element.movedFrom, "The former path");
+  }
+}
+
+function checkSubnet(subnet: SubnetElement, fault: ReportFault): void {
+  if (subnet.size === 0) {
+    fault("schema/required", `\`${subnet.path}\` has neither \`x.size\` nor \`x.cidr\``, subnet.path, {
+      hint: "Say how many addresses the subnet has, as in `x.size 8;`.",
+    });
+    return;
+  }
+  const network = subnet.cidr === undefined ? null : parseNetwork(subnet.cidr);
+  if (!network) return;
+  const whole = network.last - network.first + 1;
+  if (network.prefixLength > 30)
+    fault(
+      "schema/range",
+      `${subnet.cidr} has no room for a VM beside network, gateway and broadcast address`,
+      subnet.path,
+      {
+        attribute: "x.cidr",
+        hint: "Use a prefix of at most 30.",
+      },
+    );
+  else if (subnet.size > whole)
+    fault(
+      "cell/subnet-size",
+      `${subnet.cidr} has ${whole} addresses, fewer than \`x.size\` asks for (${subnet.size})`,
+      subnet.path,
+      {
+        attribute: "x.size",
+        hint: "Leave out `x.size` beside `x.cidr`.",
+      },
+    );
+}
+
+function checkAddress(cell: Cell, link: VirtualInterfaceElement, fault: ReportFault): void {
+  const subnet = cell.elements.get(link.subnet);
+  if (link.address === undefined || subnet?.type !== "Subnet") return;
+  const network = subnet.cidr === undefined ? null : parseNetwork(subnet.cidr);
+  const address = parseIpv4(link.address);
+  if (!network || address === null) {
+    fault("cell/address", `${link.address} is fixed, but the range of \`${subnet.path}\` is not`, link.path, {
+      attribute: "x.address",
+      hint: "Give the subnet an `x.cidr`, or leave out `x.address`.",
+    });
+    return;
+  }
+  if (address < network.first || address > network.last)
+    fault("cell/address", `${link.address} is outside ${subnet.cidr}, the range of \`${subnet.path}\``, link.path, {
+      attribute: "x.address",
+    });
+  else if (address <= network.first + 1 || address === network.last)
+    fault("cell/address", `${link.address} is the network, gateway or broadcast address of ${subnet.cidr}`, link.path, {
+      attribute: "x.address",
+      hint: "VMs get the addresses after the first two and before the last.",
+    });
+}
+
+function checkCopy(cell: Cell, copy: VolumeCopyElement, fault: ReportFault): void {
+  const seen = new Set<ElementPath>([copy.path]);
+  let origin = cell.elements.get(copy.image);
+  while (origin?.type === "VolumeCopy") {
+    if (seen.has(origin.path)) {
+      fault("cell/copy-cycle", `\`${copy.path}\` is a copy of itself, through ${[...seen].join(" → ")}`, copy.path, {
+        attribute: "x.image",
+        hint: "Let one of them be a `Volume`.",
+      });
+      return;
+    }
+    if (origin.sizeMiB !== undefined) break;
+    seen.add(origin.path);
+    origin = cell.elements.get(origin.image);
+  }
+  const size = origin?.type === "Volume" || origin?.type === "VolumeCopy" ? origin.sizeMiB : undefined;
+  if (size !== undefined && copy.sizeMiB !== undefined && copy.sizeMiB < size)
+    fault(
+      "cell/shrink",
+      `A copy cannot be smaller than its origin: ${copy.sizeMiB} MiB is less than ${size} MiB`,
+      copy.path,
+      {
+        attribute: "x.size",
+        hint: "Leave out `x.size`, or make it at least as large.",
+      },
+    );
+}
+
+function checkRule(rule: NetworkRuleElement, fault: ReportFault): void {
+  for (const attribute of ["x.port1", "x.port2"] as const) {
+    const port = attribute === "x.port1" ? rule.port1 : rule.port2;
+    if (port && rule.protocol === "icmp")
+      fault("cell/rule", "ICMP has no ports", rule.path, {
+        attribute,
+        hint: `Leave out \`${attribute}\`, or use "tcp" or "udp".`,
+      });
+  }
+  const inside = [rule.address1, rule.address2].some((end) => end.kind === "element" || end.kind === "controller");
+  if (!inside)
+    fault("cell/rule", "Neither end of this rule is in the cell, so it permits nothing", rule.path, {
+      attribute: "x.address1",
+      hint: "Let one end refer to a subnet, a VM or an interface.",
+    });
+}
+
+function checkMove(cell: Cell, element: Element, movedFrom: ElementPath, fault: ReportFault): void {
+  const other = cell.elements.get(movedFrom);
+  if (other)
+    fault(
+      "cell/moved",
+      `\`${movedFrom}\` is still an element of the cell, so \`${element.path}\` cannot have been it`,
+      element.path,
+      {
+        attribute: "x.movedFrom",
+        hint: "Remove `x.movedFrom` once the move is done.",
+      },
+    );
+}

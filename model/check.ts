@@ -1,0 +1,230 @@
+import { type DocumentContext, type Meaning, readValue, ValueFault } from "./attribute-value.ts";
+import type { Cell, Element, ElementType } from "./cell.ts";
+import { checkCell } from "./check-cell.ts";
+import { didYouMean } from "./closest-name.ts";
+import type { Position } from "./diagnostic.ts";
+import type { Diagnostics } from "./diagnostics.ts";
+import { AttributeValues, buildElement } from "./elements.ts";
+import { cellName, type ElementPath, elementPath } from "./identifiers.ts";
+import type { JsonObject } from "./json.ts";
+import { limits } from "./limits.ts";
+import type { Positions } from "./positions.ts";
+import { isObject } from "./reference.ts";
+import {
+  attributeNames,
+  attributeSchema,
+  cellAttributes,
+  elementSchemas,
+  isElementType,
+  standardPrototypes,
+} from "./schema.ts";
+
+/**
+ * Step 2: a canonical document to a cell. Every component of the cell is checked against the schema and its references
+ * are followed; all faults go to `diagnostics`, then the answer is null.
+ */
+export function checkTree(document: JsonObject, positions: Positions, diagnostics: Diagnostics): Cell | null {
+  return new Checker(document, positions, diagnostics).check();
+}
+
+interface Found {
+  readonly path: readonly string[];
+  readonly component: JsonObject;
+  readonly type: ElementType;
+  readonly position: Position | undefined;
+}
+
+class Checker {
+  readonly #document: JsonObject;
+  readonly #positions: Positions;
+  readonly #diagnostics: Diagnostics;
+  readonly #found: Found[] = [];
+  readonly #types = new Map<string, ElementType>();
+
+  constructor(document: JsonObject, positions: Positions, diagnostics: Diagnostics) {
+    this.#document = document;
+    this.#positions = positions;
+    this.#diagnostics = diagnostics;
+  }
+
+  check(): Cell | null {
+    const root = this.#cellComponent();
+    if (!root) return null;
+    const { name, component, position } = root;
+    this.#collect(component, [name]);
+    const context: DocumentContext = {
+      document: this.#document,
+      types: this.#types,
+      cellPath: name,
+      budget: limits.attributes,
+    };
+    const values = this.#read(context, { path: [name], component, type: "Cell", position });
+    const elements = new Map<ElementPath, Element>();
+    for (const found of this.#found) {
+      const read = this.#read(context, found);
+      if (!read) continue;
+      const path = elementPath(found.path.join("/"));
+      elements.set(path, buildElement(found.type, path, read, found.position));
+    }
+    const cell = values && this.#cell(name, values, elements, position);
+    if (cell) checkCell(cell, this.#fault);
+    return this.#diagnostics.none ? cell : null;
+  }
+
+  /** The document's one component of type Cell. */
+  #cellComponent(): { name: string; component: JsonObject; position: Position | undefined } | null {
+    const cells = Object.entries(this.#document).filter(([, value]) => isObject(value) && value["x.type"] === "Cell");
+    const [first, second] = cells;
+    if (!first || !isObject(first[1])) {
+      this.#diagnostics.add({
+        code: "schema/no-cell",
+        message: "The document has no component of type Cell",
+        hint: "Put everything that is to be deployed into `name extends Cell { … }`.",
+      });
+      return null;
+    }
+    if (second) {
+      this.#fault("schema/several-cells", `\`${second[0]}\` is a second cell beside \`${first[0]}\``, second[0], {
+        ...this.#at(this.#document, second[0], "name"),
+        hint: "A document describes exactly one cell; use one document for each.",
+      });
+      return null;
+    }
+    return { name: first[0], component: first[1], position: this.#positions.get(this.#document)?.get(first[0])?.name };
+  }
+
+  #cell(
+    name: string,
+    values: AttributeValues,
+    elements: ReadonlyMap<ElementPath, Element>,
+    position: Position | undefined,
+  ): Cell | null {
+    const wanted = values.text("x.name") ?? name;
+    if (!/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(wanted)) {
+      this.#fault("schema/cell-name", `\`${wanted}\` cannot be a cell's name: it must be a DNS label`, name, {
+        ...(position ? { position } : {}),
+        hint: 'Give the cell an `x.name` of lower-case letters, digits and `-`, such as `x.name "shop";`.',
+      });
+      return null;
+    }
+    return Object.freeze({
+      name: cellName(wanted),
+      path: elementPath(name),
+      document: this.#document,
+      subnetConnectivity: values.needBoolean("x.policy.subnetConnectivity"),
+      deploy: values.text("x.policy.deploy") === "all-or-none" ? "all-or-none" : "as-possible",
+      elements,
+    });
+  }
+
+  /** Finds the elements inside a component, in document order; `x.` attributes hold none. */
+  #collect(component: JsonObject, path: readonly string[]): void {
+    for (const [name, value] of Object.entries(component)) {
+      if (!isObject(value) || name.startsWith("x.")) continue;
+      const here = [...path, name];
+      const at = { ...this.#at(component, name, "name") };
+      if (path.length > limits.nesting) {
+        this.#fault("limit/nesting", `Components are nested deeper than ${limits.nesting} levels`, here.join("/"), at);
+        return;
+      }
+      if (name === "" || name === "." || name === ".." || name.includes("/"))
+        this.#fault("schema/name", `\`${name}\` cannot name a component of a cell`, here.join("/"), {
+          ...at,
+          hint: "Names are parts of paths: leave out `/`.",
+        });
+      this.#classify(value, here, at.position);
+      this.#collect(value, here);
+    }
+  }
+
+  #classify(component: JsonObject, path: readonly string[], position: Position | undefined): void {
+    const joined = path.join("/");
+    const type = Object.hasOwn(component, "x.type") ? component["x.type"] : undefined;
+    if (type === undefined) {
+      const stray = Object.keys(component).find((name) => name.startsWith("x."));
+      if (stray !== undefined)
+        this.#fault("schema/no-type", `\`${stray}\` means nothing here: \`${path.at(-1)}\` has no type`, joined, {
+          ...this.#at(component, stray, "name"),
+          hint: "Make the component of a type, as in `name extends VM { … }`; templates stand outside the cell.",
+        });
+    } else if (typeof type === "string" && isElementType(type)) {
+      this.#types.set(joined, type);
+      this.#found.push({ path, component, type, position });
+    } else {
+      const cell = type === "Cell";
+      const message = cell ? "A cell cannot stand inside a cell" : `${JSON.stringify(type)} is not a type of element`;
+      const hint = cell
+        ? "A child cell is made by a `CellController` with `x.cell`."
+        : `Types are ${standardPrototypes.join(", ")}.`;
+      this.#fault("schema/unknown-type", message, joined, {
+        ...this.#at(component, "x.type", "value", position),
+        hint: (cell ? undefined : didYouMean(String(type), standardPrototypes).hint) ?? hint,
+      });
+    }
+  }
+
+  /** All attributes of one element, defaults included; null if one of them is wrong. */
+  #read(
+    context: DocumentContext,
+    found: Omit<Found, "type"> & { readonly type: ElementType | "Cell" },
+  ): AttributeValues | null {
+    const { component, path, type, position } = found;
+    const joined = path.join("/");
+    const meanings = new Map<string, Meaning>();
+    let sound = true;
+    const wrong = (code: string, message: string, more: { position?: Position; hint?: string | undefined }): void => {
+      sound = false;
+      this.#fault(code, message, joined, more);
+    };
+    for (const [name, json] of Object.entries(component)) {
+      if (!name.startsWith("x.") || name === "x.type") continue;
+      const schema = attributeSchema(type, name);
+      if (!schema) {
+        const names = attributeNames(type);
+        wrong("schema/unknown-attribute", `\`${name}\` is not an attribute of ${type}`, {
+          ...this.#at(component, name, "name"),
+          hint: didYouMean(name, names).hint ?? `${type} has ${names.join(", ")}.`,
+        });
+        continue;
+      }
+      if (json === null && schema.kind.kind !== "data") continue;
+      const meaning = readValue(context, path, name, schema, json);
+      if (meaning instanceof ValueFault)
+        wrong(meaning.code, meaning.message, { ...this.#at(component, name, "value", position), hint: meaning.hint });
+      else meanings.set(name, meaning);
+    }
+    for (const [name, schema] of Object.entries(type === "Cell" ? cellAttributes : elementSchemas[type])) {
+      const given = Object.hasOwn(component, name) && component[name] !== null;
+      if (schema.required && !given)
+        wrong("schema/required", `\`${path.at(-1)}\` has no \`${name}\`, which a ${type} needs`, {
+          ...(position ? { position } : {}),
+          hint: schema.docs,
+        });
+    }
+    return sound ? new AttributeValues(type, meanings) : null;
+  }
+
+  #at(component: JsonObject, name: string, which: "name" | "value", otherwise?: Position): { position?: Position } {
+    const position = this.#positions.get(component)?.get(name)?.[which] ?? otherwise;
+    return position ? { position } : {};
+  }
+  /** Reports a fault of the element at `path`; `attribute` finds the position if none is given. */
+  readonly #fault = (
+    code: string,
+    message: string,
+    path: string,
+    more: { readonly position?: Position; readonly hint?: string | undefined; readonly attribute?: string } = {},
+  ): void => {
+    const found =
+      more.attribute === undefined ? undefined : this.#found.find((element) => element.path.join("/") === path);
+    const position =
+      found && more.attribute
+        ? this.#at(found.component, more.attribute, "value", found.position).position
+        : more.position;
+    this.#diagnostics.add({
+      ...{ code, message, path },
+      ...(more.hint === undefined ? {} : { hint: more.hint }),
+      ...(position ? { position } : {}),
+    });
+  };
+}

@@ -1,0 +1,33 @@
+import type { Position } from "./diagnostic.ts";
+import type { Json, JsonObject } from "./json.ts";
+
+/** Where the attributes of one object were written. */
+export interface AttributePositions {
+  readonly name: Position;
+  readonly value: Position;
+}
+/**
+ * Positions of a canonical document, beside it rather than in it: keyed by the identity of each object, then by the name
+ * of the attribute. A document that was stored has none.
+ */
+export type Positions = ReadonlyMap<JsonObject, ReadonlyMap<string, AttributePositions>>;
+
+export interface PositionedEntry extends AttributePositions {
+  readonly value: Position;
+  readonly json: Json;
+}
+
+/** Builds documents object by object and remembers where everything was written. */
+export class PositionedBuilder {
+  readonly positions = new Map<JsonObject, ReadonlyMap<string, AttributePositions>>();
+
+  /** Canonical order: `x.type` first, the rest as given. Names such as `__proto__` become plain own properties. */
+  object(entries: ReadonlyMap<string, PositionedEntry>): JsonObject {
+    const type = entries.get("x.type");
+    const pairs: [string, Json][] = type ? [["x.type", type.json]] : [];
+    for (const [name, entry] of entries) if (entry !== type) pairs.push([name, entry.json]);
+    const object = Object.freeze(Object.fromEntries(pairs));
+    this.positions.set(object, entries);
+    return object;
+  }
+}

@@ -1,0 +1,129 @@
+import { closestName } from "./closest-name.ts";
+import type { Json, JsonObject } from "./json.ts";
+import { limits } from "./limits.ts";
+
+/** What a reference leads to. */
+export type Target =
+  | { readonly kind: "component"; readonly path: readonly string[]; readonly component: JsonObject }
+  | { readonly kind: "value"; readonly value: Json }
+  | { readonly kind: "foreign"; readonly domain: string; readonly path: string }
+  | { readonly kind: "fault"; readonly code: string; readonly message: string; readonly hint?: string };
+
+export const isObject = (json: Json | undefined): json is JsonObject =>
+  typeof json === "object" && json !== null && !Array.isArray(json);
+
+/** The part behind `ref:` of `<ref:…>` or `ref:…`; null if the text is no reference. */
+export function referenceIn(text: string): string | null {
+  if (text.startsWith("<ref:")) return text.endsWith(">") ? text.slice(5, -1) : null;
+  return /^ref:\S*$/.test(text) ? text.slice(4) : null;
+}
+/** A text that was surely meant as a reference but is none, such as `<ref:/a` without its `>`. */
+export const isBrokenReference = (text: string): boolean => /^<\s*ref:/i.test(text) && referenceIn(text) === null;
+
+const fault = (code: string, message: string, hint?: string): Target => ({
+  ...{ kind: "fault", code, message },
+  ...(hint === undefined ? {} : { hint }),
+});
+
+/**
+ * Follows a reference that stands in an attribute of the component at path `holder` of the document (LANGUAGE, step 2):
+ * `/a/b` from the document, `../b` from that component, `//domain/a` into another cell. An attribute that is a reference
+ * itself is followed further.
+ */
+export function follow(document: JsonObject, holder: readonly string[], reference: string): Target {
+  return new Follower(document).follow(holder, reference);
+}
+
+class Follower {
+  readonly #document: JsonObject;
+  readonly #open = new Set<string>();
+
+  constructor(document: JsonObject) {
+    this.#document = document;
+  }
+
+  follow(holder: readonly string[], reference: string): Target {
+    const shown = `<ref:${reference}>`;
+    const key = reference.startsWith("/") ? reference : `${holder.join("/")} ${reference}`;
+    if (this.#open.has(key))
+      return fault(
+        "reference/circular",
+        `\`${shown}\` leads back to itself`,
+        "Give one attribute of the circle a value.",
+      );
+    if (this.#open.size >= limits.references)
+      return fault(
+        "limit/references",
+        `More than ${limits.references} references follow one another from \`${shown}\``,
+      );
+    this.#open.add(key);
+    try {
+      if (reference.startsWith("//")) return foreign(reference);
+      return this.#walk(reference.startsWith("/") ? [] : holder, reference);
+    } finally {
+      this.#open.delete(key);
+    }
+  }
+
+  #walk(from: readonly string[], reference: string): Target {
+    const path = [...from];
+    const parts = reference.split("/").filter((part) => part !== "" && part !== ".");
+    for (const [index, part] of parts.entries()) {
+      if (part === "..") {
+        if (path.pop() === undefined)
+          return fault(
+            "reference/dangling",
+            `\`<ref:${reference}>\` leads above the document`,
+            "`..` is the parent of the component that holds the attribute.",
+          );
+        continue;
+      }
+      const holder = at(this.#document, path);
+      if (!isObject(holder)) return fault("reference/dangling", `\`<ref:${reference}>\` leads into a value`);
+      const value = Object.hasOwn(holder, part) ? holder[part] : undefined;
+      if (value === undefined) return dangling(reference, part, path, holder);
+      const further = typeof value === "string" ? referenceIn(value) : null;
+      if (further === null) {
+        path.push(part);
+        continue;
+      }
+      const target = this.follow(path, further);
+      if (index === parts.length - 1 || target.kind === "fault") return target;
+      if (target.kind !== "component")
+        return fault("reference/dangling", `\`<ref:${reference}>\` leads into a value at \`${part}\``);
+      path.splice(0, path.length, ...target.path);
+    }
+    const found = at(this.#document, path);
+    if (isObject(found)) return { kind: "component", path, component: found };
+    return { kind: "value", value: found ?? null };
+  }
+}
+
+function at(document: JsonObject, path: readonly string[]): Json | undefined {
+  let current: Json | undefined = document;
+  for (const part of path) current = isObject(current) && Object.hasOwn(current, part) ? current[part] : undefined;
+  return current;
+}
+
+function dangling(reference: string, part: string, path: readonly string[], holder: JsonObject): Target {
+  const where = path.length === 0 ? "the document" : `\`/${path.join("/")}\``;
+  const closest = closestName(part, Object.keys(holder));
+  return fault(
+    "reference/dangling",
+    `\`<ref:${reference}>\` leads nowhere: there is no \`${part}\` in ${where}`,
+    closest
+      ? `Did you mean \`${closest}\`?`
+      : "A path starts with `/` at the document, or with `..` at the parent of the component that holds the attribute.",
+  );
+}
+
+function foreign(reference: string): Target {
+  const match = /^\/\/([A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)(?:\/(.*))?$/.exec(reference);
+  if (!match?.[1])
+    return fault(
+      "reference/domain",
+      `\`<ref:${reference}>\` names no cell`,
+      "It reads `<ref://other.cells.example.com/a/b>`.",
+    );
+  return { kind: "foreign", domain: match[1].toLowerCase(), path: (match[2] ?? "").replace(/\/+$/, "") };
+}

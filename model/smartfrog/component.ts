@@ -1,0 +1,41 @@
+import type { Position } from "../diagnostic.ts";
+import type { Expression, Prototype, Scalar } from "./syntax.ts";
+
+/** A component while a document is being resolved. Its attributes keep the order in which their names came first. */
+export interface Component {
+  readonly kind: "component";
+  readonly parent: Component | null;
+  readonly name: string;
+  readonly position: Position;
+  readonly prototypes: readonly Prototype[];
+  readonly attributes: Map<string, Attribute>;
+  /** Attributes that are to be put elsewhere in the tree once all types are known. */
+  readonly placements: Placement[];
+  /**
+   * `shaped`: all supertypes are merged, so its names are known. `complete`: so are those of everything inside it, so it
+   * can be copied. The two states between are for finding cycles.
+   */
+  state: "new" | "shaping" | "shaped" | "completing" | "complete";
+}
+
+export interface Attribute {
+  readonly namePosition: Position;
+  readonly position: Position;
+  /** A component, or a value that the link phase finds out. */
+  readonly content: Component | Exclude<Expression, { kind: "component" }>;
+  link: { state: "open" | "busy" } | { state: "done"; value: Value };
+}
+
+export interface Placement {
+  readonly name: readonly string[];
+  readonly namePosition: Position;
+  readonly value: Expression;
+}
+
+/** What an attribute is after the link phase. A component may be shared: a link to it is the component itself. */
+export type Value =
+  | Component
+  | Scalar
+  | { readonly kind: "vector"; readonly items: readonly Value[] }
+  /** A lazy or data reference as it was written. */
+  | { readonly kind: "lazy"; readonly text: string };

@@ -1,0 +1,268 @@
+import type { Position } from "../diagnostic.ts";
+import type { Diagnostics } from "../diagnostics.ts";
+import type { NumberType, Token } from "./tokens.ts";
+
+/** Longest first, so that `<=` is not taken for `<`. */
+const symbols = [
+  ...["[|", "|]", "--", "==", "!=", ">=", "<=", "++", "<>", "&&", "||", "->"],
+  ...["{", "}", "(", ")", "[", "]", ",", ";", ":", "+", "-", "*", "/", "%", "<", ">", "!"],
+];
+const word = /[A-Za-z_$][A-Za-z0-9._\-+@#~$%^&]*/y;
+const number = /-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?([LlFfDd]?)/y;
+const space = /[ \t\r\n\f\ufeff]+|\/\/[^\n]*/y;
+const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f" };
+
+/**
+ * Splits SmartFrog text into tokens; the last is `end`. What cannot be a token is reported and skipped, so the parser
+ * sees a sound sequence and can go on.
+ */
+export function tokenize(file: string, text: string, diagnostics: Diagnostics): Token[] {
+  return new Lexer(file, text, diagnostics).run();
+}
+
+class Lexer {
+  readonly #file: string;
+  readonly #text: string;
+  readonly #diagnostics: Diagnostics;
+  readonly #tokens: Token[] = [];
+  #at = 0;
+  #line = 1;
+  #lineStart = 0;
+
+  constructor(file: string, text: string, diagnostics: Diagnostics) {
+    this.#file = file;
+    this.#text = text;
+    this.#diagnostics = diagnostics;
+  }
+
+  run(): Token[] {
+    while (this.#skipSpace()) this.#next();
+    this.#push("end", "", this.#here(1));
+    return this.#tokens;
+  }
+
+  #here(length: number): Position {
+    return { file: this.#file, line: this.#line, column: this.#at - this.#lineStart + 1, length };
+  }
+  #push(kind: Token["kind"], text: string, position: Position): void {
+    this.#tokens.push({ kind, text, position });
+  }
+  #error(code: string, message: string, position: Position, hint?: string): void {
+    this.#diagnostics.add({ code, message, position, ...(hint === undefined ? {} : { hint }) });
+  }
+  #match(pattern: RegExp): RegExpExecArray | null {
+    pattern.lastIndex = this.#at;
+    return pattern.exec(this.#text);
+  }
+  /** Moves on and keeps count of lines. */
+  #advance(to: number): void {
+    for (
+      let next = this.#text.indexOf("\n", this.#at);
+      next >= 0 && next < to;
+      next = this.#text.indexOf("\n", next + 1)
+    ) {
+      this.#line++;
+      this.#lineStart = next + 1;
+    }
+    this.#at = to;
+  }
+
+  /** Past white space and comments; false at the end of the text. */
+  #skipSpace(): boolean {
+    for (;;) {
+      const blank = this.#match(space);
+      if (blank) {
+        this.#advance(this.#at + blank[0].length);
+      } else if (this.#text.startsWith("/*", this.#at)) {
+        const end = this.#text.indexOf("*/", this.#at + 2);
+        if (end < 0)
+          this.#error("syntax/unclosed-comment", "This comment is never closed", this.#here(2), "Close it with `*/`.");
+        this.#advance(end < 0 ? this.#text.length : end + 2);
+      } else return this.#at < this.#text.length;
+    }
+  }
+
+  #next(): void {
+    const character = this.#text[this.#at] ?? "";
+    if (character === '"') {
+      this.#string();
+      return;
+    }
+    if (character === "#") {
+      this.#hash();
+      return;
+    }
+    if (this.#text.startsWith("x|", this.#at) && !this.#text.startsWith("x||", this.#at)) {
+      this.#symbol("x|");
+      return;
+    }
+    const name = this.#match(word);
+    if (name) {
+      this.#push("word", name[0], this.#here(name[0].length));
+      this.#advance(this.#at + name[0].length);
+      return;
+    }
+    const digits = this.#match(number);
+    if (digits) {
+      this.#number(digits[0], digits[1] ?? "");
+      return;
+    }
+    const symbol = symbols.find((candidate) => this.#text.startsWith(candidate, this.#at));
+    if (symbol) {
+      this.#symbol(symbol);
+      return;
+    }
+    const found = String.fromCodePoint(this.#text.codePointAt(this.#at) ?? 0);
+    const shown = /[\p{C}\p{Z}]/u.test(found)
+      ? `U+${(found.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`
+      : found;
+    this.#error(
+      "syntax/character",
+      `The character \`${shown}\` means nothing here`,
+      this.#here(1),
+      "Names start with a letter, `_` or `$`; anything else is written as a string, in double quotes.",
+    );
+    this.#advance(this.#at + found.length);
+  }
+
+  #symbol(text: string): void {
+    this.#push("symbol", text, this.#here(text.length));
+    this.#advance(this.#at + text.length);
+  }
+
+  #number(whole: string, suffix: string): void {
+    const position = this.#here(whole.length);
+    this.#advance(this.#at + whole.length);
+    const tail = this.#match(word);
+    if (tail) {
+      const text = whole + tail[0];
+      this.#error(
+        "syntax/number",
+        `\`${text}\` is neither a number nor a name`,
+        { ...position, length: text.length },
+        `A name does not start with a digit; a string is written "${text}".`,
+      );
+      this.#advance(this.#at + tail[0].length);
+    }
+    const digits = suffix === "" ? whole : whole.slice(0, -1);
+    const type: NumberType = /[lL]/.test(suffix)
+      ? "long"
+      : /[fF]/.test(suffix)
+        ? "float"
+        : /[dD.eE]/.test(whole)
+          ? "double"
+          : "int";
+    const value = Number(digits);
+    if (type === "int" && (value > 2_147_483_647 || value < -2_147_483_648))
+      this.#error("syntax/number", `${whole} does not fit into 32 bits`, position, `Write ${whole}L for a long.`);
+    if (type === "long" && (!Number.isSafeInteger(value) || /[.eE]/.test(digits)))
+      this.#error("syntax/number", `${whole} is not a whole number of up to 53 bits`, position);
+    if (!Number.isFinite(value)) this.#error("syntax/number", `${whole} is too large a number`, position);
+    this.#tokens.push({ kind: "number", text: whole, position, number: { type, value } });
+  }
+
+  #string(): void {
+    const start = this.#at;
+    let out = "";
+    let at = start + 1;
+    let run = at;
+    for (;;) {
+      const character = this.#text[at];
+      if (character === undefined || character === "\n") {
+        const length = at - start;
+        this.#error(
+          "syntax/unclosed-string",
+          "This string is not closed on its line",
+          this.#here(length),
+          'Close it with `"`; a text of several lines is written `##…#`.',
+        );
+        out += this.#text.slice(run, at);
+        break;
+      }
+      if (character === '"') {
+        out += this.#text.slice(run, at);
+        at++;
+        break;
+      }
+      if (character === "\\") {
+        const meant = this.#escape(at);
+        out += this.#text.slice(run, at) + meant.text;
+        at += meant.length;
+        run = at;
+      } else at++;
+    }
+    this.#push("string", out, this.#here(at - start));
+    this.#advance(at);
+  }
+
+  /** Java's escapes: \n and its like, \u and four hexadecimal digits, up to three octal digits. */
+  #escape(at: number): { text: string; length: number } {
+    const unicode = /^\\u+([0-9a-fA-F]{4})/.exec(this.#text.slice(at, at + 12));
+    if (unicode) return { text: String.fromCharCode(Number.parseInt(unicode[1] ?? "", 16)), length: unicode[0].length };
+    const octal = /^\\([0-3]?[0-7]{1,2})/.exec(this.#text.slice(at, at + 4));
+    if (octal) return { text: String.fromCharCode(Number.parseInt(octal[1] ?? "", 8)), length: octal[0].length };
+    const character = this.#text[at + 1] ?? "";
+    const known = escapes[character];
+    if (known !== undefined) return { text: known, length: 2 };
+    if (character === "\n" || character === "") return { text: "", length: 1 };
+    if (!/["'\\]/.test(character)) {
+      const position = { ...this.#here(2), column: at - this.#lineStart + 1 };
+      this.#error(
+        "syntax/escape",
+        `\`\\${character}\` is no escape`,
+        position,
+        "A backslash itself is written `\\\\`.",
+      );
+    }
+    return { text: character, length: 2 };
+  }
+
+  /** `#include`, a text `##…#`, or bytes `#HEX#…#`. */
+  #hash(): void {
+    if (this.#text.startsWith("#include", this.#at)) {
+      this.#push("include", "#include", this.#here(8));
+      this.#advance(this.#at + 8);
+      return;
+    }
+    const opening = /^#([A-Z0-9]*)#/.exec(this.#text.slice(this.#at, this.#at + 10));
+    if (!opening) {
+      this.#error(
+        "syntax/character",
+        "`#` means nothing here",
+        this.#here(1),
+        'Known are `#include "file"`, `##text#` and `#HEX#…#`.',
+      );
+      this.#advance(this.#at + 1);
+      return;
+    }
+    const start = this.#at + opening[0].length;
+    const position = this.#here(opening[0].length);
+    let end = this.#text.indexOf("#", start);
+    if (end < 0) {
+      this.#error("syntax/unclosed-string", "This text is never closed", position, "Close it with `#`.");
+      end = this.#text.length;
+    }
+    const content = this.#text.slice(start, end);
+    const encoding = opening[1] ?? "";
+    if (encoding === "") this.#push("string", content, position);
+    else this.#push("bytes", this.#bytes(encoding, content.replace(/\s+/g, ""), position), position);
+    this.#advance(Math.min(end + 1, this.#text.length));
+  }
+
+  /** Bytes of any encoding as upper-case hexadecimal digits. */
+  #bytes(encoding: string, content: string, position: Position): string {
+    if (encoding === "HEX" && /^([0-9a-fA-F]{2})*$/.test(content)) return content.toUpperCase();
+    if (encoding === "BIN" && /^([01]{8})*$/.test(content))
+      return (content.match(/.{8}/g) ?? [])
+        .map((bits) => Number.parseInt(bits, 2).toString(16).padStart(2, "0").toUpperCase())
+        .join("");
+    const known = encoding === "HEX" || encoding === "BIN";
+    this.#error(
+      known ? "syntax/bytes" : "syntax/not-supported",
+      known ? `These are no whole bytes in ${encoding}` : `The encoding \`#${encoding}#\` is not supported yet`,
+      position,
+      "Write the bytes as `#HEX#0A1B#`, two digits each.",
+    );
+    return "";
+  }
+}

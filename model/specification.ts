@@ -1,0 +1,64 @@
+import type { Bundle, Cell } from "./cell.ts";
+import { checkTree } from "./check.ts";
+import type { Diagnostic } from "./diagnostic.ts";
+import { Diagnostics } from "./diagnostics.ts";
+import { canonical } from "./document.ts";
+import type { JsonObject } from "./json.ts";
+import { parseJsonText } from "./json-text.ts";
+import { limits } from "./limits.ts";
+import type { Positions } from "./positions.ts";
+import { fail, ok, type Result } from "./result.ts";
+import { standardPrototypes } from "./schema.ts";
+import { resolveSmartFrog, smartFrogDocument } from "./smartfrog/document.ts";
+
+/**
+ * Reads the texts of a specification, in the language that the extension of `bundle.main` says, and checks the cell in
+ * them. Refuses with every fault found, at least one and at most `limits.diagnostics`.
+ */
+export function readSpecification(bundle: Bundle): Result<Cell, readonly Diagnostic[]> {
+  const diagnostics = new Diagnostics();
+  const tree = readTree(bundle, diagnostics);
+  const cell = tree && checkTree(tree.document, tree.positions, diagnostics);
+  return cell ? ok(cell) : fail(diagnostics.list);
+}
+
+/**
+ * Checks a canonical document as it is stored or submitted; diagnostics carry paths, no positions. `document` of a cell
+ * that was read gives an equal cell again.
+ */
+export function checkDocument(document: JsonObject): Result<Cell, readonly Diagnostic[]> {
+  const diagnostics = new Diagnostics();
+  const sound = canonical(document, diagnostics);
+  const cell = sound && checkTree(sound, new Map(), diagnostics);
+  return cell ? ok(cell) : fail(diagnostics.list);
+}
+
+function readTree(bundle: Bundle, diagnostics: Diagnostics): { document: JsonObject; positions: Positions } | null {
+  const refuse = (code: string, message: string, hint: string): null => {
+    diagnostics.add({ code, message, hint });
+    return null;
+  };
+  const text = Object.hasOwn(bundle.files, bundle.main) ? bundle.files[bundle.main] : undefined;
+  if (text === undefined)
+    return refuse(
+      "syntax/main-missing",
+      `There is no file \`${bundle.main}\` in the bundle`,
+      "Name one of its files as the main one.",
+    );
+  if (Object.values(bundle.files).reduce((sum, file) => sum + file.length, 0) > limits.textLength)
+    return refuse(
+      "limit/text",
+      `The texts are larger than ${limits.textLength / 1024 / 1024} MiB`,
+      "Split the cell into several.",
+    );
+  if (bundle.main.endsWith(".json")) return parseJsonText(bundle.main, text, diagnostics);
+  if (bundle.main.endsWith(".sf")) {
+    const root = resolveSmartFrog(bundle, standardPrototypes, diagnostics);
+    return root && smartFrogDocument(root);
+  }
+  return refuse(
+    "syntax/language",
+    `The language of \`${bundle.main}\` is not known`,
+    "Specifications are `.sf` (SmartFrog) or `.json`.",
+  );
+}
