@@ -19,7 +19,7 @@ for card in /sys/class/net/eth*; do
   [ -e "$card" ] || continue
   device=${card##*/}
   ip link set "$device" up
-  udhcpc -i "$device" -b -q -t 20 -T 1 -A 5 -S -x "hostname:$(hostname)" >/dev/null 2>&1 &
+  udhcpc -i "$device" -b -s /etc/udhcpc/default.script -t 20 -T 1 -A 5 -x "hostname:$(hostname)" >/dev/null 2>&1 &
 done
 
 /etc/rc.serve &
