@@ -113,6 +113,9 @@ export interface BootRecord {
   readonly address: Ipv4;
   readonly port: number;
   readonly commandLine: string;
+  /** SHA-256 (hexadecimal) of the two files, where the image's record has them. */
+  readonly kernelSha256?: string;
+  readonly initrdSha256?: string;
 }
 
 // --- storage: Storage Manager ↔ storage agent ------------------------------------------------------------------

@@ -53,6 +53,9 @@ export interface ProcessConfiguration {
   readonly certificate: { readonly certFile: string; readonly keyFile: string; readonly caFile: string };
   /** JSON file `PeerBook`, rewritten atomically when a peer comes or goes; read again at each failed look-up. */
   readonly peersFile: string;
+  /** Listen here instead of at `ports`: several processes may then share one address (loopback, in tests). */
+  readonly distributionPort?: number;
+  readonly httpPort?: number;
   readonly controller?: {
     readonly cell: string;
     readonly cellUid: string;
@@ -87,7 +90,10 @@ export interface ProcessConfiguration {
     readonly credentialHashes: readonly string[];
   };
 }
-/** Peer → address on the underlay. */
+/**
+ * Peer → address on the underlay. `<address>:<distribution port>` and `<address>:<distribution port>:<http port>` name
+ * other ports than `ports`; without the last one, HTTPS is one port above.
+ */
 export interface PeerBook {
   readonly peers: Readonly<Record<string, string>>;
 }
@@ -106,5 +112,12 @@ export interface ImageManifest {
   /** qcow2, no backing file. */
   readonly disk: string;
   readonly sizeMiB: number;
-  readonly boot: { readonly kernel: string; readonly initrd: string; readonly commandLine: string } | null;
+  readonly boot: {
+    readonly kernel: string;
+    readonly initrd: string;
+    readonly commandLine: string;
+    /** SHA-256 (hexadecimal) of the two files; a host checks what it fetched against them. */
+    readonly kernelSha256?: string;
+    readonly initrdSha256?: string;
+  } | null;
 }

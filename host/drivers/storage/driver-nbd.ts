@@ -1,0 +1,57 @@
+import { randomBytes } from "node:crypto";
+import { chown, mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Attachment, DesiredDisk } from "../../../core/documents.ts";
+import type { ProcessConfiguration } from "../../../runtime/installation.ts";
+import { qemuIdentity } from "../../identity.ts";
+import { blockChain } from "./block-chain.ts";
+import { BootCache } from "./boot-cache.ts";
+import type { ComposedDisk, StorageDriver } from "./driver.ts";
+
+/** qcow2 files over NBD with TLS-PSK, composed in the block layer of the VM's QEMU. STORAGE, "Forms that work". */
+export function createStorageDriver({
+  configuration,
+}: {
+  readonly configuration: ProcessConfiguration;
+}): StorageDriver {
+  const bootCache = new BootCache(configuration);
+  const credentials = join(configuration.runDirectory, "credentials");
+  const directoryOf = ({ volume, epoch }: Attachment): string => join(credentials, `${volume}-${epoch}`);
+
+  return {
+    async compose(disk: DesiredDisk): Promise<ComposedDisk> {
+      const { attachment } = disk;
+      const directory = directoryOf(attachment);
+      const layerDirectory = (index: number): string => join(directory, String(index));
+      // QEMU's user may pass through, and read only what is its own.
+      await mkdir(credentials, { recursive: true, mode: 0o711 });
+      await mkdir(directory, { recursive: true, mode: 0o711 });
+      for (const [index, layer] of attachment.layers.entries())
+        await writeKey(layerDirectory(index), `${layer.pskIdentity}:${layer.pskHex}\n`);
+      const chain = blockChain(attachment, disk.connection, disk.readOnly, layerDirectory);
+      const { boot } = attachment;
+      return {
+        desired: disk,
+        objects: chain.objects.map((object) => JSON.stringify(object)),
+        blockdevs: chain.blockdevs.map((node) => JSON.stringify(node)),
+        node: chain.node,
+        boot: boot === null ? null : { ...(await bootCache.files(boot)), commandLine: boot.commandLine },
+        secretDirectories: attachment.layers.map((_layer, index) => layerDirectory(index)),
+      };
+    },
+
+    // A QEMU that runs has read its keys. Readers of one origin share a directory: whoever starts next writes it anew.
+    async release(attachment: Attachment): Promise<void> {
+      await rm(directoryOf(attachment), { recursive: true, force: true });
+    },
+  };
+}
+
+async function writeKey(directory: string, line: string): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await chown(directory, qemuIdentity.uid, qemuIdentity.gid);
+  const fresh = join(directory, `.new-${randomBytes(6).toString("hex")}`);
+  await writeFile(fresh, line, { mode: 0o400, flag: "wx" });
+  await chown(fresh, qemuIdentity.uid, qemuIdentity.gid);
+  await rename(fresh, join(directory, "keys.psk"));
+}

@@ -1,0 +1,250 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { AgentReport, ExportAccess, VolumeWork, WantedExport, WorkAnswer } from "../../core/storage/agent-work.ts";
+import type { Ipv4, Uid } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { isAlive } from "../drivers/hypervisor/process.ts";
+import { type ExportProcess, endExport, findExports, isServing, PortTaken, startExport } from "./export-process.ts";
+import { listImages } from "./images.ts";
+import { MiB } from "./qcow2.ts";
+import { VolumeFiles } from "./volume-files.ts";
+
+/**
+ * Carries out what the agent's service wants. One task per volume at a time, always on the newest work known, so that a
+ * start and a fence of the same volume never overlap. Exports outlive the executor: `close` leaves them running, and the
+ * next executor adopts them.
+ */
+export interface ExecutorOptions {
+  readonly address: Ipv4;
+  /** Durable; `volumes/` and `boot/` below it. */
+  readonly directory: string;
+  /** Volatile; `exports/` below it. */
+  readonly runDirectory: string;
+  readonly imagesDirectory: string;
+  /** Hands a report to the service; resolves with its answer. */
+  readonly request: (report: AgentReport) => Promise<Json>;
+  readonly log: (event: string, fields: { readonly [key: string]: Json }) => void;
+}
+
+interface VolumeTask {
+  work: VolumeWork | null;
+  running: Promise<void> | null;
+  again: boolean;
+  failures: number;
+  retry: NodeJS.Timeout | null;
+}
+
+const watchEveryMs = 500;
+const surveyEveryMs = 10_000;
+
+export class Executor {
+  readonly files: VolumeFiles;
+  readonly #options: ExecutorOptions;
+  readonly #exportsDirectory: string;
+  readonly #tasks = new Map<Uid, VolumeTask>();
+  /** What runs, by volume: adopted or started here. */
+  readonly #exports = new Map<Uid, ExportProcess[]>();
+  /** Exports that the service was told of since this executor began, `<uid>@<epoch>`. */
+  readonly #told = new Set<string>();
+  readonly #timers: NodeJS.Timeout[] = [];
+  #closed = false;
+  readonly #stop = new AbortController();
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options;
+    this.#exportsDirectory = join(options.runDirectory, "exports");
+    this.files = new VolumeFiles(options);
+  }
+
+  /** Resolves when the service was asked for its work for the first time; goes on by itself until `close`. */
+  async start(): Promise<void> {
+    await this.files.prepare();
+    await mkdir(this.#exportsDirectory, { recursive: true, mode: 0o700 });
+    for (const found of findExports(this.#exportsDirectory)) this.#remember(found);
+    await this.#survey();
+    this.#timers.push(setInterval(() => this.#watch(), watchEveryMs));
+    this.#timers.push(setInterval(() => void this.#survey().catch(() => undefined), surveyEveryMs));
+    void this.#follow();
+  }
+
+  /** Waits for the tasks under way; exports keep running. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#stop.abort();
+    for (const timer of this.#timers) clearInterval(timer);
+    for (const task of this.#tasks.values()) if (task.retry !== null) clearTimeout(task.retry);
+    await Promise.all([...this.#tasks.values()].map((task) => task.running));
+  }
+
+  async #follow(): Promise<void> {
+    for (let known = 0; !this.#closed; ) {
+      let answer: WorkAnswer;
+      try {
+        answer = (await this.#options.request({ kind: "work", known })) as unknown as WorkAnswer;
+      } catch (error) {
+        if (this.#closed) return;
+        this.#options.log("work-unknown", { why: (error as Error).message });
+        await sleep(1000, undefined, { signal: this.#stop.signal }).catch(() => undefined);
+        continue;
+      }
+      if (this.#closed) return;
+      known = answer.version;
+      const wanted = new Map(answer.work.map((work) => [work.volume, work]));
+      for (const volume of new Set([...wanted.keys(), ...this.#tasks.keys(), ...this.#exports.keys()])) {
+        const work = wanted.get(volume) ?? null;
+        const task = this.#tasks.get(volume);
+        if (task !== undefined && JSON.stringify(task.work) === JSON.stringify(work)) continue;
+        this.#begin(volume, work);
+      }
+    }
+  }
+
+  #begin(volume: Uid, work: VolumeWork | null): void {
+    let task = this.#tasks.get(volume);
+    if (task === undefined) {
+      task = { work, running: null, again: false, failures: 0, retry: null };
+      this.#tasks.set(volume, task);
+    }
+    task.work = work;
+    task.failures = 0;
+    this.#kick(volume, task);
+  }
+
+  #kick(volume: Uid, task: VolumeTask): void {
+    if (this.#closed) return;
+    if (task.retry !== null) clearTimeout(task.retry);
+    task.retry = null;
+    task.again = true;
+    if (task.running === null)
+      task.running = this.#run(volume, task).finally(() => {
+        task.running = null;
+      });
+  }
+
+  async #run(volume: Uid, task: VolumeTask): Promise<void> {
+    while (task.again && !this.#closed) {
+      task.again = false;
+      const { work } = task;
+      try {
+        await this.#perform(volume, work);
+        task.failures = 0;
+        if (work === null && task.work === null && !task.again) this.#tasks.delete(volume);
+      } catch (error) {
+        task.failures += 1;
+        await this.#fail(volume, work, error as Error);
+        const afterMs = Math.min(30_000, 500 * 2 ** task.failures);
+        if (!this.#closed && !task.again) task.retry = setTimeout(() => this.#kick(volume, task), afterMs);
+      }
+    }
+  }
+
+  async #fail(volume: Uid, work: VolumeWork | null, error: Error): Promise<void> {
+    const about = work?.file ? "file" : "export";
+    const portTaken = error instanceof PortTaken;
+    await this.#report({ kind: "failed", volume, about, reason: error.message, portTaken }).catch(() => undefined);
+  }
+
+  /** Idempotent: does what is missing, confirms what is there. */
+  async #perform(volume: Uid, work: VolumeWork | null): Promise<void> {
+    const keep = work?.fence === null ? (work.export?.epoch ?? null) : null;
+    for (const found of [...(this.#exports.get(volume) ?? [])]) if (found.epoch !== keep) await this.#end(found);
+    if (work === null) return;
+    if (work.fence !== null) await this.#report({ kind: "fenced", volume, epoch: work.fence.epoch });
+    if (work.file?.action === "create") {
+      const created = await this.files.create(volume, work.file.source, work.file.sizeMiB);
+      await this.#report({ kind: "created", volume, ...created });
+    }
+    if (work.file?.action === "remove") {
+      await this.files.remove(volume);
+      await this.#report({ kind: "removed", volume });
+    }
+    if (work.fence === null && work.export !== null) await this.#serve(volume, work.export);
+  }
+
+  async #serve(volume: Uid, wanted: WantedExport): Promise<void> {
+    const { epoch, access } = wanted;
+    if (access === null) {
+      await this.#report({ kind: "prepared", volume, epoch, ...drawSecrets() });
+      return;
+    }
+    const running = this.#exports.get(volume)?.find((found) => found.epoch === epoch);
+    const key = `${volume}@${epoch}`;
+    if (running !== undefined) {
+      if (this.#told.has(key) && isAlive(running.process)) return;
+      if (await isServing(this.#exportsDirectory, running, access)) {
+        this.#options.log("adopted", { volume, epoch, pid: running.process.pid });
+        return this.#tell(volume, epoch, access, await this.files.ready(volume, null));
+      }
+      await this.#end(running);
+    }
+    const sizeMiB = await this.files.ready(volume, wanted.sizeMiB);
+    const started = await startExport({
+      exportsDirectory: this.#exportsDirectory,
+      volume,
+      epoch,
+      file: this.files.path(volume),
+      writable: wanted.writable,
+      address: this.#options.address,
+      access,
+    });
+    this.#remember(started);
+    this.#options.log("export-started", { volume, epoch, port: access.port, pid: started.process.pid });
+    await this.#tell(volume, epoch, access, sizeMiB);
+  }
+
+  async #tell(volume: Uid, epoch: number, access: ExportAccess, sizeMiB: number): Promise<void> {
+    await this.#report({ kind: "exported", volume, epoch, exportName: access.exportName, sizeMiB });
+    this.#told.add(`${volume}@${epoch}`);
+  }
+
+  async #end(found: ExportProcess): Promise<void> {
+    await endExport(this.#exportsDirectory, found);
+    this.#options.log("export-ended", { volume: found.volume, epoch: found.epoch, pid: found.process.pid });
+    this.#told.delete(`${found.volume}@${found.epoch}`);
+    const rest = (this.#exports.get(found.volume) ?? []).filter((other) => other !== found);
+    if (rest.length === 0) this.#exports.delete(found.volume);
+    else this.#exports.set(found.volume, rest);
+  }
+
+  #remember(found: ExportProcess): void {
+    this.#exports.set(found.volume, [...(this.#exports.get(found.volume) ?? []), found]);
+  }
+
+  /** A daemon that died while its lease is held is started again with the same name, key and port: clients reconnect. */
+  #watch(): void {
+    for (const [volume, exports] of this.#exports) {
+      const task = this.#tasks.get(volume);
+      if (task === undefined || task.running !== null || task.retry !== null) continue;
+      if (exports.every((found) => isAlive(found.process))) continue;
+      this.#options.log("export-died", { volume });
+      this.#kick(volume, task);
+    }
+  }
+
+  /** What the server has, for the Storage Manager's choice of where a volume goes. */
+  async #survey(): Promise<void> {
+    const disk = await statfs(this.files.directory);
+    const totalMiB = Math.floor((disk.blocks * disk.bsize) / MiB);
+    const freeMiB = Math.floor((disk.bavail * disk.bsize) / MiB);
+    await this.#report({ kind: "server", totalMiB, freeMiB });
+    await this.#report({ kind: "usage", volumes: await this.files.usage() });
+    const images = (await listImages(this.#options.imagesDirectory)).map(({ manifest }) => ({
+      name: manifest.name,
+      digest: manifest.digest,
+      sizeMiB: manifest.sizeMiB,
+    }));
+    await this.#report({ kind: "images", images });
+  }
+
+  async #report(report: AgentReport): Promise<void> {
+    await this.#options.request(report);
+  }
+}
+
+const drawSecrets = (): Omit<ExportAccess, "port"> => ({
+  exportName: `x${randomBytes(16).toString("hex")}`,
+  pskIdentity: `i${randomBytes(8).toString("hex")}`,
+  pskHex: randomBytes(32).toString("hex"),
+});
