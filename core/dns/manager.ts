@@ -1,0 +1,227 @@
+import { parseIpv4 } from "../../model/addresses.ts";
+import type { PeerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { type ActualName, actualKey, type DesiredName } from "../documents.ts";
+import type { Input, Restored, Service } from "../env.ts";
+import {
+  cellOfController,
+  createOutbox,
+  isObject,
+  log,
+  type Outbox,
+  progress,
+  publish,
+  takeEffects,
+  toJson,
+  write,
+} from "../outbox.ts";
+
+/*
+ * The DNS Manager answers for `<name>.<cell>.<domain>` forward and reverse (RFC 1034, RFC 1035). A controller may put
+ * names below its own cell's label and nowhere else. Who had a name first keeps it, also over a restart: that is what the
+ * records are for. There is no recursion: other names are refused.
+ */
+
+export interface DnsManagerOptions {
+  readonly self: PeerName;
+  /** Domain below which every cell has its own; `cells.internal` if absent. */
+  readonly domain?: string;
+}
+export interface NameQuery {
+  readonly name: string;
+  readonly type: string;
+}
+export interface NameAnswer {
+  readonly rcode: "NOERROR" | "NXDOMAIN" | "REFUSED";
+  readonly answers: readonly {
+    readonly name: string;
+    readonly type: "A" | "PTR";
+    readonly ttl: number;
+    readonly data: string;
+  }[];
+}
+
+interface Wanted {
+  readonly client: PeerName;
+  readonly document: DesiredName;
+}
+export interface DnsState {
+  readonly outbox: Outbox;
+  started: boolean;
+  /** By `<client>/<key>`. */
+  readonly wanted: Map<string, Wanted>;
+  /** Name → wish that has it; the durable record. */
+  readonly owners: Map<string, string>;
+  /** Name → wishes for it in the order of their arrival. */
+  readonly candidates: Map<string, Set<string>>;
+  /** Address → names, of those that are served. */
+  readonly reverse: Map<string, Set<string>>;
+  /** Names in between, and how many names lie below: they exist without data (RFC 8020). */
+  readonly ancestors: Map<string, number>;
+}
+
+/** Seconds. Short, since a VM may get another address with its next interface. */
+const ttl = 5;
+const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** Clients: `controller.<cell>`. Records: `name/<name>`. Requests: `NameQuery` → `NameAnswer`. */
+export function createDnsManager({ domain = "cells.internal" }: DnsManagerOptions): Service<DnsState> {
+  return {
+    restore,
+    step(state, input) {
+      take(state, input, domain);
+      state.outbox.quiet = false;
+      return { state, effects: takeEffects(state.outbox) };
+    },
+    entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
+    accepts: (peer, key) => cellOfController(peer) !== null && /^name\/[A-Za-z0-9-]+$/.test(key),
+  };
+}
+
+function restore(restored: Restored): DnsState {
+  const owners = new Map([...restored.records].map(([key, value]) => [key.slice("name/".length), ownerIn(value)]));
+  return {
+    outbox: createOutbox(restored),
+    started: false,
+    wanted: new Map(),
+    owners,
+    candidates: new Map(),
+    reverse: new Map(),
+    ancestors: new Map(),
+  };
+}
+const ownerIn = (record: Json): string => (isObject(record) && typeof record.owner === "string" ? record.owner : "");
+
+function take(state: DnsState, input: Input, domain: string): void {
+  if (input.kind === "desired") takeDesired(state, input.from, input.key, input.value, domain);
+  else if (input.kind === "start") start(state);
+  else if (input.kind === "request") {
+    const query = isObject(input.request) ? input.request : {};
+    const answer = answerQuery(state, String(query.name ?? ""), String(query.type ?? ""), domain);
+    state.outbox.effects.push({ kind: "reply", id: input.id, response: toJson(answer) });
+  }
+}
+
+function start(state: DnsState): void {
+  state.started = true;
+  state.outbox.quiet = true;
+  log(state.outbox, "started", { names: state.owners.size });
+  for (const name of new Set([...state.owners.keys(), ...state.candidates.keys()])) {
+    const owner = state.owners.get(name);
+    const document = owner === undefined ? undefined : state.wanted.get(owner)?.document;
+    if (owner !== undefined && document !== undefined && document.name.toLowerCase() === name)
+      serve(state, name, document.address);
+    else if (owner !== undefined) {
+      state.owners.delete(name);
+      write(state.outbox, `name/${name}`, null);
+    }
+    settleName(state, name);
+  }
+}
+
+function takeDesired(state: DnsState, client: PeerName, key: string, value: Json, domain: string): void {
+  const wish = actualKey(client, key);
+  const before = state.wanted.get(wish);
+  const document = isObject(value) ? readName(value) : null;
+  const reason = value === null ? null : refusal(client, document, domain);
+  if (before !== undefined && sameName(before.document, document) && reason === null) return;
+  if (before !== undefined) drop(state, wish, before.document);
+  if (document !== null && reason === null) {
+    const name = document.name.toLowerCase();
+    state.wanted.set(wish, { client, document });
+    state.candidates.set(name, (state.candidates.get(name) ?? new Set()).add(wish));
+    if (state.started) settleName(state, name);
+  } else {
+    const failed: ActualName | null = reason === null ? null : progress("failed", reason);
+    publish(state.outbox, wish, failed);
+  }
+  const was = before?.document.name.toLowerCase();
+  if (was !== undefined && state.started) settleName(state, was);
+}
+const sameName = (a: DesiredName, b: DesiredName | null): boolean =>
+  b !== null && a.name === b.name && a.address === b.address;
+
+function readName(value: { readonly [key: string]: Json }): DesiredName | null {
+  const { name, address } = value;
+  return typeof name === "string" && typeof address === "string" ? (value as unknown as DesiredName) : null;
+}
+
+/** Why this client may not have this name; null: it may. */
+function refusal(client: PeerName, document: DesiredName | null, domain: string): string | null {
+  if (document === null) return "the name document is malformed; see core/documents.ts for its fields";
+  const name = document.name.toLowerCase();
+  const own = `${cellOfController(client)}.${domain}`;
+  if (!name.endsWith(`.${own}`)) return `"${name}" is not below ${own}, the only names this cell may have`;
+  if (name.length > 253 || !name.split(".").every((part) => label.test(part))) {
+    return `"${name}" is no host name: letters, digits and hyphens, at most 63 between dots (RFC 1123, 2.1)`;
+  }
+  return parseIpv4(document.address) === null ? `"${document.address}" is no IPv4 address` : null;
+}
+
+/** Takes a wish away, and the name from it if it had it. */
+function drop(state: DnsState, wish: string, document: DesiredName): void {
+  const name = document.name.toLowerCase();
+  state.wanted.delete(wish);
+  const candidates = state.candidates.get(name);
+  candidates?.delete(wish);
+  if (candidates?.size === 0) state.candidates.delete(name);
+  if (state.owners.get(name) !== wish || !state.started) return;
+  state.owners.delete(name);
+  write(state.outbox, `name/${name}`, null);
+  unserve(state, name, document.address);
+}
+
+/** Gives a name without an owner to the first who wants it, and tells all who want it. */
+function settleName(state: DnsState, name: string): void {
+  const candidates = state.candidates.get(name) ?? new Set<string>();
+  const [first] = candidates;
+  if (!state.owners.has(name) && first !== undefined) {
+    state.owners.set(name, first);
+    write(state.outbox, `name/${name}`, { owner: first });
+    serve(state, name, state.wanted.get(first)?.document.address ?? "");
+  }
+  const owner = state.owners.get(name) ?? "";
+  for (const wish of candidates) {
+    const address = state.wanted.get(owner)?.document.address;
+    const taken = progress("failed", `"${name}" is taken: it is the name of ${address}`);
+    publish(state.outbox, wish, wish === owner ? progress("ready") : taken);
+  }
+}
+
+function serve(state: DnsState, name: string, address: string): void {
+  state.reverse.set(address, (state.reverse.get(address) ?? new Set()).add(name));
+  for (const ancestor of ancestorsOf(name)) state.ancestors.set(ancestor, (state.ancestors.get(ancestor) ?? 0) + 1);
+}
+function unserve(state: DnsState, name: string, address: string): void {
+  const names = state.reverse.get(address);
+  names?.delete(name);
+  if (names?.size === 0) state.reverse.delete(address);
+  for (const ancestor of ancestorsOf(name)) {
+    const left = (state.ancestors.get(ancestor) ?? 1) - 1;
+    if (left === 0) state.ancestors.delete(ancestor);
+    else state.ancestors.set(ancestor, left);
+  }
+}
+const ancestorsOf = (name: string): readonly string[] => {
+  const parts = name.split(".");
+  return parts.slice(1).map((_part, index) => parts.slice(index + 1).join("."));
+};
+
+/** A and PTR; any other type of a name that exists has no answers. Names compare without case (RFC 4343). */
+function answerQuery(state: DnsState, asked: string, type: string, domain: string): NameAnswer {
+  const name = asked.toLowerCase().replace(/\.$/, "");
+  if (name.endsWith(".in-addr.arpa")) {
+    const address = name.slice(0, -".in-addr.arpa".length).split(".").reverse().join(".");
+    const names = [...(state.reverse.get(address) ?? [])];
+    if (names.length === 0) return { rcode: "NXDOMAIN", answers: [] };
+    const wanted = type === "PTR" || type === "ANY" ? names : [];
+    return { rcode: "NOERROR", answers: wanted.map((data) => ({ name: asked, type: "PTR", ttl, data })) };
+  }
+  if (name !== domain && !name.endsWith(`.${domain}`)) return { rcode: "REFUSED", answers: [] };
+  const address = state.wanted.get(state.owners.get(name) ?? "")?.document.address;
+  if (address !== undefined) {
+    const answers = type === "A" || type === "ANY" ? [{ name: asked, type: "A" as const, ttl, data: address }] : [];
+    return { rcode: "NOERROR", answers };
+  }
+  return { rcode: name === domain || state.ancestors.has(name) ? "NOERROR" : "NXDOMAIN", answers: [] };
+}
