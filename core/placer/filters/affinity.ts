@@ -1,0 +1,20 @@
+import type { ElementPath } from "../../../model/identifiers.ts";
+import { isObject } from "../../outbox.ts";
+import { apartFrom, type Filter } from "../candidate.ts";
+
+/** `x.placement.host` pins a VM to one host; `x.placement.apartFrom` keeps it off the hosts of the VMs it names. */
+export const affinity: Filter = ({ actual, use }, request) => {
+  const pin = isObject(request.placement) ? request.placement.host : undefined;
+  if (typeof pin === "string" && pin !== actual.host) return `x.placement.host asks for ${pin}`;
+  const avoided = apartFrom(request.placement);
+  for (const other of use.reservations.values()) {
+    if (other.vm === request.vm || other.cell !== request.cell) continue;
+    // Both ways, or the order of starting would decide.
+    const apart = names(avoided, request.path, other.path) || names(other.apartFrom, other.path, request.path);
+    if (apart) return `x.placement.apartFrom keeps it apart from "${other.path}", which is there`;
+  }
+  return null;
+};
+
+const names = (list: readonly string[], owner: ElementPath, path: ElementPath): boolean =>
+  list.some((listed) => listed === path || `${owner.split("/")[0]}/${listed}` === path);

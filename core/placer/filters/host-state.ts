@@ -1,0 +1,4 @@
+import type { Filter } from "../candidate.ts";
+
+/** A host takes new VMs only while it is up. */
+export const hostState: Filter = ({ actual }) => (actual.state === "up" ? null : `it is ${actual.state}`);

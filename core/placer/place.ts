@@ -1,0 +1,51 @@
+import type { HostName } from "../../model/identifiers.ts";
+import type { ActualPlacement, DesiredPlacement } from "../documents.ts";
+import { type Candidate, type Filter, type HostView, memoryFor, noUse, type Ratios, type Usage } from "./candidate.ts";
+import { affinity } from "./filters/affinity.ts";
+import { capacity } from "./filters/capacity.ts";
+import { hostState } from "./filters/host-state.ts";
+import { speed } from "./filters/speed.ts";
+
+const filters: readonly Filter[] = [hostState, affinity, speed, capacity];
+/** CPUs are shared in time; memory is not. */
+export const defaultRatios: Ratios = { cpu: 16, memory: 1 };
+
+export type Placed = { readonly host: HostName } | { readonly refusals: ActualPlacement["refusals"] };
+
+/**
+ * The host for a VM, or one sentence per host why it is not that one. Pure; `usage` is what all reservations take, without
+ * the request's own. Of the hosts that pass, the one with the most free memory, so that VMs spread; ties by name.
+ */
+export function place(
+  hosts: readonly HostView[],
+  usage: Usage,
+  request: DesiredPlacement,
+  ratios: Ratios = defaultRatios,
+): Placed {
+  const refusals: { host: HostName; why: string }[] = [];
+  let best: Candidate | null = null;
+  for (const { host, reachable, actual } of hosts) {
+    if (!reachable || actual === null) {
+      refusals.push({ host, why: "not reachable" });
+      continue;
+    }
+    const candidate: Candidate = { actual, use: usage.get(host) ?? noUse() };
+    const why = firstRefusal(candidate, request, ratios);
+    if (why !== null) refusals.push({ host, why });
+    else if (best === null || isBetter(candidate, best, ratios)) best = candidate;
+  }
+  return best === null ? { refusals } : { host: best.actual.host };
+}
+
+function firstRefusal(candidate: Candidate, request: DesiredPlacement, ratios: Ratios): string | null {
+  for (const filter of filters) {
+    const why = filter(candidate, request, ratios);
+    if (why !== null) return why;
+  }
+  return null;
+}
+
+function isBetter(a: Candidate, b: Candidate, ratios: Ratios): boolean {
+  const free = ({ actual, use }: Candidate): number => memoryFor(actual, ratios) - use.memoryMiB;
+  return free(a) > free(b) || (free(a) === free(b) && a.actual.host < b.actual.host);
+}

@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { peerName } from "../../model/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json.ts";
+import type { ActualPlacement } from "../documents.ts";
+import type { Input } from "../env.ts";
+import { createPlacer, type HostRoom } from "./placer.ts";
+
+const shop = peerName("controller.shop");
+const host = (name: string, memoryMiB = 4000, more: JsonObject = {}): JsonObject => ({
+  host: name,
+  state: "up",
+  address: "10.0.1.1",
+  mac: "02:00:00:00:00:01",
+  memoryMiB,
+  reservedMiB: 1000,
+  cpus: 2,
+  cpuSpeedMHz: 2000,
+  accelerator: "tcg",
+  ...more,
+});
+
+function world(names: readonly string[]) {
+  const hosts = names.map((name) => peerName(`host.${name}`));
+  const service = createPlacer({ self: peerName("placer"), hosts });
+  const records = new Map<string, Json>();
+  const wanted = new Map<string, Json>();
+  const published = new Map<string, ActualPlacement>();
+  const alive = new Map<string, JsonObject>();
+  let state = service.restore({ records, desiredAt: new Map() });
+  const input = (what: Input) => {
+    const step = service.step(state, what, { ms: 0, wallMs: 0 });
+    state = step.state;
+    for (const effect of step.effects) {
+      if (effect.kind === "write" && effect.value === null) records.delete(effect.key);
+      else if (effect.kind === "write") records.set(effect.key, effect.value);
+      else if (effect.kind === "publish" && effect.value === null) published.delete(effect.key);
+      else if (effect.kind === "publish") published.set(effect.key, effect.value as never);
+    }
+    return step.effects;
+  };
+  const say = (name: string, value: JsonObject | null) => {
+    if (value !== null) alive.set(name, value);
+    else alive.delete(name);
+    const peer = peerName(`host.${name}`);
+    if (value !== null) input({ kind: "actual", from: peer, key: "host", value });
+    input({ kind: "reachable", peer, reachable: value !== null });
+  };
+  const restart = () => {
+    published.clear();
+    state = service.restore({ records: new Map(records), desiredAt: new Map() });
+    for (const [key, value] of wanted) input({ kind: "desired", from: shop, key, value });
+    input({ kind: "start" });
+    for (const [name, value] of [...alive]) say(name, value);
+  };
+  const want = (vm: string, memoryMiB: number | null, incarnation = 1, more: JsonObject = {}) => {
+    const key = `placement/${vm}`;
+    const base = {
+      vm,
+      path: `shop/${vm}`,
+      cell: "shop",
+      incarnation,
+      memoryMiB,
+      cpus: 1,
+      cpuSpeedMHz: 0,
+      placement: {},
+    };
+    const value = memoryMiB === null ? null : { ...base, ...more };
+    if (value === null) wanted.delete(key);
+    else wanted.set(key, value);
+    return input({ kind: "desired", from: shop, key, value });
+  };
+  const rooms = (): readonly HostRoom[] => {
+    const [reply] = input({ kind: "request", id: 1, request: { kind: "hosts" } });
+    assert.equal(reply?.kind, "reply");
+    return (reply.response as unknown as { hosts: readonly HostRoom[] }).hosts;
+  };
+  restart();
+  return { want, say, restart, rooms, records, wanted, get: (vm: string) => published.get(`${shop}/placement/${vm}`) };
+}
+
+test("VMs spread by free memory, ties by name, and an unchanged incarnation never moves", () => {
+  const { want, say, get, restart, rooms } = world(["h1", "h2"]);
+  say("h2", host("h2"));
+  say("h1", host("h1"));
+  want("a", 500);
+  want("b", 1000);
+  want("c", 100);
+  assert.deepEqual([get("a")?.host, get("b")?.host, get("c")?.host], ["h1", "h2", "h1"]);
+  say("h3", host("h3"));
+  say("h1", host("h1", 1500));
+  restart();
+  assert.deepEqual([get("a")?.host, get("b")?.host, get("c")?.host], ["h1", "h2", "h1"]);
+  assert.deepEqual(want("a", 500), []);
+  assert.deepEqual(rooms()[1], {
+    host: "h2",
+    reachable: true,
+    memoryMiB: 3000,
+    usedMiB: 1000,
+    cpus: 32,
+    usedCpus: 1,
+    vms: 1,
+  });
+  want("a", 500, 2);
+  assert.deepEqual([get("a")?.host, get("a")?.incarnation], ["h2", 2]);
+});
+
+test("each host says in a sentence why it is not the one", () => {
+  const { want, say, get } = world(["h1", "h2", "h3", "h4", "h5", "h6"]);
+  say("h1", host("h1", 1100));
+  say("h2", host("h2", 9000, { state: "draining" }));
+  say("h3", host("h3", 9000, { cpuSpeedMHz: 900 }));
+  say("h4", host("h4", 9000, { cpus: 0 }));
+  say("h5", host("h5"));
+  say("h5", null);
+  want("a", 400, 1, { cpuSpeedMHz: 1000 });
+  assert.deepEqual(get("a")?.refusals, [
+    { host: "h1", why: "400 MiB do not fit: 100 of 100 MiB are free" },
+    { host: "h2", why: "it is draining" },
+    { host: "h3", why: "its CPUs run at 900 MHz, and 1000 MHz are asked for" },
+    { host: "h4", why: "1 CPUs do not fit: 0 of 0 (0 × 16) are free" },
+    { host: "h5", why: "not reachable" },
+    { host: "h6", why: "not reachable" },
+  ]);
+  assert.match(get("a")?.reason ?? "", /^no host can hold it \(h1: 400 MiB/);
+  say("h6", host("h6"));
+  assert.deepEqual(get("a"), { phase: "ready", reason: null, incarnation: 1, host: "h6", refusals: [] });
+});
+
+test("what waits is placed when room is freed, also over a restart", () => {
+  const { want, say, get, restart, wanted, records } = world(["h1"]);
+  say("h1", host("h1"));
+  want("a", 2500);
+  want("b", 2500);
+  restart();
+  assert.equal(get("b")?.phase, "waiting");
+  want("a", null);
+  assert.equal(get("a"), undefined);
+  assert.equal(get("b")?.host, "h1");
+  want("c", 2500);
+  wanted.delete("placement/b");
+  restart();
+  assert.equal(get("c")?.host, "h1");
+  assert.deepEqual([...records.keys()], ["reservation/c"]);
+});
+
+test("a VM is pinned by name, and kept apart from others both ways", () => {
+  const { want, say, get } = world(["h1", "h2"]);
+  say("h1", host("h1"));
+  say("h2", host("h2", 9000));
+  want("a", 10, 1, { placement: { host: "h1" } });
+  want("b", 10, 1, { placement: { apartFrom: ["c", "shop/d"] } });
+  assert.deepEqual([get("a")?.host, get("b")?.host], ["h1", "h2"]);
+  want("c", 10);
+  want("d", 10, 1, { placement: { host: "h2" } });
+  assert.equal(get("c")?.host, "h1");
+  assert.match(get("d")?.reason ?? "", /h2: x.placement.apartFrom keeps it apart from "shop\/b"/);
+});
+
+test("malformed wishes fail, strangers are not accepted", () => {
+  const { want, get } = world(["h1"]);
+  want("a", -5);
+  assert.equal(get("a")?.phase, "failed");
+  assert.ok(!createPlacer({ self: peerName("placer"), hosts: [] }).accepts(peerName("host.h1"), "placement/a"));
+});
+
+test("property: capacity is never exceeded, and what fits somewhere does not wait", () => {
+  const action = fc.record({
+    vm: fc.nat(8),
+    memoryMiB: fc.option(fc.integer({ min: 1, max: 2000 })),
+    cpus: fc.integer({ min: 1, max: 20 }),
+    incarnation: fc.integer({ min: 1, max: 3 }),
+    restart: fc.boolean(),
+    away: fc.option(fc.constantFrom("h1", "h2")),
+  });
+  fc.assert(
+    fc.property(fc.array(action, { maxLength: 50 }), (actions) => {
+      const { want, say, restart, rooms, wanted, get } = world(["h1", "h2"]);
+      for (const { vm, memoryMiB, cpus, incarnation, restart: again, away } of actions) {
+        for (const name of ["h1", "h2"]) say(name, name === away ? null : host(name));
+        want(`v${vm}`, memoryMiB, incarnation, { cpus });
+        if (again) restart();
+        for (const { host: name, memoryMiB: memory, usedMiB, cpus: all, usedCpus, reachable } of rooms()) {
+          assert.ok(!reachable || (usedMiB <= memory && usedCpus <= all), `${name} is over its capacity`);
+          assert.ok(usedMiB <= 3000 && usedCpus <= 32);
+          for (const [key, value] of wanted) {
+            const actual = get(key.slice("placement/".length));
+            const request = value as { memoryMiB: number; cpus: number; incarnation: number };
+            assert.equal(actual?.incarnation, request.incarnation);
+            if (actual.phase === "waiting" && reachable) {
+              assert.ok(usedMiB + request.memoryMiB > memory || usedCpus + request.cpus > all, "it would fit");
+            }
+          }
+        }
+      }
+    }),
+    { numRuns: 500 },
+  );
+});

@@ -1,0 +1,258 @@
+import { type HostName, hostName, type PeerName, type Uid } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { type ActualHost, type ActualPlacement, actualKey, type DesiredPlacement } from "../documents.ts";
+import type { Input, Restored, Service } from "../env.ts";
+import {
+  cellOfController,
+  createOutbox,
+  isObject,
+  log,
+  type Outbox,
+  publish,
+  sameJson,
+  takeEffects,
+  toJson,
+  write,
+} from "../outbox.ts";
+import {
+  apartFrom,
+  cpusFor,
+  type HostUse,
+  type HostView,
+  memoryFor,
+  noUse,
+  type Ratios,
+  type Reservation,
+  release,
+  reserve,
+} from "./candidate.ts";
+import { defaultRatios, place } from "./place.ts";
+
+/*
+ * The Placer keeps a reservation per VM incarnation. A reservation never moves by itself: the VM may be running there. A
+ * new incarnation is placed anew; its controller mints one only when the old cannot run any more. What fits nowhere
+ * waits, and is tried again when a host changes or a reservation goes.
+ */
+
+export interface PlacerOptions {
+  readonly self: PeerName;
+  /** `host.<name>` of each host. */
+  readonly hosts: readonly PeerName[];
+  readonly ratios?: Ratios;
+}
+interface Wanted {
+  readonly client: PeerName;
+  readonly document: DesiredPlacement;
+}
+export interface PlacerState {
+  readonly outbox: Outbox;
+  readonly ratios: Ratios;
+  started: boolean;
+  readonly hosts: Map<PeerName, HostView>;
+  readonly wanted: Map<Uid, Wanted>;
+  readonly reservations: Map<Uid, Reservation>;
+  readonly usage: Map<HostName, HostUse>;
+  /** In order of arrival. */
+  readonly waiting: Set<Uid>;
+}
+/** Answer to the request `{kind: "hosts"}`. */
+export interface HostRoom {
+  readonly host: HostName;
+  readonly reachable: boolean;
+  readonly memoryMiB: number;
+  readonly usedMiB: number;
+  readonly cpus: number;
+  readonly usedCpus: number;
+  readonly vms: number;
+}
+
+/** Clients: `controller.<cell>`. Records: `reservation/<vm uid>`. */
+export function createPlacer(options: PlacerOptions): Service<PlacerState> {
+  return {
+    restore: (restored) => restore(restored, options),
+    step(state, input) {
+      take(state, input);
+      state.outbox.quiet = false;
+      return { state, effects: takeEffects(state.outbox) };
+    },
+    entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
+    accepts: (peer, key) => cellOfController(peer) !== null && /^placement\/[A-Za-z0-9-]+$/.test(key),
+  };
+}
+
+const hostOf = (peer: PeerName): HostName => hostName(peer.slice("host.".length));
+
+function restore(restored: Restored, { hosts, ratios }: PlacerOptions): PlacerState {
+  const state: PlacerState = {
+    outbox: createOutbox(restored),
+    ratios: ratios ?? defaultRatios,
+    started: false,
+    hosts: new Map(hosts.map((peer) => [peer, { host: hostOf(peer), reachable: false, actual: null }])),
+    wanted: new Map(),
+    reservations: new Map(),
+    usage: new Map(),
+    waiting: new Set(),
+  };
+  for (const value of restored.records.values()) {
+    const reservation = value as unknown as Reservation;
+    state.reservations.set(reservation.vm, reservation);
+    reserve(state.usage, reservation);
+  }
+  return state;
+}
+
+function take(state: PlacerState, input: Input): void {
+  if (input.kind === "start") start(state);
+  else if (input.kind === "desired") takeDesired(state, input.from, input.key, input.value);
+  else if (input.kind === "actual" && input.key === "host") takeHost(state, input.from, input.value);
+  else if (input.kind === "reachable") {
+    const view = state.hosts.get(input.peer);
+    if (view === undefined || view.reachable === input.reachable) return;
+    state.hosts.set(input.peer, { ...view, reachable: input.reachable });
+    retry(state);
+  } else if (input.kind === "request") {
+    const known = isObject(input.request) && input.request.kind === "hosts";
+    const response = known ? rooms(state) : { error: 'the Placer answers {"kind": "hosts"} only' };
+    state.outbox.effects.push({ kind: "reply", id: input.id, response });
+  }
+}
+
+function start(state: PlacerState): void {
+  state.started = true;
+  state.outbox.quiet = true;
+  for (const to of state.hosts.keys()) state.outbox.effects.push({ kind: "subscribe", to, prefix: "host" });
+  log(state.outbox, "started", { reservations: state.reservations.size });
+  // All that ended first, so that the new ones find its room.
+  for (const reservation of [...state.reservations.values()]) {
+    const wanted = state.wanted.get(reservation.vm);
+    if (wanted === undefined || wanted.document.incarnation !== reservation.incarnation) drop(state, reservation);
+  }
+  for (const vm of state.wanted.keys()) reconcile(state, vm);
+}
+
+function takeHost(state: PlacerState, peer: PeerName, value: Json): void {
+  const view = state.hosts.get(peer);
+  if (view === undefined || (value !== null && !isObject(value))) return;
+  const actual = value as unknown as ActualHost | null;
+  if (actual !== null && actual.host !== view.host) {
+    log(state.outbox, "malformed", { peer, host: actual.host });
+    return;
+  }
+  if (sameJson(value, view.actual === null ? null : toJson(view.actual)) && view.reachable) return;
+  // What a host says itself shows that it is there, before or after the notice that its connection is in step.
+  state.hosts.set(peer, { ...view, actual, reachable: actual !== null || view.reachable });
+  retry(state);
+}
+
+function takeDesired(state: PlacerState, client: PeerName, key: string, value: Json): void {
+  const vm = key.slice("placement/".length) as Uid;
+  const owner = state.wanted.get(vm)?.client ?? state.reservations.get(vm)?.client ?? client;
+  const refuse = (reason: string) =>
+    publish(state.outbox, actualKey(client, key), toActual("failed", reason, 0, null, []));
+  if (owner !== client) {
+    if (value === null) publish(state.outbox, actualKey(client, key), null);
+    else refuse(`the UID ${vm} belongs to an element of another cell`);
+    return;
+  }
+  if (value === null) {
+    state.wanted.delete(vm);
+    state.waiting.delete(vm);
+    publish(state.outbox, actualKey(client, key), null);
+  } else {
+    const document = readPlacement(vm, value);
+    if (document === null) {
+      refuse("the placement document is malformed; see core/documents.ts for its fields");
+      return;
+    }
+    state.wanted.set(vm, { client, document });
+  }
+  if (state.started) reconcile(state, vm);
+}
+
+function readPlacement(vm: Uid, value: Json): DesiredPlacement | null {
+  if (!isObject(value) || value.vm !== vm || typeof value.path !== "string" || typeof value.cell !== "string")
+    return null;
+  for (const field of ["incarnation", "memoryMiB", "cpus", "cpuSpeedMHz"]) {
+    if (!Number.isSafeInteger(value[field]) || Number(value[field]) < 0) return null;
+  }
+  return value as unknown as DesiredPlacement;
+}
+
+/** Brings one VM's reservation in line with its wish; what that frees goes to those that wait. */
+function reconcile(state: PlacerState, vm: Uid): void {
+  const wanted = state.wanted.get(vm);
+  const reservation = state.reservations.get(vm);
+  const ended = reservation !== undefined && reservation.incarnation !== wanted?.document.incarnation;
+  if (ended) drop(state, reservation);
+  if (wanted !== undefined) {
+    if (reservation !== undefined && !ended) sayPlaced(state, reservation);
+    else tryPlace(state, wanted);
+  }
+  if (ended && state.started) retry(state);
+}
+
+function drop(state: PlacerState, reservation: Reservation): void {
+  release(state.usage, reservation);
+  state.reservations.delete(reservation.vm);
+  write(state.outbox, `reservation/${reservation.vm}`, null);
+  log(state.outbox, "released", { vm: reservation.vm, incarnation: reservation.incarnation, host: reservation.host });
+}
+
+function retry(state: PlacerState): void {
+  if (!state.started) return;
+  for (const vm of [...state.waiting]) {
+    const wanted = state.wanted.get(vm);
+    if (wanted !== undefined) tryPlace(state, wanted);
+  }
+}
+
+function tryPlace(state: PlacerState, { client, document }: Wanted): void {
+  const { vm, path, cell, incarnation, memoryMiB, cpus } = document;
+  const placed = place([...state.hosts.values()], state.usage, document, state.ratios);
+  if ("refusals" in placed) {
+    state.waiting.add(vm);
+    const { refusals } = placed;
+    const each = refusals.map(({ host, why }) => `${host}: ${why}`).join("; ");
+    const reason = refusals.length === 0 ? "there is no host" : `no host can hold it (${each})`;
+    publish(
+      state.outbox,
+      actualKey(client, `placement/${vm}`),
+      toActual("waiting", reason, incarnation, null, refusals),
+    );
+    return;
+  }
+  state.waiting.delete(vm);
+  const apart = apartFrom(document.placement);
+  const reservation = { client, vm, path, cell, incarnation, memoryMiB, cpus, host: placed.host, apartFrom: apart };
+  state.reservations.set(vm, reservation);
+  reserve(state.usage, reservation);
+  write(state.outbox, `reservation/${vm}`, reservation);
+  log(state.outbox, "placed", { vm, path, incarnation, host: placed.host });
+  sayPlaced(state, reservation);
+}
+
+const sayPlaced = (state: PlacerState, { client, vm, incarnation, host }: Reservation): void =>
+  publish(state.outbox, actualKey(client, `placement/${vm}`), toActual("ready", null, incarnation, host, []));
+const toActual = (
+  phase: ActualPlacement["phase"],
+  reason: string | null,
+  incarnation: number,
+  host: HostName | null,
+  refusals: ActualPlacement["refusals"],
+): ActualPlacement => ({ phase, reason, incarnation, host, refusals });
+
+function rooms(state: PlacerState): Json {
+  const hosts = [...state.hosts.values()].map(({ host, reachable, actual }): HostRoom => {
+    const use = state.usage.get(host) ?? noUse();
+    return {
+      host,
+      reachable,
+      memoryMiB: actual === null ? 0 : memoryFor(actual, state.ratios),
+      usedMiB: use.memoryMiB,
+      cpus: actual === null ? 0 : cpusFor(actual, state.ratios),
+      usedCpus: use.cpus,
+      vms: use.reservations.size,
+    };
+  });
+  return toJson({ hosts });
+}
