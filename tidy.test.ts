@@ -1,0 +1,165 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { test } from "node:test";
+
+/**
+ * The house rules that a machine can check. Every ban names what to use instead; the reasons stand in STYLE.md.
+ * Each rule is tried on a text that breaks it, so that none can fall silent unnoticed.
+ */
+const layers = ["model", "core", "runtime", "host", "gateway", "cli"] as const;
+const upperFolders = ["web", "simulator", "testbed", "image", "bench"];
+const maximumLines = 520;
+const maximumFunctionLines = 80;
+
+interface Source {
+  readonly path: string;
+  readonly text: string;
+}
+const isTest = (path: string): boolean => path.endsWith(".test.ts") || path.includes("/testing/");
+
+const list = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "*.ts"], {
+  cwd: import.meta.dirname,
+  encoding: "utf8",
+});
+const sources: readonly Source[] = list
+  .split("\n")
+  .filter((path) => path !== "" && path !== "tidy.test.ts")
+  .flatMap((path) => {
+    try {
+      return [{ path, text: readFileSync(join(import.meta.dirname, path), "utf8") }];
+    } catch {
+      return []; // Deleted, not yet committed.
+    }
+  });
+
+/** Comments and strings say whatever they like; the bans are about code. */
+function codeOnly(text: string): string {
+  return text
+    .replace(/\/\*[\s\S]*?\*\//g, (comment) => comment.replace(/[^\n]/g, " "))
+    .replace(/(^|\s)\/\/.*$/gm, "$1");
+}
+
+function importsOf({ path, text }: Source): readonly string[] {
+  const found: string[] = [];
+  const statements = /(?:^|\n)\s*(?:import|export)\s(?:[^"';]*?\sfrom\s)?"([^"]+)"|\bimport\(\s*"([^"]+)"/g;
+  for (const match of codeOnly(text).matchAll(statements)) {
+    const target = match[1] ?? match[2] ?? "";
+    found.push(target.startsWith(".") ? normalize(join(dirname(path), target)) : target);
+  }
+  return found;
+}
+
+/** A layer imports from itself and from those below; the pure ones from nothing outside. */
+function layerFaults(source: Source): readonly string[] {
+  const folder = source.path.split("/")[0] ?? "";
+  const level = layers.indexOf(folder as (typeof layers)[number]);
+  if (level < 0) return [];
+  const pure = (folder === "model" || folder === "core") && !isTest(source.path);
+  return importsOf(source).flatMap((target) => {
+    const other = target.split("/")[0] ?? "";
+    const otherLevel = layers.indexOf(other as (typeof layers)[number]);
+    const entry = source.path === "cli/up.ts" || source.path === "cli/demo.ts";
+    if (otherLevel > level)
+      return [`${source.path} imports ${target}: ${folder}/ is below ${other}/; move the shared part down`];
+    if (upperFolders.includes(other) && !isTest(source.path) && !entry)
+      return [`${source.path} imports ${target}: nothing imports from ${other}/; it stands on top`];
+    if (pure && otherLevel < 0)
+      return [
+        `${source.path} imports ${target}: model/ and core/ have no dependencies; take what you need as an argument`,
+      ];
+    return [];
+  });
+}
+
+interface Ban {
+  readonly pattern: RegExp;
+  readonly instead: string;
+  readonly where: (path: string) => boolean;
+  readonly breaks: string;
+}
+const everywhere = (): boolean => true;
+const pureCode = (path: string): boolean => /^(model|core)\//.test(path) && !isTest(path);
+const bans: readonly Ban[] = [
+  { pattern: /\bDate\b/, instead: "the Instant that the step was given", where: pureCode, breaks: "Date.now()" },
+  {
+    pattern: /\bset(Timeout|Interval|Immediate)\b/,
+    instead: "a timer effect",
+    where: pureCode,
+    breaks: "setTimeout(f)",
+  },
+  { pattern: /\bMath\.random\b/, instead: "a number that was handed in", where: pureCode, breaks: "Math.random()" },
+  { pattern: /\bprocess\./, instead: "an argument", where: pureCode, breaks: "process.env" },
+  { pattern: /\bconsole\./, instead: "a log effect", where: pureCode, breaks: "console.log()" },
+  {
+    pattern: /(:|<|\bas)\s*any\b(?!\s*:)/,
+    instead: "unknown and a check, or the real type",
+    where: everywhere,
+    breaks: "x as any",
+  },
+  { pattern: /@ts-(ignore|expect-error|nocheck)/, instead: "the right type", where: everywhere, breaks: "@ts-ignore" },
+  { pattern: /biome-ignore/, instead: "code that the linter accepts", where: everywhere, breaks: "biome-ignore" },
+  { pattern: /^export default\b/m, instead: "a named export", where: everywhere, breaks: "export default 1" },
+  {
+    pattern: /^export \*/m,
+    instead: "an import of the file that defines it",
+    where: everywhere,
+    breaks: 'export * from "./a.ts"',
+  },
+  {
+    pattern: /\b(test|it|describe)\.(skip|only|todo)\b/,
+    instead: "a test that runs",
+    where: everywhere,
+    breaks: "test.only()",
+  },
+];
+
+function banFaults({ path, text }: Source): readonly string[] {
+  const code = codeOnly(text).replace(/'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`/g, '""');
+  return bans.flatMap((ban) =>
+    ban.where(path) && (ban.pattern.test(code) || (/@ts|biome/.test(ban.breaks) && ban.pattern.test(text)))
+      ? [`${path}: ${ban.breaks} is not used here; use ${ban.instead}`]
+      : [],
+  );
+}
+
+function sizeFaults({ path, text }: Source): readonly string[] {
+  const lines = text.split("\n");
+  const faults: string[] = [];
+  if (lines.length > maximumLines) faults.push(`${path} has ${lines.length} lines; look for the second concept in it`);
+  if (isTest(path)) return faults;
+  lines.forEach((line, index) => {
+    const opening =
+      /^(\s*)(export )?(async )?(function\b|(private |public |protected |static |async )*[\w#]+\(.*\{$)/.exec(line);
+    if (opening === null || !line.trimEnd().endsWith("{") || /^\s*(if|for|while|switch|catch)\b/.test(line)) return;
+    const end = lines.findIndex((later, at) => at > index && later === `${opening[1] ?? ""}}`);
+    // A factory that only holds an object's methods is as long as these are together.
+    const limit = /function create[A-Z]/.test(line) ? 2 * maximumFunctionLines : maximumFunctionLines;
+    if (end - index > limit)
+      faults.push(`${path}:${index + 1}: a function of ${end - index} lines; split it where its purpose changes`);
+  });
+  return faults;
+}
+
+const report = (faults: readonly string[]): void => assert.equal(faults.join("\n"), "");
+
+test("layers import only from those below them", () => report(sources.flatMap(layerFaults)));
+test("what is banned has its replacement", () => report(sources.flatMap(banFaults)));
+test("files and functions stay small", () => report(sources.flatMap(sizeFaults)));
+test("each rule catches what breaks it", () => {
+  assert.equal(layerFaults({ path: "model/a.ts", text: 'import { x } from "../core/b.ts";' }).length, 1);
+  assert.equal(layerFaults({ path: "core/a.ts", text: 'import { x } from "node:fs";' }).length, 1);
+  assert.equal(layerFaults({ path: "host/a.ts", text: 'import { x } from "../testbed/b.ts";' }).length, 1);
+  assert.equal(layerFaults({ path: "host/a.ts", text: 'import { x } from "../core/b.ts";' }).length, 0);
+  for (const ban of bans) assert.equal(banFaults({ path: "core/a.ts", text: `${ban.breaks}\n` }).length, 1, ban.breaks);
+  assert.equal(sizeFaults({ path: "a.ts", text: "\n".repeat(maximumLines + 1) }).length, 1);
+  assert.equal(
+    sizeFaults({ path: "a.ts", text: `function f() {\n${"\n".repeat(maximumFunctionLines + 1)}}\n` }).length,
+    1,
+  );
+});
+test("licence, change log and documents are there", () => {
+  for (const name of ["LICENSE", "README.md", "ARCHITECTURE.md", "STYLE.md", "CHANGELOG.md"])
+    assert.ok(readFileSync(join(import.meta.dirname, name), "utf8").length > 100, name);
+});
