@@ -2,6 +2,7 @@ import { randomInt } from "node:crypto";
 import { join } from "node:path";
 import type { CellPolicy } from "../../../../core/documents.ts";
 import { type Ipv4, type Mac, mac } from "../../../../model/identifiers.ts";
+import { qemuIdentity } from "../../../identity.ts";
 import type {
   GlobalNetwork,
   InterfaceCounters,
@@ -47,8 +48,6 @@ import { addressingMaps, difference, isEmpty, wantedAddressing } from "./wanted.
 export const gatewayMac: Mac = mac("02:ce:11:5d:00:01");
 /** Flows that one interface may have at once; its oldest idle ones make room, never another interface's. */
 const flowsPerInterface = 8192;
-/** Owner of the taps: the user that QEMU runs as (Debian's `libvirt-qemu` number). */
-const defaultOwner = { uid: 64055, gid: 64055 } as const;
 
 export interface DiverterOptions {
   /** Durable: names of rules and interfaces. */
@@ -56,6 +55,7 @@ export interface DiverterOptions {
   readonly runDirectory: string;
   /** A mounted bpffs; absent: one is mounted at `<runDirectory>/bpf`. */
   readonly bpffs?: string;
+  /** Who may open the taps; absent: the user that QEMU runs as. */
   readonly tapOwner?: { readonly uid: number; readonly gid: number };
 }
 
@@ -72,7 +72,7 @@ const key = (value: number): Buffer => word.encode({ value });
  */
 export function createDiverter(options: DiverterOptions): NetworkDriver {
   const bpffs = options.bpffs ?? join(options.runDirectory, "bpf");
-  const owner = options.tapOwner ?? defaultOwner;
+  const owner = options.tapOwner ?? qemuIdentity;
   let opened: { readonly dataplane: Dataplane; readonly uplink: Uplink } | null = null;
   let names: Names = readNames(options.directory);
 

@@ -1,0 +1,37 @@
+import type { GlobalNetwork, PacketQuestion } from "../../driver.ts";
+import { createDiverter } from "../diverter.ts";
+import { serve } from "./serve.ts";
+
+/** A host's driver, as a Host Manager has it. Arguments: directory, run directory. */
+const [directory = "", runDirectory = ""] = process.argv.slice(2);
+const driver = createDiverter({ directory, runDirectory });
+
+/** One round of a Host Manager: only what `scrub` asks for. */
+async function apply(global: GlobalNetwork) {
+  const changes = driver.scrub(global, await driver.inspect());
+  if (changes.network) await driver.implementNetwork(global);
+  if (changes.securityGroup) await driver.implementSecurityGroup(global);
+  const allocation = await driver.implementAddressing(global);
+  return { changes, after: driver.scrub(global, await driver.inspect()), allocation };
+}
+
+serve((method, args) => {
+  switch (method) {
+    case "init":
+      return driver.init(args[0] as Parameters<typeof driver.init>[0]);
+    case "apply":
+      return apply(args[0] as GlobalNetwork);
+    case "inspect":
+      return driver.inspect();
+    case "examine":
+      return driver.examine(args[0] as PacketQuestion);
+    case "counters":
+      return driver.counters();
+    case "flush":
+      return driver.flush();
+    case "cleanup":
+      return driver.cleanup();
+    default:
+      throw new Error(`no method ${method}`);
+  }
+});

@@ -1,0 +1,126 @@
+import { createSocket, type Socket as UdpSocket } from "node:dgram";
+import { closeSync, openSync, read, writeSync } from "node:fs";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { ioctl } from "../libbpf.ts";
+import { serve } from "./serve.ts";
+
+/** What runs in a guest of the tests: TCP and UDP ends, and the raw end of a tap. */
+let server: Server | null = null;
+const served = new Set<Socket>();
+let connection: Socket | null = null;
+let udp: UdpSocket | null = null;
+const datagrams: string[] = [];
+let tap: number | null = null;
+const frames: string[] = [];
+
+const listen = (port: number) =>
+  new Promise<void>((resolve) => {
+    server = createServer((socket) => {
+      served.add(socket);
+      socket.on("error", () => {}).pipe(socket);
+    }).listen(port, "0.0.0.0", resolve);
+  });
+const closeServer = () =>
+  new Promise<void>((resolve) => {
+    for (const socket of served) socket.resetAndDestroy();
+    served.clear();
+    if (server === null) resolve();
+    else server.close(() => resolve());
+  });
+
+/** "open", or the error's code; "timeout" if nothing answers. */
+const open = (host: string, port: number, localPort: number | undefined) =>
+  new Promise<string>((resolve) => {
+    connection?.destroy();
+    const socket = connect({ host, port, ...(localPort === undefined ? {} : { localPort }) });
+    const timer = setTimeout(() => finish("timeout"), 700);
+    const finish = (outcome: string): void => {
+      clearTimeout(timer);
+      if (outcome !== "open") socket.destroy();
+      resolve(outcome);
+    };
+    connection = socket;
+    socket.on("connect", () => finish("open"));
+    socket.on("error", (error: NodeJS.ErrnoException) => finish(error.code ?? "error"));
+  });
+/** Sends so many bytes over the open connection; true when as many came back in time. */
+const echo = (bytes: number, timeoutMs: number) =>
+  new Promise<boolean>((resolve) => {
+    const socket = connection!;
+    let received = 0;
+    const timer = setTimeout(() => finish(false), timeoutMs);
+    const onData = (chunk: Buffer): void => {
+      received += chunk.length;
+      if (received >= bytes) finish(true);
+    };
+    const finish = (outcome: boolean): void => {
+      clearTimeout(timer);
+      socket.off("data", onData);
+      resolve(outcome);
+    };
+    socket.on("data", onData);
+    socket.write(Buffer.alloc(bytes, "x"));
+  });
+
+const bindUdp = (port: number, echoes: boolean) =>
+  new Promise<void>((resolve) => {
+    udp?.close();
+    datagrams.length = 0;
+    const socket = createSocket("udp4");
+    socket.on("error", () => {});
+    socket.on("message", (message, from) => {
+      datagrams.push(`${from.address}:${from.port} ${message.length}`);
+      if (echoes) socket.send(message, from.port, from.address);
+    });
+    udp = socket;
+    socket.bind(port, resolve);
+  });
+const sendUdp = (host: string, port: number, bytes: number) =>
+  new Promise<void>((resolve) => udp!.send(Buffer.alloc(bytes, "u"), port, host, () => resolve()));
+
+/** Opens a tap as QEMU does; from now on its frames are collected, without the 10 bytes of the virtio header. */
+function openTap(name: string): void {
+  const fd = openSync("/dev/net/tun", "r+");
+  const request = Buffer.alloc(40);
+  request.write(name);
+  request.writeUInt16LE(0x0002 | 0x1000 | 0x4000, 16);
+  ioctl(fd, 0x400454ca, request, "opening the tap");
+  tap = fd;
+  const buffer = Buffer.alloc(70_000);
+  const next = (): void =>
+    read(fd, buffer, 0, buffer.length, null, (error, length) => {
+      if (error !== null) return;
+      frames.push(buffer.subarray(10, length).toString("hex"));
+      next();
+    });
+  next();
+}
+
+serve(async (method, args) => {
+  switch (method) {
+    case "listen":
+      return listen(Number(args[0]));
+    case "closeServer":
+      return closeServer();
+    case "open":
+      return open(String(args[0]), Number(args[1]), args[2] as number | undefined);
+    case "echo":
+      return echo(Number(args[0]), Number(args[1]));
+    case "bindUdp":
+      return bindUdp(Number(args[0]), Boolean(args[1]));
+    case "sendUdp":
+      return sendUdp(String(args[0]), Number(args[1]), Number(args[2]));
+    case "datagrams":
+      return datagrams.splice(0);
+    case "openTap":
+      return openTap(String(args[0]));
+    case "sendFrame":
+      return writeSync(tap!, Buffer.concat([Buffer.alloc(10), Buffer.from(String(args[0]), "hex")]));
+    case "frames":
+      return frames.splice(0);
+    case "closeTap":
+      return closeSync(tap!);
+    default:
+      throw new Error(`no method ${method}`);
+  }
+});

@@ -1,0 +1,177 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ActualLocation, CellPolicy, CompiledRule, DesiredInterface } from "../../../../../core/documents.ts";
+import { cellName, cidr, elementPath, hostName, ipv4, mac, uid } from "../../../../../model/identifiers.ts";
+import type { GlobalNetwork, NetworkAllocation, NetworkChanges } from "../../driver.ts";
+import { tapName } from "../devices.ts";
+import { Agent, Machine } from "./namespaces.ts";
+
+/** Two hosts, a controller's machine and a few guests on one underlay, for the tests of the dataplane. */
+export const hosts = { a: ["10.0.1.1", "02:00:00:00:01:01"], b: ["10.0.1.2", "02:00:00:00:01:02"] } as const;
+export type HostKey = keyof typeof hosts;
+export const controllerAddress = "10.0.3.1";
+const controllerMac = "02:00:00:00:03:01";
+export const controllerIdentity = 90;
+
+export interface GuestPlan {
+  readonly name: string;
+  readonly host: HostKey;
+  readonly address: string;
+  readonly number: number;
+  readonly cell: number;
+  /** Who it is in its cell: itself, its VM, its subnet. */
+  readonly identities: readonly [number, number, number];
+}
+export const macOf = ({ number }: GuestPlan): string => `02:00:00:00:aa:${number.toString(16).padStart(2, "0")}`;
+export const uidOf = ({ name }: GuestPlan) => uid(`test-${name}`);
+
+export function rule(
+  id: number,
+  from: number,
+  to: number,
+  protocol: CompiledRule["protocol"],
+  port?: number,
+  more: Partial<CompiledRule> = {},
+): CompiledRule {
+  const ports = port === undefined ? { from: 0, to: 65535 } : { from: port, to: port };
+  return { id, path: `shop/rules/r${id}`, from, to, protocol, ports, sourcePorts: { from: 0, to: 65535 }, ...more };
+}
+export function policy(
+  cellNumber: number,
+  version: number,
+  rules: readonly CompiledRule[],
+  networks: readonly (readonly [string, number])[] = [],
+): CellPolicy {
+  return {
+    cell: cellName(`cell${cellNumber}`),
+    cellNumber,
+    version,
+    rules,
+    networks: networks.map(([text, identity]) => ({ cidr: cidr(text), identity })),
+    controller: {
+      address: ipv4(cellNumber === 1 ? controllerAddress : "10.0.3.2"),
+      mac: mac(cellNumber === 1 ? controllerMac : "02:00:00:00:03:02"),
+      identity: controllerIdentity,
+    },
+    hosts: [hostName("a"), hostName("b")],
+  };
+}
+
+const desiredOf = (guest: GuestPlan): DesiredInterface => ({
+  uid: uidOf(guest),
+  path: elementPath(`shop/${guest.name}/if`),
+  mac: mac(macOf(guest)),
+  address: ipv4(guest.address),
+  prefixLength: 24,
+  gateway: ipv4("10.64.0.1"),
+  nameServer: ipv4(controllerAddress),
+  hostName: guest.name,
+  domain: "shop.cells.internal",
+  identity: guest.identities[0],
+  vmIdentity: guest.identities[1],
+  subnetIdentity: guest.identities[2],
+  audience: [],
+});
+
+export interface Applied {
+  readonly changes: NetworkChanges;
+  readonly after: NetworkChanges;
+  readonly allocation: NetworkAllocation;
+}
+export interface Guest {
+  readonly plan: GuestPlan;
+  readonly machine: Machine;
+  readonly agent: Agent;
+}
+
+export class Installation {
+  readonly directory = mkdtempSync(join(tmpdir(), `diverter-${process.pid}-`));
+  readonly machines: Machine[] = [];
+  readonly agents = new Set<Agent>();
+  readonly hostMachines = {} as Record<HostKey, Machine>;
+  readonly drivers = {} as Record<HostKey, Agent>;
+  readonly guests: Record<string, Guest> = {};
+  controller!: { readonly machine: Machine; readonly agent: Agent };
+
+  async machine(): Promise<Machine> {
+    const machine = await Machine.start();
+    this.machines.push(machine);
+    return machine;
+  }
+  agent(machine: Machine, file: string, ...args: readonly string[]): Agent {
+    const agent = new Agent(machine, file, ...args);
+    this.agents.add(agent);
+    return agent;
+  }
+  async start(): Promise<void> {
+    const wire = await this.machine();
+    wire.run("ip", "link", "add", "br0", "type", "bridge");
+    wire.run("ip", "link", "set", "br0", "up");
+    const plug = async (port: string, address: string, hardware: string): Promise<Machine> => {
+      const machine = await this.machine();
+      wire.cable(port, machine, "eth0", hardware);
+      wire.run("ip", "link", "set", port, "master", "br0");
+      machine.run("ip", "addr", "add", `${address}/16`, "dev", "eth0");
+      return machine;
+    };
+    for (const key of ["a", "b"] as const) {
+      this.hostMachines[key] = await plug(`w${key}`, hosts[key][0], hosts[key][1]);
+      await this.startDriver(key);
+    }
+    const machine = await plug("wc", controllerAddress, controllerMac);
+    machine.run("ip", "route", "add", "10.64.0.0/10", "dev", "eth0");
+    this.controller = { machine, agent: this.agent(machine, "guest-process.ts") };
+  }
+  async startDriver(key: HostKey): Promise<void> {
+    const runDirectory = join(this.directory, key, "run");
+    mkdirSync(runDirectory, { recursive: true });
+    this.drivers[key] = this.agent(
+      this.hostMachines[key],
+      "driver-process.ts",
+      join(this.directory, key, "data"),
+      runDirectory,
+    );
+    await this.drivers[key].call("init", { device: "eth0", address: hosts[key][0], mac: hosts[key][1] });
+  }
+  /** A guest with an ordinary stack behind a cable that stands in for its tap. */
+  async addGuest(plan: GuestPlan): Promise<Guest> {
+    const machine = await this.machine();
+    this.hostMachines[plan.host].cable(tapName(uidOf(plan)), machine, "eth0", macOf(plan));
+    machine.run("ip", "addr", "add", `${plan.address}/24`, "dev", "eth0");
+    machine.run("ip", "route", "add", "default", "via", "10.64.0.1");
+    const guest = { plan, machine, agent: this.agent(machine, "guest-process.ts") };
+    this.guests[plan.name] = guest;
+    return guest;
+  }
+  global(key: HostKey, plans: readonly GuestPlan[], policies: readonly CellPolicy[]): GlobalNetwork {
+    const locations = plans
+      .filter(({ host }) => host !== key)
+      .map(
+        (plan): ActualLocation => ({
+          address: ipv4(plan.address),
+          host: hostName(plan.host),
+          hostMac: mac(hosts[plan.host][1]),
+          cellNumber: plan.cell,
+          identity: plan.identities[0],
+          vmIdentity: plan.identities[1],
+          subnetIdentity: plan.identities[2],
+        }),
+      );
+    const interfaces = plans
+      .filter(({ host }) => host === key)
+      .map((plan) => ({ vm: uid(`vm-${plan.name}`), cellNumber: plan.cell, desired: desiredOf(plan) }));
+    return { policies, interfaces, locations };
+  }
+  async apply(plans: readonly GuestPlan[], policies: readonly CellPolicy[]): Promise<Record<HostKey, Applied>> {
+    const [a, b] = await Promise.all(
+      (["a", "b"] as const).map((key) => this.drivers[key].call<Applied>("apply", this.global(key, plans, policies))),
+    );
+    return { a: a!, b: b! };
+  }
+  async stop(): Promise<void> {
+    await Promise.all([...this.agents].map((agent) => agent.stop()));
+    await Promise.all(this.machines.map((machine) => machine.stop()));
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
