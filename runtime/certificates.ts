@@ -1,0 +1,158 @@
+import "reflect-metadata";
+import { createHash, randomBytes, webcrypto } from "node:crypto";
+import { chmod, link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import * as x509 from "@peculiar/x509";
+import type { PeerName } from "../model/identifiers.ts";
+
+/**
+ * The certificate authority of an installation (SELF-HOSTING, Identity). A certificate's common name is the peer's name
+ * and all that a peer is known by; the addresses in it are for other tools. Wall-clock time enters here alone.
+ */
+export interface CertificateFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly caFile: string;
+}
+
+const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
+const dayMs = 24 * 60 * 60 * 1000;
+const authorityDays = 3650;
+const certificateDays = 365;
+/** Clocks of the machines may differ by this much. */
+const clockToleranceMs = 60 * 60 * 1000;
+
+x509.cryptoProvider.set(webcrypto);
+
+const validity = (days: number): { readonly notBefore: Date; readonly notAfter: Date } => {
+  const now = Date.now();
+  return { notBefore: new Date(now - clockToleranceMs), notAfter: new Date(now + days * dayMs) };
+};
+
+/** Positive and unguessable, RFC 5280 section 4.1.2.2. */
+const serialNumber = (): string => `00${randomBytes(16).toString("hex")}`;
+
+const keyPem = async (key: webcrypto.CryptoKey): Promise<string> =>
+  x509.PemConverter.encode(await webcrypto.subtle.exportKey("pkcs8", key), "PRIVATE KEY");
+
+const generateKeys = (): Promise<webcrypto.CryptoKeyPair> =>
+  webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+
+const authorityFile = (directory: string): string => join(directory, "authority.pem");
+/** Key and certificate in one file, so that no crash leaves one without the other. */
+const authorityKeyFile = (directory: string): string => join(directory, "authority.key.pem");
+
+interface Authority {
+  readonly certificate: x509.X509Certificate;
+  readonly key: webcrypto.CryptoKey;
+}
+
+const readAuthority = async (directory: string): Promise<Authority | null> => {
+  try {
+    const text = await readFile(authorityKeyFile(directory), "utf8");
+    const [keyPart, certificatePart] = x509.PemConverter.decode(text);
+    if (keyPart === undefined || certificatePart === undefined) {
+      throw new Error(`${authorityKeyFile(directory)} does not hold a key and a certificate`);
+    }
+    const key = await webcrypto.subtle.importKey("pkcs8", keyPart, algorithm, false, ["sign"]);
+    return { certificate: new x509.X509Certificate(certificatePart), key };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+};
+
+const makeAuthority = async (): Promise<string> => {
+  const keys = await generateKeys();
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    serialNumber: serialNumber(),
+    // Two authorities never share a name, so a chain to the wrong one is never tried.
+    name: [{ O: ["Cells"] }, { CN: [`authority ${randomBytes(8).toString("hex")}`] }],
+    ...validity(authorityDays),
+    signingAlgorithm: algorithm,
+    keys,
+    extensions: [
+      new x509.BasicConstraintsExtension(true, 0, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return `${await keyPem(keys.privateKey)}\n${certificate.toString("pem")}\n`;
+};
+
+/**
+ * Makes the installation's authority in `directory`, or leaves the one that is there. Of two that run at once, both end
+ * with the same one.
+ * @returns the file with its certificate, which every process of the installation trusts
+ */
+export const createAuthority = async (directory: string): Promise<{ readonly caFile: string }> => {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  if ((await readAuthority(directory)) === null) {
+    const temporary = `${authorityKeyFile(directory)}.${randomBytes(6).toString("hex")}`;
+    await writeFile(temporary, await makeAuthority(), { mode: 0o600, flush: true });
+    try {
+      await link(temporary, authorityKeyFile(directory));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    } finally {
+      await rm(temporary);
+    }
+  }
+  const authority = await readAuthority(directory);
+  if (authority === null) throw new Error(`${authorityKeyFile(directory)} vanished while it was being made`);
+  const caFile = authorityFile(directory);
+  await writeFile(caFile, `${authority.certificate.toString("pem")}\n`, { mode: 0o600 });
+  return { caFile };
+};
+
+const peerPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+
+/**
+ * Issues a certificate for a peer, valid for a year, for both ends of a connection. A new key each time; files of an
+ * earlier one are replaced.
+ * @param directory that of the authority, which must be there; `<peer>.{cert,key}.pem` are put into it, mode 0600
+ * @param addresses of the peer, IPv4 or host names
+ */
+export const issueCertificate = async (
+  directory: string,
+  peer: PeerName,
+  addresses: readonly string[],
+): Promise<CertificateFiles> => {
+  if (!peerPattern.test(peer)) {
+    throw new Error(`"${peer}" cannot be a peer's name: it takes at most 64 letters, digits, ".", "_" and "-"`);
+  }
+  const authority = await readAuthority(directory);
+  if (authority === null) throw new Error(`there is no certificate authority in ${directory}: create it first`);
+  const keys = await generateKeys();
+  const alternatives = addresses.map((value) => ({ type: /^[0-9.]+$/.test(value) ? "ip" : "dns", value }) as const);
+  const certificate = await x509.X509CertificateGenerator.create({
+    serialNumber: serialNumber(),
+    subject: [{ CN: [peer] }],
+    issuer: authority.certificate.subject,
+    ...validity(certificateDays),
+    signingKey: authority.key,
+    signingAlgorithm: algorithm,
+    publicKey: keys.publicKey,
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.clientAuth, x509.ExtendedKeyUsage.serverAuth]),
+      ...(alternatives.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension(alternatives)]),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+      await x509.AuthorityKeyIdentifierExtension.create(authority.certificate),
+    ],
+  });
+  const files = {
+    certFile: join(directory, `${peer}.cert.pem`),
+    keyFile: join(directory, `${peer}.key.pem`),
+    caFile: authorityFile(directory),
+  };
+  await writeFile(files.keyFile, `${await keyPem(keys.privateKey)}\n`, { mode: 0o600 });
+  await writeFile(files.certFile, `${certificate.toString("pem")}\n`, { mode: 0o600 });
+  // A file that was there keeps its mode otherwise.
+  for (const file of [files.keyFile, files.certFile]) await chmod(file, 0o600);
+  return files;
+};
+
+/** SHA-256 (hex) of a secret, as `credentialHashes` in a configuration holds it. */
+export const hashCredential = (secret: string): string => createHash("sha256").update(secret).digest("hex");

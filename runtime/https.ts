@@ -1,0 +1,149 @@
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { createServer, request } from "node:https";
+import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import type { TLSSocket } from "node:tls";
+import type { PeerName } from "../model/identifiers.ts";
+import { expectPeer, peerOf, readCredentials } from "./identity.ts";
+import { type ProcessConfiguration, ports } from "./installation.ts";
+import { findPeer } from "./peers.ts";
+
+/**
+ * HTTPS between services, for what is asked by a person or is a stream: a controller's REST, a session, boot files. The
+ * same certificates as state distribution, on both sides.
+ */
+export interface PeerRequest {
+  /** Common name of the client's certificate. */
+  readonly peer: PeerName;
+  readonly method: string;
+  /** Path and query. */
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Readable;
+  /** The same request for a framework that wants Node's own. */
+  readonly raw: IncomingMessage;
+}
+export type PeerHandler = (request: PeerRequest, response: ServerResponse) => void | Promise<void>;
+
+export interface PeerServer {
+  readonly port: number;
+  /** Ends every connection and the listener. */
+  stop(): Promise<void>;
+}
+
+const answerFailure = (response: ServerResponse, error: Error): void => {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  // The cause may hold what is none of the client's business; it goes to this process's own error output.
+  process.stderr.write(`${JSON.stringify({ event: "https/handler-failed", why: error.stack ?? error.message })}\n`);
+  response.writeHead(500, { "content-type": "application/json" });
+  response.end(JSON.stringify({ message: "The service failed to answer this request; its log says why." }));
+};
+
+/**
+ * Serves peers at `configuration.address` and `httpPort` (default `ports.http`). A client without a certificate of this
+ * installation does not get past the TLS handshake. Rejects when it cannot listen.
+ */
+export const servePeers = async (configuration: ProcessConfiguration, handler: PeerHandler): Promise<PeerServer> => {
+  const options = { ...readCredentials(configuration), requestCert: true, rejectUnauthorized: true };
+  const server = createServer(options, async (incoming, response) => {
+    const peer = peerOf(incoming.socket as TLSSocket);
+    if (peer === null) {
+      incoming.socket.destroy();
+      return;
+    }
+    const { method = "GET", url = "/", headers } = incoming;
+    try {
+      await handler({ peer, method, url, headers, body: incoming, raw: incoming }, response);
+    } catch (error) {
+      answerFailure(response, error as Error);
+    }
+  });
+  // A session or an upload may last; what a client never begins to ask may not.
+  server.requestTimeout = 0;
+  server.headersTimeout = 30_000;
+  const port = configuration.httpPort ?? ports.http;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, configuration.address, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+  const bound = server.address();
+  return {
+    port: typeof bound === "object" && bound !== null ? bound.port : port,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+};
+
+export interface OutgoingPeerRequest {
+  readonly method: string;
+  /** Path and query. */
+  readonly path: string;
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: string | Buffer | Readable;
+  readonly signal?: AbortSignal;
+  /** Without a byte in either direction for this long the request fails; 0 never. Default 60 s. */
+  readonly idleTimeoutMs?: number;
+}
+export interface PeerResponse {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** To be read or destroyed by the caller. */
+  readonly body: IncomingMessage;
+  /** The whole body as text, in place of reading the stream. */
+  text(): Promise<string>;
+}
+
+/**
+ * Asks a peer over HTTPS with the own certificate. The server must hold the certificate of exactly that peer; host names
+ * and addresses do not matter. Rejects when the peer is not in the peers file, cannot be reached, or is another one.
+ */
+export const peerRequest = async (
+  configuration: ProcessConfiguration,
+  peer: PeerName,
+  { method, path, headers = {}, body, signal, idleTimeoutMs = 60_000 }: OutgoingPeerRequest,
+): Promise<PeerResponse> => {
+  const address = await findPeer(configuration, peer);
+  if (!address.ok) throw new Error(address.error);
+  const { host, httpPort: port } = address.value;
+  const outgoing = request({
+    ...readCredentials(configuration),
+    host,
+    port,
+    method,
+    path,
+    headers,
+    agent: false,
+    checkServerIdentity: expectPeer(peer),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  outgoing.setTimeout(idleTimeoutMs, () => {
+    outgoing.destroy(new Error(`"${peer}" at ${host}:${port} was silent for ${idleTimeoutMs} ms`));
+  });
+  const response = new Promise<IncomingMessage>((resolve, reject) => {
+    outgoing.once("response", resolve);
+    outgoing.on("error", (error) => reject(new Error(`"${peer}" at ${host}:${port}: ${error.message}`)));
+  });
+  if (body instanceof Readable) {
+    // An answer may come before the body's end; a failure of the body shows as a failure of the request.
+    pipeline(body, outgoing).catch((error: Error) => outgoing.destroy(error));
+  } else {
+    outgoing.end(body);
+  }
+  const incoming = await response;
+  return {
+    status: incoming.statusCode ?? 0,
+    headers: incoming.headers,
+    body: incoming,
+    text: () => text(incoming),
+  };
+};

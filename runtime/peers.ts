@@ -1,0 +1,42 @@
+import { readFile } from "node:fs/promises";
+import type { PeerName } from "../model/identifiers.ts";
+import { fail, ok, type Result } from "../model/result.ts";
+import { type PeerBook, type ProcessConfiguration, ports } from "./installation.ts";
+
+export interface PeerAddress {
+  readonly host: string;
+  readonly distributionPort: number;
+  readonly httpPort: number;
+}
+
+const isPort = (port: number): boolean => Number.isInteger(port) && port > 0 && port < 65536;
+
+/** Reads one entry of the peers file, as `PeerBook` describes it. */
+export const parsePeerAddress = (entry: string): Result<PeerAddress, string> => {
+  const [host = "", ...numbers] = entry.split(":");
+  const [distributionPort = ports.distribution, httpPort = numbers.length === 0 ? ports.http : distributionPort + 1] =
+    numbers.map(Number);
+  if (host === "" || numbers.length > 2 || !isPort(distributionPort) || !isPort(httpPort)) {
+    return fail(`"${entry}" is no address of a peer; it would be "10.0.1.1" or "127.0.0.1:7100:7101"`);
+  }
+  return ok({ host, distributionPort, httpPort });
+};
+
+/**
+ * Where a peer is. The file is read at each look-up: look-ups come only with new connections, which their back-off
+ * bounds, and a peer that moved is found at once.
+ */
+export const findPeer = async (
+  configuration: ProcessConfiguration,
+  peer: PeerName,
+): Promise<Result<PeerAddress, string>> => {
+  const { peersFile } = configuration;
+  try {
+    const book = JSON.parse(await readFile(peersFile, "utf8")) as PeerBook;
+    const entry = Object.hasOwn(book.peers, peer) ? book.peers[peer] : undefined;
+    if (entry === undefined) return fail(`the peers file ${peersFile} does not name "${peer}"`);
+    return parsePeerAddress(entry);
+  } catch (error) {
+    return fail(`the peers file ${peersFile} cannot be read: ${(error as Error).message}`);
+  }
+};

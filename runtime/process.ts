@@ -1,0 +1,214 @@
+import { join } from "node:path";
+import { pino } from "pino";
+import type { Frame } from "../core/distribution/frames.ts";
+import { createNode, type Node, stepNode } from "../core/distribution/node.ts";
+import type { LogLine, NodeInput, NodeOutput } from "../core/distribution/node-types.ts";
+import type { Instant, Service } from "../core/env.ts";
+import type { PeerName } from "../model/identifiers.ts";
+import type { Json } from "../model/json.ts";
+import type { ProcessConfiguration } from "./installation.ts";
+import { stopAtSignals } from "./signals.ts";
+import { openStore, type Store } from "./store.ts";
+import { createTransport, type Transport } from "./transport.ts";
+
+/**
+ * A core service as a process: the real `Env`. Inputs queue up while a step or a commit is under way; all that wait are
+ * stepped in one go, share one commit, and only then does anything leave. A failing disk therefore ends the process
+ * before anyone was told what is not durable.
+ */
+export interface LogEvent extends LogLine {
+  /** Milliseconds since 1970, for people. */
+  readonly wallMs: number;
+}
+export interface RunningService {
+  /** Asks the service; rejects when the process stops first. */
+  request(request: Json): Promise<Json>;
+  /** Every line that the service or its state distribution logs, after it is durable. */
+  subscribeLog(listener: (event: LogEvent) => void): () => void;
+  /** Says goodbye, closes everything. Idempotent. */
+  stop(): Promise<void>;
+  /** Port of state distribution, of use when the configuration asked for port 0. */
+  readonly distributionPort: number;
+}
+export interface ServiceRun<State> {
+  readonly configuration: ProcessConfiguration;
+  readonly service: Service<State>;
+  readonly onLog?: (event: LogEvent) => void;
+}
+
+interface Timer {
+  readonly handle: NodeJS.Timeout;
+}
+type Queued = { readonly input: NodeInput; readonly timer: Timer | null };
+
+interface Loop<State> {
+  readonly node: Node<State>;
+  readonly store: Store;
+  readonly listeners: Set<(event: LogEvent) => void>;
+  readonly timers: Map<string, Timer>;
+  readonly requests: Map<number, { resolve: (response: Json) => void; reject: (error: Error) => void }>;
+  transport: Transport | null;
+  queue: Queued[];
+  scheduled: boolean;
+  nextRequest: number;
+  stopped: boolean;
+}
+
+const instant = (): Instant => ({ ms: performance.now(), wallMs: Date.now() });
+
+const longestTimerMs = 2 ** 31 - 1;
+
+const enqueue = <State>(loop: Loop<State>, input: NodeInput, timer: Timer | null = null): void => {
+  if (loop.stopped) return;
+  loop.queue.push({ input, timer });
+  if (loop.scheduled) return;
+  loop.scheduled = true;
+  setImmediate(() => {
+    loop.scheduled = false;
+    runQueue(loop);
+  });
+};
+
+/** Set at once and not after the commit: a later input of the same batch may replace or cancel it. */
+const setTimers = <State>(loop: Loop<State>, timers: NodeOutput["timers"]): void => {
+  for (const { name, afterMs } of timers) {
+    clearTimeout(loop.timers.get(name)?.handle);
+    loop.timers.delete(name);
+    if (afterMs === null) continue;
+    const timer: Timer = {
+      handle: setTimeout(
+        () => enqueue(loop, { kind: "timer", name }, timer),
+        Math.min(Math.max(afterMs, 0), longestTimerMs),
+      ),
+    };
+    loop.timers.set(name, timer);
+  }
+};
+
+/** True when the input is still to be stepped: a timer may have been replaced while it waited in the queue. */
+const isDue = <State>(loop: Loop<State>, { input, timer }: Queued): boolean => {
+  if (input.kind !== "timer") return true;
+  if (loop.timers.get(input.name) !== timer) return false;
+  loop.timers.delete(input.name);
+  return true;
+};
+
+const runQueue = <State>(loop: Loop<State>): void => {
+  const queue = loop.queue;
+  loop.queue = [];
+  const outputs: NodeOutput[] = [];
+  const writes = new Map<string, Json>();
+  for (const queued of queue) {
+    if (!isDue(loop, queued)) continue;
+    const output = stepNode(loop.node, queued.input, instant());
+    for (const { key, value } of output.writes) writes.set(key, value);
+    setTimers(loop, output.timers);
+    outputs.push(output);
+  }
+  loop.store.commit(writes);
+  carryOut(loop, outputs);
+};
+
+const carryOut = <State>(loop: Loop<State>, outputs: readonly NodeOutput[]): void => {
+  const wallMs = Date.now();
+  const frames = new Map<number, Frame[]>();
+  for (const output of outputs) {
+    for (const line of output.logs) for (const listener of loop.listeners) listener({ ...line, wallMs });
+    for (const { id, response } of output.replies) {
+      loop.requests.get(id)?.resolve(response);
+      loop.requests.delete(id);
+    }
+    for (const peer of output.connects) loop.transport?.connect(peer);
+    for (const { connection, frame } of output.sends) {
+      const list = frames.get(connection) ?? [];
+      list.push(frame);
+      frames.set(connection, list);
+    }
+  }
+  for (const [connection, list] of frames) loop.transport?.send(connection, list);
+  for (const output of outputs) for (const connection of output.closes) loop.transport?.close(connection);
+};
+
+const createLog = (name: PeerName): ((event: LogEvent) => void) => {
+  // A second line of defence: events are made without secrets in the first place.
+  const secrets = ["pskHex", "credential", "secret", "token", "password"];
+  const log = pino({ name, redact: secrets.flatMap((field) => [`fields.${field}`, `fields.*.${field}`]) });
+  return ({ event, fields }) => log.info({ event, fields });
+};
+
+const stopLoop = async <State>(loop: Loop<State>): Promise<void> => {
+  if (loop.stopped) return;
+  enqueue(loop, { kind: "stop" });
+  runQueue(loop);
+  loop.stopped = true;
+  for (const { handle } of loop.timers.values()) clearTimeout(handle);
+  for (const { reject } of loop.requests.values()) reject(new Error("the service is stopping"));
+  loop.requests.clear();
+  await loop.transport?.stop();
+  loop.store.close();
+};
+
+/**
+ * Runs a service until `stop`, SIGTERM or SIGINT; the signals end the process with status 0.
+ * Its store is `<configuration.directory>/state.sqlite`. Rejects when the store or the port is taken, or a file is missing.
+ * A step that throws, and a disk that fails, end the process: a supervisor starts it again from what is durable.
+ */
+export const runService = async <State>({
+  configuration,
+  service,
+  onLog,
+}: ServiceRun<State>): Promise<RunningService> => {
+  const store = openStore(join(configuration.directory, "state.sqlite"));
+  const loop: Loop<State> = {
+    node: createNode(service, store.load(), configuration.name, instant()),
+    store,
+    listeners: new Set([createLog(configuration.name)]),
+    timers: new Map(),
+    requests: new Map(),
+    transport: null,
+    queue: [],
+    // Nothing is stepped before there is a transport to carry it out.
+    scheduled: true,
+    nextRequest: 0,
+    stopped: false,
+  };
+  if (onLog !== undefined) loop.listeners.add(onLog);
+  const log = (event: string, fields: LogLine["fields"]): void => {
+    for (const listener of loop.listeners) listener({ event, fields, wallMs: Date.now() });
+  };
+  enqueue(loop, { kind: "start" });
+  try {
+    loop.transport = await createTransport(configuration, { input: (input) => enqueue(loop, input), log });
+  } catch (error) {
+    loop.stopped = true;
+    store.close();
+    throw error;
+  }
+  const { transport } = loop;
+  log("process/started", { role: configuration.role, port: transport.port, pid: process.pid });
+  loop.scheduled = false;
+  runQueue(loop);
+  const stop = (): Promise<void> => {
+    unregister();
+    return stopLoop(loop);
+  };
+  const unregister = stopAtSignals(stop);
+  return {
+    distributionPort: transport.port,
+    request: (request) =>
+      new Promise((resolve, reject) => {
+        if (loop.stopped) {
+          reject(new Error("the service has stopped"));
+          return;
+        }
+        loop.nextRequest += 1;
+        loop.requests.set(loop.nextRequest, { resolve, reject });
+        enqueue(loop, { kind: "request", id: loop.nextRequest, request });
+      }),
+    subscribeLog: (listener) => {
+      loop.listeners.add(listener);
+      return () => loop.listeners.delete(listener);
+    },
+    stop,
+  };
+};

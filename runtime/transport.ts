@@ -1,0 +1,276 @@
+import { connect, createServer, type Server, type TLSSocket } from "node:tls";
+import type { Frame } from "../core/distribution/frames.ts";
+import type { NodeInput } from "../core/distribution/node-types.ts";
+import type { PeerName } from "../model/identifiers.ts";
+import { aliveFrame, createFrameReader, encodeFrame } from "./frame-codec.ts";
+import { type Credentials, expectPeer, peerOf, readCredentials } from "./identity.ts";
+import { type ProcessConfiguration, ports } from "./installation.ts";
+import { findPeer } from "./peers.ts";
+
+/**
+ * Connections between services: mutual TLS 1.3 over TCP, and a peer that was once asked for is dialled until the end.
+ * What happens is handed on as inputs of the node.
+ */
+export interface Transport {
+  /** Begins to dial a peer; again and again when the connection ends. Idempotent. */
+  connect(peer: PeerName): void;
+  /** `sendable` follows once the frames have left for the kernel. Frames for a connection that is gone are dropped. */
+  send(connection: number, frames: readonly Frame[]): void;
+  /** Ends a connection after what was sent. */
+  close(connection: number): void;
+  /** Port listened at. */
+  readonly port: number;
+  /** Ends all connections after what was sent, and the listener. */
+  stop(): Promise<void>;
+}
+export interface TransportEvents {
+  readonly input: (input: NodeInput) => void;
+  readonly log: (event: string, fields: { readonly [key: string]: string | number }) => void;
+}
+
+const backoff = { firstMs: 50, lastMs: 2000 } as const;
+const aliveEveryMs = 3000;
+/** Silence after which a peer counts as gone: two lost signs of life and some patience with a busy machine. */
+const silenceMs = 9000;
+const connectTimeoutMs = 5000;
+const closeTimeoutMs = 2000;
+
+interface Connection {
+  readonly socket: TLSSocket;
+  readonly ended: () => void;
+}
+interface Dialer {
+  readonly peer: PeerName;
+  attempts: number;
+  timer: NodeJS.Timeout | null;
+  socket: TLSSocket | null;
+}
+interface TransportState {
+  readonly configuration: ProcessConfiguration;
+  readonly credentials: Credentials;
+  readonly events: TransportEvents;
+  readonly connections: Map<number, Connection>;
+  /** Accepted and dialled sockets, greeted or not. */
+  readonly sockets: Set<TLSSocket>;
+  readonly dialers: Map<PeerName, Dialer>;
+  nextConnection: number;
+  stopping: boolean;
+}
+
+/** Before the n-th attempt in a row: doubling up to the limit, and half of it by chance, so that many do not come at once. */
+export const backoffMs = (attempt: number, random: number): number => {
+  const most = Math.min(backoff.lastMs, backoff.firstMs * 2 ** Math.min(attempt, 16));
+  return most / 2 + (most / 2) * random;
+};
+
+/** Watches over a live connection and passes its frames on. */
+const adopt = (
+  transport: TransportState,
+  socket: TLSSocket,
+  peer: PeerName,
+  role: "client" | "server",
+  gone: () => void,
+): void => {
+  const { events, connections } = transport;
+  transport.nextConnection += 1;
+  const connection = transport.nextConnection;
+  const reader = createFrameReader();
+  let heardAt = performance.now();
+  const pulse = setInterval(() => {
+    if (performance.now() - heardAt > silenceMs) socket.destroy();
+    else if (socket.writable && socket.writableLength === 0) socket.write(aliveFrame);
+  }, aliveEveryMs);
+  const ended = (): void => {
+    if (!connections.delete(connection)) return;
+    clearInterval(pulse);
+    events.input({ kind: "disconnected", connection });
+    gone();
+  };
+  connections.set(connection, { socket, ended });
+  events.input({ kind: "connected", connection, peer, role });
+  socket.on("data", (chunk: Buffer) => {
+    heardAt = performance.now();
+    try {
+      for (const frame of reader.read(chunk)) events.input({ kind: "frame", connection, frame });
+    } catch (error) {
+      events.log("transport/bad-stream", { peer, why: (error as Error).message });
+      socket.destroy();
+    }
+  });
+  socket.on("end", () => socket.end());
+  socket.on("close", ended);
+};
+
+const track = (transport: TransportState, socket: TLSSocket): void => {
+  transport.sockets.add(socket);
+  socket.setNoDelay(true);
+  socket.once("close", () => transport.sockets.delete(socket));
+};
+
+const retry = (transport: TransportState, dialer: Dialer): void => {
+  if (transport.stopping || dialer.timer !== null) return;
+  dialer.timer = setTimeout(
+    () => {
+      dialer.timer = null;
+      void dial(transport, dialer);
+    },
+    backoffMs(dialer.attempts, Math.random()),
+  );
+  dialer.attempts += 1;
+};
+
+const failed = (transport: TransportState, dialer: Dialer, why: string): void => {
+  if (transport.stopping) return;
+  // The first of a row and then ever more seldom: a peer that is away for a day does not fill the log.
+  if ((dialer.attempts & (dialer.attempts - 1)) === 0) {
+    transport.events.log("transport/unreachable", { peer: dialer.peer, attempts: dialer.attempts + 1, why });
+  }
+  transport.events.input({ kind: "unreachable", peer: dialer.peer });
+  retry(transport, dialer);
+};
+
+const dial = async (transport: TransportState, dialer: Dialer): Promise<void> => {
+  const { peer } = dialer;
+  const address = await findPeer(transport.configuration, peer);
+  if (transport.stopping) return;
+  if (!address.ok) {
+    failed(transport, dialer, address.error);
+    return;
+  }
+  const socket = connect({
+    ...transport.credentials,
+    host: address.value.host,
+    port: address.value.distributionPort,
+    checkServerIdentity: expectPeer(peer),
+  });
+  track(transport, socket);
+  dialer.socket = socket;
+  let why = "the connection ended before it was authenticated";
+  let adopted = false;
+  const deadline = setTimeout(() => {
+    why = `no answer within ${connectTimeoutMs} ms`;
+    socket.destroy();
+  }, connectTimeoutMs);
+  socket.on("error", (error) => {
+    why = error.message;
+  });
+  socket.once("secureConnect", () => {
+    clearTimeout(deadline);
+    if (transport.stopping) {
+      socket.destroy();
+      return;
+    }
+    adopted = true;
+    adopt(transport, socket, peer, "client", () => retry(transport, dialer));
+    // With TLS 1.3 a server refuses a client's certificate only after this: what it says is the first sign of success.
+    socket.once("data", () => {
+      dialer.attempts = 0;
+    });
+  });
+  socket.once("close", () => {
+    clearTimeout(deadline);
+    dialer.socket = null;
+    if (!adopted) failed(transport, dialer, why);
+  });
+};
+
+const accept = (transport: TransportState, socket: TLSSocket): void => {
+  track(transport, socket);
+  socket.on("error", () => undefined);
+  const peer = peerOf(socket);
+  if (peer === null || transport.stopping) {
+    socket.destroy();
+    return;
+  }
+  adopt(transport, socket, peer, "server", () => undefined);
+};
+
+const listen = (server: Server, port: number, address: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, address, () => {
+      server.off("error", reject);
+      const bound = server.address();
+      resolve(typeof bound === "object" && bound !== null ? bound.port : port);
+    });
+  });
+
+const send = (transport: TransportState, connection: number, frames: readonly Frame[]): void => {
+  const found = transport.connections.get(connection);
+  if (found === undefined || !found.socket.writable) return;
+  const { socket } = found;
+  const sendable = (): void => transport.events.input({ kind: "sendable", connection });
+  socket.cork();
+  let free = true;
+  for (const frame of frames) {
+    const encoded = encodeFrame(frame);
+    // The node bounds every value, so a frame beyond the limit is a defect of this program.
+    if (encoded === null) throw new Error(`a "${frame.frame}" frame is longer than a frame may be`);
+    free = socket.write(encoded);
+  }
+  socket.uncork();
+  if (free) setImmediate(sendable);
+  else socket.once("drain", sendable);
+};
+
+const stop = async (transport: TransportState, server: Server): Promise<void> => {
+  transport.stopping = true;
+  for (const dialer of transport.dialers.values()) if (dialer.timer !== null) clearTimeout(dialer.timer);
+  const adopted = new Set([...transport.connections.values()].map(({ socket }) => socket));
+  for (const { ended } of [...transport.connections.values()]) ended();
+  for (const socket of transport.sockets) {
+    if (adopted.has(socket)) socket.end();
+    else socket.destroy();
+  }
+  const all = Promise.all([...transport.sockets].map((socket) => new Promise((done) => socket.once("close", done))));
+  const deadline = setTimeout(() => {
+    for (const socket of transport.sockets) socket.destroy();
+  }, closeTimeoutMs);
+  await all;
+  clearTimeout(deadline);
+  await new Promise((done) => server.close(done));
+};
+
+/**
+ * Listens at `configuration.address` and hands on what happens. Rejects when it cannot listen there.
+ */
+export const createTransport = async (
+  configuration: ProcessConfiguration,
+  events: TransportEvents,
+): Promise<Transport> => {
+  const credentials = readCredentials(configuration);
+  const transport: TransportState = {
+    configuration,
+    credentials,
+    events,
+    connections: new Map(),
+    sockets: new Set(),
+    dialers: new Map(),
+    nextConnection: 0,
+    stopping: false,
+  };
+  const server = createServer({ ...credentials, requestCert: true, rejectUnauthorized: true }, (socket) =>
+    accept(transport, socket),
+  );
+  server.on("tlsClientError", (error) => events.log("transport/refused", { why: error.message }));
+  const port = await listen(server, configuration.distributionPort ?? ports.distribution, configuration.address);
+  return {
+    port,
+    connect: (peer) => {
+      if (transport.stopping || transport.dialers.has(peer)) return;
+      const dialer: Dialer = { peer, attempts: 0, timer: null, socket: null };
+      transport.dialers.set(peer, dialer);
+      void dial(transport, dialer);
+    },
+    send: (connection, frames) => send(transport, connection, frames),
+    close: (connection) => {
+      const found = transport.connections.get(connection);
+      if (found === undefined) return;
+      found.ended();
+      found.socket.end();
+      // A peer that never reads would keep it open.
+      setTimeout(() => found.socket.destroy(), closeTimeoutMs).unref();
+    },
+    stop: () => stop(transport, server),
+  };
+};
