@@ -12,7 +12,7 @@ ln -sfn /run /var/run
 ip link set lo up
 
 data=$(findfs LABEL=CIDATA 2>/dev/null) && mount -t iso9660 -o ro "$data" /data
-name=$(sed -n 's/^local-hostname: *//p' /data/meta-data 2>/dev/null | tr -d '"')
+name=$(sed -n 's/.*"\{0,1\}local-hostname"\{0,1\}: *"\{0,1\}\([A-Za-z0-9.-]*\).*/\1/p' /data/meta-data 2>/dev/null | head -n 1)
 hostname "${name:-tiny}"
 
 for card in /sys/class/net/eth*; do
