@@ -3,6 +3,7 @@ import { after, before, describe, test } from "node:test";
 import { ipv4 } from "../../../../model/identifiers.ts";
 import type { InterfaceCounters, PacketCheck, PacketQuestion, RuleCounters } from "../driver.ts";
 import { tapName } from "./devices.ts";
+import { policyKey } from "./layout.ts";
 import {
   controllerAddress,
   type GuestPlan,
@@ -224,6 +225,21 @@ describe("Diverter between real stacks", { skip: !canRun() }, () => {
     const { a } = await installation.apply(plans, [shop(5), closed]);
     assert.equal(a.changes.addressing, true);
     assert.ok((await examine("a", question("sender", web, far, 8080))).every(({ passes }) => passes));
+  });
+
+  test("a rule that vanished from the kernel is noticed and comes back", async () => {
+    const host = installation.hostMachines.a;
+    const pin = `${installation.directory}/a/run/bpf/diverter/maps/rules`;
+    const outer = host.run("bpftool", "-j", "map", "lookup", "pinned", pin, "key", "1", "0", "0", "0");
+    const { value } = JSON.parse(outer) as { value: readonly string[] };
+    const id = Buffer.from(value.map(Number)).readUInt32LE();
+    const rule = policyKey.encode({ prefix_length: 112, kind: 2, protocol: 6, from: 10, to: 11, port: 8080 });
+    host.run("bpftool", "map", "delete", "id", String(id), "key", ...[...rule].map(String));
+    const checks = await examine("a", question("sender", web, far, 8080));
+    assert.equal(checks.find(({ passes }) => !passes)?.check, "rule");
+    const { a } = await installation.apply(plans, [shop(5), closed]);
+    assert.equal(a.changes.securityGroup, true);
+    assert.equal(await open("web", far.address, 8080), "open");
   });
 
   test("counters name what passed", async () => {

@@ -3,6 +3,8 @@ import { dhcpAnswer, fromNumber, octets } from "./layout.ts";
 
 /** Seconds. Long, for an address never changes while its interface lives; short enough that a renewal tests the path. */
 const leaseSeconds = 86_400;
+/** Room for options in an answer that every client must accept (RFC 2131, section 2). */
+const optionBytes = 308;
 /** IPv4 netmask of a prefix length. */
 export const maskOf = (prefixLength: number) =>
   fromNumber(prefixLength === 0 ? 0 : (0xffffffff << (32 - prefixLength)) >>> 0);
@@ -29,14 +31,15 @@ export function encodeDhcpAnswer(desired: DesiredInterface, mtu: number): Buffer
     option(3, octets(desired.gateway)),
     option(6, octets(desired.nameServer)),
   ];
-  if (desired.hostName !== "") options.push(option(12, Buffer.from(desired.hostName, "ascii")));
-  if (desired.domain !== "") options.push(option(15, Buffer.from(desired.domain, "ascii")));
   if (mtu !== 1500) options.push(option(26, [mtu >> 8, mtu & 255]));
-  options.push(Buffer.from([255]));
-  const bytes = Buffer.concat(options);
-  if (bytes.length > 308)
-    throw new Error(
-      `interface ${desired.path}: its host name and domain need ${bytes.length} bytes of DHCP options, 308 are possible`,
-    );
-  return dhcpAnswer.encode({ cookie: Buffer.from([99, 130, 83, 99]), options: bytes });
+  const end = Buffer.from([255]);
+  for (const [code, text] of [
+    [12, desired.hostName],
+    [15, desired.domain],
+  ] as const) {
+    const named = option(code, Buffer.from(text, "ascii"));
+    /* A name too long for the answer costs the guest that name, not its address. */
+    if (text !== "" && Buffer.concat([...options, named, end]).length <= optionBytes) options.push(named);
+  }
+  return dhcpAnswer.encode({ cookie: Buffer.from([99, 130, 83, 99]), options: Buffer.concat([...options, end]) });
 }

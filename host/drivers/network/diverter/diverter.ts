@@ -2,6 +2,7 @@ import { randomInt } from "node:crypto";
 import { join } from "node:path";
 import type { CellPolicy } from "../../../../core/documents.ts";
 import { type Ipv4, type Mac, mac } from "../../../../model/identifiers.ts";
+import type { Result } from "../../../../model/result.ts";
 import { qemuIdentity } from "../../../identity.ts";
 import type {
   GlobalNetwork,
@@ -38,10 +39,11 @@ import {
   indexOf,
   mapTypes,
   noPreallocation,
+  openInner,
   programId,
 } from "./libbpf.ts";
 import { type Names, readNames, writeNames } from "./names.ts";
-import { compilePolicy } from "./policy.ts";
+import { type CompiledPolicy, compilePolicy } from "./policy.ts";
 import { addressingMaps, difference, isEmpty, wantedAddressing } from "./wanted.ts";
 
 /** What every VM sees as its gateway, and everything else: locally administered, the same everywhere. */
@@ -149,7 +151,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
     async implementAddressing(global: GlobalNetwork): Promise<NetworkAllocation> {
       const { dataplane, uplink } = state();
       applyAddressing(dataplane, global, uplink.mtu);
-      return { interfaces: global.interfaces.map((local) => allocation(dataplane, local)) };
+      return { interfaces: global.interfaces.map((local) => allocation(dataplane, global, local)) };
     },
     async flush() {
       for (const tap of findTaps()) removeTap(tap);
@@ -209,13 +211,41 @@ function forget({ maps }: Dataplane, ifindex: number): void {
   for (const name of ["interfaces", "dhcp", "flows", "counters"] as const) maps[name].delete(key(ifindex));
 }
 
-/** Policies whose compiled form differs from the one in force. */
-function policyChanges({ maps }: Dataplane, policies: readonly CellPolicy[]): readonly CellPolicy[] {
+/** Policies that are not in force as they should be, by what the kernel holds. One that cannot be compiled is left out. */
+function policyChanges(dataplane: Dataplane, policies: readonly CellPolicy[]): readonly CellPolicy[] {
   return policies.filter((policy) => {
-    const current = maps.policies.get(key(policy.cellNumber));
-    return current === null || !compilePolicy(policy).digest.equals(policyState.decode(current).digest);
+    const compiled = compileOnce(policy);
+    return compiled.ok && !isInForce(dataplane, policy.cellNumber, compiled.value);
   });
 }
+function isInForce({ maps }: Dataplane, cellNumber: number, { digest, entries }: CompiledPolicy): boolean {
+  const current = maps.policies.get(key(cellNumber));
+  const inner = maps.rules.get(key(cellNumber));
+  if (current === null || inner === null || maps.controllers.get(key(cellNumber)) === null) return false;
+  if (!digest.equals(policyState.decode(current).digest)) return false;
+  const trie = openInner(word.decode(inner).value, policyKey.size, policyEntry.size);
+  if (trie === null) return false;
+  try {
+    const wanted = new Map(entries.map((entry) => [entry.key.toString("hex"), entry]));
+    return isEmpty(difference(trie, wanted));
+  } finally {
+    trie.close();
+  }
+}
+
+/**
+ * One tenant's policy that cannot be expressed must not hold up another's: its cell keeps the rules that it had, and the
+ * sentence goes with its interfaces. Policies are frozen documents, so each is compiled once.
+ */
+const compiledPolicies = new WeakMap<CellPolicy, Result<CompiledPolicy, string>>();
+function compileOnce(policy: CellPolicy): Result<CompiledPolicy, string> {
+  const known = compiledPolicies.get(policy);
+  if (known !== undefined) return known;
+  const compiled = compilePolicy(policy);
+  compiledPolicies.set(policy, compiled);
+  return compiled;
+}
+
 const gone = ({ maps }: Dataplane, { policies }: GlobalNetwork): readonly number[] => {
   const cells = new Set(policies.map(({ cellNumber }) => cellNumber));
   return maps.policies
@@ -235,7 +265,9 @@ function nextGeneration({ maps }: Dataplane, cell: number): number {
 
 /** The whole policy into a new trie, which then takes the place of the old one in one write; only then its generation. */
 function applyPolicy(dataplane: Dataplane, policy: CellPolicy): void {
-  const { entries, digest } = compilePolicy(policy);
+  const compiled = compileOnce(policy);
+  if (!compiled.ok) return;
+  const { entries, digest } = compiled.value;
   const { maps } = dataplane;
   const cell = key(policy.cellNumber);
   const entryCount = Math.max(1, entries.length);
@@ -281,6 +313,7 @@ function applyAddressing(dataplane: Dataplane, global: GlobalNetwork, mtu: numbe
 
 function allocation(
   dataplane: Dataplane,
+  global: GlobalNetwork,
   { cellNumber, desired }: GlobalNetwork["interfaces"][number],
 ): NetworkAllocation["interfaces"][number] {
   const tap = tapName(desired.uid);
@@ -292,7 +325,10 @@ function allocation(
       : dataplane.maps.interfaces.get(key(index)) === null
         ? `${desired.address} has no entry in the dataplane`
         : null;
-  return { interface: desired.uid, tap, ready: reason === null, reason };
+  const policy = global.policies.find((candidate) => candidate.cellNumber === cellNumber);
+  const compiled = policy === undefined ? null : compileOnce(policy);
+  const problem = compiled === null || compiled.ok ? null : compiled.error;
+  return { interface: desired.uid, tap, ready: reason === null, reason: problem ?? reason };
 }
 
 const sum = (values: readonly bigint[]): number => Number(values.reduce((total, value) => total + value, 0n));

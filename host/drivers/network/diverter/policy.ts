@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { CellPolicy, CompiledRule } from "../../../../core/documents.ts";
+import { fail, ok, type Result } from "../../../../model/result.ts";
 import { octets, policyEntry, policyKey, sourceRange, sourceRanges } from "./layout.ts";
 
 /**
@@ -106,10 +107,10 @@ function networkEntry(network: CellPolicy["networks"][number]): PolicyEntry {
 }
 
 /**
- * Compiles a policy. Throws if for one pair of identities and one port more than eight different ranges of source ports
+ * Compiles a policy. Fails if for one pair of identities and one port more than eight different ranges of source ports
  * are declared, which the dataplane cannot hold: better the old policy in force than a new one with a hole.
  */
-export function compilePolicy(policy: CellPolicy): CompiledPolicy {
+export function compilePolicy(policy: CellPolicy): Result<CompiledPolicy, string> {
   const groups = new Map<
     string,
     { from: number; to: number; protocol: number; ranges: { ports: Ports; source: Source }[] }
@@ -125,7 +126,7 @@ export function compilePolicy(policy: CellPolicy): CompiledPolicy {
   for (const { from, to, protocol, ranges } of groups.values())
     for (const { ports, sources } of disjoint(ranges)) {
       if (sources.length > sourceRanges)
-        throw new Error(
+        return fail(
           `cell ${policy.cell}: ${sources.length} different ranges of source ports for ports ${ports.from}-${ports.to} ` +
             `between identities ${from} and ${to}; at most ${sourceRanges} are possible, join some of them`,
         );
@@ -139,5 +140,5 @@ export function compilePolicy(policy: CellPolicy): CompiledPolicy {
   const hash = createHash("sha256");
   for (const { key, value } of entries) hash.update(key).update(value);
   hash.update(`${policy.controller.address} ${policy.controller.mac} ${policy.controller.identity}`);
-  return { entries, digest: hash.digest() };
+  return ok({ entries, digest: hash.digest() });
 }
