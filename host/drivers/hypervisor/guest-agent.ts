@@ -1,0 +1,117 @@
+import { randomInt } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { GuestResult } from "./driver.ts";
+import { asRecord, connectLines, type LineSocket } from "./lines.ts";
+
+/** At most this much of each output stream is returned, in bytes. */
+export const outputLimit = 1024 * 1024;
+
+/** The guest agent of one machine. Its channel carries one command at a time and no ids but those of `guest-sync`. */
+export interface GuestAgent {
+  /** Runs a command to its end; rejects with a sentence when the agent does not answer or the time is over. */
+  exec(command: readonly string[], timeoutMs: number): Promise<GuestResult>;
+  close(): void;
+}
+
+export const createGuestAgent = (path: string): GuestAgent => {
+  let socket: LineSocket | null = null;
+  let receive: ((message: unknown) => void) | null = null;
+  let turn: Promise<unknown> = Promise.resolve();
+
+  const disconnect = (): void => {
+    socket?.close();
+    socket = null;
+  };
+  /** Sends one message and waits for the first answer that `take` accepts. */
+  const exchange = async <T>(message: unknown, timeoutMs: number, take: (answer: unknown) => T | undefined) => {
+    socket ??= await connectLines(path, {
+      message: (answer) => receive?.(answer),
+      closed: () => {
+        socket = null;
+      },
+    });
+    const connection = socket;
+    return new Promise<T>((resolve, reject) => {
+      const timer = setTimeout(
+        () => {
+          receive = null;
+          reject(new Error("the guest agent does not answer"));
+        },
+        Math.max(1, timeoutMs),
+      );
+      receive = (answer) => {
+        const taken = take(answer);
+        if (taken === undefined) return;
+        clearTimeout(timer);
+        receive = null;
+        resolve(taken);
+      };
+      connection.send(message);
+    });
+  };
+  /** Discards what earlier, given-up commands may still answer: only an answer with our random id counts. */
+  const synchronise = async (deadline: number): Promise<void> => {
+    for (;;) {
+      const id = randomInt(1, 2 ** 31);
+      try {
+        const budget = Math.min(1000, deadline - performance.now());
+        await exchange({ execute: "guest-sync", arguments: { id } }, budget, (answer) =>
+          asRecord(answer).return === id ? true : undefined,
+        );
+        return;
+      } catch (error) {
+        disconnect();
+        if (performance.now() >= deadline) throw error;
+        await sleep(50);
+      }
+    }
+  };
+  /** One synchronised command in its turn, so that callers never read each other's answers. */
+  const call = (command: string, parameters: unknown, deadline: number): Promise<Readonly<Record<string, unknown>>> => {
+    const run = async () => {
+      await synchronise(deadline);
+      const answer = await exchange({ execute: command, arguments: parameters }, deadline - performance.now(), (a) => {
+        const fields = asRecord(a);
+        return "return" in fields || "error" in fields ? fields : undefined;
+      });
+      const error = asRecord(answer.error);
+      if (typeof error.desc === "string") throw new Error(`the guest refuses: ${error.desc}`);
+      return asRecord(answer.return);
+    };
+    const result = turn.then(run, run);
+    turn = result.catch(() => undefined);
+    return result;
+  };
+
+  return {
+    exec: async (command, timeoutMs) => {
+      const [program, ...rest] = command;
+      if (program === undefined) throw new Error("the command is empty: name a program to run in the guest");
+      const deadline = performance.now() + timeoutMs;
+      const started = await call("guest-exec", { path: program, arg: rest, "capture-output": true }, deadline);
+      for (let pauseMs = 20; ; pauseMs = Math.min(500, pauseMs * 1.5)) {
+        const status = await call("guest-exec-status", { pid: started.pid }, deadline);
+        if (status.exited === true) return guestResult(status);
+        if (performance.now() + pauseMs >= deadline) {
+          const graceDeadline = performance.now() + 2000;
+          const kill = { path: "/bin/kill", arg: ["-9", String(started.pid)] };
+          await call("guest-exec", kill, graceDeadline).catch(() => undefined);
+          throw new Error(`"${program}" did not end within ${timeoutMs} ms and was killed`);
+        }
+        await sleep(pauseMs);
+      }
+    },
+    close: disconnect,
+  };
+};
+
+const guestResult = (status: Readonly<Record<string, unknown>>): GuestResult => {
+  const text = (field: unknown): string =>
+    typeof field === "string" ? Buffer.from(field, "base64").subarray(0, outputLimit).toString("utf8") : "";
+  // As a shell does: 128 + signal when a signal ended it.
+  const exitCode =
+    typeof status.exitcode === "number"
+      ? status.exitcode
+      : 128 + (typeof status.signal === "number" ? status.signal : 0);
+  return { exitCode, stdout: text(status["out-data"]), stderr: text(status["err-data"]) };
+};

@@ -1,0 +1,97 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmodSync, chownSync, closeSync, openSync, readdirSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { bootSequence, type Identity, launchPrefix, machineArguments } from "./arguments.ts";
+import type { Accelerator, MachineSpecification } from "./driver.ts";
+import { openTap } from "./tap.ts";
+
+/** Files of one machine below the run directory. */
+export interface MachineFiles {
+  readonly directory: string;
+  readonly record: string;
+  readonly qmp: string;
+  readonly agent: string;
+  readonly serial: string;
+  readonly console: string;
+  readonly seed: string;
+  readonly log: string;
+}
+export const machineFiles = (machinesDirectory: string, vm: string): MachineFiles => {
+  if (!/^[A-Za-z0-9-]{1,64}$/.test(vm)) throw new Error(`"${vm}" is no UID: letters, digits and "-" only`);
+  const directory = join(machinesDirectory, vm);
+  return {
+    directory,
+    record: join(directory, "record.json"),
+    qmp: join(directory, "qmp.sock"),
+    agent: join(directory, "agent.sock"),
+    serial: join(directory, "serial.sock"),
+    console: join(directory, "console.log"),
+    seed: join(directory, "seed.iso"),
+    log: join(directory, "qemu.log"),
+  };
+};
+
+/** Gives the directory and the files in it to QEMU's user, and to nobody else. */
+export const handOver = (directory: string, identity: Identity | null): void => {
+  if (identity === null) return;
+  for (const name of readdirSync(directory)) chownSync(join(directory, name), identity.uid, identity.gid);
+  chownSync(directory, identity.uid, identity.gid);
+  chmodSync(directory, 0o700);
+};
+
+export interface LaunchOptions {
+  readonly machine: MachineSpecification;
+  readonly files: MachineFiles;
+  readonly accelerator: Accelerator;
+  readonly identity: Identity | null;
+  readonly kvmGroup: number | null;
+  readonly cgroupDirectories: readonly string[];
+}
+
+/**
+ * Starts QEMU so that it outlives this process: its own session, no pipe to us. Taps and kernels are opened here and
+ * handed over as descriptors, since QEMU's user may neither configure the network nor walk our directories.
+ */
+export const launch = (options: LaunchOptions): ChildProcess => {
+  const { machine, files } = options;
+  const opened: number[] = [];
+  const hand = (descriptor: number): number => {
+    opened.push(descriptor);
+    return 3 + opened.length - 1;
+  };
+  const log = openSync(files.log, "a", 0o600);
+  try {
+    const boot = bootSequence(machine.disks)[0]?.boot ?? null;
+    const args = [
+      ...launchPrefix(options.identity, options.kvmGroup, options.cgroupDirectories),
+      ...machineArguments(machine, options.accelerator, {
+        qmpSocket: files.qmp,
+        agentSocket: files.agent,
+        serialSocket: files.serial,
+        seedImage: files.seed,
+        tapDescriptors: machine.interfaces.map(({ tap }) => hand(openTap(tap))),
+        kernelDescriptor: boot === null ? null : hand(openSync(boot.kernel, "r")),
+        initrdDescriptor: boot === null ? null : hand(openSync(boot.initrd, "r")),
+      }),
+    ];
+    const child = spawn(args[0] ?? "", args.slice(1), {
+      detached: true,
+      stdio: ["ignore", log, log, ...opened],
+      cwd: "/",
+    });
+    child.unref();
+    return child;
+  } finally {
+    closeSync(log);
+    for (const descriptor of opened) closeSync(descriptor);
+  }
+};
+
+/** QEMU's last words, as part of a sentence. */
+export const lastWords = async (files: MachineFiles): Promise<string> => {
+  const text = await readFile(files.log, "utf8").catch(() => "");
+  const lines = text.trim().split("\n");
+  const line = lines.findLast((candidate) => candidate.includes("qemu-system")) ?? lines.at(-1) ?? "";
+  return line.replace(/^qemu-system-x86_64: /, "").slice(0, 500) || "it left no message";
+};

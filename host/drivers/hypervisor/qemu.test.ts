@@ -1,0 +1,193 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Ipv4, ipv4, uid } from "../../../model/identifiers.ts";
+import type { ComposedDisk } from "../storage/driver.ts";
+import type { HypervisorDriver, MachineEnd, MachineSpecification } from "./driver.ts";
+import { createQemuDriver } from "./qemu.ts";
+
+// Boot sectors, real mode. Writes "U" to COM1, then halts for good.
+const idle = [0xba, 0xf8, 0x03, 0xb0, 0x55, 0xee, 0xfa, 0xf4, 0xeb, 0xfd];
+// Writes S5 to q35's PM1 control register (port 0x604): an ACPI power-off.
+const powerOff = [0xba, 0x04, 0x06, 0xb8, 0x00, 0x20, 0xef, 0xfa, 0xf4, 0xeb, 0xfd];
+
+let directory = "";
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), "cells-qemu-"));
+  // QEMU's user must pass through.
+  await chmod(directory, 0o711);
+});
+after(async () => rm(directory, { recursive: true, force: true }));
+
+const diskOf = (file: string, format: "raw" | "qcow2", boot: ComposedDisk["boot"] = null): ComposedDisk => ({
+  desired: {
+    connection: uid("c1-9"),
+    busType: "virtio",
+    busNumber: null,
+    busSlot: null,
+    bootOrder: null,
+    readOnly: false,
+    attachment: { volume: uid("c1-8"), epoch: 1, sizeMiB: 64, layers: [], boot: null },
+  },
+  objects: [],
+  blockdevs: [JSON.stringify({ driver: format, "node-name": "root", file: { driver: "file", filename: file } })],
+  node: "root",
+  boot,
+  secretDirectories: [],
+});
+
+const sectorDisk = async (name: string, code: readonly number[]): Promise<ComposedDisk> => {
+  const sector = Buffer.alloc(1024 * 1024);
+  Buffer.from(code).copy(sector);
+  sector.writeUInt16LE(0xaa55, 510);
+  const file = join(directory, name);
+  await writeFile(file, sector);
+  await chmod(file, 0o666);
+  return diskOf(file, "raw");
+};
+
+const machine = (vm: string, incarnation: number, disk: ComposedDisk, memoryMiB = 32): MachineSpecification => ({
+  vm: uid(vm),
+  incarnation,
+  name: vm,
+  memoryMiB,
+  cpus: 1,
+  disks: [disk],
+  interfaces: [],
+  data: { greeting: "hello" },
+});
+
+const endsOf = (driver: HypervisorDriver): { readonly ends: MachineEnd[]; next(): Promise<MachineEnd> } => {
+  const ends: MachineEnd[] = [];
+  const waiting: ((end: MachineEnd) => void)[] = [];
+  driver.onEnd((end) => {
+    ends.push(end);
+    waiting.shift()?.(end);
+  });
+  return { ends, next: () => new Promise((resolve) => waiting.push(resolve)) };
+};
+
+test("a machine is started, found again by a new driver, and told apart by how it ends", async () => {
+  const options = { runDirectory: join(directory, "run") };
+  const first = createQemuDriver(options);
+  const accelerator = await first.accelerator();
+  assert.ok(accelerator === "tcg" || accelerator === "kvm");
+  const disk = await sectorDisk("idle.img", idle);
+  const vm = uid("c1-1");
+  await first.start(machine(vm, 3, disk));
+  const [found] = await first.list();
+  assert.equal(found?.incarnation, 3);
+  const status = await readFile(`/proc/${found?.pid}/status`, "utf8");
+  assert.match(status, /^Uid:\s+64055\s/m);
+  assert.match(status, /^CapBnd:\s+0000000000000000$/m);
+  assert.match(status, /^Seccomp:\s+2$/m);
+  await assert.rejects(first.start(machine(vm, 4, disk)), /incarnation 3 of c1-1 still runs/);
+  const console = join(options.runDirectory, "vms", vm, "console.log");
+  while (!existsSync(console)) await sleep(20);
+  assert.match(await readFile(console, "utf8"), /U/);
+  await first.close();
+
+  const second = createQemuDriver(options);
+  const told = endsOf(second);
+  assert.deepEqual(await second.list(), [found]);
+  const crash = told.next();
+  process.kill(found?.pid ?? 0, "SIGKILL");
+  assert.equal((await crash).ended, "crashed");
+  assert.deepEqual(await second.list(), []);
+
+  await second.start(machine(vm, 5, disk));
+  const stopped = told.next();
+  await second.stop(vm, 0);
+  assert.deepEqual(await stopped, { vm, incarnation: 5, ended: "stopped", detail: "stopped on request" });
+  assert.deepEqual(await second.list(), []);
+  assert.equal(existsSync(join(options.runDirectory, "vms", vm)), false);
+
+  const off = told.next();
+  await second.start(machine(vm, 6, await sectorDisk("off.img", powerOff)));
+  assert.equal((await off).ended, "exited");
+  assert.equal(told.ends.length, 3);
+  await second.stop(vm, 0);
+  await second.close();
+});
+
+test("a start that fails says why and leaves nothing", async () => {
+  const options = { runDirectory: join(directory, "run") };
+  const driver = createQemuDriver(options);
+  const disk = diskOf(join(directory, "missing.img"), "raw");
+  await assert.rejects(driver.start(machine("c1-2", 1, disk)), /c1-2 did not start: .*No such file or directory/);
+  assert.deepEqual(await driver.list(), []);
+  assert.equal(existsSync(join(options.runDirectory, "vms", "c1-2")), false);
+  await driver.close();
+});
+
+const cached = "/var/cache/cells/images/tiny";
+test("a Linux guest is reached through a tap's descriptor and its agent, and powers off when asked", {
+  skip: existsSync(join(cached, "manifest.json")) ? false : "the tiny image is not built: run image/build.ts",
+}, async () => {
+  const driver = createQemuDriver({ runDirectory: join(directory, "run") });
+  const manifest = JSON.parse(await readFile(join(cached, "manifest.json"), "utf8")) as {
+    readonly disk: string;
+    readonly boot: { readonly kernel: string; readonly initrd: string; readonly commandLine: string };
+  };
+  const overlay = join(directory, "tiny.qcow2");
+  const base = join(cached, manifest.disk);
+  execFileSync("qemu-img", ["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", base, overlay]);
+  await chmod(overlay, 0o666);
+  const boot = {
+    kernel: join(cached, manifest.boot.kernel),
+    initrd: join(cached, manifest.boot.initrd),
+    commandLine: manifest.boot.commandLine,
+  };
+  const tap = `tq${process.pid}`.slice(0, 15);
+  execFileSync("ip", ["tuntap", "add", "dev", tap, "mode", "tap", "vnet_hdr"]);
+  try {
+    const vm = uid("c1-3");
+    const address: Ipv4 = ipv4("10.64.0.9");
+    const told = endsOf(driver);
+    await driver.start({
+      ...machine(vm, 1, diskOf(overlay, "qcow2", boot), 128),
+      interfaces: [
+        {
+          tap,
+          desired: {
+            uid: uid("c1-4"),
+            path: "shop/nic" as never,
+            mac: "52:54:00:00:00:09" as never,
+            address,
+            prefixLength: 24,
+            gateway: ipv4("10.64.0.1"),
+            nameServer: ipv4("10.64.0.1"),
+            hostName: "web1",
+            domain: "shop.cells.internal",
+            identity: 1,
+            vmIdentity: 2,
+            subnetIdentity: 3,
+            audience: [],
+          },
+        },
+      ],
+    });
+    const result = await driver.exec(
+      vm,
+      ["/bin/sh", "-c", "cat /sys/class/net/eth0/address /data/data.json; echo oops >&2; exit 3"],
+      90_000,
+    );
+    assert.equal(result.exitCode, 3);
+    assert.match(result.stdout, /52:54:00:00:00:09/);
+    assert.match(result.stdout, /"greeting": "hello"/);
+    assert.equal(result.stderr, "oops\n");
+    await assert.rejects(driver.exec(vm, ["/bin/sleep", "60"], 1500), /did not end within 1500 ms/);
+    const stopped = told.next();
+    await driver.stop(vm, 60_000);
+    assert.equal((await stopped).ended, "stopped");
+  } finally {
+    await driver.stop(uid("c1-3"), 0);
+    await driver.close();
+    execFileSync("ip", ["tuntap", "del", "dev", tap, "mode", "tap"]);
+  }
+});

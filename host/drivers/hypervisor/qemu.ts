@@ -1,0 +1,310 @@
+import type { ChildProcess } from "node:child_process";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Uid, uid } from "../../../model/identifiers.ts";
+import { kvmGroup, probeAccelerator } from "./accelerator.ts";
+import { type Identity, machineName } from "./arguments.ts";
+import { makeCgroups, removeCgroups } from "./cgroup.ts";
+import { recordConsole } from "./console.ts";
+import type {
+  Accelerator,
+  FoundMachine,
+  GuestResult,
+  HypervisorDriver,
+  MachineEnd,
+  MachineSpecification,
+} from "./driver.ts";
+import { createGuestAgent, type GuestAgent } from "./guest-agent.ts";
+import { handOver, lastWords, launch, type MachineFiles, machineFiles } from "./launch.ts";
+import { asRecord } from "./lines.ts";
+import { findByArgument, hasArgument, identify, isAlive, type ProcessIdentity, signal, waitGone } from "./process.ts";
+import { connectQmp, type Qmp } from "./qmp.ts";
+import { writeSeed } from "./seed.ts";
+
+/** From the launch to QEMU's answer; opening a chain of 16 layers over a busy network is in it. */
+const launchDeadlineMs = 60_000;
+/** From SIGTERM, at which QEMU flushes its disks, to SIGKILL. */
+const flushMs = 2000;
+/** A killed process that is still there after this is stuck in the kernel: its end cannot be confirmed. */
+const killDeadlineMs = 30_000;
+
+export interface QemuOptions {
+  /** Volatile; every directory above it must be passable (mode x) for QEMU's user. Short: socket paths end at 107 bytes. */
+  readonly runDirectory: string;
+  /** Null: QEMU runs as we do. */
+  readonly identity?: Identity | null;
+  /** Parent cgroup directories; none: no limits. */
+  readonly cgroups?: readonly string[];
+}
+
+/** User and group of QEMU; nothing else on the machine belongs to these numbers. */
+export const defaultIdentity: Identity = { uid: 64055, gid: 64055 };
+
+interface Watched {
+  readonly vm: Uid;
+  readonly incarnation: number;
+  readonly process: ProcessIdentity;
+  readonly files: MachineFiles;
+  readonly agent: GuestAgent;
+  qmp: Qmp | null;
+  console: { close(): void } | null;
+  /** The guest powered itself off. */
+  guestOff: boolean;
+  stopping: boolean;
+  finished: boolean;
+}
+
+/**
+ * Runs machines in QEMU, one unprivileged process each. What is needed to find a machine again lies in
+ * `<runDirectory>/vms/<uid>/`; the process itself, checked by start time and command line, is the only proof that it runs.
+ */
+export const createQemuDriver = (options: QemuOptions): HypervisorDriver => new QemuDriver(options);
+
+class QemuDriver implements HypervisorDriver {
+  readonly #runDirectory: string;
+  readonly #machines: string;
+  readonly #identity: Identity | null;
+  readonly #cgroups: readonly string[];
+  readonly #watched = new Map<Uid, Watched>();
+  readonly #listeners: ((end: MachineEnd) => void)[] = [];
+  #accelerator: Promise<Accelerator> | null = null;
+  #closed = false;
+
+  constructor(options: QemuOptions) {
+    this.#runDirectory = options.runDirectory;
+    this.#machines = join(options.runDirectory, "vms");
+    this.#identity = options.identity === undefined ? defaultIdentity : options.identity;
+    this.#cgroups = options.cgroups ?? [];
+  }
+
+  accelerator(): Promise<Accelerator> {
+    this.#accelerator ??= probeAccelerator(this.#runDirectory, this.#identity);
+    return this.#accelerator;
+  }
+
+  async list(): Promise<readonly FoundMachine[]> {
+    const names = await readdir(this.#machines).catch(() => []);
+    for (const name of names) {
+      const vm = uid(name);
+      if (!this.#watched.has(vm)) await this.#adopt(vm);
+    }
+    return [...this.#watched.values()]
+      .filter((watched) => isAlive(watched.process))
+      .map(({ vm, incarnation, process }) => ({ vm, incarnation, pid: process.pid }));
+  }
+
+  async start(machine: MachineSpecification): Promise<void> {
+    const files = machineFiles(this.#machines, machine.vm);
+    const existing = this.#watched.get(machine.vm) ?? (await this.#adopt(machine.vm));
+    if (existing !== null && isAlive(existing.process))
+      throw new Error(
+        `incarnation ${existing.incarnation} of ${machine.vm} still runs: stop it before starting ${machine.incarnation}`,
+      );
+    await rm(files.directory, { recursive: true, force: true });
+    await mkdir(files.directory, { recursive: true, mode: 0o711 });
+    let launched: ProcessIdentity | null = null;
+    try {
+      const accelerator = await this.accelerator();
+      await writeSeed(machine, files.seed);
+      handOver(files.directory, this.#identity);
+      for (const directory of machine.disks.flatMap((disk) => disk.secretDirectories))
+        handOver(directory, this.#identity);
+      // Before the process exists, so that a starter that dies in between leaves nothing that cannot be found.
+      await this.#writeRecord(files, machine, null);
+      const child = launch({
+        machine,
+        files,
+        accelerator,
+        identity: this.#identity,
+        kvmGroup: await kvmGroup(accelerator),
+        cgroupDirectories: await makeCgroups(this.#cgroups, machine.vm, machine),
+      });
+      launched = await processOf(child);
+      await this.#writeRecord(files, machine, launched);
+      const watched = this.#newWatched(machine.vm, machine.incarnation, launched, files);
+      await this.#connect(watched, launchDeadlineMs);
+      if (watched.finished) throw new Error("QEMU ended at once");
+      this.#watched.set(machine.vm, watched);
+    } catch (error) {
+      const words = await lastWords(files);
+      if (launched !== null) {
+        signal(launched, "SIGKILL");
+        await waitGone(launched, killDeadlineMs);
+      }
+      await removeCgroups(this.#cgroups, machine.vm);
+      await rm(files.directory, { recursive: true, force: true });
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Error(`${machine.name} did not start: ${launched === null ? why : `${why}; QEMU said: ${words}`}`);
+    }
+  }
+
+  async stop(vm: Uid, graceMs: number): Promise<void> {
+    const files = machineFiles(this.#machines, vm);
+    const watched = this.#watched.get(vm) ?? (await this.#adopt(vm));
+    if (watched !== null) {
+      watched.stopping = true;
+      if (graceMs > 0 && watched.qmp !== null) {
+        await watched.qmp.execute("system_powerdown").catch(() => undefined);
+        const deadline = performance.now() + graceMs;
+        while (isAlive(watched.process) && !watched.guestOff && performance.now() < deadline) await sleep(20);
+      }
+      signal(watched.process, "SIGTERM");
+      if (!(await waitGone(watched.process, flushMs))) {
+        signal(watched.process, "SIGKILL");
+        if (!(await waitGone(watched.process, killDeadlineMs)))
+          throw new Error(
+            `${vm} cannot be confirmed stopped: its process ${watched.process.pid} does not end when killed`,
+          );
+      }
+      await this.#finish(watched);
+    }
+    await rm(files.directory, { recursive: true, force: true });
+  }
+
+  onEnd(listener: (end: MachineEnd) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  async exec(vm: Uid, command: readonly string[], timeoutMs: number): Promise<GuestResult> {
+    const watched = this.#watched.get(vm);
+    if (watched === undefined) throw new Error(`${vm} does not run on this host`);
+    return watched.agent.exec(command, timeoutMs);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const watched of this.#watched.values()) {
+      watched.qmp?.close();
+      watched.console?.close();
+      watched.agent.close();
+    }
+    this.#watched.clear();
+  }
+
+  #newWatched(vm: Uid, incarnation: number, process: ProcessIdentity, files: MachineFiles): Watched {
+    return {
+      vm,
+      incarnation,
+      process,
+      files,
+      agent: createGuestAgent(files.agent),
+      qmp: null,
+      console: null,
+      guestOff: false,
+      stopping: false,
+      finished: false,
+    };
+  }
+
+  async #writeRecord(files: MachineFiles, machine: MachineSpecification, process: ProcessIdentity | null) {
+    const record = { incarnation: machine.incarnation, process };
+    await writeFile(`${files.record}.new`, JSON.stringify(record), { mode: 0o600 });
+    await rename(`${files.record}.new`, files.record);
+  }
+
+  /** Takes over a machine that an earlier process started, if its record is true; else null. */
+  async #adopt(vm: Uid): Promise<Watched | null> {
+    const files = machineFiles(this.#machines, vm);
+    const record = asRecord(JSON.parse(await readFile(files.record, "utf8").catch(() => "null")));
+    if (typeof record.incarnation !== "number") return null;
+    const name = machineName(vm, record.incarnation);
+    const written = asRecord(record.process);
+    const process =
+      typeof written.pid === "number" && typeof written.startTime === "string"
+        ? { pid: written.pid, startTime: written.startTime }
+        : findByArgument(`socket,id=qmp,path=${files.qmp},server=on,wait=off`);
+    if (process === null || identify(process.pid)?.startTime !== process.startTime) return null;
+    if (!isAlive(process) || !hasArgument(process.pid, name)) return null;
+    const watched = this.#newWatched(vm, record.incarnation, process, files);
+    this.#watched.set(vm, watched);
+    // Watched even if its control socket does not answer now: what lives must be known.
+    await this.#connect(watched, 5000).catch(() => this.#reconnect(watched));
+    return watched;
+  }
+
+  /** Connects the control socket and the console; lets the CPUs run if they never did. */
+  async #connect(watched: Watched, timeoutMs: number): Promise<void> {
+    const deadline = performance.now() + timeoutMs;
+    for (;;) {
+      try {
+        watched.qmp = await connectQmp(
+          watched.files.qmp,
+          ({ event, data }) => {
+            if (event === "SHUTDOWN" && data.guest === true) this.#guestPoweredOff(watched);
+          },
+          () => this.#disconnected(watched),
+        );
+        break;
+      } catch (error) {
+        if (!isAlive(watched.process)) throw new Error("QEMU ended at once");
+        if (performance.now() >= deadline)
+          throw new Error(
+            `QEMU did not answer within ${timeoutMs} ms (${error instanceof Error ? error.message : error})`,
+          );
+        await sleep(20);
+      }
+    }
+    watched.console = await recordConsole(watched.files.serial, watched.files.console).catch(() => null);
+    const { status } = asRecord(await watched.qmp.execute("query-status"));
+    if (status === "prelaunch") await watched.qmp.execute("cont");
+    if (status === "shutdown") this.#guestPoweredOff(watched);
+  }
+
+  /** QEMU stays after a power-off (`-no-shutdown`) until it was seen here. */
+  #guestPoweredOff(watched: Watched): void {
+    watched.guestOff = true;
+    if (!watched.stopping) watched.qmp?.execute("quit").catch(() => undefined);
+  }
+
+  #disconnected(watched: Watched): void {
+    watched.qmp = null;
+    if (this.#closed || watched.finished) return;
+    waitGone(watched.process, flushMs).then((gone) => (gone ? this.#finish(watched) : this.#reconnect(watched)));
+  }
+
+  async #reconnect(watched: Watched): Promise<void> {
+    while (!this.#closed && !watched.finished && isAlive(watched.process)) {
+      try {
+        await this.#connect(watched, 5000);
+        return;
+      } catch {
+        await sleep(1000);
+      }
+    }
+    if (!this.#closed) await this.#finish(watched);
+  }
+
+  /** Once per machine, after its process is confirmed gone. */
+  async #finish(watched: Watched): Promise<void> {
+    if (watched.finished) return;
+    // A machine whose start failed is never announced: its starter is told.
+    watched.finished = true;
+    watched.console?.close();
+    watched.agent.close();
+    if (this.#watched.get(watched.vm) !== watched) return;
+    this.#watched.delete(watched.vm);
+    await rm(watched.files.record, { force: true });
+    await removeCgroups(this.#cgroups, watched.vm);
+    const ended = watched.stopping ? "stopped" : watched.guestOff ? "exited" : "crashed";
+    const detail =
+      ended === "stopped"
+        ? "stopped on request"
+        : ended === "exited"
+          ? "the guest powered itself off"
+          : `its QEMU process ended unexpectedly: ${await lastWords(watched.files)}`;
+    for (const listener of this.#listeners)
+      listener({ vm: watched.vm, incarnation: watched.incarnation, ended, detail });
+  }
+}
+
+/** Resolves when the process exists; rejects when it could not be made. */
+const processOf = (child: ChildProcess): Promise<ProcessIdentity> =>
+  new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("spawn", () => {
+      const identity = child.pid === undefined ? null : identify(child.pid);
+      if (identity === null) reject(new Error("QEMU ended at once"));
+      else resolve(identity);
+    });
+  });

@@ -1,0 +1,61 @@
+import { asRecord, connectLines } from "./lines.ts";
+
+export interface QmpEvent {
+  readonly event: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+/** QEMU's machine protocol on a unix socket, after the capabilities were negotiated. */
+export interface Qmp {
+  /** Rejects with QEMU's own sentence, or when the connection ends first. */
+  execute(command: string, parameters?: Readonly<Record<string, unknown>>): Promise<unknown>;
+  close(): void;
+}
+
+/** Connects and negotiates. `onClosed` is called once, when QEMU goes away or `close` was called. */
+export const connectQmp = async (
+  path: string,
+  onEvent: (event: QmpEvent) => void,
+  onClosed: () => void,
+): Promise<Qmp> => {
+  const waiting = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>();
+  let next = 1;
+  let open = true;
+  const socket = await connectLines(path, {
+    message: (message) => {
+      const fields = asRecord(message);
+      if (typeof fields.event === "string") {
+        onEvent({ event: fields.event, data: asRecord(fields.data) });
+        return;
+      }
+      const call = typeof fields.id === "number" ? waiting.get(fields.id) : undefined;
+      if (call === undefined) return;
+      waiting.delete(fields.id as number);
+      const error = asRecord(fields.error);
+      if (typeof error.desc === "string") call.reject(new Error(error.desc));
+      else call.resolve(fields.return);
+    },
+    closed: () => {
+      open = false;
+      for (const call of waiting.values()) call.reject(new Error("QEMU closed its control socket"));
+      waiting.clear();
+      onClosed();
+    },
+  });
+  const qmp: Qmp = {
+    execute: (command, parameters) =>
+      new Promise((resolve, reject) => {
+        if (!open) {
+          reject(new Error("QEMU closed its control socket"));
+          return;
+        }
+        const id = next++;
+        waiting.set(id, { resolve, reject });
+        socket.send(
+          parameters === undefined ? { execute: command, id } : { execute: command, arguments: parameters, id },
+        );
+      }),
+    close: () => socket.close(),
+  };
+  await qmp.execute("qmp_capabilities");
+  return qmp;
+};

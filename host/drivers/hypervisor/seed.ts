@@ -1,0 +1,67 @@
+import { execFile } from "node:child_process";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { dataTree } from "./data-tree.ts";
+import type { MachineSpecification } from "./driver.ts";
+
+const run = promisify(execFile);
+
+/**
+ * The files of a machine's seed volume, by name: cloud-init's NoCloud data source (instance-id changes with each
+ * incarnation, so that it runs anew), `data.json` with `x.data` and the interfaces for a guest without cloud-init, and
+ * `x.data` once more as a tree of files below `data/` for one without a JSON parser.
+ */
+export const seedFiles = (machine: MachineSpecification): Readonly<Record<string, string>> => {
+  const first = machine.interfaces[0]?.desired;
+  const hostName = first?.hostName ?? machine.name;
+  const interfaces = machine.interfaces.map(({ desired }) => ({
+    mac: desired.mac,
+    address: desired.address,
+    prefixLength: desired.prefixLength,
+    gateway: desired.gateway,
+    nameServer: desired.nameServer,
+    hostName: desired.hostName,
+    domain: desired.domain,
+  }));
+  const ethernets = Object.fromEntries(
+    interfaces.map(({ mac }, index) => [
+      `nic${index}`,
+      { match: { macaddress: mac }, dhcp4: true, "dhcp4-overrides": { "use-routes": index === 0 } },
+    ]),
+  );
+  // JSON is YAML, so cloud-init reads these as they are.
+  return {
+    ...(machine.data === null ? {} : dataTree(machine.data, "data")),
+    "meta-data": `${JSON.stringify({ "instance-id": `${machine.vm}-${machine.incarnation}`, "local-hostname": hostName })}\n`,
+    "user-data": "#cloud-config\n{}\n",
+    ...(interfaces.length > 0 ? { "network-config": `${JSON.stringify({ version: 2, ethernets })}\n` } : {}),
+    "data.json": `${JSON.stringify(
+      {
+        vm: machine.vm,
+        incarnation: machine.incarnation,
+        hostName,
+        domain: first?.domain ?? null,
+        data: machine.data,
+        interfaces,
+      },
+      null,
+      2,
+    )}\n`,
+  };
+};
+
+/** Writes the seed volume, an ISO 9660 image with the label that cloud-init looks for. */
+export const writeSeed = async (machine: MachineSpecification, image: string): Promise<void> => {
+  const directory = `${image}.files`;
+  await mkdir(directory, { mode: 0o700 });
+  try {
+    for (const [name, text] of Object.entries(seedFiles(machine))) {
+      await mkdir(dirname(join(directory, name)), { recursive: true });
+      await writeFile(join(directory, name), text);
+    }
+    await run("genisoimage", ["-quiet", "-output", image, "-volid", "CIDATA", "-joliet", "-rock", directory]);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+};
