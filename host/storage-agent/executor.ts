@@ -18,6 +18,7 @@ import { VolumeFiles } from "./volume-files.ts";
  */
 export interface ExecutorOptions {
   readonly address: Ipv4;
+  readonly httpPort: number;
   /** Durable; `volumes/` and `boot/` below it. */
   readonly directory: string;
   /** Volatile; `exports/` below it. */
@@ -117,10 +118,7 @@ export class Executor {
     if (task.retry !== null) clearTimeout(task.retry);
     task.retry = null;
     task.again = true;
-    if (task.running === null)
-      task.running = this.#run(volume, task).finally(() => {
-        task.running = null;
-      });
+    if (task.running === null) task.running = this.#run(volume, task);
   }
 
   async #run(volume: Uid, task: VolumeTask): Promise<void> {
@@ -138,6 +136,8 @@ export class Executor {
         if (!this.#closed && !task.again) task.retry = setTimeout(() => this.#kick(volume, task), afterMs);
       }
     }
+    // In the same turn as the last look at `again`: a kick that comes later finds nobody running.
+    task.running = null;
   }
 
   async #fail(volume: Uid, work: VolumeWork | null, error: Error): Promise<void> {

@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { BootRecord } from "../../core/documents.ts";
 import type { Ipv4 } from "../../model/identifiers.ts";
-import { type ImageManifest, ports } from "../../runtime/installation.ts";
+import type { ImageManifest } from "../../runtime/installation.ts";
 
 export interface FoundImage {
   readonly directory: string;
@@ -29,13 +29,13 @@ export async function listImages(imagesDirectory: string): Promise<readonly Foun
 }
 
 /** What a host needs to boot a volume of this image directly; null: it has its own boot loader. */
-export function bootRecord({ manifest }: FoundImage, address: Ipv4): BootRecord | null {
+export function bootRecord({ manifest }: FoundImage, address: Ipv4, port: number): BootRecord | null {
   if (manifest.boot === null) return null;
   const { commandLine, kernelSha256, initrdSha256 } = manifest.boot;
   return {
     digest: manifest.digest,
     address,
-    port: ports.http,
+    port,
     commandLine,
     ...(kernelSha256 === undefined ? {} : { kernelSha256 }),
     ...(initrdSha256 === undefined ? {} : { initrdSha256 }),

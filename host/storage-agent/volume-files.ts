@@ -16,6 +16,8 @@ export interface VolumeFilesOptions {
   readonly directory: string;
   readonly imagesDirectory: string;
   readonly address: Ipv4;
+  /** Where this server hands out kernels. */
+  readonly httpPort: number;
 }
 export interface CreatedFile {
   readonly sizeMiB: number;
@@ -37,14 +39,16 @@ export class VolumeFiles {
   path = (volume: Uid): string => join(this.directory, `${volume}.qcow2`);
 
   async prepare(): Promise<void> {
-    await mkdir(this.directory, { recursive: true, mode: 0o700 });
+    await mkdir(this.directory, { recursive: true });
+    // `qemu-img` may reach the file it is told of, and list nothing.
+    await chmod(this.directory, 0o711);
     await mkdir(this.bootDirectory, { recursive: true, mode: 0o700 });
   }
 
   /** An overlay names no backing file: the host composes it with the origin's node. A file that exists is kept. */
   async create(volume: Uid, source: VolumeSource, sizeMiB: number | null): Promise<CreatedFile> {
     const image = source.kind === "image" ? await readImage(this.#options.imagesDirectory, source.image) : null;
-    const boot = image === null ? null : bootRecord(image, this.#options.address);
+    const boot = image === null ? null : bootRecord(image, this.#options.address, this.#options.httpPort);
     if (boot !== null && image !== null && image.manifest.boot !== null)
       await this.#keepBoot(volume, boot.digest, image.directory, image.manifest.boot);
     const existing = await readHeader(this.path(volume)).catch((error: NodeJS.ErrnoException) => {

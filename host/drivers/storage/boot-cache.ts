@@ -1,11 +1,13 @@
 import { createHash, randomBytes } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
 import { mkdir, readFile, rename, rm, stat } from "node:fs/promises";
-import { request } from "node:https";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { BootRecord } from "../../../core/documents.ts";
+import { type PeerName, peerName } from "../../../model/identifiers.ts";
+import { peerRequest } from "../../../runtime/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../../runtime/installation.ts";
+import { parsePeerAddress } from "../../../runtime/peers.ts";
 
 export interface BootFiles {
   readonly kernel: string;
@@ -54,50 +56,29 @@ export class BootCache {
   }
 
   async #fetch(boot: BootRecord, name: string, into: string, sha256: string | undefined): Promise<void> {
-    const { certFile, keyFile, caFile } = this.#configuration.certificate;
-    const [cert, key, ca] = await Promise.all([readFile(certFile), readFile(keyFile), readFile(caFile)]);
-    const expected = await this.#agentAt(boot.address);
+    const agent = await this.#agentAt(boot);
     const path = `/boot/${boot.digest}/${name}`;
-    await new Promise<void>((resolve, reject) => {
-      const outgoing = request(
-        {
-          host: boot.address,
-          port: boot.port,
-          path,
-          cert,
-          key,
-          ca,
-          minVersion: "TLSv1.3",
-          // A peer is known by the common name of its certificate, wherever it listens.
-          checkServerIdentity: (_host, found) =>
-            found.subject.CN === expected
-              ? undefined
-              : new Error(`${boot.address} is ${found.subject.CN}, expected ${expected}`),
-        },
-        (answer) => {
-          if (answer.statusCode !== 200) {
-            answer.resume();
-            reject(new Error(`${expected} answered ${answer.statusCode} for ${path}: does it still have that image?`));
-            return;
-          }
-          pipeline(answer, createWriteStream(into, { mode: 0o644 })).then(resolve, reject);
-        },
-      );
-      outgoing.setTimeout(60_000, () => outgoing.destroy(new Error(`${expected} went silent while sending ${path}`)));
-      outgoing.on("error", reject);
-      outgoing.end();
-    });
+    const answer = await peerRequest(this.#configuration, agent, { method: "GET", path });
+    if (answer.status !== 200) {
+      answer.body.destroy();
+      throw new Error(`${agent} answered ${answer.status} for ${path}: does it still have that image?`);
+    }
+    await pipeline(answer.body, createWriteStream(into, { mode: 0o644 }));
     if (sha256 === undefined) return;
     const hash = createHash("sha256");
     await pipeline(createReadStream(into), hash);
     if (hash.digest("hex") !== sha256.toLowerCase())
-      throw new Error(`${path} of ${expected} is not what its image records`);
+      throw new Error(`${path} of ${agent} is not what its image records`);
   }
 
-  async #agentAt(address: string): Promise<string> {
+  /** Address and port are in the record, the name that its certificate must bear in the peers file. */
+  async #agentAt(boot: BootRecord): Promise<PeerName> {
     const book = JSON.parse(await readFile(this.#configuration.peersFile, "utf8")) as PeerBook;
-    const found = Object.entries(book.peers).find(([name, at]) => at === address && name.startsWith("agent."));
-    if (found === undefined) throw new Error(`no storage agent is known at ${address}`);
-    return found[0];
+    for (const [name, entry] of Object.entries(book.peers)) {
+      const address = parsePeerAddress(entry);
+      if (!name.startsWith("agent.") || !address.ok) continue;
+      if (address.value.host === boot.address && address.value.httpPort === boot.port) return peerName(name);
+    }
+    throw new Error(`no storage agent is known at ${boot.address}:${boot.port}, where a kernel is to be fetched`);
   }
 }

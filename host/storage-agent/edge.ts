@@ -1,0 +1,74 @@
+import { createReadStream } from "node:fs";
+import { readdir, stat, statfs } from "node:fs/promises";
+import type { ServerResponse } from "node:http";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import type { InstallationStatus } from "../../model/api.ts";
+import type { PeerHandler } from "../../runtime/https.ts";
+import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { listImages } from "./images.ts";
+import { MiB } from "./qcow2.ts";
+import type { VolumeFiles } from "./volume-files.ts";
+
+type ServerStatus = InstallationStatus["servers"][number];
+
+/**
+ * What an agent answers over HTTPS: `GET /boot/<digest>/{kernel,initrd}` to hosts, `GET /status` (one entry of
+ * `InstallationStatus.servers`) to the gateway. Everything else is refused with a sentence.
+ */
+export function createEdge(configuration: ProcessConfiguration, files: VolumeFiles): PeerHandler {
+  const agent = configuration.agent;
+  if (agent === undefined) throw new Error("the configuration has no part `agent`");
+  return async ({ peer, method, url }, response) => {
+    if (method !== "GET") return refuse(response, 405, "only GET is answered here");
+    const boot = /^\/boot\/([A-Za-z0-9_-]{1,128})\/(kernel|initrd)$/.exec(url);
+    if (boot !== null) {
+      if (!peer.startsWith("host.")) return refuse(response, 403, `"${peer}" is no host: only hosts boot machines`);
+      const path = await findBootFile(files, agent.imagesDirectory, boot[1] ?? "", boot[2] as "kernel" | "initrd");
+      if (path === null) return refuse(response, 404, `no image with digest ${boot[1]} is on this server`);
+      response.writeHead(200, {
+        "content-type": "application/octet-stream",
+        "content-length": (await stat(path)).size,
+      });
+      return pipeline(createReadStream(path), response);
+    }
+    if (url === "/status") {
+      if (peer !== "gateway") return refuse(response, 403, `"${peer}" may not see this server's status`);
+      const text = JSON.stringify(await status(configuration.address, agent.server, files));
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(text);
+      return;
+    }
+    refuse(response, 404, "a storage agent answers /boot/<digest>/{kernel,initrd} and /status");
+  };
+}
+
+function refuse(response: ServerResponse, statusCode: number, message: string): void {
+  response.writeHead(statusCode, { "content-type": "application/json" });
+  response.end(JSON.stringify({ error: { code: "agent/refused", message } }));
+}
+
+/** Kept with the volumes made from it, or still among the images. */
+async function findBootFile(
+  files: VolumeFiles,
+  imagesDirectory: string,
+  digest: string,
+  name: "kernel" | "initrd",
+): Promise<string | null> {
+  const kept = join(files.bootDirectory, digest, name);
+  if (await stat(kept).catch(() => null)) return kept;
+  const image = (await listImages(imagesDirectory)).find(({ manifest }) => manifest.digest === digest);
+  return image === undefined || image.manifest.boot === null ? null : join(image.directory, image.manifest.boot[name]);
+}
+
+async function status(address: string, server: string, files: VolumeFiles): Promise<ServerStatus> {
+  const disk = await statfs(files.directory);
+  const volumes = (await readdir(files.directory)).filter((name) => name.endsWith(".qcow2")).length;
+  return {
+    server,
+    address,
+    totalMiB: Math.floor((disk.blocks * disk.bsize) / MiB),
+    freeMiB: Math.floor((disk.bavail * disk.bsize) / MiB),
+    volumes,
+  };
+}

@@ -1,0 +1,47 @@
+import { readFile } from "node:fs/promises";
+import { createAgentService } from "../../core/storage/agent.ts";
+import { ipv4 } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { servePeers } from "../../runtime/https.ts";
+import { type ProcessConfiguration, ports } from "../../runtime/installation.ts";
+import { runService } from "../../runtime/process.ts";
+import { stopAtSignals } from "../../runtime/signals.ts";
+import { createEdge } from "./edge.ts";
+import { Executor } from "./executor.ts";
+
+/**
+ * `node host/storage-agent/main.ts CONFIG.json`. SIGTERM ends the agent and leaves its exports running, as machines
+ * outlive their Host Manager; the next agent adopts them, and after a boot of the server starts them anew from its store.
+ */
+async function main(configurationFile: string | undefined): Promise<void> {
+  if (configurationFile === undefined) throw new Error("usage: node host/storage-agent/main.ts CONFIG.json");
+  const configuration = JSON.parse(await readFile(configurationFile, "utf8")) as ProcessConfiguration;
+  const { agent } = configuration;
+  if (configuration.role !== "agent" || agent === undefined)
+    throw new Error(`${configurationFile} is no configuration of a storage agent: role "agent" and a part "agent"`);
+  if (process.getuid?.() !== 0)
+    throw new Error("the storage agent must run as root: its exports run as a user that it changes to");
+
+  const address = ipv4(configuration.address);
+  const service = createAgentService({ server: agent.server, address, firstPort: ports.nbdFirst });
+  const running = await runService({ configuration, service });
+  const executor = new Executor({
+    address,
+    httpPort: configuration.httpPort ?? ports.http,
+    directory: configuration.directory,
+    runDirectory: configuration.runDirectory,
+    imagesDirectory: agent.imagesDirectory,
+    request: (report) => running.request(report as unknown as Json),
+    log: (event, fields) => process.stdout.write(`${JSON.stringify({ event: `storage/${event}`, fields })}\n`),
+  });
+  // Signals end the latest first: no task may lose its service half-way.
+  stopAtSignals(() => executor.close());
+  await executor.start();
+  const edge = await servePeers(configuration, createEdge(configuration, executor.files));
+  stopAtSignals(() => edge.stop());
+}
+
+main(process.argv[2]).catch((error: Error) => {
+  process.stderr.write(`${error.message}\n`);
+  process.exit(1);
+});
