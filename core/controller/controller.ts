@@ -1,0 +1,120 @@
+import type { Cell } from "../../model/cell.ts";
+import { uid } from "../../model/identifiers.ts";
+import type { JsonObject } from "../../model/json.ts";
+import { checkDocument } from "../../model/specification.ts";
+import type { Input, Restored, Service } from "../env.ts";
+import { createOutbox, takeEffects, toJson } from "../outbox.ts";
+import { controllerIdentity } from "./cell-policy.ts";
+import { delayRetry, retryTimer } from "./life-cycle.ts";
+import { reconcile } from "./reconcile.ts";
+import { answer } from "./requests.ts";
+import type {
+  ControllerOptions,
+  ControllerState,
+  CountersRecord,
+  ElementRecord,
+  ModelRecord,
+  PolicyRecord,
+  VmRecord,
+} from "./state.ts";
+
+/**
+ * The Cell Controller: owns a cell's model and makes it real (paper, II.A and III.A).
+ *
+ * A reconciler. An input only changes what is known; then one pass over everything works out what should be desired
+ * where and how far each element is, and only differences become effects. Nothing is ordered by remembering what was
+ * asked last: which step is next follows from the records and from what peers say, so a crash, a repetition or a
+ * delay of any input ends the same.
+ */
+export function createController(options: ControllerOptions): Service<ControllerState> {
+  return {
+    restore: (restored) => restore(options, restored),
+    step: (state, input, now) => {
+      state.now = now;
+      take(state, input);
+      return { state, effects: takeEffects(state.outbox) };
+    },
+    // What a controller knows is read through its edge; it publishes nothing and serves nobody's documents.
+    entitled: () => false,
+    accepts: () => false,
+  };
+}
+
+function take(state: ControllerState, input: Input): void {
+  switch (input.kind) {
+    case "start":
+      for (const vm of state.vms.values()) {
+        // How long it has waited already is not known: it waits once more.
+        if (vm.run === null && vm.failure !== null && vm.again) delayRetry(state, vm.uid, vm.failures);
+      }
+      break;
+    case "actual": {
+      const documents = state.actual.get(input.from) ?? new Map();
+      state.actual.set(input.from, documents);
+      if (input.value === null) documents.delete(input.key);
+      else documents.set(input.key, input.value);
+      break;
+    }
+    case "reachable":
+      state.reachable.set(input.peer, input.reachable);
+      break;
+    case "request": {
+      const response = answer(state, input.request);
+      // The reply says what was accepted, not what was done; what follows from it is part of the same step.
+      reconcile(state);
+      state.outbox.effects.push({ kind: "reply", id: input.id, response: toJson(response) });
+      return;
+    }
+    case "timer":
+      if (input.name.startsWith(retryTimer)) state.resting.delete(uid(input.name.slice(retryTimer.length)));
+      break;
+    case "desired":
+      break;
+  }
+  reconcile(state);
+}
+
+function restore(options: ControllerOptions, restored: Restored): ControllerState {
+  const record = <Value>(key: string, otherwise: Value): Value =>
+    (restored.records.get(key) as Value | undefined) ?? otherwise;
+  const model = record<ModelRecord>("model", { version: 0, document: null });
+  const state: ControllerState = {
+    options,
+    outbox: createOutbox(restored),
+    model,
+    cell: model.document === null ? null : restoredCell(model.document),
+    counters: record<CountersRecord>("counters", {
+      nextNumber: 1,
+      nextIdentity: controllerIdentity + 1,
+      nextRule: 1,
+    }),
+    policy: record<PolicyRecord>("policy", { networks: {}, rules: {}, compiled: null, version: 0 }),
+    elements: new Map(),
+    vms: new Map(),
+    uids: new Map(),
+    actual: new Map(),
+    reachable: new Map(),
+    subscribed: new Set(),
+    resting: new Set(),
+    runningSince: new Map(),
+    now: { ms: 0, wallMs: 0 },
+  };
+  for (const [key, value] of restored.records) {
+    if (key.startsWith("element/")) {
+      const element = value as unknown as ElementRecord;
+      state.elements.set(element.uid, element);
+      if (!element.deleting) state.uids.set(element.path, element.uid);
+    } else if (key.startsWith("vm/")) {
+      const vm = value as unknown as VmRecord;
+      state.vms.set(vm.uid, vm);
+    }
+  }
+  return state;
+}
+
+/** A document was checked when it was accepted; that it no longer passes can only mean a defect or a damaged store. */
+function restoredCell(document: JsonObject): Cell {
+  const cell = checkDocument(document);
+  if (cell.ok) return cell.value;
+  throw new Error(`the stored model is refused: ${cell.error.map(({ message }) => message).join("; ")}`);
+}

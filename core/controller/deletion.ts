@@ -1,0 +1,58 @@
+import { log, write } from "../outbox.ts";
+import {
+  addressManager,
+  type ControllerState,
+  confirmedGone,
+  dnsManager,
+  type ElementRecord,
+  inUse,
+  storageManager,
+  type Wishes,
+} from "./state.ts";
+
+/**
+ * Forgets the elements that left the model and of which nothing is left: their documents are taken back and whoever
+ * held something for them is in step and says that it is gone. Until then they are "deleting", also after a crash.
+ */
+export function forgetDeleted(state: ControllerState, wishes: Wishes): boolean {
+  const used = inUse(state);
+  let forgotten = false;
+  for (const record of [...state.elements.values()]) {
+    if (!record.deleting || used.has(record.uid) || !isGone(state, record, wishes)) continue;
+    state.elements.delete(record.uid);
+    write(state.outbox, `element/${record.uid}`, null);
+    if (state.vms.delete(record.uid)) write(state.outbox, `vm/${record.uid}`, null);
+    state.runningSince.delete(record.uid);
+    state.resting.delete(record.uid);
+    log(state.outbox, "removed", { path: record.path, type: record.type, uid: record.uid });
+    forgotten = true;
+  }
+  return forgotten;
+}
+
+function isGone(state: ControllerState, record: ElementRecord, wishes: Wishes): boolean {
+  switch (record.type) {
+    case "VM":
+      return (state.vms.get(record.uid)?.run ?? null) === null;
+    case "Volume":
+    case "VolumeCopy":
+      return isWithdrawn(state, storageManager, `volume/${record.uid}`, wishes);
+    case "VolumeConnection":
+      return isWithdrawn(state, storageManager, `connection/${record.uid}`, wishes);
+    case "Subnet":
+      return isWithdrawn(state, addressManager, `subnet/${record.uid}`, wishes);
+    case "VirtualInterface":
+      return record.name === null || isWithdrawn(state, dnsManager, `name/${record.uid}`, wishes);
+    case "NetworkRule":
+    case "VolumeGrant":
+    case "CellController":
+      return true;
+  }
+}
+
+const isWithdrawn = (
+  state: ControllerState,
+  peer: Parameters<typeof confirmedGone>[1],
+  key: string,
+  wishes: Wishes,
+): boolean => wishes.get(peer)?.has(key) !== true && confirmedGone(state, peer, key);

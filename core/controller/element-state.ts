@@ -1,0 +1,178 @@
+import type { Element, VirtualInterfaceElement, VmElement, VolumeConnectionElement } from "../../model/cell.ts";
+import type { ActualName, ActualSubnet, ActualVolume, Progress } from "../documents.ts";
+import { log, progress } from "../outbox.ts";
+import { chooseAddress } from "./addresses.ts";
+import { actualVmOf, connectionOf, retryDelayMs, unplacedOf } from "./life-cycle.ts";
+import { placementOf, refusalReason } from "./placement.ts";
+import { requirementsOf } from "./requirements.ts";
+import {
+  actualOf,
+  addressManager,
+  type ControllerState,
+  dnsManager,
+  type ElementRecord,
+  elementOf,
+  hostPeer,
+  type Run,
+  recordAt,
+  saveElement,
+  storageManager,
+  type VmRecord,
+} from "./state.ts";
+
+/**
+ * The state of each element as its owner reads it. Null means: not known yet, because the peer that would say has not
+ * been heard of since the start; the last known state then stays.
+ */
+type Known = Progress | null;
+
+/** Works out every element's state; a change of phase or reason is durable and one event. */
+export function updateStates(state: ControllerState): void {
+  // VMs first: the states of their links follow from theirs.
+  const records = [...state.elements.values()];
+  for (const record of records.filter(({ type }) => type === "VM")) update(state, record);
+  for (const record of records.filter(({ type }) => type !== "VM")) update(state, record);
+}
+
+function update(state: ControllerState, record: ElementRecord): void {
+  const element = elementOf(state, record);
+  const now = element === undefined ? deletingState(state, record) : stateOf(state, record, element);
+  if (now !== null) setState(state, record, now);
+  else if (record.phase === null) setState(state, record, progress("waiting", "nothing is known of it yet"));
+}
+
+/** The one function that changes an element's state, and logs it. */
+function setState(state: ControllerState, record: ElementRecord, { phase, reason }: Progress): void {
+  if (record.phase === phase && record.reason === reason) return;
+  const since = record.phase === phase ? record.since : state.now.wallMs;
+  saveElement(state, { ...record, phase, reason, since });
+  log(state.outbox, "state", { path: record.path, type: record.type, uid: record.uid, phase, reason });
+}
+
+function deletingState(state: ControllerState, record: ElementRecord): Progress {
+  const run = state.vms.get(record.uid)?.run;
+  if (run?.host && state.reachable.get(hostPeer(run.host)) === false) {
+    return progress("deleting", `host ${run.host} is not reachable`);
+  }
+  return progress("deleting", run?.host ? `waits for host ${run.host} to stop it` : null);
+}
+
+function stateOf(state: ControllerState, record: ElementRecord, element: Element): Known {
+  switch (element.type) {
+    case "VM":
+      return vmState(state, record, element);
+    case "Volume":
+    case "VolumeCopy": {
+      const actual = actualOf<ActualVolume>(state, storageManager, `volume/${record.uid}`);
+      return actual ?? pending(state, storageManager, "the Storage Manager");
+    }
+    case "Subnet": {
+      const actual = actualOf<ActualSubnet>(state, addressManager, `subnet/${record.uid}`);
+      return actual ?? pending(state, addressManager, "the IP Address Manager");
+    }
+    case "VirtualInterface":
+      return interfaceState(state, record, element);
+    case "VolumeConnection":
+      return connectionState(state, record, element);
+    case "NetworkRule": {
+      const foreign = [element.address1, element.address2].find((end) => end.kind === "foreign");
+      if (foreign?.kind !== "foreign") return progress("ready");
+      return progress("waiting", `//${foreign.domain}/${foreign.path} is not visible from this cell`);
+    }
+    case "VolumeGrant":
+      return progress("ready");
+    case "CellController":
+      return progress("failed", "child cells cannot be created by this installation: submit the child as a cell");
+  }
+}
+
+/** Said of a document that its receiver has not answered. */
+function pending(state: ControllerState, peer: Parameters<typeof state.reachable.get>[0], name: string): Known {
+  const reachable = state.reachable.get(peer);
+  if (reachable === undefined) return null;
+  return progress("waiting", reachable ? `waits for ${name}` : `${name} is not reachable`);
+}
+
+function vmState(state: ControllerState, record: ElementRecord, element: VmElement): Known {
+  const vm = state.vms.get(record.uid);
+  if (vm === undefined) return null;
+  if (vm.run !== null) return runState(state, record, vm, vm.run);
+  if (element.desiredState === "off") return progress("ready");
+  if (vm.failure !== null && !vm.again) {
+    return progress("failed", `${vm.failure}; it stays off because x.restartOnFailure is false`);
+  }
+  if (vm.failure !== null && state.resting.has(record.uid)) {
+    return progress("waiting", `${vm.failure}; starts again after ${retryDelayMs(vm.failures) / 1000} s`);
+  }
+  const { missing } = requirementsOf(state, element);
+  return progress("waiting", missing.join("; ") || "is about to start");
+}
+
+function runState(state: ControllerState, record: ElementRecord, vm: VmRecord, run: Run): Known {
+  // What ended the last incarnation is worth reading until the next one runs.
+  const after = vm.failure === null ? "" : `; before: ${vm.failure}`;
+  if (run.stage === "placing") {
+    const placement = placementOf(state, vm.uid, run);
+    if (placement === undefined) return progress("working", `asks for a host${after}`);
+    if (placement.host === null) return progress("waiting", `${refusalReason(placement)}${after}`);
+    const others = unplacedOf(state);
+    return progress("waiting", `all-or-none: waits until there is a host for ${others.join(", ")} too${after}`);
+  }
+  if (run.stage === "connecting") {
+    const reasons = run.disks.flatMap((disk) => {
+      const connection = connectionOf(state, disk.connection, run);
+      if (connection?.phase === "ready") return [];
+      const path = state.elements.get(disk.volume)?.path ?? disk.volume;
+      return [`waits to connect ${path}${connection?.reason ? `: ${connection.reason}` : ""}`];
+    });
+    return progress("working", `${reasons.join("; ") || "connects its volumes"}${after}`);
+  }
+  const peer = run.host === null ? null : hostPeer(run.host);
+  if (peer !== null && state.reachable.get(peer) === false) {
+    return { phase: record.phase ?? "working", reason: `host ${run.host} is not reachable` };
+  }
+  if (run.stage === "stopping") return progress("working", `stops at ${run.host}${after}`);
+  const actual = actualVmOf(state, vm.uid, run);
+  if (actual?.power === "on") return progress("ready", actual.reason);
+  if (actual !== undefined && actual.reason !== null) {
+    return progress(actual.phase === "ready" ? "working" : actual.phase, actual.reason);
+  }
+  if (peer !== null && state.reachable.get(peer) === undefined && record.phase !== null) return null;
+  return progress("working", `starts at ${run.host}${after}`);
+}
+
+/** What a link's VM says: the link is ready with it, unless the incarnation that runs was started without the link. */
+function linkState(
+  state: ControllerState,
+  record: ElementRecord,
+  element: VirtualInterfaceElement | VolumeConnectionElement,
+): Progress {
+  const vmRecord = recordAt(state, element.vm);
+  const run = vmRecord === undefined ? null : (state.vms.get(vmRecord.uid)?.run ?? null);
+  if (run !== null && run.stage !== "stopping") {
+    const included = run.interfaces.includes(record.uid) || run.disks.some((disk) => disk.connection === record.uid);
+    if (!included) return progress("waiting", `takes effect when ${element.vm} starts next`);
+  }
+  if (vmRecord?.phase === "ready") return progress("ready");
+  return progress(vmRecord?.phase === "working" ? "working" : "waiting", `waits for ${element.vm}`);
+}
+
+function interfaceState(state: ControllerState, record: ElementRecord, element: VirtualInterfaceElement): Known {
+  if (record.allocation === null) {
+    const choice = chooseAddress(state, record.uid, element);
+    return progress("waiting", typeof choice === "string" ? "gets its address" : choice.reason);
+  }
+  const link = linkState(state, record, element);
+  const name = actualOf<ActualName>(state, dnsManager, `name/${record.uid}`);
+  // A name that could not be made harms nobody but its user: it is said, and holds nothing up.
+  if (name?.phase === "failed") return { phase: link.phase, reason: `its name ${record.name}: ${name.reason}` };
+  return link;
+}
+
+function connectionState(state: ControllerState, record: ElementRecord, element: VolumeConnectionElement): Known {
+  const vmRecord = recordAt(state, element.vm);
+  const run = vmRecord === undefined ? null : (state.vms.get(vmRecord.uid)?.run ?? null);
+  const actual = run === null ? undefined : connectionOf(state, record.uid, run);
+  if (run?.stage === "connecting" && actual !== undefined && actual.phase !== "ready") return actual;
+  return linkState(state, record, element);
+}

@@ -1,0 +1,204 @@
+import type { VmElement } from "../../model/cell.ts";
+import type { Uid } from "../../model/identifiers.ts";
+import type { ActualConnection, ActualVm, Attachment } from "../documents.ts";
+import { placementOf } from "./placement.ts";
+import { requirementsOf } from "./requirements.ts";
+import {
+  actualOf,
+  type ControllerState,
+  confirmedGone,
+  elementOf,
+  hostPeer,
+  type Run,
+  saveVm,
+  storageManager,
+  type VmRecord,
+} from "./state.ts";
+
+/**
+ * The life of a VM, one incarnation after another. A run is advanced by what peers say and by what the model wants, and
+ * each stage is durable before what it asks for leaves, so a crash between any two steps finds it where it was.
+ *
+ *   (none) → placing → connecting → running → stopping → (none)
+ *
+ * A stage goes back to nothing at once while no host was told of it; later only the host's word ends it, since the
+ * volumes and the place of an incarnation that may still run must not be given away.
+ */
+const firstRetryMs = 1_000;
+const longestRetryMs = 60_000;
+/** An incarnation that ran this long starts the back-off anew. */
+const stableMs = 300_000;
+
+export const retryDelayMs = (failures: number): number =>
+  Math.min(longestRetryMs, firstRetryMs * 2 ** Math.max(0, failures - 1));
+
+/** The VM's element if the model wants it to run. */
+export function wantedOn(state: ControllerState, uid: Uid): VmElement | null {
+  const record = state.elements.get(uid);
+  const element = record === undefined ? undefined : elementOf(state, record);
+  return element?.type === "VM" && element.desiredState === "on" ? element : null;
+}
+
+/** What the host says of this incarnation. */
+export function actualVmOf(state: ControllerState, uid: Uid, run: Run): ActualVm | undefined {
+  if (run.host === null) return undefined;
+  const actual = actualOf<ActualVm>(state, hostPeer(run.host), `vm/${uid}`);
+  return actual?.incarnation === run.incarnation ? actual : undefined;
+}
+
+export function connectionOf(state: ControllerState, connection: Uid, run: Run): ActualConnection | undefined {
+  const actual = actualOf<ActualConnection>(state, storageManager, `connection/${connection}`);
+  return actual?.incarnation === run.incarnation ? actual : undefined;
+}
+export function attachmentOf(state: ControllerState, connection: Uid, run: Run): Attachment | null {
+  const actual = connectionOf(state, connection, run);
+  return actual?.phase === "ready" ? actual.attachment : null;
+}
+
+/** Advances every VM as far as it goes now. */
+export function advanceVms(state: ControllerState): void {
+  for (const uid of [...state.vms.keys()]) {
+    // A run has four stages: no VM can move on more often than that without news from outside.
+    for (let moves = 0; moves < 5; moves += 1) {
+      const before = state.vms.get(uid);
+      if (before !== undefined) advance(state, before);
+      if (state.vms.get(uid) === before) break;
+    }
+  }
+}
+
+function advance(state: ControllerState, vm: VmRecord): void {
+  if (vm.run === null) advanceIdle(state, vm);
+  else stages[vm.run.stage](state, vm, vm.run);
+}
+
+/** One function per stage. */
+const stages: Readonly<Record<Run["stage"], (state: ControllerState, vm: VmRecord, run: Run) => void>> = {
+  placing: advancePlacing,
+  connecting: advanceConnecting,
+  running: advanceRunning,
+  stopping: advanceStopping,
+};
+
+function advanceIdle(state: ControllerState, vm: VmRecord): void {
+  const element = wantedOn(state, vm.uid);
+  if (element === null) {
+    // Switched off by hand: the next start owes nothing to earlier failures.
+    if (vm.failure !== null || vm.failures > 0) saveVm(state, { ...vm, failure: null, failures: 0, again: false });
+    wake(state, vm.uid);
+    return;
+  }
+  if (vm.failure !== null && !vm.again) return;
+  if (state.resting.has(vm.uid)) return;
+  const { disks, interfaces, missing } = requirementsOf(state, element);
+  if (missing.length > 0) return;
+  const incarnation = vm.incarnation + 1;
+  const { memoryMiB, cpus, cpuSpeedMHz, placement } = element;
+  const resources = { memoryMiB, cpus, cpuSpeedMHz, placement };
+  const run: Run = { incarnation, stage: "placing", host: null, handedOver: false, ...resources, disks, interfaces };
+  saveVm(state, { ...vm, incarnation, run });
+}
+
+function advancePlacing(state: ControllerState, vm: VmRecord, run: Run): void {
+  if (wantedOn(state, vm.uid) === null) {
+    saveVm(state, { ...vm, run: null });
+    return;
+  }
+  const host = placementOf(state, vm.uid, run)?.host ?? null;
+  if (host === null || unplacedOf(state).length > 0) return;
+  saveVm(state, { ...vm, run: { ...run, stage: "connecting", host } });
+}
+
+/** With `x.policy.deploy` "all-or-none": the VMs without a host; until there are none, no VM goes beyond its placement. */
+export function unplacedOf(state: ControllerState): readonly string[] {
+  if (state.cell?.deploy !== "all-or-none") return [];
+  return [...state.vms.values()].flatMap((vm) => {
+    const element = wantedOn(state, vm.uid);
+    // One that has started before holds nobody up when it fails later.
+    if (element === null || vm.incarnation > 1) return [];
+    const placed = vm.run !== null && (vm.run.host ?? placementOf(state, vm.uid, vm.run)?.host ?? null) !== null;
+    return placed ? [] : [element.path];
+  });
+}
+
+function advanceConnecting(state: ControllerState, vm: VmRecord, run: Run): void {
+  if (wantedOn(state, vm.uid) === null) {
+    saveVm(state, { ...vm, run: null });
+    return;
+  }
+  if (run.disks.some((disk) => attachmentOf(state, disk.connection, run) === null)) return;
+  saveVm(state, { ...vm, run: { ...run, stage: "running", handedOver: true } });
+}
+
+function advanceRunning(state: ControllerState, vm: VmRecord, run: Run): void {
+  const element = wantedOn(state, vm.uid);
+  if (element === null) {
+    stopRun(state, vm.uid);
+    return;
+  }
+  const actual = actualVmOf(state, vm.uid, run);
+  if (actual === undefined) return;
+  if (actual.power === "on") {
+    if (!state.runningSince.has(vm.uid)) state.runningSince.set(vm.uid, state.now.ms);
+    if (vm.failure !== null) saveVm(state, { ...vm, failure: null, again: false });
+    return;
+  }
+  if (actual.ended === null && actual.phase !== "failed") return;
+  // A VM that never started is tried again in any case; one that ended only where the model asks for it.
+  const again = actual.ended === null || element.restartOnFailure;
+  const since = state.runningSince.get(vm.uid);
+  state.runningSince.delete(vm.uid);
+  const stable = since !== undefined && state.now.ms - since >= stableMs;
+  const failures = (stable ? 0 : vm.failures) + 1;
+  const failure = endReason(actual);
+  saveVm(state, { ...vm, failures, failure, again, run: { ...run, stage: "stopping" } });
+}
+
+function endReason(actual: ActualVm): string {
+  const detail = actual.reason === null ? "" : `: ${actual.reason}`;
+  if (actual.ended === "crashed") return `crashed${detail}`;
+  if (actual.ended === "exited") return `its guest powered off by itself${detail}`;
+  if (actual.ended === "stopped") return `was stopped at its host${detail}`;
+  return `could not start${detail}`;
+}
+
+function advanceStopping(state: ControllerState, vm: VmRecord, run: Run): void {
+  if (!isConfirmedStopped(state, vm.uid, run)) return;
+  state.runningSince.delete(vm.uid);
+  saveVm(state, { ...vm, run: null });
+  if (vm.failure !== null && vm.again) delayRetry(state, vm.uid, vm.failures);
+}
+
+/** The host says that this incarnation ended, or is in step and holds nothing of it any more. */
+function isConfirmedStopped(state: ControllerState, uid: Uid, run: Run): boolean {
+  if (run.host === null || !run.handedOver) return true;
+  const peer = hostPeer(run.host);
+  const actual = actualVmOf(state, uid, run);
+  if (actual?.power === "off" && (actual.ended !== null || actual.phase === "failed")) return true;
+  return confirmedGone(state, peer, `vm/${uid}`);
+}
+
+/** Waits before the next incarnation, longer after each failure. */
+export function delayRetry(state: ControllerState, uid: Uid, failures: number): void {
+  const afterMs = retryDelayMs(failures);
+  state.resting.add(uid);
+  state.outbox.effects.push({ kind: "timer", name: `${retryTimer}${uid}`, afterMs });
+}
+export const retryTimer = "retry/";
+
+function wake(state: ControllerState, uid: Uid): void {
+  if (state.resting.delete(uid)) {
+    state.outbox.effects.push({ kind: "timer", name: `${retryTimer}${uid}`, afterMs: null });
+  }
+}
+
+/** Ends the present incarnation on request; where the model wants the VM to run, the next one follows at once. */
+export function stopRun(state: ControllerState, uid: Uid): void {
+  const vm = state.vms.get(uid);
+  if (vm === undefined) return;
+  const settled = { ...vm, failure: null, failures: 0, again: false };
+  wake(state, uid);
+  if (vm.run === null) saveVm(state, settled);
+  else if (!vm.run.handedOver) saveVm(state, { ...settled, run: null });
+  else if (vm.run.stage !== "stopping") saveVm(state, { ...settled, run: { ...vm.run, stage: "stopping" } });
+}

@@ -1,0 +1,89 @@
+import type { Cell } from "../../model/cell.ts";
+import type { Diagnostic } from "../../model/diagnostic.ts";
+import { type ElementPath, elementPath, type Uid } from "../../model/identifiers.ts";
+import { identify } from "../../model/identity.ts";
+import type { Json } from "../../model/json.ts";
+import { planChange } from "../../model/plan.ts";
+import type { Plan } from "../../model/plan-types.ts";
+import { log } from "../outbox.ts";
+import { stopRun } from "./life-cycle.ts";
+import { type ControllerState, mintIdentity, saveCounters, saveElement, saveModel, saveVm } from "./state.ts";
+
+export const planFor = (state: ControllerState, cell: Cell | null): Plan => planChange(state.cell, cell);
+
+/** Why a cell cannot take the place of the present one, beyond what the specification itself says; empty if it can. */
+export function refusalsOf(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+  if (cell.name === state.options.cell) return [];
+  return [
+    {
+      code: "cell/wrong-name",
+      message: `the specification is of the cell "${cell.name}", and this is the cell "${state.options.cell}"`,
+      hint: `Submit it as the cell "${cell.name}", or set x.name to "${state.options.cell}".`,
+      path: cell.path,
+    },
+  ];
+}
+
+/**
+ * Takes a checked cell (null: none, the whole is deleted) as the model. One transaction: the document, the UIDs and what
+ * the plan says of each element are durable together. A plan without changes makes no new version.
+ */
+export function acceptModel(state: ControllerState, cell: Cell | null, plan: Plan): void {
+  const before = state.cell;
+  const version = state.model.version + 1;
+  const { uids, nextNumber } = identify(state.uids, plan, state.options.cellUid, state.counters.nextNumber);
+  saveCounters(state, { nextNumber });
+  saveModel(state, { version, document: cell?.document ?? null }, cell);
+  adoptElements(state, cell, cell === null ? new Map() : uids);
+  for (const step of plan.steps) {
+    const uid = step.type === "VM" ? state.uids.get(step.path) : undefined;
+    // A change to a VM is also how a person says: try again.
+    if (uid === undefined || step.action === "none" || step.action === "delete") continue;
+    const vm = state.vms.get(uid);
+    const failed = vm?.run === null && vm.failure !== null;
+    if (step.action === "restart" || step.action === "replace" || failed) stopRun(state, uid);
+  }
+  const path = (cell ?? before)?.path ?? elementPath(state.options.cell);
+  const changes: Record<string, Json> = {};
+  for (const { action } of plan.steps) {
+    if (action !== "none") changes[action] = Number(changes[action] ?? 0) + 1;
+  }
+  log(state.outbox, "accepted", { path, type: "Cell", version, changes });
+}
+
+/** Makes records for new elements, renames moved ones, and marks those that left the model. */
+function adoptElements(state: ControllerState, cell: Cell | null, uids: ReadonlyMap<ElementPath, Uid>): void {
+  const kept = new Set<Uid>();
+  state.uids.clear();
+  for (const element of cell?.elements.values() ?? []) {
+    const uid = uids.get(element.path);
+    if (uid === undefined) throw new Error(`identify gave ${element.path} no UID`);
+    kept.add(uid);
+    state.uids.set(element.path, uid);
+    const known = state.elements.get(uid);
+    if (known !== undefined) {
+      if (known.path !== element.path) saveElement(state, { ...known, path: element.path });
+      continue;
+    }
+    const named = element.type === "VM" || element.type === "Subnet" || element.type === "VirtualInterface";
+    saveElement(state, {
+      uid,
+      path: element.path,
+      type: element.type,
+      deleting: false,
+      identity: named ? mintIdentity(state) : 0,
+      allocation: null,
+      range: null,
+      name: null,
+      phase: null,
+      reason: null,
+      since: state.now.wallMs,
+    });
+    if (element.type === "VM") {
+      saveVm(state, { uid, incarnation: 0, failures: 0, failure: null, again: false, run: null });
+    }
+  }
+  for (const record of [...state.elements.values()]) {
+    if (!kept.has(record.uid) && !record.deleting) saveElement(state, { ...record, deleting: true });
+  }
+}

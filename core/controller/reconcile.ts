@@ -1,0 +1,79 @@
+import type { PeerName } from "../../model/identifiers.ts";
+import { desire } from "../outbox.ts";
+import { allocateAddresses, wishForSubnets } from "./addresses.ts";
+import { currentPolicy, wishForPolicies } from "./cell-policy.ts";
+import { forgetDeleted } from "./deletion.ts";
+import { updateStates } from "./element-state.ts";
+import { advanceVms } from "./life-cycle.ts";
+import { wishForNames } from "./names.ts";
+import { wishForPlacements } from "./placement.ts";
+import { audiences } from "./policy.ts";
+import {
+  addressManager,
+  type ControllerState,
+  dnsManager,
+  hostPeer,
+  placer,
+  runs,
+  storageManager,
+  type Wishes,
+} from "./state.ts";
+import { wishForStorage } from "./storage.ts";
+import { placedInterfaces, wishForVms } from "./virtual-machines.ts";
+
+/**
+ * One pass over everything: whatever came in, the same questions are asked of the whole view, and only differences
+ * become effects. What is desired where follows from the records alone, so a pass after a crash desires the same.
+ */
+export function reconcile(state: ControllerState): void {
+  // What one pass forgets may set free what the next one takes back: an interface's address, then its subnet.
+  for (let forgotten = true; forgotten; ) {
+    allocateAddresses(state);
+    advanceVms(state);
+    const wishes = collectWishes(state);
+    placeWishes(state, wishes);
+    forgotten = forgetDeleted(state, wishes);
+  }
+  followPeers(state);
+  updateStates(state);
+}
+
+function collectWishes(state: ControllerState): Wishes {
+  const wishes: Wishes = new Map();
+  wishForSubnets(state, wishes);
+  wishForNames(state, wishes);
+  wishForStorage(state, wishes);
+  wishForPlacements(state, wishes);
+  const policy = currentPolicy(state);
+  // Before the VM documents: a host never learns of a VM without its rules.
+  wishForPolicies(state, wishes, policy);
+  wishForVms(state, wishes, audiences(policy?.rules ?? [], placedInterfaces(state)));
+  return wishes;
+}
+
+/** Desires what is wished for, and takes back the rest. */
+function placeWishes(state: ControllerState, wishes: Wishes): void {
+  for (const [peer, documents] of wishes) {
+    for (const [key, document] of documents) desire(state.outbox, peer, key, document as object);
+  }
+  for (const [peer, documents] of state.outbox.desired) {
+    for (const key of [...documents.keys()]) {
+      if (wishes.get(peer)?.has(key) !== true) desire(state.outbox, peer, key, null);
+    }
+  }
+}
+
+/**
+ * Follows the core services and the hosts that have something of this cell. A host that was followed once is followed
+ * until the next start: that a peer is in step is said only when it changes, and must not be missed.
+ */
+export function followPeers(state: ControllerState): void {
+  const wanted = new Set<PeerName>([storageManager, addressManager, dnsManager, placer]);
+  for (const { run } of runs(state)) if (run.host !== null) wanted.add(hostPeer(run.host));
+  const prefix = `${state.options.self}/`;
+  for (const peer of wanted) {
+    if (state.subscribed.has(peer)) continue;
+    state.subscribed.add(peer);
+    state.outbox.effects.push({ kind: "subscribe", to: peer, prefix });
+  }
+}

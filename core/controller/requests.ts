@@ -1,0 +1,208 @@
+import type { CellSummary, Changed, ElementState, Refusal } from "../../model/api.ts";
+import type { Bundle, Cell } from "../../model/cell.ts";
+import type { Diagnostic } from "../../model/diagnostic.ts";
+import { getAt, removeAt, replaceAt } from "../../model/document.ts";
+import { elementPath } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { isEmptyPlan } from "../../model/plan.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+import { checkDocument, readSpecification } from "../../model/specification.ts";
+import type { ActualSubnet, ActualVolume } from "../documents.ts";
+import { isObject, sameJson, toJson } from "../outbox.ts";
+import { isoTime } from "./iso-time.ts";
+import { actualVmOf } from "./life-cycle.ts";
+import { acceptModel, planFor, refusalsOf } from "./model-change.ts";
+import { execTarget, whyEnds } from "./session-requests.ts";
+import {
+  actualOf,
+  addressManager,
+  type ControllerState,
+  type ElementRecord,
+  recordAt,
+  storageManager,
+} from "./state.ts";
+
+/**
+ * What a controller's edge may ask. `path` counts from the document, without a leading slash; "" is the whole.
+ */
+export type ControllerRequest =
+  | {
+      readonly method: "GET" | "PUT" | "DELETE";
+      readonly path: string;
+      readonly bundle?: Bundle;
+      readonly json?: Json;
+      readonly dryRun?: boolean;
+      /** Version that the model must have. */
+      readonly ifMatch?: number;
+      readonly state?: boolean;
+    }
+  | { readonly method: "SUMMARY" }
+  | { readonly method: "WHY-ENDS"; readonly from: string; readonly to: string }
+  | { readonly method: "EXEC-TARGET"; readonly vm: string };
+/** `status` is that of HTTP; `version` the model's after the request. */
+export interface ControllerResponse {
+  readonly status: number;
+  readonly body: Json;
+  readonly version: number;
+}
+/** Answer to SUMMARY. `empty`: the cell was deleted and nothing of it is left, so that its controller may end. */
+export interface ControllerSummary extends CellSummary {
+  readonly empty: boolean;
+}
+
+interface Refused {
+  readonly status: number;
+  readonly error: Refusal["error"];
+}
+const refused = (status: number, code: string, message: string): Refused => ({ status, error: { code, message } });
+const notFound = (message: string): Refused => refused(404, "not-found", message);
+
+/** Answers a request; an accepted change is in the state when this returns. */
+export function answer(state: ControllerState, request: Json): ControllerResponse {
+  const result = isObject(request)
+    ? dispatch(state, request as unknown as ControllerRequest)
+    : fail(refused(400, "bad-request", "a request is a JSON object"));
+  const { version } = state.model;
+  if (result.ok) return { status: 200, body: result.value, version };
+  return { status: result.error.status, body: toJson({ error: result.error.error }), version };
+}
+
+function dispatch(state: ControllerState, request: ControllerRequest): Result<Json, Refused> {
+  switch (request.method) {
+    case "GET":
+      return read(state, request.path, request.state === true);
+    case "PUT":
+    case "DELETE":
+      return change(state, request);
+    case "SUMMARY":
+      return ok(toJson(summary(state)));
+    case "WHY-ENDS":
+      return session(whyEnds(state, request.from, request.to));
+    case "EXEC-TARGET":
+      return session(execTarget(state, request.vm));
+    default:
+      return fail(refused(400, "bad-request", "the method is none of this controller's"));
+  }
+}
+
+const session = (
+  result: Result<object, { readonly status: number; readonly message: string }>,
+): Result<Json, Refused> =>
+  result.ok
+    ? ok(toJson(result.value))
+    : fail(refused(result.error.status, result.error.status === 404 ? "not-found" : "conflict", result.error.message));
+
+type ChangeRequest = Extract<ControllerRequest, { readonly path: string }>;
+
+function change(state: ControllerState, request: ChangeRequest): Result<Json, Refused> {
+  const { ifMatch, dryRun = false } = request;
+  if (ifMatch !== undefined && ifMatch !== state.model.version) {
+    const message = `the model has version ${state.model.version}, not ${ifMatch}: somebody changed it meanwhile`;
+    return fail(refused(412, "version-mismatch", message));
+  }
+  const target = request.method === "PUT" ? putTarget(state, request) : deleteTarget(state, request.path);
+  if (!target.ok) return target;
+  const cell = target.value;
+  const diagnostics = cell === null ? [] : refusalsOf(state, cell);
+  if (diagnostics.length > 0) return fail(invalid(diagnostics));
+  const plan = planFor(state, cell);
+  const same = isEmptyPlan(plan) && sameJson(cell?.document ?? null, state.model.document);
+  if (!dryRun && !same) acceptModel(state, cell, plan);
+  return ok(toJson({ plan, version: state.model.version, dryRun } satisfies Changed));
+}
+
+function invalid(diagnostics: readonly Diagnostic[]): Refused {
+  const more = diagnostics.length > 1 ? ` (and ${diagnostics.length - 1} more)` : "";
+  const message = `the specification is refused: ${diagnostics[0]?.message ?? "it is not valid"}${more}`;
+  return { status: 400, error: { code: "invalid-specification", message, diagnostics } };
+}
+const checked = (result: Result<Cell, readonly Diagnostic[]>): Result<Cell, Refused> =>
+  result.ok ? result : fail(invalid(result.error));
+
+function putTarget(state: ControllerState, { path, bundle, json }: ChangeRequest): Result<Cell, Refused> {
+  if (bundle !== undefined) {
+    if (path === "") return checked(readSpecification(bundle));
+    return fail(refused(400, "bad-request", "a part of a model is replaced with JSON; a bundle is a whole model"));
+  }
+  if (json === undefined) return fail(refused(400, "bad-request", "the request has no specification"));
+  if (path === "") {
+    return isObject(json)
+      ? checked(checkDocument(json))
+      : fail(refused(400, "bad-request", "a specification is a JSON object"));
+  }
+  const { document } = state.model;
+  if (document === null) return fail(noModel(state));
+  const replaced = replaceAt(document, path, json);
+  return replaced.ok ? checked(checkDocument(replaced.value)) : fail(notFound(replaced.error.message));
+}
+
+function deleteTarget(state: ControllerState, path: string): Result<Cell | null, Refused> {
+  const { document } = state.model;
+  if (document === null) return fail(noModel(state));
+  if (path === "" || path === state.cell?.path) return ok(null);
+  const removed = removeAt(document, path);
+  return removed.ok ? checked(checkDocument(removed.value)) : fail(notFound(removed.error.message));
+}
+
+const noModel = (state: ControllerState): Refused => notFound(`the cell ${state.options.cell} has no model yet`);
+
+function read(state: ControllerState, path: string, withState: boolean): Result<Json, Refused> {
+  const { document } = state.model;
+  if (document === null) return fail(noModel(state));
+  const found = getAt(document, path);
+  if (!found.ok) return fail(notFound(found.error.message));
+  if (!withState) return found;
+  return ok(annotate(state, found.value, path.split("/").filter(Boolean).join("/")));
+}
+
+/** The document with "$state" in every element below `path`. */
+function annotate(state: ControllerState, json: Json, path: string): Json {
+  if (!isObject(json)) return json;
+  const entries: [string, Json][] = Object.entries(json).map(([name, value]) => [
+    name,
+    // Attributes hold values, everything else may hold elements.
+    name.startsWith("x.") ? value : annotate(state, value, path === "" ? name : `${path}/${name}`),
+  ]);
+  const record = recordAt(state, elementPath(path));
+  if (record !== undefined) entries.push(["$state", toJson(elementState(state, record))]);
+  return Object.fromEntries(entries);
+}
+
+/** An element's state as the API shows it. */
+function elementState(state: ControllerState, record: ElementRecord): ElementState {
+  const { phase, reason, uid, allocation, range, name } = record;
+  const common = {
+    phase: phase ?? "waiting",
+    reason,
+    since: isoTime(record.since),
+    uid,
+  } as const;
+  if (record.type === "VM") {
+    const vm = state.vms.get(uid);
+    const run = vm?.run ?? null;
+    const power = run === null ? "off" : (actualVmOf(state, uid, run)?.power ?? "off");
+    return { ...common, host: run?.host ?? null, incarnation: vm?.incarnation ?? 0, power };
+  }
+  if (record.type === "VirtualInterface") {
+    return { ...common, address: allocation?.address ?? null, mac: allocation?.mac ?? null, name };
+  }
+  if (record.type === "Volume" || record.type === "VolumeCopy") {
+    const actual = actualOf<ActualVolume>(state, storageManager, `volume/${uid}`);
+    return { ...common, server: actual?.server ?? null, sizeMiB: actual?.sizeMiB ?? null };
+  }
+  if (record.type !== "Subnet") return common;
+  const actual = actualOf<ActualSubnet>(state, addressManager, `subnet/${uid}`);
+  return {
+    ...common,
+    cidr: actual?.cidr ?? range?.cidr ?? null,
+    gateway: actual?.gateway ?? range?.gateway ?? null,
+  };
+}
+
+export function summary(state: ControllerState): ControllerSummary {
+  const phases: Record<string, number> = {};
+  for (const { phase } of state.elements.values()) phases[phase ?? "waiting"] = (phases[phase ?? "waiting"] ?? 0) + 1;
+  const { version, document } = state.model;
+  const elements = state.elements.size;
+  return { cell: state.options.cell, version, phases, elements, empty: document === null && elements === 0 };
+}

@@ -1,0 +1,48 @@
+import type { VmElement } from "../../model/cell.ts";
+import type { Uid } from "../../model/identifiers.ts";
+import type { ActualVolume } from "../documents.ts";
+import { chooseAddress } from "./addresses.ts";
+import { actualOf, type ControllerState, linksOf, type RunDisk, recordAt, storageManager } from "./state.ts";
+
+/** What an incarnation that starts now would have, and what it must wait for; it may start when `missing` is empty. */
+export interface Requirements {
+  readonly disks: readonly RunDisk[];
+  readonly interfaces: readonly Uid[];
+  readonly missing: readonly string[];
+}
+
+/** A link that is not required and not ready is left out: it takes effect at the VM's next start. */
+export function requirementsOf(state: ControllerState, vm: VmElement): Requirements {
+  const disks: RunDisk[] = [];
+  const interfaces: Uid[] = [];
+  const missing: string[] = [];
+  for (const element of linksOf(state, vm.path)) {
+    const record = recordAt(state, element.path);
+    if (record === undefined) continue;
+    if (element.type === "VirtualInterface") {
+      if (record.allocation !== null) interfaces.push(record.uid);
+      else if (element.requires) {
+        const choice = chooseAddress(state, record.uid, element);
+        const why = typeof choice === "string" ? "gets its address" : choice.reason;
+        missing.push(`waits for ${element.path}: ${why}`);
+      }
+      continue;
+    }
+    const volume = recordAt(state, element.volume);
+    const actual =
+      volume === undefined ? undefined : actualOf<ActualVolume>(state, storageManager, `volume/${volume.uid}`);
+    if (volume !== undefined && actual?.phase === "ready") {
+      disks.push({
+        connection: record.uid,
+        volume: volume.uid,
+        busType: element.busType,
+        busNumber: element.busNumber ?? null,
+        busSlot: element.busSlot ?? null,
+        bootOrder: element.bootOrder ?? null,
+      });
+    } else if (element.requires) {
+      missing.push(`waits for ${element.volume}: ${actual?.reason ?? "the Storage Manager is making it"}`);
+    }
+  }
+  return { disks, interfaces, missing };
+}

@@ -1,0 +1,100 @@
+import { parseIpv4 } from "../../model/addresses.ts";
+import { elementPath, type HostName, type Ipv4, type Uid } from "../../model/identifiers.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+import { hostPolicyRules } from "./cell-policy.ts";
+import { actualVmOf } from "./life-cycle.ts";
+import { type ControllerState, linksOf, recordAt } from "./state.ts";
+
+interface Unanswered {
+  readonly status: number;
+  readonly message: string;
+}
+
+/** One end of a connection that somebody asks about. An address of no interface of the cell has no host. */
+export interface WhyEnd {
+  readonly path: string;
+  readonly address: Ipv4;
+  readonly vm: string | null;
+  readonly host: HostName | null;
+}
+/** What the edge needs in order to ask both hosts. */
+export interface WhyEnds {
+  readonly from: WhyEnd;
+  readonly to: WhyEnd;
+  readonly cellNumber: number;
+  /** Path of the element behind each compiled rule, by number. */
+  readonly rules: { readonly [id: string]: string };
+}
+
+/** Resolves two paths (a VM or an interface) or addresses. A VM stands for its first interface with an address. */
+export function whyEnds(state: ControllerState, from: string, to: string): Result<WhyEnds, Unanswered> {
+  const first = endOf(state, from);
+  const second = endOf(state, to);
+  if (!first.ok) return first;
+  if (!second.ok) return second;
+  const rules = Object.fromEntries(hostPolicyRules(state).map(({ id, path }) => [String(id), path]));
+  return ok({ from: first.value, to: second.value, cellNumber: state.options.cellNumber, rules });
+}
+
+const normal = (path: string): string => path.split("/").filter(Boolean).join("/");
+
+/** A path as people write it: from the document, or from inside the cell. */
+function recordOf(state: ControllerState, path: string): ReturnType<typeof recordAt> {
+  const written = normal(path);
+  return (
+    recordAt(state, elementPath(written)) ??
+    (state.cell === null ? undefined : recordAt(state, elementPath(`${state.cell.path}/${written}`)))
+  );
+}
+
+function endOf(state: ControllerState, path: string): Result<WhyEnd, Unanswered> {
+  if (parseIpv4(path) !== null) {
+    const owner = [...state.elements.values()].find((record) => record.allocation?.address === path);
+    if (owner !== undefined) return endOf(state, owner.path);
+    if (path === state.options.address) return ok({ path: "controller", address: path as Ipv4, vm: null, host: null });
+    return ok({ path, address: path as Ipv4, vm: null, host: null });
+  }
+  if (path === "controller") return ok({ path, address: state.options.address, vm: null, host: null });
+  const record = recordOf(state, path);
+  const element = record === undefined ? undefined : state.cell?.elements.get(record.path);
+  if (record === undefined || (element?.type !== "VM" && element?.type !== "VirtualInterface")) {
+    const message = `${path} is no VM, interface or address of the cell ${state.options.cell}`;
+    return fail({ status: 404, message });
+  }
+  const link = element.type === "VM" ? firstInterface(state, element.path) : record;
+  const address = link?.allocation?.address;
+  if (address === undefined) return fail({ status: 409, message: `${record.path} has no address yet` });
+  const vmPath = element.type === "VM" ? element.path : element.vm;
+  const vm = recordAt(state, vmPath);
+  const host = (vm === undefined ? null : state.vms.get(vm.uid)?.run?.host) ?? null;
+  if (host === null) return fail({ status: 409, message: `${vmPath} is at no host now: ${vm?.reason ?? "it is off"}` });
+  return ok({ path: record.path, address, vm: vmPath, host });
+}
+
+function firstInterface(state: ControllerState, vm: ReturnType<typeof elementPath>): ReturnType<typeof recordAt> {
+  for (const link of linksOf(state, vm)) {
+    const record = link.type === "VirtualInterface" ? recordAt(state, link.path) : undefined;
+    if (record !== undefined && record.allocation !== null) return record;
+  }
+  return undefined;
+}
+
+export interface ExecTarget {
+  readonly host: HostName;
+  readonly uid: Uid;
+  readonly incarnation: number;
+}
+
+/** Where a command for a VM must go: only to an incarnation that runs. */
+export function execTarget(state: ControllerState, path: string): Result<ExecTarget, Unanswered> {
+  const record = recordOf(state, path);
+  if (record?.type !== "VM") {
+    return fail({ status: 404, message: `${path} is no VM of the cell ${state.options.cell}` });
+  }
+  const run = state.vms.get(record.uid)?.run ?? null;
+  const power = run === null ? "off" : actualVmOf(state, record.uid, run)?.power;
+  if (run?.host == null || power !== "on") {
+    return fail({ status: 409, message: `${record.path} does not run: ${record.reason ?? "it is off"}` });
+  }
+  return ok({ host: run.host, uid: record.uid, incarnation: run.incarnation });
+}

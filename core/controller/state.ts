@@ -1,0 +1,239 @@
+import type { Cell, Element, ElementType, VirtualInterfaceElement, VolumeConnectionElement } from "../../model/cell.ts";
+import {
+  type CellName,
+  type Cidr,
+  type ElementPath,
+  type HostName,
+  type Ipv4,
+  type Mac,
+  type PeerName,
+  peerName,
+  type Uid,
+} from "../../model/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json.ts";
+import { actualKey, type Phase } from "../documents.ts";
+import type { Instant } from "../env.ts";
+import { type Outbox, toJson, write } from "../outbox.ts";
+
+/**
+ * What a Cell Controller knows. Everything it must not forget is in records (`outbox.records`) and in the documents
+ * that it desires at others (`outbox.desired`); the rest is what others said since the start, and is said again.
+ */
+export interface ControllerOptions {
+  readonly cell: CellName;
+  readonly cellUid: Uid;
+  /** Unique in the installation, never 0. */
+  readonly cellNumber: number;
+  /** Parent domain: names are `<vifName>.<cell>.<domain>`. */
+  readonly domain: string;
+  /** The controller's own, on the underlay; the name server that the cell's VMs see. */
+  readonly address: Ipv4;
+  readonly mac: Mac;
+  readonly self: PeerName;
+}
+
+export const storageManager = peerName("storage-manager");
+export const addressManager = peerName("address-manager");
+export const dnsManager = peerName("dns-manager");
+export const placer = peerName("placer");
+export const hostPeer = (host: HostName): PeerName => peerName(`host.${host}`);
+
+/** Record `model`. The document is null before the first change and after the whole cell was deleted. */
+export interface ModelRecord {
+  readonly version: number;
+  readonly document: JsonObject | null;
+}
+/** Record `counters`. None ever goes back. */
+export interface CountersRecord {
+  readonly nextNumber: number;
+  readonly nextIdentity: number;
+  readonly nextRule: number;
+}
+/** Record `policy`: identities of networks and numbers of rules, both for good, and the version that hosts were given. */
+export interface PolicyRecord {
+  readonly networks: { readonly [cidr: string]: number };
+  readonly rules: { readonly [key: string]: number };
+  readonly compiled: Json;
+  readonly version: number;
+}
+/** Record `element/<uid>`: an element of the model, or one that is being deleted. */
+export interface ElementRecord {
+  readonly uid: Uid;
+  readonly path: ElementPath;
+  readonly type: ElementType;
+  readonly deleting: boolean;
+  /** Of a VM, subnet or interface in compiled rules; 0 for other types. */
+  readonly identity: number;
+  /** Of an interface; kept until no incarnation uses it. */
+  readonly allocation: { readonly subnet: Uid; readonly address: Ipv4; readonly mac: Mac } | null;
+  /** Of a subnet, as the IP Address Manager gave it. */
+  readonly range: { readonly cidr: Cidr; readonly gateway: Ipv4 } | null;
+  /** Name that was asked for at the DNS Manager. */
+  readonly name: string | null;
+  readonly phase: Phase | null;
+  readonly reason: string | null;
+  /** Milliseconds since 1970, for people. */
+  readonly since: number;
+}
+/** A disk as one incarnation has it. */
+export interface RunDisk {
+  readonly connection: Uid;
+  readonly volume: Uid;
+  readonly busType: VolumeConnectionElement["busType"];
+  readonly busNumber: number | null;
+  readonly busSlot: number | null;
+  readonly bootOrder: number | null;
+}
+/**
+ * One incarnation of a VM from its placement to the confirmation that it is gone. What it was started with stays as it
+ * is: a change that needs a restart makes a new incarnation.
+ */
+export interface Run {
+  readonly incarnation: number;
+  readonly stage: "placing" | "connecting" | "running" | "stopping";
+  readonly host: HostName | null;
+  /** The host was told to run it, so only the host can say that it is gone. */
+  readonly handedOver: boolean;
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  readonly cpuSpeedMHz: number;
+  readonly placement: JsonObject;
+  readonly disks: readonly RunDisk[];
+  readonly interfaces: readonly Uid[];
+}
+/** Record `vm/<uid>`. */
+export interface VmRecord {
+  readonly uid: Uid;
+  /** The newest that was minted: the fencing token, only grows. */
+  readonly incarnation: number;
+  /** Ends in a row that nobody asked for; the next start waits the longer for it. */
+  readonly failures: number;
+  /** Why the last incarnation ended by itself; null when it ended on request or runs. */
+  readonly failure: string | null;
+  /** May start again after `failure`. */
+  readonly again: boolean;
+  readonly run: Run | null;
+}
+
+export interface ControllerState {
+  readonly options: ControllerOptions;
+  readonly outbox: Outbox;
+  model: ModelRecord;
+  cell: Cell | null;
+  counters: CountersRecord;
+  policy: PolicyRecord;
+  readonly elements: Map<Uid, ElementRecord>;
+  readonly vms: Map<Uid, VmRecord>;
+  /** Elements of the present model. */
+  readonly uids: Map<ElementPath, Uid>;
+  /** What peers say is so, by their own keys. */
+  readonly actual: Map<PeerName, Map<string, Json>>;
+  /** Absent: not heard of since the start, so that nothing follows from what it does not say. */
+  readonly reachable: Map<PeerName, boolean>;
+  readonly subscribed: Set<PeerName>;
+  /** VMs that failed and whose back-off timer has not come yet. */
+  readonly resting: Set<Uid>;
+  /** Monotonic ms since which a VM runs; for the reset of the back-off. */
+  readonly runningSince: Map<Uid, number>;
+  now: Instant;
+}
+
+export function saveElement(state: ControllerState, record: ElementRecord): void {
+  state.elements.set(record.uid, record);
+  write(state.outbox, `element/${record.uid}`, record);
+}
+export function saveVm(state: ControllerState, record: VmRecord): void {
+  state.vms.set(record.uid, record);
+  write(state.outbox, `vm/${record.uid}`, record);
+}
+export function saveModel(state: ControllerState, model: ModelRecord, cell: Cell | null): void {
+  state.model = model;
+  state.cell = cell;
+  write(state.outbox, "model", model);
+}
+export function saveCounters(state: ControllerState, counters: Partial<CountersRecord>): void {
+  state.counters = { ...state.counters, ...counters };
+  write(state.outbox, "counters", state.counters);
+}
+export function savePolicy(state: ControllerState, policy: PolicyRecord): void {
+  state.policy = policy;
+  write(state.outbox, "policy", policy);
+}
+export function mintIdentity(state: ControllerState): number {
+  const { nextIdentity } = state.counters;
+  saveCounters(state, { nextIdentity: nextIdentity + 1 });
+  return nextIdentity;
+}
+
+/** The element of the model that a record stands for; undefined for one that is being deleted. */
+export const elementOf = (state: ControllerState, record: ElementRecord): Element | undefined =>
+  record.deleting ? undefined : state.cell?.elements.get(record.path);
+
+export function recordAt(state: ControllerState, path: ElementPath): ElementRecord | undefined {
+  const uid = state.uids.get(path);
+  return uid === undefined ? undefined : state.elements.get(uid);
+}
+
+/** What a peer says about one of this controller's own documents. */
+export function actualOf<Document>(state: ControllerState, peer: PeerName, key: string): Document | undefined {
+  return state.actual.get(peer)?.get(actualKey(state.options.self, key)) as Document | undefined;
+}
+
+/** A document that is desired at a peer now. */
+export const desiredNow = (state: ControllerState, peer: PeerName, key: string): Json | undefined =>
+  state.outbox.desired.get(peer)?.get(key);
+
+/**
+ * Is it certain that a peer holds nothing under this key any more? Only a peer that is in step can say so by silence:
+ * unknown is never taken for gone.
+ */
+export const confirmedGone = (state: ControllerState, peer: PeerName, key: string): boolean =>
+  state.reachable.get(peer) === true && actualOf(state, peer, key) === undefined;
+
+/** The documents that should be desired now: peer → key → document. */
+export type Wishes = Map<PeerName, Map<string, Json>>;
+
+export function wish(wishes: Wishes, peer: PeerName, key: string, document: object): void {
+  const documents = wishes.get(peer) ?? new Map<string, Json>();
+  documents.set(key, toJson(document));
+  wishes.set(peer, documents);
+}
+/** Wishes for exactly what is desired already, if it is. */
+export function keepWish(state: ControllerState, wishes: Wishes, peer: PeerName, key: string): void {
+  const document = desiredNow(state, peer, key);
+  if (document !== undefined) wish(wishes, peer, key, document as object);
+}
+
+export type LinkElement = VolumeConnectionElement | VirtualInterfaceElement;
+const linksByCell = new WeakMap<Cell, ReadonlyMap<ElementPath, readonly LinkElement[]>>();
+
+/** Connections and interfaces of a VM in the present model, in document order. Indexed once per model. */
+export function linksOf(state: ControllerState, vm: ElementPath): readonly LinkElement[] {
+  if (state.cell === null) return [];
+  let index = linksByCell.get(state.cell);
+  if (index === undefined) {
+    index = Map.groupBy(
+      [...state.cell.elements.values()].filter(
+        (element) => element.type === "VolumeConnection" || element.type === "VirtualInterface",
+      ),
+      (element) => element.vm,
+    );
+    linksByCell.set(state.cell, index);
+  }
+  return index.get(vm) ?? [];
+}
+
+/** The runs of all VMs, those that are being stopped included. */
+export function* runs(state: ControllerState): Generator<{ readonly vm: Uid; readonly run: Run }> {
+  for (const { uid, run } of state.vms.values()) if (run !== null) yield { vm: uid, run };
+}
+
+/** The UIDs of everything that some incarnation has now: connections, volumes, interfaces. */
+export function inUse(state: ControllerState): ReadonlySet<Uid> {
+  const used = new Set<Uid>();
+  for (const { run } of runs(state)) {
+    for (const uid of run.interfaces) used.add(uid);
+    for (const disk of run.disks) used.add(disk.connection).add(disk.volume);
+  }
+  return used;
+}

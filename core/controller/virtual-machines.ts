@@ -1,0 +1,134 @@
+import { parseNetwork } from "../../model/addresses.ts";
+import type { ElementPath, HostName, Uid } from "../../model/identifiers.ts";
+import type { Attachment, DesiredDisk, DesiredInterface, DesiredVm } from "../documents.ts";
+import { attachmentOf } from "./life-cycle.ts";
+import { cellDomain, hostNameOf } from "./names.ts";
+import type { PlacedInterface } from "./policy.ts";
+import {
+  type ControllerState,
+  desiredNow,
+  type ElementRecord,
+  elementOf,
+  hostPeer,
+  keepWish,
+  type Run,
+  runs,
+  type Wishes,
+  wish,
+} from "./state.ts";
+
+/** The interfaces of incarnations that a host was told of, and where they are. */
+export function placedInterfaces(state: ControllerState): readonly PlacedInterface[] {
+  const placed: PlacedInterface[] = [];
+  for (const { vm, run } of runs(state)) {
+    const vmRecord = state.elements.get(vm);
+    if (run.host === null || !run.handedOver || vmRecord === undefined) continue;
+    for (const uid of run.interfaces) {
+      const record = state.elements.get(uid);
+      const entry = record === undefined ? null : policyInterface(state, record, vmRecord.identity);
+      if (entry !== null) placed.push({ ...entry, host: run.host });
+    }
+  }
+  return placed;
+}
+
+/** An interface as rules see it; null while it has no address. */
+export function policyInterface(
+  state: ControllerState,
+  record: ElementRecord,
+  vmIdentity: number,
+): Omit<PlacedInterface, "host"> | null {
+  const subnet = record.allocation === null ? undefined : state.elements.get(record.allocation.subnet);
+  if (record.allocation === null || subnet === undefined) return null;
+  return {
+    path: record.path,
+    address: record.allocation.address,
+    identity: record.identity,
+    vmIdentity,
+    subnetIdentity: subnet.identity,
+  };
+}
+
+/** The VM documents of all incarnations that should run. */
+export function wishForVms(
+  state: ControllerState,
+  wishes: Wishes,
+  audience: ReadonlyMap<ElementPath, readonly HostName[]>,
+): void {
+  for (const { vm, run } of runs(state)) {
+    if (run.stage !== "running" || run.host === null) continue;
+    const document = vmDocument(state, vm, run, audience);
+    const peer = hostPeer(run.host);
+    if (document === null) keepWish(state, wishes, peer, `vm/${vm}`);
+    else wish(wishes, peer, `vm/${vm}`, document);
+  }
+}
+
+function vmDocument(
+  state: ControllerState,
+  uid: Uid,
+  run: Run,
+  audience: ReadonlyMap<ElementPath, readonly HostName[]>,
+): DesiredVm | null {
+  const record = state.elements.get(uid);
+  const element = record === undefined ? undefined : elementOf(state, record);
+  if (element?.type !== "VM" || run.host === null) return null;
+  const before = desiredNow(state, hostPeer(run.host), `vm/${uid}`) as DesiredVm | undefined;
+  const disks: DesiredDisk[] = [];
+  for (const { connection, busType, busNumber, busSlot, bootOrder } of run.disks) {
+    // After a restart, or while the Storage Manager is away, the last known attachment of this incarnation holds.
+    const known = before?.incarnation === run.incarnation ? before.disks : [];
+    const attachment: Attachment | undefined =
+      attachmentOf(state, connection, run) ?? known.find((disk) => disk.connection === connection)?.attachment;
+    if (attachment === undefined) return null;
+    const readOnly = attachment.layers[0]?.writable !== true;
+    disks.push({ connection, busType, busNumber, busSlot, bootOrder, readOnly, attachment });
+  }
+  const name = hostNameOf(element.path);
+  const interfaces = run.interfaces.flatMap((link) => interfaceDocument(state, link, uid, name, audience));
+  return {
+    uid,
+    cell: state.options.cell,
+    path: element.path,
+    name,
+    incarnation: run.incarnation,
+    power: "on",
+    memoryMiB: run.memoryMiB,
+    cpus: run.cpus,
+    disks,
+    interfaces,
+    data: element.data ?? null,
+  };
+}
+
+function interfaceDocument(
+  state: ControllerState,
+  uid: Uid,
+  vm: Uid,
+  vmName: string,
+  audience: ReadonlyMap<ElementPath, readonly HostName[]>,
+): DesiredInterface[] {
+  const record = state.elements.get(uid);
+  const vmIdentity = state.elements.get(vm)?.identity ?? 0;
+  const entry = record === undefined ? null : policyInterface(state, record, vmIdentity);
+  if (record?.allocation == null || entry === null) return [];
+  const range = state.elements.get(record.allocation.subnet)?.range ?? null;
+  if (range === null) return [];
+  return [
+    {
+      uid,
+      path: record.path,
+      mac: record.allocation.mac,
+      address: entry.address,
+      prefixLength: parseNetwork(range.cidr)?.prefixLength ?? 32,
+      gateway: range.gateway,
+      nameServer: state.options.address,
+      hostName: record.name?.split(".")[0] ?? vmName,
+      domain: cellDomain(state),
+      identity: entry.identity,
+      vmIdentity,
+      subnetIdentity: entry.subnetIdentity,
+      audience: audience.get(record.path) ?? [],
+    },
+  ];
+}

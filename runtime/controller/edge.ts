@@ -1,0 +1,50 @@
+import { createController } from "../../core/controller/controller.ts";
+import { cellName, ipv4, mac, uid } from "../../model/identifiers.ts";
+import { servePeers } from "../https.ts";
+import { network, type ProcessConfiguration, ports } from "../installation.ts";
+import { runService } from "../process.ts";
+import { openEvents } from "./events.ts";
+import { serveNames } from "./name-server.ts";
+import { createRoutes } from "./routes.ts";
+
+export interface RunningController {
+  readonly distributionPort: number;
+  readonly httpPort: number;
+  stop(): Promise<void>;
+}
+
+/**
+ * Runs a Cell Controller: the service, its REST edge for the gateway, and the name server of the cell's VMs.
+ * Rejects when a port is taken, a file is missing or `configuration.controller` is absent.
+ */
+export async function runController(configuration: ProcessConfiguration): Promise<RunningController> {
+  const { controller, address, name } = configuration;
+  if (controller === undefined) throw new Error(`the configuration of "${name}" has no part "controller"`);
+  const service = createController({
+    cell: cellName(controller.cell),
+    cellUid: uid(controller.cellUid),
+    cellNumber: controller.cellNumber,
+    domain: controller.domain,
+    address: ipv4(address),
+    mac: mac(controller.mac),
+    self: name,
+  });
+  const events = openEvents(configuration.directory, controller.cell);
+  const running = await runService({ configuration, service, onLog: events.record });
+  const routes = createRoutes({ configuration, controller, events, request: running.request });
+  const names = await serveNames({
+    listen: { address, port: ports.dns },
+    upstream: { address: network.dnsManager, port: ports.dns },
+  });
+  const server = await servePeers(configuration, routes);
+  return {
+    distributionPort: running.distributionPort,
+    httpPort: server.port,
+    stop: async () => {
+      await server.stop();
+      await names.close();
+      await running.stop();
+      events.close();
+    },
+  };
+}

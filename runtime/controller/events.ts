@@ -1,0 +1,70 @@
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { Phase } from "../../core/documents.ts";
+import type { CellEvent } from "../../model/api.ts";
+import type { Json } from "../../model/json.ts";
+import type { LogEvent } from "../process.ts";
+
+/** How many events of a cell are kept. */
+export const keptEvents = 2_000;
+const ownFields: readonly string[] = ["path", "type", "phase", "reason"];
+
+/**
+ * The events of one cell: the newest 2,000, kept over restarts in `<directory>/events.sqlite`, each with an id that only
+ * grows. They are for people: what a controller does never follows from them, so their store is synced lazily.
+ */
+export interface CellEvents {
+  /** Takes a line of the controller's log if it is an event of the cell. */
+  record(line: LogEvent): void;
+  /** Events with an id above `after`, oldest first. */
+  since(after: number): readonly CellEvent[];
+  subscribe(listener: (event: CellEvent) => void): () => void;
+  close(): void;
+}
+
+export function openEvents(directory: string, cell: string): CellEvents {
+  const database = new DatabaseSync(join(directory, "events.sqlite"));
+  database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+  database.exec("CREATE TABLE IF NOT EXISTS event (id INTEGER PRIMARY KEY AUTOINCREMENT, json TEXT NOT NULL)");
+  const insert = database.prepare("INSERT INTO event (json) VALUES (?)");
+  const trim = database.prepare("DELETE FROM event WHERE id <= ?");
+  const select = database.prepare("SELECT id, json FROM event WHERE id > ? ORDER BY id");
+  const listeners = new Set<(event: CellEvent) => void>();
+  return {
+    record: (line) => {
+      const event = eventOf(line, cell);
+      if (event === null) return;
+      const id = Number(insert.run(JSON.stringify(event)).lastInsertRowid);
+      trim.run(id - keptEvents);
+      for (const listener of listeners) listener({ id, ...event });
+    },
+    since: (after) =>
+      select
+        .all(after)
+        .map(({ id, json }) => ({ id: Number(id), ...(JSON.parse(String(json)) as Omit<CellEvent, "id">) })),
+    subscribe: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    close: () => database.close(),
+  };
+}
+
+/** The event that a log line is; null for lines about the process and its connections. */
+function eventOf({ event, fields, wallMs }: LogEvent, cell: string): Omit<CellEvent, "id"> | null {
+  if (event !== "state" && event !== "accepted" && event !== "removed") return null;
+  const { path, type, phase, reason } = fields;
+  if (typeof path !== "string" || typeof type !== "string") return null;
+  const more: Record<string, Json> = {};
+  for (const [name, value] of Object.entries(fields)) if (!ownFields.includes(name)) more[name] = value;
+  return {
+    time: new Date(wallMs).toISOString(),
+    cell,
+    path,
+    type,
+    event,
+    ...(typeof phase === "string" ? { phase: phase as Phase } : {}),
+    ...(typeof reason === "string" || reason === null ? { reason } : {}),
+    ...(Object.keys(more).length === 0 ? {} : { fields: more }),
+  };
+}

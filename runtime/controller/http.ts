@@ -1,0 +1,52 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { ServerResponse } from "node:http";
+import type { Readable } from "node:stream";
+import type { Refusal } from "../../model/api.ts";
+import type { Json } from "../../model/json.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+
+export const bodyLimitBytes = 16 * 1024 * 1024;
+
+export function sendJson(response: ServerResponse, status: number, body: object | Json, headers = {}): void {
+  response.writeHead(status, { "content-type": "application/json; charset=utf-8", ...headers });
+  response.end(JSON.stringify(body));
+}
+export function sendRefusal(response: ServerResponse, status: number, code: string, message: string): void {
+  sendJson(response, status, { error: { code, message } } satisfies Refusal);
+}
+
+/** Reads a whole body; null when it is larger than the limit, of which no more is then kept. */
+export async function readBody(body: Readable, limit = bodyLimitBytes): Promise<string | null> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > limit) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+export function parseJson(text: string): Result<Json, string> {
+  try {
+    return ok(JSON.parse(text) as Json);
+  } catch (error) {
+    return fail(`the body is not JSON: ${(error as Error).message}`);
+  }
+}
+
+/**
+ * Does `Authorization: Bearer <credential>` hold a credential of this cell? Credentials are known by their SHA-256 only,
+ * and every hash is compared in constant time.
+ */
+export function isAuthorized(authorization: string | undefined, hashes: readonly string[]): boolean {
+  const credential = /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
+  if (credential === undefined) return false;
+  const digest = createHash("sha256").update(credential).digest();
+  let authorized = false;
+  for (const hash of hashes) {
+    const known = Buffer.from(hash, "hex");
+    if (known.length === digest.length && timingSafeEqual(known, digest)) authorized = true;
+  }
+  return authorized;
+}

@@ -1,0 +1,85 @@
+import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
+import { once } from "node:events";
+
+/**
+ * The name server that the VMs of a cell see: it hands each query to the DNS Manager and gives back what that answers,
+ * nothing else. It neither parses nor caches: names are the DNS Manager's business, who may ask is the rules'.
+ *
+ * Every query goes out from a socket of its own with a fresh port, connected to the DNS Manager, so that the answer can
+ * only be the Manager's and belongs to one asker. Both the queries per asker and those under way are bounded.
+ */
+export interface NameServerOptions {
+  /** Port 0: any. */
+  readonly listen: { readonly address: string; readonly port: number };
+  readonly upstream: { readonly address: string; readonly port: number };
+  readonly timeoutMs?: number;
+  /** Sustained queries per second of one asker; twice as many at once. */
+  readonly perSecond?: number;
+}
+export interface NameServer {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+const mostUnderWay = 256;
+const mostAskers = 4_096;
+/** A DNS header; less is no query. */
+const headerBytes = 12;
+
+export async function serveNames(options: NameServerOptions): Promise<NameServer> {
+  const { listen, upstream, timeoutMs = 2_000, perSecond = 50 } = options;
+  const socket = createSocket("udp4");
+  const underWay = new Set<Socket>();
+  const askers = createBuckets(perSecond);
+  const forward = (query: Buffer, asker: RemoteInfo): void => {
+    // A response (QR bit set) is no query: answering one could make two servers talk for ever.
+    if (query.length < headerBytes || ((query[2] ?? 0x80) & 0x80) !== 0) return;
+    if (underWay.size >= mostUnderWay || !askers.take(asker.address)) return;
+    const out = createSocket("udp4");
+    underWay.add(out);
+    const end = (): void => {
+      clearTimeout(timer);
+      if (underWay.delete(out)) out.close();
+    };
+    const timer = setTimeout(end, timeoutMs);
+    out.on("error", end);
+    out.on("message", (reply) => {
+      if (reply.length < headerBytes || reply.readUInt16BE(0) !== query.readUInt16BE(0)) return;
+      socket.send(reply, asker.port, asker.address);
+      end();
+    });
+    out.connect(upstream.port, upstream.address, () => out.send(query));
+  };
+  socket.on("message", forward);
+  socket.bind(listen.port, listen.address);
+  await once(socket, "listening");
+  // An unreachable asker's ICMP error is no reason to stop serving the others.
+  socket.on("error", () => {});
+  return {
+    port: socket.address().port,
+    close: async () => {
+      for (const out of underWay) out.close();
+      underWay.clear();
+      socket.close();
+      await once(socket, "close");
+    },
+  };
+}
+
+/** Token buckets by asker: `perSecond` sustained, twice that at once. */
+function createBuckets(perSecond: number): { take(asker: string): boolean } {
+  const buckets = new Map<string, { tokens: number; at: number }>();
+  return {
+    take: (asker) => {
+      const now = performance.now();
+      if (buckets.size >= mostAskers && !buckets.has(asker)) buckets.clear();
+      const bucket = buckets.get(asker) ?? { tokens: 2 * perSecond, at: now };
+      bucket.tokens = Math.min(2 * perSecond, bucket.tokens + ((now - bucket.at) / 1_000) * perSecond);
+      bucket.at = now;
+      buckets.set(asker, bucket);
+      if (bucket.tokens < 1) return false;
+      bucket.tokens -= 1;
+      return true;
+    },
+  };
+}

@@ -1,0 +1,297 @@
+import type { ServerResponse } from "node:http";
+import type { ControllerRequest, ControllerResponse } from "../../core/controller/requests.ts";
+import type { ExecTarget, WhyEnd, WhyEnds } from "../../core/controller/session-requests.ts";
+import { bundleMediaType, type CellEvent } from "../../model/api.ts";
+import type { Bundle } from "../../model/cell.ts";
+import { peerName } from "../../model/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+import { type PeerHandler, type PeerRequest, peerRequest } from "../https.ts";
+import type { ProcessConfiguration } from "../installation.ts";
+import type { CellEvents } from "./events.ts";
+import { bodyLimitBytes, isAuthorized, parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
+import { type Check, connectionAnswer, type Examined, type Question } from "./why.ts";
+
+/**
+ * The part of the published contract (`model/api.ts`) that a cell answers itself, below `/cells/<cell>`; `GET` of
+ * `/cells/<cell>` alone is its summary. Only the gateway may call, and only with a credential of the cell.
+ */
+export interface EdgeContext {
+  readonly configuration: ProcessConfiguration;
+  readonly controller: NonNullable<ProcessConfiguration["controller"]>;
+  readonly events: CellEvents;
+  readonly request: (request: Json) => Promise<Json>;
+}
+interface Exchange {
+  readonly context: EdgeContext;
+  readonly incoming: PeerRequest;
+  readonly response: ServerResponse;
+  readonly query: URLSearchParams;
+  /** Parts of the path behind the resource's name. */
+  readonly rest: readonly string[];
+}
+
+const gateway = peerName("gateway");
+const heartbeatMs = 15_000;
+const longestExecMs = 600_000;
+/** A follower that lets this much pile up is let go: it comes back with the last id that it saw. */
+const followerBacklogBytes = 4 * 1024 * 1024;
+
+const resources: Readonly<Record<string, (exchange: Exchange) => Promise<void>>> = {
+  "GET ": (exchange) => relay(exchange, { method: "SUMMARY" }),
+  "GET model": (exchange) => read(exchange),
+  "PUT model": (exchange) => change(exchange),
+  "DELETE model": (exchange) => change(exchange),
+  "GET events": (exchange) => events(exchange),
+  "GET why": (exchange) => why(exchange),
+  "POST exec": (exchange) => exec(exchange),
+};
+
+export const createRoutes =
+  (context: EdgeContext): PeerHandler =>
+  async (incoming, response) => {
+    if (incoming.peer !== gateway) {
+      sendRefusal(response, 403, "forbidden", `only the gateway may ask a controller, and this is "${incoming.peer}"`);
+      return;
+    }
+    if (!isAuthorized(incoming.headers.authorization, context.controller.credentialHashes)) {
+      const message = `a credential of the cell ${context.controller.cell} is needed: Authorization: Bearer <credential>`;
+      sendRefusal(response, 401, "unauthorized", message);
+      return;
+    }
+    const parts = partsOf(incoming.url);
+    const [root, cell, resource = "", ...rest] = parts?.path ?? [];
+    if (parts === null || root !== "cells" || cell !== context.controller.cell) {
+      sendRefusal(response, 404, "not-found", `this is the controller of the cell ${context.controller.cell}`);
+      return;
+    }
+    const handler = resources[`${incoming.method} ${resource}`];
+    if (handler === undefined) {
+      const message = `there is no ${incoming.method} of /${parts.path.join("/")}; see the API reference`;
+      sendRefusal(response, 404, "not-found", message);
+      return;
+    }
+    await handler({ context, incoming, response, query: parts.query, rest });
+  };
+
+/** Null for an address that cannot be read. */
+function partsOf(url: string): { readonly path: readonly string[]; readonly query: URLSearchParams } | null {
+  const [path = "", query = ""] = url.split("?", 2);
+  try {
+    return {
+      path: path
+        .split("/")
+        .filter((part) => part !== "")
+        .map(decodeURIComponent),
+      query: new URLSearchParams(query),
+    };
+  } catch {
+    return null;
+  }
+}
+
+const ask = async (context: EdgeContext, request: ControllerRequest): Promise<ControllerResponse> =>
+  (await context.request(request as unknown as Json)) as unknown as ControllerResponse;
+
+async function relay({ context, response }: Exchange, request: ControllerRequest): Promise<void> {
+  const { status, body, version } = await ask(context, request);
+  sendJson(response, status, body, { etag: `"${version}"` });
+}
+
+async function read(exchange: Exchange): Promise<void> {
+  const { rest, query } = exchange;
+  await relay(exchange, { method: "GET", path: rest.join("/"), state: query.get("state") === "true" });
+}
+
+async function change(exchange: Exchange): Promise<void> {
+  const { incoming, response, rest, query } = exchange;
+  const version = /^"?(\d+)"?$/.exec(incoming.headers["if-match"] ?? "")?.[1];
+  const common = {
+    path: rest.join("/"),
+    dryRun: query.get("dryRun") === "true",
+    ...(version === undefined ? {} : { ifMatch: Number(version) }),
+  };
+  if (incoming.method === "DELETE") {
+    await relay(exchange, { method: "DELETE", ...common });
+    return;
+  }
+  const body = await jsonBody(exchange);
+  if (body === null) return;
+  const mediaType = incoming.headers["content-type"]?.split(";")[0]?.trim();
+  if (mediaType !== bundleMediaType) {
+    await relay(exchange, { method: "PUT", ...common, json: body });
+    return;
+  }
+  const bundle = bundleOf(body);
+  if (bundle.ok) await relay(exchange, { method: "PUT", ...common, bundle: bundle.value });
+  else sendRefusal(response, 400, "bad-request", bundle.error);
+}
+
+const isObject = (json: Json | undefined): json is JsonObject =>
+  typeof json === "object" && json !== null && !Array.isArray(json);
+
+function bundleOf(body: Json): Result<Bundle, string> {
+  const shape = 'a bundle is {"main": "<file>", "files": {"<file>": "<text>"}}';
+  if (!isObject(body) || typeof body.main !== "string" || !isObject(body.files)) return fail(shape);
+  const files: Record<string, string> = {};
+  for (const [name, text] of Object.entries(body.files)) {
+    if (typeof text !== "string") return fail(`${shape}; the file "${name}" is not text`);
+    files[name] = text;
+  }
+  if (!Object.hasOwn(files, body.main)) return fail(`the bundle's main file "${body.main}" is not among its files`);
+  return ok({ main: body.main, files });
+}
+
+/** The body as JSON; null when it was refused, which the client was then told. */
+async function jsonBody({ incoming, response }: Exchange): Promise<Json | null> {
+  const text = await readBody(incoming.body);
+  if (text === null) {
+    const message = `the body is larger than ${bodyLimitBytes / 1024 / 1024} MiB`;
+    sendRefusal(response, 413, "too-large", message);
+    return null;
+  }
+  const json = parseJson(text);
+  if (json.ok && json.value !== null) return json.value;
+  sendRefusal(response, 400, "bad-request", json.ok ? "the body is null" : json.error);
+  return null;
+}
+
+/** The past, oldest first; with `follow=true` the stream stays open. `Last-Event-ID` leaves out what was seen. */
+async function events({ context, incoming, response, query }: Exchange): Promise<void> {
+  const last = Number(incoming.headers["last-event-id"] ?? 0);
+  response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store" });
+  const send = (event: CellEvent): void => {
+    response.write(`id: ${event.id}\nevent: ${event.event}\ndata: ${JSON.stringify(event)}\n\n`);
+  };
+  for (const event of context.events.since(Number.isSafeInteger(last) ? last : 0)) send(event);
+  if (query.get("follow") !== "true") {
+    response.end();
+    return;
+  }
+  const unsubscribe = context.events.subscribe((event) => {
+    if (response.writableLength > followerBacklogBytes) response.destroy();
+    else send(event);
+  });
+  // The gateway and what lies before it end connections that stay silent.
+  const heartbeat = setInterval(() => response.write(": \n\n"), heartbeatMs);
+  response.on("close", () => {
+    clearInterval(heartbeat);
+    unsubscribe();
+  });
+}
+
+function questionOf(query: URLSearchParams): Result<Question, string> {
+  const written = query.get("port");
+  const port = written === null ? null : Number(written);
+  const protocol = query.get("protocol") ?? (port === null ? "icmp" : "tcp");
+  if (protocol !== "tcp" && protocol !== "udp" && protocol !== "icmp") {
+    return fail(`protocol is tcp, udp or icmp, not "${protocol}"`);
+  }
+  if (protocol === "icmp") return port === null ? ok({ protocol, port }) : fail("icmp has no ports");
+  if (port === null) return fail(`for ${protocol} a port is needed: port=80`);
+  return Number.isInteger(port) && port > 0 && port < 65_536
+    ? ok({ protocol, port })
+    : fail(`port is a number from 1 to 65535, not "${written}"`);
+}
+
+async function why({ context, response, query }: Exchange): Promise<void> {
+  const [from, to, question] = [query.get("from"), query.get("to"), questionOf(query)];
+  if (from === null || to === null || !question.ok) {
+    const message = question.ok ? "both ends are needed: from=<path>&to=<path>" : question.error;
+    sendRefusal(response, 400, "bad-request", message);
+    return;
+  }
+  const resolved = await ask(context, { method: "WHY-ENDS", from, to });
+  if (resolved.status !== 200) {
+    sendJson(response, resolved.status, resolved.body);
+    return;
+  }
+  const ends = resolved.body as unknown as WhyEnds;
+  const sides = [
+    { side: "sender", end: ends.from },
+    { side: "receiver", end: ends.to },
+  ] as const;
+  const examined = await Promise.all(
+    sides.flatMap(({ side, end }) => (end.host === null ? [] : [examine(context, side, end, ends, question.value)])),
+  );
+  const failure = examined.find((part) => !part.ok);
+  if (failure?.ok === false) sendRefusal(response, 502, "unreachable", failure.error);
+  else {
+    const parts = examined.flatMap((part) => (part.ok ? [part.value] : []));
+    sendJson(response, 200, connectionAnswer(ends, question.value, parts));
+  }
+}
+
+async function examine(
+  context: EdgeContext,
+  side: "sender" | "receiver",
+  end: WhyEnd,
+  ends: WhyEnds,
+  question: Question,
+): Promise<Result<Examined, string>> {
+  const body = { side, source: ends.from.address, destination: ends.to.address, ...question };
+  const answered = await askHost(context, `host.${end.host}`, "/examine", body);
+  if (!answered.ok) return answered;
+  const { status, json } = answered.value;
+  if (status !== 200) return fail(`host ${end.host} could not read its maps: ${JSON.stringify(json)}`);
+  return ok({ where: `host ${end.host} (${side})`, checks: json as unknown as readonly Check[] });
+}
+
+async function askHost(
+  context: EdgeContext,
+  host: string,
+  path: string,
+  body: object,
+  idleTimeoutMs = 15_000,
+): Promise<Result<{ readonly status: number; readonly json: Json }, string>> {
+  try {
+    const answered = await peerRequest(context.configuration, peerName(host), {
+      method: "POST",
+      path,
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+      idleTimeoutMs,
+    });
+    const json = parseJson(await answered.text());
+    return json.ok ? ok({ status: answered.status, json: json.value }) : fail(`${host}: ${json.error}`);
+  } catch (error) {
+    return fail((error as Error).message);
+  }
+}
+
+/** Hands a command on to the host where the VM's incarnation runs. It never touches the model. */
+async function exec(exchange: Exchange): Promise<void> {
+  const { context, response } = exchange;
+  const body = await jsonBody(exchange);
+  if (body === null) return;
+  const command = isObject(body) ? body.command : undefined;
+  if (!isObject(body) || typeof body.vm !== "string" || !isCommand(command)) {
+    sendRefusal(
+      response,
+      400,
+      "bad-request",
+      'the body is {"vm": "<path>", "command": ["<program>", …], "timeoutMs": 10000}',
+    );
+    return;
+  }
+  const asked = body.timeoutMs ?? 30_000;
+  const timeoutMs = typeof asked === "number" && asked > 0 ? Math.min(asked, longestExecMs) : 30_000;
+  const target = await ask(context, { method: "EXEC-TARGET", vm: body.vm });
+  if (target.status !== 200) {
+    sendJson(response, target.status, target.body);
+    return;
+  }
+  const { host, uid, incarnation } = target.body as unknown as ExecTarget;
+  const answered = await askHost(
+    context,
+    `host.${host}`,
+    "/exec",
+    { vm: uid, incarnation, command, timeoutMs },
+    timeoutMs + 10_000,
+  );
+  if (!answered.ok) sendRefusal(response, 502, "unreachable", answered.error);
+  else sendJson(response, answered.value.status, answered.value.json);
+}
+
+const isCommand = (json: Json | undefined): json is readonly string[] =>
+  Array.isArray(json) && json.length > 0 && json.every((part) => typeof part === "string");

@@ -1,0 +1,74 @@
+import type { WhyEnd, WhyEnds } from "../../core/controller/session-requests.ts";
+import type { ConnectionAnswer } from "../../model/api.ts";
+
+/**
+ * Puts together what both hosts read from their maps. This shape is the hosts' answer to `POST /examine` (see
+ * `PacketQuestion` and `PacketCheck` of the network driver, a layer above).
+ */
+export interface Question {
+  readonly protocol: "tcp" | "udp" | "icmp";
+  readonly port: number | null;
+}
+export interface Check {
+  readonly check: string;
+  readonly passes: boolean;
+  readonly detail: string;
+}
+export interface Examined {
+  readonly where: string;
+  readonly checks: readonly Check[];
+}
+
+const ruleNumber = /\brule (\d+)\b/;
+
+/** Says which element a rule's number stands for. */
+function explain(detail: string, ends: WhyEnds): string {
+  return detail.replace(ruleNumber, (text, id: string) => {
+    const path = ends.rules[id];
+    return path === undefined || detail.includes(path) ? text : `${text} (${path})`;
+  });
+}
+
+/**
+ * The rule that would let the connection pass, ready to be put into the cell's specification. Whoever opens the
+ * connection is address1.
+ */
+export function openingRule(ends: WhyEnds, question: Question): string {
+  const end = ({ vm, path }: WhyEnd): string =>
+    vm === null ? (path === "controller" ? "controller" : `${path}/32`) : `<ref:/${path}>`;
+  const ports = question.port === null ? "" : ` x.port2 ${question.port};`;
+  return `allow extends NetworkRule { x.address1 "${end(ends.from)}"; x.address2 "${end(ends.to)}"; x.protocol "${question.protocol}";${ports} x.direction "1to2"; }`;
+}
+
+/** @param examined in the order in which a packet meets the hosts */
+export function connectionAnswer(ends: WhyEnds, question: Question, examined: readonly Examined[]): ConnectionAnswer {
+  const checks = examined.flatMap(({ where, checks }) =>
+    checks.map(({ check, passes, detail }) => ({ where, check, passes, detail: explain(detail, ends) })),
+  );
+  const failed = checks.find(({ passes }) => !passes);
+  const port = question.port === null ? "" : ` port ${question.port}`;
+  const packet = `${question.protocol}${port} from ${ends.from.path} to ${ends.to.path}`;
+  const answer = { from: ends.from.path, to: ends.to.path, ...question, checks };
+  if (checks.length === 0) {
+    return {
+      ...answer,
+      allowed: false,
+      verdict: `nothing is known of ${packet}: neither end is at a host of this cell`,
+    };
+  }
+  if (failed === undefined) {
+    const rules = [...new Set(checks.flatMap(({ detail }) => decidingRule(detail, ends)))];
+    const by = rules.length === 0 ? "every check lets it pass" : `opened by ${rules.join(" and ")}`;
+    return { ...answer, allowed: true, verdict: `${packet} passes: ${by}` };
+  }
+  const dropped = `${packet} is dropped at ${failed.where}, "${failed.check}": ${failed.detail}`;
+  const opens = /rule|polic/i.test(`${failed.check} ${failed.detail}`);
+  const verdict = opens ? `${dropped}. This would open it: ${openingRule(ends, question)}` : dropped;
+  return { ...answer, allowed: false, verdict };
+}
+
+function decidingRule(detail: string, ends: WhyEnds): readonly string[] {
+  const id = ruleNumber.exec(detail)?.[1];
+  const path = id === undefined ? undefined : ends.rules[id];
+  return path === undefined ? [] : [path];
+}
