@@ -1,0 +1,204 @@
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import type { Changed, Refusal } from "../model/api.ts";
+import type { PeerResponse } from "../runtime/https.ts";
+import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { type Cells, createCells } from "./cells.ts";
+import { isAuthorized } from "./credentials.ts";
+import { type Forwarded, forward, forwardToNew, passBack } from "./forward.ts";
+import { installationStatus } from "./status.ts";
+import { SupervisorError } from "./supervisor.ts";
+import { firstPlan, readFirstModel } from "./unknown-cell.ts";
+
+/*
+ * The basic personality: the published contract (`model/api.ts`) on HTTP. The gateway decides nothing about a cell: it
+ * checks the credential, finds the controller and passes everything on. Only the birth and the end of a controller are its
+ * own, since a cell that does not exist has nobody to ask.
+ */
+
+const bodyLimitBytes = 16 * 1024 * 1024;
+/** Requests under way; streams of events are counted apart, since they last. */
+const mostRequests = 64;
+const mostFollowers = 128;
+const newControllerPatienceMs = 20_000;
+/** As the supervisor has it: `controller.<cell>` must fit a certificate's common name. */
+const cellNamePattern = /^[a-z](?:[a-z0-9-]{0,51}[a-z0-9])?$/;
+
+/** An answer that is not a success, on its way to the client. */
+class RefusedError extends Error {
+  readonly statusCode: number;
+  readonly refusal: Refusal["error"];
+  constructor(statusCode: number, refusal: Refusal["error"]) {
+    super(refusal.message);
+    this.statusCode = statusCode;
+    this.refusal = refusal;
+  }
+}
+const refused = (statusCode: number, code: string, message: string) => new RefusedError(statusCode, { code, message });
+
+interface Context {
+  readonly configuration: ProcessConfiguration;
+  readonly supervisorSocket: string;
+  readonly cells: Cells;
+}
+
+/** Ready to listen; `close` also ends what it does in the background. */
+export function createGateway(configuration: ProcessConfiguration): FastifyInstance {
+  const options = configuration.gateway;
+  if (options === undefined) throw new Error('the configuration has no "gateway" part, which this process needs');
+  const { supervisorSocket, credentialHashes } = options;
+  const context: Context = {
+    configuration,
+    supervisorSocket,
+    cells: createCells(configuration, supervisorSocket),
+  };
+  const app = fastify({
+    bodyLimit: bodyLimitBytes,
+    routerOptions: { maxParamLength: 512 },
+    forceCloseConnections: true,
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  app.addHook("onRequest", async (request) => {
+    if (isAuthorized(request.headers.authorization, credentialHashes)) return;
+    throw refused(401, "unauthorized", "a valid credential is needed: Authorization: Bearer <credential>");
+  });
+  boundConcurrency(app);
+  app.setErrorHandler((error, _request, reply) => answerError(error, reply));
+  app.setNotFoundHandler(async (request) => {
+    throw refused(404, "not-found", `there is no ${request.method} of ${request.url}; see the API reference`);
+  });
+  app.addHook("onClose", () => context.cells.stop());
+  app.get("/cells", (request) => context.cells.summaries(request.headers.authorization ?? ""));
+  app.get("/status", () => installationStatus(configuration, supervisorSocket));
+  for (const url of ["/cells/:cell", "/cells/:cell/*"]) {
+    app.all<{ Params: { cell: string } }>(url, (request, reply) => onCell(context, request, reply));
+  }
+  return app;
+}
+
+const followsIn = (request: FastifyRequest): boolean =>
+  (request.query as Record<string, unknown>).follow === "true" &&
+  request.url.split("?")[0]?.endsWith("/events") === true;
+
+/** Whoever is too many is told at once, before the body is read. */
+function boundConcurrency(app: FastifyInstance): void {
+  const underWay = { requests: 0, followers: 0 };
+  app.addHook("onRequest", async (request, reply) => {
+    const kind = followsIn(request) ? "followers" : "requests";
+    if (underWay[kind] >= (kind === "followers" ? mostFollowers : mostRequests)) {
+      reply.header("retry-after", "1");
+      throw refused(503, "busy", "too many requests are under way; try again in a second");
+    }
+    underWay[kind] += 1;
+    reply.raw.once("close", () => {
+      underWay[kind] -= 1;
+    });
+  });
+}
+
+function answerError(error: unknown, reply: FastifyReply): void {
+  const known = error as { readonly statusCode?: number; readonly code?: string; readonly message?: string };
+  let status = known.statusCode ?? 500;
+  let refusal: Refusal["error"];
+  if (error instanceof RefusedError) refusal = error.refusal;
+  else if (error instanceof SupervisorError) {
+    status = error.status;
+    refusal = { code: "supervisor", message: error.message };
+  } else if (known.code === "FST_ERR_CTP_BODY_TOO_LARGE") {
+    refusal = { code: "too-large", message: `the body is larger than ${bodyLimitBytes / 1024 / 1024} MiB` };
+  } else if (status < 500) {
+    refusal = { code: "bad-request", message: known.message ?? "the request is not valid HTTP" };
+  } else {
+    // The cause may hold what is none of the client's business; it goes to this process's own log.
+    process.stderr.write(`${JSON.stringify({ event: "gateway/failed", why: known.message ?? String(error) })}\n`);
+    refusal = { code: "internal", message: "the gateway failed to answer this request; its log says why" };
+  }
+  reply
+    .code(status)
+    .type("application/json")
+    .send({ error: refusal } satisfies Refusal);
+}
+
+async function onCell(
+  context: Context,
+  request: FastifyRequest<{ Params: { cell: string } }>,
+  reply: FastifyReply,
+): Promise<void> {
+  const { cell } = request.params;
+  const { cells, configuration } = context;
+  if (!cellNamePattern.test(cell)) {
+    const right = "use lower-case letters, digits and `-`, at most 53, the first a letter";
+    throw refused(400, "bad-request", `\`${cell}\` cannot name a cell: ${right}`);
+  }
+  const gone = new AbortController();
+  reply.raw.once("close", () => gone.abort());
+  const what: Forwarded = {
+    method: request.method,
+    url: request.url,
+    headers: request.headers,
+    body: request.body instanceof Buffer ? request.body : null,
+    signal: gone.signal,
+    follows: followsIn(request),
+  };
+  const path = request.url.split("?")[0] ?? "";
+  const wholeModel = /^\/cells\/[^/]+\/model\/?$/.test(path);
+  const authorization = request.headers.authorization ?? "";
+  if (wholeModel && request.method === "PUT") {
+    const answer = await cells.exclusively(cell, () => putModel(context, cell, what));
+    if ("plan" in answer) reply.send(answer);
+    else await give(answer, reply);
+    return;
+  }
+  await requireCell(cells, cell);
+  const answer = await reachable(cell, forward(configuration, cell, what));
+  const dryRun = new URLSearchParams(request.url.split("?")[1]).get("dryRun") === "true";
+  if (wholeModel && request.method === "DELETE" && answer.status === 200 && !dryRun) {
+    cells.endWhenEmpty(cell, authorization);
+  }
+  await give(answer, reply);
+}
+
+async function give(answer: PeerResponse, reply: FastifyReply): Promise<void> {
+  reply.hijack();
+  await passBack(answer, reply.raw);
+}
+
+async function requireCell(cells: Cells, cell: string): Promise<void> {
+  const names = await cells.names();
+  if (names.includes(cell)) return;
+  throw refused(404, "not-found", `there is no cell "${cell}"; there are: ${names.join(", ") || "none"}`);
+}
+
+/** The whole model of a cell, which may be its first. */
+async function putModel(
+  { configuration, cells }: Context,
+  cell: string,
+  what: Forwarded,
+): Promise<PeerResponse | Changed> {
+  if ((await cells.names()).includes(cell)) return reachable(cell, forward(configuration, cell, what));
+  const first = readFirstModel(cell, String(what.headers["content-type"]), what.body ?? Buffer.alloc(0));
+  if (!first.ok) throw new RefusedError(400, first.error);
+  if (new URLSearchParams(what.url.split("?")[1]).get("dryRun") === "true") return firstPlan(first.value);
+  await cells.make(cell);
+  try {
+    const answer = await reachable(cell, forwardToNew(configuration, cell, what, newControllerPatienceMs));
+    if (answer.status !== 200) await discard(cells, cell, what);
+    return answer;
+  } catch (error) {
+    await discard(cells, cell, what);
+    throw error;
+  }
+}
+
+/** Best effort: a controller that stays is found by the next PUT, and says itself that it has no model. */
+const discard = (cells: Cells, cell: string, what: Forwarded): Promise<void> =>
+  cells.discardUnused(cell, String(what.headers.authorization)).catch(() => {});
+
+async function reachable<T>(cell: string, answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    const message = `the controller of the cell "${cell}" does not answer: ${(error as Error).message}`;
+    throw refused(502, "controller-unreachable", message);
+  }
+}

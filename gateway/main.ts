@@ -1,0 +1,20 @@
+import { readFileSync } from "node:fs";
+import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { stopAtSignals } from "../runtime/signals.ts";
+import { createGateway } from "./gateway.ts";
+
+/** `node gateway/main.ts CONFIG.json`: serves the contract on the listening socket that it was started with. */
+const [, , file] = process.argv;
+if (file === undefined) {
+  process.stderr.write("usage: node gateway/main.ts CONFIG.json\n");
+  process.exit(2);
+}
+const configuration = JSON.parse(readFileSync(file, "utf8")) as ProcessConfiguration;
+const app = createGateway(configuration);
+await app.ready();
+await new Promise<void>((resolve, reject) => {
+  app.server.once("error", reject);
+  app.server.listen({ fd: configuration.gateway?.listenFd ?? -1 }, resolve);
+});
+stopAtSignals(() => app.close());
+process.stdout.write(`${JSON.stringify({ event: "gateway/listening", fd: configuration.gateway?.listenFd })}\n`);

@@ -1,0 +1,50 @@
+import { readFile } from "node:fs/promises";
+import type { InstallationStatus } from "../model/api.ts";
+import { peerName } from "../model/identifiers.ts";
+import { peerRequest } from "../runtime/https.ts";
+import type { PeerBook, ProcessConfiguration } from "../runtime/installation.ts";
+import { askSupervisor } from "./supervisor.ts";
+
+type Host = InstallationStatus["hosts"][number];
+type Server = InstallationStatus["servers"][number];
+const patienceMs = 1_000;
+
+/**
+ * The state of the whole installation: processes from the supervisor, hosts and storage servers from themselves. One that
+ * does not answer within a second is listed as what it is.
+ */
+export async function installationStatus(
+  configuration: ProcessConfiguration,
+  supervisorSocket: string,
+): Promise<InstallationStatus> {
+  const { peers } = JSON.parse(await readFile(configuration.peersFile, "utf8")) as PeerBook;
+  const all = Object.keys(peers).sort(byNumber);
+  const addressOf = (peer: string) => peers[peer]?.split(":")[0] ?? "";
+  const ask = async <T>(peer: string): Promise<T | null> => {
+    try {
+      const signal = AbortSignal.timeout(patienceMs);
+      const answer = await peerRequest(configuration, peerName(peer), { method: "GET", path: "/status", signal });
+      const text = await answer.text();
+      return answer.status === 200 ? (JSON.parse(text) as T) : null;
+    } catch {
+      return null;
+    }
+  };
+  const hosts = all
+    .filter((peer) => peer.startsWith("host."))
+    .map(async (peer): Promise<Host> => {
+      const [host, address] = [peer.slice("host.".length), addressOf(peer)];
+      const unknown = { memoryMiB: 0, usedMiB: 0, cpus: 0, accelerator: "unknown", vms: 0 };
+      return (await ask<Host>(peer)) ?? { host, address, state: "unreachable", ...unknown };
+    });
+  const servers = all
+    .filter((peer) => peer.startsWith("agent."))
+    .map(async (peer): Promise<Server> => {
+      const [server, address] = [peer.slice("agent.".length), addressOf(peer)];
+      return (await ask<Server>(peer)) ?? { server, address, totalMiB: 0, freeMiB: 0, volumes: 0 };
+    });
+  const processes = (await askSupervisor(supervisorSocket, "GET", "/status")) as Pick<InstallationStatus, "services">;
+  return { services: processes.services, hosts: await Promise.all(hosts), servers: await Promise.all(servers) };
+}
+
+const byNumber = (a: string, b: string): number => a.localeCompare(b, "en", { numeric: true });

@@ -1,0 +1,55 @@
+import { bundleMediaType, type Changed, type Refusal } from "../model/api.ts";
+import type { Cell } from "../model/cell.ts";
+import type { Diagnostic } from "../model/diagnostic.ts";
+import type { Json, JsonObject } from "../model/json.ts";
+import { planChange } from "../model/plan.ts";
+import { fail, ok, type Result } from "../model/result.ts";
+import { checkDocument, readSpecification } from "../model/specification.ts";
+
+/**
+ * The first model of a cell that has no controller yet is read here, so that neither a mistake nor a dry run leaves a
+ * controller behind. Its controller reads it again: what the gateway accepts decides nothing.
+ */
+export function readFirstModel(
+  cell: string,
+  mediaType: string | undefined,
+  body: Buffer,
+): Result<Cell, Refusal["error"]> {
+  const read = readBody(mediaType, body);
+  if (!read.ok) return read;
+  const name: string = read.value.name;
+  if (name === cell) return read;
+  const message = `the specification is of the cell "${name}", and the address is that of "${cell}"; both must be the same`;
+  return fail({ code: "invalid-specification", message });
+}
+
+/** What the controller would answer to a dry run of a first model. */
+export const firstPlan = (cell: Cell): Changed => ({ plan: planChange(null, cell), version: 0, dryRun: true });
+
+function readBody(mediaType: string | undefined, body: Buffer): Result<Cell, Refusal["error"]> {
+  const bad = (message: string) => fail({ code: "bad-request", message });
+  let json: Json;
+  try {
+    json = JSON.parse(body.toString("utf8"));
+  } catch (error) {
+    return bad(`the body is not JSON: ${(error as Error).message}`);
+  }
+  if (!isObject(json)) return bad("the body is a JSON object: a bundle or a specification");
+  if (mediaType?.split(";")[0]?.trim() !== bundleMediaType) return checked(checkDocument(json));
+  const { main, files } = json;
+  if (typeof main !== "string" || !isObject(files) || !Object.values(files).every((file) => typeof file === "string")) {
+    return bad('a bundle is {"main": "<file>", "files": {"<file>": "<text>"}}');
+  }
+  return checked(readSpecification({ main, files: files as Record<string, string> }));
+}
+
+function checked(result: Result<Cell, readonly Diagnostic[]>): Result<Cell, Refusal["error"]> {
+  if (result.ok) return ok(result.value);
+  const [first, ...others] = result.error;
+  const more = others.length > 0 ? ` (and ${others.length} more)` : "";
+  const message = `the specification is refused: ${first?.message ?? "it is not valid"}${more}`;
+  return fail({ code: "invalid-specification", message, diagnostics: result.error });
+}
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { test } from "node:test";
+import { type DecodedPacket, decode, encode } from "dns-packet";
+import { createDnsManager } from "../core/dns/manager.ts";
+import { peerName } from "../model/identifiers.ts";
+import type { Json } from "../model/json.ts";
+import { serveDns } from "./dns-server.ts";
+
+/** The real service behind the edge, stepped directly. */
+function manager(names: Readonly<Record<string, string>>) {
+  const service = createDnsManager({ self: peerName("dns-manager") });
+  let state = service.restore({ records: new Map(), desiredAt: new Map() });
+  const now = { ms: 0, wallMs: 0 };
+  let uid = 0;
+  for (const [name, address] of Object.entries(names)) {
+    uid += 1;
+    const value = { uid: `s-${uid}`, name, address };
+    const key = `name/s-${uid}`;
+    state = service.step(state, { kind: "desired", from: peerName("controller.shop"), key, value }, now).state;
+  }
+  state = service.step(state, { kind: "start" }, now).state;
+  return {
+    request: async (request: Json): Promise<Json> => {
+      const step = service.step(state, { kind: "request", id: 1, request }, now);
+      state = step.state;
+      const [reply] = step.effects;
+      assert.equal(reply?.kind, "reply");
+      return reply.response;
+    },
+  };
+}
+
+const query = (name: string, type: "A" | "PTR" | "AAAA") =>
+  encode({ type: "query", id: 77, flags: 0x0100, questions: [{ name, type }] });
+
+const dataOf = ({ answers = [] }: DecodedPacket): unknown => {
+  const [answer] = answers;
+  return answer !== undefined && "data" in answer ? answer.data : null;
+};
+
+async function askUdp(port: number, packet: Buffer): Promise<DecodedPacket> {
+  const socket = createSocket("udp4");
+  try {
+    socket.send(packet, port, "127.0.0.1");
+    const [answer] = (await once(socket, "message")) as [Buffer];
+    return decode(answer);
+  } finally {
+    socket.close();
+  }
+}
+
+test("UDP and TCP on one port, malformed packets dropped and counted, long answers truncated", async () => {
+  const many = Object.fromEntries(
+    Array.from({ length: 40 }, (_, index) => [`alias-number-${index}.shop.cells.internal`, "10.64.0.9"]),
+  );
+  const running = manager({ "web1.shop.cells.internal": "10.64.0.2", ...many });
+  const server = await serveDns({ address: "127.0.0.1" }, running, 0);
+  try {
+    const forward = await askUdp(server.port, query("web1.shop.cells.internal", "A"));
+    assert.equal(forward.id, 77);
+    assert.ok(forward.flag_aa && forward.flag_rd && !forward.flag_ra);
+    assert.equal(dataOf(forward), "10.64.0.2");
+    const reverse = await askUdp(server.port, query("2.0.64.10.in-addr.arpa", "PTR"));
+    assert.equal(dataOf(reverse), "web1.shop.cells.internal");
+    const rcode = async (name: string) => ((await askUdp(server.port, query(name, "A"))) as { rcode?: string }).rcode;
+    assert.equal(await rcode("nobody.shop.cells.internal"), "NXDOMAIN");
+    assert.equal(await rcode("example.org"), "REFUSED");
+
+    const stray = createSocket("udp4");
+    for (const packet of [Buffer.from("nonsense"), encode({ type: "response", id: 1 })]) {
+      await new Promise((resolve) => stray.send(packet, server.port, "127.0.0.1", resolve));
+    }
+    stray.close();
+    const long = await askUdp(server.port, query("9.0.64.10.in-addr.arpa", "PTR"));
+    assert.ok(long.flag_tc && long.answers?.length === 0);
+    assert.equal(server.counts.malformed, 2);
+
+    const socket = connect(server.port, "127.0.0.1");
+    const packet = query("9.0.64.10.in-addr.arpa", "PTR");
+    const prefixed = Buffer.concat([Buffer.from([0, packet.length]), packet]);
+    // In two parts, as a network may deliver it.
+    socket.write(prefixed.subarray(0, 5));
+    socket.write(prefixed.subarray(5));
+    let received = Buffer.alloc(0);
+    while (received.length < 2 || received.length < 2 + received.readUInt16BE(0)) {
+      const [part] = (await once(socket, "data")) as [Buffer];
+      received = Buffer.concat([received, part]);
+    }
+    assert.equal(decode(received.subarray(2)).answers?.length, 40);
+    socket.destroy();
+  } finally {
+    await server.stop();
+  }
+});
