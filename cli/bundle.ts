@@ -1,0 +1,57 @@
+import { readFileSync, realpathSync, statSync } from "node:fs";
+import { basename, dirname, posix, relative, resolve, sep } from "node:path";
+import type { Bundle } from "../model/cell.ts";
+import { usage } from "./failure.ts";
+
+/**
+ * Names of the files that a SmartFrog text includes, as written. Comments and strings are skipped, so that an
+ * `#include` in them is none. This only decides which files are sent: the parser decides what they mean.
+ */
+export const includesOf = (text: string): readonly string[] => {
+  const token = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|#include\s+"([^"\n]+)"|##[\s\S]*?#|"(?:\\.|[^"\\])*"/g;
+  return [...text.matchAll(token)].flatMap(([, included]) => (included === undefined ? [] : [included]));
+};
+
+const mostFiles = 1000;
+
+const read = (file: string, shown: string, includedBy: string | undefined): string => {
+  try {
+    if (statSync(file).isDirectory())
+      throw usage(`${shown} is a directory: name a specification, e.g. ${shown}/shop.sf`);
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error)) throw error;
+    const by = includedBy === undefined ? "" : `, which ${includedBy} includes`;
+    throw usage(`cannot read ${shown}${by}: ${error.code === "ENOENT" ? "there is no such file" : error.message}`);
+  }
+};
+
+/** Reads a specification with all it includes. Everything must lie in the directory of the file or below. */
+export const readBundle = (file: string): Bundle => {
+  const main = basename(file);
+  if (!/\.(sf|json)$/.test(main)) throw usage(`${file}: a specification is a \`.sf\` or \`.json\` file`);
+  const root = dirname(resolve(file));
+  const files: Record<string, string> = {};
+  const visit = (name: string, includedBy: string | undefined): void => {
+    if (Object.hasOwn(files, name)) return;
+    if (Object.keys(files).length === mostFiles) throw usage(`${file} includes more than ${mostFiles} files`);
+    const path = resolve(root, name);
+    const text = read(path, includedBy === undefined ? file : name, includedBy);
+    // A symbolic link must not lead out of the tree either: what is outside is not the author's to send.
+    const real = relative(realpathSync(root), realpathSync(path));
+    if (real === ".." || real.startsWith(`..${sep}`)) throw usage(`${name} lies outside ${root}, and is not sent`);
+    files[name] = text;
+    if (!name.endsWith(".sf")) return;
+    for (const included of includesOf(text)) {
+      const target = posix.normalize(posix.join(posix.dirname(name), included));
+      if (posix.isAbsolute(included) || target === ".." || target.startsWith("../")) {
+        throw usage(
+          `${name} includes "${included}", which is outside ${root}: put it into that directory or one below, and include it by its relative path`,
+        );
+      }
+      visit(target, name);
+    }
+  };
+  visit(main, undefined);
+  return { main, files };
+};

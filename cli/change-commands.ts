@@ -1,0 +1,185 @@
+import type { Changed } from "../model/api.ts";
+import type { Bundle } from "../model/cell.ts";
+import type { Diagnostic } from "../model/diagnostic.ts";
+import { isEmptyPlan, planChange } from "../model/plan.ts";
+import type { Plan } from "../model/plan-types.ts";
+import { renderDiagnostic } from "../model/render-diagnostic.ts";
+import { renderPlan } from "../model/render-plan.ts";
+import { readSpecification } from "../model/specification.ts";
+import { readBundle } from "./bundle.ts";
+import { type Client, Refused } from "./client.ts";
+import { type Context, cellOfPath, printJson } from "./context.ts";
+import { type ElementWithState, elementsOf } from "./elements.ts";
+import { CommandFailure, exitCodes, usage } from "./failure.ts";
+import { follow, followUntilReady } from "./follow.ts";
+import { renderSummary } from "./render.ts";
+
+/** `cells plan`, `cells apply` and `cells delete`: what changes a cell's model. */
+
+const diagnosticsText = (
+  diagnostics: readonly Diagnostic[],
+  files: Readonly<Record<string, string>>,
+  colour: boolean,
+): string => diagnostics.map((diagnostic) => renderDiagnostic(diagnostic, files, colour)).join("\n\n");
+
+/** Reads and checks here first: a fault in the text is told without the gateway, and the cell's name is known. */
+const specification = ({ terminal }: Context, file: string) => {
+  const bundle = readBundle(file);
+  const read = readSpecification(bundle);
+  if (read.ok) return { bundle, cell: read.value };
+  throw new CommandFailure(exitCodes.refused, diagnosticsText(read.error, bundle.files, terminal.colour));
+};
+
+/** The gateway's refusal, with its diagnostics shown in the texts that were sent. */
+const explained = async <T>({ terminal }: Context, bundle: Bundle, work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof Refused) || error.diagnostics.length === 0) throw error;
+    throw new CommandFailure(error.exitCode, diagnosticsText(error.diagnostics, bundle.files, terminal.colour));
+  }
+};
+
+const planOf = async (context: Context, file: string) => {
+  const { bundle, cell } = specification(context, file);
+  const client = context.client();
+  const known = (await client.cells()).some((summary) => summary.cell === cell.name);
+  // A cell that is not there has no controller yet that could be asked, and a question must not make one.
+  const changed: Changed = known
+    ? await explained(context, bundle, () => client.apply(cell.name, bundle, true))
+    : { plan: planChange(null, cell), version: 0, dryRun: true };
+  return { bundle, cell, changed };
+};
+
+export const plan = async (context: Context, file: string, all: boolean): Promise<void> => {
+  const { changed } = await planOf(context, file);
+  if (context.json) printJson(context, changed);
+  else context.terminal.print(renderPlan(changed.plan, { color: context.terminal.colour, all }));
+};
+
+const confirm = async (context: Context, yes: boolean, question: string): Promise<void> => {
+  if (yes) return;
+  if (!context.terminal.canAsk || context.json) throw usage("nobody can be asked here: add --yes to do it");
+  if (!(await context.terminal.ask(question))) throw new CommandFailure(exitCodes.refused, "nothing was changed");
+};
+
+const losesData = ({ steps }: Plan): number => steps.filter((step) => step.losesData).length;
+
+const question = (what: string, changing: Plan): string => {
+  const lost = losesData(changing);
+  return lost === 0
+    ? what
+    : `${what} ${lost} ${lost === 1 ? "element loses" : "elements lose"} data that has no other copy.`;
+};
+
+/** Until nothing that was taken out of the model is left; the state of a document shows only what is in it. */
+const untilRemoved = async (client: Client, cell: string, left: number, timeoutMs: number): Promise<void> => {
+  const end = performance.now() + timeoutMs;
+  for (;;) {
+    const summary = (await client.cells()).find((each) => each.cell === cell);
+    if (summary === undefined || summary.elements <= left) return;
+    if (performance.now() > end) {
+      throw new CommandFailure(
+        exitCodes.notAsDeclared,
+        `${summary.elements - left} removed elements are not gone after ${timeoutMs / 1000} s: \`cells events ${cell}\` shows what holds them`,
+      );
+    }
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+};
+
+export interface WaitOptions {
+  readonly yes: boolean;
+  readonly wait: boolean;
+  readonly timeoutMs: number;
+}
+
+/** Makes the cell what the file says, and waits until it is. */
+export const apply = async (context: Context, file: string, options: WaitOptions): Promise<void> => {
+  const { terminal, json } = context;
+  const { bundle, cell, changed: planned } = await planOf(context, file);
+  if (!json) terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
+  if (!isEmptyPlan(planned.plan))
+    await confirm(context, options.yes, question(`Apply this to the cell ${cell.name}?`, planned.plan));
+  const client = context.client();
+  const changed = await explained(context, bundle, () => client.apply(cell.name, bundle, false));
+  let elements: readonly ElementWithState[] = [];
+  if (options.wait) {
+    elements = await followUntilReady(client, cell.name, terminal, options.timeoutMs, json);
+    await untilRemoved(client, cell.name, cell.elements.size, options.timeoutMs);
+  }
+  if (json) printJson(context, { ...changed, elements });
+  else if (options.wait) terminal.print(`${cell.name} is as declared: ${renderSummary(elements, terminal.paint)}`);
+};
+
+/** Takes an element, a group or a whole cell out of the model, and waits until nothing is left of it. */
+export const remove = async (context: Context, pathText: string, options: WaitOptions): Promise<void> => {
+  const { terminal, json } = context;
+  const { cell, path } = cellOfPath(pathText);
+  const client = context.client();
+  const planned = await client.delete(cell, path === cell ? "" : path, true);
+  if (!json) terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
+  await confirm(context, options.yes, question(`Delete ${path}?`, planned.plan));
+  const changed = await client.delete(cell, path === cell ? "" : path, false);
+  if (options.wait) {
+    const left = changed.plan.steps.filter(({ action }) => action !== "delete").length;
+    await untilRemoved(client, cell, left, options.timeoutMs);
+  }
+  if (json) printJson(context, changed);
+  else terminal.print(`${path} is ${options.wait ? "gone" : "being deleted"}`);
+};
+
+/** A person looks on; ends with Ctrl-C. */
+export const watch = async (context: Context, cellText: string | undefined): Promise<void> => {
+  const client = context.client();
+  const cell = cellText === undefined ? await onlyCell(client) : cellOfPath(cellText).cell;
+  if (context.json) {
+    await events(context, cell, true);
+    return;
+  }
+  await client.model(cell, "", false);
+  await follow(client, cell, context.terminal, { timeoutMs: Number.POSITIVE_INFINITY, until: () => false });
+};
+
+/** Where a command's cell may be left out: there is just one. */
+export const onlyCell = async (client: Client): Promise<string> => {
+  const cells = await client.cells();
+  const [first, ...more] = cells;
+  if (first === undefined)
+    throw new CommandFailure(exitCodes.refused, "there is no cell yet: `cells apply FILE` makes one");
+  if (more.length > 0) throw usage(`name one of the cells: ${cells.map(({ cell }) => cell).join(", ")}`);
+  return first.cell;
+};
+
+export const events = async (context: Context, cellText: string | undefined, followOn: boolean): Promise<void> => {
+  const client = context.client();
+  const cell = cellText === undefined ? await onlyCell(client) : cellOfPath(cellText).cell;
+  const { renderEvent } = await import("./render.ts");
+  for await (const event of client.events(cell, followOn)) {
+    context.terminal.print(context.json ? JSON.stringify(event) : renderEvent(event, context.terminal.paint));
+  }
+};
+
+/** Without a path: the cells. With one: the document there, as JSON; with `state` a table of its elements. */
+export const get = async (context: Context, pathText: string | undefined, state: boolean): Promise<void> => {
+  const client = context.client();
+  const { terminal } = context;
+  if (pathText === undefined) {
+    const cells = await client.cells();
+    if (context.json) printJson(context, cells);
+    else
+      for (const { cell, version, elements } of cells)
+        terminal.print(`${cell}  version ${version}  ${elements} elements`);
+    return;
+  }
+  const { cell, path } = cellOfPath(pathText);
+  const document = await client.model(cell, path === cell ? "" : path, state);
+  if (context.json || !state) {
+    printJson(context, document);
+    return;
+  }
+  const { renderElements } = await import("./render.ts");
+  const elements = elementsOf(document, path === cell ? "" : path);
+  for (const line of renderElements(elements, terminal.paint)) terminal.print(line);
+  terminal.print(renderSummary(elements, terminal.paint));
+};

@@ -1,0 +1,157 @@
+import {
+  bundleMediaType,
+  type CellEvent,
+  type CellSummary,
+  type Changed,
+  type ConnectionAnswer,
+  type ExecAnswer,
+  type ExecRequest,
+  type InstallationStatus,
+  type Refusal,
+} from "../model/api.ts";
+import type { Bundle } from "../model/cell.ts";
+import type { Diagnostic } from "../model/diagnostic.ts";
+import type { Json } from "../model/json.ts";
+import { type ClientConfiguration, clientConfigurationFile, readClientConfiguration } from "./client-config.ts";
+import type { Connection } from "./connection.ts";
+import { CommandFailure, exitCodes } from "./failure.ts";
+
+/** The gateway said no, and why. */
+export class Refused extends CommandFailure {
+  readonly status: number;
+  readonly code: string;
+  readonly diagnostics: readonly Diagnostic[];
+  constructor(status: number, { error }: Refusal) {
+    super(exitCodes.refused, error.message);
+    this.status = status;
+    this.code = error.code;
+    this.diagnostics = error.diagnostics ?? [];
+  }
+}
+
+const isRefusal = (body: unknown): body is Refusal =>
+  typeof body === "object" && body !== null && "error" in body && typeof body.error === "object" && body.error !== null;
+
+const inUrl = (path: string): string => path.split("/").map(encodeURIComponent).join("/");
+const modelUrl = (cell: string, path: string): string =>
+  `/cells/${encodeURIComponent(cell)}/model${path === "" ? "" : `/${inUrl(path)}`}`;
+
+/** Client of the published contract (`model/api.ts`). Every method rejects with `Refused`, or that nothing answers. */
+export class Client {
+  readonly #configuration: ClientConfiguration;
+
+  constructor(configuration: ClientConfiguration) {
+    this.#configuration = configuration;
+  }
+
+  async #send(
+    method: string,
+    path: string,
+    body?: { readonly type: string; readonly text: string },
+  ): Promise<Response> {
+    const { url, credential } = this.#configuration;
+    const headers: Record<string, string> = { authorization: `Bearer ${credential}` };
+    if (body !== undefined) headers["content-type"] = body.type;
+    let response: Response;
+    try {
+      response = await fetch(`${url}${path}`, { method, headers, ...(body === undefined ? {} : { body: body.text }) });
+    } catch (error) {
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
+      throw new CommandFailure(
+        exitCodes.unreachable,
+        `the gateway at ${url} does not answer (${cause}): is the testbed up? \`cells status\` tells, \`cells up\` starts it`,
+      );
+    }
+    if (response.ok) return response;
+    const text = await response.text();
+    let answer: unknown;
+    try {
+      answer = JSON.parse(text);
+    } catch {
+      answer = undefined;
+    }
+    const otherwise = {
+      error: { code: "gateway", message: `the gateway answered ${response.status}: ${text.slice(0, 500)}` },
+    };
+    throw new Refused(response.status, isRefusal(answer) ? answer : otherwise);
+  }
+
+  async #get<T>(path: string): Promise<T> {
+    return (await (await this.#send("GET", path)).json()) as T;
+  }
+
+  cells(): Promise<readonly CellSummary[]> {
+    return this.#get("/cells");
+  }
+
+  status(): Promise<InstallationStatus> {
+    return this.#get("/status");
+  }
+
+  /** `path` is that of the document, the cell's component first; "" is the whole document. */
+  model(cell: string, path: string, withState: boolean): Promise<Json> {
+    return this.#get(`${modelUrl(cell, path)}${withState ? "?state=true" : ""}`);
+  }
+
+  async apply(cell: string, bundle: Bundle, dryRun: boolean): Promise<Changed> {
+    const body = { type: bundleMediaType, text: JSON.stringify(bundle) };
+    const response = await this.#send("PUT", `${modelUrl(cell, "")}${dryRun ? "?dryRun=true" : ""}`, body);
+    return (await response.json()) as Changed;
+  }
+
+  async delete(cell: string, path: string, dryRun: boolean): Promise<Changed> {
+    const response = await this.#send("DELETE", `${modelUrl(cell, path)}${dryRun ? "?dryRun=true" : ""}`);
+    return (await response.json()) as Changed;
+  }
+
+  why(cell: string, { from, to, protocol, port }: Connection): Promise<ConnectionAnswer> {
+    const query = new URLSearchParams({ from, to, protocol, ...(port === null ? {} : { port: String(port) }) });
+    return this.#get(`/cells/${encodeURIComponent(cell)}/why?${query}`);
+  }
+
+  async exec(cell: string, request: ExecRequest): Promise<ExecAnswer> {
+    const body = { type: "application/json", text: JSON.stringify(request) };
+    const response = await this.#send("POST", `/cells/${encodeURIComponent(cell)}/exec`, body);
+    return (await response.json()) as ExecAnswer;
+  }
+
+  /** The past first; with `follow` it goes on until the gateway ends it. */
+  async *events(cell: string, follow: boolean): AsyncGenerator<CellEvent> {
+    const response = await this.#send(
+      "GET",
+      `/cells/${encodeURIComponent(cell)}/events${follow ? "?follow=true" : ""}`,
+    );
+    if (response.body === null) return;
+    yield* readEvents(response.body);
+  }
+}
+
+/** Events of a text/event-stream (HTML Living Standard, section 9.2.6); only `data` matters here. */
+export async function* readEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<CellEvent> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of chunks) {
+    rest += decoder.decode(chunk, { stream: true });
+    const blocks = rest.split(/\r?\n\r?\n/);
+    rest = blocks.pop() ?? "";
+    for (const block of blocks) {
+      const data = block
+        .split(/\r?\n/)
+        .flatMap((line) => (line.startsWith("data:") ? [line.slice(5).trimStart()] : []))
+        .join("\n");
+      if (data !== "") yield JSON.parse(data) as CellEvent;
+    }
+  }
+}
+
+/** Reads the user's configuration. */
+export const clientFromConfiguration = (): Client => {
+  const configuration = readClientConfiguration();
+  if (configuration === undefined) {
+    throw new CommandFailure(
+      exitCodes.unreachable,
+      `${clientConfigurationFile()} does not say where the gateway is: \`cells up\` writes it, or set CELLS_CONFIG to another file`,
+    );
+  }
+  return new Client(configuration);
+};

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseConnection } from "./connection.ts";
+
+const web = { from: "shop/web/vm", to: "shop/app/vm", protocol: "tcp", port: 8080 };
+
+test("a connection is read in every way it may be written", () => {
+  for (const words of [
+    ["shop/web/vm -> shop/app/vm:8080"],
+    ["shop/web/vm->shop/app/vm:8080"],
+    ["shop/web/vm", "->", "shop/app/vm:8080"],
+    ["shop/web/vm", "to", "shop/app/vm:8080"],
+    ["shop/web/vm", "shop/app/vm:8080"],
+    ["shop/web/vm", "shop/app/vm", "8080"],
+  ]) {
+    assert.deepEqual(parseConnection(words, undefined), web, words.join(" "));
+  }
+  assert.deepEqual(parseConnection(["a", "b:53"], "udp"), { from: "a", to: "b", protocol: "udp", port: 53 });
+  assert.deepEqual(parseConnection(["a -> b"], undefined), { from: "a", to: "b", protocol: "icmp", port: null });
+});
+
+test("what is no connection is refused with what would be one", () => {
+  const refused = (words: readonly string[], protocol: string | undefined, expected: RegExp): void =>
+    assert.throws(() => parseConnection(words, protocol), expected, words.join(" "));
+  refused(["a"], undefined, /two ends.*cells why/s);
+  refused(["a", "-"], undefined, /redirection/);
+  refused(["a", "b", "80", "c"], undefined, /two ends/);
+  refused(["a", "b:80", "81"], undefined, /two ports, 80 and 81/);
+  refused(["a", "b:99999"], undefined, /no port/);
+  refused(["a", "b:http"], undefined, /no port/);
+  refused(["a", "b:80"], "sctp", /no protocol/);
+  refused(["a", "b:80"], "icmp", /no ports/);
+  refused(["a", "b"], "tcp", /needs the port/);
+  refused(["a", "--verbose"], undefined, /no option/);
+});

@@ -1,0 +1,138 @@
+import { fileURLToPath } from "node:url";
+import { apply } from "./change-commands.ts";
+import type { Client } from "./client.ts";
+import type { Context } from "./context.ts";
+import type { ElementWithState } from "./elements.ts";
+import { CommandFailure, exitCodes } from "./failure.ts";
+import { readElements } from "./follow.ts";
+import { listenerCommand, type Probe, probeCommand, seenIn, shopProbes } from "./probe.ts";
+import { table } from "./terminal.ts";
+import { up } from "./up.ts";
+
+/**
+ * `cells demo`: from nothing to a cell of three machines, and then the proof, with packets that guests really send, that
+ * what the specification permits passes and that nothing else does.
+ */
+const cell = "shop";
+const example = fileURLToPath(new URL("../examples/shop/shop.sf", import.meta.url));
+const applyTimeoutMs = 300_000;
+const execTimeoutMs = 20_000;
+const guestTimeoutMs = 90_000;
+
+interface Tried {
+  readonly probe: Probe;
+  readonly seen: "passes" | "blocked";
+  /** What `why` says decides. */
+  readonly verdict: string;
+}
+
+/** Address of the VM whose interface stands beside it: `shop/web/interface` for `shop/web/vm`. */
+const addressOf = (elements: readonly ElementWithState[], vm: string): string => {
+  const group = vm.slice(0, vm.lastIndexOf("/"));
+  const found = elements.find(({ path, type }) => type === "VirtualInterface" && path.startsWith(`${group}/`));
+  const address = found?.state.address;
+  if (address == null) throw new CommandFailure(exitCodes.notAsDeclared, `${vm} has no address`);
+  return address;
+};
+
+/** A machine that runs is still booting: its agent answers a little later, and has its address later still. */
+const untilGuestAnswers = async (client: Client, vm: string, address: string): Promise<void> => {
+  const end = performance.now() + guestTimeoutMs;
+  let last = "";
+  for (;;) {
+    try {
+      const answer = await client.exec(cell, { vm, command: ["ip", "-4", "address"], timeoutMs: execTimeoutMs });
+      if (answer.stdout.includes(address)) return;
+      last = `it has not got its address ${address} yet`;
+    } catch (error) {
+      if (!(error instanceof CommandFailure)) throw error;
+      last = error.message;
+    }
+    if (performance.now() > end) {
+      throw new CommandFailure(exitCodes.notAsDeclared, `the guest ${vm} does not answer: ${last}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+};
+
+/** Something listens wherever a probe goes, also where none may arrive: then only the rules can be what stops it. */
+const listen = async (client: Client): Promise<void> => {
+  const known = new Set<string>();
+  for (const { to, protocol, port } of shopProbes) {
+    const key = `${to} ${protocol} ${port}`;
+    if (protocol === "icmp" || port === null || known.has(key)) continue;
+    known.add(key);
+    await client.exec(cell, { vm: to, command: listenerCommand(protocol, port), timeoutMs: execTimeoutMs });
+  }
+};
+
+const tryOut = async (client: Client, elements: readonly ElementWithState[], probe: Probe): Promise<Tried> => {
+  const command = probeCommand(probe, addressOf(elements, probe.to));
+  const answer = await client.exec(cell, { vm: probe.from, command, timeoutMs: execTimeoutMs });
+  const { verdict } = await client.why(cell, probe);
+  return { probe, seen: seenIn(probe, answer), verdict };
+};
+
+const nameOf = (probe: Probe): string =>
+  `${probe.from} -> ${probe.to}${probe.port === null ? "" : `:${probe.port}`} ${probe.protocol}`;
+
+export const demo = async (
+  context: Context,
+  directory: string | undefined,
+  hosts: number | undefined,
+): Promise<void> => {
+  const { terminal } = context;
+  if (context.json) throw new CommandFailure(exitCodes.usage, "the demo is for people: it has no --output json");
+  const heading = (text: string): void => terminal.print(`\n${terminal.paint("bold", text)}`);
+
+  heading("1. A cloud on this machine");
+  await up(context, { hosts, servers: undefined, port: undefined, directory });
+
+  heading(`2. A cell from its specification, ${example}`);
+  await apply(context, example, { yes: true, wait: true, timeoutMs: applyTimeoutMs });
+  const client = context.client();
+  const elements = await readElements(client, cell);
+
+  heading("3. The proof: packets sent by the guests themselves");
+  for (const vm of new Set(shopProbes.flatMap(({ from, to }) => [from, to]))) {
+    const address = addressOf(elements, vm);
+    await untilGuestAnswers(client, vm, address);
+    terminal.print(`${vm} answers, ${address}`);
+  }
+  await listen(client);
+  const tried: Tried[] = [];
+  for (const probe of shopProbes) {
+    const result = await tryOut(client, elements, probe);
+    tried.push(result);
+    const right = result.seen === probe.expected;
+    terminal.print(
+      `  ${right ? terminal.paint("green", "✓") : terminal.paint("red", "✗")} ${nameOf(probe)}: ${result.seen}`,
+    );
+  }
+  heading("Connection, expected and seen, and what decides");
+  for (const line of table(rowsOf(tried, context))) terminal.print(line);
+
+  heading("It is left running");
+  for (const line of [
+    "cells status                                     everything there is",
+    "cells get shop --state                           the cell's elements",
+    'cells why "shop/web/vm -> shop/db/vm:5432"       what decides about a connection',
+    "cells exec shop/web/vm -- sh -c 'ip a; hostname' a command in a guest",
+    "cells down                                       ends it; --purge removes its data",
+  ]) {
+    terminal.print(`  ${line}`);
+  }
+  const wrong = tried.filter(({ probe, seen }) => seen !== probe.expected).length;
+  if (wrong > 0) {
+    throw new CommandFailure(exitCodes.notAsDeclared, `${wrong} of ${tried.length} connections are not as expected`);
+  }
+};
+
+const rowsOf = (tried: readonly Tried[], { terminal }: Context): readonly (readonly string[])[] =>
+  tried.map(({ probe, seen, verdict }) => [
+    seen === probe.expected ? terminal.paint("green", "✓") : terminal.paint("red", "✗"),
+    nameOf(probe),
+    `expected ${probe.expected}`,
+    `seen ${seen}`,
+    terminal.paint("grey", verdict),
+  ]);

@@ -1,0 +1,17 @@
+/** Exit codes, as every command's help lists them. */
+export const exitCodes = { ok: 0, refused: 1, usage: 2, unreachable: 3, notAsDeclared: 4 } as const;
+
+export const exitCodesHelp = `
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 gateway not reachable, 4 not everything is as declared`;
+
+/** An expected end of a command: what the user reads, and the code. */
+export class CommandFailure extends Error {
+  readonly exitCode: number;
+  constructor(exitCode: number, message: string) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** Wrong usage: what is wrong, and what would be right. */
+export const usage = (message: string): CommandFailure => new CommandFailure(exitCodes.usage, message);

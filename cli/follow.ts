@@ -1,0 +1,103 @@
+import { type Client, Refused } from "./client.ts";
+import { type ElementWithState, elementsOf, isReady } from "./elements.ts";
+import { CommandFailure, exitCodes } from "./failure.ts";
+import { renderElements, renderSummary } from "./render.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** Actual state of a cell's elements; none when the cell or the path is not there. */
+export const readElements = async (client: Client, cell: string, path = ""): Promise<readonly ElementWithState[]> => {
+  try {
+    return elementsOf(await client.model(cell, path, true), path);
+  } catch (error) {
+    if (error instanceof Refused && error.status === 404) return [];
+    throw error;
+  }
+};
+
+const signature = ({ path, state }: ElementWithState): string =>
+  [path, state.uid, state.phase, state.reason, state.host, state.power].join("\0");
+
+/** Elements that look different from before; those that are gone are named by their path. */
+export const changesSince = (
+  before: readonly ElementWithState[],
+  now: readonly ElementWithState[],
+): { readonly changed: readonly ElementWithState[]; readonly gone: readonly string[] } => {
+  const known = new Set(before.map(signature));
+  const present = new Set(now.map(({ path }) => path));
+  return {
+    changed: now.filter((element) => !known.has(signature(element))),
+    gone: before.flatMap(({ path }) => (present.has(path) ? [] : [path])),
+  };
+};
+
+const pollMs = 500;
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+export interface FollowOptions {
+  readonly timeoutMs: number;
+  /** Resolves when this holds. */
+  readonly until: (elements: readonly ElementWithState[]) => boolean;
+  /** Nothing is shown: the answer is printed as JSON at the end. */
+  readonly silent?: boolean;
+  /** Restricts what is shown and waited for. */
+  readonly filter?: (element: ElementWithState) => boolean;
+}
+
+/**
+ * Shows how a cell becomes what was declared: drawn over on a terminal, a line per change elsewhere. It looks at the
+ * whole state each time rather than adding up events, so nothing is missed and nothing is shown that is no longer so.
+ * Returns the last state and whether the wish came true in time.
+ */
+export const follow = async (
+  client: Client,
+  cell: string,
+  terminal: Terminal,
+  options: FollowOptions,
+): Promise<{ readonly elements: readonly ElementWithState[]; readonly reached: boolean }> => {
+  const end = performance.now() + options.timeoutMs;
+  let before: readonly ElementWithState[] = [];
+  try {
+    for (;;) {
+      const elements = (await readElements(client, cell)).filter(options.filter ?? (() => true));
+      if (options.silent !== true) show(before, elements, terminal);
+      before = elements;
+      if (options.until(elements)) return { elements, reached: true };
+      if (performance.now() > end) return { elements, reached: false };
+      await pause(pollMs);
+    }
+  } finally {
+    terminal.settle();
+  }
+};
+
+const show = (before: readonly ElementWithState[], elements: readonly ElementWithState[], terminal: Terminal): void => {
+  if (terminal.live) {
+    terminal.draw([...renderElements(elements, terminal.paint), renderSummary(elements, terminal.paint)]);
+    return;
+  }
+  const { changed, gone } = changesSince(before, elements);
+  for (const line of renderElements(changed, terminal.paint)) terminal.print(line);
+  for (const path of gone) terminal.print(`- removed  ${path}`);
+};
+
+/** Waits until every element is ready, and says what is stuck otherwise. Rejects with exit code 4. */
+export const followUntilReady = async (
+  client: Client,
+  cell: string,
+  terminal: Terminal,
+  timeoutMs: number,
+  silent: boolean,
+): Promise<readonly ElementWithState[]> => {
+  const until = (elements: readonly ElementWithState[]): boolean => elements.every(isReady);
+  const { elements, reached } = await follow(client, cell, terminal, { timeoutMs, until, silent });
+  if (reached) return elements;
+  const stuck = elements.filter((element) => !isReady(element));
+  throw new CommandFailure(
+    exitCodes.notAsDeclared,
+    [
+      `${stuck.length} of ${elements.length} elements are not ready after ${timeoutMs / 1000} s:`,
+      ...renderElements(stuck, terminal.paint).map((line) => `  ${line}`),
+      `The cell's controller goes on trying: \`cells watch ${cell}\` shows it.`,
+    ].join("\n"),
+  );
+};

@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import type { CellEvent } from "../model/api.ts";
+import { readEvents } from "./client.ts";
+import { writeClientConfiguration } from "./client-config.ts";
+
+/** The command line as a user runs it, against a gateway that answers what the test says. */
+const main = fileURLToPath(new URL("main.ts", import.meta.url));
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+const cells = (args: readonly string[], configFile: string): Promise<Ended> =>
+  new Promise((resolve) => {
+    const child = spawn(process.execPath, [main, ...args], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, CELLS_CONFIG: configFile, CELLS_HOME: join(configFile, "..", "testbed") },
+    });
+    const output = { stdout: "", stderr: "" };
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      output.stdout += text;
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      output.stderr += text;
+    });
+    child.once("close", (code) => resolve({ code, ...output }));
+  });
+
+const withGateway = async (
+  answers: Readonly<Record<string, { readonly status: number; readonly body: unknown }>>,
+  work: (configFile: string, asked: readonly string[]) => Promise<void>,
+): Promise<void> => {
+  const directory = mkdtempSync(join(tmpdir(), "cells-cli-"));
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    const question = `${request.method} ${request.url}`;
+    asked.push(`${question} ${request.headers.authorization}`);
+    const answer = answers[question] ?? { status: 404, body: { error: { code: "path", message: `no ${question}` } } };
+    response.writeHead(answer.status, { "content-type": "application/json" }).end(JSON.stringify(answer.body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const configFile = join(directory, "config.json");
+  const { port } = server.address() as AddressInfo;
+  writeClientConfiguration({ url: `http://127.0.0.1:${port}`, credential: "secret" }, configFile);
+  try {
+    await work(configFile, asked);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+    rmSync(directory, { recursive: true, force: true });
+  }
+};
+
+test("exec passes the guest's output and exit code on", async () => {
+  const body = { exitCode: 7, stdout: "out\n", stderr: "err\n" };
+  await withGateway({ "POST /cells/shop/exec": { status: 200, body } }, async (config, asked) => {
+    const ended = await cells(["exec", "shop/web/vm", "--", "ls", "-l"], config);
+    assert.deepEqual(ended, { code: 7, stdout: "out\n", stderr: "err\n" });
+    assert.deepEqual(asked, ["POST /cells/shop/exec Bearer secret"]);
+  });
+});
+
+test("a refusal is exit code 1, wrong usage 2, no gateway 3", async () => {
+  await withGateway({}, async (config) => {
+    const refused = await cells(["get", "shop"], config);
+    assert.deepEqual([refused.code, refused.stderr], [1, "no GET /cells/shop/model\n"]);
+    assert.equal((await cells(["nope"], config)).code, 2);
+    assert.equal((await cells(["why", "a"], config)).code, 2);
+    assert.equal((await cells(["get", "--output", "xml"], config)).code, 2);
+    assert.equal((await cells(["up", "--hosts", "many"], config)).code, 2);
+    writeClientConfiguration({ url: "http://127.0.0.1:1", credential: "x" }, config);
+    const unreachable = await cells(["get", "shop"], config);
+    assert.equal(unreachable.code, 3);
+    assert.match(unreachable.stderr, /does not answer.*cells up/);
+  });
+});
+
+test("every command has help with an example and the exit codes", async () => {
+  const commands = ["up", "down", "status", "demo", "plan", "apply", "delete", "get", "watch", "events", "why", "exec"];
+  await withGateway({}, async (config) => {
+    const helps = await Promise.all(commands.map((command) => cells([command, "--help"], config)));
+    for (const { code, stdout } of helps) {
+      assert.equal(code, 0);
+      assert.match(stdout, /Examples?:\n {2}\$ (sudo )?cells/);
+      assert.match(stdout, /Exit codes: 0 done/);
+    }
+  });
+});
+
+test("--output json is JSON and nothing else, before or behind the command", async () => {
+  const list = [{ cell: "shop", version: 2, phases: {}, elements: 0 }];
+  await withGateway({ "GET /cells": { status: 200, body: list } }, async (config) => {
+    for (const args of [
+      ["get", "--output", "json"],
+      ["--output", "json", "get"],
+    ]) {
+      const { code, stdout, stderr } = await cells(args, config);
+      assert.deepEqual([code, JSON.parse(stdout), stderr], [0, list, ""]);
+    }
+  });
+});
+
+test("why ends with 1 for a blocked connection", async () => {
+  const answer = {
+    from: "shop/a",
+    to: "shop/b",
+    protocol: "tcp",
+    port: 80,
+    allowed: false,
+    checks: [],
+    verdict: "No rule.",
+  };
+  const question = "GET /cells/shop/why?from=shop%2Fa&to=shop%2Fb&protocol=tcp&port=80";
+  await withGateway({ [question]: { status: 200, body: answer } }, async (config) => {
+    const { code, stdout } = await cells(["why", "shop/a -> shop/b:80"], config);
+    assert.deepEqual([code, stdout], [1, "shop/a -> shop/b:80 (tcp): is blocked\nNo rule.\n"]);
+  });
+});
+
+test("events are read from a stream however it is cut", async () => {
+  const bytes = new TextEncoder().encode('id: 1\ndata: {"id":1,"reason":"ä"}\n\n: beat\n\ndata: {"id":2}\r\n\r\n');
+  const pieces = async function* (): AsyncGenerator<Uint8Array> {
+    for (const byte of bytes) yield new Uint8Array([byte]);
+  };
+  const read: CellEvent[] = [];
+  for await (const event of readEvents(pieces())) read.push(event);
+  assert.deepEqual(read, [{ id: 1, reason: "ä" }, { id: 2 }]);
+});

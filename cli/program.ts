@@ -1,0 +1,176 @@
+import { Command, Option } from "commander";
+import { apply, events, get, plan, remove, watch } from "./change-commands.ts";
+import { type Context, createContext, secondsOf } from "./context.ts";
+import { exitCodesHelp, usage } from "./failure.ts";
+import { exec, status, why } from "./query-commands.ts";
+import { down, up } from "./up.ts";
+
+const countOf = (text: string): number => {
+  if (!/^\d+$/.test(text)) throw usage(`\`${text}\` is no number`);
+  return Number(text);
+};
+
+const withHelp = (command: Command, examples: readonly string[]): Command =>
+  command.addHelpText(
+    "after",
+    `\n${examples.length > 1 ? "Examples" : "Example"}:\n${examples.map((each) => `  $ ${each}`).join("\n")}\n${exitCodesHelp}`,
+  );
+
+const testbedCommands = (program: Command, context: () => Context): void => {
+  const directory = new Option("-d, --directory <dir>", "where the testbed keeps its data").env("CELLS_HOME");
+  withHelp(
+    program
+      .command("up")
+      .description("start a cloud on this machine: hosts, storage servers and services in namespaces of their own")
+      .option("--hosts <n>", "number of hosts (default: as before, or 3)", countOf)
+      .option("--servers <n>", "number of storage servers (default: as before, or 2)", countOf)
+      .option("--port <n>", "loopback port of the gateway (default: as before, or any)", countOf)
+      .addOption(directory)
+      .action((options) =>
+        up(context(), {
+          hosts: options.hosts,
+          servers: options.servers,
+          port: options.port,
+          directory: options.directory,
+        }),
+      ),
+    ["sudo cells up", "sudo cells up --hosts 2 --directory /srv/cells"],
+  );
+  withHelp(
+    program
+      .command("down")
+      .description("end it; its data stays for the next `cells up`")
+      .option("--purge", "remove its data as well")
+      .addOption(directory)
+      .action((options) => down(context(), options.directory, options.purge === true)),
+    ["sudo cells down", "sudo cells down --purge"],
+  );
+  withHelp(
+    program
+      .command("status")
+      .description("show services, hosts, storage servers and cells")
+      .addOption(directory)
+      .action((options) => status(context(), options.directory)),
+    ["cells status", "cells status --output json"],
+  );
+  withHelp(
+    program
+      .command("demo")
+      .description("start the cloud, apply examples/shop, and prove with real packets what passes and what does not")
+      .option("--hosts <n>", "number of hosts", countOf)
+      .addOption(directory)
+      .action(async (options) => (await import("./demo.ts")).demo(context(), options.directory, options.hosts)),
+    ["sudo cells demo"],
+  );
+};
+
+const changeCommands = (program: Command, context: () => Context): void => {
+  const timeout = new Option("--timeout <seconds>", "how long to wait").default(300).argParser(secondsOf);
+  withHelp(
+    program
+      .command("plan")
+      .description("show what `apply` would do, and do nothing")
+      .argument("<file>", "a specification, .sf or .json; what it includes is read with it")
+      .option("--all", "show what stays as it is, too")
+      .action((file, options) => plan(context(), file, options.all === true)),
+    ["cells plan examples/shop/shop.sf"],
+  );
+  withHelp(
+    program
+      .command("apply")
+      .description("make a cell what its specification says, and wait until it is")
+      .argument("<file>", "a specification, .sf or .json; what it includes is read with it")
+      .option("-y, --yes", "do not ask")
+      .option("--no-wait", "return when the change is accepted")
+      .addOption(timeout)
+      .action((file, { yes, wait, timeout: seconds }) =>
+        apply(context(), file, { yes: yes === true, wait, timeoutMs: seconds * 1000 }),
+      ),
+    ["cells apply examples/shop/shop.sf", "cells apply shop.sf --yes --output json"],
+  );
+  withHelp(
+    program
+      .command("delete")
+      .description("take an element, a group or a whole cell out of the model, and wait until it is gone")
+      .argument("<path>", "cell/group/element")
+      .option("-y, --yes", "do not ask")
+      .option("--no-wait", "return when the change is accepted")
+      .addOption(timeout)
+      .action((path, { yes, wait, timeout: seconds }) =>
+        remove(context(), path, { yes: yes === true, wait, timeoutMs: seconds * 1000 }),
+      ),
+    ["cells delete shop/web", "cells delete shop --yes"],
+  );
+};
+
+const viewCommands = (program: Command, context: () => Context): void => {
+  withHelp(
+    program
+      .command("get")
+      .description("show the cells, or the model at a path")
+      .argument("[path]", "cell/group/element")
+      .option("--state", "with the actual state of every element")
+      .action((path, options) => get(context(), path, options.state === true)),
+    ["cells get", "cells get shop --state", "cells get shop/web/vm"],
+  );
+  withHelp(
+    program
+      .command("watch")
+      .description("show a cell's elements as they change, until Ctrl-C")
+      .argument("[cell]", "may be left out where there is only one")
+      .action((cell) => watch(context(), cell)),
+    ["cells watch shop"],
+  );
+  withHelp(
+    program
+      .command("events")
+      .description("show what happened in a cell")
+      .argument("[cell]", "may be left out where there is only one")
+      .option("-f, --follow", "go on with what happens now")
+      .action((cell, options) => events(context(), cell, options.follow === true)),
+    ["cells events shop --follow"],
+  );
+  withHelp(
+    program
+      .command("why")
+      .description("say whether a connection passes and what decides it, from the rules in force at both hosts")
+      .argument("<connection...>", '"A -> B:port", or A B port; ends are paths or addresses')
+      .option("-p, --protocol <protocol>", "tcp, udp or icmp (default: tcp with a port, else icmp)")
+      .allowUnknownOption()
+      .action((words, options) => why(context(), words, options.protocol)),
+    ['cells why "shop/web/vm -> shop/app/vm:8080"', "cells why shop/web/vm shop/db/vm 5432 --protocol udp"],
+  );
+  withHelp(
+    program
+      .command("exec")
+      .description("run a command in a VM; its exit code becomes this command's")
+      .argument("<vm>", "path of the VM")
+      .argument("<command...>", "the command, after --")
+      .option("--timeout <seconds>", "how long it may take", secondsOf, 60)
+      .action((vm, command, options) => exec(context(), vm, command, options.timeout * 1000)),
+    ["cells exec shop/web/vm -- uname -a"],
+  );
+};
+
+/** The command line. `context` is replaced by tests. */
+export const createProgram = (makeContext: (output: string) => Context = createContext): Command => {
+  const program = new Command("cells")
+    .description("a small self-hosting private cloud")
+    .option("-o, --output <format>", "text or json", "text")
+    .helpCommand(true)
+    .showHelpAfterError("(`--help` shows what is possible)")
+    .exitOverride();
+  const context = (): Context => makeContext(String(program.opts().output));
+  testbedCommands(program, context);
+  changeCommands(program, context);
+  viewCommands(program, context);
+  for (const command of program.commands) {
+    // `--output` is accepted behind the command, where people write it.
+    command.exitOverride().option("-o, --output <format>", "text or json");
+    command.hook("preAction", (_program, action) => {
+      const chosen: unknown = action.opts().output;
+      if (typeof chosen === "string") program.setOptionValue("output", chosen);
+    });
+  }
+  return withHelp(program, ["sudo cells demo", "cells apply examples/shop/shop.sf"]);
+};

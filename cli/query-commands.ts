@@ -1,0 +1,55 @@
+import { onlyCell } from "./change-commands.ts";
+import { parseConnection } from "./connection.ts";
+import { type Context, cellOfPath, printJson } from "./context.ts";
+import { CommandFailure, exitCodes, usage } from "./failure.ts";
+import { renderStatus, renderWhy } from "./render.ts";
+import { testbedStatus } from "./up.ts";
+
+/** `cells why`, `cells exec` and `cells status`. */
+
+const isAddress = (text: string): boolean => /^\d+(\.\d+){3}$/.test(text) || ["internet", "controller"].includes(text);
+
+/** Exit code 0 when the connection passes, 1 when it is blocked. */
+export const why = async (context: Context, words: readonly string[], protocol: string | undefined): Promise<void> => {
+  const connection = parseConnection(words, protocol);
+  const client = context.client();
+  const named = [connection.from, connection.to].find((end) => !isAddress(end));
+  const cell = named === undefined ? await onlyCell(client) : cellOfPath(named).cell;
+  const answer = await client.why(cell, connection);
+  if (context.json) printJson(context, answer);
+  else context.terminal.print(renderWhy(answer, context.terminal.paint));
+  if (!answer.allowed) process.exitCode = exitCodes.refused;
+};
+
+/** Runs a command in the guest; its exit code becomes that of this process. */
+export const exec = async (
+  context: Context,
+  vmText: string,
+  command: readonly string[],
+  timeoutMs: number,
+): Promise<void> => {
+  if (command.length === 0) throw usage("which command? for example: cells exec shop/web/vm -- uname -a");
+  const { cell, path } = cellOfPath(vmText);
+  const answer = await context.client().exec(cell, { vm: path, command, timeoutMs });
+  if (context.json) printJson(context, answer);
+  else {
+    process.stdout.write(answer.stdout);
+    process.stderr.write(answer.stderr);
+  }
+  process.exitCode = answer.exitCode;
+};
+
+/** The installation as the gateway sees it; when that does not answer, the testbed's own processes. */
+export const status = async (context: Context, directory: string | undefined): Promise<void> => {
+  const { terminal } = context;
+  try {
+    const client = context.client();
+    const [installation, cells] = await Promise.all([client.status(), client.cells()]);
+    if (context.json) printJson(context, { ...installation, cells });
+    else terminal.print(renderStatus(installation, cells, terminal.paint));
+  } catch (error) {
+    if (!(error instanceof CommandFailure) || error.exitCode !== exitCodes.unreachable) throw error;
+    await testbedStatus(context, directory);
+    throw error;
+  }
+};

@@ -1,0 +1,115 @@
+import type { CellEvent, CellSummary, ConnectionAnswer, InstallationStatus } from "../model/api.ts";
+import { printable } from "../model/render-diagnostic.ts";
+import { countPhases, describe, type ElementWithState } from "./elements.ts";
+import { type Colour, type Paint, table } from "./terminal.ts";
+
+/** Sign and colour of a phase; the sign says the same without colour. */
+const phases: Readonly<Record<string, { readonly sign: string; readonly colour: Colour }>> = {
+  ready: { sign: "✓", colour: "green" },
+  working: { sign: "…", colour: "blue" },
+  waiting: { sign: "·", colour: "grey" },
+  failed: { sign: "✗", colour: "red" },
+  deleting: { sign: "-", colour: "yellow" },
+};
+const ofPhase = (phase: string): { readonly sign: string; readonly colour: Colour } =>
+  phases[phase] ?? { sign: "?", colour: "yellow" };
+
+export const phaseLabel = (phase: string, paint: Paint): string => {
+  const { sign, colour } = ofPhase(phase);
+  return paint(colour, `${sign} ${phase}`);
+};
+
+/** One line per element. */
+export const renderElements = (elements: readonly ElementWithState[], paint: Paint): readonly string[] =>
+  table(
+    elements.map((element) => [
+      phaseLabel(element.state.phase, paint),
+      element.path,
+      paint("grey", element.type),
+      printable(describe(element)),
+    ]),
+  );
+
+/** `12 ready, 3 waiting`, in the order of the table above. */
+export const renderCounts = (counts: ReadonlyMap<string, number>, paint: Paint): string =>
+  [...new Set([...Object.keys(phases), ...counts.keys()])]
+    .flatMap((phase) => {
+      const count = counts.get(phase) ?? 0;
+      return count === 0 ? [] : [paint(ofPhase(phase).colour, `${count} ${phase}`)];
+    })
+    .join(", ");
+
+export const renderSummary = (elements: readonly ElementWithState[], paint: Paint): string =>
+  `${elements.length} elements: ${renderCounts(countPhases(elements), paint) || "none"}`;
+
+export const renderEvent = ({ time, path, type, event, phase, reason, fields }: CellEvent, paint: Paint): string => {
+  const what =
+    phase === undefined
+      ? `${event}${fields === undefined || Object.keys(fields).length === 0 ? "" : ` ${JSON.stringify(fields)}`}`
+      : phaseLabel(phase, paint);
+  const because = reason == null ? [] : [printable(reason)];
+  return [paint("grey", time), printable(path), paint("grey", type), what, ...because].join("  ");
+};
+
+export const renderWhy = (answer: ConnectionAnswer, paint: Paint): string => {
+  const { from, to, protocol, port, allowed, checks, verdict } = answer;
+  const head = `${from} -> ${to}${port === null ? "" : `:${port}`} (${protocol}): ${allowed ? paint("green", "passes") : paint("red", "is blocked")}`;
+  const rows = checks.map(({ where, check, passes, detail }) => [
+    `  ${passes ? paint("green", "✓") : paint("red", "✗")}`,
+    where,
+    printable(check),
+    paint("grey", printable(detail)),
+  ]);
+  return [head, ...table(rows), printable(verdict)].join("\n");
+};
+
+const bar = (used: number, total: number, paint: Paint): string => {
+  const width = 16;
+  const full = total === 0 ? 0 : Math.min(width, Math.round((used / total) * width));
+  return `${paint("blue", "█".repeat(full))}${paint("grey", "░".repeat(width - full))}`;
+};
+
+/** The installation as a picture: what manages, what runs VMs, what holds volumes, and the cells on it. */
+export const renderStatus = (
+  { services, hosts, servers }: InstallationStatus,
+  cells: readonly CellSummary[],
+  paint: Paint,
+): string => {
+  const title = (text: string): string => paint("bold", text);
+  const serviceRows = services.map(({ name, address, running, pid, restarts }) => [
+    `  ${running ? paint("green", "✓") : paint("red", "✗")} ${name}`,
+    address,
+    running ? `pid ${pid ?? "?"}` : paint("red", "not running"),
+    restarts === 0 ? "" : paint("yellow", `${restarts} restarts`),
+  ]);
+  const hostRows = hosts.map(({ host, address, state, memoryMiB, usedMiB, cpus, accelerator, vms }) => [
+    `  ${state === "up" ? paint("green", "✓") : paint("yellow", "·")} ${host}`,
+    address,
+    state,
+    `${bar(usedMiB, memoryMiB, paint)} ${usedMiB}/${memoryMiB} MiB`,
+    `${cpus} cpus ${accelerator}`,
+    `${vms} ${vms === 1 ? "VM" : "VMs"}`,
+  ]);
+  const serverRows = servers.map(({ server, address, totalMiB, freeMiB, volumes }) => [
+    `  ${paint("green", "✓")} ${server}`,
+    address,
+    `${bar(totalMiB - freeMiB, totalMiB, paint)} ${freeMiB}/${totalMiB} MiB free`,
+    `${volumes} volumes`,
+  ]);
+  const cellRows = cells.map((cell) => [
+    `  ${cell.cell}`,
+    `version ${cell.version}`,
+    `${cell.elements} elements`,
+    renderCounts(new Map(Object.entries(cell.phases)), paint),
+  ]);
+  const part = (name: string, rows: readonly (readonly string[])[], none: string): readonly string[] => [
+    title(name),
+    ...(rows.length === 0 ? [`  ${paint("grey", none)}`] : table(rows)),
+  ];
+  return [
+    ...part("Services", serviceRows, "none"),
+    ...part("Hosts", hostRows, "none has registered"),
+    ...part("Storage servers", serverRows, "none has registered"),
+    ...part("Cells", cellRows, "none: `cells apply examples/shop/shop.sf` makes one"),
+  ].join("\n");
+};
