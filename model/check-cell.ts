@@ -6,6 +6,7 @@ import type {
   SubnetElement,
   VirtualInterfaceElement,
   VolumeCopyElement,
+  VolumeGrantElement,
 } from "./cell.ts";
 import type { ElementPath } from "./identifiers.ts";
 
@@ -30,6 +31,7 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
       fault("schema/required", "A UDP probe needs `x.liveness.port`", element.path, {
         attribute: "x.liveness.protocol",
       });
+    else if (element.type === "VolumeGrant") checkGrant(element, fault);
     if (element.movedFrom !== undefined) checkMove(cell, element, element.movedFrom, fault);
   }
 }
@@ -184,4 +186,11 @@ function checkMove(cell: Cell, element: Element, movedFrom: ElementPath, fault: 
         hint: "Remove `x.movedFrom` once the move is done.",
       },
     );
+}
+
+function checkGrant(grant: VolumeGrantElement, fault: ReportFault): void {
+  if (grant.to.kind === "cell" && grant.to.domain === "")
+    fault("cell/grant", `\`${grant.path}\` names nobody that may use the volume`, grant.path, {
+      hint: 'Give it an `x.vm`, or an `x.cell` such as "<ref://other.cells.example.com/>".',
+    });
 }

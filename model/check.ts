@@ -1,7 +1,7 @@
 import { type DocumentContext, type Meaning, readValue, ValueFault } from "./attribute-value.ts";
 import type { Cell, Element, ElementType } from "./cell.ts";
 import { checkCell } from "./check-cell.ts";
-import { didYouMean } from "./closest-name.ts";
+import { closestName, didYouMean } from "./closest-name.ts";
 import type { Position } from "./diagnostic.ts";
 import type { Diagnostics } from "./diagnostics.ts";
 import { AttributeValues, buildElement } from "./elements.ts";
@@ -172,6 +172,8 @@ class Checker {
     const joined = path.join("/");
     const meanings = new Map<string, Meaning>();
     let sound = true;
+    /** Names that unknown ones were surely meant to be: these are not missed again below. */
+    const meant = new Set<string | undefined>();
     const wrong = (code: string, message: string, more: { position?: Position; hint?: string | undefined }): void => {
       sound = false;
       this.#fault(code, message, joined, more);
@@ -181,6 +183,7 @@ class Checker {
       const schema = attributeSchema(type, name);
       if (!schema) {
         const names = attributeNames(type);
+        meant.add(closestName(name, names));
         wrong("schema/unknown-attribute", `\`${name}\` is not an attribute of ${type}`, {
           ...this.#at(component, name, "name"),
           hint: didYouMean(name, names).hint ?? `${type} has ${names.join(", ")}.`,
@@ -195,7 +198,7 @@ class Checker {
     }
     for (const [name, schema] of Object.entries(type === "Cell" ? cellAttributes : elementSchemas[type])) {
       const given = Object.hasOwn(component, name) && component[name] !== null;
-      if (schema.required && !given)
+      if (schema.required && !given && !meant.has(name))
         wrong("schema/required", `\`${path.at(-1)}\` has no \`${name}\`, which a ${type} needs`, {
           ...(position ? { position } : {}),
           hint: schema.docs,

@@ -25,7 +25,16 @@ export class Diagnostics {
   get none(): boolean {
     return this.#list.length === 0;
   }
+  /** File by file in the order in which faults met them, each from its top; what has no position comes last. */
   get list(): readonly Diagnostic[] {
-    return this.#list;
+    const files = new Map<string, number>();
+    for (const { position } of this.#list)
+      if (position && !files.has(position.file)) files.set(position.file, files.size);
+    const key = ({ position }: Diagnostic): [number, number, number] =>
+      position ? [files.get(position.file) ?? 0, position.line, position.column] : [files.size, 0, 0];
+    return this.#list
+      .map((diagnostic) => ({ diagnostic, key: key(diagnostic) }))
+      .sort((a, b) => a.key[0] - b.key[0] || a.key[1] - b.key[1] || a.key[2] - b.key[2])
+      .map(({ diagnostic }) => diagnostic);
   }
 }

@@ -143,6 +143,9 @@ class Lexer {
         `A name does not start with a digit; a string is written "${text}".`,
       );
       this.#advance(this.#at + tail[0].length);
+      // Taken as a name from here on, so that the same is not told twice.
+      this.#push("word", text, position);
+      return;
     }
     const digits = suffix === "" ? whole : whole.slice(0, -1);
     const type: NumberType = /[lL]/.test(suffix)

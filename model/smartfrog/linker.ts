@@ -15,23 +15,34 @@ const unlinked = Symbol("unlinked");
  * attribute; what it leads to is shared, not copied. All faults are reported, each once.
  */
 export function link(component: Component, diagnostics: Diagnostics): void {
-  new Linker(diagnostics).all(component);
+  new Linker(diagnostics).link(component);
 }
 
 class Linker {
   readonly #diagnostics: Diagnostics;
   #following = 0;
+  readonly #seen = new Set<Component>();
+  /** Components that something links to, which must be linked as well, wherever they stand. */
+  readonly #shared: Component[] = [];
 
   constructor(diagnostics: Diagnostics) {
     this.#diagnostics = diagnostics;
   }
 
-  all(component: Component): void {
+  link(component: Component): void {
+    this.#all(component);
+    for (let shared = this.#shared.pop(); shared; shared = this.#shared.pop()) this.#all(shared);
+  }
+
+  #all(component: Component): void {
+    if (this.#seen.has(component)) return;
+    this.#seen.add(component);
     for (const attribute of component.attributes.values()) {
       if (this.#diagnostics.full) return;
-      if (attribute.content.kind === "component") this.all(attribute.content);
       try {
-        this.#value(component, attribute, attribute.position);
+        const value = this.#value(component, attribute, attribute.position);
+        if (attribute.content.kind === "component") this.#all(attribute.content);
+        else if (value.kind === "component") this.#shared.push(value);
       } catch (thrown) {
         if (thrown !== unlinked) throw thrown;
       }

@@ -1,0 +1,110 @@
+import type { Element, PortRange, RuleEnd } from "./cell.ts";
+import type { ElementPath } from "./identifiers.ts";
+import type { Json } from "./json.ts";
+
+const portsText = (range: PortRange | undefined): Json | undefined =>
+  range && (range.from === range.to ? range.from : `${range.from}-${range.to}`);
+
+/**
+ * The attributes of an element under the names in which they are written, with references followed and defaults filled
+ * in; links are paths. Absent ones are left out. `rename` maps the paths of links.
+ */
+export function describedAttributes(
+  element: Element,
+  rename: (path: ElementPath) => ElementPath = (path) => path,
+): ReadonlyMap<string, Json> {
+  const all: [string, Json | undefined][] = [["x.public", element.public], ...own(element, rename)];
+  return new Map(all.filter((pair): pair is [string, Json] => pair[1] !== undefined));
+}
+
+function own(element: Element, rename: (path: ElementPath) => ElementPath): [string, Json | undefined][] {
+  switch (element.type) {
+    case "VM":
+      return [
+        ["x.memory", element.memoryMiB],
+        ["x.cpus", element.cpus],
+        ["x.cpuSpeed", element.cpuSpeedMHz],
+        ["x.desiredState", element.desiredState],
+        ["x.restartOnFailure", element.restartOnFailure],
+        ["x.liveness.protocol", element.liveness?.protocol],
+        ["x.liveness.port", element.liveness?.port],
+        ["x.liveness.intervalMs", element.liveness?.intervalMs],
+        ["x.liveness.failures", element.liveness?.failures],
+        ["x.data", element.data],
+        ["x.priority", element.priority],
+        ...Object.entries(element.placement).map(([name, value]): [string, Json] => [`x.placement.${name}`, value]),
+      ];
+    case "Volume":
+      return [
+        ["x.size", element.sizeMiB],
+        ["x.access", element.access],
+        ["x.import", element.import],
+      ];
+    case "VolumeCopy":
+      return [
+        ["x.image", rename(element.image)],
+        ["x.size", element.sizeMiB],
+      ];
+    case "Subnet":
+      return [
+        ["x.size", element.size],
+        ["x.addressRange", element.addressRange],
+        ["x.cidr", element.cidr],
+      ];
+    case "VolumeConnection":
+      return [
+        ["x.vm", rename(element.vm)],
+        ["x.volume", rename(element.volume)],
+        ["x.busType", element.busType],
+        ["x.busNumber", element.busNumber],
+        ["x.busSlot", element.busSlot],
+        ["x.bootOrder", element.bootOrder],
+        ["x.requires", element.requires],
+      ];
+    case "VirtualInterface":
+      return [
+        ["x.vm", rename(element.vm)],
+        ["x.subnet", rename(element.subnet)],
+        ["x.vifName", element.vifName],
+        ["x.mac", element.mac],
+        ["x.address", element.address],
+        ["x.requires", element.requires],
+      ];
+    case "NetworkRule":
+      return [
+        ["x.address1", endText(element.address1, rename)],
+        ["x.address2", endText(element.address2, rename)],
+        ["x.protocol", element.protocol],
+        ["x.port1", portsText(element.port1)],
+        ["x.port2", portsText(element.port2)],
+        ["x.direction", element.direction],
+      ];
+    case "VolumeGrant":
+      return [
+        ["x.volume", rename(element.volume)],
+        ["x.vm", element.to.kind === "vm" ? rename(element.to.vm) : undefined],
+        ["x.cell", element.to.kind === "cell" ? element.to.domain : undefined],
+        ["x.grant", element.grant],
+      ];
+    case "CellController":
+      return [
+        ["x.name", element.name],
+        ["x.cell", element.cell],
+      ];
+  }
+}
+
+function endText(end: RuleEnd, rename: (path: ElementPath) => ElementPath): string {
+  if (end.kind === "element") return rename(end.path);
+  if (end.kind === "cidr") return end.cidr;
+  return end.kind === "foreign" ? `//${end.domain}/${end.path}` : end.kind;
+}
+
+/** Equal as data: the order of an object's names means nothing. */
+export function sameJson(left: Json | undefined, right: Json | undefined): boolean {
+  if (left === right) return true;
+  if (typeof left !== "object" || typeof right !== "object" || left === null || right === null) return false;
+  const [a, b] = [Object.entries(left), new Map<string, Json>(Object.entries(right))];
+  if (Array.isArray(left) !== Array.isArray(right) || a.length !== b.size) return false;
+  return a.every(([name, value]) => b.has(name) && sameJson(value, b.get(name)));
+}
