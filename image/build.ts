@@ -58,6 +58,11 @@ export async function buildTinyImage(options: BuildOptions): Promise<string> {
   return current;
 }
 
+const sha256 = async (file: string): Promise<string> =>
+  createHash("sha256")
+    .update(await readFile(file))
+    .digest("hex");
+
 async function manifestOf(directory: string): Promise<ImageManifest | null> {
   try {
     return JSON.parse(await readFile(join(directory, "manifest.json"), "utf8")) as ImageManifest;
@@ -132,6 +137,8 @@ async function assemble(
     boot: {
       kernel: "kernel",
       initrd: "initrd",
+      kernelSha256: await sha256(join(out, "kernel")),
+      initrdSha256: await sha256(join(out, "initrd")),
       commandLine:
         "console=ttyS0 quiet loglevel=3 panic=-1 net.ifnames=0 random.trust_cpu=on tsc=reliable no_timer_check",
     },
