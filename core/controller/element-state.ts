@@ -13,18 +13,13 @@ import {
   type ElementRecord,
   elementOf,
   hostPeer,
+  placer,
   type Run,
   recordAt,
   saveElement,
   storageManager,
   type VmRecord,
 } from "./state.ts";
-
-/**
- * The state of each element as its owner reads it. Null means: not known yet, because the peer that would say has not
- * been heard of since the start; the last known state then stays.
- */
-type Known = Progress | null;
 
 /** Works out every element's state; a change of phase or reason is durable and one event. */
 export function updateStates(state: ControllerState): void {
@@ -36,9 +31,19 @@ export function updateStates(state: ControllerState): void {
 
 function update(state: ControllerState, record: ElementRecord): void {
   const element = elementOf(state, record);
-  const now = element === undefined ? deletingState(state, record) : stateOf(state, record, element);
-  if (now !== null) setState(state, record, now);
-  else if (record.phase === null) setState(state, record, progress("waiting", "nothing is known of it yet"));
+  if (element === undefined) setState(state, record, deletingState(state, record));
+  else if (record.phase === null || isHeardOf(state, record)) setState(state, record, stateOf(state, record, element));
+}
+
+/**
+ * Have those spoken since the start on whom an element's state rests? Until then its last known state stays: that a
+ * controller started again is no news about its cell.
+ */
+function isHeardOf(state: ControllerState, record: ElementRecord): boolean {
+  const host = state.vms.get(record.uid)?.run?.host;
+  const peers = [storageManager, addressManager, dnsManager, placer];
+  if (host) peers.push(hostPeer(host));
+  return peers.every((peer) => state.reachable.has(peer));
 }
 
 /** The one function that changes an element's state, and logs it. */
@@ -57,7 +62,7 @@ function deletingState(state: ControllerState, record: ElementRecord): Progress 
   return progress("deleting", run?.host ? `waits for host ${run.host} to stop it` : null);
 }
 
-function stateOf(state: ControllerState, record: ElementRecord, element: Element): Known {
+function stateOf(state: ControllerState, record: ElementRecord, element: Element): Progress {
   switch (element.type) {
     case "VM":
       return vmState(state, record, element);
@@ -87,15 +92,14 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
 }
 
 /** Said of a document that its receiver has not answered. */
-function pending(state: ControllerState, peer: Parameters<typeof state.reachable.get>[0], name: string): Known {
-  const reachable = state.reachable.get(peer);
-  if (reachable === undefined) return null;
-  return progress("waiting", reachable ? `waits for ${name}` : `${name} is not reachable`);
+function pending(state: ControllerState, peer: Parameters<typeof state.reachable.get>[0], name: string): Progress {
+  const isLost = state.reachable.get(peer) === false;
+  return progress("waiting", isLost ? `${name} is not reachable` : `waits for ${name}`);
 }
 
-function vmState(state: ControllerState, record: ElementRecord, element: VmElement): Known {
+function vmState(state: ControllerState, record: ElementRecord, element: VmElement): Progress {
   const vm = state.vms.get(record.uid);
-  if (vm === undefined) return null;
+  if (vm === undefined) throw new Error(`${record.path} has no record of its incarnations`);
   if (vm.run !== null) return runState(state, record, vm, vm.run);
   if (element.desiredState === "off") return progress("ready");
   if (vm.failure !== null && !vm.again) {
@@ -108,7 +112,7 @@ function vmState(state: ControllerState, record: ElementRecord, element: VmEleme
   return progress("waiting", missing.join("; ") || "is about to start");
 }
 
-function runState(state: ControllerState, record: ElementRecord, vm: VmRecord, run: Run): Known {
+function runState(state: ControllerState, record: ElementRecord, vm: VmRecord, run: Run): Progress {
   // What ended the last incarnation is worth reading until the next one runs.
   const after = vm.failure === null ? "" : `; before: ${vm.failure}`;
   if (run.stage === "placing") {
@@ -137,7 +141,6 @@ function runState(state: ControllerState, record: ElementRecord, vm: VmRecord, r
   if (actual !== undefined && actual.reason !== null) {
     return progress(actual.phase === "ready" ? "working" : actual.phase, actual.reason);
   }
-  if (peer !== null && state.reachable.get(peer) === undefined && record.phase !== null) return null;
   return progress("working", `starts at ${run.host}${after}`);
 }
 
@@ -157,7 +160,7 @@ function linkState(
   return progress(vmRecord?.phase === "working" ? "working" : "waiting", `waits for ${element.vm}`);
 }
 
-function interfaceState(state: ControllerState, record: ElementRecord, element: VirtualInterfaceElement): Known {
+function interfaceState(state: ControllerState, record: ElementRecord, element: VirtualInterfaceElement): Progress {
   if (record.allocation === null) {
     const choice = chooseAddress(state, record.uid, element);
     return progress("waiting", typeof choice === "string" ? "gets its address" : choice.reason);
@@ -169,7 +172,7 @@ function interfaceState(state: ControllerState, record: ElementRecord, element: 
   return link;
 }
 
-function connectionState(state: ControllerState, record: ElementRecord, element: VolumeConnectionElement): Known {
+function connectionState(state: ControllerState, record: ElementRecord, element: VolumeConnectionElement): Progress {
   const vmRecord = recordAt(state, element.vm);
   const run = vmRecord === undefined ? null : (state.vms.get(vmRecord.uid)?.run ?? null);
   const actual = run === null ? undefined : connectionOf(state, record.uid, run);

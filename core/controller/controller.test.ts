@@ -1,0 +1,336 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hostName, peerName } from "../../model/identifiers.ts";
+import type { JsonObject } from "../../model/json.ts";
+import type { DesiredConnection, DesiredName, DesiredPlacement } from "../documents.ts";
+import { shop, World } from "./world.testing.ts";
+
+const cellOf = (document: JsonObject): JsonObject => document.shop as JsonObject;
+const withVm = (name: "web" | "db", changes: JsonObject): JsonObject =>
+  shop({ [name]: { ...(cellOf(shop())[name] as JsonObject), ...changes } });
+
+test("a cell is made in the order of its dependencies, and then everything is ready", () => {
+  const world = new World();
+  world.put(shop());
+  assert.deepEqual(new Set(Object.values(world.phases())), new Set(["ready"]));
+  const desires = world.effects.flatMap((effect) =>
+    effect.kind === "desire" && effect.value !== null ? [effect.key.split("/")[0]] : [],
+  );
+  const first = (kind: string): number => desires.indexOf(kind);
+  assert.ok(first("subnet") >= 0 && first("volume") >= 0);
+  assert.ok(first("volume") < first("placement"));
+  assert.ok(first("subnet") < first("name"));
+  assert.ok(first("placement") < first("connection"));
+  assert.ok(first("connection") < first("policy"));
+  assert.ok(first("policy") < first("vm"));
+  const web = world.vm("shop/web")?.document;
+  assert.equal(web?.incarnation, 1);
+  assert.equal(web?.interfaces[0]?.address, "10.64.0.2");
+  assert.equal(web?.interfaces[0]?.mac, "02:ce:0a:40:00:02");
+  assert.equal(web?.interfaces[0]?.nameServer, "10.0.3.1");
+  assert.equal(web?.interfaces[0]?.prefixLength, 29);
+  assert.deepEqual(
+    world.documents<DesiredName>("dns-manager", "name").map(({ name }) => name),
+    ["web.shop.cells.internal", "db.shop.cells.internal"],
+  );
+});
+
+test("what is ready again changes nothing", () => {
+  const world = new World();
+  world.put(shop());
+  const before = world.effects.length;
+  world.put(shop());
+  const after = world.effects.slice(before).filter((effect) => effect.kind !== "reply");
+  assert.deepEqual(after, []);
+});
+
+test("a crash after every step ends the same", () => {
+  const steady = new World();
+  const crashing = new World();
+  crashing.crashing = true;
+  for (const world of [steady, crashing]) world.put(shop());
+  assert.deepEqual(crashing.phases(), steady.phases());
+  assert.deepEqual(crashing.desired, steady.desired);
+  for (const world of [steady, crashing]) world.put(withVm("db", { "x.memory": 1500 }));
+  assert.deepEqual(crashing.desired, steady.desired);
+  assert.equal(crashing.vm("shop/db")?.document.incarnation, 2);
+  assert.equal(crashing.vm("shop/web")?.document.incarnation, 1);
+  for (const world of [steady, crashing]) {
+    world.ask({ method: "DELETE", path: "" });
+    world.settle();
+    const summary = world.ask({ method: "SUMMARY" }).body as JsonObject;
+    assert.equal(summary.empty, true);
+    assert.ok([...world.desired.values()].every((documents) => documents.size === 0));
+    assert.ok([...world.records.keys()].every((key) => !key.startsWith("element/") && !key.startsWith("vm/")));
+  }
+});
+
+test("after a restart nothing is logged again and nothing is taken down before peers have spoken", () => {
+  const world = new World();
+  world.put(shop());
+  const before = structuredClone(world.desired);
+  const count = world.effects.length;
+  world.crash();
+  assert.deepEqual(world.desired, before);
+  world.settle();
+  assert.deepEqual(world.desired, before);
+  assert.deepEqual(
+    world.effects.slice(count).filter(({ kind }) => kind !== "subscribe"),
+    [],
+  );
+});
+
+test("a VM that crashes gets a new incarnation after a back-off that doubles, once its host confirmed the end", () => {
+  const world = new World();
+  world.put(shop());
+  const web = world.uidOf("shop/web");
+  world.ended.set(`${web}@1`, { phase: "failed", reason: "killed by signal 9", power: "off", ended: "crashed" });
+  world.settle();
+  assert.equal(world.vm("shop/web"), null);
+  assert.equal(world.phase("shop/web"), "waiting: crashed: killed by signal 9; starts again after 1 s");
+  assert.deepEqual(
+    world.documents<DesiredPlacement>("placer", "placement").map(({ path }) => path),
+    ["shop/db"],
+  );
+  assert.deepEqual([...world.timers.values()], [1_000]);
+  world.ended.set(`${web}@2`, { phase: "failed", reason: null, power: "off", ended: "exited" });
+  world.fire(`retry/${web}`);
+  assert.deepEqual([...world.timers.values()], [2_000]);
+  world.fire(`retry/${web}`);
+  assert.equal(world.phase("shop/web"), "ready");
+  assert.equal(world.vm("shop/web")?.document.incarnation, 3);
+  const connection = world.documents<DesiredConnection>("storage-manager", "connection").find(({ vm }) => vm === web);
+  assert.equal(connection?.incarnation, 3);
+  assert.equal(world.vm("shop/db")?.document.incarnation, 1);
+  world.wait(300_000);
+  world.ended.set(`${web}@3`, { phase: "failed", reason: null, power: "off", ended: "crashed" });
+  world.settle();
+  assert.deepEqual([...world.timers.values()], [1_000], "five minutes of running start the back-off anew");
+});
+
+test("a controller that starts again during a back-off waits once more", () => {
+  const world = new World();
+  world.put(shop());
+  const web = world.uidOf("shop/web");
+  world.ended.set(`${web}@1`, { phase: "failed", reason: null, power: "off", ended: "crashed" });
+  world.settle();
+  world.crash();
+  world.settle();
+  assert.equal(world.vm("shop/web"), null);
+  world.fire(`retry/${web}`);
+  assert.equal(world.phase("shop/web"), "ready");
+});
+
+test("without x.restartOnFailure a VM that ends has failed, until a change touches it", () => {
+  const world = new World();
+  world.put(withVm("web", { "x.restartOnFailure": false }));
+  world.ended.set(`${world.uidOf("shop/web")}@1`, { phase: "failed", power: "off", ended: "exited" });
+  world.settle();
+  assert.equal(
+    world.phase("shop/web"),
+    "failed: its guest powered off by itself; it stays off because x.restartOnFailure is false",
+  );
+  world.put(withVm("web", { "x.restartOnFailure": false, "x.memory": 512 }));
+  assert.equal(world.phase("shop/web"), "ready");
+});
+
+test("a start that fails is tried again with its reason shown", () => {
+  const world = new World();
+  world.hosts.delete(hostName("h2"));
+  world.put(shop());
+  const db = world.uidOf("shop/db");
+  world.ended.set(`${db}@1`, { phase: "failed", reason: "h1 has 12 MiB left", power: "off" });
+  world.settle();
+  assert.equal(world.phase("shop/db"), "waiting: could not start: h1 has 12 MiB left; starts again after 1 s");
+  world.fire(`retry/${db}`);
+  assert.equal(world.phase("shop/db"), "ready");
+});
+
+test("a host is short of memory, each says so, and when there is room the VM starts", () => {
+  const world = new World();
+  world.hosts.set(hostName("h1"), 1200);
+  world.hosts.set(hostName("h2"), 1000);
+  world.put(shop());
+  assert.equal(
+    world.phase("shop/db"),
+    "waiting: no host can hold it: h1: needs 2048 MiB, 176 MiB free; h2: needs 2048 MiB, 1000 MiB free",
+  );
+  assert.equal(world.phase("shop/web"), "ready");
+  assert.equal(world.phase("shop/dbCard"), "waiting: waits for shop/db");
+  world.hosts.set(hostName("h2"), 4096);
+  world.settle();
+  assert.equal(world.phase("shop/db"), "ready");
+  assert.equal(world.vm("shop/db")?.host, "host.h2");
+});
+
+test("all-or-none: no VM goes beyond its placement until there is a host for each", () => {
+  const world = new World();
+  world.hosts.set(hostName("h1"), 1200);
+  world.hosts.delete(hostName("h2"));
+  world.put(shop({ "x.policy.deploy": "all-or-none" }));
+  assert.equal(world.vm("shop/web"), null);
+  assert.match(world.phase("shop/web"), /^waiting: all-or-none: .*shop\/db/);
+  world.hosts.set(hostName("h1"), 4096);
+  world.settle();
+  assert.deepEqual(new Set(Object.values(world.phases())), new Set(["ready"]));
+});
+
+test("a VM waits for its volume and says why", () => {
+  const world = new World();
+  world.silent.add(peerName("storage-manager"));
+  world.put(shop());
+  world.slowVolumes.add(world.uidOf("shop/golden"));
+  world.silent.clear();
+  world.settle();
+  assert.equal(world.phase("shop/web"), "waiting: waits for shop/webDisk: no server has room for it");
+  world.slowVolumes.clear();
+  world.settle();
+  assert.equal(world.phase("shop/web"), "ready");
+});
+
+test("switched off: the host confirms before the volumes and the place are released", () => {
+  const world = new World();
+  world.put(shop());
+  world.slowStops.add(hostName("h1"));
+  world.put(withVm("web", { "x.desiredState": "off" }));
+  assert.equal(world.vm("shop/web"), null);
+  assert.equal(world.phase("shop/web"), "working: stops at h1");
+  assert.equal(world.documents("storage-manager", "connection").length, 2);
+  assert.equal(world.documents("placer", "placement").length, 2);
+  world.slowStops.clear();
+  world.settle();
+  assert.equal(world.phase("shop/web"), "ready");
+  assert.equal(world.documents("storage-manager", "connection").length, 1);
+  assert.equal(world.documents("placer", "placement").length, 1);
+});
+
+test("a host that is not reachable is no host that has stopped", () => {
+  const world = new World();
+  world.put(shop());
+  world.silent.add(peerName("host.h1"));
+  world.settle();
+  assert.equal(world.phase("shop/web"), "ready: host h1 is not reachable");
+  world.ask({ method: "DELETE", path: "" });
+  world.settle();
+  world.crash();
+  world.settle();
+  assert.equal((world.ask({ method: "SUMMARY" }).body as JsonObject).empty, false);
+  assert.equal(world.documents("storage-manager", "connection").length, 2);
+  world.silent.clear();
+  world.settle();
+  assert.equal((world.ask({ method: "SUMMARY" }).body as JsonObject).empty, true);
+});
+
+test("a change of a rule reaches the policy alone, and no VM document but by its audience", () => {
+  const world = new World();
+  world.hosts.set(hostName("h1"), 2048);
+  world.put(shop());
+  assert.deepEqual([world.vm("shop/web")?.host, world.vm("shop/db")?.host], ["host.h1", "host.h2"]);
+  assert.deepEqual(world.vm("shop/web")?.document.interfaces[0]?.audience, ["h2"]);
+  const version = world.policy("host.h1")?.version ?? 0;
+  const before = world.effects.length;
+  world.put(shop({ toDb: { ...(cellOf(shop()).toDb as JsonObject), "x.port2": 5433 } }));
+  const desired = world.effects.slice(before).flatMap((effect) => (effect.kind === "desire" ? [effect.key] : []));
+  assert.deepEqual([...new Set(desired)], ["policy/shop"]);
+  assert.equal(world.policy("host.h1")?.version, version + 1);
+  assert.deepEqual(world.policy("host.h1"), world.policy("host.h2"));
+  const { toDb: _, ...rest } = cellOf(shop());
+  world.put({ shop: rest });
+  assert.deepEqual(world.vm("shop/web")?.document.interfaces[0]?.audience, []);
+  assert.equal(world.vm("shop/web")?.document.incarnation, 1);
+});
+
+test("a volume leaves only when no incarnation has it any more", () => {
+  const world = new World();
+  world.put(shop());
+  world.slowStops.add(hostName("h1"));
+  const { dbDisk: _disk, dbBoot: _boot, ...rest } = cellOf(shop());
+  world.put({ shop: rest });
+  assert.equal(world.documents("storage-manager", "volume").length, 3);
+  world.slowStops.clear();
+  world.settle();
+  assert.equal(world.documents("storage-manager", "volume").length, 2);
+  assert.equal(world.vm("shop/db")?.document.incarnation, 2);
+  assert.deepEqual(world.vm("shop/db")?.document.disks, []);
+});
+
+test("fixed addresses are honoured, and those of others are never given away", () => {
+  const world = new World();
+  const back = { "x.type": "Subnet", "x.size": 8, "x.cidr": "10.64.0.8/29", "x.addressRange": "internal" };
+  const card = (more: JsonObject): JsonObject => ({ ...(cellOf(shop()).dbCard as JsonObject), ...more });
+  const other = card({ "x.vm": "<ref:/shop/web>", "x.vifName": "other" });
+  world.put(shop({ aCard: other, back, dbCard: card({ "x.address": "10.64.0.10", "x.mac": "02:00:00:00:00:07" }) }));
+  assert.equal(world.vm("shop/db")?.document.interfaces[0]?.address, "10.64.0.10");
+  assert.equal(world.vm("shop/db")?.document.interfaces[0]?.mac, "02:00:00:00:00:07");
+  assert.equal(
+    world.vm("shop/web")?.document.interfaces.find(({ hostName: name }) => name === "other")?.address,
+    "10.64.0.11",
+  );
+});
+
+test("a subnet that is full says so, and gives a freed address to who waits", () => {
+  const world = new World();
+  const cards = Object.fromEntries(
+    [1, 2, 3, 4].map((n) => [`more${n}`, { ...(cellOf(shop()).dbCard as JsonObject), "x.vifName": `more${n}` }]),
+  );
+  world.put(shop({ ...cards, db: { ...(cellOf(shop()).db as JsonObject), "x.desiredState": "off" } }));
+  assert.equal(world.phase("shop/dbCard"), "ready");
+  const more5 = { ...(cellOf(shop()).dbCard as JsonObject), "x.vifName": "more5" };
+  world.put(shop({ ...cards, more5 }));
+  assert.match(world.phase("shop/more5"), /^waiting: shop\/back \(10\.64\.0\.8\/29\) has no free address/);
+  assert.match(world.phase("shop/db"), /^waiting: waits for shop\/more5: shop\/back/);
+  const { more2: _, ...fewer } = cards;
+  world.put(shop({ ...fewer, more5 }));
+  assert.equal(world.phase("shop/db"), "ready");
+});
+
+test("what is asked of a controller is answered or refused with a reason", () => {
+  const world = new World();
+  assert.equal(world.ask({ method: "GET", path: "" }).status, 404);
+  const wrong = world.ask({ method: "PUT", path: "", json: { a: { "x.type": "Cell", "x.name": "other" } } });
+  assert.equal(wrong.status, 400);
+  assert.match(JSON.stringify(wrong.body), /cell/);
+  const dry = world.ask({ method: "PUT", path: "", json: shop(), dryRun: true });
+  assert.deepEqual([dry.status, dry.version, (dry.body as JsonObject).dryRun], [200, 0, true]);
+  assert.equal(world.state.elements.size, 0);
+  assert.equal(world.put(shop()).version, 1);
+  assert.equal(world.put(shop()).version, 1, "what is already so makes no new version");
+  assert.equal(world.ask({ method: "PUT", path: "shop/web", json: {}, ifMatch: 9 }).status, 412);
+  assert.equal(world.ask({ method: "DELETE", path: "shop/nothing" }).status, 404);
+  const dangling = world.ask({ method: "DELETE", path: "shop/webDisk" });
+  assert.equal(dangling.status, 400);
+  const web = { ...(cellOf(shop()).web as JsonObject), "x.memory": 768 };
+  assert.equal(world.ask({ method: "PUT", path: "shop/web", json: web }).status, 200);
+  world.settle();
+  assert.equal(world.vm("shop/web")?.document.memoryMiB, 768);
+  const part = world.ask({ method: "GET", path: "shop/web", state: true }).body as JsonObject;
+  const { since, ...state } = part.$state as JsonObject;
+  assert.match(String(since), /^2023-11-14T22:13:2\d\.\d{3}Z$/);
+  assert.deepEqual(state, {
+    phase: "ready",
+    reason: null,
+    uid: world.uidOf("shop/web"),
+    host: "h1",
+    incarnation: 2,
+    power: "on",
+  });
+  const summary = world.ask({ method: "SUMMARY" }).body;
+  assert.deepEqual(summary, { cell: "shop", version: 2, phases: { ready: 12 }, elements: 12, empty: false });
+  const target = world.ask({ method: "EXEC-TARGET", vm: "web" }).body;
+  assert.deepEqual(target, { host: "h1", uid: world.uidOf("shop/web"), incarnation: 2 });
+  assert.equal(world.ask({ method: "EXEC-TARGET", vm: "shop/front" }).status, 404);
+  const ends = world.ask({ method: "WHY-ENDS", from: "shop/web", to: "shop/dbCard" }).body as JsonObject;
+  assert.deepEqual(ends.to, { path: "shop/dbCard", address: "10.64.0.10", vm: "shop/db", host: "h1" });
+  assert.ok(Object.values(ends.rules as JsonObject).includes("shop/toDb"));
+  assert.equal(world.ask({ method: "NONSENSE" }).status, 400);
+});
+
+test("a renamed element keeps its identity and is not started again", () => {
+  const world = new World();
+  world.put(shop());
+  const before = world.uidOf("shop/webCard");
+  const { webCard, ...rest } = cellOf(shop());
+  world.put({ shop: { ...rest, card: { ...(webCard as JsonObject), "x.movedFrom": "shop/webCard" } } });
+  assert.equal(world.uidOf("shop/card"), before);
+  assert.equal(world.vm("shop/web")?.document.incarnation, 1);
+});

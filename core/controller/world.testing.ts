@@ -1,0 +1,336 @@
+import {
+  type CellName,
+  type HostName,
+  hostName,
+  ipv4,
+  mac,
+  type PeerName,
+  peerName,
+  serverName,
+  type Uid,
+  uid,
+} from "../../model/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json.ts";
+import type {
+  ActualConnection,
+  ActualPlacement,
+  ActualSubnet,
+  ActualVm,
+  ActualVolume,
+  CellPolicy,
+  DesiredConnection,
+  DesiredPlacement,
+  DesiredVm,
+  DesiredVolume,
+} from "../documents.ts";
+import type { Effect, Input } from "../env.ts";
+import { sameJson, toJson } from "../outbox.ts";
+import { createController } from "./controller.ts";
+import type { ControllerResponse } from "./requests.ts";
+import type { ControllerState } from "./state.ts";
+
+/**
+ * A controller with peers that do at once what is desired of them, unless a test says otherwise. Everything that the
+ * real ones decide over time is reduced to a function of their desired documents. `crashing` restores the controller
+ * from what is durable after every step that made anything durable; the others cannot be told from steps never taken.
+ */
+const self = peerName("controller.shop");
+const service = createController({
+  cell: "shop" as CellName,
+  cellUid: uid("c1"),
+  cellNumber: 7,
+  domain: "cells.internal",
+  address: ipv4("10.0.3.1"),
+  mac: mac("02:00:0a:00:03:01"),
+  self,
+});
+
+export class World {
+  readonly records = new Map<string, Json>();
+  readonly desired = new Map<PeerName, Map<string, Json>>();
+  readonly effects: Effect[] = [];
+  readonly timers = new Map<string, number>();
+  /** Free memory of each host, MiB. */
+  readonly hosts = new Map<HostName, number>([
+    [hostName("h1"), 4096],
+    [hostName("h2"), 4096],
+  ]);
+  /** How an incarnation ended: `<uid>@<incarnation>`. */
+  readonly ended = new Map<string, Partial<ActualVm>>();
+  readonly silent = new Set<PeerName>();
+  /** Volumes that their server cannot make yet. */
+  readonly slowVolumes = new Set<Uid>();
+  /** Hosts that take their time to stop a VM. */
+  readonly slowStops = new Set<HostName>();
+  crashing = false;
+  state: ControllerState;
+  readonly #actual = new Map<PeerName, Map<string, Json>>();
+  readonly #subscribed = new Set<PeerName>();
+  readonly #places = new Map<string, HostName>();
+  readonly #ranges = new Map<string, number>();
+  #ms = 1_000;
+  #request = 0;
+
+  constructor() {
+    this.state = service.restore({ records: new Map(), desiredAt: new Map() });
+    this.step({ kind: "start" });
+    this.settle();
+  }
+
+  step(input: Input): readonly Effect[] {
+    this.#ms += 1;
+    const { state, effects } = service.step(this.state, input, { ms: this.#ms, wallMs: 1_700_000_000_000 + this.#ms });
+    this.state = state;
+    for (const effect of effects) this.#carryOut(effect);
+    this.effects.push(...effects);
+    if (this.crashing && effects.some(({ kind }) => kind === "write" || kind === "desire")) this.crash();
+    return effects;
+  }
+
+  #carryOut(effect: Effect): void {
+    if (effect.kind === "write") {
+      if (effect.value === null) this.records.delete(effect.key);
+      else this.records.set(effect.key, structuredClone(effect.value));
+    } else if (effect.kind === "desire") {
+      const documents = this.desired.get(effect.to) ?? new Map();
+      this.desired.set(effect.to, documents);
+      if (effect.value === null) documents.delete(effect.key);
+      else documents.set(effect.key, structuredClone(effect.value));
+    } else if (effect.kind === "timer") {
+      if (effect.afterMs === null) this.timers.delete(effect.name);
+      else this.timers.set(effect.name, effect.afterMs);
+    } else if (effect.kind === "subscribe") this.#subscribed.add(effect.to);
+  }
+
+  /** The process dies between two steps, and starts again from what was durable. What peers say comes again. */
+  crash(): void {
+    this.timers.clear();
+    this.#subscribed.clear();
+    this.#actual.clear();
+    this.state = service.restore({ records: structuredClone(this.records), desiredAt: structuredClone(this.desired) });
+    this.step({ kind: "start" });
+  }
+
+  /** Lets peers act, and the controller see it, until nothing moves any more. */
+  settle(): this {
+    for (let round = 0; round < 5_000; round += 1) if (!this.#moveOne()) return this;
+    throw new Error("the controller and its peers do not come to rest");
+  }
+
+  /** Delivers one piece of news; false when there is none. */
+  #moveOne(): boolean {
+    for (const peer of this.#subscribed) {
+      if (this.silent.has(peer)) {
+        if (this.state.reachable.get(peer) === false) continue;
+        this.step({ kind: "reachable", peer, reachable: false });
+        return true;
+      }
+      const known = this.#actual.get(peer) ?? new Map<string, Json>();
+      this.#actual.set(peer, known);
+      const now = this.#actualOf(peer);
+      for (const [key, value] of now) {
+        if (sameJson(known.get(key), value)) continue;
+        known.set(key, value);
+        this.step({ kind: "actual", from: peer, key: `${self}/${key}`, value: structuredClone(value) });
+        return true;
+      }
+      for (const key of [...known.keys()]) {
+        if (now.has(key)) continue;
+        known.delete(key);
+        this.step({ kind: "actual", from: peer, key: `${self}/${key}`, value: null });
+        return true;
+      }
+      if (this.state.reachable.get(peer) === true) continue;
+      this.step({ kind: "reachable", peer, reachable: true });
+      return true;
+    }
+    return false;
+  }
+
+  #actualOf(peer: PeerName): Map<string, Json> {
+    const actual = new Map<string, Json>();
+    const host = /^host\.(.+)$/.exec(peer)?.[1];
+    for (const [key, value] of this.desired.get(peer) ?? []) {
+      const document = this.#answer(peer, key, value);
+      if (document !== null) actual.set(key, toJson(document));
+    }
+    if (host !== undefined && this.slowStops.has(hostName(host))) {
+      for (const [key, value] of this.#actual.get(peer) ?? []) if (!actual.has(key)) actual.set(key, value);
+    }
+    return actual;
+  }
+
+  #answer(peer: PeerName, key: string, value: Json): object | null {
+    const [kind, id = ""] = key.split("/");
+    if (kind === "subnet") {
+      const index = this.#ranges.get(id) ?? this.#ranges.size;
+      this.#ranges.set(id, index);
+      const base = `10.64.0.${index * 8}`;
+      return {
+        phase: "ready",
+        reason: null,
+        cidr: `${base}/29`,
+        gateway: `10.64.0.${index * 8 + 1}`,
+      } as unknown as ActualSubnet;
+    }
+    if (kind === "volume") return this.#volume(value as unknown as DesiredVolume);
+    if (kind === "connection") return connectionAnswer(value as unknown as DesiredConnection);
+    if (kind === "placement") return this.#place(value as unknown as DesiredPlacement);
+    if (kind === "name") return { phase: "ready", reason: null };
+    if (kind !== "vm") return null;
+    const vm = value as unknown as DesiredVm;
+    const running: ActualVm = { phase: "ready", reason: null, incarnation: vm.incarnation, power: "on", ended: null };
+    if (!this.desired.get(peer)?.has("policy/shop")) throw new Error(`${vm.path} is at ${peer} without a policy`);
+    return { ...running, ...this.ended.get(`${vm.uid}@${vm.incarnation}`) };
+  }
+
+  #volume(volume: DesiredVolume): ActualVolume {
+    const origin = volume.origin.kind === "copy" ? volume.origin.volume : null;
+    const waiting = this.slowVolumes.has(volume.uid) || (origin !== null && this.slowVolumes.has(origin));
+    if (waiting) return { phase: "waiting", reason: "no server has room for it", server: null, sizeMiB: null };
+    return { phase: "ready", reason: null, server: serverName("s1"), sizeMiB: volume.sizeMiB ?? 64 };
+  }
+
+  #place({ vm, incarnation, memoryMiB }: DesiredPlacement): ActualPlacement {
+    const key = `${vm}@${incarnation}`;
+    const placed = this.#places.get(key);
+    const used = (host: HostName): number =>
+      [...(this.desired.get(peerName("placer")) ?? [])]
+        .map(([, value]) => value as unknown as DesiredPlacement)
+        .filter((other) => this.#places.get(`${other.vm}@${other.incarnation}`) === host)
+        .reduce((sum, other) => sum + other.memoryMiB, 0);
+    const host = placed ?? [...this.hosts].find(([name, memory]) => memory - used(name) >= memoryMiB)?.[0] ?? null;
+    if (host !== null) this.#places.set(key, host);
+    const refusals =
+      host === null
+        ? [...this.hosts].map(([name, memory]) => ({
+            host: name,
+            why: `needs ${memoryMiB} MiB, ${memory - used(name)} MiB free`,
+          }))
+        : [];
+    return { phase: host === null ? "waiting" : "ready", reason: null, incarnation, host, refusals };
+  }
+
+  /** Lets a back-off run out. */
+  fire(name: string): this {
+    this.timers.delete(name);
+    this.step({ kind: "timer", name });
+    return this.settle();
+  }
+
+  wait(ms: number): void {
+    this.#ms += ms;
+  }
+
+  ask(request: object): ControllerResponse {
+    this.#request += 1;
+    const effects = this.step({ kind: "request", id: this.#request, request: toJson(request) });
+    const reply = effects.find((effect) => effect.kind === "reply");
+    if (reply?.kind !== "reply") throw new Error("the request was not answered");
+    return reply.response as unknown as ControllerResponse;
+  }
+
+  put(json: JsonObject): ControllerResponse {
+    const response = this.ask({ method: "PUT", path: "", json });
+    if (response.status !== 200) throw new Error(JSON.stringify(response.body));
+    this.settle();
+    return response;
+  }
+
+  documents<Document>(peer: string, kind: string): Document[] {
+    return [...(this.desired.get(peerName(peer)) ?? [])]
+      .filter(([key]) => key.startsWith(`${kind}/`))
+      .map(([, value]) => value as unknown as Document);
+  }
+
+  vm(path: string): { host: string; document: DesiredVm } | null {
+    for (const peer of this.desired.keys()) {
+      const document = this.documents<DesiredVm>(peer, "vm").find((vm) => vm.path === path);
+      if (document !== undefined) return { host: peer, document };
+    }
+    return null;
+  }
+
+  policy(host: string): CellPolicy | undefined {
+    return this.documents<CellPolicy>(host, "policy")[0];
+  }
+
+  uidOf(path: string): Uid {
+    const found = [...this.state.elements.values()].find((record) => record.path === path && !record.deleting);
+    if (found === undefined) throw new Error(`${path} is no element`);
+    return found.uid;
+  }
+
+  phase(path: string): string {
+    const record = this.state.elements.get(this.uidOf(path));
+    return record?.reason == null ? `${record?.phase}` : `${record.phase}: ${record.reason}`;
+  }
+
+  phases(): Readonly<Record<string, string>> {
+    return Object.fromEntries([...this.state.elements.values()].map(({ path }) => [path, this.phase(path)]));
+  }
+}
+
+function connectionAnswer({ volume, incarnation, host }: DesiredConnection): ActualConnection {
+  const layer = {
+    volume,
+    address: ipv4("10.0.2.1"),
+    port: 20_000,
+    exportName: `lease-${volume}-${incarnation}-${host}`,
+    pskIdentity: "cells",
+    pskHex: "00",
+    writable: true,
+  };
+  const attachment = { volume, epoch: incarnation, sizeMiB: 64, layers: [layer], boot: null };
+  return { phase: "ready", reason: null, incarnation, attachment };
+}
+
+/** Two web servers, one database, one subnet each; every VM on its own copy of a golden image. */
+export function shop(changes: JsonObject = {}): JsonObject {
+  const vm = (memory: number, more: JsonObject = {}): JsonObject => ({
+    "x.type": "VM",
+    "x.memory": memory,
+    "x.desiredState": "on",
+    "x.restartOnFailure": true,
+    ...more,
+  });
+  const disk = (vmPath: string, volume: string): JsonObject => ({
+    "x.type": "VolumeConnection",
+    "x.vm": `<ref:${vmPath}>`,
+    "x.volume": `<ref:${volume}>`,
+    "x.busType": "virtio",
+  });
+  const card = (vmPath: string, subnet: string, name: string): JsonObject => ({
+    "x.type": "VirtualInterface",
+    "x.vm": `<ref:${vmPath}>`,
+    "x.subnet": `<ref:${subnet}>`,
+    "x.vifName": name,
+  });
+  const copy: JsonObject = { "x.type": "VolumeCopy", "x.image": "<ref:/shop/golden>" };
+  const subnet: JsonObject = { "x.type": "Subnet", "x.size": 8, "x.addressRange": "internal" };
+  return {
+    shop: {
+      "x.type": "Cell",
+      "x.name": "shop",
+      front: subnet,
+      back: subnet,
+      golden: { "x.type": "Volume", "x.size": 64, "x.import": "tiny" },
+      webDisk: copy,
+      dbDisk: copy,
+      web: vm(1024),
+      db: vm(2048),
+      webBoot: disk("/shop/web", "/shop/webDisk"),
+      dbBoot: disk("/shop/db", "/shop/dbDisk"),
+      webCard: card("/shop/web", "/shop/front", "web"),
+      dbCard: card("/shop/db", "/shop/back", "db"),
+      toDb: {
+        "x.type": "NetworkRule",
+        "x.address1": "<ref:/shop/web>",
+        "x.address2": "<ref:/shop/dbCard>",
+        "x.protocol": "tcp",
+        "x.port2": 5432,
+      },
+      ...changes,
+    },
+  };
+}
