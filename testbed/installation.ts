@@ -47,8 +47,9 @@ export class Installation {
     await Promise.all([...this.#members.values()].map((member) => member.stop(stopGraceMs)));
   }
 
+  /** In the order of `membersOf`; those that are still being made are left out. */
   status(): readonly MemberStatus[] {
-    return [...this.#members.values()].map((member) => member.status());
+    return membersOf(this.#record).flatMap(({ name }) => this.#members.get(name)?.status() ?? []);
   }
 
   cells(): readonly string[] {

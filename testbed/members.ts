@@ -34,7 +34,7 @@ export const hostMember = (number: number): Member => ({
   role: "host",
   address: network.host(number),
   main: "host/main.ts",
-  answersOn: [ports.distribution],
+  answersOn: [ports.distribution, ports.http],
   number,
 });
 
@@ -44,7 +44,7 @@ export const serverMember = (number: number): Member => ({
   role: "agent",
   address: network.server(number),
   main: "host/storage-agent/main.ts",
-  answersOn: [ports.distribution],
+  answersOn: [ports.distribution, ports.http],
   number,
 });
 
@@ -54,7 +54,7 @@ export const controllerMember = (cell: string, cellNumber: number): Member => ({
   role: "controller",
   address: network.controller(cellNumber),
   main: "runtime/main.ts",
-  answersOn: [ports.distribution],
+  answersOn: [ports.distribution, ports.http],
   number: cellNumber,
 });
 

@@ -18,9 +18,11 @@ const starts = (): number => {
 };
 writeFileSync(startsFile, String(starts() + 1));
 
-const server = createServer((_request, response) => {
-  response.end(JSON.stringify({ name: configuration.name, starts: starts() }));
-});
-if (configuration.gateway === undefined) server.listen(ports.distribution, configuration.address);
-else server.listen({ fd: configuration.gateway.listenFd });
+const serve = () =>
+  createServer((_request, response) => {
+    response.end(JSON.stringify({ name: configuration.name, starts: starts() }));
+  });
+if (configuration.gateway === undefined) {
+  for (const port of [ports.distribution, ports.http]) serve().listen(port, configuration.address);
+} else serve().listen({ fd: configuration.gateway.listenFd });
 process.on("SIGTERM", () => process.exit(0));
