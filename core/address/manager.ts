@@ -63,7 +63,7 @@ export function createAddressManager(options: AddressManagerOptions): Service<Ad
   const pools = { internal: blockOf(options.internalPool), external: blockOf(options.externalPool) };
   return {
     restore: (restored) => restore(restored, options.reserved ?? []),
-    step(state, input) {
+    step: (state, input) => {
       receive(state, input, pools);
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };

@@ -68,7 +68,7 @@ const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 export function createDnsManager({ domain = "cells.internal" }: DnsManagerOptions): Service<DnsState> {
   return {
     restore,
-    step(state, input) {
+    step: (state, input) => {
       take(state, input, domain);
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };

@@ -70,7 +70,7 @@ export interface HostRoom {
 export function createPlacer(options: PlacerOptions): Service<PlacerState> {
   return {
     restore: (restored) => restore(restored, options),
-    step(state, input) {
+    step: (state, input) => {
       take(state, input);
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };

@@ -41,7 +41,7 @@ export interface StorageManagerOptions {
 export function createStorageManager({ agents }: StorageManagerOptions): Service<ManagerState> {
   return {
     restore: (restored) => restoreManager(restored, agents),
-    step(state, input) {
+    step: (state, input) => {
       take(state, input);
       if (state.started) settle(state);
       state.outbox.quiet = false;
