@@ -184,6 +184,7 @@ test("a Linux guest is reached through a tap's descriptor and its agent, and pow
     await assert.rejects(driver.exec(vm, ["/bin/sleep", "60"], 1500), /did not end within 1500 ms/);
     const stopped = told.next();
     await driver.stop(vm, 60_000);
+    assert.equal(told.ends.length, 1);
     assert.equal((await stopped).ended, "stopped");
   } finally {
     await driver.stop(uid("c1-3"), 0);

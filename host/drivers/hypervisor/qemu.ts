@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promise
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Uid, uid } from "../../../model/identifiers.ts";
+import { qemuIdentity } from "../../identity.ts";
 import { kvmGroup, probeAccelerator } from "./accelerator.ts";
 import { type Identity, machineName } from "./arguments.ts";
 import { makeCgroups, removeCgroups } from "./cgroup.ts";
@@ -32,14 +33,11 @@ const killDeadlineMs = 30_000;
 export interface QemuOptions {
   /** Volatile; every directory above it must be passable (mode x) for QEMU's user. Short: socket paths end at 107 bytes. */
   readonly runDirectory: string;
-  /** Null: QEMU runs as we do. */
+  /** Absent: the user of `host/identity.ts`; null: QEMU runs as we do. */
   readonly identity?: Identity | null;
   /** Parent cgroup directories; none: no limits. */
   readonly cgroups?: readonly string[];
 }
-
-/** User and group of QEMU; nothing else on the machine belongs to these numbers. */
-export const defaultIdentity: Identity = { uid: 64055, gid: 64055 };
 
 interface Watched {
   readonly vm: Uid;
@@ -74,7 +72,7 @@ class QemuDriver implements HypervisorDriver {
   constructor(options: QemuOptions) {
     this.#runDirectory = options.runDirectory;
     this.#machines = join(options.runDirectory, "vms");
-    this.#identity = options.identity === undefined ? defaultIdentity : options.identity;
+    this.#identity = options.identity === undefined ? qemuIdentity : options.identity;
     this.#cgroups = options.cgroups ?? [];
   }
 
@@ -145,8 +143,10 @@ class QemuDriver implements HypervisorDriver {
     if (watched !== null) {
       watched.stopping = true;
       if (graceMs > 0 && watched.qmp !== null) {
-        await watched.qmp.execute("system_powerdown").catch(() => undefined);
         const deadline = performance.now() + graceMs;
+        await watched.qmp.execute("system_powerdown").catch(() => undefined);
+        // Small guests have nobody who listens to the power button.
+        watched.agent.exec(["/sbin/poweroff"], Math.min(2000, graceMs)).catch(() => undefined);
         while (isAlive(watched.process) && !watched.guestOff && performance.now() < deadline) await sleep(20);
       }
       signal(watched.process, "SIGTERM");

@@ -1,0 +1,113 @@
+import { text } from "node:stream/consumers";
+import type { PeerName } from "../model/identifiers.ts";
+import type { Json } from "../model/json.ts";
+import type { PeerHandler } from "../runtime/https.ts";
+import type { HypervisorDriver } from "./drivers/hypervisor/driver.ts";
+import type { NetworkDriver, PacketQuestion } from "./drivers/network/driver.ts";
+import type { ExecTarget, HostRequest } from "./host-requests.ts";
+
+export interface HostEdgeOptions {
+  readonly hypervisor: HypervisorDriver;
+  readonly network: NetworkDriver;
+  readonly request: (request: Json) => Promise<Json>;
+}
+interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+const longestBody = 1024 * 1024;
+const longestExecMs = 600_000;
+
+/**
+ * What a host answers over HTTPS, to controllers and the gateway alone:
+ *
+ * POST /exec     {vm, command, timeoutMs, incarnation?} → ExecAnswer; only the controller of that VM's cell
+ * POST /examine  PacketQuestion → PacketCheck[]
+ * GET  /status   → one entry of InstallationStatus.hosts
+ * GET  /counters → {interfaces, rules}, as the network driver counts
+ *
+ * What is not a success is a `Refusal`.
+ */
+export const createHostEdge =
+  (options: HostEdgeOptions): PeerHandler =>
+  async ({ peer, method, url, body }, response) => {
+    const sent = Number(response.req.headers["content-length"] ?? "0");
+    const answer =
+      peer !== "gateway" && !peer.startsWith("controller.")
+        ? refusal(403, "forbidden", `${peer} has no business with a host: only controllers and the gateway do`)
+        : sent > longestBody
+          ? refusal(413, "too-large", `a body has at most ${longestBody} bytes`)
+          : await route(options, peer, `${method} ${url.split("?")[0]}`, method === "POST" ? await text(body) : "");
+    response.writeHead(answer.status, { "content-type": "application/json" });
+    response.end(JSON.stringify(answer.body));
+  };
+
+const refusal = (status: number, code: string, message: string): Answer => ({
+  status,
+  body: { error: { code, message } },
+});
+
+const route = async (options: HostEdgeOptions, peer: PeerName, what: string, body: string): Promise<Answer> => {
+  const ask = (request: HostRequest): Promise<Json> => options.request(request as unknown as Json);
+  switch (what) {
+    case "GET /status":
+      return { status: 200, body: await ask({ kind: "status" }) };
+    case "GET /counters":
+      return { status: 200, body: await options.network.counters() };
+    case "POST /examine": {
+      const question = parse(body);
+      if (!isQuestion(question))
+        return refusal(400, "bad-request", "the body is {side, source, destination, protocol, port}");
+      return { status: 200, body: await options.network.examine(question) };
+    }
+    case "POST /exec":
+      return exec(options, peer, parse(body));
+    default:
+      return refusal(404, "not-found", `${what} is not answered here: see the comment of host/edge.ts`);
+  }
+};
+
+const exec = async (
+  { hypervisor, request }: HostEdgeOptions,
+  peer: PeerName,
+  body: Readonly<Record<string, unknown>>,
+): Promise<Answer> => {
+  const { vm, command, timeoutMs, incarnation } = body;
+  const isCommand = Array.isArray(command) && command.length > 0 && command.every((part) => typeof part === "string");
+  if (typeof vm !== "string" || !isCommand)
+    return refusal(400, "bad-request", 'the body is {"vm": "<uid>", "command": ["<program>", …], "timeoutMs": 10000}');
+  const target = (await request({
+    kind: "exec-target",
+    client: peer,
+    vm,
+    incarnation: typeof incarnation === "number" ? incarnation : null,
+  })) as unknown as ExecTarget;
+  if ("refused" in target) return refusal(404, "not-found", target.refused);
+  const limitMs = typeof timeoutMs === "number" && timeoutMs > 0 ? Math.min(timeoutMs, longestExecMs) : 30_000;
+  try {
+    return { status: 200, body: await hypervisor.exec(target.vm, command as readonly string[], limitMs) };
+  } catch (error) {
+    return refusal(504, "no-answer", `the command in "${vm}" gave no result: ${(error as Error).message}`);
+  }
+};
+
+const parse = (body: string): Readonly<Record<string, unknown>> => {
+  try {
+    const value: unknown = JSON.parse(body);
+    return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
+  } catch {
+    return {};
+  }
+};
+
+const isQuestion = (value: object): value is PacketQuestion => {
+  const { side, source, destination, protocol, port } = value as Readonly<Record<string, unknown>>;
+  return (
+    (side === "sender" || side === "receiver") &&
+    typeof source === "string" &&
+    typeof destination === "string" &&
+    (protocol === "tcp" || protocol === "udp" || protocol === "icmp") &&
+    (port === null || typeof port === "number")
+  );
+};

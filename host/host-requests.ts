@@ -1,0 +1,52 @@
+import type { PeerName, Uid } from "../model/identifiers.ts";
+import type { FoundMachine, MachineEnd } from "./drivers/hypervisor/driver.ts";
+import type { NetworkAllocation } from "./drivers/network/driver.ts";
+import type { Action } from "./planner.ts";
+
+/**
+ * What the executor and the edge ask the Host Manager's service. An answer leaves only after everything before it is
+ * durable: that is why the actions come as an answer, and a start is recorded before it happens.
+ */
+export type HostRequest =
+  /** Once at the start: the machines that run. */
+  | { readonly kind: "found"; readonly machines: readonly FoundMachine[] }
+  /** → `Action[]`, each then under way until `done`. */
+  | { readonly kind: "next" }
+  | { readonly kind: "done"; readonly outcome: Outcome }
+  | { readonly kind: "machine-ended"; readonly end: MachineEnd }
+  /** → `HostStatus`. */
+  | { readonly kind: "status" }
+  /** → `ExecTarget`: may this peer reach into this VM? */
+  | {
+      readonly kind: "exec-target";
+      readonly client: PeerName;
+      readonly vm: string;
+      readonly incarnation: number | null;
+    };
+
+/** `error`: a sentence; null: done. */
+export type Outcome =
+  | {
+      readonly kind: "implement-network";
+      readonly revision: string;
+      readonly allocation: NetworkAllocation;
+      readonly error: string | null;
+    }
+  | {
+      readonly kind: Exclude<Action["kind"], "implement-network" | "withdraw-state">;
+      readonly vm: Uid;
+      readonly error: string | null;
+    };
+
+/** One entry of `InstallationStatus.hosts`. */
+export interface HostStatus {
+  readonly host: string;
+  readonly address: string;
+  readonly state: string;
+  readonly memoryMiB: number;
+  readonly usedMiB: number;
+  readonly cpus: number;
+  readonly accelerator: string;
+  readonly vms: number;
+}
+export type ExecTarget = { readonly vm: Uid } | { readonly refused: string };

@@ -1,0 +1,69 @@
+import { chmod, mkdir, readFile } from "node:fs/promises";
+import { cpus } from "node:os";
+import type { ActualHost } from "../core/documents.ts";
+import { hostName, ipv4, mac } from "../model/identifiers.ts";
+import { servePeers } from "../runtime/https.ts";
+import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { runService } from "../runtime/process.ts";
+import { stopAtSignals } from "../runtime/signals.ts";
+import { createQemuDriver } from "./drivers/hypervisor/qemu.ts";
+import { createDiverter } from "./drivers/network/diverter/diverter.ts";
+import { createStorageDriver } from "./drivers/storage/driver-nbd.ts";
+import { createHostEdge } from "./edge.ts";
+import { createExecutor, type Executor } from "./executor.ts";
+import { createHostManager } from "./manager.ts";
+
+/**
+ * `node host/main.ts CONFIG.json`: the Host Manager, in the network and mount namespace of its host. SIGTERM ends it and
+ * leaves its machines, taps and rules as they are; the next one takes them over.
+ */
+async function main(configurationFile: string | undefined): Promise<void> {
+  if (configurationFile === undefined) throw new Error("usage: node host/main.ts CONFIG.json");
+  const configuration = JSON.parse(await readFile(configurationFile, "utf8")) as ProcessConfiguration;
+  const { host: part, runDirectory, directory } = configuration;
+  if (configuration.role !== "host" || part === undefined)
+    throw new Error(`${configurationFile} is no configuration of a host: role "host" and a part "host"`);
+  if (process.getuid?.() !== 0)
+    throw new Error("the Host Manager must run as root: it makes taps and starts QEMU as a user that it changes to");
+  await mkdir(runDirectory, { recursive: true });
+  // QEMU's user passes through to its own machine's directory and can list nothing on the way.
+  await chmod(runDirectory, 0o711);
+
+  const hypervisor = createQemuDriver({ runDirectory, cgroups: part.cgroups });
+  const storage = createStorageDriver({ configuration });
+  const network = createDiverter({ directory, runDirectory });
+  const host: ActualHost = {
+    host: hostName(part.host),
+    state: "up",
+    address: ipv4(configuration.address),
+    mac: mac(part.mac),
+    memoryMiB: part.memoryMiB,
+    reservedMiB: part.reservedMiB,
+    cpus: part.cpus,
+    cpuSpeedMHz: cpus()[0]?.speed ?? 0,
+    accelerator: await hypervisor.accelerator(),
+  };
+  await network.init({ device: part.uplink, address: host.address, mac: host.mac });
+
+  let executor: Executor | null = null;
+  const service = createHostManager({ host, wake: () => executor?.wake() });
+  const running = await runService({ configuration, service });
+  executor = createExecutor({
+    hypervisor,
+    network,
+    storage,
+    request: (request) => running.request(request),
+    log: (event, fields) => process.stdout.write(`${JSON.stringify({ event: `host/${event}`, fields })}\n`),
+  });
+  const { close } = executor;
+  // The latest is stopped first: no action may lose its service half-way.
+  stopAtSignals(close);
+  await executor.start();
+  const edge = await servePeers(configuration, createHostEdge({ hypervisor, network, request: running.request }));
+  stopAtSignals(() => edge.stop());
+}
+
+main(process.argv[2]).catch((error: Error) => {
+  process.stderr.write(`${error.message}\n`);
+  process.exit(1);
+});

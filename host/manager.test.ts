@@ -1,0 +1,410 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { ActualHost, ActualVm, CellPolicy, DesiredVm } from "../core/documents.ts";
+import type { Effect, Input } from "../core/env.ts";
+import {
+  cellName,
+  cidr,
+  elementPath,
+  hostName,
+  ipv4,
+  mac,
+  type PeerName,
+  peerName,
+  type Uid,
+  uid,
+} from "../model/identifiers.ts";
+import type { Json } from "../model/json.ts";
+import type { HostRequest, Outcome } from "./host-requests.ts";
+import { createHostManager, type HostState } from "./manager.ts";
+import type { Action } from "./planner.ts";
+
+const host: ActualHost = {
+  host: hostName("h1"),
+  state: "up",
+  address: ipv4("10.0.1.1"),
+  mac: mac("02:00:00:00:01:01"),
+  memoryMiB: 1000,
+  reservedMiB: 200,
+  cpus: 2,
+  cpuSpeedMHz: 0,
+  accelerator: "tcg",
+};
+const shop = peerName("controller.shop");
+
+const desiredVm = (name: string, incarnation: number, changes: Partial<DesiredVm> = {}): DesiredVm => ({
+  uid: uid(name),
+  cell: cellName("shop"),
+  path: elementPath(`shop/${name}`),
+  name,
+  incarnation,
+  power: "on",
+  memoryMiB: 100,
+  cpus: 1,
+  disks: [
+    {
+      connection: uid(`${name}-c`),
+      busType: "virtio",
+      busNumber: null,
+      busSlot: null,
+      bootOrder: null,
+      readOnly: false,
+      attachment: { volume: uid(`${name}-v`), epoch: incarnation, sizeMiB: 1, layers: [], boot: null },
+    },
+  ],
+  interfaces: [
+    {
+      uid: uid(`${name}-i`),
+      path: elementPath(`shop/${name}/nic`),
+      mac: mac("02:00:00:00:00:01"),
+      address: ipv4(`10.64.0.${name.charCodeAt(0)}`),
+      prefixLength: 24,
+      gateway: ipv4("10.64.0.1"),
+      nameServer: ipv4("10.0.3.1"),
+      hostName: name,
+      domain: "shop.cells.internal",
+      identity: 1,
+      vmIdentity: 2,
+      subnetIdentity: 3,
+      audience: [hostName("h2")],
+    },
+  ],
+  data: null,
+  ...changes,
+});
+const policy = (hosts: readonly string[] = ["h1", "h2"]): CellPolicy => ({
+  cell: cellName("shop"),
+  cellNumber: 7,
+  version: 1,
+  rules: [],
+  networks: [{ cidr: cidr("10.9.0.0/16"), identity: 9 }],
+  controller: { address: ipv4("10.0.3.1"), mac: mac("02:00:00:00:03:01"), identity: 8 },
+  hosts: hosts.map(hostName),
+});
+
+/** The service with everything it has durable, and a machine room whose drivers answer as told. */
+class Room {
+  readonly durable = new Map<string, Json>();
+  readonly documents = new Map<string, Json>();
+  readonly published = new Map<string, Json>();
+  readonly subscribed = new Set<string>();
+  /** VM → incarnation, and disks whose credentials are there. */
+  readonly machines = new Map<Uid, number>();
+  readonly credentials = new Set<Uid>();
+  readonly startedOnce = new Set<string>();
+  taps: readonly Uid[] = [];
+  fails: (action: Action) => string | null = () => null;
+  readonly log: string[] = [];
+  service = createHostManager({ host, wake: () => undefined });
+  state: HostState = this.service.restore({ records: new Map(), desiredAt: new Map() });
+
+  constructor() {
+    this.boot();
+  }
+  boot(): void {
+    this.published.clear();
+    this.subscribed.clear();
+    this.state = this.service.restore({ records: new Map(this.durable), desiredAt: new Map() });
+    for (const [key, value] of this.documents) this.input({ kind: "desired", from: shop, key, value });
+    this.input({ kind: "start" });
+  }
+  found(): void {
+    const machines = [...this.machines].map(([vm, incarnation]) => ({ vm, incarnation, pid: 1 }));
+    this.ask({ kind: "found", machines });
+  }
+  input(input: Input): readonly Effect[] {
+    const { effects } = this.service.step(this.state, input, { ms: 0, wallMs: 0 });
+    for (const effect of effects) {
+      if (effect.kind === "write" || effect.kind === "publish") {
+        const map = effect.kind === "write" ? this.durable : this.published;
+        if (effect.value === null) map.delete(effect.key);
+        else map.set(effect.key, effect.value);
+      }
+      if (effect.kind === "subscribe") this.subscribed.add(effect.to);
+      if (effect.kind === "unsubscribe") this.subscribed.delete(effect.to);
+    }
+    return effects;
+  }
+  desire(key: string, value: unknown, from: PeerName = shop): void {
+    assert.ok(this.service.accepts(from, key));
+    if (value === null) this.documents.delete(key);
+    else this.documents.set(key, value as Json);
+    this.input({ kind: "desired", from, key, value: value as Json });
+  }
+  ask(request: HostRequest): Json {
+    const effects = this.input({ kind: "request", id: 1, request: request as unknown as Json });
+    const reply = effects.find((effect) => effect.kind === "reply");
+    assert.ok(reply !== undefined);
+    return reply.response;
+  }
+  next(): readonly Action[] {
+    return this.ask({ kind: "next" }) as unknown as readonly Action[];
+  }
+  /** What the drivers would do, checked as they would check it. */
+  carryOut(action: Action): Outcome {
+    this.log.push(action.kind === "implement-network" ? action.kind : `${action.kind} ${action.vm}`);
+    const error = this.fails(action);
+    switch (action.kind) {
+      case "implement-network": {
+        if (error === null) this.taps = action.global.interfaces.map(({ desired }) => desired.uid);
+        const interfaces = this.taps.map((tap) => ({ interface: tap, tap, ready: true, reason: null }));
+        return { kind: action.kind, revision: action.revision, allocation: { interfaces }, error };
+      }
+      case "start-machine": {
+        const { vm, desired } = action;
+        assert.equal(this.machines.has(vm), false, "an older incarnation still runs");
+        assert.equal(this.credentials.has(vm), false, "disks of an older incarnation are still held");
+        assert.ok(!this.startedOnce.has(`${vm} ${desired.incarnation}`), "an incarnation started twice");
+        this.startedOnce.add(`${vm} ${desired.incarnation}`);
+        assert.ok(action.interfaces.every(({ tap }) => this.taps.includes(uid(tap))));
+        assert.ok(this.durable.has(`machine/${vm}`), "started before it was written down");
+        this.credentials.add(vm);
+        if (error === null) this.machines.set(vm, desired.incarnation);
+        break;
+      }
+      case "stop-machine":
+        if (error === null) this.machines.delete(action.vm);
+        break;
+      case "release-disks":
+        assert.equal(this.machines.has(action.vm), false, "disks released under a running machine");
+        if (error === null) this.credentials.delete(action.vm);
+        break;
+      case "withdraw-state":
+        assert.fail("the service keeps this one to itself");
+    }
+    return { kind: action.kind, vm: action.vm, error };
+  }
+  /** Until there is nothing left to do. */
+  settle(): void {
+    for (let round = 0; round < 100; round += 1) {
+      const actions = this.next();
+      if (actions.length === 0 && this.state.busy.size === 0) {
+        const before = this.published.size + this.durable.size;
+        assert.deepEqual(this.next(), []);
+        if (this.published.size + this.durable.size === before) return;
+      }
+      for (const action of actions) this.ask({ kind: "done", outcome: this.carryOut(action) });
+    }
+    assert.fail("the plan never ends");
+  }
+  vm(name: string): ActualVm | undefined {
+    return this.published.get(`${shop}/vm/${name}`) as ActualVm | undefined;
+  }
+}
+
+test("network, then machine; a tombstone stops it, frees everything and only then withdraws its state", () => {
+  const room = new Room();
+  room.found();
+  room.desire("vm/a", desiredVm("a", 1));
+  room.settle();
+  assert.equal(room.vm("a")?.phase, "waiting");
+  assert.match(room.vm("a")?.reason ?? "", /rules of cell shop have not reached/);
+  room.desire("policy/shop", policy());
+  room.settle();
+  assert.deepEqual(room.vm("a"), { incarnation: 1, power: "on", ended: null, phase: "ready", reason: null });
+  assert.ok(room.published.has("location/10.64.0.97"));
+  assert.deepEqual([...room.subscribed], ["host.h2"]);
+  const seen: (string | undefined)[] = [];
+  room.fails = () => {
+    seen.push(room.vm("a")?.power);
+    return null;
+  };
+  room.log.length = 0;
+  room.desire("vm/a", null);
+  assert.equal(room.published.has("location/10.64.0.97"), false);
+  room.settle();
+  assert.deepEqual(room.log, ["stop-machine a", "implement-network", "release-disks a"]);
+  assert.deepEqual(seen, ["on", "off", "off"]);
+  assert.equal(room.vm("a"), undefined);
+  assert.equal(room.durable.size, 0);
+});
+
+test("an ended machine is reported and left to its controller; the next incarnation starts after it is cleared away", () => {
+  const room = new Room();
+  room.found();
+  room.desire("policy/shop", policy());
+  room.desire("vm/a", desiredVm("a", 1));
+  room.settle();
+  room.machines.delete(uid("a"));
+  room.ask({ kind: "machine-ended", end: { vm: uid("a"), incarnation: 1, ended: "crashed", detail: "killed" } });
+  room.settle();
+  assert.deepEqual(room.vm("a"), { incarnation: 1, power: "off", ended: "crashed", phase: "failed", reason: "killed" });
+  room.desire("vm/a", desiredVm("a", 2));
+  room.settle();
+  assert.equal(room.vm("a")?.incarnation, 2);
+  assert.equal(room.vm("a")?.power, "on");
+  // An old document changes nothing.
+  room.desire("vm/a", desiredVm("a", 1));
+  room.settle();
+  assert.equal(room.machines.get(uid("a")), 2);
+});
+
+test("a start that failed is never repeated for that incarnation", () => {
+  const room = new Room();
+  room.found();
+  room.fails = (action) => (action.kind === "start-machine" ? "no such export" : null);
+  room.desire("policy/shop", policy());
+  room.desire("vm/a", desiredVm("a", 1));
+  room.settle();
+  const { phase, ended, power, reason } = room.vm("a") ?? {};
+  assert.deepEqual(
+    { phase, ended, power, reason },
+    { phase: "failed", ended: null, power: "off", reason: "no such export" },
+  );
+});
+
+test("after a restart running machines are adopted; lost ones are reported; nothing is planned before the list", () => {
+  const room = new Room();
+  room.found();
+  room.desire("policy/shop", policy());
+  room.desire("vm/a", desiredVm("a", 1));
+  room.desire("vm/b", desiredVm("b", 1));
+  room.settle();
+  room.input({
+    kind: "actual",
+    from: peerName("host.h2"),
+    key: "location/10.64.0.200",
+    value: {
+      address: "10.64.0.200",
+      host: "h2",
+      hostMac: "02:00:00:00:01:02",
+      cellNumber: 7,
+      identity: 4,
+      vmIdentity: 5,
+      subnetIdentity: 3,
+    },
+  });
+  room.settle();
+  room.machines.delete(uid("b"));
+  room.log.length = 0;
+  room.boot();
+  // In the very first snapshot: silence would mean "gone" to the controller.
+  assert.equal(room.vm("a")?.power, "on");
+  assert.equal(room.vm("b")?.power, "on");
+  assert.deepEqual(room.next(), []);
+  room.found();
+  const [network] = room.next();
+  assert.ok(network?.kind === "implement-network" && network.global.locations.length === 1);
+  room.ask({ kind: "done", outcome: room.carryOut(network) });
+  room.ask({ kind: "done", outcome: { kind: "release-disks", vm: uid("b"), error: null } });
+  room.credentials.delete(uid("b"));
+  room.settle();
+  assert.equal(room.vm("a")?.phase, "ready");
+  assert.equal(room.vm("b")?.ended, "crashed");
+  assert.ok(!room.log.some((line) => line.startsWith("st")));
+  // In step with h2, which no longer says it.
+  room.input({ kind: "reachable", peer: peerName("host.h2"), reachable: true });
+  assert.equal(room.next().length, 1);
+});
+
+test("who may ask and see: controllers their own cell, hosts the locations that concern them", () => {
+  const room = new Room();
+  room.found();
+  room.desire("policy/shop", policy());
+  room.desire("vm/a", desiredVm("a", 1));
+  room.settle();
+  const { service, state } = room;
+  assert.equal(service.accepts(peerName("placer"), "vm/a"), false);
+  assert.equal(service.accepts(shop, "policy/bank"), false);
+  assert.equal(service.accepts(shop, "vm/../x"), false);
+  assert.equal(service.entitled(state, peerName("host.h2"), "location/10.64.0.97"), true);
+  assert.equal(service.entitled(state, peerName("host.h3"), "location/10.64.0.97"), false);
+  assert.equal(service.entitled(state, peerName("controller.bank"), "controller.shop/vm/a"), false);
+  assert.equal(service.entitled(state, shop, "controller.shop/vm/a"), true);
+  assert.equal(service.entitled(state, peerName("placer"), "host"), true);
+  const bank = peerName("controller.bank");
+  room.input({ kind: "desired", from: bank, key: "vm/a", value: desiredVm("a", 9) as unknown as Json });
+  room.settle();
+  assert.equal(room.vm("a")?.incarnation, 1);
+  const target = { kind: "exec-target", vm: "shop/a", incarnation: null } as const;
+  assert.deepEqual(room.ask({ ...target, client: shop }), { vm: "a" });
+  assert.ok("refused" in (room.ask({ ...target, client: bank }) as object));
+});
+
+test("no more memory is given out than the host offers, and a refusal says so", () => {
+  const room = new Room();
+  room.found();
+  room.desire("policy/shop", policy());
+  room.desire("vm/a", desiredVm("a", 1, { memoryMiB: 500 }));
+  room.desire("vm/b", desiredVm("b", 1, { memoryMiB: 400 }));
+  room.settle();
+  assert.deepEqual([...room.machines.keys()], ["a"]);
+  assert.match(room.vm("b")?.reason ?? "", /300 MiB of memory left and the VM needs 400 MiB/);
+});
+
+const event = fc.oneof(
+  fc.record({
+    kind: fc.constant("desire" as const),
+    vm: fc.constantFrom("a", "b", "c"),
+    raise: fc.nat(2),
+    power: fc.constantFrom("on" as const, "off" as const),
+  }),
+  fc.record({ kind: fc.constant("tombstone" as const), vm: fc.constantFrom("a", "b", "c") }),
+  fc.record({ kind: fc.constant("die" as const), vm: fc.constantFrom("a", "b", "c") }),
+  fc.record({ kind: fc.constant("work" as const), actions: fc.nat(4), fail: fc.boolean() }),
+  fc.constant({ kind: "restart" as const }),
+);
+
+test("property: whatever happens in between, planning ends, planning again does nothing, and what runs is what is wanted", () => {
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 40 }), (events) => {
+      const room = new Room();
+      room.found();
+      room.desire("policy/shop", policy());
+      const incarnations = new Map<string, number>();
+      const pending: Action[] = [];
+      for (const happening of events) {
+        switch (happening.kind) {
+          case "desire": {
+            const incarnation = (incarnations.get(happening.vm) ?? 1) + happening.raise;
+            incarnations.set(happening.vm, incarnation);
+            room.desire(`vm/${happening.vm}`, desiredVm(happening.vm, incarnation, { power: happening.power }));
+            break;
+          }
+          case "tombstone":
+            // A controller never uses an incarnation again.
+            incarnations.set(happening.vm, (incarnations.get(happening.vm) ?? 1) + 1);
+            if (room.documents.has(`vm/${happening.vm}`)) room.desire(`vm/${happening.vm}`, null);
+            break;
+          case "die": {
+            const vm = uid(happening.vm);
+            const incarnation = room.machines.get(vm);
+            if (incarnation === undefined) break;
+            room.machines.delete(vm);
+            room.ask({ kind: "machine-ended", end: { vm, incarnation, ended: "crashed", detail: "died" } });
+            break;
+          }
+          case "work": {
+            pending.push(...room.next());
+            room.fails = () => (happening.fail ? "refused" : null);
+            for (const action of pending.splice(0, happening.actions)) {
+              const outcome = room.carryOut(action);
+              room.ask({ kind: "done", outcome });
+            }
+            room.fails = () => null;
+            break;
+          }
+          case "restart":
+            pending.length = 0;
+            room.boot();
+            room.found();
+        }
+      }
+      for (const action of pending) room.ask({ kind: "done", outcome: room.carryOut(action) });
+      for (const subject of [...room.state.troubles.keys()]) room.input({ kind: "timer", name: `retry/${subject}` });
+      room.settle();
+      assert.deepEqual(room.next(), []);
+      for (const [vm, incarnation] of room.machines) {
+        const wanted = room.documents.get(`vm/${vm}`) as unknown as DesiredVm | undefined;
+        assert.ok(wanted?.power === "on" && wanted.incarnation === incarnation);
+        assert.equal(room.vm(vm)?.power, "on");
+      }
+      for (const key of room.published.keys()) {
+        const vm = key.match(/\/vm\/(.*)/)?.[1];
+        if (vm !== undefined) assert.ok(room.documents.has(`vm/${vm}`));
+      }
+    }),
+    { numRuns: 500 },
+  );
+});

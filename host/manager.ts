@@ -1,0 +1,401 @@
+import type { ActualHost, ActualLocation, CellPolicy, DesiredVm } from "../core/documents.ts";
+import type { Effect, Input, Restored, Service } from "../core/env.ts";
+import { type HostName, type PeerName, peerName, type Uid, uid } from "../model/identifiers.ts";
+import type { Json } from "../model/json.ts";
+import type { FoundMachine, MachineEnd } from "./drivers/hypervisor/driver.ts";
+import type { NetworkAllocation } from "./drivers/network/driver.ts";
+import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-requests.ts";
+import { type Action, type Found, planHost, startingRecord, usedMiB, type VmRecord, type Wanted } from "./planner.ts";
+import { locatedInterfaces, publications } from "./publications.ts";
+
+/** After a failure the same action is planned again this much later. */
+const retryMs = 3000;
+
+export interface HostManagerOptions {
+  readonly host: ActualHost;
+  /** Called in a step that may have made new actions due; must only wake the executor, which then asks for them. */
+  readonly wake: () => void;
+}
+
+/** What this host has to do and what it knows. Everything in `records` and `locations` is durable. */
+export interface HostState {
+  readonly vms: Map<Uid, { readonly client: PeerName; readonly desired: DesiredVm }>;
+  readonly policies: Map<string, CellPolicy>;
+  /** Host → address → location. Kept over a restart, so that the dataplane is never blanked. */
+  readonly locations: Map<PeerName, Map<string, ActualLocation>>;
+  /** Stored locations that their host has not repeated since this start. */
+  readonly unconfirmed: Map<PeerName, Set<string>>;
+  readonly records: Map<Uid, VmRecord>;
+  /** Machines without a record, and null before the machines were listed. */
+  strangers: Map<Uid, FoundMachine> | null;
+  started: boolean;
+  revision: string | null;
+  allocation: NetworkAllocation;
+  readonly busy: Set<Uid | "network">;
+  /** Failures whose action rests until its timer. */
+  readonly troubles: Map<Uid | "network", string>;
+  readonly published: Map<string, string>;
+  readonly subscribed: Set<PeerName>;
+}
+
+/**
+ * The Host Manager as a service of state distribution: what its controllers desire comes in, what is so goes out, and
+ * the executor asks it what to do (`HostRequest`).
+ */
+export const createHostManager = (options: HostManagerOptions): Service<HostState> => ({
+  restore: (restored) => restoreState(restored),
+  step: (state, input, _now) => {
+    const effects: Effect[] = [];
+    const changed = handle(state, input, options, effects);
+    if (changed && state.started) {
+      adoptStrangers(state, effects);
+      followPeers(state, options, effects);
+      publish(state, options, effects);
+      options.wake();
+    }
+    return { state, effects };
+  },
+  entitled: (state, peer, key) => {
+    if (key === "host") return peer === "placer" || /^(controller|host)\./.test(peer);
+    if (key.startsWith("location/")) {
+      const address = key.slice("location/".length);
+      const local = locatedInterfaces(wantedOf(state), foundOf(state, options)).find(
+        ({ desired }) => desired.address === address,
+      );
+      return local?.desired.audience.some((host) => peer === `host.${host}`) ?? false;
+    }
+    return key.startsWith(`${peer}/`);
+  },
+  accepts: (peer, key) => {
+    if (!peer.startsWith("controller.")) return false;
+    return /^vm\/[A-Za-z0-9-]{1,64}$/.test(key) || key === `policy/${cellOf(peer)}`;
+  },
+});
+
+const cellOf = (controller: PeerName): string => controller.slice("controller.".length);
+
+const restoreState = ({ records }: Restored): HostState => {
+  const state: HostState = {
+    vms: new Map(),
+    policies: new Map(),
+    locations: new Map(),
+    unconfirmed: new Map(),
+    records: new Map(),
+    strangers: null,
+    started: false,
+    revision: null,
+    allocation: { interfaces: [] },
+    busy: new Set(),
+    troubles: new Map(),
+    published: new Map(),
+    subscribed: new Set(),
+  };
+  for (const [key, value] of records) {
+    const [kind, name = "", address = ""] = key.split("/");
+    if (kind === "machine") state.records.set(uid(name), value as unknown as VmRecord);
+    if (kind !== "location") continue;
+    inner(state.locations, peerName(name), () => new Map()).set(address, value as unknown as ActualLocation);
+    inner(state.unconfirmed, peerName(name), () => new Set()).add(address);
+  }
+  return state;
+};
+
+const inner = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
+  const found = map.get(key) ?? make();
+  map.set(key, found);
+  return found;
+};
+
+const wantedOf = (state: HostState): Wanted => ({
+  vms: state.vms,
+  policies: [...state.policies.values()],
+  locations: [...state.locations.values()].flatMap((locations) => [...locations.values()]),
+});
+const foundOf = (state: HostState, { host }: HostManagerOptions): Found => ({
+  records: state.records,
+  revision: state.revision,
+  allocation: state.allocation,
+  busy: new Set([...state.busy, ...state.troubles.keys()]),
+  capacityMiB: host.memoryMiB - host.reservedMiB,
+});
+
+/** True when something changed that others or the plan may depend on. */
+const handle = (state: HostState, input: Input, options: HostManagerOptions, effects: Effect[]): boolean => {
+  switch (input.kind) {
+    case "start":
+      state.started = true;
+      return true;
+    case "desired":
+      return handleDesired(state, input.from, input.key, input.value, effects);
+    case "actual":
+      return handleLocation(state, input.from, input.key, input.value, effects);
+    case "reachable":
+      return input.reachable && forgetUnconfirmed(state, input.peer, effects);
+    case "timer":
+      state.troubles.delete(input.name.replace(/^retry\//, "") as Uid | "network");
+      return true;
+    case "request":
+      return handleRequest(state, input.id, input.request as unknown as HostRequest, options, effects);
+  }
+};
+
+const handleDesired = (state: HostState, from: PeerName, key: string, value: Json, effects: Effect[]): boolean => {
+  const [kind, name = ""] = key.split("/");
+  const refuse = (why: string): boolean => {
+    effects.push({ kind: "log", event: "document-refused", fields: { from, key, why } });
+    return false;
+  };
+  if (kind === "policy") {
+    if (value === null) return state.policies.delete(name);
+    const policy = value as unknown as CellPolicy;
+    if (policy.cell !== cellOf(from)) return refuse(`its cell is ${policy.cell}`);
+    state.policies.set(name, policy);
+    return true;
+  }
+  const vm = uid(name);
+  const owner = state.vms.get(vm)?.client ?? state.records.get(vm)?.client;
+  if (owner !== undefined && owner !== from) return refuse(`this VM belongs to ${owner}`);
+  if (value === null) return state.vms.delete(vm);
+  const desired = value as unknown as DesiredVm;
+  if (desired.uid !== vm || desired.cell !== cellOf(from))
+    return refuse(`it is about ${desired.uid} of ${desired.cell}`);
+  if (!Number.isSafeInteger(desired.incarnation)) return refuse("its incarnation is no whole number");
+  state.vms.set(vm, { client: from, desired });
+  return true;
+};
+
+/** A host speaks for itself only. */
+const handleLocation = (state: HostState, from: PeerName, key: string, value: Json, effects: Effect[]): boolean => {
+  if (!key.startsWith("location/") || !from.startsWith("host.")) return false;
+  const address = key.slice("location/".length);
+  const locations = inner(state.locations, from, () => new Map<string, ActualLocation>());
+  state.unconfirmed.get(from)?.delete(address);
+  if (value === null) {
+    if (!locations.delete(address)) return false;
+  } else {
+    const location = value as unknown as ActualLocation;
+    if (`host.${location.host}` !== from || location.address !== address) return false;
+    if (JSON.stringify(locations.get(address)) === JSON.stringify(location)) return false;
+    locations.set(address, location);
+  }
+  effects.push({ kind: "write", key: `location/${from}/${address}`, value });
+  return true;
+};
+
+/** In step with that host: what it did not repeat is no longer so. */
+const forgetUnconfirmed = (state: HostState, peer: PeerName, effects: Effect[]): boolean => {
+  const gone = state.unconfirmed.get(peer);
+  state.unconfirmed.delete(peer);
+  for (const address of gone ?? []) {
+    state.locations.get(peer)?.delete(address);
+    effects.push({ kind: "write", key: `location/${peer}/${address}`, value: null });
+  }
+  return (gone?.size ?? 0) > 0;
+};
+
+const handleRequest = (
+  state: HostState,
+  id: number,
+  request: HostRequest,
+  options: HostManagerOptions,
+  effects: Effect[],
+): boolean => {
+  const reply = (response: unknown): void => {
+    effects.push({ kind: "reply", id, response: response as Json });
+  };
+  switch (request.kind) {
+    case "found":
+      reconcileMachines(state, request.machines, effects);
+      reply(null);
+      return true;
+    case "next": {
+      const actions = nextActions(state, options, effects);
+      const changed = actions.length > 0 || effects.length > 0;
+      reply(actions);
+      return changed;
+    }
+    case "done":
+      settle(state, request.outcome, effects);
+      reply(null);
+      return true;
+    case "machine-ended":
+      machineEnded(state, request.end, effects);
+      reply(null);
+      return true;
+    case "status":
+      reply(hostStatus(state, options));
+      return false;
+    case "exec-target":
+      reply(execTarget(state, request.client, request.vm, request.incarnation));
+      return false;
+  }
+};
+
+const save = (state: HostState, vm: Uid, record: VmRecord | null, effects: Effect[]): void => {
+  if (record === null) state.records.delete(vm);
+  else state.records.set(vm, record);
+  effects.push({ kind: "write", key: `machine/${vm}`, value: record as unknown as Json });
+  const fields =
+    record === null
+      ? { vm, stage: "gone" }
+      : { vm, incarnation: record.vm.incarnation, stage: record.stage, ended: record.ended, reason: record.reason };
+  effects.push({ kind: "log", event: "machine", fields });
+};
+
+/** Machines are the truth and records what we knew: a record that says "runs" without a machine has lost it meanwhile. */
+const reconcileMachines = (state: HostState, machines: readonly FoundMachine[], effects: Effect[]): void => {
+  const running = new Map(machines.map((machine) => [machine.vm, machine]));
+  for (const [vm, record] of state.records) {
+    const machine = running.get(vm);
+    if (machine !== undefined) {
+      running.delete(vm);
+      const found = { ...record.vm, incarnation: machine.incarnation };
+      if (record.stage !== "running" || record.vm.incarnation !== machine.incarnation)
+        save(state, vm, { ...record, vm: found, stage: "running", ended: null, reason: null }, effects);
+    } else if (record.stage !== "ended") {
+      const reason = "its machine ended while the Host Manager was away";
+      save(state, vm, { ...record, stage: "ended", ended: "crashed", reason }, effects);
+    }
+  }
+  state.strangers = running;
+};
+
+/** A machine without a record (a lost store) is taken over when a controller names it; until then it is left alone. */
+const adoptStrangers = (state: HostState, effects: Effect[]): void => {
+  for (const [vm, machine] of state.strangers ?? []) {
+    const wanted = state.vms.get(vm);
+    if (wanted === undefined) continue;
+    state.strangers?.delete(vm);
+    const desired = { ...wanted.desired, incarnation: machine.incarnation };
+    save(state, vm, { ...startingRecord(wanted.client, desired), stage: "running" }, effects);
+  }
+};
+
+const nextActions = (state: HostState, options: HostManagerOptions, effects: Effect[]): readonly Action[] => {
+  if (!state.started || state.strangers === null) return [];
+  const actions: Action[] = [];
+  for (const action of planHost(wantedOf(state), foundOf(state, options))) {
+    if (action.kind === "withdraw-state") {
+      save(state, action.vm, null, effects);
+      continue;
+    }
+    state.busy.add(action.kind === "implement-network" ? "network" : action.vm);
+    if (action.kind === "start-machine") {
+      const client = state.vms.get(action.vm)?.client;
+      save(state, action.vm, startingRecord(client, action.desired), effects);
+    }
+    actions.push(action);
+  }
+  return actions;
+};
+
+const settle = (state: HostState, outcome: Outcome, effects: Effect[]): void => {
+  const subject = outcome.kind === "implement-network" ? "network" : outcome.vm;
+  state.busy.delete(subject);
+  const retry = (reason: string): void => {
+    state.troubles.set(subject, reason);
+    effects.push({ kind: "timer", name: `retry/${subject}`, afterMs: retryMs });
+    effects.push({ kind: "log", event: "action-failed", fields: { action: outcome.kind, subject, reason } });
+  };
+  if (outcome.kind === "implement-network") {
+    if (outcome.error !== null) {
+      retry(outcome.error);
+      return;
+    }
+    state.revision = outcome.revision;
+    state.allocation = outcome.allocation;
+    return;
+  }
+  const record = state.records.get(outcome.vm);
+  if (record === undefined) return;
+  switch (outcome.kind) {
+    case "start-machine":
+      // It may have ended before its start was reported.
+      if (outcome.error === null && record.stage === "starting")
+        save(state, outcome.vm, { ...record, stage: "running" }, effects);
+      // Never tried again here: with that word its controller may give its volumes to the next incarnation.
+      if (outcome.error !== null)
+        save(state, outcome.vm, { ...record, stage: "ended", ended: null, reason: outcome.error }, effects);
+      return;
+    case "stop-machine":
+      if (outcome.error !== null) retry(outcome.error);
+      else if (record.stage !== "ended")
+        save(state, outcome.vm, { ...record, stage: "ended", ended: "stopped", reason: null }, effects);
+      return;
+    case "release-disks":
+      if (outcome.error !== null) retry(outcome.error);
+      else save(state, outcome.vm, { ...record, released: true }, effects);
+  }
+};
+
+const machineEnded = (state: HostState, end: MachineEnd, effects: Effect[]): void => {
+  const record = state.records.get(end.vm);
+  if (record === undefined) {
+    state.strangers?.delete(end.vm);
+    return;
+  }
+  if (record.stage === "ended" || record.vm.incarnation !== end.incarnation) return;
+  const reason = end.ended === "stopped" ? null : end.detail;
+  save(state, end.vm, { ...record, stage: "ended", ended: end.ended, reason }, effects);
+};
+
+const followPeers = (state: HostState, { host }: HostManagerOptions, effects: Effect[]): void => {
+  const hosts = new Set<HostName>([...state.policies.values()].flatMap((policy) => policy.hosts));
+  hosts.delete(host.host);
+  const peers = new Set([...hosts].map((name) => peerName(`host.${name}`)));
+  for (const to of peers) if (!state.subscribed.has(to)) effects.push({ kind: "subscribe", to, prefix: "location/" });
+  for (const to of state.subscribed) if (!peers.has(to)) effects.push({ kind: "unsubscribe", to, prefix: "location/" });
+  state.subscribed.clear();
+  for (const peer of peers) state.subscribed.add(peer);
+  for (const [peer, locations] of state.locations) {
+    if (peers.has(peer)) continue;
+    for (const address of locations.keys())
+      effects.push({ kind: "write", key: `location/${peer}/${address}`, value: null });
+    state.locations.delete(peer);
+    state.unconfirmed.delete(peer);
+  }
+};
+
+const publish = (state: HostState, options: HostManagerOptions, effects: Effect[]): void => {
+  const wanted = wantedOf(state);
+  const values = publications(wanted, foundOf(state, options), options.host, state.troubles);
+  for (const [key, value] of values) {
+    // Who may see a location is part of what its subscribers must be told again.
+    const audience = key.startsWith("location/")
+      ? [...state.vms.values()].flatMap(({ desired }) =>
+          desired.interfaces.filter(({ address }) => key === `location/${address}`).map((vif) => vif.audience),
+        )
+      : null;
+    const text = JSON.stringify([value, audience]);
+    if (state.published.get(key) === text) continue;
+    state.published.set(key, text);
+    effects.push({ kind: "publish", key, value });
+  }
+  for (const key of state.published.keys()) {
+    if (values.has(key)) continue;
+    state.published.delete(key);
+    effects.push({ kind: "publish", key, value: null });
+  }
+};
+
+const hostStatus = (state: HostState, { host }: HostManagerOptions): HostStatus => ({
+  host: host.host,
+  address: host.address,
+  state: host.state,
+  memoryMiB: host.memoryMiB,
+  usedMiB: usedMiB(state.records),
+  cpus: host.cpus,
+  accelerator: host.accelerator,
+  vms: [...state.records.values()].filter(({ stage }) => stage === "running").length,
+});
+
+/** `vm` is a UID or a path. A controller reaches into its own cell's VMs only, under the incarnation it means. */
+const execTarget = (state: HostState, client: PeerName, vm: string, incarnation: number | null): ExecTarget => {
+  const record = [...state.records.values()].find((candidate) => candidate.vm.uid === vm || candidate.vm.path === vm);
+  if (record === undefined || record.client !== client || record.stage === "ended")
+    return { refused: `no VM "${vm}" of this cell runs on this host` };
+  if (record.stage === "starting") return { refused: `"${vm}" is still being started; try again in a moment` };
+  if (incarnation !== null && incarnation !== record.vm.incarnation)
+    return { refused: `incarnation ${record.vm.incarnation} of "${vm}" runs here, not ${incarnation}` };
+  return { vm: record.vm.uid };
+};

@@ -1,0 +1,172 @@
+import type {
+  ActualLocation,
+  ActualVm,
+  Attachment,
+  CellPolicy,
+  DesiredInterface,
+  DesiredVm,
+} from "../core/documents.ts";
+import type { PeerName, Uid } from "../model/identifiers.ts";
+import type { GlobalNetwork, LocalInterface, NetworkAllocation } from "./drivers/network/driver.ts";
+
+/**
+ * What a host must do next: wanted × found → actions. Pure, without memory, and asked again after every change; what it
+ * says is executed without further choices. An action only appears once everything it rests on is in place, so there
+ * is no order among the actions of one plan, and planning again after they were carried out says the next ones, or none.
+ */
+
+/** Durable knowledge about the newest incarnation of a VM that this host took on. Written before anything is started. */
+export interface VmRecord {
+  readonly client: PeerName;
+  /** As it was started. */
+  readonly vm: DesiredVm;
+  /** `starting`: may run or not; `ended`: confirmed that nothing of it runs. */
+  readonly stage: "starting" | "running" | "ended";
+  /** How it ended; null while it has not, and when it never started. */
+  readonly ended: ActualVm["ended"];
+  readonly reason: string | null;
+  /** Its disks' credentials are gone. */
+  readonly released: boolean;
+}
+export interface WantedVm {
+  readonly client: PeerName;
+  readonly desired: DesiredVm;
+}
+export interface Wanted {
+  readonly vms: ReadonlyMap<Uid, WantedVm>;
+  readonly policies: readonly CellPolicy[];
+  readonly locations: readonly ActualLocation[];
+}
+export interface Found {
+  /** Reconciled with the machines that run; before that nothing is planned. */
+  readonly records: ReadonlyMap<Uid, VmRecord>;
+  /** `revision` of the global network that was implemented last by this process; null: none yet. */
+  readonly revision: string | null;
+  readonly allocation: NetworkAllocation;
+  /** VMs, or `network`, with an action under way or resting after a failure. */
+  readonly busy: ReadonlySet<Uid | "network">;
+  /** Memory for VMs, all together. */
+  readonly capacityMiB: number;
+}
+
+export type Action =
+  | { readonly kind: "implement-network"; readonly global: GlobalNetwork; readonly revision: string }
+  | {
+      readonly kind: "start-machine";
+      readonly vm: Uid;
+      readonly desired: DesiredVm;
+      readonly interfaces: readonly { readonly tap: string; readonly desired: DesiredInterface }[];
+    }
+  | { readonly kind: "stop-machine"; readonly vm: Uid; readonly incarnation: number; readonly graceMs: number }
+  | { readonly kind: "release-disks"; readonly vm: Uid; readonly attachments: readonly Attachment[] }
+  /** Everything of it is gone: its actual state may be withdrawn. */
+  | { readonly kind: "withdraw-state"; readonly vm: Uid };
+
+/** From the request to power off to pulling the plug. */
+const graceMs = 10_000;
+
+export const planHost = (wanted: Wanted, found: Found): readonly Action[] => {
+  const global = globalNetwork(wanted, found.records);
+  const revision = JSON.stringify(global);
+  const actions: Action[] = [];
+  if (revision !== found.revision && !found.busy.has("network"))
+    actions.push({ kind: "implement-network", global, revision });
+  const records = new Map(found.records);
+  for (const vm of [...new Set([...wanted.vms.keys(), ...records.keys()])].sort()) {
+    if (found.busy.has(vm)) continue;
+    const action = planVm(vm, wanted, { ...found, records }, revision === found.revision);
+    if (action === null) continue;
+    actions.push(action);
+    // Its memory is spoken for when the next VM is looked at.
+    if (action.kind === "start-machine") records.set(vm, startingRecord(wanted.vms.get(vm)?.client, action.desired));
+  }
+  return actions;
+};
+
+export const startingRecord = (client: PeerName | undefined, vm: DesiredVm): VmRecord => ({
+  client: client ?? ("" as PeerName),
+  vm,
+  stage: "starting",
+  ended: null,
+  reason: null,
+  released: false,
+});
+
+const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean): Action | null => {
+  const record = found.records.get(vm);
+  const desired = wanted.vms.get(vm)?.desired;
+  if (record !== undefined && record.stage !== "ended") {
+    const surplus = desired === undefined || desired.power === "off" || desired.incarnation > record.vm.incarnation;
+    return surplus && record.stage === "running"
+      ? { kind: "stop-machine", vm, incarnation: record.vm.incarnation, graceMs }
+      : null;
+  }
+  if (record !== undefined && !record.released)
+    return { kind: "release-disks", vm, attachments: record.vm.disks.map((disk) => disk.attachment) };
+  if (desired === undefined) return networkInPlace ? { kind: "withdraw-state", vm } : null;
+  if (!mayStart(desired, record) || obstacle(desired, wanted, found) !== null) return null;
+  return { kind: "start-machine", vm, desired, interfaces: readyInterfaces(desired, found.allocation) };
+};
+
+/** An incarnation is started once in its life. What ended is started again by its controller, as the next incarnation. */
+export const mayStart = (desired: DesiredVm, record: VmRecord | undefined): boolean =>
+  desired.power === "on" && (record === undefined || desired.incarnation > record.vm.incarnation);
+
+/** Why a VM that should start cannot start yet, as a sentence; null: nothing is in its way. */
+export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): string | null => {
+  const before = found.records.get(desired.uid);
+  if (before !== undefined && before.stage !== "ended")
+    return `incarnation ${before.vm.incarnation} must be gone from this host first`;
+  if (desired.interfaces.length > 0 && !wanted.policies.some((policy) => policy.cell === desired.cell))
+    return `the rules of cell ${desired.cell} have not reached this host yet`;
+  for (const { uid, path } of desired.interfaces) {
+    const allocated = found.allocation.interfaces.find((candidate) => candidate.interface === uid);
+    if (allocated?.ready !== true)
+      return `the interface ${path} is not in place yet${allocated?.reason ? `: ${allocated.reason}` : ""}`;
+  }
+  const freeMiB = found.capacityMiB - usedMiB(found.records);
+  return desired.memoryMiB > freeMiB
+    ? `this host has ${Math.max(0, freeMiB)} MiB of memory left and the VM needs ${desired.memoryMiB} MiB`
+    : null;
+};
+
+/** Memory of everything that may be running. */
+export const usedMiB = (records: ReadonlyMap<Uid, VmRecord>): number =>
+  [...records.values()].reduce((sum, { stage, vm }) => sum + (stage === "ended" ? 0 : vm.memoryMiB), 0);
+
+const readyInterfaces = (desired: DesiredVm, allocation: NetworkAllocation) =>
+  desired.interfaces.flatMap((wanted) => {
+    const allocated = allocation.interfaces.find((candidate) => candidate.interface === wanted.uid);
+    return allocated === undefined ? [] : [{ tap: allocated.tap, desired: wanted }];
+  });
+
+/**
+ * The network of this host: interfaces of VMs that run or may start, in a fixed order, so that equal networks have equal
+ * texts. A machine keeps its interfaces until it is confirmed gone, whatever became of its document.
+ */
+export const globalNetwork = (wanted: Wanted, records: ReadonlyMap<Uid, VmRecord>): GlobalNetwork => {
+  const cellNumbers = new Map(wanted.policies.map((policy) => [policy.cell, policy.cellNumber]));
+  const interfaces = new Map<Uid, LocalInterface>();
+  const add = (vm: DesiredVm): void => {
+    const cellNumber = cellNumbers.get(vm.cell);
+    if (cellNumber === undefined) return;
+    for (const desired of vm.interfaces) interfaces.set(desired.uid, { vm: vm.uid, cellNumber, desired });
+  };
+  for (const { vm, stage } of records.values()) {
+    const newer = wanted.vms.get(vm.uid)?.desired;
+    // The same incarnation's newer document decides alone: what it no longer names is closed.
+    if (stage !== "ended" && newer?.incarnation !== vm.incarnation) add(vm);
+  }
+  for (const { desired } of wanted.vms.values()) {
+    const record = records.get(desired.uid);
+    const runs = record !== undefined && record.stage !== "ended" && record.vm.incarnation === desired.incarnation;
+    if (runs || mayStart(desired, record)) add(desired);
+  }
+  const byText = <T>(values: Iterable<T>, text: (value: T) => string): readonly T[] =>
+    [...values].sort((a, b) => (text(a) < text(b) ? -1 : text(a) > text(b) ? 1 : 0));
+  return {
+    policies: byText(wanted.policies, (policy) => policy.cell),
+    interfaces: byText(interfaces.values(), ({ desired }) => desired.uid),
+    locations: byText(wanted.locations, (location) => `${location.address} ${location.host}`),
+  };
+};

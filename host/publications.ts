@@ -1,0 +1,95 @@
+import { type ActualHost, type ActualLocation, type ActualVm, actualKey } from "../core/documents.ts";
+import type { Uid } from "../model/identifiers.ts";
+import type { Json } from "../model/json.ts";
+import type { LocalInterface } from "./drivers/network/driver.ts";
+import { type Found, globalNetwork, mayStart, obstacle, type VmRecord, type Wanted } from "./planner.ts";
+
+/** What this host says is so, by key, as a function of what it knows. */
+export const publications = (
+  wanted: Wanted,
+  found: Found,
+  host: ActualHost,
+  /** VMs whose last action failed and will be repeated, with the reason. */
+  troubles: ReadonlyMap<Uid | "network", string>,
+): ReadonlyMap<string, Json> => {
+  const result = new Map<string, Json>([["host", host as unknown as Json]]);
+  for (const vm of new Set([...wanted.vms.keys(), ...found.records.keys()])) {
+    const client = wanted.vms.get(vm)?.client ?? found.records.get(vm)?.client;
+    const actual = actualVm(vm, wanted, found, troubles);
+    if (client !== undefined && actual !== null) result.set(actualKey(client, `vm/${vm}`), actual as unknown as Json);
+  }
+  for (const local of locatedInterfaces(wanted, found)) {
+    const { address, identity, vmIdentity, subnetIdentity } = local.desired;
+    const location: ActualLocation = {
+      address,
+      host: host.host,
+      hostMac: host.mac,
+      cellNumber: local.cellNumber,
+      identity,
+      vmIdentity,
+      subnetIdentity,
+    };
+    result.set(`location/${address}`, location as unknown as Json);
+  }
+  return result;
+};
+
+/** Interfaces in place here, of VMs that shall run here: where one is about to go, its next host speaks for it. */
+export const locatedInterfaces = (wanted: Wanted, found: Found): readonly LocalInterface[] =>
+  globalNetwork(wanted, found.records).interfaces.filter(
+    ({ vm, desired }) =>
+      wanted.vms.get(vm)?.desired.power === "on" &&
+      found.allocation.interfaces.some((allocated) => allocated.interface === desired.uid && allocated.ready),
+  );
+
+/** Never says that a machine is off before it is confirmed gone: its volumes may be given to another on that word. */
+const actualVm = (
+  vm: Uid,
+  wanted: Wanted,
+  found: Found,
+  troubles: ReadonlyMap<Uid | "network", string>,
+): ActualVm | null => {
+  const record = found.records.get(vm);
+  const desired = wanted.vms.get(vm)?.desired;
+  if (record !== undefined && record.stage !== "ended")
+    return runningVm(
+      record,
+      desired === undefined || desired.power === "off" ? null : desired.incarnation,
+      troubles.get(vm),
+    );
+  if (desired !== undefined && mayStart(desired, record))
+    return {
+      incarnation: desired.incarnation,
+      power: "off",
+      ended: null,
+      phase: "waiting",
+      reason: obstacle(desired, wanted, found) ?? troubles.get("network") ?? "it is about to be started",
+    };
+  if (record !== undefined) {
+    const { incarnation } = record.vm;
+    if (desired !== undefined && desired.power === "off" && desired.incarnation >= incarnation)
+      return { incarnation: desired.incarnation, power: "off", ended: "stopped", phase: "ready", reason: null };
+    return {
+      incarnation,
+      power: "off",
+      ended: record.ended,
+      phase: desired === undefined ? "deleting" : record.ended === "stopped" ? "ready" : "failed",
+      reason: record.reason,
+    };
+  }
+  if (desired === undefined) return null;
+  return { incarnation: desired.incarnation, power: "off", ended: "stopped", phase: "ready", reason: null };
+};
+
+const runningVm = (record: VmRecord, wantedIncarnation: number | null, trouble: string | undefined): ActualVm => {
+  const { incarnation } = record.vm;
+  const base = { incarnation, power: "on", ended: null } as const;
+  if (wantedIncarnation === null)
+    return { ...base, phase: "deleting", reason: trouble ?? "its machine is being stopped" };
+  if (wantedIncarnation > incarnation)
+    return { ...base, phase: "working", reason: trouble ?? `making room for incarnation ${wantedIncarnation}` };
+  // "off" with neither an end nor a failure confirms nothing, and claims nothing.
+  return record.stage === "starting"
+    ? { ...base, power: "off", phase: "working", reason: "its machine is being started" }
+    : { ...base, phase: "ready", reason: null };
+};
