@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import type { PeerName } from "../model/identifiers.ts";
+import { type PeerName, peerName } from "../model/identifiers.ts";
 import { fail, ok, type Result } from "../model/result.ts";
 import { type PeerBook, type ProcessConfiguration, ports } from "./installation.ts";
 
@@ -20,6 +20,13 @@ export const parsePeerAddress = (entry: string): Result<PeerAddress, string> => 
     return fail(`"${entry}" is no address of a peer; it would be "10.0.1.1" or "127.0.0.1:7100:7101"`);
   }
   return ok({ host, distributionPort, httpPort });
+};
+
+/** Names in the peers file that start with `prefix`, sorted. Rejects when the file cannot be read. */
+export const listPeers = async (configuration: ProcessConfiguration, prefix: string): Promise<readonly PeerName[]> => {
+  const book = JSON.parse(await readFile(configuration.peersFile, "utf8")) as PeerBook;
+  const names = Object.keys(book.peers).filter((name) => name.startsWith(prefix));
+  return names.sort().map(peerName);
 };
 
 /**

@@ -25,8 +25,11 @@ export interface RunningService {
   request(request: Json): Promise<Json>;
   /** Every line that the service or its state distribution logs, after it is durable. */
   subscribeLog(listener: (event: LogEvent) => void): () => void;
-  /** Says goodbye, closes everything. Idempotent. */
-  stop(): Promise<void>;
+  /**
+   * Says goodbye, closes everything. Idempotent. Without `goodbye` it ends as by a crash, for a restart at once: its
+   * actual state stays, marked old, until the next life has said what is so.
+   */
+  stop(options?: { readonly goodbye: boolean }): Promise<void>;
   /** Port of state distribution, of use when the configuration asked for port 0. */
   readonly distributionPort: number;
 }
@@ -136,9 +139,9 @@ const createLog = (name: PeerName): ((event: LogEvent) => void) => {
   return ({ event, fields }) => log.info({ event, fields });
 };
 
-const stopLoop = async <State>(loop: Loop<State>): Promise<void> => {
+const stopLoop = async <State>(loop: Loop<State>, goodbye: boolean): Promise<void> => {
   if (loop.stopped) return;
-  enqueue(loop, { kind: "stop" });
+  if (goodbye) enqueue(loop, { kind: "stop" });
   runQueue(loop);
   loop.stopped = true;
   for (const { handle } of loop.timers.values()) clearTimeout(handle);
@@ -188,11 +191,11 @@ export const runService = async <State>({
   log("process/started", { role: configuration.role, port: transport.port, pid: process.pid });
   loop.scheduled = false;
   runQueue(loop);
-  const stop = (): Promise<void> => {
+  const stop = ({ goodbye }: { readonly goodbye: boolean } = { goodbye: true }): Promise<void> => {
     unregister();
-    return stopLoop(loop);
+    return stopLoop(loop, goodbye);
   };
-  const unregister = stopAtSignals(stop);
+  const unregister = stopAtSignals(() => stop());
   return {
     distributionPort: transport.port,
     request: (request) =>

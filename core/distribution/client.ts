@@ -89,9 +89,7 @@ export const unsubscribe = (node: Distribution, turn: Turn, to: PeerName, prefix
   const target = node.targets.get(to);
   if (target === undefined || !target.subscriptions.delete(prefix)) return;
   for (const key of [...target.actual.keys()]) {
-    if (covered(target.subscriptions.keys(), key)) continue;
-    target.actual.delete(key);
-    target.link?.seen.delete(key);
+    if (!covered(target.subscriptions.keys(), key)) target.actual.delete(key);
   }
   if (target.link === null) return;
   target.link.control.push({ frame: "unsubscribe", prefix });
@@ -173,7 +171,6 @@ const receiveActual = (
     return;
   }
   if (value === null) {
-    link.seen.delete(key);
     withdraw(turn, target, (candidate) => candidate === key);
     return;
   }
@@ -267,7 +264,7 @@ export const flushClient = (turn: Turn, link: ClientLink): void => {
     if (turn.sends.length - before >= burst.frames || characters > burst.characters) break;
     link.pending.delete(key);
     const document = target.documents.get(key);
-    // Null: a tombstone that an earlier connection's end made void cannot be pending; nothing else removes documents.
+    // Gone: its tombstone was acknowledged on this connection after it had been put here.
     if (document === undefined) continue;
     const { seq, value } = document;
     turn.sends.push({ connection, frame: { frame: "desire", key, seq, value } });

@@ -60,7 +60,7 @@ type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 interface Expected {
   /** `<receiver> <client> <key>` → value. */
   readonly desired: Map<string, number>;
-  readonly counter: number;
+  counter: number;
 }
 
 const put = (map: Map<string, number>, key: string, value: number | null): void => {
@@ -75,7 +75,6 @@ const move = (network: Network, pick: number, crash: boolean): void => {
   const choice = choices[pick % Math.max(choices.length, 1)];
   if (choice === undefined) return;
   const { wire, side } = choice;
-
   deliver(network, wire, side, crash);
 };
 

@@ -346,6 +346,66 @@ test("a long snapshot goes in bursts and is complete", () => {
   desire(network, "a", "b", "k7", null);
   settle(network);
   assert.equal(stateOf(network, "b").desired.size, 999);
+
+  // Neither side takes the first burst of a repeated snapshot for all of it.
+  const told = { a: stateOf(network, "a").inputs.length, b: stateOf(network, "b").inputs.length };
+  cut(network, wireBetween(network, "a", "b"), "client");
+  settle(network);
+  assert.deepEqual(stateOf(network, "b").inputs.slice(told.b), []);
+  assert.deepEqual(
+    stateOf(network, "a")
+      .inputs.slice(told.a)
+      .map(({ kind }) => kind),
+    ["reachable", "reachable"],
+  );
+});
+
+test("prefixes that overlap cost nothing twice", () => {
+  const network = createNetwork(["a", "b"]);
+  publish(network, "b", "vm/1", 1);
+  subscribe(network, "a", "b", "vm/");
+  settle(network);
+  subscribe(network, "a", "b", "");
+  settle(network);
+  assert.equal(framesTo(network, "a", "actual").length, 1);
+  unsubscribe(network, "a", "b", "vm/");
+  settle(network);
+  assert.deepEqual(actualAt(network, "a"), { "b vm/1": 1 });
+});
+
+test("what was on its way to a former subscription is void in the next one", () => {
+  const network = createNetwork(["a", "b"]);
+  subscribe(network, "a", "b", "vm/");
+  settle(network);
+  const wire = wireBetween(network, "a", "b");
+  publish(network, "b", "vm/1", 1);
+  assert.ok(wire.to.client.length > 0, "it is on its way");
+  unsubscribe(network, "a", "b", "vm/");
+  while (deliver(network, wire, "server"));
+  publish(network, "b", "vm/1", null);
+  subscribe(network, "a", "b", "vm/");
+  settle(network);
+  assert.deepEqual(actualAt(network, "a"), {});
+});
+
+test("a source does not go back to an earlier generation", () => {
+  const network = createNetwork(["a", "b"]);
+  publish(network, "b", "host", 1);
+  subscribe(network, "a", "b", "");
+  settle(network);
+  restart(network, "b");
+  publish(network, "b", "host", 2);
+  settle(network);
+  const b = machineOf(network, "b");
+  halt(network, b);
+  b.store.set("generation", 0);
+  settle(network);
+  boot(network, b);
+  publish(network, "b", "host", 1);
+  network.wires.clear();
+  for (let round = 0; round < 5; round += 1) settleOnce(network);
+  assert.deepEqual(actualAt(network, "a"), { "b host": 2 });
+  assert.ok(refusals(network, "a").includes("old generation"));
 });
 
 test("to unsubscribe and subscribe again ends in step, whatever was on its way", () => {

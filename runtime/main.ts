@@ -1,0 +1,16 @@
+import { readFileSync } from "node:fs";
+import type { ProcessConfiguration } from "./installation.ts";
+import { runRole } from "./roles.ts";
+
+/** `node runtime/main.ts CONFIG.json`: runs the core role that the configuration names, until SIGTERM or SIGINT. */
+const [, , file] = process.argv;
+if (file === undefined) {
+  process.stderr.write("usage: node runtime/main.ts CONFIG.json\n");
+  process.exit(2);
+}
+try {
+  await runRole(JSON.parse(readFileSync(file, "utf8")) as ProcessConfiguration);
+} catch (error) {
+  process.stderr.write(`${file}: ${(error as Error).message}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,104 @@
+import type { PeerName } from "../model/identifiers.ts";
+import { network, type ProcessConfiguration } from "./installation.ts";
+import { listPeers } from "./peers.ts";
+import { type RunningService, runService } from "./process.ts";
+import { stopAtSignals } from "./signals.ts";
+
+/**
+ * Which service each core role runs. A role's code is loaded only where it runs, so that a small VM carries no more than
+ * it needs.
+ */
+const membersEveryMs = 1000;
+
+type Members = readonly PeerName[];
+
+/**
+ * Runs a service that follows every peer under a prefix, and starts it again, from its store and without a goodbye, when
+ * the installation has gained or lost one: that is rare, and a service need not know how to change its mind about it.
+ */
+const runWithMembers = async (
+  configuration: ProcessConfiguration,
+  prefix: string,
+  run: (members: Members) => Promise<RunningService>,
+): Promise<void> => {
+  let members = await listPeers(configuration, prefix);
+  let running = await run(members);
+  let stopped = false;
+  let checking: Promise<void> = Promise.resolve();
+  const check = async (): Promise<void> => {
+    // A peers file that cannot be read changes nothing.
+    const found = await listPeers(configuration, prefix).catch(() => members);
+    if (stopped || found.join(" ") === members.join(" ")) return;
+    members = found;
+    await running.stop({ goodbye: false });
+    running = await run(members);
+  };
+  const timer = setInterval(() => {
+    checking = checking.then(check);
+  }, membersEveryMs);
+  stopAtSignals(async () => {
+    stopped = true;
+    clearInterval(timer);
+    await checking;
+  });
+};
+
+const runStorageManager = async (configuration: ProcessConfiguration): Promise<void> => {
+  const { createStorageManager } = await import("../core/storage/manager.ts");
+  await runWithMembers(configuration, "agent.", (agents) =>
+    runService({ configuration, service: createStorageManager({ self: configuration.name, agents }) }),
+  );
+};
+
+const runPlacer = async (configuration: ProcessConfiguration): Promise<void> => {
+  const { createPlacer } = await import("../core/placer/placer.ts");
+  await runWithMembers(configuration, "host.", (hosts) =>
+    runService({ configuration, service: createPlacer({ self: configuration.name, hosts }) }),
+  );
+};
+
+const runAddressManager = async (configuration: ProcessConfiguration): Promise<void> => {
+  const { createAddressManager } = await import("../core/address/manager.ts");
+  const { internalPool, externalPool, underlay } = network;
+  const service = createAddressManager({
+    self: configuration.name,
+    internalPool,
+    externalPool,
+    reserved: [underlay],
+  });
+  await runService({ configuration, service });
+};
+
+const runDnsManager = async (configuration: ProcessConfiguration): Promise<void> => {
+  const { createDnsManager } = await import("../core/dns/manager.ts");
+  const { serveDns } = await import("./dns-server.ts");
+  const service = createDnsManager({ self: configuration.name, domain: network.domain });
+  const running = await runService({ configuration, service });
+  const server = await serveDns(configuration, running);
+  stopAtSignals(() => server.stop());
+};
+
+/** Runs until a signal ends the process. Rejects for a role that this program does not run, and where a role cannot start. */
+export const runRole = async (configuration: ProcessConfiguration): Promise<void> => {
+  const { role, name } = configuration;
+  switch (role) {
+    case "controller": {
+      const { runController } = await import("./controller/edge.ts");
+      await runController(configuration);
+      return;
+    }
+    case "storage-manager":
+      return runStorageManager(configuration);
+    case "placer":
+      return runPlacer(configuration);
+    case "address-manager":
+      return runAddressManager(configuration);
+    case "dns-manager":
+      return runDnsManager(configuration);
+    default:
+      throw new Error(
+        `"${name}" has the role "${role}", which has a program of its own; this one runs controller, storage-manager, ` +
+          "address-manager, dns-manager and placer",
+      );
+  }
+};
