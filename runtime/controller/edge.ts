@@ -3,6 +3,7 @@ import { cellName, ipv4, mac, uid } from "../../model/identifiers.ts";
 import { servePeers } from "../https.ts";
 import { network, type ProcessConfiguration, ports } from "../installation.ts";
 import { runService } from "../process.ts";
+import { stopAtSignals } from "../signals.ts";
 import { openEvents } from "./events.ts";
 import { serveNames } from "./name-server.ts";
 import { createRoutes } from "./routes.ts";
@@ -31,20 +32,25 @@ export async function runController(configuration: ProcessConfiguration): Promis
   });
   const events = openEvents(configuration.directory, controller.cell);
   const running = await runService({ configuration, service, onLog: events.record });
-  const routes = createRoutes({ configuration, controller, events, request: running.request });
-  const names = await serveNames({
-    listen: { address, port: ports.dns },
-    upstream: { address: network.dnsManager, port: ports.dns },
-  });
-  const server = await servePeers(configuration, routes);
-  return {
-    distributionPort: running.distributionPort,
-    httpPort: server.port,
-    stop: async () => {
-      await server.stop();
-      await names.close();
-      await running.stop();
-      events.close();
-    },
+  const closers: (() => Promise<void>)[] = [running.stop];
+  const stop = async (): Promise<void> => {
+    unregister();
+    for (const close of closers.splice(0).reverse()) await close();
+    events.close();
   };
+  const unregister = stopAtSignals(stop);
+  try {
+    const names = await serveNames({
+      listen: { address, port: ports.dns },
+      upstream: { address: network.dnsManager, port: ports.dns },
+    });
+    closers.push(names.close);
+    const routes = createRoutes({ configuration, controller, events, request: running.request });
+    const server = await servePeers(configuration, routes);
+    closers.push(server.stop);
+    return { distributionPort: running.distributionPort, httpPort: server.port, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }

@@ -1,0 +1,255 @@
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { shop, World } from "../../core/controller/world.testing.ts";
+import { bundleMediaType, type CellEvent, type ConnectionAnswer } from "../../model/api.ts";
+import { type PeerName, peerName } from "../../model/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json.ts";
+import { createAuthority, hashCredential, issueCertificate } from "../certificates.ts";
+import { type PeerResponse, type PeerServer, peerRequest, servePeers } from "../https.ts";
+import type { ProcessConfiguration } from "../installation.ts";
+import { runController } from "./edge.ts";
+import { keptEvents, openEvents } from "./events.ts";
+import { serveNames } from "./name-server.ts";
+import { createRoutes } from "./routes.ts";
+
+/** Loopback addresses of this process alone: the controller's name server needs port 53. */
+const address = `127.${60 + (process.pid % 60)}.${(process.pid >> 6) % 250}.9`;
+const credential = "a-credential-of-the-shop";
+let root = "";
+const peers: Record<string, string> = {};
+
+before(async () => {
+  root = await mkdtemp(join(tmpdir(), `cells-controller-${process.pid}-`));
+  await createAuthority(join(root, "ca"));
+});
+after(() => rm(root, { recursive: true, force: true }));
+
+let nextPort = 7_100;
+async function configure(name: PeerName, role: ProcessConfiguration["role"]): Promise<ProcessConfiguration> {
+  const directory = join(root, name);
+  await mkdir(directory, { recursive: true });
+  const [distributionPort, httpPort] = [nextPort, nextPort + 1];
+  nextPort += 2;
+  peers[name] = `${address}:${distributionPort}:${httpPort}`;
+  const peersFile = join(root, "peers.json");
+  await writeFile(peersFile, JSON.stringify({ peers }));
+  return {
+    name,
+    role,
+    address,
+    directory,
+    runDirectory: directory,
+    certificate: await issueCertificate(join(root, "ca"), name, [address]),
+    peersFile,
+    distributionPort,
+    httpPort,
+    controller: {
+      cell: "shop",
+      cellUid: "c1",
+      cellNumber: 7,
+      domain: "cells.internal",
+      mac: "02:00:00:00:00:01",
+      credentialHashes: [hashCredential(credential)],
+    },
+  };
+}
+
+interface Call {
+  readonly method?: string;
+  readonly path: string;
+  readonly body?: Json;
+  readonly type?: string;
+  readonly credential?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+function caller(configuration: ProcessConfiguration): (call: Call) => Promise<PeerResponse> {
+  return ({ method = "GET", path, body, type = "application/json", headers = {}, ...call }) =>
+    peerRequest(configuration, peerName("controller.shop"), {
+      method,
+      path,
+      headers: { authorization: `Bearer ${call.credential ?? credential}`, "content-type": type, ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+}
+const jsonOf = async (response: PeerResponse): Promise<JsonObject> => JSON.parse(await response.text()) as JsonObject;
+
+function eventsIn(stream: string): readonly CellEvent[] {
+  return stream
+    .split("\n")
+    .filter((line) => line.startsWith("data: "))
+    .map((line) => JSON.parse(line.slice(6)) as CellEvent);
+}
+
+test("a controller as a process: its model, its events and their past survive a restart", async () => {
+  const configuration = await configure(peerName("controller.shop"), "controller");
+  const call = caller(await configure(peerName("gateway"), "gateway"));
+  const stranger = caller(await configure(peerName("placer"), "placer"));
+  let running = await runController(configuration);
+  try {
+    assert.equal((await stranger({ path: "/cells/shop" })).status, 403);
+    assert.equal((await call({ path: "/cells/shop", credential: "wrong" })).status, 401);
+    assert.equal((await call({ path: "/cells/other" })).status, 404);
+    assert.deepEqual(await jsonOf(await call({ path: "/cells/shop" })), {
+      cell: "shop",
+      version: 0,
+      phases: {},
+      elements: 0,
+      empty: true,
+    });
+    const bundle = { main: "shop.json", files: { "shop.json": JSON.stringify(shop()) } };
+    const path = "/cells/shop/model";
+    assert.equal((await call({ method: "PUT", path, body: { main: "x" }, type: bundleMediaType })).status, 400);
+    const put = await call({ method: "PUT", path, body: bundle, type: bundleMediaType });
+    assert.deepEqual([put.status, put.headers.etag], [200, '"1"']);
+    assert.equal((await call({ method: "PUT", path, body: shop(), headers: { "if-match": '"7"' } })).status, 412);
+    assert.deepEqual(await jsonOf(await call({ path })), JSON.parse(JSON.stringify(shop())));
+    const web = await jsonOf(await call({ path: `${path}/shop/web?state=true` }));
+    assert.equal((web.$state as JsonObject).uid?.toString().startsWith("c1-"), true);
+
+    const live = await call({ path: "/cells/shop/events?follow=true" });
+    let seen = "";
+    live.body.setEncoding("utf8").on("data", (text: string) => {
+      seen += text;
+    });
+    await call({ method: "DELETE", path: `${path}/shop/toDb` });
+    while (!eventsIn(seen).some(({ event, path }) => event === "removed" && path === "shop/toDb")) {
+      await once(live.body, "data");
+    }
+    live.body.destroy();
+    const past = eventsIn(await (await call({ path: "/cells/shop/events" })).text());
+    assert.equal(past[0]?.event, "accepted");
+    assert.match(past[0]?.time ?? "", /^\d{4}-\d\d-\d\dT/);
+
+    await running.stop();
+    running = await runController(configuration);
+    assert.equal((await jsonOf(await call({ path: "/cells/shop" }))).version, 2);
+    const again = eventsIn(await (await call({ path: "/cells/shop/events" })).text());
+    assert.deepEqual(again.slice(0, past.length), past);
+    const resumed = await call({ path: "/cells/shop/events", headers: { "last-event-id": String(past[1]?.id) } });
+    assert.equal(eventsIn(await resumed.text())[0]?.id, past[2]?.id);
+  } finally {
+    await running.stop();
+  }
+});
+
+test("why and exec reach the hosts, and say what decides", async () => {
+  const world = new World();
+  world.put(shop());
+  const configuration = await configure(peerName("controller.shop"), "controller");
+  const call = caller(await configure(peerName("gateway"), "gateway"));
+  const servers: PeerServer[] = [];
+  const asked: JsonObject[] = [];
+  let opens = true;
+  const host = await servePeers(await configure(peerName("host.h1"), "host"), async ({ url, body }, response) => {
+    let text = "";
+    for await (const chunk of body) text += String(chunk);
+    const question = JSON.parse(text) as JsonObject;
+    asked.push({ url, ...question });
+    const rule = [{ check: "rule", passes: opens, detail: opens ? "rule 5 lets it pass" : "no rule lets it out" }];
+    const answer = url === "/exec" ? { exitCode: 0, stdout: "hello\n", stderr: "" } : rule;
+    response.end(JSON.stringify(answer));
+  });
+  const events = openEvents(configuration.directory, "shop");
+  const { controller } = configuration;
+  assert.ok(controller !== undefined);
+  const request = async (asked: Json): Promise<Json> => world.ask(asked as JsonObject) as unknown as Json;
+  servers.push(host, await servePeers(configuration, createRoutes({ configuration, controller, events, request })));
+  try {
+    const path = "/cells/shop/why?from=shop/web&to=shop/db&port=5432";
+    const open = (await jsonOf(await call({ path }))) as unknown as ConnectionAnswer;
+    assert.deepEqual([open.allowed, open.from, open.protocol, open.port], [true, "shop/web", "tcp", 5432]);
+    assert.match(open.verdict, /opened by shop\/toDb$/);
+    assert.deepEqual(asked[0], {
+      url: "/examine",
+      side: "sender",
+      source: "10.64.0.2",
+      destination: "10.64.0.10",
+      protocol: "tcp",
+      port: 5432,
+    });
+    opens = false;
+    const closed = (await jsonOf(await call({ path }))) as unknown as ConnectionAnswer;
+    assert.equal(closed.allowed, false);
+    const rule =
+      'allow extends NetworkRule { x.address1 "<ref:/shop/web>"; x.address2 "<ref:/shop/db>"; x.protocol "tcp"; x.port2 5432; x.direction "1to2"; }';
+    assert.ok(closed.verdict.endsWith(rule), closed.verdict);
+    assert.equal((await call({ path: "/cells/shop/why?from=shop/web&to=shop/none" })).status, 404);
+    assert.equal((await call({ path: "/cells/shop/why?from=shop/web" })).status, 400);
+    const exec = await call({
+      method: "POST",
+      path: "/cells/shop/exec",
+      body: { vm: "web", command: ["echo", "hello"] },
+    });
+    assert.deepEqual(await jsonOf(exec), { exitCode: 0, stdout: "hello\n", stderr: "" });
+    assert.deepEqual(asked.at(-1), {
+      url: "/exec",
+      vm: world.uidOf("shop/web"),
+      incarnation: 1,
+      command: ["echo", "hello"],
+      timeoutMs: 30_000,
+    });
+  } finally {
+    for (const server of servers) await server.stop();
+    events.close();
+  }
+});
+
+test("the suggested rule is a valid one", async () => {
+  const world = new World();
+  world.put(shop());
+  const rule = { "x.type": "NetworkRule", "x.address1": "<ref:/shop/web>", "x.address2": "<ref:/shop/db>" };
+  const more = { "x.protocol": "tcp", "x.port2": 5432, "x.direction": "1to2" };
+  assert.equal(world.ask({ method: "PUT", path: "shop/allow", json: { ...rule, ...more } }).status, 200);
+});
+
+test("events are a ring that keeps the newest", async () => {
+  const directory = await mkdtemp(join(root, "ring-"));
+  const events = openEvents(directory, "shop");
+  for (let index = 0; index < keptEvents + 5; index += 1) {
+    events.record({
+      event: "state",
+      fields: { path: "shop/a", type: "VM", phase: "ready", reason: null },
+      wallMs: index,
+    });
+  }
+  events.record({ event: "peer/reachable", fields: { peer: "placer" }, wallMs: 0 });
+  const kept = events.since(0);
+  assert.deepEqual([kept.length, kept[0]?.id, kept.at(-1)?.id], [keptEvents, 6, keptEvents + 5]);
+  events.close();
+});
+
+test("names: the answer is the DNS Manager's, silence stays silence, and one asker cannot flood it", async () => {
+  const manager = createSocket("udp4");
+  let received = 0;
+  manager.on("message", (query, from) => {
+    received += 1;
+    if (query[12] === 1)
+      manager.send(Buffer.concat([query.subarray(0, 2), Buffer.from("answer from there")]), from.port, from.address);
+  });
+  manager.bind(0, address);
+  await once(manager, "listening");
+  const upstream = { address, port: manager.address().port };
+  const names = await serveNames({ listen: { address, port: 0 }, upstream, perSecond: 5, timeoutMs: 200 });
+  const asker = createSocket("udp4");
+  asker.bind(0, address);
+  await once(asker, "listening");
+  const query = (first: number, kind: number): Buffer => Buffer.from([first, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, kind]);
+  asker.send(query(9, 1), names.port, address);
+  const [answer] = (await once(asker, "message")) as [Buffer];
+  assert.equal(answer.toString("latin1"), "\x09\x01answer from there");
+  const response = query(8, 1);
+  response[2] = 0x80;
+  asker.send(response, names.port, address);
+  for (let index = 0; index < 60; index += 1) asker.send(query(index, 0), names.port, address);
+  // The last is behind all others in the same socket's queue; the bucket of this asker is empty by then.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  assert.ok(received > 1 && received < 40, `${received} queries passed`);
+  asker.close();
+  manager.close();
+  await names.close();
+});
