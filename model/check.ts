@@ -61,6 +61,7 @@ class Checker {
     const values = this.#read(context, { path: [name], component, type: "Cell", position });
     const elements = new Map<ElementPath, Element>();
     for (const found of this.#found) {
+      if (this.#diagnostics.full) return null;
       const read = this.#read(context, found);
       if (!read) continue;
       const path = elementPath(found.path.join("/"));
@@ -218,6 +219,7 @@ class Checker {
     path: string,
     more: { readonly position?: Position; readonly hint?: string | undefined; readonly attribute?: string } = {},
   ): void => {
+    if (!this.#diagnostics.wants(code)) return;
     const found =
       more.attribute === undefined ? undefined : this.#found.find((element) => element.path.join("/") === path);
     const position =

@@ -8,9 +8,20 @@ import { limits } from "./limits.ts";
 export class Diagnostics {
   readonly #list: Diagnostic[] = [];
   readonly #seen = new Set<string>();
+  readonly #ignored: readonly string[];
+
+  /** Faults with one of the codes `ignored` are not kept. */
+  constructor(ignored: readonly string[] = []) {
+    this.#ignored = ignored;
+  }
+
+  /** Whether a fault of that code would be kept: if not, its hint need not be found. */
+  wants(code: string): boolean {
+    return !this.full && !this.#ignored.includes(code);
+  }
 
   add(diagnostic: Diagnostic): void {
-    if (this.full) return;
+    if (!this.wants(diagnostic.code)) return;
     const { position } = diagnostic;
     const key = position
       ? `${diagnostic.code} ${position.file}:${position.line}:${position.column}`

@@ -44,10 +44,9 @@ function linkDocument(root: Component, diagnostics: Diagnostics): void {
   }
   for (const cell of cells) link(cell, diagnostics);
   if (!diagnostics.none) return;
-  const outside = new Diagnostics();
+  const outside = new Diagnostics(cells.length > 0 ? ["link/tbd", "link/unknown"] : []);
   link(root, outside);
-  const pending = cells.length > 0 ? ["link/tbd", "link/unknown"] : [];
-  for (const fault of outside.list) if (!pending.includes(fault.code)) diagnostics.add(fault);
+  for (const fault of outside.list) diagnostics.add(fault);
 }
 
 function isCell(component: Component): boolean {

@@ -28,6 +28,8 @@ class Lexer {
   #at = 0;
   #line = 1;
   #lineStart = 0;
+  /** Kept, so that a text of one long line is not searched again for each token. */
+  #nextLineEnd = -1;
 
   constructor(file: string, text: string, diagnostics: Diagnostics) {
     this.#file = file;
@@ -56,13 +58,13 @@ class Lexer {
   }
   /** Moves on and keeps count of lines. */
   #advance(to: number): void {
-    for (
-      let next = this.#text.indexOf("\n", this.#at);
-      next >= 0 && next < to;
-      next = this.#text.indexOf("\n", next + 1)
-    ) {
-      this.#line++;
-      this.#lineStart = next + 1;
+    while (this.#nextLineEnd < to) {
+      if (this.#nextLineEnd >= this.#at) {
+        this.#line++;
+        this.#lineStart = this.#nextLineEnd + 1;
+      }
+      const next = this.#text.indexOf("\n", Math.max(this.#nextLineEnd + 1, this.#at));
+      this.#nextLineEnd = next < 0 ? Number.POSITIVE_INFINITY : next;
     }
     this.#at = to;
   }

@@ -161,12 +161,15 @@ class Linker {
           if (permitted) return null;
           const where =
             part.kind === "HERE" && index > 0 ? `in \`${from.name || "the document"}\`` : "here or further out";
-          const known = part.kind === "HERE" ? from.attributes.keys() : visibleNames(from);
+          const known =
+            part.kind === "HERE" || !this.#diagnostics.wants("link/unknown")
+              ? from.attributes.keys()
+              : visibleNames(from);
           this.#fail(
             "link/unknown",
             `There is no \`${part.name}\` ${where}`,
             reference.position,
-            didYouMean(part.name, known),
+            this.#diagnostics.wants("link/unknown") ? didYouMean(part.name, known) : {},
           );
         }
         current = this.#value(owner, attribute, reference.position);

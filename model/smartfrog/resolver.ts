@@ -159,6 +159,7 @@ class Resolver {
     return null;
   }
   #unknown(reference: Reference, name: string, inside: Component | null, from: Component): null {
+    if (!this.#diagnostics.wants("type/unknown")) return null;
     const known = inside ? [...inside.attributes.keys()] : [...visibleNames(from.parent), ...this.#standard.keys()];
     const closest = closestName(name, known);
     this.#diagnostics.add({
