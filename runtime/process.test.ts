@@ -1,73 +1,27 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
-import { mkdir, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
-import { tmpdir } from "node:os";
+import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type PeerName, peerName } from "../model/identifiers.ts";
+import { peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
-import { createAuthority, issueCertificate } from "./certificates.ts";
 import { createEcho, type EchoRequest, type EchoView, echoClient, echoServer } from "./echo.testing.ts";
-import type { ProcessConfiguration } from "./installation.ts";
+import { createTestInstallation, eventually, type TestInstallation } from "./installation.testing.ts";
 import { type LogEvent, runService } from "./process.ts";
 
 const childFile = join(import.meta.dirname, "echo.testing.ts");
-let root = "";
 const alive = new Set<ChildProcess>();
 
-before(async () => {
-  root = await mkdtemp(join(tmpdir(), `cells-process-${process.pid}-`));
-});
+const installations: TestInstallation[] = [];
 after(async () => {
   for (const child of alive) child.kill("SIGKILL");
-  await rm(root, { recursive: true, force: true });
+  for (const installation of installations) await installation.remove();
 });
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  assert.ok(typeof address === "object" && address !== null);
-  return address.port;
-};
-
-interface Installation {
-  readonly directory: string;
-  configure(name: PeerName, authority?: string): Promise<{ configuration: ProcessConfiguration; file: string }>;
-}
-const createInstallation = async (label: string): Promise<Installation> => {
-  const directory = join(root, label);
-  const peers: Record<string, string> = {};
-  const peersFile = join(directory, "peers.json");
-  await createAuthority(join(directory, "ca"));
-  return {
-    directory,
-    configure: async (name, authority = join(directory, "ca")) => {
-      const own = join(directory, name);
-      await mkdir(own, { recursive: true });
-      const port = await freePort();
-      peers[name] = `127.0.0.1:${port}`;
-      await writeFile(peersFile, JSON.stringify({ peers }));
-      const configuration: ProcessConfiguration = {
-        name,
-        role: name === echoServer ? "placer" : "controller",
-        address: "127.0.0.1",
-        directory: own,
-        runDirectory: own,
-        certificate: await issueCertificate(authority, name, ["127.0.0.1"]),
-        peersFile,
-        distributionPort: port,
-      };
-      const file = join(own, "configuration.json");
-      await writeFile(file, JSON.stringify(configuration));
-      return { configuration, file };
-    },
-  };
+const createInstallation = async (label: string): Promise<TestInstallation> => {
+  const installation = await createTestInstallation(label);
+  installations.push(installation);
+  return installation;
 };
 
 /** One service as an operating-system process that can be killed and asked. */
@@ -116,15 +70,6 @@ const viewOf = async (worker: Worker): Promise<EchoView> => {
   const view = await worker.ask({ ask: "view" });
   assert.notEqual(view, "gone", "the service is not running");
   return view as EchoView;
-};
-
-/** Repeats a look until it passes; the deadline only keeps a failing test from hanging. */
-const eventually = async (what: string, look: () => Promise<boolean>): Promise<void> => {
-  for (let attempt = 0; attempt < 600; attempt += 1) {
-    if (await look()) return;
-    await sleep(50);
-  }
-  assert.fail(`never so: ${what}`);
 };
 
 const createRandom = (seed: number): ((below: number) => number) => {
@@ -216,10 +161,8 @@ test("two processes over mutual TLS, killed at random, keep every promise", asyn
 
 test("a certificate of another authority is refused by both sides", async () => {
   const installation = await createInstallation("foreign");
-  const foreign = join(installation.directory, "foreign-ca");
-  await createAuthority(foreign);
   const server = await installation.configure(echoServer);
-  const client = await installation.configure(echoClient, foreign);
+  const client = await installation.configure(echoClient, { authority: installation.foreignAuthority });
   const serverLog: LogEvent[] = [];
   const clientLog: LogEvent[] = [];
   const serving = await runService({
@@ -253,6 +196,43 @@ test("a certificate of another authority is refused by both sides", async () => 
   const view = (await asking.request({ ask: "view" })) as EchoView;
   assert.equal(view.reachable, false);
   assert.deepEqual(((await serving.request({ ask: "view" })) as EchoView).desired, {});
+  await asking.stop();
+  await serving.stop();
+});
+
+test("a silent peer is noticed, and found again", async () => {
+  const installation = await createInstallation("silent");
+  const { file } = await installation.configure(echoServer);
+  const { configuration } = await installation.configure(echoClient);
+  const server = await startWorker(file);
+  const running = await runService({ configuration, service: createEcho(echoClient) });
+  const look = async (): Promise<EchoView> => (await running.request({ ask: "view" })) as EchoView;
+  await eventually("they are connected", async () => (await look()).reachable);
+  // A stopped process keeps its connections: only its silence shows.
+  server.child.kill("SIGSTOP");
+  await eventually("the silence is noticed", async () => !(await look()).reachable);
+  for (let value = 1; value <= 500; value += 1) await running.request({ ask: "desire", key: "number/1", value });
+  server.child.kill("SIGCONT");
+  await eventually("the newest value is there", async () => (await look()).actual["number/1"] === 500);
+  await running.stop();
+  assert.equal(await server.kill("SIGTERM"), 0);
+});
+
+test("a restart at once withdraws nothing", async () => {
+  const installation = await createInstallation("restart");
+  const server = await installation.configure(echoServer);
+  const client = await installation.configure(echoClient);
+  let serving = await runService({ configuration: server.configuration, service: createEcho(echoServer) });
+  const asking = await runService({ configuration: client.configuration, service: createEcho(echoClient) });
+  const look = async (): Promise<EchoView> => (await asking.request({ ask: "view" })) as EchoView;
+  await asking.request({ ask: "desire", key: "number/1", value: 1 });
+  await eventually("the wish is echoed", async () => (await look()).actual["number/1"] === 1);
+  await serving.stop({ goodbye: false });
+  await eventually("the connection is gone", async () => !(await look()).reachable);
+  assert.equal((await look()).actual["number/1"], 1);
+  serving = await runService({ configuration: server.configuration, service: createEcho(echoServer) });
+  await eventually("the connection is back", async () => (await look()).reachable);
+  assert.equal((await look()).actual["number/1"], 1);
   await asking.stop();
   await serving.stop();
 });

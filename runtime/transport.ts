@@ -29,9 +29,9 @@ export interface TransportEvents {
 }
 
 const backoff = { firstMs: 50, lastMs: 2000 } as const;
-const aliveEveryMs = 3000;
-/** Silence after which a peer counts as gone: two lost signs of life and some patience with a busy machine. */
-const silenceMs = 9000;
+const aliveEveryMs = 2000;
+/** Silence after which a peer counts as gone, so within 10 s at most: three signs of life missed, on a busy machine too. */
+const silenceMs = 8000;
 const connectTimeoutMs = 5000;
 const closeTimeoutMs = 2000;
 

@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { after, before, test } from "node:test";
+import { peerName } from "../model/identifiers.ts";
+import { type PeerServer, peerRequest, servePeers } from "./https.ts";
+import { createTestInstallation, type TestInstallation } from "./installation.testing.ts";
+import type { ProcessConfiguration } from "./installation.ts";
+
+const serverName = peerName("host.h1");
+const clientName = peerName("controller.shop");
+let installation: TestInstallation;
+let client: ProcessConfiguration;
+let server: PeerServer;
+
+before(async () => {
+  installation = await createTestInstallation("https");
+  client = (await installation.configure(clientName)).configuration;
+  const { configuration } = await installation.configure(serverName);
+  server = await servePeers(configuration, async ({ peer, method, url, headers, body }, response) => {
+    if (url === "/fails") throw new Error("a cause that is nobody's business");
+    const received = await text(body);
+    response.writeHead(201, { "content-type": "application/json" });
+    response.end(JSON.stringify({ peer, method, url, note: headers["x-note"] ?? null, received }));
+  });
+});
+after(async () => {
+  await server.stop();
+  await installation.remove();
+});
+
+test("a request carries the client's authenticated name, and its body as a stream", async () => {
+  for (const body of ["some bytes", Buffer.from("some bytes"), Readable.from(["some ", "bytes"])]) {
+    const response = await peerRequest(client, serverName, {
+      method: "POST",
+      path: "/volumes?x=1",
+      headers: { "x-note": "n" },
+      body,
+    });
+    assert.equal(response.status, 201);
+    const expected = { peer: clientName, method: "POST", url: "/volumes?x=1", note: "n", received: "some bytes" };
+    assert.deepEqual(JSON.parse(await response.text()), expected);
+  }
+});
+
+test("a handler that fails answers 500 and keeps its cause to itself", async () => {
+  const response = await peerRequest(client, serverName, { method: "GET", path: "/fails" });
+  assert.equal(response.status, 500);
+  assert.doesNotMatch(await response.text(), /nobody's business/);
+});
+
+test("a client of another authority is refused, and so is a server", async () => {
+  const { configuration } = await installation.configure(peerName("controller.other"), {
+    authority: installation.foreignAuthority,
+  });
+  const get = { method: "GET", path: "/" };
+  await assert.rejects(peerRequest(configuration, serverName, get), /"host.h1" at/);
+  // The client now trusts the server, so that only the server can refuse.
+  const trusting = { ...configuration.certificate, caFile: client.certificate.caFile };
+  await assert.rejects(peerRequest({ ...configuration, certificate: trusting }, serverName, get), /"host.h1" at/);
+});
+
+test("a server with another peer's certificate is not asked", async () => {
+  const { configuration } = await installation.configure(peerName("host.h2"));
+  const impostor = await servePeers({ ...configuration, certificate: client.certificate }, () =>
+    assert.fail("it was asked"),
+  );
+  const request = peerRequest(client, peerName("host.h2"), { method: "GET", path: "/" });
+  await assert.rejects(request, /is "controller.shop", not "host.h2"/);
+  await impostor.stop();
+});
+
+test("a peer that the peers file does not name is said to be missing there", async () => {
+  const request = peerRequest(client, peerName("host.h9"), { method: "GET", path: "/" });
+  await assert.rejects(request, /peers file .* does not name "host.h9"/);
+});

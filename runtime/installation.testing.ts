@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { PeerName } from "../model/identifiers.ts";
+import { createAuthority, issueCertificate } from "./certificates.ts";
+import type { ProcessConfiguration } from "./installation.ts";
+
+/** An installation of one test: its own authority, peers file and directories below the system's temporary one. */
+export interface TestInstallation {
+  readonly directory: string;
+  readonly peersFile: string;
+  /** Directory of another authority, which nobody of the installation trusts. */
+  readonly foreignAuthority: string;
+  /** Certificate, directory, free loopback ports and entry in the peers file of one peer; also as a file. */
+  configure(name: PeerName, more?: ConfigureOptions): Promise<Configured>;
+  remove(): Promise<void>;
+}
+export interface ConfigureOptions {
+  readonly authority?: string;
+  readonly change?: Partial<ProcessConfiguration>;
+}
+export interface Configured {
+  readonly configuration: ProcessConfiguration;
+  readonly file: string;
+}
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  assert.ok(typeof address === "object" && address !== null);
+  return address.port;
+};
+
+export const createTestInstallation = async (label: string): Promise<TestInstallation> => {
+  const directory = await mkdtemp(join(tmpdir(), `cells-${label}-${process.pid}-`));
+  const ownAuthority = join(directory, "authority");
+  const foreignAuthority = join(directory, "foreign");
+  await createAuthority(ownAuthority);
+  await createAuthority(foreignAuthority);
+  const peers: Record<string, string> = {};
+  const peersFile = join(directory, "peers.json");
+  await writeFile(peersFile, JSON.stringify({ peers }));
+  return {
+    directory,
+    peersFile,
+    foreignAuthority,
+    configure: async (name, { authority = ownAuthority, change = {} } = {}) => {
+      const own = join(directory, name);
+      await mkdir(own, { recursive: true });
+      const [distributionPort, httpPort] = [await freePort(), await freePort()];
+      const configuration: ProcessConfiguration = {
+        name,
+        role: "placer",
+        address: "127.0.0.1",
+        directory: own,
+        runDirectory: own,
+        certificate: await issueCertificate(authority, name, ["127.0.0.1"]),
+        peersFile,
+        distributionPort,
+        httpPort,
+        ...change,
+      };
+      const ports = [configuration.distributionPort, configuration.httpPort];
+      peers[name] = [configuration.address, ...ports].join(":");
+      await writeFile(peersFile, JSON.stringify({ peers }));
+      const file = join(own, "configuration.json");
+      await writeFile(file, JSON.stringify(configuration));
+      return { configuration, file };
+    },
+    remove: () => rm(directory, { recursive: true, force: true }),
+  };
+};
+
+/** Repeats a look until it passes; the deadline only keeps a failing test from hanging. */
+export const eventually = async (what: string, look: () => boolean | Promise<boolean>): Promise<void> => {
+  for (let attempt = 0; attempt < 600; attempt += 1) {
+    if (await look()) return;
+    await sleep(50);
+  }
+  assert.fail(`never so: ${what}`);
+};

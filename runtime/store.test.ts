@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import type { Json } from "../model/json.ts";
+import { openStore } from "./store.ts";
+
+let directory = "";
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), `cells-store-${process.pid}-`));
+});
+after(() => rm(directory, { recursive: true, force: true }));
+
+test("what was committed is there after it was opened again; null deletes", () => {
+  const file = join(directory, "a.sqlite");
+  const first = openStore(file);
+  first.commit(
+    new Map<string, Json>([
+      ["a", { x: [1, null, "ä"] }],
+      ["b", 2],
+      ["c", false],
+    ]),
+  );
+  first.commit(
+    new Map<string, Json>([
+      ["b", null],
+      ["c", ""],
+      ["never", null],
+    ]),
+  );
+  first.close();
+  const second = openStore(file);
+  assert.deepEqual(
+    second.load(),
+    new Map<string, Json>([
+      ["a", { x: [1, null, "ä"] }],
+      ["c", ""],
+    ]),
+  );
+  second.close();
+});
+
+test("of a commit that fails nothing is kept, and the next one works", () => {
+  const store = openStore(join(directory, "b.sqlite"));
+  const circular: Record<string, Json> = {};
+  circular.self = circular;
+  assert.throws(
+    () =>
+      store.commit(
+        new Map<string, Json>([
+          ["a", 1],
+          ["b", circular],
+        ]),
+      ),
+    /circular/i,
+  );
+  store.commit(new Map([["c", 3]]));
+  assert.deepEqual([...store.load()], [["c", 3]]);
+  store.close();
+});
+
+test("a store has one owner", { timeout: 60_000 }, () => {
+  const file = join(directory, "c.sqlite");
+  const store = openStore(file);
+  store.commit(new Map([["a", 1]]));
+  assert.throws(() => openStore(file), /locked/);
+  store.close();
+});
