@@ -331,3 +331,20 @@ export const unsubscribe = (network: Network, from: string, to: string, prefix: 
   cause(network, from, { kind: "unsubscribe", to: peerName(to), prefix });
 export const allow = (network: Network, at: string, peer: string, key: string, seen: boolean): void =>
   request(network, at, { do: seen ? "show" : "hide", peer, key });
+
+/** A frame that the other side never sent. */
+export const inject = (
+  network: Network,
+  client: string,
+  server: string,
+  to: "client" | "server",
+  frame: Json,
+): void => {
+  const wire = wireBetween(network, client, server);
+  feed(network, machineOf(network, wire[to]), { kind: "frame", connection: wire.id, frame });
+};
+/** Reasons of the refusals that were logged. */
+export const refusals = (network: Network, name: string): Json[] =>
+  machineOf(network, name)
+    .logs.filter(({ event }) => event === "distribution/refused")
+    .map(({ fields }) => fields.reason ?? null);

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { limits, protocolVersion } from "./frames.ts";
 import {
   allow,
   boot,
@@ -12,9 +11,11 @@ import {
   desire,
   feed,
   halt,
+  inject,
   machineOf,
   type Network,
   publish,
+  refusals,
   settle,
   stateOf,
   subscribe,
@@ -34,15 +35,6 @@ const restart = (network: Network, name: string): void => {
   halt(network, machineOf(network, name));
   boot(network, machineOf(network, name));
 };
-const inject = (network: Network, client: string, server: string, to: "client" | "server", frame: Json): void => {
-  const wire = wireBetween(network, client, server);
-  feed(network, machineOf(network, wire[to]), { kind: "frame", connection: wire.id, frame });
-};
-const refusals = (network: Network, name: string): Json[] =>
-  machineOf(network, name)
-    .logs.filter(({ event }) => event === "distribution/refused")
-    .map(({ fields }) => fields.reason ?? null);
-
 test("a desired document reaches its receiver once, and the same value again costs no frame", () => {
   const network = createNetwork(["a", "b"]);
   desire(network, "a", "b", "vm/1", { on: true });
@@ -425,89 +417,6 @@ test("to unsubscribe and subscribe again ends in step, whatever was on its way",
   publish(network, "b", "vm/2", 3);
   settle(network);
   assert.deepEqual(actualAt(network, "a"), {});
-});
-
-test("a refused document harms nobody, and its sender is not held up", () => {
-  const network = createNetwork(["a", "b"]);
-  desire(network, "a", "b", "forbidden/1", 1);
-  desire(network, "a", "b", "vm/1", 1);
-  settle(network);
-  assert.deepEqual(desiredAt(network, "b"), { "a vm/1": 1 });
-  assert.deepEqual(refusals(network, "b"), ["not accepted here"]);
-  desire(network, "a", "b", "forbidden/1", null);
-  settle(network);
-  assert.deepEqual(outOf(network, "a"), ["out/b/vm/1"]);
-});
-
-test("unknown and malformed frames are counted, logged seldom, and change nothing", () => {
-  const network = createNetwork(["a", "b"]);
-  desire(network, "a", "b", "vm/1", 1);
-  subscribe(network, "a", "b", "");
-  settle(network);
-  const { inputs } = stateOf(network, "b");
-  const told = inputs.length;
-  const bad: Json[] = [
-    null,
-    7,
-    [],
-    {},
-    { frame: "order" },
-    { frame: "desire", key: "vm/2", seq: 9 },
-    { frame: "desire", key: "", seq: 9, value: 1 },
-    { frame: "desire", key: "x".repeat(limits.keyLength + 1), seq: 9, value: 1 },
-    { frame: "desire", key: "\ud800", seq: 9, value: 1 },
-    { frame: "desire", key: "vm/2", seq: -1, value: 1 },
-    { frame: "desire", key: "vm/2", seq: "9", value: 1 },
-    { frame: "subscribe", prefix: 7 },
-    { frame: "ack", seq: 1 },
-  ];
-  for (const frame of bad) inject(network, "a", "b", "server", frame);
-  inject(network, "a", "b", "server", {
-    frame: "desire",
-    key: "vm/2",
-    seq: 100,
-    value: "x".repeat(limits.valueLength),
-  });
-  inject(network, "a", "b", "server", { frame: "desire", key: "vm/2", seq: 1, value: 1 });
-  assert.equal(inputs.length, told);
-  for (let count = 0; count < 1000; count += 1) inject(network, "a", "b", "server", { frame: "order" });
-  assert.ok(refusals(network, "b").length < 30);
-  for (const frame of [null, { frame: "actual", key: "x", seq: 1 }, { frame: "ack", seq: 0.5 }, { frame: "desire" }]) {
-    inject(network, "a", "b", "client", frame);
-  }
-  assert.deepEqual(actualAt(network, "a"), {});
-});
-
-test("the wrong version, a borrowed name and a missing hello end the connection", () => {
-  const hello = { frame: "hello", version: protocolVersion, generation: 5, session: 1, name: "a" };
-  const cases: [Json, Json][] = [
-    [{ ...hello, version: 2 }, "unsupported version"],
-    [{ ...hello, name: "c" }, "name differs from certificate"],
-    [{ frame: "subscribe", prefix: "" }, "out of order"],
-  ];
-  for (const [frame, reason] of cases) {
-    const network = createNetwork(["b"]);
-    const b = machineOf(network, "b");
-    feed(network, b, { kind: "connected", connection: 7, peer: peerName("a"), role: "server" });
-    feed(network, b, { kind: "frame", connection: 7, frame });
-    assert.deepEqual(refusals(network, "b"), [reason]);
-    assert.equal(b.node?.distribution.links.size, 0);
-  }
-});
-
-test("a service's own misuse is logged and does no harm", () => {
-  const network = createNetwork(["a"]);
-  desire(network, "a", "a", "vm/1", 1);
-  desire(network, "a", "b", "", 1);
-  desire(network, "a", "b", "vm/1", "x".repeat(limits.valueLength));
-  publish(network, "a", "", 1);
-  subscribe(network, "a", "a", "");
-  const { logs, store } = machineOf(network, "a");
-  assert.equal(logs.filter(({ event }) => event === "distribution/misuse").length, 5);
-  assert.deepEqual(
-    [...store.keys()].filter((key) => key.startsWith("out/")),
-    [],
-  );
 });
 
 test("a peer that cannot be reached is said to be so, once", () => {
