@@ -134,5 +134,6 @@ const rowsOf = (tried: readonly Tried[], { terminal }: Context): readonly (reado
     nameOf(probe),
     `expected ${probe.expected}`,
     `seen ${seen}`,
-    terminal.paint("grey", verdict),
+    // The first sentence: `cells why` says the rest, with the rule that would open it.
+    terminal.paint("grey", verdict.split(". ", 1)[0] ?? verdict),
   ]);

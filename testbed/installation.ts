@@ -14,6 +14,7 @@ import { type MemberStatus, Supervised } from "./supervised.ts";
 
 const repository = fileURLToPath(new URL("..", import.meta.url));
 const stopGraceMs = 5000;
+const substrateLimitMs = 15_000;
 
 /** All members of a running testbed. One change at a time: callers await. */
 export class Installation {
@@ -32,14 +33,24 @@ export class Installation {
     this.#record = record;
   }
 
-  /** Makes the underlay and starts every member; resolves before they answer. */
-  async start(): Promise<void> {
-    await makeUnderlay();
-    await createAuthority(this.#at.authority);
-    mkdirSync(this.#at.shared, { recursive: true });
-    const members = membersOf(this.#record);
-    this.#writePeers();
-    await Promise.all(members.map((member) => this.#add(member)));
+  /**
+   * Makes the underlay and every member's machine, then starts hosts and storage servers, then the rest: a Placer that
+   * starts after them knows all of them when it is asked for the first time. A host that does not come up holds the rest
+   * up for a limited time only.
+   */
+  start(): Promise<void> {
+    return this.#inTurn(async () => {
+      await makeUnderlay();
+      await createAuthority(this.#at.authority);
+      mkdirSync(this.#at.shared, { recursive: true });
+      this.#writePeers();
+      const made = await Promise.all(membersOf(this.#record).map((member) => this.#make(member)));
+      const isSubstrate = ({ member }: Supervised): boolean => member.role === "host" || member.role === "agent";
+      const substrate = made.filter(isSubstrate);
+      for (const supervised of substrate) supervised.start();
+      await allAnswer(substrate, substrateLimitMs);
+      for (const supervised of made) supervised.start();
+    });
   }
 
   /** SIGTERM to all: whoever has something to say goodbye to does. */
@@ -47,9 +58,11 @@ export class Installation {
     await Promise.all([...this.#members.values()].map((member) => member.stop(stopGraceMs)));
   }
 
-  /** In the order of `membersOf`; those that are still being made are left out. */
+  /** In the order of `membersOf`; those that are still being made are there too. */
   status(): readonly MemberStatus[] {
-    return membersOf(this.#record).flatMap(({ name }) => this.#members.get(name)?.status() ?? []);
+    return membersOf(this.#record).map(
+      (member) => this.#members.get(member.name)?.status() ?? notYet(member, this.#logFile(member)),
+    );
   }
 
   cells(): readonly string[] {
@@ -70,7 +83,9 @@ export class Installation {
       writeRecord(this.#at, this.#record);
       this.#writePeers();
       const member = controllerMember(cell, this.#record.cells[cell]?.cellNumber ?? 0);
-      return (await this.#add(member)).status();
+      const supervised = await this.#make(member);
+      supervised.start();
+      return supervised.status();
     });
   }
 
@@ -100,7 +115,7 @@ export class Installation {
     writeJson(`${this.#at.shared}/peers.json`, { peers: peersOf(membersOf(this.#record)) });
   }
 
-  async #add(member: Member): Promise<Supervised> {
+  async #make(member: Member): Promise<Supervised> {
     const files = memberFiles(this.#at, member);
     mkdirSync(files.data, { recursive: true });
     mkdirSync(files.certificate, { recursive: true, mode: 0o700 });
@@ -117,11 +132,26 @@ export class Installation {
     const command = commands[member.role] ?? [process.execPath, `${repository}${member.main}`];
     const supervised = new Supervised(member, {
       command: [...command, files.configuration],
-      logFile: `${this.#at.logs}/${member.name}.log`,
+      logFile: this.#logFile(member),
       ...(member.role === "gateway" ? { descriptor: listenDescriptor } : {}),
     });
     this.#members.set(member.name, supervised);
-    supervised.start();
     return supervised;
   }
+
+  #logFile(member: Member): string {
+    return `${this.#at.logs}/${member.name}.log`;
+  }
 }
+
+const allAnswer = async (members: readonly Supervised[], limitMs: number): Promise<void> => {
+  const end = performance.now() + limitMs;
+  while (members.some((member) => !member.status().answers) && performance.now() < end) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+};
+
+const notYet = ({ name, peer, address }: Member, logFile: string): MemberStatus => ({
+  ...{ name, peer, address, logFile },
+  ...{ running: false, answers: false, pid: null, restarts: 0, lastEnd: null },
+});

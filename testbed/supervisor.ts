@@ -25,6 +25,6 @@ process.once("SIGTERM", () => {
   installation.stop().then(() => process.exit(0));
 });
 
-log("making namespaces");
-await installation.start();
 server.listen(supervisorSocket, () => log(`serving ${supervisorSocket}`));
+await installation.start();
+log("every member is started");
