@@ -1,3 +1,4 @@
+import type { PeerName } from "../../model/identifiers.ts";
 import { log, write } from "../outbox.ts";
 import {
   addressManager,
@@ -50,9 +51,5 @@ function isGone(state: ControllerState, record: ElementRecord, wishes: Wishes): 
   }
 }
 
-const isWithdrawn = (
-  state: ControllerState,
-  peer: Parameters<typeof confirmedGone>[1],
-  key: string,
-  wishes: Wishes,
-): boolean => wishes.get(peer)?.has(key) !== true && confirmedGone(state, peer, key);
+const isWithdrawn = (state: ControllerState, peer: PeerName, key: string, wishes: Wishes): boolean =>
+  wishes.get(peer)?.has(key) !== true && confirmedGone(state, peer, key);

@@ -1,4 +1,5 @@
 import type { Element, VirtualInterfaceElement, VmElement, VolumeConnectionElement } from "../../model/cell.ts";
+import type { PeerName } from "../../model/identifiers.ts";
 import type { ActualName, ActualSubnet, ActualVolume, Progress } from "../documents.ts";
 import { log, progress } from "../outbox.ts";
 import { chooseAddress } from "./addresses.ts";
@@ -92,7 +93,7 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
 }
 
 /** Said of a document that its receiver has not answered. */
-function pending(state: ControllerState, peer: Parameters<typeof state.reachable.get>[0], name: string): Progress {
+function pending(state: ControllerState, peer: PeerName, name: string): Progress {
   const isLost = state.reachable.get(peer) === false;
   return progress("waiting", isLost ? `${name} is not reachable` : `waits for ${name}`);
 }
