@@ -348,7 +348,7 @@ const event = fc.oneof(
 
 test("property: whatever happens in between, planning ends, planning again does nothing, and what runs is what is wanted", () => {
   fc.assert(
-    fc.property(fc.array(event, { maxLength: 40 }), (events) => {
+    fc.property(fc.array(event, { minLength: 10, maxLength: 80, size: "max" }), (events) => {
       const room = new Room();
       room.found();
       room.desire("policy/shop", policy());
@@ -405,6 +405,6 @@ test("property: whatever happens in between, planning ends, planning again does 
         if (vm !== undefined) assert.ok(room.documents.has(`vm/${vm}`));
       }
     }),
-    { numRuns: 500 },
+    { numRuns: 400 },
   );
 });

@@ -11,6 +11,9 @@ export interface Qmp {
   close(): void;
 }
 
+/** QEMU answers at once, except to a second client: it lets that one wait until the first is gone. */
+const greetingMs = 5000;
+
 /** Connects and negotiates. `onClosed` is called once, when QEMU goes away or `close` was called. */
 export const connectQmp = async (
   path: string,
@@ -56,6 +59,7 @@ export const connectQmp = async (
       }),
     close: () => socket.close(),
   };
-  await qmp.execute("qmp_capabilities");
+  const timer = setTimeout(() => socket.close(), greetingMs);
+  await qmp.execute("qmp_capabilities").finally(() => clearTimeout(timer));
   return qmp;
 };
