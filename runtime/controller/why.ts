@@ -61,9 +61,11 @@ export function connectionAnswer(ends: WhyEnds, question: Question, examined: re
     const by = rules.length === 0 ? "every check lets it pass" : `opened by ${rules.join(" and ")}`;
     return { ...answer, allowed: true, verdict: `${packet} passes: ${by}` };
   }
-  const dropped = `${packet} is dropped at ${failed.where}, "${failed.check}": ${failed.detail}`;
-  const opens = /rule|polic/i.test(`${failed.check} ${failed.detail}`);
-  const verdict = opens ? `${dropped}. This would open it: ${openingRule(ends, question)}` : dropped;
+  const dropped = `${packet} is dropped at ${failed.where}`;
+  // A host knows only the addresses that some rule connects with its own: an unknown one is a missing rule as well.
+  const verdict = ["rule", "identity"].includes(failed.check)
+    ? `${dropped}: no rule in force there lets it pass. To open it, add: ${openingRule(ends, question)}`
+    : `${dropped}, at its check "${failed.check}": ${failed.detail}`;
   return { ...answer, allowed: false, verdict };
 }
 
