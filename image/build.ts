@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { access, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { access, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { ImageManifest } from "../runtime/installation.ts";
@@ -34,12 +34,32 @@ export async function buildTinyImage(options: BuildOptions): Promise<string> {
   const progress = options.onProgress ?? (() => {});
   const images = join(options.cacheDirectory, "images");
   const current = join(images, "tiny");
+  const files = await digestOfFiles();
+  // Asking the package sources costs seconds; while they and our own files are unchanged, so is the answer.
+  const inputs = async (): Promise<string> => `${files} ${(await stat("/var/lib/apt/lists")).mtimeMs}\n`;
+  const checked = join(current, "checked");
+  if ((await textOf(checked)) === (await inputs())) return current;
+  try {
+    await buildFrom(images, files, progress);
+  } catch (error) {
+    progress(
+      `tiny image: ${error instanceof Error ? error.message.split("\n")[0] : error}; refreshing the package lists`,
+    );
+    await run("apt-get", ["update", "-qq"]);
+    await buildFrom(images, files, progress);
+  }
+  await writeFile(checked, await inputs());
+  return current;
+}
+
+async function buildFrom(images: string, files: string, progress: (message: string) => void): Promise<void> {
+  const current = join(images, "tiny");
   const kernel = await kernelPackage("linux-image-cloud-amd64");
   const packages = await resolvePackages(userland);
   const kernelVersion = (await resolvePackages([kernel])).find(({ name }) => name === kernel);
   if (kernelVersion === undefined) throw new Error(`${kernel} is not offered by this machine's package sources`);
-  const digest = await digestOf([...packages, kernelVersion]);
-  if ((await manifestOf(current))?.digest === digest) return current;
+  const digest = digestOf([...packages, kernelVersion], files);
+  if ((await manifestOf(current))?.digest === digest) return;
 
   await mkdir(images, { recursive: true });
   const work = await mkdtemp(join(images, ".building-"));
@@ -50,12 +70,19 @@ export async function buildTinyImage(options: BuildOptions): Promise<string> {
     await rename(join(work, "out"), entry);
     const link = join(images, `.tiny-${process.pid}`);
     await rm(link, { force: true });
-    await run("ln", ["-s", basename(entry), link]);
+    await symlink(basename(entry), link);
     await rename(link, current);
   } finally {
     await rm(work, { recursive: true, force: true });
   }
-  return current;
+}
+
+async function textOf(file: string): Promise<string | null> {
+  try {
+    return await readFile(file, "utf8");
+  } catch {
+    return null;
+  }
 }
 
 const sha256 = async (file: string): Promise<string> =>
@@ -64,17 +91,19 @@ const sha256 = async (file: string): Promise<string> =>
     .digest("hex");
 
 async function manifestOf(directory: string): Promise<ImageManifest | null> {
-  try {
-    return JSON.parse(await readFile(join(directory, "manifest.json"), "utf8")) as ImageManifest;
-  } catch {
-    return null;
-  }
+  const text = await textOf(join(directory, "manifest.json"));
+  return text === null ? null : (JSON.parse(text) as ImageManifest);
 }
 
-async function digestOf(packages: readonly PackageVersion[]): Promise<string> {
-  const hash = createHash("sha256");
+function digestOf(packages: readonly PackageVersion[], files: string): string {
+  const hash = createHash("sha256").update(files);
   for (const { name, version } of packages) hash.update(`${name}=${version}\n`);
-  hash.update(await readFile(import.meta.filename));
+  return hash.digest("hex");
+}
+
+/** Over this program and everything that it puts into the image. */
+async function digestOfFiles(): Promise<string> {
+  const hash = createHash("sha256").update(await readFile(import.meta.filename));
   const files = (await readdir(here, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
   for (const file of files.map((entry) => join(entry.parentPath, entry.name)).sort()) {
     hash.update(file.slice(here.length));
