@@ -4,7 +4,7 @@ import { access, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlin
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { ImageManifest } from "../runtime/installation.ts";
-import { kernelPackage, type PackageVersion, resolvePackages, unpackPackages } from "./packages.ts";
+import { kernelPackage, mergeUsr, type PackageVersion, resolvePackages, unpackPackages } from "./packages.ts";
 
 /**
  * The tiny guest image: Debian's cloud kernel, busybox, QEMU's guest agent, netcat and socat on a 64 MiB ext4 disk.
@@ -176,20 +176,8 @@ async function assemble(
 }
 
 async function makeRoot(stage: string, kernelStage: string, release: string, root: string): Promise<void> {
-  for (const directory of [
-    "bin",
-    "sbin",
-    "usr/bin",
-    "usr/sbin",
-    "dev",
-    "proc",
-    "sys",
-    "run",
-    "tmp",
-    "data",
-    "root",
-    "srv",
-  ])
+  await mergeUsr(root);
+  for (const directory of ["dev", "proc", "sys", "run", "tmp", "data", "root", "srv"])
     await mkdir(join(root, directory), { recursive: true });
   await cp(join(here, "root"), root, { recursive: true });
   await installBusybox(stage, join(root, "bin"));
@@ -201,8 +189,8 @@ async function makeRoot(stage: string, kernelStage: string, release: string, roo
 }
 
 async function makeInitramfs(stage: string, kernelStage: string, release: string, target: string): Promise<void> {
-  for (const directory of ["bin", "dev", "proc", "sys", "root"])
-    await mkdir(join(target, directory), { recursive: true });
+  await mergeUsr(target);
+  for (const directory of ["dev", "proc", "sys", "root"]) await mkdir(join(target, directory), { recursive: true });
   await cp(join(stage, "bin/busybox"), join(target, "bin/busybox"));
   await run("ln", ["-s", "busybox", join(target, "bin/sh")]);
   await run("ln", ["-s", "busybox", join(target, "bin/modprobe")]);

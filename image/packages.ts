@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { readdir } from "node:fs/promises";
+import { cp, lstat, mkdir, readdir, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
@@ -55,4 +55,23 @@ export async function unpackPackages(
   );
   for (const file of (await readdir(directory)).filter((name) => name.endsWith(".deb")))
     await run("dpkg-deb", ["-x", join(directory, file), target]);
+  await mergeUsr(target);
+}
+
+/**
+ * Makes `/bin`, `/sbin`, `/lib` and `/lib64` links into `/usr`, with what they held. Debian 12's packages still use both
+ * places, Debian 13's only `/usr`: afterwards either path finds a file, whichever release it came from.
+ */
+export async function mergeUsr(root: string): Promise<void> {
+  for (const name of ["bin", "sbin", "lib", "lib64"]) {
+    const [plain, merged] = [join(root, name), join(root, "usr", name)];
+    await mkdir(merged, { recursive: true });
+    const there = await lstat(plain).catch(() => null);
+    if (there?.isSymbolicLink()) continue;
+    if (there !== null) {
+      await cp(plain, merged, { recursive: true, verbatimSymlinks: true });
+      await rm(plain, { recursive: true });
+    }
+    await symlink(join("usr", name), plain);
+  }
 }
