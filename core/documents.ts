@@ -247,6 +247,18 @@ export interface DesiredVm {
   readonly disks: readonly DesiredDisk[];
   readonly interfaces: readonly DesiredInterface[];
   readonly data: Json;
+  /** `x.liveness`: probes sent as if from the gateway of the VM's first interface. Absent: none. */
+  readonly liveness?: DesiredLiveness;
+  /** `x.start`: from its boot loader or kernel, or from the saved state of its image. Absent: "boot". */
+  readonly start?: "boot" | "resume";
+}
+export interface DesiredLiveness {
+  readonly protocol: "icmp" | "udp";
+  /** Of a UDP probe; null for ICMP. */
+  readonly port: number | null;
+  readonly intervalMs: number;
+  /** That many probes in a row without an answer make it silent. */
+  readonly failures: number;
 }
 export interface DesiredDisk {
   readonly connection: Uid;
@@ -279,6 +291,13 @@ export interface ActualVm extends Progress {
   readonly incarnation: number;
   readonly power: "on" | "off";
   readonly ended: "exited" | "crashed" | "stopped" | null;
+  /**
+   * What its liveness probes say; absent where none are sent. `starting`: has not answered yet and may still be booting;
+   * `silent`: `failures` probes in a row went unanswered. Its controller then stops it and starts the next incarnation.
+   */
+  readonly health?: "starting" | "answering" | "silent";
+  /** How often this incarnation's guest has reset itself. */
+  readonly reboots?: number;
 }
 
 /** The compiled rules of one cell, replaced as a whole and at once. */

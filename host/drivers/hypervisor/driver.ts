@@ -31,6 +31,18 @@ export interface MachineEnd {
   readonly ended: "exited" | "crashed" | "stopped";
   readonly detail: string;
 }
+/**
+ * News of a machine that goes on existing. `stalled`: its CPUs were stopped because a disk gave an error (a storage server
+ * gone, no space); `running`: they run again; `rebooted`: the guest reset itself; `panicked`: the guest's kernel said that
+ * it cannot go on.
+ */
+export interface MachineCondition {
+  readonly vm: Uid;
+  readonly incarnation: number;
+  readonly condition: "running" | "stalled" | "rebooted" | "panicked";
+  /** A sentence. */
+  readonly detail: string;
+}
 export interface GuestResult {
   readonly exitCode: number;
   readonly stdout: string;

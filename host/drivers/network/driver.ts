@@ -62,6 +62,13 @@ export interface RuleCounters {
   readonly bytes: number;
 }
 
+/** A question to a guest, put as if by the gateway of its subnet; it learns nothing of the host. */
+export interface LivenessProbe {
+  readonly protocol: "icmp" | "udp";
+  /** Of a UDP probe; null for ICMP. */
+  readonly port: number | null;
+}
+
 export interface NetworkDriver {
   /** Programs on the uplink, maps pinned. Adopts what an earlier process left in force, without a gap. */
   init(uplink: { readonly device: string; readonly address: Ipv4; readonly mac: Mac }): Promise<void>;
