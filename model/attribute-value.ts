@@ -137,6 +137,25 @@ function elementMeaning(
   );
 }
 
+/** What one of a unit that people write is in the attribute's own. */
+const unitFactors: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  MiB: { k: 2 ** -10, m: 1, g: 2 ** 10, t: 2 ** 20 },
+  ms: { ms: 1, s: 1000, min: 60_000, h: 3_600_000 },
+  MHz: { mhz: 1, ghz: 1000 },
+};
+
+/** Attributes have fixed units; for a number with another one, what to write instead. */
+function inUnit(json: Json, unit: string | undefined): string | undefined {
+  const [, number, written = ""] =
+    typeof json === "string" ? (/^\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*$/i.exec(json) ?? []) : [];
+  if (number === undefined || unit === undefined) return undefined;
+  const lower = written.toLowerCase();
+  const factor = unitFactors[unit]?.[unit === "MiB" ? lower.replace(/^([kmgt])(i?b)?$/, "$1") : lower];
+  const value = factor === undefined ? Number.NaN : Number(number) * factor;
+  if (!Number.isInteger(value)) return `It is counted in ${unit}: write the number alone.`;
+  return `It is counted in ${unit}: write ${value}, without quotes and unit.`;
+}
+
 /** A value that is written out, or that a reference led to. */
 function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Meaning | ValueFault {
   const wrong = (wanted: string, hint?: string): ValueFault =>
@@ -148,7 +167,10 @@ function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Mea
           ? `at least ${kind.minimum}`
           : `from ${kind.minimum} to ${kind.maximum}`;
       if (typeof json !== "number" || !Number.isInteger(json))
-        return wrong("a whole number", `Write it without quotes, ${range}${unit ? ` ${unit}` : ""}.`);
+        return wrong(
+          "a whole number",
+          inUnit(json, unit) ?? `Write it without quotes, ${range}${unit ? ` ${unit}` : ""}.`,
+        );
       if (json < kind.minimum || json > kind.maximum)
         return new ValueFault("schema/range", `\`${name}\` is ${json}; it must be ${range}${unit ? ` ${unit}` : ""}`);
       return { kind: "number", value: json };

@@ -22,6 +22,7 @@ export type ReportFault = (
 export function checkCell(cell: Cell, fault: ReportFault): void {
   const elements = [...cell.elements.values()];
   checkUnique(elements, fault);
+  checkOverlaps(elements, fault);
   for (const element of elements) {
     if (element.type === "Subnet") checkSubnet(element, fault);
     else if (element.type === "VirtualInterface") checkAddress(cell, element, fault);
@@ -71,6 +72,24 @@ function checkUnique(elements: readonly Element[], fault: ReportFault): void {
       seen.set(key, element.path);
     }
     if (element.movedFrom !== undefined) once(element, "x.movedFrom", element.movedFrom, "The former path");
+  }
+}
+
+/** Two subnets whose fixed ranges share an address. */
+function checkOverlaps(elements: readonly Element[], fault: ReportFault): void {
+  const fixed = elements.flatMap((element) => {
+    const network = element.type === "Subnet" && element.cidr !== undefined ? parseNetwork(element.cidr) : null;
+    return network ? [{ path: element.path, first: network.first, last: network.last }] : [];
+  });
+  fixed.sort((a, b) => a.first - b.first);
+  let widest = fixed[0];
+  for (const range of fixed.slice(1)) {
+    if (widest !== undefined && range.first <= widest.last)
+      fault("cell/overlap", `The range of \`${range.path}\` overlaps that of \`${widest.path}\``, range.path, {
+        attribute: "x.cidr",
+        hint: "Every address belongs to one subnet: move or shrink one of the two.",
+      });
+    if (widest === undefined || range.last > widest.last) widest = range;
   }
 }
 

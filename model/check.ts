@@ -1,6 +1,7 @@
 import { type DocumentContext, type Meaning, readValue, ValueFault } from "./attribute-value.ts";
 import type { Cell, Element, ElementType } from "./cell.ts";
 import { checkCell } from "./check-cell.ts";
+import { checkHosts, type HostOffer } from "./check-hosts.ts";
 import { closestName, didYouMean } from "./closest-name.ts";
 import type { Position } from "./diagnostic.ts";
 import type { Diagnostics } from "./diagnostics.ts";
@@ -21,10 +22,16 @@ import {
 
 /**
  * Step 2: a canonical document to a cell. Every component of the cell is checked against the schema and its references
- * are followed; all faults go to `diagnostics`, then the answer is null.
+ * are followed; all faults go to `diagnostics`, then the answer is null. With `hosts`, what none of them could ever hold is a
+ * fault too.
  */
-export function checkTree(document: JsonObject, positions: Positions, diagnostics: Diagnostics): Cell | null {
-  return new Checker(document, positions, diagnostics).check();
+export function checkTree(
+  document: JsonObject,
+  positions: Positions,
+  diagnostics: Diagnostics,
+  hosts: readonly HostOffer[] | null,
+): Cell | null {
+  return new Checker(document, positions, diagnostics).check(hosts);
 }
 
 interface Found {
@@ -47,7 +54,7 @@ class Checker {
     this.#diagnostics = diagnostics;
   }
 
-  check(): Cell | null {
+  check(hosts: readonly HostOffer[] | null): Cell | null {
     const root = this.#cellComponent();
     if (!root) return null;
     const { name, component, position } = root;
@@ -69,6 +76,7 @@ class Checker {
     }
     const cell = values && this.#cell(name, values, elements, position);
     if (cell) checkCell(cell, this.#fault);
+    if (cell && hosts) checkHosts(cell, hosts, this.#fault);
     return this.#diagnostics.none ? cell : null;
   }
 
@@ -202,7 +210,9 @@ class Checker {
       if (schema.required && !given && !meant.has(name))
         wrong("schema/required", `\`${path.at(-1)}\` has no \`${name}\`, which a ${type} needs`, {
           ...(position ? { position } : {}),
-          hint: schema.docs,
+          hint: Object.hasOwn(component, name.slice("x.".length))
+            ? `What the cloud shall heed has the prefix \`x.\`: write \`${name}\` instead of \`${name.slice("x.".length)}\`.`
+            : schema.docs,
         });
     }
     return sound ? new AttributeValues(type, meanings) : null;
@@ -220,12 +230,11 @@ class Checker {
     more: { readonly position?: Position; readonly hint?: string | undefined; readonly attribute?: string } = {},
   ): void => {
     if (!this.#diagnostics.wants(code)) return;
-    const found =
-      more.attribute === undefined ? undefined : this.#found.find((element) => element.path.join("/") === path);
+    const found = more.position ? undefined : this.#found.find((element) => element.path.join("/") === path);
     const position =
       found && more.attribute
         ? this.#at(found.component, more.attribute, "value", found.position).position
-        : more.position;
+        : (more.position ?? found?.position);
     this.#diagnostics.add({
       ...{ code, message, path },
       ...(more.hint === undefined ? {} : { hint: more.hint }),

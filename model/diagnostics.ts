@@ -30,6 +30,9 @@ export class Diagnostics {
     this.#seen.add(key);
     this.#list.push(diagnostic);
   }
+  has(code: string): boolean {
+    return this.#list.some((diagnostic) => diagnostic.code === code);
+  }
   get full(): boolean {
     return this.#list.length >= limits.diagnostics;
   }

@@ -1,5 +1,6 @@
 import type { Bundle, Cell } from "./cell.ts";
 import { checkTree } from "./check.ts";
+import type { HostOffer } from "./check-hosts.ts";
 import type { Diagnostic } from "./diagnostic.ts";
 import { Diagnostics } from "./diagnostics.ts";
 import { canonical } from "./document.ts";
@@ -13,12 +14,16 @@ import { resolveSmartFrog, smartFrogDocument } from "./smartfrog/document.ts";
 
 /**
  * Reads the texts of a specification, in the language that the extension of `bundle.main` says, and checks the cell in
- * them. Refuses with every fault found, at least one and at most `limits.diagnostics`.
+ * them. Refuses with every fault found, at least one and at most `limits.diagnostics`. `hosts`: all that the installation has,
+ * where they are known; then a VM that none of them could ever hold is a fault.
  */
-export function readSpecification(bundle: Bundle): Result<Cell, readonly Diagnostic[]> {
+export function readSpecification(
+  bundle: Bundle,
+  hosts: readonly HostOffer[] | null = null,
+): Result<Cell, readonly Diagnostic[]> {
   const diagnostics = new Diagnostics();
   const tree = readTree(bundle, diagnostics);
-  const cell = tree && checkTree(tree.document, tree.positions, diagnostics);
+  const cell = tree && checkTree(tree.document, tree.positions, diagnostics, hosts);
   return cell ? ok(cell) : fail(diagnostics.list);
 }
 
@@ -26,10 +31,13 @@ export function readSpecification(bundle: Bundle): Result<Cell, readonly Diagnos
  * Checks a canonical document as it is stored or submitted; diagnostics carry paths, no positions. `document` of a cell
  * that was read gives an equal cell again.
  */
-export function checkDocument(document: JsonObject): Result<Cell, readonly Diagnostic[]> {
+export function checkDocument(
+  document: JsonObject,
+  hosts: readonly HostOffer[] | null = null,
+): Result<Cell, readonly Diagnostic[]> {
   const diagnostics = new Diagnostics();
   const sound = canonical(document, diagnostics);
-  const cell = sound && checkTree(sound, new Map(), diagnostics);
+  const cell = sound && checkTree(sound, new Map(), diagnostics, hosts);
   return cell ? ok(cell) : fail(diagnostics.list);
 }
 

@@ -254,6 +254,8 @@ class SmartFrogParser extends ExpressionParser {
     this.#attributes(attributes);
     if (!this.accept("}") && !this.#unclosedTold && !this.diagnostics.full) {
       this.#unclosedTold = true;
+      // An open string has swallowed what closes the block: one fault, not two.
+      if (this.diagnostics.has("syntax/unclosed-string")) return { kind: "block", attributes };
       this.report("syntax/unbalanced", "This `{` is never closed", opening, "Add the missing `}`.");
     }
     return { kind: "block", attributes };

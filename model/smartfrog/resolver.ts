@@ -115,10 +115,15 @@ class Resolver {
     const target = this.#find(component, reference);
     if (!target) return null;
     if (target.state === "shaping" || target.state === "completing") {
+      const name = referenceText(reference);
+      const standard = [...this.#standard.keys()].find((known) => known.toLowerCase() === name.toLowerCase());
       this.#diagnostics.add({
         code: "type/cycle",
-        message: `\`${referenceText(reference)}\` extends itself, directly or through others`,
-        hint: "A component cannot extend itself, nor one that it stands in or that extends it.",
+        message: `\`${name}\` extends itself, directly or through others`,
+        hint:
+          standard === undefined || standard === name
+            ? "A component cannot extend itself, nor one that it stands in or that extends it."
+            : `Did you mean the type \`${standard}\`?`,
         position: reference.position,
       });
       return null;
@@ -160,7 +165,7 @@ class Resolver {
   }
   #unknown(reference: Reference, name: string, inside: Component | null, from: Component): null {
     if (!this.#diagnostics.wants("type/unknown")) return null;
-    const known = inside ? [...inside.attributes.keys()] : [...visibleNames(from.parent), ...this.#standard.keys()];
+    const known = inside ? [...inside.attributes.keys()] : [...this.#standard.keys(), ...visibleNames(from.parent)];
     const closest = closestName(name, known);
     this.#diagnostics.add({
       code: "type/unknown",
