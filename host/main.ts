@@ -47,7 +47,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
 
   let executor: Executor | null = null;
   const service = createHostManager({ host, wake: () => executor?.wake() });
-  const running = await runService({ configuration, service });
+  const running = await runService({ configuration, service, goodbye: false });
   executor = createExecutor({
     hypervisor,
     network,

@@ -37,6 +37,11 @@ export interface ServiceRun<State> {
   readonly configuration: ProcessConfiguration;
   readonly service: Service<State>;
   readonly onLog?: (event: LogEvent) => void;
+  /**
+   * False where what it reports goes on without it (machines, exports): a signal then ends it as by a crash, and its
+   * actual state stays with its clients, marked old. Default: true.
+   */
+  readonly goodbye?: boolean;
 }
 
 interface Timer {
@@ -160,6 +165,7 @@ export const runService = async <State>({
   configuration,
   service,
   onLog,
+  goodbye = true,
 }: ServiceRun<State>): Promise<RunningService> => {
   const store = openStore(join(configuration.directory, "state.sqlite"));
   const loop: Loop<State> = {
@@ -191,9 +197,9 @@ export const runService = async <State>({
   log("process/started", { role: configuration.role, port: transport.port, pid: process.pid });
   loop.scheduled = false;
   runQueue(loop);
-  const stop = ({ goodbye }: { readonly goodbye: boolean } = { goodbye: true }): Promise<void> => {
+  const stop = (options: { readonly goodbye: boolean } = { goodbye }): Promise<void> => {
     unregister();
-    return stopLoop(loop, goodbye);
+    return stopLoop(loop, options.goodbye);
   };
   const unregister = stopAtSignals(() => stop());
   return {

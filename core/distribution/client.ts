@@ -247,8 +247,9 @@ export const receiveFromServer = (node: Distribution, turn: Turn, link: ClientLi
       return;
     case "goodbye":
       target.withdrawn = target.generation;
-      withdraw(turn, target, () => true);
+      // Unreachable first: while a source counts as in step, what it says nothing of is taken to be gone.
       closeClient(node, turn, link);
+      withdraw(turn, target, () => true);
       return;
   }
 };

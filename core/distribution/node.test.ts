@@ -249,6 +249,24 @@ test("a broken connection makes actual state old, a goodbye withdraws it, a new 
   assert.deepEqual(actualAt(network, "a"), { "b host": 3 });
 });
 
+test("a goodbye is no word on what was said: the source is unreachable before any of it goes", () => {
+  const network = createNetwork(["a", "b"]);
+  publish(network, "b", "vm/1", 1);
+  subscribe(network, "a", "b", "vm/");
+  settle(network);
+  const told = stateOf(network, "a").inputs.length;
+  feed(network, machineOf(network, "b"), { kind: "stop" });
+  settle(network);
+  assert.deepEqual(
+    stateOf(network, "a").inputs.slice(told),
+    [
+      { kind: "reachable", peer: "b", reachable: false },
+      { kind: "actual", from: "b", key: "vm/1", value: null },
+    ],
+    "a client that takes absence for a confirmation must not be in step when it sees it",
+  );
+});
+
 test("what a restarted source no longer says is withdrawn at its complete mark", () => {
   const network = createNetwork(["a", "b"]);
   publish(network, "b", "vm/1", 1);

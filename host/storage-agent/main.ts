@@ -24,7 +24,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
 
   const address = ipv4(configuration.address);
   const service = createAgentService({ server: agent.server, address, firstPort: ports.nbdFirst });
-  const running = await runService({ configuration, service });
+  const running = await runService({ configuration, service, goodbye: false });
   const executor = new Executor({
     address,
     httpPort: configuration.httpPort ?? ports.http,
