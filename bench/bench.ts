@@ -1,0 +1,28 @@
+/** One measured line of a table. What is compared was measured in one run, since the machine is shared and its speed drifts. */
+export interface Figure {
+  readonly what: string;
+  /** "×" for a ratio. */
+  readonly unit: "×" | "ns" | "ms" | "s" | "MiB" | "%" | "1/s";
+  readonly value: number;
+  /** Lowest and highest of what `value` stands for; null where there is just one. */
+  readonly range: readonly [number, number] | null;
+  /** The value is to be at most this; null: it only explains the others. */
+  readonly atMost: number | null;
+  /** A few words on what it is made of. */
+  readonly note?: string;
+}
+
+export interface BenchOptions {
+  /** Seconds instead of minutes: shows that the bench works, and its figures mean little. */
+  readonly quick: boolean;
+  /** Tells a person who waits how far it is. */
+  readonly say: (line: string) => void;
+}
+
+/** Measures one thing. It leaves nothing behind, also when it fails, and throws a sentence when it cannot measure. */
+export interface Bench {
+  readonly title: string;
+  /** What is compared with what, and how it is counted. */
+  readonly method: string;
+  run(options: BenchOptions): Promise<readonly Figure[]>;
+}

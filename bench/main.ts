@@ -1,0 +1,65 @@
+import { parseArgs } from "node:util";
+import type { Bench } from "./bench.ts";
+import { provenance } from "./measure.ts";
+import { renderProvenance, renderTable } from "./table.ts";
+
+/** Every bench by its name, loaded when it is run. */
+export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
+  dataplane: async () => (await import("./dataplane.ts")).dataplane,
+};
+
+const usage = `Usage: ./cells bench [NAME…] [--quick]
+
+Measures, and writes Markdown tables to the standard output: goal, figure, whether it holds. Nothing else should run on
+the machine meanwhile. --quick: seconds instead of minutes, to see that it works.
+
+Names: ${Object.keys(benches).join(", ")}; none: all of them.`;
+
+const say = (line: string): void => {
+  process.stderr.write(`${line}\n`);
+};
+
+async function runOne(name: string, quick: boolean): Promise<boolean> {
+  const load = benches[name];
+  if (load === undefined) throw new Error(`there is no bench "${name}"\n\n${usage}`);
+  const bench = await load();
+  say(`== ${name}`);
+  const from = await provenance(quick);
+  try {
+    const figures = await bench.run({ quick, say: (line) => say(`   ${line}`) });
+    process.stdout.write(
+      `### ${bench.title}\n\n${bench.method}\n\n${renderTable(figures)}\n\n${renderProvenance(from, quick)}\n\n`,
+    );
+    return true;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    process.stdout.write(`### ${bench.title}\n\nNot measured: ${why}\n\n`);
+    say(error instanceof Error ? (error.stack ?? why) : why);
+    return false;
+  }
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { quick: { type: "boolean", default: false }, help: { type: "boolean", default: false } },
+  });
+  if (values.help) {
+    process.stdout.write(`${usage}\n`);
+    return;
+  }
+  for (const name of positionals) if (!(name in benches)) throw new Error(`there is no bench "${name}"\n\n${usage}`);
+  if (process.getuid?.() !== 0)
+    throw new Error("measuring needs root, for namespaces and machines: sudo ./cells bench");
+  let measured = true;
+  for (const name of positionals.length > 0 ? positionals : Object.keys(benches))
+    measured = (await runOne(name, values.quick)) && measured;
+  process.exitCode = measured ? 0 : 1;
+}
+
+if (import.meta.main)
+  main(process.argv.slice(2)).catch((error: Error) => {
+    say(error.message);
+    process.exitCode = 2;
+  });
