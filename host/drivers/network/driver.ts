@@ -83,6 +83,12 @@ export interface NetworkDriver {
   flush(): Promise<void>;
   /** Takes everything away. */
   cleanup(): Promise<void>;
+  /**
+   * Asks a guest whether it is alive, as if its subnet's gateway did: an ICMP echo, or a datagram to a UDP port, from which
+   * any datagram back counts. True as soon as it answered; false when it did not within `timeoutMs` (from 1 to 60000), or
+   * when there is no such interface here. Needs no rule. Any number may wait at once.
+   */
+  probe(interfaceUid: Uid, probe: LivenessProbe, timeoutMs: number): Promise<boolean>;
   /** Reads the maps in force, never the model. */
   examine(question: PacketQuestion): Promise<readonly PacketCheck[]>;
   counters(): Promise<{ readonly interfaces: readonly InterfaceCounters[]; readonly rules: readonly RuleCounters[] }>;

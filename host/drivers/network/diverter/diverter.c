@@ -137,6 +137,14 @@ struct rule_counters {
   __u64 packets;
   __u64 bytes;
 };
+/* A liveness probe that waits for its answer. `here` and `there`: ports of UDP, identifier and sequence of an ICMP echo. */
+struct probe_key {
+  __u32 ifindex;
+  __u16 here;
+  __u16 there;
+  __u8 protocol;
+  __u8 padding[3];
+};
 /* What follows a BOOTP message's fixed fields: sname and file (empty), the cookie, the options; 576 octets of IP in all. */
 struct dhcp_answer {
   __u8 names[192];
@@ -166,6 +174,7 @@ HASH(locations, __be32, struct location, 262144);
 HASH(controllers, __u32, struct controller, 65536);
 HASH(policies, __u32, struct policy_state, 65536);
 HASH(dhcp, __u32, struct dhcp_answer, 4096);
+HASH(probes, struct probe_key, __u32, 16384);
 
 struct policy_trie {
   __uint(type, BPF_MAP_TYPE_LPM_TRIE);
@@ -785,6 +794,31 @@ static __noinline int answer_dhcp(struct __sk_buff *skb, __u32 ifindex, const st
   return send_to(skb, self->mac, cfg->gateway_mac, ifindex);
 }
 
+/* --- liveness --------------------------------------------------------------------------------------------------- */
+
+/*
+ * What a VM sends to its gateway goes nowhere. The answer to a probe that waits for one is noted, once, and by the
+ * interface that was asked alone; neither needs a rule.
+ */
+static __noinline int to_gateway(struct __sk_buff *skb, const struct packet *p, __u32 ifindex)
+{
+  struct probe_key key = {.ifindex = ifindex, .protocol = p->protocol};
+  __u8 ports[4];
+  int echo_reply = p->protocol == IPPROTO_ICMP && p->icmp_type == 0;
+  if (p->fragment == WHOLE && (echo_reply || p->protocol == IPPROTO_UDP) &&
+      !bpf_skb_load_bytes(skb, ETH_LENGTH + p->header_length + (echo_reply ? 4 : 0), ports, 4)) {
+    __u16 first = ports[0] << 8 | ports[1], second = ports[2] << 8 | ports[3];
+    key.here = echo_reply ? first : second;
+    key.there = echo_reply ? second : first;
+    __u32 *answered = bpf_map_lookup_elem(&probes, &key);
+    if (answered) {
+      *answered = 1;
+      return TC_ACT_SHOT;
+    }
+  }
+  return drop(ifindex, NO_RULE);
+}
+
 /* --- programs --------------------------------------------------------------------------------------------------- */
 
 static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, const struct interface_state *self,
@@ -807,6 +841,8 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
   if (p.destination == 0xffffffff || (self->mask != 0xffffffff && p.destination == broadcast) ||
       (bpf_ntohl(p.destination) >> 28) == 14)
     return drop(ifindex, BROADCAST);
+  if (p.destination == self->gateway)
+    return to_gateway(skb, &p, ifindex);
   /* An error quotes a packet that its receiver sent to this interface; anything else is made up. */
   if (p.error && (p.about_source != p.destination || p.about_destination != p.source))
     return drop(ifindex, NO_RULE);

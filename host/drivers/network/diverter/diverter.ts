@@ -44,6 +44,7 @@ import {
 } from "./libbpf.ts";
 import { type Names, readNames, writeNames } from "./names.ts";
 import { type CompiledPolicy, compilePolicy } from "./policy.ts";
+import { createProber, type Prober } from "./probe.ts";
 import { addressingMaps, difference, isEmpty, wantedAddressing } from "./wanted.ts";
 
 /** What every VM sees as its gateway, and everything else: locally administered, the same everywhere. */
@@ -75,7 +76,7 @@ const key = (value: number): Buffer => word.encode({ value });
 export function createDiverter(options: DiverterOptions): NetworkDriver {
   const bpffs = options.bpffs ?? join(options.runDirectory, "bpf");
   const owner = options.tapOwner ?? qemuIdentity;
-  let opened: { readonly dataplane: Dataplane; readonly uplink: Uplink } | null = null;
+  let opened: { readonly dataplane: Dataplane; readonly uplink: Uplink; readonly prober: Prober } | null = null;
   let names: Names = readNames(options.directory);
 
   const state = () => {
@@ -105,7 +106,9 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
         config.encode({ uplink: index, host_address: address, host_mac: hostMac, gateway_mac: gatewayMac }),
       );
       ensureAttached(index, dataplane.programs.from_wire);
-      opened = { dataplane, uplink: { device: uplink.device, mtu: mtuOf(uplink.device) } };
+      opened?.prober.close();
+      const prober = createProber(dataplane, gatewayMac);
+      opened = { dataplane, uplink: { device: uplink.device, mtu: mtuOf(uplink.device) }, prober };
     },
     async inspect(): Promise<LocalNetwork> {
       return { taps: findTaps() };
@@ -162,12 +165,16 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
     async cleanup() {
       if (opened !== null) {
         for (const tap of findTaps()) removeTap(tap);
+        opened.prober.close();
         detachAll(indexOf(opened.uplink.device));
         closeDataplane(opened.dataplane);
         opened = null;
       }
       unpin(bpffs);
       if (options.bpffs === undefined) unmountBpffs(bpffs);
+    },
+    async probe(interfaceUid, probe, timeoutMs) {
+      return state().prober.probe(interfaceUid, probe, timeoutMs);
     },
     async examine(question) {
       return examinePacket(state().dataplane, question, (cell, rule) => names.rules[cell]?.[rule] ?? null);

@@ -182,6 +182,13 @@ export const dhcpAnswer = layout("dhcp_answer", {
   cookie: { bytes: 4 },
   options: { bytes: 308 },
 });
+export const probeKey = layout("probe_key", {
+  ifindex: "u32",
+  here: "u16",
+  there: "u16",
+  protocol: "u8",
+  padding: { bytes: 3 },
+});
 export const word = layout("u32", { value: "u32" });
 export const addressKey = layout("address", { address: "ipv4" });
 
@@ -203,6 +210,7 @@ export const declared = [
   ruleKey,
   ruleCounters,
   dhcpAnswer,
+  probeKey,
 ] as const;
 
 /** Maps of the object with the sizes of their keys and values; per-CPU values count once. */
@@ -215,6 +223,7 @@ export const mapSizes = {
   controllers: [4, controller.size],
   policies: [4, policyState.size],
   dhcp: [4, dhcpAnswer.size],
+  probes: [probeKey.size, 4],
   rules: [4, 4],
   flows: [4, 4],
   counters: [4, interfaceCounters.size],

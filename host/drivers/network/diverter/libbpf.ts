@@ -38,6 +38,10 @@ const nameToIndex = libc.func("unsigned int if_nametoindex(const char *name)");
 const ioctlBuffer = libc.func("ioctl", "int", ["int", "unsigned long", "void *"]);
 const ioctlNumber = libc.func("ioctl", "int", ["int", "unsigned long", "long"]);
 const closeFd = libc.func("int close(int fd)");
+const socket = libc.func("int socket(int domain, int type, int protocol)");
+const sendTo = libc.func(
+  "long sendto(int fd, void *bytes, size_t length, int flags, void *address, uint32_t addressLength)",
+);
 
 /** libbpf explains itself on the standard error otherwise; what is expected (an existing clsact) would look like trouble. */
 setPrint(null);
@@ -219,4 +223,22 @@ export function ioctl(fd: number, request: number, argument: Buffer | number, wh
   const outcome: number =
     typeof argument === "number" ? ioctlNumber(fd, request, argument) : ioctlBuffer(fd, request, argument);
   if (outcome < 0) throw new Error(`${what}: ${errorName(koffi.errno())}`);
+}
+
+const packetFamily = 17;
+/** A packet socket for whole frames that is bound to no protocol, so that it never receives anything. */
+export function openPacketSocket(): { readonly fd: number; close(): void } {
+  const rawCloseOnExec = 3 | 0o2000000;
+  const fd: number = socket(packetFamily, rawCloseOnExec, 0);
+  if (fd < 0) throw new Error(`opening a packet socket: ${errorName(koffi.errno())}`);
+  return { fd, close: () => void closeFd(fd) };
+}
+/** Sends a frame out of a device, or drops it when the device cannot take it now. */
+export function sendFrame({ fd }: { readonly fd: number }, ifindex: number, frame: Buffer): boolean {
+  const address = Buffer.alloc(20);
+  address.writeUInt16LE(packetFamily, 0);
+  address.writeInt32LE(ifindex, 4);
+  address[11] = 6;
+  const dontWait = 0x40;
+  return sendTo(fd, frame, frame.length, dontWait, address, address.length) === frame.length;
 }

@@ -4,6 +4,8 @@ import type { InterfaceCounters } from "../driver.ts";
 import { tapName } from "./devices.ts";
 import { gatewayMac } from "./diverter.ts";
 import { octets } from "./layout.ts";
+import { checksum } from "./probe.ts";
+import { arp, dhcp, ethernet, everyone, hex, ip, macHex, udp } from "./testing/frames.ts";
 import {
   controllerAddress,
   type GuestPlan,
@@ -36,58 +38,6 @@ const lease: GuestPlan = {
 };
 const plans = [vm, peer, lease];
 const shop = policy(1, 1, [rule(1, 10, 10, "any")]);
-
-const hex = (bytes: readonly number[] | Buffer): string => Buffer.from(bytes).toString("hex");
-const macHex = (mac: string): string => mac.replaceAll(":", "");
-const u16 = (value: number): string => value.toString(16).padStart(4, "0");
-const ethernet = (to: string, from: string, type: number, payload: string): string =>
-  `${macHex(to)}${macHex(from)}${u16(type)}${payload}`;
-const everyone = "ff:ff:ff:ff:ff:ff";
-
-function checksum(bytes: Buffer): number {
-  let sum = 0;
-  for (let at = 0; at < bytes.length; at += 2) sum += bytes.readUInt16BE(at);
-  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
-  return ~sum & 0xffff;
-}
-function ip(source: string, destination: string, protocol: number, payload: Buffer, fragment = 0): string {
-  const head = Buffer.from([
-    0x45,
-    0,
-    0,
-    0,
-    0x12,
-    0x34,
-    0,
-    0,
-    64,
-    protocol,
-    0,
-    0,
-    ...octets(source),
-    ...octets(destination),
-  ]);
-  head.writeUInt16BE(20 + payload.length, 2);
-  head.writeUInt16BE(fragment, 6);
-  head.writeUInt16BE(checksum(head), 10);
-  return hex(Buffer.concat([head, payload]));
-}
-function udp(from: number, to: number, payload: Buffer): Buffer {
-  const head = Buffer.alloc(8);
-  head.writeUInt16BE(from, 0);
-  head.writeUInt16BE(to, 2);
-  head.writeUInt16BE(8 + payload.length, 4);
-  return Buffer.concat([head, payload]);
-}
-const arp = (operation: number, mac: string, sender: string, target: string): string =>
-  `0001080006${"04"}${u16(operation)}${macHex(mac)}${hex(octets(sender))}000000000000${hex(octets(target))}`;
-function dhcp(type: number, mac: string, more: readonly number[] = []): Buffer {
-  const message = Buffer.alloc(300);
-  message.set([1, 1, 6, 0, 0xde, 0xad, 0xbe, 0xef], 0);
-  message.set(Buffer.from(macHex(mac), "hex"), 28);
-  message.set([99, 130, 83, 99, ...more, 53, 1, type, 255], 236);
-  return udp(68, 67, message);
-}
 
 describe("Diverter at a real tap", { skip: !canRun() }, () => {
   const installation = new Installation();

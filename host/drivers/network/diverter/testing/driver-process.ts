@@ -1,4 +1,5 @@
-import type { GlobalNetwork, PacketQuestion } from "../../driver.ts";
+import type { Uid } from "../../../../../model/identifiers.ts";
+import type { GlobalNetwork, LivenessProbe, PacketQuestion } from "../../driver.ts";
 import { createDiverter } from "../diverter.ts";
 import { serve } from "./serve.ts";
 
@@ -23,6 +24,8 @@ serve((method, args) => {
       return apply(args[0] as GlobalNetwork);
     case "inspect":
       return driver.inspect();
+    case "probe":
+      return driver.probe(args[0] as Uid, args[1] as LivenessProbe, Number(args[2]));
     case "examine":
       return driver.examine(args[0] as PacketQuestion);
     case "counters":

@@ -12,6 +12,7 @@ let udp: UdpSocket | null = null;
 const datagrams: string[] = [];
 let tap: number | null = null;
 const frames: string[] = [];
+let arrived: (() => void) | null = null;
 
 const listen = (port: number) =>
   new Promise<void>((resolve) => {
@@ -91,10 +92,27 @@ function openTap(name: string): void {
     read(fd, buffer, 0, buffer.length, null, (error, length) => {
       if (error !== null) return;
       frames.push(buffer.subarray(10, length).toString("hex"));
+      arrived?.();
       next();
     });
   next();
 }
+
+/** The next frame, waited for so long; null when none came. */
+const nextFrame = async (timeoutMs: number): Promise<string | null> => {
+  if (frames.length === 0)
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, timeoutMs);
+      arrived = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  arrived = null;
+  return frames.shift() ?? null;
+};
+const sendFrame = (frame: string): number =>
+  writeSync(tap!, Buffer.concat([Buffer.alloc(10), Buffer.from(frame, "hex")]));
 
 serve(async (method, args) => {
   switch (method) {
@@ -115,7 +133,12 @@ serve(async (method, args) => {
     case "openTap":
       return openTap(String(args[0]));
     case "sendFrame":
-      return writeSync(tap!, Buffer.concat([Buffer.alloc(10), Buffer.from(String(args[0]), "hex")]));
+      return sendFrame(String(args[0]));
+    case "sendFrames":
+      for (const frame of args[0] as readonly string[]) sendFrame(frame);
+      return null;
+    case "nextFrame":
+      return nextFrame(Number(args[0]));
     case "frames":
       return frames.splice(0);
     case "closeTap":
