@@ -62,6 +62,8 @@ export interface DesiredVolume {
 export interface ActualVolume extends Progress {
   readonly server: ServerName | null;
   readonly sizeMiB: number | null;
+  /** False: it is there, but cannot be read or written now; `reason` says why. Absent: nothing is known against it. */
+  readonly available?: false;
 }
 
 /** The wish that one VM incarnation may use a volume. Taken back when that incarnation is confirmed stopped. */
@@ -129,6 +131,8 @@ export interface AgentVolume {
     | { readonly kind: "overlay" };
   /** Null only for an image: as large as the image. */
   readonly sizeMiB: number | null;
+  /** It was made before: a server that has no file of it (its disk is not mounted) must not make an empty one. */
+  readonly made?: true;
 }
 export interface AgentVolumeActual extends Progress {
   readonly sizeMiB: number | null;

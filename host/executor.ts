@@ -146,6 +146,6 @@ const executeVm = async (
     case "release-disks":
       // Nothing of it runs any more; this clears away what a crashed machine left for a look.
       await hypervisor.stop(action.vm, 0);
-      for (const attachment of action.attachments) await storage.release(attachment);
+      for (const disk of action.disks) await storage.release(disk);
   }
 };

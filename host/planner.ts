@@ -1,8 +1,8 @@
 import type {
   ActualLocation,
   ActualVm,
-  Attachment,
   CellPolicy,
+  DesiredDisk,
   DesiredInterface,
   DesiredVm,
 } from "../core/documents.ts";
@@ -58,7 +58,7 @@ export type Action =
       readonly interfaces: readonly { readonly tap: string; readonly desired: DesiredInterface }[];
     }
   | { readonly kind: "stop-machine"; readonly vm: Uid; readonly incarnation: number; readonly graceMs: number }
-  | { readonly kind: "release-disks"; readonly vm: Uid; readonly attachments: readonly Attachment[] }
+  | { readonly kind: "release-disks"; readonly vm: Uid; readonly disks: readonly DesiredDisk[] }
   /** Everything of it is gone: its actual state may be withdrawn. */
   | { readonly kind: "withdraw-state"; readonly vm: Uid };
 
@@ -102,7 +102,7 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
       : null;
   }
   if (record !== undefined && !record.released)
-    return { kind: "release-disks", vm, attachments: record.vm.disks.map((disk) => disk.attachment) };
+    return { kind: "release-disks", vm, disks: record.vm.disks };
   if (desired === undefined) return networkInPlace ? { kind: "withdraw-state", vm } : null;
   if (!mayStart(desired, record) || obstacle(desired, wanted, found) !== null) return null;
   return { kind: "start-machine", vm, desired, interfaces: readyInterfaces(desired, found.allocation) };

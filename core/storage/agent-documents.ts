@@ -44,7 +44,7 @@ const isObject = (value: Json | undefined): value is JsonObject =>
 
 function isVolume(value: JsonObject, uid: Uid): boolean {
   const { source, sizeMiB } = value;
-  if (value.uid !== uid || !isObject(source)) return false;
+  if (value.uid !== uid || !isObject(source) || (value.made !== undefined && value.made !== true)) return false;
   const image = source.kind === "image" && typeof source.image === "string" && imageForm.test(source.image);
   if (sizeMiB === null) return image;
   if (!Number.isInteger(sizeMiB) || (sizeMiB as number) < 1 || (sizeMiB as number) > maximumMiB) return false;

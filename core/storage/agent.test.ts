@@ -178,7 +178,35 @@ test("ports are the lowest free ones, and another is taken while nobody knows of
   bench.report({ kind: "exported", volume: v1, epoch: 1, exportName: "n", sizeMiB: 10 });
   bench.report(failed);
   assert.equal(bench.work()[0]?.export?.access?.port, 20001);
+  assert.equal(bench.lease().phase, "waiting");
+  assert.equal(bench.lease().reason, "port 20000 is in use");
+});
+
+test("a volume that was made once is not made again where its bytes are gone, and can still be deleted", () => {
+  const bench = new Bench();
+  const source = { kind: "overlay" };
+  bench.desire(`volume/${v1}`, { uid: v1, source, sizeMiB: 10, made: true });
+  assert.equal(bench.volume().phase, "failed");
+  assert.match(bench.volume().reason ?? "", /storage server s1 has lost it.*mounted/);
+  assert.deepEqual(bench.work(), []);
+  bench.ask(7, holder(1));
   assert.equal(bench.lease().phase, "failed");
+  assert.deepEqual(bench.work(), []);
+  bench.desire(`lease/${v1}`, null);
+  bench.desire(`volume/${v1}`, null);
+  assert.equal(bench.actual.size, 0);
+  bench.make();
+  bench.desire(`volume/${v1}`, { uid: v1, source, sizeMiB: 10, made: true });
+  assert.equal(bench.volume().phase, "ready", "the word changes nothing where it is");
+});
+
+test("what the disk refuses is waited out, with the reason", () => {
+  const bench = new Bench();
+  bench.desire(`volume/${v1}`, { uid: v1, source: { kind: "empty" }, sizeMiB: 10 });
+  bench.report({ kind: "failed", volume: v1, about: "file", reason: "s1 has no space left", portTaken: false });
+  assert.deepEqual([bench.volume().phase, bench.volume().reason], ["waiting", "s1 has no space left"]);
+  bench.report({ kind: "created", volume: v1, sizeMiB: 10, boot: null });
+  assert.deepEqual([bench.volume().phase, bench.volume().reason], ["ready", null]);
 });
 
 test("only the Storage Manager is heard and told; nonsense is refused without harm", () => {

@@ -10,6 +10,7 @@ import type {
   Layer,
 } from "../documents.ts";
 import type { Effect, Input, Restored, Service, Step } from "../env.ts";
+import type { EventName } from "../event-names.ts";
 import { isAgentKey, readDesired } from "./agent-documents.ts";
 import {
   advanceLease,
@@ -22,6 +23,7 @@ import {
   prepared,
   refusal,
 } from "./agent-lease.ts";
+import { measureAgent } from "./agent-measure.ts";
 import type {
   AgentOptions,
   AgentReport,
@@ -73,6 +75,7 @@ export function createAgentService(options: AgentOptions): Service<AgentState> {
     step,
     entitled: (_state, peer, key) => managers.has(peer) && (isAgentKey(key) || /^(server$|image\/)/.test(key)),
     accepts: (peer: PeerName, key: string) => managers.has(peer) && isAgentKey(key),
+    measure: measureAgent,
   };
 }
 
@@ -121,7 +124,7 @@ function step(state: AgentState, input: Input): Step<AgentState> {
     case "desired": {
       const read = readDesired(input.key, input.value);
       if (!read.ok) {
-        effects.push(log("refused", { key: input.key, from: input.from, why: read.error }));
+        effects.push(log("document/refused", { key: input.key, from: input.from, why: read.error }));
         break;
       }
       const map = state.desired[read.value.kind] as Map<Uid, unknown>;
@@ -161,6 +164,7 @@ function record(state: AgentState, report: Exclude<AgentReport, { kind: "work" }
       if (volume === undefined || volume.removing || volume.sizeMiB !== null) return;
       state.failures.delete(`${report.volume}/file`);
       writeVolume(state, report.volume, { ...volume, sizeMiB: report.sizeMiB, boot: report.boot }, effects);
+      effects.push(log("volume/created", { volume: report.volume, sizeMiB: report.sizeMiB }));
       return;
     }
     case "removed":
@@ -169,6 +173,7 @@ function record(state: AgentState, report: Exclude<AgentReport, { kind: "work" }
       state.failures.delete(`${report.volume}/export`);
       state.usedMiB.delete(report.volume);
       writeVolume(state, report.volume, null, effects);
+      effects.push(log("volume/deleted", { volume: report.volume }));
       writeOrigin(state, report.volume, null, effects);
       return;
     case "prepared":
@@ -189,12 +194,12 @@ function record(state: AgentState, report: Exclude<AgentReport, { kind: "work" }
       const lease = confirmFence(state.leases.get(report.volume) ?? noLease, report.epoch);
       if (lease === null) return;
       writeLease(state, report.volume, lease, effects);
-      effects.push(log("fenced", { volume: report.volume, epoch: report.epoch }));
+      effects.push(log("lease/fenced", { volume: report.volume, epoch: report.epoch }));
       return;
     }
     case "failed":
       state.failures.set(`${report.volume}/${report.about}`, report.reason);
-      effects.push(log("failed", { volume: report.volume, about: report.about, why: report.reason }));
+      effects.push(log("volume/failed", { volume: report.volume, about: report.about, reason: report.reason }));
       if (report.portTaken) {
         const epoch = state.work.get(report.volume)?.export?.epoch;
         if (epoch !== undefined)
@@ -277,7 +282,7 @@ function settle(state: AgentState, uid: Uid, effects: Effect[]): void {
     if (next === null) break;
     writeLease(state, uid, next, effects);
     const { epoch, holder, fencing } = next;
-    effects.push(log(fencing ? "fencing" : "granted", { volume: uid, epoch, holder: json(holder) }));
+    effects.push(log(fencing ? "lease/fencing" : "lease/granted", { volume: uid, epoch, holder: json(holder) }));
   }
   const work = wantedWork(state, uid);
   if (JSON.stringify(work) !== JSON.stringify(state.work.get(uid) ?? null)) {
@@ -299,7 +304,7 @@ function circumstances(state: AgentState, uid: Uid): LeaseCircumstances {
 function settleVolume(state: AgentState, uid: Uid, effects: Effect[]): void {
   const desired = state.desired.volume.get(uid);
   const volume = state.volumes.get(uid);
-  if (desired !== undefined && volume === undefined)
+  if (desired !== undefined && volume === undefined && desired.made !== true)
     writeVolume(state, uid, { source: desired.source, sizeMiB: null, boot: null, removing: false }, effects);
   if (desired === undefined && volume !== undefined && !volume.removing && inUse(state, uid) === null)
     writeVolume(state, uid, { ...volume, removing: true }, effects);
@@ -378,21 +383,26 @@ function exchangePort(state: AgentState, before?: ExportAccess | null, after?: E
 
 function publishVolume(state: AgentState, uid: Uid, effects: Effect[]): void {
   const volume = state.volumes.get(uid);
+  const desired = state.desired.volume.get(uid);
   if (volume === undefined) {
-    publish(state, `volume/${uid}`, null, effects);
+    const lost = { phase: "failed", reason: lostVolume(state), sizeMiB: null, usedMiB: null, boot: null } as const;
+    publish(state, `volume/${uid}`, desired === undefined ? null : json(lost satisfies AgentVolumeActual), effects);
     return;
   }
-  const desired = state.desired.volume.get(uid);
   const failure = state.failures.get(`${uid}/file`) ?? null;
   const { sizeMiB, boot } = volume;
   const told = { sizeMiB, usedMiB: state.usedMiB.get(uid) ?? null, boot };
   let actual: AgentVolumeActual;
   if (desired === undefined || volume.removing)
     actual = { phase: "deleting", reason: failure ?? inUse(state, uid), ...told };
-  else if (sizeMiB === null) actual = { phase: failure === null ? "working" : "failed", reason: failure, ...told };
+  else if (sizeMiB === null) actual = { phase: failure === null ? "working" : "waiting", reason: failure, ...told };
   else actual = { phase: "ready", reason: sizeRemark(sizeMiB, desired.sizeMiB), ...told };
   publish(state, `volume/${uid}`, json(actual), effects);
 }
+
+const lostVolume = ({ options }: AgentState): string =>
+  `storage server ${options.server} has lost it: it was made there and nothing of it is there now; is the server's disk ` +
+  "mounted? Bring the server's directory back and start its agent again";
 
 function sizeRemark(actual: number, desired: number | null): string | null {
   if (desired === null || desired === actual) return null;
@@ -415,7 +425,7 @@ function publishLease(state: AgentState, uid: Uid, effects: Effect[]): void {
   const told = { epoch, holder, layer: null };
   let actual: AgentLeaseActual;
   if (fencing) actual = { phase: "working", reason: failure ?? `epoch ${epoch} is being fenced`, ...told };
-  else if (holder !== null && failure !== null) actual = { phase: "failed", reason: failure, ...told };
+  else if (holder !== null && failure !== null) actual = { phase: "waiting", reason: failure, ...told };
   else if (holder !== null && access !== null && listens)
     actual = { phase: "ready", reason: refused, ...told, layer: layer(state, uid, access, true) };
   else if (holder !== null) actual = { phase: "working", reason: "the export is being started", ...told };
@@ -437,7 +447,7 @@ function publishReaders(state: AgentState, uid: Uid, effects: Effect[]): void {
     actual = { phase: "waiting", reason: "the volume's file is not there, or not yet", layer: null };
   } else if ((state.leases.get(uid) ?? noLease).holder !== null) {
     actual = { phase: "waiting", reason: "waits until the writable lease on it is fenced", layer: null };
-  } else if (failure !== null) actual = { phase: "failed", reason: failure, layer: null };
+  } else if (failure !== null) actual = { phase: "waiting", reason: failure, layer: null };
   else if (origin.access !== null && origin.confirmed && !origin.fencing)
     actual = { phase: "ready", reason: null, layer: layer(state, uid, origin.access, false) };
   else actual = { phase: "working", reason: "the export is being started", layer: null };
@@ -459,5 +469,5 @@ function publish(state: AgentState, key: string, value: Json, effects: Effect[])
   effects.push({ kind: "publish", key, value });
 }
 
-const log = (event: string, fields: JsonObject): Effect => ({ kind: "log", event, fields });
+const log = (event: EventName, fields: JsonObject): Effect => ({ kind: "log", event, fields });
 const json = (value: unknown): Json => value as Json;

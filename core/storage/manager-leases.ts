@@ -22,10 +22,12 @@ import {
   nameOf,
   removeFrom,
   sameHolder,
+  serverOf,
+  serverTrouble,
   type VolumeRecord,
   type Wanted,
 } from "./manager-state.ts";
-import { freeze, writerOf } from "./manager-volumes.ts";
+import { freeze, notReady, writerOf } from "./manager-volumes.ts";
 
 /*
  * One writer. A volume's lease goes through epochs, one at a time: the next is asked for only when the agent has reported
@@ -53,7 +55,7 @@ export function reconcileLease(state: ManagerState, volume: Uid) {
     // Not reported: the agent may still refuse that epoch, so the same one is asked for without a holder. Had it been
     // granted after all, the agent keeps the holder and says so, and `adopt` leads to the next epoch.
     lease = { epoch: reported ? lease.epoch + 1 : lease.epoch, holder: null, connection: null };
-    log(state.outbox, "fence", { volume, epoch: lease.epoch });
+    log(state.outbox, "lease/asked", { volume, path: record.path, epoch: lease.epoch, vm: null });
     return keepLease(state, volume, record, lease);
   }
   if (!reported || (lease.epoch > 0 && actual?.phase !== "ready")) return;
@@ -63,7 +65,8 @@ export function reconcileLease(state: ManagerState, volume: Uid) {
   const holder = holderOf(next.document);
   const connection: ConnectionRecord = { client: next.client, volume, mode: "rw", holder };
   keepConnection(state, next.document.uid, connection);
-  log(state.outbox, "grant", { volume, epoch: lease.epoch + 1, vm: holder.vm, incarnation: holder.incarnation });
+  const asked = { epoch: lease.epoch + 1, vm: holder.vm, incarnation: holder.incarnation, host: holder.host };
+  log(state.outbox, "lease/asked", { volume, path: record.path, ...asked });
   keepLease(state, volume, record, { epoch: lease.epoch + 1, holder, connection: next.document.uid });
 }
 
@@ -93,7 +96,7 @@ function adopt(
   if (actual === undefined || actual.epoch < lease.epoch) return lease;
   if (actual.epoch === lease.epoch && sameHolder(actual.holder, lease.holder)) return lease;
   const adopted: LeaseRecord = { epoch: actual.epoch, holder: actual.holder, connection: null };
-  log(state.outbox, "adopt", { volume, epoch: actual.epoch, remembered: lease.epoch });
+  log(state.outbox, "lease/adopted", { volume, epoch: actual.epoch, remembered: lease.epoch });
   write(state.outbox, `lease/${volume}`, adopted);
   state.leases.set(volume, adopted);
   return adopted;
@@ -206,7 +209,7 @@ function grantReadOnly(
   const wantedVolume = state.wantedVolumes.get(volume);
   if (wantedVolume === undefined) return progress("waiting", `"${name}" is being deleted`);
   if (record === undefined) return progress("waiting", `"${name}" has no place yet`);
-  if (!isReady(state, volume)) return progress("waiting", `"${name}" is not ready yet`);
+  if (!isReady(state, volume)) return progress("waiting", notReady(state, volume));
   const readOnly = record.frozen || wantedVolume.document.access === "ro";
   const writer = readOnly && !record.frozen ? writerOf(state, volume) : null;
   if (readOnly && writer === null) {
@@ -216,12 +219,16 @@ function grantReadOnly(
     return granted;
   }
   const lease = state.leases.get(volume);
-  const holder = lease?.holder ? describeHolder(lease.holder) : null;
-  return progress(
-    "waiting",
-    holder === null ? `waiting until the last lease of "${name}" is fenced` : `"${name}" is being written by ${holder}`,
-  );
+  if (lease?.holder) return progress("waiting", `"${name}" is being written by ${describeHolder(lease.holder)}`);
+  const trouble = troubleOf(state, record);
+  return progress("waiting", trouble ?? `waiting until the last lease of "${name}" is fenced`);
 }
+
+const troubleOf = (state: ManagerState, record: VolumeRecord): string | null => {
+  const agent = state.agents.get(record.agent);
+  const trouble = agent === undefined ? null : serverTrouble(agent);
+  return trouble === null ? null : `${trouble}, which has "${record.path}"`;
+};
 
 /** The layers of a volume from itself down to its first origin, or what is still missing. */
 function compose(state: ManagerState, granted: ConnectionRecord): Attachment | Progress {
@@ -233,24 +240,32 @@ function compose(state: ManagerState, granted: ConnectionRecord): Attachment | P
     const record: VolumeRecord | undefined = state.volumes.get(at);
     const agent = record && state.agents.get(record.agent);
     const volume = agent?.volumes.get(at);
-    if (record === undefined || agent === undefined || volume === undefined) {
-      return progress("working", `waiting to hear of "${nameOf(state, at)}" from its storage server`);
+    if (record === undefined || agent === undefined) {
+      return progress("waiting", `the storage server of "${nameOf(state, at)}" is no longer part of the installation`);
     }
+    const trouble = troubleOf(state, record);
+    if (volume === undefined) {
+      return progress(
+        "waiting",
+        trouble ?? `waiting to hear of "${record.path}" from storage server ${serverOf(agent.name)}`,
+      );
+    }
+    if (volume.phase !== "ready") return progress("waiting", notReady(state, at));
     const top = at === granted.volume;
     const source = top && granted.mode === "rw" ? agent.leases.get(at) : agent.readers.get(at);
     if (top && granted.mode === "rw") {
       const lease = state.leases.get(at);
       const held = source as AgentLeaseActual | undefined;
       if (lease === undefined || held?.epoch !== lease.epoch || !sameHolder(held.holder, granted.holder)) {
-        return progress(
-          "working",
-          `waiting for ${record.agent} to grant epoch ${lease?.epoch ?? 0} of "${record.path}"`,
-        );
+        const granting = `waiting for ${record.agent} to grant epoch ${lease?.epoch ?? 0} of "${record.path}"`;
+        return progress(trouble === null ? "working" : "waiting", trouble ?? held?.reason ?? granting);
       }
       epoch = lease.epoch;
     }
     if (source?.phase !== "ready" || source.layer === null) {
-      return progress("working", source?.reason ?? `waiting for ${record.agent} to serve "${record.path}"`);
+      const serving = source?.reason ?? `waiting for ${record.agent} to serve "${record.path}"`;
+      const waits = trouble !== null || source?.phase === "waiting";
+      return progress(waits ? "waiting" : "working", trouble ?? serving);
     }
     layers.push(source.layer);
     if (top) sizeMiB = record.sizeMiB;

@@ -27,6 +27,8 @@ export interface VolumeRecord {
   readonly sizeMiB: number;
   /** Immutable since its first copy or its first read-only connection: never leased again. */
   readonly frozen: boolean;
+  /** Its agent has had it: from then on it can be lost, and must never be made anew. */
+  readonly made?: true;
 }
 /** The last epoch that this manager asked for. */
 export interface LeaseRecord {
@@ -145,6 +147,16 @@ export function removeFrom(index: Map<Uid, Set<Uid>>, key: Uid, value: Uid): voi
   const set = index.get(key);
   set?.delete(value);
   if (set?.size === 0) index.delete(key);
+}
+
+/** No room for a single block: whoever writes there must wait. */
+export const isFull = ({ server }: AgentView): boolean => server !== null && server.freeMiB < 1;
+
+/** Why this server cannot be read or written now; null: nothing is known against it. Names the server. */
+export function serverTrouble(agent: AgentView): string | null {
+  if (agent.reachable === false) return `storage server ${serverOf(agent.name)} is not reachable`;
+  if (isFull(agent)) return `storage server ${serverOf(agent.name)} is full: whoever writes there waits for space`;
+  return null;
 }
 
 /** Marks a volume, and the copies that wait for it, to be looked at. */

@@ -23,6 +23,7 @@ import {
   nameOf,
   removeFrom,
   serverOf,
+  serverTrouble,
   type VolumeRecord,
   type Wanted,
 } from "./manager-state.ts";
@@ -50,7 +51,7 @@ function publishVolume(
   state: ManagerState,
   client: PeerName,
   volume: Uid,
-  what: Progress,
+  what: Progress & Pick<ActualVolume, "available">,
   record: VolumeRecord | null,
 ): void {
   const actual: ActualVolume = {
@@ -75,7 +76,7 @@ function placeVolume(state: ManagerState, volume: Uid, wanted: Wanted<DesiredVol
   if (record.origin !== null) freeze(state, record.origin);
   write(state.outbox, `volume/${volume}`, record);
   keepVolume(state, volume, record);
-  log(state.outbox, "placed", { volume, path: record.path, agent: record.agent, sizeMiB: record.sizeMiB });
+  log(state.outbox, "volume/placed", { volume, path: record.path, agent: record.agent, sizeMiB: record.sizeMiB });
   mark(state, volume);
   followVolume(state, volume, record, document);
 }
@@ -88,7 +89,10 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
   const { client, document } = wanted;
   const common = { client, cell: document.cell, path: document.path, frozen: false };
   const reachable = [...state.agents.values()].filter((agent) => agent.reachable !== false && agent.server !== null);
-  if (reachable.length === 0) return waiting("no storage server is reachable");
+  if (reachable.length === 0) {
+    const servers = [...state.agents.keys()].map(serverOf).join(", ");
+    return waiting(servers === "" ? "there is no storage server" : `no storage server is reachable (${servers})`);
+  }
   const { origin } = document;
   if (origin.kind === "copy") {
     const source = planOrigin(state, client, origin.volume);
@@ -112,7 +116,11 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
   const having = reachable.filter((agent) => agent.images.has(origin.image));
   if (having.length === 0) {
     const names = [...new Set(reachable.flatMap((agent) => [...agent.images.keys()]))].sort();
-    return waiting(`no image "${origin.image}"; there are: ${names.length === 0 ? "none" : names.join(", ")}`);
+    const silent = [...state.agents.values()]
+      .filter((agent) => !reachable.includes(agent))
+      .map(({ name }) => serverOf(name));
+    const unseen = silent.length === 0 ? "" : `; not reachable: ${silent.join(", ")}`;
+    return waiting(`no image "${origin.image}"; there are: ${names.length === 0 ? "none" : names.join(", ")}${unseen}`);
   }
   const imageMiB = Math.max(...having.map((agent) => agent.images.get(origin.image)?.sizeMiB ?? 0));
   const sizeMiB = document.sizeMiB ?? imageMiB;
@@ -133,11 +141,18 @@ function planOrigin(state: ManagerState, client: PeerName, origin: Uid): Result<
   if (!state.wantedVolumes.has(origin)) return waiting(`"${record.path}" is being deleted`);
   if (record.frozen) return ok(record);
   const actual = state.agents.get(record.agent)?.volumes.get(origin);
-  if (actual?.phase !== "ready") return waiting(`"${record.path}" is not ready yet`);
+  if (actual?.phase !== "ready") return waiting(notReady(state, origin));
   const writer = writerOf(state, origin);
   if (writer !== null)
     return waiting(`"${record.path}" is being written by ${writer}; a copy waits until nobody writes`);
   return ok(record);
+}
+
+/** Why a volume cannot be used yet: what its server says, or that the server says nothing. */
+export function notReady(state: ManagerState, volume: Uid): string {
+  const agent = state.agents.get(state.volumes.get(volume)?.agent ?? peerName(""));
+  const why = (agent && serverTrouble(agent)) ?? agent?.volumes.get(volume)?.reason ?? null;
+  return `"${nameOf(state, volume)}" is not ready yet${why === null ? "" : `: ${why}`}`;
 }
 
 /**
@@ -176,7 +191,7 @@ export function freeze(state: ManagerState, volume: Uid): void {
     const frozen = { ...record, frozen: true };
     write(state.outbox, `volume/${volume}`, frozen);
     keepVolume(state, volume, frozen);
-    log(state.outbox, "frozen", { volume, path: record.path });
+    log(state.outbox, "volume/frozen", { volume, path: record.path });
     mark(state, volume);
   }
   const readers: AgentReaders = { volume };
@@ -203,23 +218,52 @@ const noSpace = (agents: readonly AgentView[], needsMiB: number): string =>
     )
     .join("; ")}`;
 
-function followVolume(state: ManagerState, volume: Uid, record: VolumeRecord, document: DesiredVolume): void {
-  const asked: AgentVolume = { uid: volume, source: record.source, sizeMiB: record.sizeMiB };
+function followVolume(state: ManagerState, volume: Uid, before: VolumeRecord, document: DesiredVolume): void {
+  const agent = state.agents.get(before.agent);
+  const actual = agent?.volumes.get(volume);
+  const record = actual?.phase === "ready" ? keepMade(state, volume, before) : before;
+  const made = record.made === true ? { made: true as const } : {};
+  const asked: AgentVolume = { uid: volume, source: record.source, sizeMiB: record.sizeMiB, ...made };
   desire(state.outbox, record.agent, `volume/${volume}`, asked);
   if (record.frozen) freeze(state, volume);
-  const agent = state.agents.get(record.agent);
-  const actual = agent?.volumes.get(volume);
+  const server = `storage server ${serverOf(record.agent)}`;
   let phase: Phase = actual?.phase ?? "working";
   let reason = actual?.reason ?? null;
+  const trouble = chainTrouble(state, volume);
   if (agent === undefined) {
-    [phase, reason] = ["waiting", `its storage server ${serverOf(record.agent)} is no longer part of the installation`];
+    [phase, reason] = ["waiting", `its ${server} is no longer part of the installation`];
   } else if (actual === undefined) {
-    reason = agent.reachable === true ? `${record.agent} is making it` : `${record.agent} is not reachable`;
-    if (agent.reachable === false) phase = "waiting";
+    if (agent.reachable === true) reason = `${server} is making it`;
+    else [phase, reason] = ["waiting", trouble ?? `waits to hear from ${server}`];
+  } else if (trouble !== null) {
+    reason = reason === null || phase === "ready" ? trouble : `${trouble}; ${reason}`;
   } else if (phase === "ready" && document.sizeMiB !== null && document.sizeMiB !== record.sizeMiB) {
     reason = `it was made with ${record.sizeMiB} MiB; a volume keeps its size, so make a new one of ${document.sizeMiB} MiB`;
   }
-  publishVolume(state, record.client, volume, { phase, reason }, record);
+  const available = trouble === null ? {} : { available: false as const };
+  publishVolume(state, record.client, volume, { phase, reason, ...available }, record);
+}
+
+function keepMade(state: ManagerState, volume: Uid, record: VolumeRecord): VolumeRecord {
+  if (record.made === true) return record;
+  const made: VolumeRecord = { ...record, made: true };
+  write(state.outbox, `volume/${volume}`, made);
+  keepVolume(state, volume, made);
+  return made;
+}
+
+/** Why a volume cannot be read or written now, on account of a server that it or one of its origins lies on. */
+function chainTrouble(state: ManagerState, volume: Uid): string | null {
+  for (let at: Uid | null = volume; at !== null; ) {
+    const record: VolumeRecord | undefined = state.volumes.get(at);
+    const agent = record && state.agents.get(record.agent);
+    if (record === undefined || agent === undefined) return null;
+    // Nobody writes to an origin: that its server is full is no concern of a copy elsewhere.
+    const trouble = at === volume || agent.reachable === false ? serverTrouble(agent) : null;
+    if (trouble !== null) return at === volume ? trouble : `${trouble}, which has its origin "${record.path}"`;
+    at = record.origin;
+  }
+  return null;
 }
 
 /** Tombstones at the agent once nobody uses the volume; the record goes when the agent has confirmed. */
@@ -234,12 +278,13 @@ function deleteVolume(state: ManagerState, volume: Uid, record: VolumeRecord) {
     const others = copies.length > 3 ? ` and ${copies.length - 3} more` : "";
     return say(`it is the origin of ${copies.slice(0, 3).join(", ")}${others} and stays until the last copy is gone`);
   }
+  const server = `storage server ${serverOf(record.agent)}`;
   // A holder that only the agent remembers is fenced first (reconcileLease does that).
-  if (state.leases.get(volume)?.holder) return say("waiting for its last lease to be fenced");
+  if (state.leases.get(volume)?.holder) return say(`waits until ${server} has fenced its last lease`);
   for (const key of ["lease", "readers", "volume"]) desire(state.outbox, record.agent, `${key}/${volume}`, null);
   const agent = state.agents.get(record.agent);
-  if (agent?.reachable !== true) return say(`${record.agent} is not reachable; its bytes are removed when it returns`);
-  if (agent.volumes.has(volume)) return say(`${record.agent} is removing it`);
+  if (agent?.reachable !== true) return say(`${server} is not reachable; its bytes are removed when it returns`);
+  if (agent.volumes.has(volume)) return say(agent.volumes.get(volume)?.reason ?? `${server} is removing it`);
   write(state.outbox, `volume/${volume}`, null);
   write(state.outbox, `lease/${volume}`, null);
   state.leases.delete(volume);

@@ -37,13 +37,43 @@ test("what cannot be placed says why and is retried when that changes", () => {
   away.want("volume/a-1", volume("a-1", empty, 1));
   assert.deepEqual(away.volume("a-1"), {
     phase: "waiting",
-    reason: "no storage server is reachable",
+    reason: "no storage server is reachable (s1)",
     server: null,
     sizeMiB: null,
   });
   away.connect(away.agent("s1"));
   away.settle();
   assert.equal(away.volume("a-1")?.phase, "ready");
+});
+
+test("a server that is away or full is named at its volumes and at what is made of them, and nothing is made anew", () => {
+  const world = new StorageWorld({ s1: { freeMiB: 5000, images: { tiny: 100 } }, s2: { freeMiB: 6000 } });
+  const [s1, s2] = [world.agent("s1"), world.agent("s2")];
+  world.want("volume/a-1", volume("a-1", image("tiny")));
+  world.settle();
+  world.want("volume/a-2", volume("a-2", copyOf("a-1")));
+  world.settle();
+  assert.equal(world.volume("a-2")?.server, "s2");
+  const asked = () => world.desiredAt.get(s1.name)?.get("volume/a-1") as { readonly made?: boolean } | undefined;
+  assert.equal(asked()?.made, true, "from its first ready on, it can be lost");
+  world.cut(s1);
+  const away = "storage server s1 is not reachable";
+  assert.deepEqual(world.volume("a-1"), { phase: "ready", reason: away, available: false, server: "s1", sizeMiB: 100 });
+  assert.equal(world.volume("a-2")?.reason, `${away}, which has its origin "shop/a-1"`);
+  assert.equal(world.volume("a-2")?.phase, "ready");
+  world.want("volume/a-3", volume("a-3", image("tiny")));
+  assert.equal(world.volume("a-3")?.reason, 'no image "tiny"; there are: none; not reachable: s1');
+  world.want("connection/a-9", connection("a-9", "a-2", "a-8"));
+  world.settle();
+  assert.equal(world.connection("a-9")?.phase, "ready", "what is served is served, whoever is away");
+  world.connect(s1);
+  world.settle();
+  assert.deepEqual(world.volume("a-2"), { phase: "ready", reason: null, server: "s2", sizeMiB: 100 });
+  world.say(s2, "server", { server: "s2", address: "10.0.2.2", totalMiB: 6000, freeMiB: 0 });
+  assert.match(world.volume("a-2")?.reason ?? "", /^storage server s2 is full/);
+  assert.equal(world.volume("a-1")?.reason, null);
+  world.say(s2, "server", { server: "s2", address: "10.0.2.2", totalMiB: 6000, freeMiB: 10 });
+  assert.equal(world.volume("a-2")?.available, undefined);
 });
 
 test("a copy freezes its origin, may be larger but not smaller, and composes its chain with the origin's kernel", () => {

@@ -11,9 +11,11 @@ import {
 import type { Input, Service } from "../env.ts";
 import { cellOfController, isObject, log, progress, publish, sameJson, takeEffects, toJson } from "../outbox.ts";
 import { reconcileConnection, reconcileLease } from "./manager-leases.ts";
+import { measureStorageManager } from "./manager-measure.ts";
 import {
   type AgentView,
   addTo,
+  isFull,
   type ManagerState,
   mark,
   markChain,
@@ -49,6 +51,7 @@ export function createStorageManager({ agents }: StorageManagerOptions): Service
     },
     entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
     accepts: (peer, key) => cellOfController(peer) !== null && /^(volume|connection|grant)\/[A-Za-z0-9-]+$/.test(key),
+    measure: measureStorageManager,
   };
 }
 
@@ -69,8 +72,13 @@ function take(state: ManagerState, input: Input): void {
 function setReachable(state: ManagerState, agent: AgentView, reachable: boolean): void {
   if (agent.reachable === reachable) return;
   agent.reachable = reachable;
-  for (const [volume, record] of state.volumes) if (record.agent === agent.name) state.dirty.add(volume);
+  touchVolumesOn(state, agent);
   touchUnplaced(state);
+}
+
+/** What a server is like concerns its volumes and all that is made of them. */
+function touchVolumesOn(state: ManagerState, agent: AgentView): void {
+  for (const [volume, record] of state.volumes) if (record.agent === agent.name) markChain(state, volume);
 }
 
 /** Everything is looked at once; a record without a wish had its tombstone before the restart. */
@@ -81,7 +89,7 @@ function start(state: ManagerState): void {
   const all = [state.volumes, state.wantedVolumes, state.connectionsOf].flatMap((map) => [...map.keys()]);
   for (const volume of all) state.dirty.add(volume);
   const counts = { volumes: state.volumes.size, connections: state.connections.size };
-  log(state.outbox, "started", counts);
+  log(state.outbox, "service/restored", counts);
 }
 
 function settle(state: ManagerState): void {
@@ -162,7 +170,8 @@ function takeGrant(state: ManagerState, client: PeerName, id: Uid, value: Json) 
   const before = state.grants.get(id);
   if (before !== undefined && before.client !== client) return;
   const document = value === null ? null : readGrant(id, value);
-  if (value !== null && document === null) return log(state.outbox, "malformed", { client, key: `grant/${id}` });
+  if (value !== null && document === null)
+    return log(state.outbox, "document/refused", { from: client, key: `grant/${id}`, why: malformed("grant") });
   if (document === null) state.grants.delete(id);
   else state.grants.set(id, { client, document });
   for (const grant of [before?.document, document]) if (grant) mark(state, grant.volume);
@@ -172,7 +181,9 @@ function takeActual(state: ManagerState, agent: AgentView, key: string, value: J
   const [kind, id] = splitKey(key);
   if (value !== null && !isObject(value)) return;
   if (kind === "server") {
+    const wasFull = isFull(agent);
     agent.server = value as unknown as AgentServer | null;
+    if (isFull(agent) !== wasFull) touchVolumesOn(state, agent);
     if (agent.reachable === null) setReachable(state, agent, true);
     touchUnplaced(state);
   } else if (kind === "image") {

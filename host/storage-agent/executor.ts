@@ -17,6 +17,8 @@ import { VolumeFiles } from "./volume-files.ts";
  * next executor adopts them.
  */
 export interface ExecutorOptions {
+  /** Name of this server, for sentences. */
+  readonly server: string;
   readonly address: Ipv4;
   readonly httpPort: number;
   /** Durable; `volumes/` and `boot/` below it. */
@@ -143,7 +145,15 @@ export class Executor {
   async #fail(volume: Uid, work: VolumeWork | null, error: Error): Promise<void> {
     const about = work?.file ? "file" : "export";
     const portTaken = error instanceof PortTaken;
-    await this.#report({ kind: "failed", volume, about, reason: error.message, portTaken }).catch(() => undefined);
+    const reason = isOutOfSpace(error) ? await this.#outOfSpace(error) : error.message;
+    await this.#report({ kind: "failed", volume, about, reason, portTaken }).catch(() => undefined);
+  }
+
+  async #outOfSpace(error: Error): Promise<string> {
+    await this.#measure().catch(() => undefined);
+    const disk = await statfs(this.files.directory).catch(() => null);
+    const free = disk === null ? "" : ` (${Math.floor((disk.bavail * disk.bsize) / MiB)} MiB are free)`;
+    return `storage server ${this.#options.server} has no space left${free}; it goes on when there is: ${error.message}`;
   }
 
   /** Idempotent: does what is missing, confirms what is there. */
@@ -224,11 +234,15 @@ export class Executor {
   }
 
   /** What the server has, for the Storage Manager's choice of where a volume goes. */
-  async #survey(): Promise<void> {
+  async #measure(): Promise<void> {
     const disk = await statfs(this.files.directory);
     const totalMiB = Math.floor((disk.blocks * disk.bsize) / MiB);
     const freeMiB = Math.floor((disk.bavail * disk.bsize) / MiB);
     await this.#report({ kind: "server", totalMiB, freeMiB });
+  }
+
+  async #survey(): Promise<void> {
+    await this.#measure();
     await this.#report({ kind: "usage", volumes: await this.files.usage() });
     const images = (await listImages(this.#options.imagesDirectory)).map(({ manifest }) => ({
       name: manifest.name,
@@ -248,3 +262,7 @@ const drawSecrets = (): Omit<ExportAccess, "port"> => ({
   pskIdentity: `i${randomBytes(8).toString("hex")}`,
   pskHex: randomBytes(32).toString("hex"),
 });
+
+/** By the system call's code, or by the words of a program that was called. */
+const isOutOfSpace = (error: Error & { readonly code?: unknown }): boolean =>
+  error.code === "ENOSPC" || /No space left on device/i.test(error.message);

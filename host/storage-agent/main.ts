@@ -26,6 +26,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const service = createAgentService({ server: agent.server, address, firstPort: ports.nbdFirst });
   const running = await runService({ configuration, service, goodbye: false });
   const executor = new Executor({
+    server: agent.server,
     address,
     httpPort: configuration.httpPort ?? ports.http,
     directory: configuration.directory,

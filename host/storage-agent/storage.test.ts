@@ -351,7 +351,11 @@ test("kernels come from the agent once, and only to hosts", async () => {
   assert.equal(await readFile(one.boot?.kernel ?? "", "utf8"), "a kernel");
   assert.equal(one.boot?.commandLine, "console=ttyS0");
   assert.ok([...one.objects, ...one.blockdevs].every((text) => !text.includes(layer.pskHex)));
-  await driver.release(attachment);
+  const other = await driver.compose({ ...disk, connection: uid("test-7") });
+  await driver.release(disk);
+  assert.ok(await stat(join(other.secretDirectories[0] ?? "", "keys.psk")), "others keep their keys");
+  await driver.release({ ...disk, connection: uid("test-7") });
+  assert.equal(await stat(other.secretDirectories[0] ?? "").catch(() => null), null);
   assert.equal(await stat(one.secretDirectories[0] ?? "").catch(() => null), null);
 
   const ask = (as: string, path: string) => peerRequest(configurations.get(peerName(as))!, s1, { method: "GET", path });
@@ -360,6 +364,12 @@ test("kernels come from the agent once, and only to hosts", async () => {
   const status = JSON.parse(await (await ask("gateway", "/status")).text()) as { server: string; volumes: number };
   assert.equal(status.server, "s1");
   assert.equal(status.volumes, 1);
+
+  const nobody = { ...layer, port: await freePort() };
+  await assert.rejects(
+    driver.compose({ ...disk, attachment: { ...attachment, layers: [nobody] } }),
+    /storage server s[12] does not serve its disk \(127\.0\.0\.1:\d+: ECONNREFUSED\)/,
+  );
 
   const wrong = { ...attachment, boot: { ...made.boot!, digest: "d1", kernelSha256: "00" } };
   await rm(join(configuration.directory, "boot"), { recursive: true });
@@ -373,7 +383,7 @@ test("an image that is not there is said, not guessed", async () => {
   await desire(agents[0], `volume/${missing}`, { uid: missing, source: { kind: "image", image: "none" }, sizeMiB: 8 });
   const failed = await until("a failure", () => {
     const found = actualOf<AgentVolumeActual>(agents[0], `volume/${missing}`);
-    return found?.phase === "failed" && found;
+    return found?.phase === "waiting" && found;
   });
   assert.match(failed.reason ?? "", /has no image "none"/);
   await desire(agents[0], `volume/${missing}`, null);

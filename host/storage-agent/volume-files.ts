@@ -1,12 +1,16 @@
 import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
 import { chmod, chown, copyFile, mkdir, open, readdir, rename, rm, stat, truncate } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 import type { BootRecord } from "../../core/documents.ts";
 import type { VolumeSource } from "../../core/storage/agent-work.ts";
 import type { Ipv4, Uid } from "../../model/identifiers.ts";
 import { storageIdentity } from "../identity.ts";
-import { bootRecord, readImage } from "./images.ts";
+import { synchronize } from "../synchronize.ts";
+import { bootRecord, type FoundImage, readImage } from "./images.ts";
 import { MiB, qemuImg, readHeader, servedLength } from "./qcow2.ts";
 
 const run = promisify(execFile);
@@ -49,8 +53,7 @@ export class VolumeFiles {
   async create(volume: Uid, source: VolumeSource, sizeMiB: number | null): Promise<CreatedFile> {
     const image = source.kind === "image" ? await readImage(this.#options.imagesDirectory, source.image) : null;
     const boot = image === null ? null : bootRecord(image, this.#options.address, this.#options.httpPort);
-    if (boot !== null && image !== null && image.manifest.boot !== null)
-      await this.#keepBoot(volume, boot.digest, image.directory, image.manifest.boot);
+    if (boot !== null && image !== null) await this.#keepBoot(volume, image);
     const existing = await readHeader(this.path(volume)).catch((error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT") return null;
       throw error;
@@ -65,8 +68,7 @@ export class VolumeFiles {
       await this.#give(fresh);
       await qemuImg(this.directory, ["create", "-q", "-f", "qcow2", basename(fresh), `${sizeMiB}M`]);
     } else {
-      const disk = join(image.directory, image.manifest.disk);
-      await run("cp", ["--reflink=auto", "--sparse=always", disk, fresh]);
+      await copyDisk(image, fresh);
       await this.#give(fresh);
       // Compressed clusters of the image stay where they are while their successors are written elsewhere.
       extra = (await stat(fresh)).size;
@@ -89,7 +91,11 @@ export class VolumeFiles {
   /** Checks the file and grows it if it is smaller than `sizeMiB`; it must not be exported. Returns its size in MiB. */
   async ready(volume: Uid, sizeMiB: number | null): Promise<number> {
     const path = this.path(volume);
-    const before = (await readHeader(path)).virtualBytes;
+    const header = await readHeader(path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "ENOENT") throw error;
+      throw new Error(`its file ${path} is gone: bring it back, or delete the volume`);
+    });
+    const before = header.virtualBytes;
     if (sizeMiB === null || sizeMiB * MiB <= before) return Math.ceil(before / MiB);
     await qemuImg(this.directory, ["resize", "-q", "-f", "qcow2", basename(path), `${sizeMiB}M`]);
     const grown = servedLength(sizeMiB * MiB) - servedLength(before);
@@ -122,20 +128,39 @@ export class VolumeFiles {
     await chown(path, storageIdentity.uid, storageIdentity.gid);
   }
 
-  /** The operator may replace the image; a volume made from it still boots with the kernel it was made with. */
-  async #keepBoot(
-    volume: Uid,
-    digest: string,
-    from: string,
-    boot: { readonly kernel: string; readonly initrd: string },
-  ): Promise<void> {
+  /**
+   * The operator may replace the image; a volume made from it still boots with the kernel it was made with. A file that
+   * is not what the record says is never kept, and a kept one that has been damaged is replaced.
+   */
+  async #keepBoot(volume: Uid, image: FoundImage): Promise<void> {
+    const { boot, digest } = image.manifest;
+    if (boot === null) return;
     const into = join(this.bootDirectory, digest);
-    if (await stat(into).catch(() => null)) return;
+    const files = [
+      { name: "kernel", from: boot.kernel, sha256: boot.kernelSha256 },
+      { name: "initrd", from: boot.initrd, sha256: boot.initrdSha256 },
+    ] as const;
+    const kept = await Promise.all(files.map(({ name, sha256 }) => isWhat(join(into, name), sha256)));
+    if (kept.every((is) => is)) return;
     const fresh = `${into}.${volume}.new`;
     await rm(fresh, { recursive: true, force: true });
     await mkdir(fresh, { mode: 0o700 });
-    await copyFile(join(from, boot.kernel), join(fresh, "kernel"));
-    await copyFile(join(from, boot.initrd), join(fresh, "initrd"));
+    for (const { name, from, sha256 } of files) {
+      const path = join(fresh, name);
+      await copyFile(join(image.directory, from), path).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== "ENOENT") throw error;
+        throw new Error(
+          `image "${image.manifest.name}" has lost its ${name}: ${join(image.directory, from)} is not there`,
+        );
+      });
+      if (!(await isWhat(path, sha256)))
+        throw new Error(
+          `the ${name} of image "${image.manifest.name}" is not what its record says (SHA-256): build or copy the image again`,
+        );
+      await synchronize(path);
+    }
+    await synchronize(fresh);
+    if (await stat(into).catch(() => null)) await rm(into, { recursive: true, force: true });
     await rename(fresh, into).catch((error: NodeJS.ErrnoException) => {
       // Another volume of the same image was a moment earlier.
       if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
@@ -143,11 +168,23 @@ export class VolumeFiles {
   }
 }
 
-async function synchronize(path: string): Promise<void> {
-  const file = await open(path, "r");
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+/** Is it there, and with that SHA-256 (hexadecimal) where one is known? */
+async function isWhat(path: string, sha256: string | undefined): Promise<boolean> {
+  if ((await stat(path).catch(() => null)) === null) return false;
+  if (sha256 === undefined) return true;
+  const hash = createHash("sha256");
+  await pipeline(createReadStream(path), hash);
+  return hash.digest("hex") === sha256.toLowerCase();
+}
+
+async function copyDisk({ directory, manifest }: FoundImage, into: string): Promise<void> {
+  const disk = join(directory, manifest.disk);
+  if ((await stat(disk).catch(() => null)) === null)
+    throw new Error(`image "${manifest.name}" has lost its disk: ${disk} is not there`);
+  await readHeader(disk).catch((error: Error) => {
+    throw new Error(`the disk of image "${manifest.name}" is damaged: ${error.message}`);
+  });
+  await run("cp", ["--reflink=auto", "--sparse=always", disk, into]).catch((error: { stderr?: string }) => {
+    throw new Error(error.stderr?.trim() || `cannot copy ${disk}`);
+  });
 }

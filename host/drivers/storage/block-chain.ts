@@ -10,8 +10,11 @@ export interface BlockChain {
   readonly node: string;
 }
 
-/** How long requests wait for a server that restarts, before the guest sees an error (and stops: `werror=stop`). */
-const reconnectDelaySeconds = 30;
+/**
+ * How long requests wait for a server that restarts before the machine is stopped (`werror=stop`: the guest sees no
+ * error). Longer than an export takes to be started again, short enough to be told of a server that is gone.
+ */
+const reconnectDelaySeconds = 10;
 /** How long the first connection may take. */
 const openTimeoutSeconds = 10;
 

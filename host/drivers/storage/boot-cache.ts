@@ -1,13 +1,14 @@
 import { createHash, randomBytes } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
-import { mkdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { mkdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { BootRecord } from "../../../core/documents.ts";
-import { type PeerName, peerName } from "../../../model/identifiers.ts";
+import type { PeerName } from "../../../model/identifiers.ts";
 import { peerRequest } from "../../../runtime/https.ts";
-import type { PeerBook, ProcessConfiguration } from "../../../runtime/installation.ts";
-import { parsePeerAddress } from "../../../runtime/peers.ts";
+import type { ProcessConfiguration } from "../../../runtime/installation.ts";
+import { synchronize } from "../../synchronize.ts";
+import { agentAt } from "./servers.ts";
 
 export interface BootFiles {
   readonly kernel: string;
@@ -47,6 +48,8 @@ export class BootCache {
     try {
       await this.#fetch(boot, "kernel", join(fresh, "kernel"), boot.kernelSha256);
       await this.#fetch(boot, "initrd", join(fresh, "initrd"), boot.initrdSha256);
+      // Or a power cut could leave an empty kernel under a digest that is never fetched again.
+      for (const path of [join(fresh, "kernel"), join(fresh, "initrd"), fresh]) await synchronize(path);
       await rename(fresh, directory);
       return files;
     } catch (error) {
@@ -58,27 +61,36 @@ export class BootCache {
   async #fetch(boot: BootRecord, name: string, into: string, sha256: string | undefined): Promise<void> {
     const agent = await this.#agentAt(boot);
     const path = `/boot/${boot.digest}/${name}`;
-    const answer = await peerRequest(this.#configuration, agent, { method: "GET", path });
+    const server = `storage server ${agent.slice("agent.".length)}`;
+    const answer = await peerRequest(this.#configuration, agent, { method: "GET", path }).catch((error: Error) => {
+      throw new Error(`${server} did not hand out the ${name} of its disk's image: ${error.message}`);
+    });
     if (answer.status !== 200) {
-      answer.body.destroy();
-      throw new Error(`${agent} answered ${answer.status} for ${path}: does it still have that image?`);
+      const said = await answer.text().catch(() => "");
+      throw new Error(`${server} has no ${name} for its disk's image (${answer.status}): ${messageIn(said)}`);
     }
     await pipeline(answer.body, createWriteStream(into, { mode: 0o644 }));
     if (sha256 === undefined) return;
     const hash = createHash("sha256");
     await pipeline(createReadStream(into), hash);
     if (hash.digest("hex") !== sha256.toLowerCase())
-      throw new Error(`${path} of ${agent} is not what its image records`);
+      throw new Error(`the ${name} at ${server} is not what its image records (SHA-256): put the right file there`);
   }
 
   /** Address and port are in the record, the name that its certificate must bear in the peers file. */
   async #agentAt(boot: BootRecord): Promise<PeerName> {
-    const book = JSON.parse(await readFile(this.#configuration.peersFile, "utf8")) as PeerBook;
-    for (const [name, entry] of Object.entries(book.peers)) {
-      const address = parsePeerAddress(entry);
-      if (!name.startsWith("agent.") || !address.ok) continue;
-      if (address.value.host === boot.address && address.value.httpPort === boot.port) return peerName(name);
-    }
+    const agent = await agentAt(this.#configuration.peersFile, boot.address, boot.port);
+    if (agent !== null) return agent;
     throw new Error(`no storage agent is known at ${boot.address}:${boot.port}, where a kernel is to be fetched`);
+  }
+}
+
+/** What a refusal of a peer says, in its own words. */
+function messageIn(body: string): string {
+  try {
+    const message: unknown = JSON.parse(body)?.error?.message;
+    return typeof message === "string" ? message : "it did not say why";
+  } catch {
+    return "it did not say why";
   }
 }

@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { chown, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Attachment, DesiredDisk } from "../../../core/documents.ts";
+import type { DesiredDisk } from "../../../core/documents.ts";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
 import { qemuIdentity } from "../../identity.ts";
 import { blockChain } from "./block-chain.ts";
 import { BootCache } from "./boot-cache.ts";
 import type { ComposedDisk, StorageDriver } from "./driver.ts";
+import { requireServers } from "./servers.ts";
 
 /** qcow2 files over NBD with TLS-PSK, composed in the block layer of the VM's QEMU. STORAGE, "Forms that work". */
 export function createStorageDriver({
@@ -16,12 +17,15 @@ export function createStorageDriver({
 }): StorageDriver {
   const bootCache = new BootCache(configuration);
   const credentials = join(configuration.runDirectory, "credentials");
-  const directoryOf = ({ volume, epoch }: Attachment): string => join(credentials, `${volume}-${epoch}`);
+  // By connection: machines that read one origin have the same attachment, and each lets go of its own copy.
+  const directoryOf = ({ connection, attachment }: DesiredDisk): string =>
+    join(credentials, `${connection}-${attachment.epoch}`);
 
   return {
     async compose(disk: DesiredDisk): Promise<ComposedDisk> {
       const { attachment } = disk;
-      const directory = directoryOf(attachment);
+      await requireServers(attachment.layers, configuration.peersFile);
+      const directory = directoryOf(disk);
       const layerDirectory = (index: number): string => join(directory, String(index));
       // QEMU's user may pass through, and read only what is its own.
       await mkdir(credentials, { recursive: true, mode: 0o711 });
@@ -40,9 +44,8 @@ export function createStorageDriver({
       };
     },
 
-    // A QEMU that runs has read its keys. Readers of one origin share a directory: whoever starts next writes it anew.
-    async release(attachment: Attachment): Promise<void> {
-      await rm(directoryOf(attachment), { recursive: true, force: true });
+    async release(disk: DesiredDisk): Promise<void> {
+      await rm(directoryOf(disk), { recursive: true, force: true });
     },
   };
 }

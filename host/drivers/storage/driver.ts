@@ -1,4 +1,4 @@
-import type { Attachment, DesiredDisk } from "../../../core/documents.ts";
+import type { DesiredDisk } from "../../../core/documents.ts";
 
 /** A disk ready to be given to QEMU. Secrets are in files that the arguments name, never in the arguments. */
 export interface ComposedDisk {
@@ -16,8 +16,11 @@ export interface ComposedDisk {
 
 /** Composes a volume on the host that uses it: overlay over origin over origin, in QEMU's block layer. */
 export interface StorageDriver {
-  /** Writes the credentials, fetches the kernel into the cache if needed. Idempotent per connection. */
+  /**
+   * Writes the credentials, fetches the kernel into the cache if needed. Idempotent per connection. Rejects with a
+   * sentence, which names the storage server where one is the reason.
+   */
   compose(disk: DesiredDisk): Promise<ComposedDisk>;
-  /** Forgets the credentials of a connection. */
-  release(attachment: Attachment): Promise<void>;
+  /** Forgets the credentials of a connection. Others that read the same volume keep theirs. */
+  release(disk: DesiredDisk): Promise<void>;
 }
