@@ -1,3 +1,4 @@
+import type { HostOffer } from "../model/check-hosts.ts";
 import type {
   CellName,
   Cidr,
@@ -28,6 +29,7 @@ import type { Json } from "../model/json.ts";
  * | placement/<vm uid>      | controller → placer                | placer → that controller          |
  * | vm/<uid>, policy/<cell> | controller → host.<name>           | host → that controller            |
  * | host                    |                                    | host → placer, controllers        |
+ * | hosts                   |                                    | placer → controllers              |
  * | location/<address>      |                                    | host → host                       |
  *
  * Keys that name an element use its UID. The client of a desired document is known from the connection, so a controller
@@ -108,6 +110,8 @@ export interface Attachment {
   readonly layers: readonly Layer[];
   /** The kernel recorded with the image that this volume descends from; null: it has its own boot loader. */
   readonly boot: BootRecord | null;
+  /** No VM could ever write it or an origin of it before this lease: it is still what its image is. Absent: not so. */
+  readonly pristine?: true;
 }
 /** Fetched by the host from `https://<address>:<port>/boot/<digest>/{kernel,initrd}` (mutual TLS), cached by digest. */
 export interface BootRecord {
@@ -118,6 +122,22 @@ export interface BootRecord {
   /** SHA-256 (hexadecimal) of the two files, where the image's record has them. */
   readonly kernelSha256?: string;
   readonly initrdSha256?: string;
+  /** Absent: the image has no saved state, machines of it can only boot. */
+  readonly saved?: SavedState;
+}
+/**
+ * A machine of this size that booted the image and has no identity yet: `/boot/<digest>/memory`, the guest's memory,
+ * and `/boot/<digest>/state`, its devices. They belong to the image's disk as it is unwritten.
+ */
+export interface SavedState {
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  /** QEMU's version and processor, and the SHA-256 of the machine's form: no other machine can take the state. */
+  readonly engine: string;
+  readonly form: string;
+  /** SHA-256 (hexadecimal) of the two files. */
+  readonly memorySha256: string;
+  readonly stateSha256: string;
 }
 
 // --- storage: Storage Manager ↔ storage agent ------------------------------------------------------------------
@@ -220,6 +240,11 @@ export interface ActualPlacement extends Progress {
   readonly host: HostName | null;
   /** Per host one sentence why it cannot hold the VM; empty when placed. */
   readonly refusals: readonly { readonly host: HostName; readonly why: string }[];
+}
+/** What hosts can hold when they are empty. `complete` false: some host was never heard of, and might hold more. */
+export interface HostOffers {
+  readonly hosts: readonly HostOffer[];
+  readonly complete: boolean;
 }
 export interface ActualHost {
   readonly host: HostName;

@@ -5,6 +5,7 @@ import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { ImageManifest } from "../runtime/installation.ts";
 import { kernelPackage, mergeUsr, type PackageVersion, resolvePackages, unpackPackages } from "./packages.ts";
+import { saveState, savingInputs } from "./save.ts";
 
 /**
  * The tiny guest image: Debian's cloud kernel, busybox, QEMU's guest agent, netcat and socat on a 64 MiB ext4 disk.
@@ -36,7 +37,8 @@ export async function buildTinyImage(options: BuildOptions): Promise<string> {
   const current = join(images, "tiny");
   const files = await digestOfFiles();
   // Asking the package sources costs seconds; while they and our own files are unchanged, so is the answer.
-  const inputs = async (): Promise<string> => `${files} ${(await stat("/var/lib/apt/lists")).mtimeMs}\n`;
+  const inputs = async (): Promise<string> =>
+    `${files} ${(await stat("/var/lib/apt/lists")).mtimeMs} ${await savingInputs()}\n`;
   const checked = join(current, "checked");
   if ((await textOf(checked)) === (await inputs())) return current;
   try {
@@ -58,7 +60,7 @@ async function buildFrom(images: string, files: string, progress: (message: stri
   const packages = await resolvePackages(userland);
   const kernelVersion = (await resolvePackages([kernel])).find(({ name }) => name === kernel);
   if (kernelVersion === undefined) throw new Error(`${kernel} is not offered by this machine's package sources`);
-  const digest = digestOf([...packages, kernelVersion], files);
+  const digest = digestOf([...packages, kernelVersion], `${files}${await savingInputs()}`);
   if ((await manifestOf(current))?.digest === digest) return;
 
   await mkdir(images, { recursive: true });
@@ -172,13 +174,22 @@ async function assemble(
         "console=ttyS0 quiet loglevel=3 panic=-1 net.ifnames=0 random.trust_cpu=on tsc=reliable no_timer_check",
     },
   };
-  await writeFile(join(out, "manifest.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  progress("tiny image: booting it once to save its state");
+  const saved = await saveState(out, manifest).catch((error: Error) => {
+    // The image is whole without: machines then boot, and say why.
+    progress(`tiny image: no state of it is saved: ${error.message}`);
+    return null;
+  });
+  const whole =
+    saved === null || manifest.boot === null ? manifest : { ...manifest, boot: { ...manifest.boot, saved } };
+  await writeFile(join(out, "manifest.json"), `${JSON.stringify(whole, null, 2)}\n`);
 }
 
 async function makeRoot(stage: string, kernelStage: string, release: string, root: string): Promise<void> {
   await mergeUsr(root);
-  for (const directory of ["dev", "proc", "sys", "run", "tmp", "data", "root", "srv"])
+  for (const directory of ["dev", "proc", "sys", "run", "tmp", "data", "root", "srv", "var"])
     await mkdir(join(root, directory), { recursive: true });
+  await symlink("/run", join(root, "var/run"));
   await cp(join(here, "root"), root, { recursive: true });
   await installBusybox(stage, join(root, "bin"));
   for (const program of programs) await copyWithLibraries(stage, root, program);

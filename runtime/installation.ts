@@ -1,3 +1,4 @@
+import type { SavedState } from "../core/documents.ts";
 import type { PeerName } from "../model/identifiers.ts";
 
 /**
@@ -119,5 +120,7 @@ export interface ImageManifest {
     /** SHA-256 (hexadecimal) of the two files; a host checks what it fetched against them. */
     readonly kernelSha256?: string;
     readonly initrdSha256?: string;
+    /** Files `memory` and `state` beside the manifest; absent: none was saved. */
+    readonly saved?: SavedState;
   } | null;
 }

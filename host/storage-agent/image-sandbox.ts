@@ -124,7 +124,7 @@ function launch(parameters: readonly string[], options: SandboxOptions): Promise
     const child = spawn("setpriv", parameters, {
       cwd: "/",
       stdio: ["ignore", "pipe", "pipe"],
-      env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" },
+      env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C", MALLOC_ARENA_MAX: "2" },
     });
     const said = { stdout: "", stderr: "" };
     for (const name of ["stdout", "stderr"] as const)
