@@ -1,0 +1,90 @@
+/**
+ * Every event that a process of Cells logs, as `<area>/<what-happened>`, and what it says. One line of log is one change of
+ * state: nothing is logged per packet, per poll or per tick. A name that is not here does not compile; `log-names.test.ts`
+ * compares what processes really wrote.
+ *
+ * Fields that mean the same everywhere: `cell`, `path` (of an element), `uid`, `vm` and `volume` (UIDs), `peer`, `host`,
+ * `incarnation`, `epoch`, `phase`, `reason` (a sentence; null when there is nothing to say). No field ever holds a secret.
+ */
+export const eventNames = {
+  // Processes.
+  "process/started": "a service listens: role, port, pid",
+  "process/stopped": "a service ends in order",
+  "process/failed": "a process could not start or ends because of an error: why",
+  "service/restored": "a service has read its store: how many of what it keeps it found",
+  "service/started": "the supervisor started a member's process: pid",
+  "service/answers": "a member's ports answer for the first time since its process was started",
+  "service/ended": "a member's process ended: how, and when it is started again",
+  "service/stopped": "a member's process ended on request",
+  "supervisor/serving": "the supervisor listens",
+  "supervisor/started": "every member was started",
+  "supervisor/stopping": "the supervisor ends every member",
+  // State distribution.
+  "peer/reachable": "a peer is in step: everything it says is known",
+  "peer/unreachable": "the connection to a peer is gone; what it said last is old now",
+  "transport/unreachable": "a connection could not be made: the 1st, 2nd, 4th, 8th, … attempt",
+  "transport/refused": "somebody without a certificate of this installation tried to connect",
+  "transport/bad-stream": "a peer sent what is no frame, and was cut off",
+  "distribution/refused": "a frame or document of a peer was not taken; logged at the counts 1, 2, 4, 8, …",
+  "distribution/misuse": "a defect of this service: an effect that cannot be carried out",
+  "document/refused": "a document that a peer desires here is not acceptable: key and why",
+  "https/handler-failed": "a request over HTTPS failed by a defect of this service",
+  // Cells, their models and elements.
+  "cell/made": "the gateway had a cell's controller made",
+  "cell/ended": "nothing is left of a cell, and its controller was ended",
+  "model/accepted": "a cell's model was changed: version and how many elements each action concerns",
+  "element/state": "an element's phase or reason changed",
+  "element/removed": "nothing is left of a deleted element",
+  "vm/stage": "a VM's incarnation went on: placing, connecting, running, stopping, or none",
+  "policy/version": "a cell's compiled rules changed: version and number of rules",
+  // Addresses and names.
+  "subnet/allocated": "a subnet got its range",
+  "subnet/freed": "a subnet's range is free again",
+  "subnet/state": "what a controller is told of a subnet changed",
+  "subnet/removed": "a controller is told that a subnet is gone",
+  "name/state": "what a controller is told of a name changed",
+  "name/removed": "a controller is told that a name is gone",
+  // Placement.
+  "host/joined": "a host offers itself for VMs",
+  "host/changed": "a host's state or resources changed",
+  "host/left": "a host took itself back",
+  "placement/reserved": "an incarnation has a host",
+  "placement/released": "an incarnation's place is free again",
+  "placement/state": "what a controller is told of a placement changed",
+  "placement/removed": "a controller is told that a placement is gone",
+  // Storage.
+  "volume/placed": "a volume got its storage server",
+  "volume/frozen": "a volume is immutable from now on",
+  "volume/created": "a volume's file is there",
+  "volume/deleted": "a volume's file is gone",
+  "volume/failed": "work on a volume's file or export failed; it is repeated",
+  "volume/state": "what a controller is told of a volume changed",
+  "volume/removed": "a controller is told that a volume is gone",
+  "connection/state": "what a controller is told of a VM's connection to a volume changed",
+  "connection/removed": "a controller is told that a connection is over",
+  "grant/state": "what a controller is told of a grant changed",
+  "grant/removed": "a controller is told that a grant is gone",
+  "lease/asked": "the Storage Manager asks for the next epoch: for whom, or to fence",
+  "lease/adopted": "the Storage Manager found an agent's lease other than it remembered, and follows it",
+  "lease/granted": "an agent granted an epoch to a holder",
+  "lease/fencing": "an agent cuts an epoch's holder off",
+  "lease/fenced": "nobody can write under an epoch any more",
+  "export/started": "an export's daemon runs",
+  "export/adopted": "an export of an earlier agent's life is taken over",
+  "export/ended": "an export's daemon was ended",
+  "export/died": "an export's daemon ended by itself; it is started again",
+  "agent/work-unknown": "an agent's executor could not ask for its work",
+  // Hosts.
+  "machine/stage": "a machine at a host went on: starting, running, ended, gone",
+  "network/implemented": "a host's interfaces, rules and locations are in force: how many",
+  "host/action-failed": "an action at a host failed; it is repeated",
+  "host/report-failed": "a host's executor could not report an action",
+  "host/executor-stopped": "a host's executor stopped asking for actions",
+  // Gateway.
+  "gateway/listening": "the gateway takes requests",
+  "gateway/failed": "the gateway failed to answer a request by a defect of its own",
+} as const;
+
+export type EventName = keyof typeof eventNames;
+
+export const isEventName = (name: string): name is EventName => Object.hasOwn(eventNames, name);
