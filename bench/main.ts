@@ -5,6 +5,8 @@ import { renderProvenance, renderTable } from "./table.ts";
 
 /** Every bench by its name, loaded when it is run. */
 export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
+  clone: async () => (await import("./clone.ts")).clone,
+  rules: async () => (await import("./rules.ts")).rules,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
 };
 
