@@ -1,5 +1,7 @@
 import type { PeerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
+import type { EventName } from "./event-names.ts";
+import type { Metric } from "./metrics.ts";
 
 /**
  * Every effect that the core can cause and every input that can reach it. A core service is a step function; what it
@@ -42,7 +44,7 @@ export type Effect =
   | { readonly kind: "timer"; readonly name: string; readonly afterMs: number | null }
   | { readonly kind: "reply"; readonly id: number; readonly response: Json }
   /** A state change worth a line in the log and, for a controller, in its event stream. */
-  | { readonly kind: "log"; readonly event: string; readonly fields: { readonly [key: string]: Json } };
+  | { readonly kind: "log"; readonly event: EventName; readonly fields: { readonly [key: string]: Json } };
 
 export interface Step<State> {
   readonly state: State;
@@ -68,4 +70,6 @@ export interface Service<State> {
   entitled(state: State, peer: PeerName, key: string): boolean;
   /** May this peer put a desired document under this key? A refused one is counted and logged, and harms nobody. */
   accepts(peer: PeerName, key: string): boolean;
+  /** What its state says in numbers. Asked now and then; changes nothing. */
+  measure?(state: State): readonly Metric[];
 }

@@ -14,8 +14,8 @@ test("only differences become effects, also against what was restored", () => {
   assert.deepEqual(takeEffects(outbox), []);
   desire(outbox, peerName("p"), "k", null);
   write(outbox, "a", { x: 2 });
-  publish(outbox, "s", { phase: "ready", reason: null });
-  publish(outbox, "s", { phase: "ready", reason: null });
+  publish(outbox, "controller.shop/subnet/ab-1", { phase: "ready", reason: null });
+  publish(outbox, "controller.shop/subnet/ab-1", { phase: "ready", reason: null });
   assert.deepEqual(
     takeEffects(outbox).map((effect) => effect.kind),
     ["desire", "write", "publish", "log"],

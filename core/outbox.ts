@@ -2,6 +2,7 @@ import type { PeerName } from "../model/identifiers.ts";
 import type { Json, JsonObject } from "../model/json.ts";
 import type { Phase, Progress } from "./documents.ts";
 import type { Effect, Restored } from "./env.ts";
+import type { EventName } from "./event-names.ts";
 
 /**
  * What a service has already written, desired and published, so that a reconciler may say on every pass what should be
@@ -73,9 +74,13 @@ export function desire(outbox: Outbox, to: PeerName, key: string, value: object 
   outbox.effects.push({ kind: "desire", to, key, value: value === null ? null : toJson(value) });
 }
 
+/** Kinds of documents whose progress a service tells its clients, as the first part of their events' names. */
+const areas = ["volume", "connection", "grant", "subnet", "name", "placement"] as const;
+const isArea = (text: string): text is (typeof areas)[number] => (areas as readonly string[]).includes(text);
+
 /**
  * Publishes an actual document with its progress, if that changes anything; a change of its phase or reason is one line
- * of log. null takes it back.
+ * of log, `<kind>/state`. null takes it back. The key is `<client>/<kind>/<uid>`.
  */
 export function publish(outbox: Outbox, key: string, value: Progress | null): void {
   const before = outbox.published.get(key);
@@ -85,13 +90,16 @@ export function publish(outbox: Outbox, key: string, value: Progress | null): vo
   else outbox.published.set(key, toJson(value));
   outbox.effects.push({ kind: "publish", key, value: value === null ? null : toJson(value) });
   if (outbox.quiet) return;
-  if (value === null) outbox.effects.push({ kind: "log", event: "removed", fields: { key } });
+  const [client = "", area = "", uid = ""] = key.split("/");
+  const cell = cellOfController(client as PeerName);
+  if (!isArea(area)) return;
+  if (value === null) log(outbox, `${area}/removed`, { cell, uid });
   else if (was?.phase !== value.phase || was.reason !== value.reason) {
-    outbox.effects.push({ kind: "log", event: "state", fields: { key, phase: value.phase, reason: value.reason } });
+    log(outbox, `${area}/state`, { cell, uid, phase: value.phase, reason: value.reason });
   }
 }
 
-export const log = (outbox: Outbox, event: string, fields: JsonObject): void => {
+export const log = (outbox: Outbox, event: EventName, fields: JsonObject): void => {
   outbox.effects.push({ kind: "log", event, fields });
 };
 

@@ -2,9 +2,11 @@ import type { ActualHost, ActualLocation, CellPolicy, DesiredVm } from "../core/
 import type { Effect, Input, Restored, Service } from "../core/env.ts";
 import { type HostName, type PeerName, peerName, type Uid, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
-import type { FoundMachine, MachineEnd } from "./drivers/hypervisor/driver.ts";
+import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hypervisor/driver.ts";
 import type { NetworkAllocation } from "./drivers/network/driver.ts";
 import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-requests.ts";
+import { logHealth, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
+import type { HealthChange } from "./liveness.ts";
 import { type Action, type Found, planHost, startingRecord, usedMiB, type VmRecord, type Wanted } from "./planner.ts";
 import { locatedInterfaces, publications } from "./publications.ts";
 
@@ -32,6 +34,8 @@ export interface HostState {
   revision: string | null;
   allocation: NetworkAllocation;
   readonly busy: Set<Uid | "network">;
+  /** VMs whose CPUs stand still because of a disk, with a sentence. Told anew after a start. */
+  readonly stalled: Map<Uid, string>;
   /** Failures whose action rests until its timer. */
   readonly troubles: Map<Uid | "network", string>;
   readonly published: Map<string, string>;
@@ -86,6 +90,7 @@ const restoreState = ({ records }: Restored): HostState => {
     revision: null,
     allocation: { interfaces: [] },
     busy: new Set(),
+    stalled: new Map(),
     troubles: new Map(),
     published: new Map(),
     subscribed: new Set(),
@@ -116,6 +121,7 @@ const foundOf = (state: HostState, { host }: HostManagerOptions): Found => ({
   revision: state.revision,
   allocation: state.allocation,
   busy: new Set([...state.busy, ...state.troubles.keys()]),
+  stalled: state.stalled,
   capacityMiB: host.memoryMiB - host.reservedMiB,
 });
 
@@ -142,7 +148,7 @@ const handle = (state: HostState, input: Input, options: HostManagerOptions, eff
 const handleDesired = (state: HostState, from: PeerName, key: string, value: Json, effects: Effect[]): boolean => {
   const [kind, name = ""] = key.split("/");
   const refuse = (why: string): boolean => {
-    effects.push({ kind: "log", event: "document-refused", fields: { from, key, why } });
+    effects.push({ kind: "log", event: "document/refused", fields: { from, key, why } });
     return false;
   };
   if (kind === "policy") {
@@ -222,6 +228,15 @@ const handleRequest = (
       machineEnded(state, request.end, effects);
       reply(null);
       return true;
+    case "machine-condition":
+      reply(null);
+      return takeCondition(state, request.condition, effects);
+    case "health":
+      reply(null);
+      return takeHealth(state, request.change, effects);
+    case "probe-targets":
+      reply(state.started ? probeTargets(wantedOf(state), foundOf(state, options)) : []);
+      return false;
     case "status":
       reply(hostStatus(state, options));
       return false;
@@ -231,15 +246,28 @@ const handleRequest = (
   }
 };
 
-const save = (state: HostState, vm: Uid, record: VmRecord | null, effects: Effect[]): void => {
+const store = (state: HostState, vm: Uid, record: VmRecord | null, effects: Effect[]): void => {
   if (record === null) state.records.delete(vm);
   else state.records.set(vm, record);
   effects.push({ kind: "write", key: `machine/${vm}`, value: record as unknown as Json });
+};
+
+/** A record whose stage changed. */
+const save = (state: HostState, vm: Uid, record: VmRecord | null, effects: Effect[]): void => {
+  if (record === null || record.stage === "ended") state.stalled.delete(vm);
+  store(state, vm, record, effects);
   const fields =
     record === null
       ? { vm, stage: "gone" }
-      : { vm, incarnation: record.vm.incarnation, stage: record.stage, ended: record.ended, reason: record.reason };
-  effects.push({ kind: "log", event: "machine", fields });
+      : {
+          vm,
+          path: record.vm.path,
+          incarnation: record.vm.incarnation,
+          stage: record.stage,
+          ended: record.ended,
+          reason: record.reason,
+        };
+  effects.push({ kind: "log", event: "machine/stage", fields });
 };
 
 /** Machines are the truth and records what we knew: a record that says "runs" without a machine has lost it meanwhile. */
@@ -295,12 +323,20 @@ const settle = (state: HostState, outcome: Outcome, effects: Effect[]): void => 
   const retry = (reason: string): void => {
     state.troubles.set(subject, reason);
     effects.push({ kind: "timer", name: `retry/${subject}`, afterMs: retryMs });
-    effects.push({ kind: "log", event: "action-failed", fields: { action: outcome.kind, subject, reason } });
+    effects.push({ kind: "log", event: "host/action-failed", fields: { action: outcome.kind, subject, reason } });
   };
   if (outcome.kind === "implement-network") {
     if (outcome.error !== null) {
       retry(outcome.error);
       return;
+    }
+    if (state.revision !== outcome.revision) {
+      const interfaces = outcome.allocation.interfaces.length;
+      effects.push({
+        kind: "log",
+        event: "network/implemented",
+        fields: { interfaces, policies: state.policies.size },
+      });
     }
     state.revision = outcome.revision;
     state.allocation = outcome.allocation;
@@ -326,6 +362,28 @@ const settle = (state: HostState, outcome: Outcome, effects: Effect[]): void => 
       if (outcome.error !== null) retry(outcome.error);
       else save(state, outcome.vm, { ...record, released: true }, effects);
   }
+};
+
+/** News of a machine that goes on, or of one whose end follows. */
+const takeCondition = (state: HostState, condition: MachineCondition, effects: Effect[]): boolean => {
+  const record = state.records.get(condition.vm);
+  if (record === undefined || record.stage === "ended" || record.vm.incarnation !== condition.incarnation) return false;
+  const before = state.stalled.get(condition.vm);
+  const stalled = condition.condition === "stalled" ? stalledSentence(record, wantedOf(state), condition) : undefined;
+  if (stalled !== undefined) state.stalled.set(condition.vm, stalled);
+  else if (condition.condition === "running") state.stalled.delete(condition.vm);
+  const changed = withCondition(record, condition);
+  if (changed !== record) store(state, condition.vm, changed, effects);
+  else if (state.stalled.get(condition.vm) === before && condition.condition !== "panicked") return false;
+  effects.push(logHealth(record, "machine/condition", condition.condition, stalled ?? condition.detail));
+  return true;
+};
+const takeHealth = (state: HostState, change: HealthChange, effects: Effect[]): boolean => {
+  const record = state.records.get(change.vm);
+  if (record?.stage !== "running" || record.vm.incarnation !== change.incarnation) return false;
+  store(state, change.vm, withHealth(record, change), effects);
+  effects.push(logHealth(record, "machine/health", change.health, change.reason));
+  return true;
 };
 
 const machineEnded = (state: HostState, end: MachineEnd, effects: Effect[]): void => {

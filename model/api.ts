@@ -12,9 +12,13 @@ import type { Plan } from "./plan-types.ts";
  * PUT    /cells/<cell>/model[/path][?dryRun=true] body: BundleBody or canonical JSON → Changed | refusal
  * GET    /cells/<cell>/model[/path][?state=true]  → canonical JSON, with "$state" in every element if state=true
  * DELETE /cells/<cell>/model[/path][?dryRun=true] → Changed | refusal
- * GET    /cells/<cell>/events[?follow=true]       → text/event-stream of CellEvent, the past first
+ * GET    /events[?follow=true][&since=<ISO 8601>][&cell=C][&service=S] → text/event-stream of ServiceEvent, the past first
+ * GET    /metrics[?service=S]                     → Prometheus' text format, every service with a label `service`
+ * GET    /cells/<cell>/events[?follow=true][&past=false] → text/event-stream of CellEvent, the past first
  * GET    /cells/<cell>/why?from=A&to=B[&protocol=tcp][&port=80] → ConnectionAnswer
  * POST   /cells/<cell>/exec                       body: ExecRequest → ExecAnswer
+ *
+ * A credential of the operator opens everything; one of a cell only what is below `/cells/<cell>/`.
  *
  * `PUT` and `DELETE` answer 200 with Changed, 400 with a refusal for a bad specification, 401 without a credential,
  * 404 for a path that does not exist, 409 where the change conflicts with what is in use.
@@ -81,12 +85,33 @@ export interface CellEvent {
   readonly fields?: { readonly [key: string]: Json };
 }
 
+/**
+ * One line of the time line over all services: a change of state that a process logged. Ordered by `time`; `service` and
+ * `id` name it.
+ */
+export interface ServiceEvent {
+  /** Unique for its service. */
+  readonly id: string;
+  /** ISO 8601. */
+  readonly time: string;
+  /** Peer name: `placer`, `host.h1`, `controller.shop`, `supervisor`. */
+  readonly service: string;
+  /** `<area>/<what-happened>`, from the table in `core/event-names.ts`. */
+  readonly event: string;
+  readonly cell: string | null;
+  /** The element it is about, where it is about one. */
+  readonly path: string | null;
+  readonly fields: { readonly [key: string]: Json };
+}
+
 export interface CellSummary {
   readonly cell: string;
   readonly version: number;
   /** Elements per phase, and how many in all. */
   readonly phases: { readonly [phase: string]: number };
   readonly elements: number;
+  /** What is not ready and why: failed ones first, a few of them. */
+  readonly waiting?: readonly { readonly path: string; readonly phase: string; readonly reason: string | null }[];
 }
 export interface InstallationStatus {
   readonly services: readonly {
@@ -95,6 +120,13 @@ export interface InstallationStatus {
     readonly running: boolean;
     readonly pid: number | null;
     readonly restarts: number;
+    /** `starting`: its ports do not answer yet; `resting`: it ended and is started again after a pause. */
+    readonly state?: "running" | "starting" | "resting" | "stopped";
+    /** ISO 8601; null when it does not run. */
+    readonly since?: string | null;
+    readonly memoryMiB?: number | null;
+    /** How it ended last; null if it never did. */
+    readonly lastEnd?: string | null;
   }[];
   readonly hosts: readonly {
     readonly host: string;
@@ -105,6 +137,20 @@ export interface InstallationStatus {
     readonly cpus: number;
     readonly accelerator: string;
     readonly vms: number;
+    /** Kept for the management; not offered to VMs. */
+    readonly reservedMiB?: number;
+    /** CPUs in use since somebody asked before (1 is a whole one). */
+    readonly load?: { readonly vms: number; readonly management: number };
+    readonly machines?: readonly {
+      readonly path: string;
+      readonly cell: string;
+      readonly stage: string;
+      readonly memoryMiB: number;
+      /** Resident, of the process; null when it does not run. */
+      readonly residentMiB: number | null;
+      readonly cpus: number;
+      readonly load: number;
+    }[];
   }[];
   readonly servers: readonly {
     readonly server: string;
@@ -112,6 +158,7 @@ export interface InstallationStatus {
     readonly totalMiB: number;
     readonly freeMiB: number;
     readonly volumes: number;
+    readonly state?: "up" | "unreachable";
   }[];
 }
 

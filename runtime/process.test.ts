@@ -7,8 +7,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import { createEcho, type EchoRequest, type EchoView, echoClient, echoServer } from "./echo.testing.ts";
+import type { LogEvent } from "./events.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "./installation.testing.ts";
-import { type LogEvent, runService } from "./process.ts";
+import { runService } from "./process.ts";
 
 const childFile = join(import.meta.dirname, "echo.testing.ts");
 const alive = new Set<ChildProcess>();

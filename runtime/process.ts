@@ -1,12 +1,15 @@
 import { join } from "node:path";
-import { pino } from "pino";
 import type { Frame } from "../core/distribution/frames.ts";
+import { measureDistribution } from "../core/distribution/measure.ts";
 import { createNode, type Node, stepNode } from "../core/distribution/node.ts";
 import type { LogLine, NodeInput, NodeOutput } from "../core/distribution/node-types.ts";
 import type { Instant, Service } from "../core/env.ts";
-import type { PeerName } from "../model/identifiers.ts";
+import type { EventName } from "../core/event-names.ts";
 import type { Json } from "../model/json.ts";
+import type { LogEvent } from "./events.ts";
 import type { ProcessConfiguration } from "./installation.ts";
+import { createObserver, type Observer } from "./observer.ts";
+import { createServiceNumbers, type ServiceNumbers } from "./service-numbers.ts";
 import { stopAtSignals } from "./signals.ts";
 import { openStore, type Store } from "./store.ts";
 import { createTransport, type Transport } from "./transport.ts";
@@ -16,15 +19,13 @@ import { createTransport, type Transport } from "./transport.ts";
  * stepped in one go, share one commit, and only then does anything leave. A failing disk therefore ends the process
  * before anyone was told what is not durable.
  */
-export interface LogEvent extends LogLine {
-  /** Milliseconds since 1970, for people. */
-  readonly wallMs: number;
-}
 export interface RunningService {
   /** Asks the service; rejects when the process stops first. */
   request(request: Json): Promise<Json>;
   /** Every line that the service or its state distribution logs, after it is durable. */
   subscribeLog(listener: (event: LogEvent) => void): () => void;
+  /** Of the process: `GET /metrics` and `GET /events` answer from it. */
+  readonly observer: Observer;
   /**
    * Says goodbye, closes everything. Idempotent. Without `goodbye` it ends as by a crash, for a restart at once: its
    * actual state stays, marked old, until the next life has said what is so.
@@ -37,6 +38,8 @@ export interface ServiceRun<State> {
   readonly configuration: ProcessConfiguration;
   readonly service: Service<State>;
   readonly onLog?: (event: LogEvent) => void;
+  /** The process's own, where it has more to say than this service; otherwise one is made. */
+  readonly observer?: Observer;
   /**
    * False where what it reports goes on without it (machines, exports): a signal then ends it as by a crash, and its
    * actual state stays with its clients, marked old. Default: true.
@@ -54,12 +57,14 @@ interface Loop<State> {
   readonly store: Store;
   readonly listeners: Set<(event: LogEvent) => void>;
   readonly timers: Map<string, Timer>;
+  readonly numbers: ServiceNumbers;
   readonly requests: Map<number, { resolve: (response: Json) => void; reject: (error: Error) => void }>;
   transport: Transport | null;
   queue: Queued[];
   scheduled: boolean;
   nextRequest: number;
   stopped: boolean;
+  forgetNumbers: () => void;
 }
 
 const instant = (): Instant => ({ ms: performance.now(), wallMs: Date.now() });
@@ -71,6 +76,7 @@ const enqueue = <State>(loop: Loop<State>, input: NodeInput, timer: Timer | null
   loop.queue.push({ input, timer });
   if (loop.scheduled) return;
   loop.scheduled = true;
+  loop.numbers.woken();
   setImmediate(() => {
     loop.scheduled = false;
     runQueue(loop);
@@ -108,12 +114,12 @@ const runQueue = <State>(loop: Loop<State>): void => {
   const writes = new Map<string, Json>();
   for (const queued of queue) {
     if (!isDue(loop, queued)) continue;
-    const output = stepNode(loop.node, queued.input, instant());
+    const output = loop.numbers.step(queued.input, () => stepNode(loop.node, queued.input, instant()));
     for (const { key, value } of output.writes) writes.set(key, value);
     setTimers(loop, output.timers);
     outputs.push(output);
   }
-  loop.store.commit(writes);
+  loop.numbers.commit(writes.size, () => loop.store.commit(writes));
   carryOut(loop, outputs);
 };
 
@@ -128,6 +134,7 @@ const carryOut = <State>(loop: Loop<State>, outputs: readonly NodeOutput[]): voi
     }
     for (const peer of output.connects) loop.transport?.connect(peer);
     for (const { connection, frame } of output.sends) {
+      loop.numbers.sent(frame.frame);
       const list = frames.get(connection) ?? [];
       list.push(frame);
       frames.set(connection, list);
@@ -135,13 +142,6 @@ const carryOut = <State>(loop: Loop<State>, outputs: readonly NodeOutput[]): voi
   }
   for (const [connection, list] of frames) loop.transport?.send(connection, list);
   for (const output of outputs) for (const connection of output.closes) loop.transport?.close(connection);
-};
-
-const createLog = (name: PeerName): ((event: LogEvent) => void) => {
-  // A second line of defence: events are made without secrets in the first place.
-  const secrets = ["pskHex", "credential", "secret", "token", "password"];
-  const log = pino({ name, redact: secrets.flatMap((field) => [`fields.${field}`, `fields.*.${field}`]) });
-  return ({ event, fields }) => log.info({ event, fields });
 };
 
 const stopLoop = async <State>(loop: Loop<State>, goodbye: boolean): Promise<void> => {
@@ -152,6 +152,7 @@ const stopLoop = async <State>(loop: Loop<State>, goodbye: boolean): Promise<voi
   for (const { handle } of loop.timers.values()) clearTimeout(handle);
   for (const { reject } of loop.requests.values()) reject(new Error("the service is stopping"));
   loop.requests.clear();
+  loop.forgetNumbers();
   await loop.transport?.stop();
   loop.store.close();
 };
@@ -166,12 +167,15 @@ export const runService = async <State>({
   service,
   onLog,
   goodbye = true,
+  observer = createObserver(configuration.name),
 }: ServiceRun<State>): Promise<RunningService> => {
   const store = openStore(join(configuration.directory, "state.sqlite"));
   const loop: Loop<State> = {
     node: createNode(service, store.load(), configuration.name, instant()),
     store,
-    listeners: new Set([createLog(configuration.name)]),
+    listeners: new Set([observer.record]),
+    numbers: createServiceNumbers(),
+    forgetNumbers: () => undefined,
     timers: new Map(),
     requests: new Map(),
     transport: null,
@@ -182,7 +186,7 @@ export const runService = async <State>({
     stopped: false,
   };
   if (onLog !== undefined) loop.listeners.add(onLog);
-  const log = (event: string, fields: LogLine["fields"]): void => {
+  const log = (event: EventName, fields: LogLine["fields"]): void => {
     for (const listener of loop.listeners) listener({ event, fields, wallMs: Date.now() });
   };
   enqueue(loop, { kind: "start" });
@@ -197,13 +201,20 @@ export const runService = async <State>({
   log("process/started", { role: configuration.role, port: transport.port, pid: process.pid });
   loop.scheduled = false;
   runQueue(loop);
+  loop.forgetNumbers = observer.measures(() => [
+    ...loop.numbers.metrics({ queued: loop.queue.length, timers: loop.timers.size, storeBytes: store.bytes() }),
+    ...measureDistribution(loop.node.distribution),
+    ...(service.measure?.(loop.node.state) ?? []),
+  ]);
   const stop = (options: { readonly goodbye: boolean } = { goodbye }): Promise<void> => {
     unregister();
+    if (!loop.stopped) log("process/stopped", { goodbye: options.goodbye });
     return stopLoop(loop, options.goodbye);
   };
   const unregister = stopAtSignals(() => stop());
   return {
     distributionPort: transport.port,
+    observer,
     request: (request) =>
       new Promise((resolve, reject) => {
         if (loop.stopped) {

@@ -1,4 +1,4 @@
-import { closeSync, openSync } from "node:fs";
+import { closeSync, openSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import type { Json } from "../model/json.ts";
 
@@ -8,6 +8,8 @@ export interface Store {
   load(): Map<string, Json>;
   /** All of these or none, durable when it returns; null deletes. Throws when the disk fails or is full. */
   commit(writes: ReadonlyMap<string, Json>): void;
+  /** Size of its file, without the journal. */
+  bytes(): number;
   close(): void;
 }
 
@@ -52,6 +54,7 @@ export const openStore = (file: string): Store => {
         throw error;
       }
     },
+    bytes: () => statSync(file, { throwIfNoEntry: false })?.size ?? 0,
     close: () => database.close(),
   };
 };

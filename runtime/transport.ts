@@ -1,6 +1,7 @@
 import { connect, createServer, type Server, type TLSSocket } from "node:tls";
 import type { Frame } from "../core/distribution/frames.ts";
 import type { NodeInput } from "../core/distribution/node-types.ts";
+import type { EventName } from "../core/event-names.ts";
 import type { PeerName } from "../model/identifiers.ts";
 import { aliveFrame, createFrameReader, encodeFrame } from "./frame-codec.ts";
 import { type Credentials, expectPeer, peerOf, readCredentials } from "./identity.ts";
@@ -25,7 +26,7 @@ export interface Transport {
 }
 export interface TransportEvents {
   readonly input: (input: NodeInput) => void;
-  readonly log: (event: string, fields: { readonly [key: string]: string | number }) => void;
+  readonly log: (event: EventName, fields: { readonly [key: string]: string | number }) => void;
 }
 
 const backoff = { firstMs: 50, lastMs: 2000 } as const;

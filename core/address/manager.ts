@@ -4,6 +4,7 @@ import type { Json } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { type ActualSubnet, actualKey, type DesiredSubnet, type Progress } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
+import { gauge, sample } from "../metrics.ts";
 import {
   cellOfController,
   createOutbox,
@@ -70,6 +71,14 @@ export function createAddressManager(options: AddressManagerOptions): Service<Ad
     },
     entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
     accepts: (peer, key) => cellOfController(peer) !== null && /^subnet\/[A-Za-z0-9-]+$/.test(key),
+    measure: ({ subnets, unplaced }) => {
+      const addresses = [...subnets.values()].reduce((sum, record) => sum + 2 ** blockOf(record.cidr).order, 0);
+      return [
+        gauge("cells_subnets", "Subnets that have a range.", [sample(subnets.size)]),
+        gauge("cells_subnets_waiting", "Subnets for which no range is free.", [sample(unplaced.size)]),
+        gauge("cells_subnet_addresses", "Addresses in the ranges that are given.", [sample(addresses)]),
+      ];
+    },
   };
 }
 type Pools = { readonly internal: Block; readonly external: Block };
@@ -105,7 +114,7 @@ function receive(state: AddressState, input: Input, pools: Pools): void {
   } else if (input.kind === "start") {
     state.started = true;
     state.outbox.quiet = true;
-    log(state.outbox, "started", { subnets: state.subnets.size });
+    log(state.outbox, "service/restored", { subnets: state.subnets.size });
     // Those that have a block first, so that nothing new takes the place of a subnet that only changes.
     for (const uid of [...state.subnets.keys(), ...state.wanted.keys()]) reconcile(state, uid, pools);
   } else if (input.kind === "request") {
@@ -162,7 +171,7 @@ function release(state: AddressState, uid: Uid, record: SubnetRecord): void {
   free(state.blocks, blockOf(record.cidr));
   state.subnets.delete(uid);
   write(state.outbox, `subnet/${uid}`, null);
-  log(state.outbox, "freed", { subnet: uid, cidr: record.cidr });
+  log(state.outbox, "subnet/freed", { uid, path: record.path, cidr: record.cidr });
 }
 
 function allocate(state: AddressState, uid: Uid, { client, document }: Wanted, pools: Pools): void {
@@ -177,7 +186,7 @@ function allocate(state: AddressState, uid: Uid, { client, document }: Wanted, p
   take(state.blocks, found.value, `"${document.path}"`);
   state.subnets.set(uid, record);
   write(state.outbox, `subnet/${uid}`, record);
-  log(state.outbox, "allocated", { subnet: uid, path: record.path, cidr: record.cidr });
+  log(state.outbox, "subnet/allocated", { uid, path: record.path, cidr: record.cidr });
   say(state, client, uid, progress("ready"), record);
 }
 

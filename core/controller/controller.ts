@@ -6,6 +6,7 @@ import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, takeEffects, toJson } from "../outbox.ts";
 import { controllerIdentity } from "./cell-policy.ts";
 import { delayRetry, retryTimer } from "./life-cycle.ts";
+import { measureController } from "./measure.ts";
 import { reconcile } from "./reconcile.ts";
 import { answer } from "./requests.ts";
 import type {
@@ -38,6 +39,7 @@ export function createController(options: ControllerOptions): Service<Controller
     entitled: () => false,
     accepts: () => false,
   };
+    measure: measureController,
 }
 
 function take(state: ControllerState, input: Input): void {

@@ -25,7 +25,7 @@ export function forgetDeleted(state: ControllerState, wishes: Wishes): boolean {
     if (state.vms.delete(record.uid)) write(state.outbox, `vm/${record.uid}`, null);
     state.runningSince.delete(record.uid);
     state.resting.delete(record.uid);
-    log(state.outbox, "removed", { path: record.path, type: record.type, uid: record.uid });
+    log(state.outbox, "element/removed", { path: record.path, type: record.type, uid: record.uid });
     forgotten = true;
   }
   return forgotten;

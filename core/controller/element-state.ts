@@ -52,7 +52,7 @@ function setState(state: ControllerState, record: ElementRecord, { phase, reason
   if (record.phase === phase && record.reason === reason) return;
   const since = record.phase === phase ? record.since : state.now.wallMs;
   saveElement(state, { ...record, phase, reason, since });
-  log(state.outbox, "state", { path: record.path, type: record.type, uid: record.uid, phase, reason });
+  log(state.outbox, "element/state", { path: record.path, type: record.type, uid: record.uid, phase, reason });
 }
 
 function deletingState(state: ControllerState, record: ElementRecord): Progress {

@@ -48,7 +48,7 @@ export function acceptModel(state: ControllerState, cell: Cell | null, plan: Pla
   for (const { action } of plan.steps) {
     if (action !== "none") changes[action] = Number(changes[action] ?? 0) + 1;
   }
-  log(state.outbox, "accepted", { path, type: "Cell", version, changes });
+  log(state.outbox, "model/accepted", { path, type: "Cell", version, changes });
 }
 
 /** Makes records for new elements, renames moved ones, and marks those that left the model. */

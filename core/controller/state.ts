@@ -13,7 +13,7 @@ import {
 import type { Json, JsonObject } from "../../model/json.ts";
 import { actualKey, type Phase } from "../documents.ts";
 import type { Instant } from "../env.ts";
-import { type Outbox, toJson, write } from "../outbox.ts";
+import { log, type Outbox, toJson, write } from "../outbox.ts";
 
 /**
  * What a Cell Controller knows. Everything it must not forget is in records (`outbox.records`) and in the documents
@@ -146,6 +146,13 @@ export function saveVm(state: ControllerState, record: VmRecord): void {
   state.vms.set(record.uid, record);
   write(state.outbox, `vm/${record.uid}`, record);
 }
+  const before = state.vms.get(record.uid);
+  const { run, incarnation, failure } = record;
+  if (before !== undefined && (before.run?.stage !== run?.stage || before.incarnation !== incarnation)) {
+    const path = state.elements.get(record.uid)?.path ?? null;
+    const stage = { stage: run?.stage ?? "none", host: run?.host ?? null, reason: failure };
+    log(state.outbox, "vm/stage", { vm: record.uid, path, incarnation, ...stage });
+  }
 export function saveModel(state: ControllerState, model: ModelRecord, cell: Cell | null): void {
   state.model = model;
   state.cell = cell;
@@ -159,6 +166,14 @@ export function savePolicy(state: ControllerState, policy: PolicyRecord): void {
   state.policy = policy;
   write(state.outbox, "policy", policy);
 }
+  if (policy.version !== state.policy.version) {
+    const rules = Object.keys(policy.rules).length;
+    log(state.outbox, "policy/version", {
+      path: state.cell?.path ?? state.options.cell,
+      version: policy.version,
+      rules,
+    });
+  }
 export function mintIdentity(state: ControllerState): number {
   const { nextIdentity } = state.counters;
   saveCounters(state, { nextIdentity: nextIdentity + 1 });

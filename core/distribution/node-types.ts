@@ -1,6 +1,7 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import type { Input, Instant } from "../env.ts";
+import type { EventName } from "../event-names.ts";
 import type { Frame, Refusal, ServerFrame } from "./frames.ts";
 import type { StoredDocument } from "./stored.ts";
 
@@ -28,7 +29,7 @@ export interface Write {
   readonly value: Json;
 }
 export interface LogLine {
-  readonly event: string;
+  readonly event: EventName;
   readonly fields: { readonly [key: string]: Json };
 }
 /**

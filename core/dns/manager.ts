@@ -3,6 +3,7 @@ import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { type ActualName, actualKey, type DesiredName } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
+import { gauge, sample } from "../metrics.ts";
 import {
   cellOfController,
   createOutbox,
@@ -75,6 +76,10 @@ export function createDnsManager({ domain = "cells.internal" }: DnsManagerOption
     },
     entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
     accepts: (peer, key) => cellOfController(peer) !== null && /^name\/[A-Za-z0-9-]+$/.test(key),
+    measure: ({ owners, wanted }) => [
+      gauge("cells_dns_names", "Names that are served.", [sample(owners.size)]),
+      gauge("cells_dns_wishes", "Names that controllers want, those that another has included.", [sample(wanted.size)]),
+    ],
   };
 }
 
@@ -105,7 +110,7 @@ function take(state: DnsState, input: Input, domain: string): void {
 function start(state: DnsState): void {
   state.started = true;
   state.outbox.quiet = true;
-  log(state.outbox, "started", { names: state.owners.size });
+  log(state.outbox, "service/restored", { names: state.owners.size });
   for (const name of new Set([...state.owners.keys(), ...state.candidates.keys()])) {
     const owner = state.owners.get(name);
     const document = owner === undefined ? undefined : state.wanted.get(owner)?.document;

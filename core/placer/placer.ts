@@ -54,6 +54,11 @@ export interface PlacerState {
   readonly usage: Map<HostName, HostUse>;
   /** In order of arrival. */
   readonly waiting: Set<Uid>;
+  /**
+   * Hosts that have neither answered nor been found unreachable since the start. Nothing is placed before: the first that
+   * answers would get everything.
+   */
+  readonly silent: Set<PeerName>;
 }
 /** Answer to the request `{kind: "hosts"}`. */
 export interface HostRoom {
@@ -79,6 +84,7 @@ export function createPlacer(options: PlacerOptions): Service<PlacerState> {
     accepts: (peer, key) => cellOfController(peer) !== null && /^placement\/[A-Za-z0-9-]+$/.test(key),
   };
 }
+    measure: measurePlacer,
 
 const hostOf = (peer: PeerName): HostName => hostName(peer.slice("host.".length));
 
@@ -93,6 +99,7 @@ function restore(restored: Restored, { hosts, ratios }: PlacerOptions): PlacerSt
     usage: new Map(),
     waiting: new Set(),
   };
+    silent: new Set(hosts),
   for (const value of restored.records.values()) {
     const reservation = value as unknown as Reservation;
     state.reservations.set(reservation.vm, reservation);
@@ -107,7 +114,8 @@ function take(state: PlacerState, input: Input): void {
   else if (input.kind === "actual" && input.key === "host") takeHost(state, input.from, input.value);
   else if (input.kind === "reachable") {
     const view = state.hosts.get(input.peer);
-    if (view === undefined || view.reachable === input.reachable) return;
+    const first = state.silent.delete(input.peer);
+    if (view === undefined || (view.reachable === input.reachable && !first)) return;
     state.hosts.set(input.peer, { ...view, reachable: input.reachable });
     retry(state);
   } else if (input.kind === "request") {
@@ -121,7 +129,7 @@ function start(state: PlacerState): void {
   state.started = true;
   state.outbox.quiet = true;
   for (const to of state.hosts.keys()) state.outbox.effects.push({ kind: "subscribe", to, prefix: "host" });
-  log(state.outbox, "started", { reservations: state.reservations.size });
+  log(state.outbox, "service/restored", { reservations: state.reservations.size });
   // All that ended first, so that the new ones find its room.
   for (const reservation of [...state.reservations.values()]) {
     const wanted = state.wanted.get(reservation.vm);
@@ -135,7 +143,7 @@ function takeHost(state: PlacerState, peer: PeerName, value: Json): void {
   if (view === undefined || (value !== null && !isObject(value))) return;
   const actual = value as unknown as ActualHost | null;
   if (actual !== null && actual.host !== view.host) {
-    log(state.outbox, "malformed", { peer, host: actual.host });
+    log(state.outbox, "document/refused", { peer, key: "host", why: `it is about ${actual.host}` });
     return;
   }
   if (sameJson(value, view.actual === null ? null : toJson(view.actual)) && view.reachable) return;
@@ -148,6 +156,14 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
   const vm = key.slice("placement/".length) as Uid;
   const owner = state.wanted.get(vm)?.client ?? state.reservations.get(vm)?.client ?? client;
   const refuse = (reason: string) =>
+  if (view.actual === null && actual !== null) {
+    const { host, memoryMiB, cpus, accelerator } = actual;
+    log(state.outbox, "host/joined", { host, state: actual.state, memoryMiB, cpus, accelerator });
+  } else if (actual === null) {
+    if (view.actual !== null) log(state.outbox, "host/left", { host: view.host });
+  } else if (!sameJson(value, toJson(view.actual ?? {}))) {
+    log(state.outbox, "host/changed", { host: actual.host, state: actual.state, memoryMiB: actual.memoryMiB });
+  }
     publish(state.outbox, actualKey(client, key), toActual("failed", reason, 0, null, []));
   if (owner !== client) {
     if (value === null) publish(state.outbox, actualKey(client, key), null);
@@ -195,7 +211,12 @@ function drop(state: PlacerState, reservation: Reservation): void {
   release(state.usage, reservation);
   state.reservations.delete(reservation.vm);
   write(state.outbox, `reservation/${reservation.vm}`, null);
-  log(state.outbox, "released", { vm: reservation.vm, incarnation: reservation.incarnation, host: reservation.host });
+  log(state.outbox, "placement/released", {
+    vm: reservation.vm,
+    path: reservation.path,
+    incarnation: reservation.incarnation,
+    host: reservation.host,
+  });
 }
 
 function retry(state: PlacerState): void {
@@ -217,6 +238,12 @@ function tryPlace(state: PlacerState, { client, document }: Wanted): void {
     publish(
       state.outbox,
       actualKey(client, `placement/${vm}`),
+  if (state.silent.size > 0) {
+    state.waiting.add(vm);
+    const reason = `the Placer has just started and waits to hear from ${[...state.silent].map(hostOf).join(", ")}`;
+    publish(state.outbox, actualKey(client, `placement/${vm}`), toActual("waiting", reason, incarnation, null, []));
+    return;
+  }
       toActual("waiting", reason, incarnation, null, refusals),
     );
     return;
@@ -227,7 +254,7 @@ function tryPlace(state: PlacerState, { client, document }: Wanted): void {
   state.reservations.set(vm, reservation);
   reserve(state.usage, reservation);
   write(state.outbox, `reservation/${vm}`, reservation);
-  log(state.outbox, "placed", { vm, path, incarnation, host: placed.host });
+  log(state.outbox, "placement/reserved", { vm, path, incarnation, host: placed.host });
   sayPlaced(state, reservation);
 }
 

@@ -164,14 +164,17 @@ test("why and exec reach the hosts, and say what decides", async () => {
     const open = (await jsonOf(await call({ path }))) as unknown as ConnectionAnswer;
     assert.deepEqual([open.allowed, open.from, open.protocol, open.port], [true, "shop/web", "tcp", 5432]);
     assert.match(open.verdict, /opened by shop\/toDb$/);
-    assert.deepEqual(asked[0], {
-      url: "/examine",
-      side: "sender",
-      source: "10.64.0.2",
-      destination: "10.64.0.10",
-      protocol: "tcp",
-      port: 5432,
-    });
+    assert.deepEqual(
+      asked.find(({ side }) => side === "sender"),
+      {
+        url: "/examine",
+        side: "sender",
+        source: "10.64.0.2",
+        destination: "10.64.0.10",
+        protocol: "tcp",
+        port: 5432,
+      },
+    );
     opens = false;
     const closed = (await jsonOf(await call({ path }))) as unknown as ConnectionAnswer;
     assert.equal(closed.allowed, false);
@@ -212,7 +215,7 @@ test("events are a ring that keeps the newest", async () => {
   const events = openEvents(directory, "shop");
   for (let index = 0; index < keptEvents + 5; index += 1) {
     events.record({
-      event: "state",
+      event: "element/state",
       fields: { path: "shop/a", type: "VM", phase: "ready", reason: null },
       wallMs: index,
     });

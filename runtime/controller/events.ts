@@ -1,12 +1,19 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Phase } from "../../core/documents.ts";
+import type { EventName } from "../../core/event-names.ts";
 import type { CellEvent } from "../../model/api.ts";
 import type { Json } from "../../model/json.ts";
-import type { LogEvent } from "../process.ts";
+import type { LogEvent } from "../events.ts";
 
 /** How many events of a cell are kept. */
 export const keptEvents = 2_000;
+/** Events of the cell among those of the process, and what the contract calls them. */
+const publicNames: { readonly [event in EventName]?: CellEvent["event"] } = {
+  "model/accepted": "accepted",
+  "element/state": "state",
+  "element/removed": "removed",
+};
 const ownFields: readonly string[] = ["path", "type", "phase", "reason"];
 
 /**
@@ -51,8 +58,9 @@ export function openEvents(directory: string, cell: string): CellEvents {
 }
 
 /** The event that a log line is; null for lines about the process and its connections. */
-function eventOf({ event, fields, wallMs }: LogEvent, cell: string): Omit<CellEvent, "id"> | null {
-  if (event !== "state" && event !== "accepted" && event !== "removed") return null;
+function eventOf({ event: name, fields, wallMs }: LogEvent, cell: string): Omit<CellEvent, "id"> | null {
+  const event = publicNames[name];
+  if (event === undefined) return null;
   const { path, type, phase, reason } = fields;
   if (typeof path !== "string" || typeof type !== "string") return null;
   const more: Record<string, Json> = {};

@@ -1,0 +1,118 @@
+import type { ServerResponse } from "node:http";
+import { pino } from "pino";
+import type { LogLine } from "../core/distribution/node-types.ts";
+import type { EventName } from "../core/event-names.ts";
+import type { Metric } from "../core/metrics.ts";
+import { createEventRing, type EventRing, type LogEvent, serviceHeading, streamEvents } from "./events.ts";
+import type { PeerHandler } from "./https.ts";
+import { encodeMetrics, metricsMediaType, processMetrics } from "./metrics.ts";
+
+/**
+ * What one process lets others see of it: its lines of log, its newest events, its numbers. There is one per process, and
+ * it outlives a service that is started again within it.
+ */
+export interface Observer {
+  /** One change of state: a line of log and an event. Names come from `core/event-names.ts`. */
+  log(event: EventName, fields: LogLine["fields"]): void;
+  record(event: LogEvent): void;
+  readonly events: EventRing;
+  /** Asked at every look at the numbers. Returns how to take it back. */
+  measures(collect: () => readonly Metric[] | Promise<readonly Metric[]>): () => void;
+  /** Every number that this process has. A collector that fails leaves its part out. */
+  metrics(): Promise<readonly Metric[]>;
+}
+
+// A second line of defence: events are made without secrets in the first place.
+const secretFields = ["pskHex", "pskIdentity", "exportName", "credential", "secret", "token", "password"];
+
+/** Lines are JSON: `{"time": "<ISO 8601>", "service": …, "event": …, "fields": {…}}`. */
+export const lineWriter = (service: string, descriptor = 1): ((event: LogEvent) => void) => {
+  const log = pino(
+    {
+      base: null,
+      timestamp: false,
+      formatters: { level: () => ({}) },
+      redact: secretFields.flatMap((field) => [`fields.${field}`, `fields.*.${field}`]),
+    },
+    pino.destination({ dest: descriptor, sync: true }),
+  );
+  return ({ event, fields, wallMs }) => log.info({ time: new Date(wallMs).toISOString(), service, event, fields });
+};
+
+/** @param write where lines go; standard output when it is left out */
+export const createObserver = (service: string, write = lineWriter(service)): Observer => {
+  const events = createEventRing(service, Date.now().toString(36));
+  const collectors = new Set<() => readonly Metric[] | Promise<readonly Metric[]>>();
+  const record = (event: LogEvent): void => {
+    write(event);
+    events.record(event);
+  };
+  return {
+    events,
+    record,
+    log: (event, fields) => record({ event, fields, wallMs: Date.now() }),
+    measures: (collect) => {
+      collectors.add(collect);
+      return () => collectors.delete(collect);
+    },
+    metrics: async () => {
+      const parts = await Promise.all(
+        [processMetrics, ...collectors].map(async (collect) => {
+          try {
+            return await collect();
+          } catch {
+            return [];
+          }
+        }),
+      );
+      return parts.flat();
+    },
+  };
+};
+
+/** Tells of an end by an error before Node prints its stack: one line of log among the others. */
+export const logFatalErrors = (observer: Observer): void => {
+  process.on("uncaughtExceptionMonitor", (error) => observer.log("process/failed", { why: error.message }));
+};
+
+/** Peers that may look: the gateway, which asks for people and for a Prometheus. */
+const mayObserve = (peer: string): boolean => peer === "gateway";
+
+/**
+ * Adds `GET /metrics` and `GET /events[?follow=true]` to what a process answers over HTTPS, for the gateway alone.
+ * Everything else goes to `handler`; without one it is refused.
+ */
+export const observed =
+  (observer: Observer, handler: PeerHandler = notFound): PeerHandler =>
+  async (request, response) => {
+    const [path, query = ""] = request.url.split("?", 2);
+    if (request.method !== "GET" || (path !== "/metrics" && path !== "/events")) {
+      await handler(request, response);
+      return;
+    }
+    if (!mayObserve(request.peer)) {
+      refuse(response, 403, "forbidden", `only the gateway may look into a service, and this is "${request.peer}"`);
+      return;
+    }
+    if (path === "/metrics") {
+      const text = encodeMetrics(await observer.metrics());
+      response.writeHead(200, { "content-type": metricsMediaType });
+      response.end(text);
+      return;
+    }
+    const follows = new URLSearchParams(query).get("follow") === "true";
+    const { events } = observer;
+    streamEvents(response, {
+      past: events.past(),
+      heading: serviceHeading,
+      ...(follows ? { follow: events.subscribe } : {}),
+    });
+  };
+
+const notFound: PeerHandler = ({ method, url }, response) =>
+  refuse(response, 404, "not-found", `there is no ${method} of ${url} here: GET /metrics and GET /events are answered`);
+
+function refuse(response: ServerResponse, status: number, code: string, message: string): void {
+  response.writeHead(status, { "content-type": "application/json" });
+  response.end(JSON.stringify({ error: { code, message } }));
+}

@@ -1,0 +1,78 @@
+import type { NodeInput } from "../core/distribution/node-types.ts";
+import { gauge, type Metric, sample } from "../core/metrics.ts";
+import { isObject } from "../core/outbox.ts";
+import { createCounter, createHistogram } from "./metrics.ts";
+
+/**
+ * The numbers of a service's loop: what comes in, how long a step and a commit take, and how long inputs wait for their
+ * step. The last is the delay of the event loop as work feels it, and costs no timer that would wake an idle process.
+ */
+export interface ServiceNumbers {
+  /** The queue was empty and has got its first input. */
+  woken(): void;
+  step<T>(input: NodeInput, work: () => T): T;
+  commit(writes: number, work: () => void): void;
+  sent(frame: string): void;
+  metrics(now: { readonly queued: number; readonly timers: number; readonly storeBytes: number }): readonly Metric[];
+}
+
+const frameOf = (input: NodeInput): string | null => {
+  if (input.kind !== "frame") return null;
+  const name = isObject(input.frame) ? input.frame.frame : undefined;
+  // What a peer sends is not to make series of its own.
+  return typeof name === "string" && knownFrames.has(name) ? name : "unknown";
+};
+const knownFrames = new Set(
+  "hello goodbye desire desired-complete subscribe unsubscribe ack actual actual-complete".split(" "),
+);
+
+export const createServiceNumbers = (): ServiceNumbers => {
+  const inputs = createCounter("cells_inputs_total", "Inputs of the service and its connections, by kind.");
+  const received = createCounter("cells_distribution_frames_received_total", "Frames of peers, by kind.");
+  const frames = createCounter("cells_distribution_frames_sent_total", "Frames to peers, by kind.");
+  const steps = createHistogram(
+    "cells_step_duration_seconds",
+    "Time of one step by kind of input. A step of a controller is a whole reconciliation of its cell.",
+  );
+  const commits = createHistogram("cells_commit_duration_seconds", "Time until a batch of writes was on disk.");
+  const written = createCounter("cells_records_written_total", "Records and documents written or deleted.");
+  const waited = createHistogram(
+    "cells_input_wait_seconds",
+    "Time that the oldest input of a batch waited for its step.",
+  );
+  let wokenAt: number | null = null;
+  return {
+    woken: () => {
+      wokenAt = performance.now();
+    },
+    step: (input, work) => {
+      const begin = performance.now();
+      if (wokenAt !== null) {
+        waited.observe((begin - wokenAt) / 1000);
+        wokenAt = null;
+      }
+      inputs.add(1, { kind: input.kind });
+      const frame = frameOf(input);
+      if (frame !== null) received.add(1, { frame });
+      try {
+        return work();
+      } finally {
+        steps.observe((performance.now() - begin) / 1000, { input: input.kind });
+      }
+    },
+    commit: (writes, work) => {
+      if (writes === 0) return;
+      const begin = performance.now();
+      work();
+      commits.observe((performance.now() - begin) / 1000);
+      written.add(writes);
+    },
+    sent: (frame) => frames.add(1, { frame }),
+    metrics: ({ queued, timers, storeBytes }) => [
+      ...[inputs, received, frames, steps, commits, written, waited].map((each) => each.metric()),
+      gauge("cells_queue_inputs", "Inputs that wait for their step.", [sample(queued)]),
+      gauge("cells_timers", "Timers that run.", [sample(timers)]),
+      gauge("cells_store_bytes", "Size of the service's store.", [sample(storeBytes)]),
+    ],
+  };
+};
