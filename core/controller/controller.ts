@@ -38,8 +38,8 @@ export function createController(options: ControllerOptions): Service<Controller
     // What a controller knows is read through its edge; it publishes nothing and serves nobody's documents.
     entitled: () => false,
     accepts: () => false,
-  };
     measure: measureController,
+  };
 }
 
 function take(state: ControllerState, input: Input): void {

@@ -143,9 +143,6 @@ export function saveElement(state: ControllerState, record: ElementRecord): void
   write(state.outbox, `element/${record.uid}`, record);
 }
 export function saveVm(state: ControllerState, record: VmRecord): void {
-  state.vms.set(record.uid, record);
-  write(state.outbox, `vm/${record.uid}`, record);
-}
   const before = state.vms.get(record.uid);
   const { run, incarnation, failure } = record;
   if (before !== undefined && (before.run?.stage !== run?.stage || before.incarnation !== incarnation)) {
@@ -153,6 +150,9 @@ export function saveVm(state: ControllerState, record: VmRecord): void {
     const stage = { stage: run?.stage ?? "none", host: run?.host ?? null, reason: failure };
     log(state.outbox, "vm/stage", { vm: record.uid, path, incarnation, ...stage });
   }
+  state.vms.set(record.uid, record);
+  write(state.outbox, `vm/${record.uid}`, record);
+}
 export function saveModel(state: ControllerState, model: ModelRecord, cell: Cell | null): void {
   state.model = model;
   state.cell = cell;
@@ -163,9 +163,6 @@ export function saveCounters(state: ControllerState, counters: Partial<CountersR
   write(state.outbox, "counters", state.counters);
 }
 export function savePolicy(state: ControllerState, policy: PolicyRecord): void {
-  state.policy = policy;
-  write(state.outbox, "policy", policy);
-}
   if (policy.version !== state.policy.version) {
     const rules = Object.keys(policy.rules).length;
     log(state.outbox, "policy/version", {
@@ -174,6 +171,9 @@ export function savePolicy(state: ControllerState, policy: PolicyRecord): void {
       rules,
     });
   }
+  state.policy = policy;
+  write(state.outbox, "policy", policy);
+}
 export function mintIdentity(state: ControllerState): number {
   const { nextIdentity } = state.counters;
   saveCounters(state, { nextIdentity: nextIdentity + 1 });

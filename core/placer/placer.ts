@@ -52,13 +52,13 @@ export interface PlacerState {
   readonly wanted: Map<Uid, Wanted>;
   readonly reservations: Map<Uid, Reservation>;
   readonly usage: Map<HostName, HostUse>;
-  /** In order of arrival. */
-  readonly waiting: Set<Uid>;
   /**
    * Hosts that have neither answered nor been found unreachable since the start. Nothing is placed before: the first that
    * answers would get everything.
    */
   readonly silent: Set<PeerName>;
+  /** In order of arrival. */
+  readonly waiting: Set<Uid>;
 }
 /** Answer to the request `{kind: "hosts"}`. */
 export interface HostRoom {
@@ -82,9 +82,9 @@ export function createPlacer(options: PlacerOptions): Service<PlacerState> {
     },
     entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
     accepts: (peer, key) => cellOfController(peer) !== null && /^placement\/[A-Za-z0-9-]+$/.test(key),
+    measure: measurePlacer,
   };
 }
-    measure: measurePlacer,
 
 const hostOf = (peer: PeerName): HostName => hostName(peer.slice("host.".length));
 
@@ -97,9 +97,9 @@ function restore(restored: Restored, { hosts, ratios }: PlacerOptions): PlacerSt
     wanted: new Map(),
     reservations: new Map(),
     usage: new Map(),
+    silent: new Set(hosts),
     waiting: new Set(),
   };
-    silent: new Set(hosts),
   for (const value of restored.records.values()) {
     const reservation = value as unknown as Reservation;
     state.reservations.set(reservation.vm, reservation);
@@ -148,14 +148,6 @@ function takeHost(state: PlacerState, peer: PeerName, value: Json): void {
   }
   if (sameJson(value, view.actual === null ? null : toJson(view.actual)) && view.reachable) return;
   // What a host says itself shows that it is there, before or after the notice that its connection is in step.
-  state.hosts.set(peer, { ...view, actual, reachable: actual !== null || view.reachable });
-  retry(state);
-}
-
-function takeDesired(state: PlacerState, client: PeerName, key: string, value: Json): void {
-  const vm = key.slice("placement/".length) as Uid;
-  const owner = state.wanted.get(vm)?.client ?? state.reservations.get(vm)?.client ?? client;
-  const refuse = (reason: string) =>
   if (view.actual === null && actual !== null) {
     const { host, memoryMiB, cpus, accelerator } = actual;
     log(state.outbox, "host/joined", { host, state: actual.state, memoryMiB, cpus, accelerator });
@@ -164,6 +156,14 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
   } else if (!sameJson(value, toJson(view.actual ?? {}))) {
     log(state.outbox, "host/changed", { host: actual.host, state: actual.state, memoryMiB: actual.memoryMiB });
   }
+  state.hosts.set(peer, { ...view, actual, reachable: actual !== null || view.reachable });
+  retry(state);
+}
+
+function takeDesired(state: PlacerState, client: PeerName, key: string, value: Json): void {
+  const vm = key.slice("placement/".length) as Uid;
+  const owner = state.wanted.get(vm)?.client ?? state.reservations.get(vm)?.client ?? client;
+  const refuse = (reason: string) =>
     publish(state.outbox, actualKey(client, key), toActual("failed", reason, 0, null, []));
   if (owner !== client) {
     if (value === null) publish(state.outbox, actualKey(client, key), null);
@@ -191,6 +191,7 @@ function readPlacement(vm: Uid, value: Json): DesiredPlacement | null {
   for (const field of ["incarnation", "memoryMiB", "cpus", "cpuSpeedMHz"]) {
     if (!Number.isSafeInteger(value[field]) || Number(value[field]) < 0) return null;
   }
+  if (value.avoid !== undefined && !Array.isArray(value.avoid)) return null;
   return value as unknown as DesiredPlacement;
 }
 
@@ -229,6 +230,12 @@ function retry(state: PlacerState): void {
 
 function tryPlace(state: PlacerState, { client, document }: Wanted): void {
   const { vm, path, cell, incarnation, memoryMiB, cpus } = document;
+  if (state.silent.size > 0) {
+    state.waiting.add(vm);
+    const reason = `the Placer has just started and waits to hear from ${[...state.silent].map(hostOf).join(", ")}`;
+    publish(state.outbox, actualKey(client, `placement/${vm}`), toActual("waiting", reason, incarnation, null, []));
+    return;
+  }
   const placed = place([...state.hosts.values()], state.usage, document, state.ratios);
   if ("refusals" in placed) {
     state.waiting.add(vm);
@@ -238,12 +245,6 @@ function tryPlace(state: PlacerState, { client, document }: Wanted): void {
     publish(
       state.outbox,
       actualKey(client, `placement/${vm}`),
-  if (state.silent.size > 0) {
-    state.waiting.add(vm);
-    const reason = `the Placer has just started and waits to hear from ${[...state.silent].map(hostOf).join(", ")}`;
-    publish(state.outbox, actualKey(client, `placement/${vm}`), toActual("waiting", reason, incarnation, null, []));
-    return;
-  }
       toActual("waiting", reason, incarnation, null, refusals),
     );
     return;
