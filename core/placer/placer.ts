@@ -26,6 +26,7 @@ import {
   release,
   reserve,
 } from "./candidate.ts";
+import { measurePlacer } from "./measure.ts";
 import { defaultRatios, place } from "./place.ts";
 
 /*
