@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { createServer, request } from "node:https";
-import { Readable } from "node:stream";
+import { createServer, request, type Server } from "node:https";
+import { type Duplex, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import type { TLSSocket } from "node:tls";
@@ -26,6 +26,18 @@ export interface PeerRequest {
 }
 export type PeerHandler = (request: PeerRequest, response: ServerResponse) => void | Promise<void>;
 
+/** A request to leave HTTP for another protocol. The handler answers on the socket, or destroys it. */
+export interface PeerUpgrade {
+  readonly peer: PeerName;
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly raw: IncomingMessage;
+  readonly socket: Duplex;
+  /** What came right behind the request. */
+  readonly head: Buffer;
+}
+export type PeerUpgradeHandler = (upgrade: PeerUpgrade) => void | Promise<void>;
+
 export interface PeerServer {
   readonly port: number;
   /** Ends every connection and the listener. */
@@ -43,11 +55,38 @@ const answerFailure = (response: ServerResponse, error: Error): void => {
   response.end(JSON.stringify({ message: "The service failed to answer this request; its log says why." }));
 };
 
+/** Returns the sockets that have left HTTP, which the server no longer counts among its own. */
+const serveUpgrades = (server: Server, handler: PeerUpgradeHandler): ReadonlySet<Duplex> => {
+  const upgraded = new Set<Duplex>();
+  server.on("upgrade", async (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
+    const peer = peerOf(socket as TLSSocket);
+    socket.on("error", () => socket.destroy());
+    if (peer === null) {
+      socket.destroy();
+      return;
+    }
+    upgraded.add(socket);
+    socket.once("close", () => upgraded.delete(socket));
+    try {
+      await handler({ peer, url: incoming.url ?? "/", headers: incoming.headers, raw: incoming, socket, head });
+    } catch (error) {
+      process.stderr.write(`${JSON.stringify({ event: "https/upgrade-failed", why: (error as Error).stack })}\n`);
+      socket.destroy();
+    }
+  });
+  return upgraded;
+};
+
 /**
  * Serves peers at `configuration.address` and `httpPort` (default `ports.http`). A client without a certificate of this
- * installation does not get past the TLS handshake. Rejects when it cannot listen.
+ * installation does not get past the TLS handshake. Without `upgrade`, a request for another protocol is one like any
+ * other. Rejects when it cannot listen.
  */
-export const servePeers = async (configuration: ProcessConfiguration, handler: PeerHandler): Promise<PeerServer> => {
+export const servePeers = async (
+  configuration: ProcessConfiguration,
+  handler: PeerHandler,
+  upgrade?: PeerUpgradeHandler,
+): Promise<PeerServer> => {
   const options = { ...readCredentials(configuration), requestCert: true, rejectUnauthorized: true };
   const server = createServer(options, async (incoming, response) => {
     const peer = peerOf(incoming.socket as TLSSocket);
@@ -62,6 +101,7 @@ export const servePeers = async (configuration: ProcessConfiguration, handler: P
       answerFailure(response, error as Error);
     }
   });
+  const upgraded = upgrade === undefined ? new Set<Duplex>() : serveUpgrades(server, upgrade);
   // A session or an upload may last; what a client never begins to ask may not.
   server.requestTimeout = 0;
   server.headersTimeout = 30_000;
@@ -80,6 +120,7 @@ export const servePeers = async (configuration: ProcessConfiguration, handler: P
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
+        for (const socket of upgraded) socket.destroy();
       }),
   };
 };

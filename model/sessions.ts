@@ -1,0 +1,82 @@
+/**
+ * The contract of sessions: streams for a person into a running VM. A session never changes desired state.
+ *
+ * POST /cells/<cell>/sessions  body: SessionRequest → 201 SessionGrant
+ * GET  /cells/<cell>/sessions  Upgrade: websocket; Sec-WebSocket-Protocol: `cells.session.v1, cells.capability.<session>`
+ *
+ * The grant's `session` is a capability: whoever has it may open this one stream, once, until it expires. It stands in a
+ * subprotocol because that is the only header a web page can set on a WebSocket, and because addresses are logged and
+ * this header is not. The answer names `cells.session.v1` alone.
+ *
+ * From the client: binary messages are input, as bytes; text messages are `ClientMessage`s. To the client: the first byte
+ * of a binary message says which stream the rest belongs to (`channels`); text messages are `SessionMessage`s.
+ */
+export const sessionProtocol = "cells.session.v1";
+export const capabilityPrefix = "cells.capability.";
+
+export const sessionVerbs = ["console", "exec"] as const;
+export type SessionVerb = (typeof sessionVerbs)[number];
+
+export interface SessionRequest {
+  /** Path of the VM. */
+  readonly vm: string;
+  readonly verb: SessionVerb;
+}
+export interface SessionGrant {
+  /** A secret until it is used. */
+  readonly session: string;
+  /** ISO 8601. Only the opening must come before it. */
+  readonly expires: string;
+  readonly vm: string;
+  readonly incarnation: number;
+  readonly host: string;
+}
+
+/** First byte of a binary message to the client. A console has only `output`. */
+export const channels = { output: 1, error: 2 } as const;
+
+/** A client keeps at most this much input that was not yet acknowledged by `taken`; who sends more is ended. In bytes. */
+export const inputWindowBytes = 64 * 1024;
+/** Of one message, in bytes. */
+export const longestMessageBytes = 96 * 1024;
+/** All the input of one command, in bytes: the guest agent wants it in one piece. */
+export const longestExecInputBytes = 1024 * 1024;
+
+export type ClientMessage =
+  /** The first message of an exec session. With `input`, binary messages up to `input-end` become its standard input. */
+  | {
+      readonly kind: "run";
+      readonly command: readonly string[];
+      readonly input: boolean;
+      /** Null: as long as it wants. */
+      readonly timeoutMs: number | null;
+    }
+  | { readonly kind: "input-end" }
+  /** To the command and what it has started. */
+  | { readonly kind: "signal"; readonly signal: "INT" | "KILL" };
+
+export type SessionMessage =
+  /** First. `pastBytes` of what follows were recorded before. */
+  | {
+      readonly kind: "opened";
+      readonly incarnation: number;
+      readonly host: string;
+      readonly viewers: number;
+      readonly pastBytes: number;
+    }
+  /** So many are at this console now. */
+  | { readonly kind: "viewers"; readonly count: number }
+  /** Here, so many bytes of output are missing: the client took them too slowly. */
+  | { readonly kind: "lost"; readonly bytes: number }
+  | { readonly kind: "taken"; readonly bytes: number }
+  | { readonly kind: "notice"; readonly sentence: string }
+  /** The command has ended; 128 + signal when a signal ended it. */
+  | { readonly kind: "exited"; readonly exitCode: number }
+  /** Last: why there is no more. The connection is closed behind it. */
+  | { readonly kind: "ended"; readonly cause: EndCause; readonly sentence: string };
+
+/**
+ * `machine-ended`: this incarnation runs no longer; `closing`: the host's service restarts, the machine goes on;
+ * `failed`: the command gave no result; `timeout`: it took too long and was killed; `protocol`: the client broke the rules.
+ */
+export type EndCause = "machine-ended" | "closing" | "idle" | "failed" | "timeout" | "protocol";
