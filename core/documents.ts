@@ -234,6 +234,8 @@ export interface DesiredPlacement {
   readonly cpus: number;
   readonly cpuSpeedMHz: number;
   readonly placement: Json;
+  /** Hosts where it could not be started lately: taken only when no other one can hold it. */
+  readonly avoid?: readonly HostName[];
 }
 export interface ActualPlacement extends Progress {
   readonly incarnation: number;

@@ -109,7 +109,8 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
         return { kind: action.kind, revision, allocation: { interfaces: [] }, error: (error as Error).message };
       }
     }
-    if (action.kind === "withdraw-state") throw new Error("the service itself withdraws state");
+    if (action.kind === "withdraw-state" || action.kind === "refuse-machine")
+      throw new Error(`the service itself carries out ${action.kind}`);
     try {
       await executeVm(drivers, action);
       return { kind: action.kind, vm: action.vm, error: null };
@@ -129,7 +130,7 @@ const implementNetwork = async (network: NetworkDriver, global: GlobalNetwork): 
 
 const executeVm = async (
   { hypervisor, storage }: ExecutorOptions,
-  action: Exclude<Action, { readonly kind: "implement-network" | "withdraw-state" }>,
+  action: Exclude<Action, { readonly kind: "implement-network" | "withdraw-state" | "refuse-machine" }>,
 ): Promise<void> => {
   switch (action.kind) {
     case "start-machine": {

@@ -33,7 +33,7 @@ export type Outcome =
       readonly error: string | null;
     }
   | {
-      readonly kind: Exclude<Action["kind"], "implement-network" | "withdraw-state">;
+      readonly kind: Exclude<Action["kind"], "implement-network" | "withdraw-state" | "refuse-machine">;
       readonly vm: Uid;
       readonly error: string | null;
     };

@@ -171,6 +171,7 @@ class Room {
         if (error === null) this.credentials.delete(action.vm);
         break;
       case "withdraw-state":
+      case "refuse-machine":
         assert.fail("the service keeps this one to itself");
     }
     return { kind: action.kind, vm: action.vm, error };
@@ -331,6 +332,17 @@ test("no more memory is given out than the host offers, and a refusal says so", 
   room.settle();
   assert.deepEqual([...room.machines.keys()], ["a"]);
   assert.match(room.vm("b")?.reason ?? "", /300 MiB of memory left and the VM needs 400 MiB/);
+  assert.deepEqual(
+    [room.vm("b")?.phase, room.vm("b")?.ended],
+    ["failed", null],
+    "its controller may place it elsewhere",
+  );
+  room.desire("vm/a", null);
+  room.settle();
+  assert.deepEqual([...room.machines.keys()], [], "what was refused is never started later");
+  room.desire("vm/b", desiredVm("b", 2, { memoryMiB: 400 }));
+  room.settle();
+  assert.deepEqual([...room.machines.keys()], ["b"]);
 });
 
 const event = fc.oneof(

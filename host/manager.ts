@@ -307,6 +307,12 @@ const nextActions = (state: HostState, options: HostManagerOptions, effects: Eff
       save(state, action.vm, null, effects);
       continue;
     }
+    if (action.kind === "refuse-machine") {
+      // Durable before it is said: what its controller starts elsewhere must never start here as well.
+      const refused = startingRecord(state.vms.get(action.vm)?.client, action.desired);
+      save(state, action.vm, { ...refused, stage: "ended", reason: action.reason, released: true }, effects);
+      continue;
+    }
     state.busy.add(action.kind === "implement-network" ? "network" : action.vm);
     if (action.kind === "start-machine") {
       const client = state.vms.get(action.vm)?.client;

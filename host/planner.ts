@@ -59,6 +59,8 @@ export type Action =
     }
   | { readonly kind: "stop-machine"; readonly vm: Uid; readonly incarnation: number; readonly graceMs: number }
   | { readonly kind: "release-disks"; readonly vm: Uid; readonly disks: readonly DesiredDisk[] }
+  /** This incarnation will never be started here: its controller looks for another place. */
+  | { readonly kind: "refuse-machine"; readonly vm: Uid; readonly desired: DesiredVm; readonly reason: string }
   /** Everything of it is gone: its actual state may be withdrawn. */
   | { readonly kind: "withdraw-state"; readonly vm: Uid };
 
@@ -104,7 +106,12 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
   if (record !== undefined && !record.released)
     return { kind: "release-disks", vm, disks: record.vm.disks };
   if (desired === undefined) return networkInPlace ? { kind: "withdraw-state", vm } : null;
-  if (!mayStart(desired, record) || obstacle(desired, wanted, found) !== null) return null;
+  if (!mayStart(desired, record)) return null;
+  const reason = shortage(desired, found);
+  if (reason !== null) return { kind: "refuse-machine", vm, desired, reason };
+  // What is being changed may just be taking the interfaces away that an earlier document did not name.
+  if (desired.interfaces.length > 0 && found.busy.has("network")) return null;
+  if (obstacle(desired, wanted, found) !== null) return null;
   return { kind: "start-machine", vm, desired, interfaces: readyInterfaces(desired, found.allocation) };
 };
 
@@ -124,6 +131,11 @@ export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): stri
     if (allocated?.ready !== true)
       return `the interface ${path} is not in place yet${allocated?.reason ? `: ${allocated.reason}` : ""}`;
   }
+  return shortage(desired, found);
+};
+
+/** Why this host cannot hold it, as a sentence. The Placer thought otherwise; a host has the last word on its own. */
+const shortage = (desired: DesiredVm, found: Found): string | null => {
   const freeMiB = found.capacityMiB - usedMiB(found.records);
   return desired.memoryMiB > freeMiB
     ? `this host has ${Math.max(0, freeMiB)} MiB of memory left and the VM needs ${desired.memoryMiB} MiB`

@@ -142,6 +142,21 @@ test("a start that fails is tried again with its reason shown", () => {
   world.ended.set(`${db}@1`, { phase: "failed", reason: "h1 has 12 MiB left", power: "off" });
   world.settle();
   assert.equal(world.phase("shop/db"), "waiting: could not start: h1 has 12 MiB left; starts again after 1 s");
+  const refuser = (world.state.vms.get(db)?.avoid ?? [])[0];
+  assert.ok(refuser);
+  const avoided = () => {
+    const asked = world.documents<DesiredPlacement>("placer", "placement").find(({ path }) => path === "shop/db");
+    return asked === undefined ? "not asked" : asked.avoid;
+  };
+  assert.equal(avoided(), "not asked");
+  world.silent.add(peerName("placer"));
+  world.fire(`retry/${db}`);
+  assert.deepEqual(avoided(), [refuser], "another host is asked for first");
+  world.silent.delete(peerName("placer"));
+  world.crash();
+  world.settle();
+  assert.equal(world.phase("shop/db"), "ready");
+  assert.equal(avoided(), undefined, "once it runs, every host is as good as another");
   world.fire(`retry/${db}`);
   assert.equal(world.phase("shop/db"), "ready");
 });

@@ -140,7 +140,7 @@ function advanceRunning(state: ControllerState, vm: VmRecord, run: Run): void {
   if (actual === undefined) return;
   if (actual.power === "on") {
     if (!state.runningSince.has(vm.uid)) state.runningSince.set(vm.uid, state.now.ms);
-    if (vm.failure !== null) saveVm(state, { ...vm, failure: null, again: false });
+    if (vm.failure !== null) saveVm(state, { ...vm, failure: null, again: false, avoid: [] });
     return;
   }
   if (actual.ended === null && actual.phase !== "failed") return;
@@ -151,7 +151,10 @@ function advanceRunning(state: ControllerState, vm: VmRecord, run: Run): void {
   const stable = since !== undefined && state.now.ms - since >= stableMs;
   const failures = (stable ? 0 : vm.failures) + 1;
   const failure = endReason(actual);
-  saveVm(state, { ...vm, failures, failure, again, run: { ...run, stage: "stopping" } });
+  // A host that could not start it (no memory left, a full disk) is asked again only if no other one can hold it.
+  const refused = actual.ended === null && run.host !== null ? [run.host] : [];
+  const avoid = [...new Set([...(vm.avoid ?? []), ...refused])];
+  saveVm(state, { ...vm, failures, failure, again, avoid, run: { ...run, stage: "stopping" } });
 }
 
 function endReason(actual: ActualVm): string {

@@ -6,6 +6,7 @@ export function wishForPlacements(state: ControllerState, wishes: Wishes): void 
   for (const { vm, run } of runs(state)) {
     const path = state.elements.get(vm)?.path;
     if (path === undefined) continue;
+    const avoid = state.vms.get(vm)?.avoid ?? [];
     wish(wishes, placer, `placement/${vm}`, {
       vm,
       path,
@@ -15,6 +16,7 @@ export function wishForPlacements(state: ControllerState, wishes: Wishes): void 
       cpus: run.cpus,
       cpuSpeedMHz: run.cpuSpeedMHz,
       placement: run.placement,
+      ...(avoid.length === 0 ? {} : { avoid }),
     } satisfies DesiredPlacement);
   }
 }

@@ -112,6 +112,8 @@ export interface VmRecord {
   readonly failure: string | null;
   /** May start again after `failure`. */
   readonly again: boolean;
+  /** Hosts where it could not be started since it ran last. */
+  readonly avoid?: readonly HostName[];
   readonly run: Run | null;
 }
 

@@ -14,7 +14,8 @@ export type Placed = { readonly host: HostName } | { readonly refusals: ActualPl
 
 /**
  * The host for a VM, or one sentence per host why it is not that one. Pure; `usage` is what all reservations take, without
- * the request's own. Of the hosts that pass, the one with the most free memory, so that VMs spread; ties by name.
+ * the request's own. Of the hosts that pass, the one with the most free memory, so that VMs spread; ties by name. One
+ * that the request would rather avoid comes after all others.
  */
 export function place(
   hosts: readonly HostView[],
@@ -23,7 +24,9 @@ export function place(
   ratios: Ratios = defaultRatios,
 ): Placed {
   const refusals: { host: HostName; why: string }[] = [];
+  const avoid = new Set<string>(request.avoid ?? []);
   let best: Candidate | null = null;
+  let lastResort: Candidate | null = null;
   for (const { host, reachable, actual } of hosts) {
     if (!reachable || actual === null) {
       refusals.push({ host, why: "not reachable" });
@@ -32,9 +35,12 @@ export function place(
     const candidate: Candidate = { actual, use: usage.get(host) ?? noUse() };
     const why = firstRefusal(candidate, request, ratios);
     if (why !== null) refusals.push({ host, why });
-    else if (best === null || isBetter(candidate, best, ratios)) best = candidate;
+    else if (avoid.has(host)) {
+      if (lastResort === null || isBetter(candidate, lastResort, ratios)) lastResort = candidate;
+    } else if (best === null || isBetter(candidate, best, ratios)) best = candidate;
   }
-  return best === null ? { refusals } : { host: best.actual.host };
+  const chosen = best ?? lastResort;
+  return chosen === null ? { refusals } : { host: chosen.actual.host };
 }
 
 function firstRefusal(candidate: Candidate, request: DesiredPlacement, ratios: Ratios): string | null {

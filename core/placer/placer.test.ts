@@ -52,6 +52,7 @@ function world(names: readonly string[]) {
     state = service.restore({ records: new Map(records), desiredAt: new Map() });
     for (const [key, value] of wanted) input({ kind: "desired", from: shop, key, value });
     input({ kind: "start" });
+    for (const name of names) if (!alive.has(name)) say(name, null);
     for (const [name, value] of [...alive]) say(name, value);
   };
   const want = (vm: string, memoryMiB: number | null, incarnation = 1, more: JsonObject = {}) => {
@@ -104,6 +105,47 @@ test("VMs spread by free memory, ties by name, and an unchanged incarnation neve
   });
   want("a", 500, 2);
   assert.deepEqual([get("a")?.host, get("a")?.incarnation], ["h2", 2]);
+});
+
+test("a Placer that has just started waits for every host's word before it places anything", () => {
+  const { want, say, get, records, wanted } = world(["h1", "h2"]);
+  say("h1", host("h1"));
+  say("h2", host("h2"));
+  want("a", 500);
+  assert.equal(get("a")?.host, "h1");
+  // As in `restart`, but h2 takes its time.
+  const service = createPlacer({ self: peerName("placer"), hosts: [peerName("host.h1"), peerName("host.h2")] });
+  let state = service.restore({ records: new Map(records), desiredAt: new Map() });
+  const told = new Map<string, ActualPlacement>();
+  const input = (what: Input): void => {
+    const step = service.step(state, what, { ms: 0, wallMs: 0 });
+    state = step.state;
+    for (const effect of step.effects) if (effect.kind === "publish") told.set(effect.key, effect.value as never);
+  };
+  for (const [key, value] of wanted) input({ kind: "desired", from: shop, key, value });
+  input({ kind: "start" });
+  const base = wanted.get("placement/a") as JsonObject;
+  const b = { ...base, vm: "b", path: "shop/b", memoryMiB: 100 };
+  input({ kind: "desired", from: shop, key: "placement/b", value: b });
+  input({ kind: "actual", from: peerName("host.h1"), key: "host", value: host("h1") });
+  input({ kind: "reachable", peer: peerName("host.h1"), reachable: true });
+  assert.equal(told.get(`${shop}/placement/a`)?.host, "h1", "what was placed stays, at once");
+  assert.equal(told.get(`${shop}/placement/b`)?.phase, "waiting");
+  assert.match(told.get(`${shop}/placement/b`)?.reason ?? "", /waits to hear from h2$/);
+  input({ kind: "reachable", peer: peerName("host.h2"), reachable: false });
+  assert.equal(told.get(`${shop}/placement/b`)?.host, "h1", "nobody waits for a host that is away");
+});
+
+test("a host where it could not be started is the last resort", () => {
+  const { want, say, get } = world(["h1", "h2"]);
+  say("h1", host("h1"));
+  say("h2", host("h2", 1500));
+  want("a", 400, 1, { avoid: ["h1"] });
+  assert.equal(get("a")?.host, "h2");
+  want("a", 400, 2, { avoid: ["h1", "h2"] });
+  assert.equal(get("a")?.host, "h1");
+  want("a", 600, 3, { avoid: ["h1"] });
+  assert.equal(get("a")?.host, "h1");
 });
 
 test("each host says in a sentence why it is not the one", () => {
