@@ -26,6 +26,7 @@ import {
   release,
   reserve,
 } from "./candidate.ts";
+import { measurePlacer } from "./measure.ts";
 import { defaultRatios, place } from "./place.ts";
 
 /*
@@ -82,6 +83,7 @@ export function createPlacer(options: PlacerOptions): Service<PlacerState> {
     },
     entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
     accepts: (peer, key) => cellOfController(peer) !== null && /^placement\/[A-Za-z0-9-]+$/.test(key),
+    measure: measurePlacer,
   };
 }
 
@@ -128,7 +130,7 @@ function start(state: PlacerState): void {
   state.started = true;
   state.outbox.quiet = true;
   for (const to of state.hosts.keys()) state.outbox.effects.push({ kind: "subscribe", to, prefix: "host" });
-  log(state.outbox, "started", { reservations: state.reservations.size });
+  log(state.outbox, "service/restored", { reservations: state.reservations.size });
   // All that ended first, so that the new ones find its room.
   for (const reservation of [...state.reservations.values()]) {
     const wanted = state.wanted.get(reservation.vm);
@@ -142,11 +144,19 @@ function takeHost(state: PlacerState, peer: PeerName, value: Json): void {
   if (view === undefined || (value !== null && !isObject(value))) return;
   const actual = value as unknown as ActualHost | null;
   if (actual !== null && actual.host !== view.host) {
-    log(state.outbox, "malformed", { peer, host: actual.host });
+    log(state.outbox, "document/refused", { peer, key: "host", why: `it is about ${actual.host}` });
     return;
   }
   if (sameJson(value, view.actual === null ? null : toJson(view.actual)) && view.reachable) return;
   // What a host says itself shows that it is there, before or after the notice that its connection is in step.
+  if (view.actual === null && actual !== null) {
+    const { host, memoryMiB, cpus, accelerator } = actual;
+    log(state.outbox, "host/joined", { host, state: actual.state, memoryMiB, cpus, accelerator });
+  } else if (actual === null) {
+    if (view.actual !== null) log(state.outbox, "host/left", { host: view.host });
+  } else if (!sameJson(value, toJson(view.actual ?? {}))) {
+    log(state.outbox, "host/changed", { host: actual.host, state: actual.state, memoryMiB: actual.memoryMiB });
+  }
   state.hosts.set(peer, { ...view, actual, reachable: actual !== null || view.reachable });
   retry(state);
 }
@@ -203,7 +213,12 @@ function drop(state: PlacerState, reservation: Reservation): void {
   release(state.usage, reservation);
   state.reservations.delete(reservation.vm);
   write(state.outbox, `reservation/${reservation.vm}`, null);
-  log(state.outbox, "released", { vm: reservation.vm, incarnation: reservation.incarnation, host: reservation.host });
+  log(state.outbox, "placement/released", {
+    vm: reservation.vm,
+    path: reservation.path,
+    incarnation: reservation.incarnation,
+    host: reservation.host,
+  });
 }
 
 function retry(state: PlacerState): void {
@@ -241,7 +256,7 @@ function tryPlace(state: PlacerState, { client, document }: Wanted): void {
   state.reservations.set(vm, reservation);
   reserve(state.usage, reservation);
   write(state.outbox, `reservation/${vm}`, reservation);
-  log(state.outbox, "placed", { vm, path, incarnation, host: placed.host });
+  log(state.outbox, "placement/reserved", { vm, path, incarnation, host: placed.host });
   sayPlaced(state, reservation);
 }
 
