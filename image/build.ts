@@ -22,7 +22,7 @@ const userland = ["busybox-static", "qemu-guest-agent", "netcat-openbsd", "socat
 const programs = ["usr/sbin/qemu-ga", "bin/nc.openbsd", "usr/bin/socat"];
 /** Modules of the initial RAM file system, and those that the guest loads once its root is there. */
 const earlyModules = ["virtio_pci", "virtio_blk", "ext4", "virtio_scsi", "sd_mod", "ata_piix"];
-const lateModules = ["af_packet", "virtio_net", "virtio_console", "virtio_rng", "isofs"];
+const lateModules = ["af_packet", "virtio_net", "virtio_console", "virtio_rng", "isofs", "pvpanic-mmio"];
 
 export interface BuildOptions {
   /** Cached images lie below `<cacheDirectory>/images/<name>-<digest>`, the current one is linked as `images/<name>`. */

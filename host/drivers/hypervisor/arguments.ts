@@ -233,6 +233,9 @@ export const machineArguments = (
   `socket,id=serial,path=${places.serialSocket},server=on,wait=off`,
   "-serial",
   "chardev:serial",
+  // Takes no PCI slot. With -no-shutdown a panicked guest is kept as it is, also when its kernel would reboot at once.
+  "-device",
+  "pvpanic",
   ...diskArguments(machine.disks),
   ...kernelArguments(machine, places),
   ...interfaceArguments(machine, places),

@@ -40,8 +40,10 @@ export interface MachineCondition {
   readonly vm: Uid;
   readonly incarnation: number;
   readonly condition: "running" | "stalled" | "rebooted" | "panicked";
-  /** A sentence. */
+  /** A sentence, or of a disk its error in the system's words. */
   readonly detail: string;
+  /** Of a stalled machine: the connections whose disks gave errors. */
+  readonly connections?: readonly string[];
 }
 export interface GuestResult {
   readonly exitCode: number;
@@ -60,6 +62,8 @@ export interface HypervisorDriver {
   /** Resolves when the process is confirmed gone. `graceMs` 0: at once; else ACPI power-off first. */
   stop(vm: Uid, graceMs: number): Promise<void>;
   onEnd(listener: (end: MachineEnd) => void): void;
+  /** News of machines that go on, of those found again too. A panic is followed by the machine's end. */
+  onCondition(listener: (condition: MachineCondition) => void): void;
   exec(vm: Uid, command: readonly string[], timeoutMs: number): Promise<GuestResult>;
   /** Forgets watchers; machines keep running. */
   close(): Promise<void>;

@@ -79,6 +79,8 @@ export const launch = (options: LaunchOptions): ChildProcess => {
       detached: true,
       stdio: ["ignore", log, log, ...opened],
       cwd: "/",
+      // Nothing of ours: whoever takes over a QEMU may read its environment.
+      env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" },
     });
     child.unref();
     return child;
@@ -94,4 +96,13 @@ export const lastWords = async (files: MachineFiles): Promise<string> => {
   const lines = text.trim().split("\n");
   const line = lines.findLast((candidate) => candidate.includes("qemu-system")) ?? lines.at(-1) ?? "";
   return line.replace(/^qemu-system-x86_64: /, "").slice(0, 500) || "it left no message";
+};
+
+/** What the guest's kernel wrote about its own end, as the rest of a sentence; "" when it wrote nothing. A guest's words. */
+export const panicWords = async (files: MachineFiles): Promise<string> => {
+  const text = await readFile(files.console, "latin1").catch(() => "");
+  const line = text.split("\n").findLast((candidate) => candidate.includes("Kernel panic"));
+  if (line === undefined) return "";
+  const words = line.slice(line.indexOf("Kernel panic")).replace(/[^ -~]/g, "");
+  return `: ${words.slice(0, 200)}`;
 };

@@ -8,13 +8,17 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Ipv4, ipv4, uid } from "../../../model/identifiers.ts";
 import type { ComposedDisk } from "../storage/driver.ts";
-import type { HypervisorDriver, MachineEnd, MachineSpecification } from "./driver.ts";
+import type { HypervisorDriver, MachineCondition, MachineEnd, MachineSpecification } from "./driver.ts";
 import { createQemuDriver } from "./qemu.ts";
 
 // Boot sectors, real mode. Writes "U" to COM1, then halts for good.
 const idle = [0xba, 0xf8, 0x03, 0xb0, 0x55, 0xee, 0xfa, 0xf4, 0xeb, 0xfd];
 // Writes S5 to q35's PM1 control register (port 0x604): an ACPI power-off.
 const powerOff = [0xba, 0x04, 0x06, 0xb8, 0x00, 0x20, 0xef, 0xfa, 0xf4, 0xeb, 0xfd];
+// Writes 1 to pvpanic's port (0x505): the guest's kernel panicked.
+const panic = [0xba, 0x05, 0x05, 0xb0, 0x01, 0xee, 0xf4, 0xeb, 0xfd];
+// Writes 6 to the chipset's reset control register (0xcf9): a reboot, again and again.
+const reboot = [0xba, 0xf9, 0x0c, 0xb0, 0x06, 0xee, 0xf4, 0xeb, 0xfd];
 
 let directory = "";
 before(async () => {
@@ -117,6 +121,43 @@ test("a machine is started, found again by a new driver, and told apart by how i
   await second.start(machine(vm, 6, await sectorDisk("off.img", powerOff)));
   assert.equal((await off).ended, "exited");
   assert.equal(told.ends.length, 3);
+  await second.stop(vm, 0);
+  await second.close();
+});
+
+test("a guest that reboots goes on and is counted; one that panics has crashed, also when nobody was there to hear it", async () => {
+  const options = { runDirectory: join(directory, "run") };
+  const driver = createQemuDriver(options);
+  const told = endsOf(driver);
+  const vm = uid("c1-5");
+  const heard: MachineCondition[] = [];
+  const third = new Promise<void>((resolve) => {
+    driver.onCondition((condition) => {
+      heard.push(condition);
+      if (heard.length === 3) resolve();
+    });
+  });
+  await driver.start(machine(vm, 1, await sectorDisk("reboot.img", reboot)));
+  const [before] = await driver.list();
+  await third;
+  assert.deepEqual(new Set(heard.map(({ condition }) => condition)), new Set(["rebooted"]));
+  assert.deepEqual(await driver.list(), [before], "the same process, the same incarnation");
+  assert.deepEqual(told.ends, []);
+  await driver.stop(vm, 0);
+
+  const crash = told.next();
+  await driver.start(machine(vm, 2, await sectorDisk("panic.img", panic)));
+  assert.deepEqual(await crash, { vm, incarnation: 2, ended: "crashed", detail: "its guest's kernel panicked" });
+  assert.equal(heard.at(-1)?.condition, "panicked");
+  await driver.stop(vm, 0);
+
+  // It panics while no driver is connected: QEMU keeps it as it is until the next one looks.
+  await driver.start(machine(vm, 3, await sectorDisk("panic.img", panic)));
+  await driver.close();
+  const second = createQemuDriver(options);
+  const later = endsOf(second).next();
+  assert.equal((await second.list())[0]?.incarnation, 3);
+  assert.equal((await later).ended, "crashed");
   await second.stop(vm, 0);
   await second.close();
 });

@@ -7,17 +7,19 @@ import { qemuIdentity } from "../../identity.ts";
 import { kvmGroup, probeAccelerator } from "./accelerator.ts";
 import { type Identity, machineName } from "./arguments.ts";
 import { makeCgroups, removeCgroups } from "./cgroup.ts";
+import { type ConditionWatch, watchCondition } from "./condition.ts";
 import { recordConsole } from "./console.ts";
 import type {
   Accelerator,
   FoundMachine,
   GuestResult,
   HypervisorDriver,
+  MachineCondition,
   MachineEnd,
   MachineSpecification,
 } from "./driver.ts";
 import { createGuestAgent, type GuestAgent } from "./guest-agent.ts";
-import { handOver, lastWords, launch, type MachineFiles, machineFiles } from "./launch.ts";
+import { handOver, lastWords, launch, type MachineFiles, machineFiles, panicWords } from "./launch.ts";
 import { asRecord } from "./lines.ts";
 import { findByArgument, hasArgument, identify, isAlive, type ProcessIdentity, signal, waitGone } from "./process.ts";
 import { connectQmp, type Qmp } from "./qmp.ts";
@@ -47,8 +49,11 @@ interface Watched {
   readonly agent: GuestAgent;
   qmp: Qmp | null;
   console: { close(): void } | null;
+  condition: ConditionWatch | null;
   /** The guest powered itself off. */
   guestOff: boolean;
+  /** Why the guest could not go on, when it was that. */
+  dead: string | null;
   stopping: boolean;
   finished: boolean;
 }
@@ -66,6 +71,7 @@ class QemuDriver implements HypervisorDriver {
   readonly #cgroups: readonly string[];
   readonly #watched = new Map<Uid, Watched>();
   readonly #listeners: ((end: MachineEnd) => void)[] = [];
+  readonly #conditionListeners: ((condition: MachineCondition) => void)[] = [];
   #accelerator: Promise<Accelerator> | null = null;
   #closed = false;
 
@@ -147,7 +153,8 @@ class QemuDriver implements HypervisorDriver {
         await watched.qmp.execute("system_powerdown").catch(() => undefined);
         // Small guests have nobody who listens to the power button.
         watched.agent.exec(["/sbin/poweroff"], Math.min(2000, graceMs)).catch(() => undefined);
-        while (isAlive(watched.process) && !watched.guestOff && performance.now() < deadline) await sleep(20);
+        const goesOn = (): boolean => !watched.guestOff && watched.dead === null && isAlive(watched.process);
+        while (goesOn() && performance.now() < deadline) await sleep(20);
       }
       signal(watched.process, "SIGTERM");
       if (!(await waitGone(watched.process, flushMs))) {
@@ -166,6 +173,10 @@ class QemuDriver implements HypervisorDriver {
     this.#listeners.push(listener);
   }
 
+  onCondition(listener: (condition: MachineCondition) => void): void {
+    this.#conditionListeners.push(listener);
+  }
+
   async exec(vm: Uid, command: readonly string[], timeoutMs: number): Promise<GuestResult> {
     const watched = this.#watched.get(vm);
     if (watched === undefined) throw new Error(`${vm} does not run on this host`);
@@ -175,6 +186,7 @@ class QemuDriver implements HypervisorDriver {
   async close(): Promise<void> {
     this.#closed = true;
     for (const watched of this.#watched.values()) {
+      watched.condition?.close();
       watched.qmp?.close();
       watched.console?.close();
       watched.agent.close();
@@ -183,7 +195,7 @@ class QemuDriver implements HypervisorDriver {
   }
 
   #newWatched(vm: Uid, incarnation: number, process: ProcessIdentity, files: MachineFiles): Watched {
-    return {
+    const watched: Watched = {
       vm,
       incarnation,
       process,
@@ -191,10 +203,14 @@ class QemuDriver implements HypervisorDriver {
       agent: createGuestAgent(files.agent),
       qmp: null,
       console: null,
+      condition: null,
       guestOff: false,
+      dead: null,
       stopping: false,
       finished: false,
     };
+    watched.condition = this.#watchCondition(watched);
+    return watched;
   }
 
   async #writeRecord(files: MachineFiles, machine: MachineSpecification, process: ProcessIdentity | null) {
@@ -230,9 +246,7 @@ class QemuDriver implements HypervisorDriver {
       try {
         watched.qmp = await connectQmp(
           watched.files.qmp,
-          ({ event, data }) => {
-            if (event === "SHUTDOWN" && data.guest === true) this.#guestPoweredOff(watched);
-          },
+          (event) => watched.condition?.event(event),
           () => this.#disconnected(watched),
         );
         break;
@@ -246,15 +260,30 @@ class QemuDriver implements HypervisorDriver {
       }
     }
     watched.console = await recordConsole(watched.files.serial, watched.files.console).catch(() => null);
-    const { status } = asRecord(await watched.qmp.execute("query-status"));
-    if (status === "prelaunch") await watched.qmp.execute("cont");
-    if (status === "shutdown") this.#guestPoweredOff(watched);
+    await watched.condition?.connected(watched.qmp);
   }
 
-  /** QEMU stays after a power-off (`-no-shutdown`) until it was seen here. */
-  #guestPoweredOff(watched: Watched): void {
-    watched.guestOff = true;
-    if (!watched.stopping) watched.qmp?.execute("quit").catch(() => undefined);
+  #watchCondition(watched: Watched): ConditionWatch {
+    // QEMU stays after a power-off or a panic (`-no-shutdown`) until it was seen here.
+    const quit = (): void => {
+      if (!watched.stopping) watched.qmp?.execute("quit").catch(() => undefined);
+    };
+    const tell = (news: Omit<MachineCondition, "vm" | "incarnation">): void => {
+      const { vm, incarnation } = watched;
+      for (const listener of this.#conditionListeners) listener({ vm, incarnation, ...news });
+    };
+    return watchCondition({
+      tell,
+      poweredOff: () => {
+        watched.guestOff = true;
+        quit();
+      },
+      dead: (why) => {
+        watched.dead = why;
+        tell({ condition: "panicked", detail: why });
+        quit();
+      },
+    });
   }
 
   #disconnected(watched: Watched): void {
@@ -280,6 +309,7 @@ class QemuDriver implements HypervisorDriver {
     if (watched.finished) return;
     // A machine whose start failed is never announced: its starter is told.
     watched.finished = true;
+    watched.condition?.close();
     watched.console?.close();
     watched.agent.close();
     if (this.#watched.get(watched.vm) !== watched) return;
@@ -292,7 +322,9 @@ class QemuDriver implements HypervisorDriver {
         ? "stopped on request"
         : ended === "exited"
           ? "the guest powered itself off"
-          : `its QEMU process ended unexpectedly: ${await lastWords(watched.files)}`;
+          : watched.dead !== null
+            ? `${watched.dead}${await panicWords(watched.files)}`
+            : `its QEMU process ended unexpectedly: ${await lastWords(watched.files)}`;
     for (const listener of this.#listeners)
       listener({ vm: watched.vm, incarnation: watched.incarnation, ended, detail });
   }
