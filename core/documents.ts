@@ -293,6 +293,8 @@ export interface DesiredLiveness {
 }
 export interface DesiredDisk {
   readonly connection: Uid;
+  /** Of the volume; for people. */
+  readonly path?: ElementPath;
   readonly busType: "virtio" | "ide" | "scsi";
   readonly busNumber: number | null;
   readonly busSlot: number | null;

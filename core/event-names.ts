@@ -1,7 +1,7 @@
 /**
  * Every event that a process of Cells logs, as `<area>/<what-happened>`, and what it says. One line of log is one change of
- * state: nothing is logged per packet, per poll or per tick. A name that is not here does not compile; `log-names.test.ts`
- * compares what processes really wrote.
+ * state: nothing is logged per packet, per poll or per tick. A name that is not here does not compile; `event-names.test.ts`
+ * reads the sources, and `testbed/observability.test.ts` what processes really wrote.
  *
  * Fields that mean the same everywhere: `cell`, `path` (of an element), `uid`, `vm` and `volume` (UIDs), `peer`, `host`,
  * `incarnation`, `epoch`, `phase`, `reason` (a sentence; null when there is nothing to say). No field ever holds a secret.
@@ -36,6 +36,7 @@ export const eventNames = {
   "element/state": "an element's phase or reason changed",
   "element/removed": "nothing is left of a deleted element",
   "vm/stage": "a VM's incarnation went on: placing, connecting, running, stopping, or none",
+  "vm/rebooted": "a VM's guest reset itself: how often in this incarnation",
   "policy/version": "a cell's compiled rules changed: version and number of rules",
   // Addresses and names.
   "subnet/allocated": "a subnet got its range",
@@ -74,11 +75,18 @@ export const eventNames = {
   "export/ended": "an export's daemon was ended",
   "export/died": "an export's daemon ended by itself; it is started again",
   "agent/work-unknown": "an agent's executor could not ask for its work",
+  "image/staged": "an uploaded image was looked at and converted; it is not visible yet",
+  "image/refused": "an uploaded image was refused: why",
+  "image/added": "an uploaded image is there, in place of the one with the digest `replaced` if there was one",
+  "image/deleted": "an uploaded image is gone; volumes made from it stay",
   // Hosts.
   "machine/stage": "a machine at a host went on: starting, running, ended, gone",
+  "machine/condition": "a machine that goes on rebooted, panicked, stands still because of a disk, or runs again",
+  "machine/health": "a VM began to answer its liveness probes, or stopped",
   "network/implemented": "a host's interfaces, rules and locations are in force: how many",
   "host/action-failed": "an action at a host failed; it is repeated",
   "host/report-failed": "a host's executor could not report an action",
+  "host/probe-failed": "a liveness probe could not be sent",
   "host/executor-stopped": "a host's executor stopped asking for actions",
   // Gateway.
   "gateway/listening": "the gateway takes requests",

@@ -82,6 +82,9 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     if (!listed) endedEarly.add(`${end.vm} ${end.incarnation}`);
     ask({ kind: "machine-ended", end }).catch(() => undefined);
   });
+  hypervisor.onCondition((condition) => {
+    ask({ kind: "machine-condition", condition }).catch(() => undefined);
+  });
   return {
     start: async () => {
       const machines = await hypervisor.list();

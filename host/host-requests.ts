@@ -1,6 +1,7 @@
 import type { PeerName, Uid } from "../model/identifiers.ts";
-import type { FoundMachine, MachineEnd } from "./drivers/hypervisor/driver.ts";
+import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hypervisor/driver.ts";
 import type { NetworkAllocation } from "./drivers/network/driver.ts";
+import type { HealthChange } from "./liveness.ts";
 import type { Action } from "./planner.ts";
 
 /**
@@ -14,6 +15,10 @@ export type HostRequest =
   | { readonly kind: "next" }
   | { readonly kind: "done"; readonly outcome: Outcome }
   | { readonly kind: "machine-ended"; readonly end: MachineEnd }
+  | { readonly kind: "machine-condition"; readonly condition: MachineCondition }
+  /** → `ProbeTarget[]`: the whole of what is to be asked whether it lives. */
+  | { readonly kind: "probe-targets" }
+  | { readonly kind: "health"; readonly change: HealthChange }
   /** → `HostStatus`. */
   | { readonly kind: "status" }
   /** → `ExecTarget`: may this peer reach into this VM? */

@@ -2,6 +2,7 @@ import { chmod, mkdir, readFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import type { ActualHost } from "../core/documents.ts";
 import { hostName, ipv4, mac } from "../model/identifiers.ts";
+import type { Json } from "../model/json.ts";
 import { servePeers } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { runService } from "../runtime/process.ts";
@@ -12,6 +13,7 @@ import { createStorageDriver } from "./drivers/storage/driver-nbd.ts";
 import { createHostEdge } from "./edge.ts";
 import { createExecutor, type Executor } from "./executor.ts";
 import { createHostManager } from "./manager.ts";
+import { createProber, type Prober } from "./prober.ts";
 
 /**
  * `node host/main.ts CONFIG.json`: the Host Manager, in the network and mount namespace of its host. SIGTERM ends it and
@@ -46,19 +48,26 @@ async function main(configurationFile: string | undefined): Promise<void> {
   await network.init({ device: part.uplink, address: host.address, mac: host.mac });
 
   let executor: Executor | null = null;
-  const service = createHostManager({ host, wake: () => executor?.wake() });
+  let prober: Prober | null = null;
+  const wake = (): void => {
+    executor?.wake();
+    prober?.wake();
+  };
+  const service = createHostManager({ host, wake });
   const running = await runService({ configuration, service, goodbye: false });
-  executor = createExecutor({
-    hypervisor,
-    network,
-    storage,
-    request: (request) => running.request(request),
-    log: (event, fields) => process.stdout.write(`${JSON.stringify({ event: `host/${event}`, fields })}\n`),
-  });
+  const { request } = running;
+  const log = (event: string, fields: { readonly [key: string]: Json }): void => {
+    process.stdout.write(`${JSON.stringify({ event: `host/${event}`, fields })}\n`);
+  };
+  executor = createExecutor({ hypervisor, network, storage, request, log });
   const { close } = executor;
   // The latest is stopped first: no action may lose its service half-way.
   stopAtSignals(close);
   await executor.start();
+  const probing = createProber({ network, request, log });
+  prober = probing;
+  stopAtSignals(async () => probing.close());
+  probing.wake();
   const edge = await servePeers(configuration, createHostEdge({ hypervisor, network, request: running.request }));
   stopAtSignals(() => edge.stop());
 }

@@ -4,8 +4,8 @@ import { type HostName, type PeerName, peerName, type Uid, uid } from "../model/
 import type { Json } from "../model/json.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hypervisor/driver.ts";
 import type { NetworkAllocation } from "./drivers/network/driver.ts";
-import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-requests.ts";
 import { logHealth, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
+import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-requests.ts";
 import type { HealthChange } from "./liveness.ts";
 import { type Action, type Found, planHost, startingRecord, usedMiB, type VmRecord, type Wanted } from "./planner.ts";
 import { locatedInterfaces, publications } from "./publications.ts";

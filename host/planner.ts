@@ -27,6 +27,12 @@ export interface VmRecord {
   readonly reason: string | null;
   /** Its disks' credentials are gone. */
   readonly released: boolean;
+  /** What its liveness probes said last; absent: no answer yet. */
+  readonly health?: ActualVm["health"];
+  /** Why it is silent, a sentence. */
+  readonly silence?: string;
+  /** Resets of this incarnation's guest. */
+  readonly reboots?: number;
 }
 export interface WantedVm {
   readonly client: PeerName;
@@ -45,6 +51,8 @@ export interface Found {
   readonly allocation: NetworkAllocation;
   /** VMs, or `network`, with an action under way or resting after a failure. */
   readonly busy: ReadonlySet<Uid | "network">;
+  /** VMs whose CPUs stand still because of a disk, with a sentence. */
+  readonly stalled: ReadonlyMap<Uid, string>;
   /** Memory for VMs, all together. */
   readonly capacityMiB: number;
 }
@@ -99,8 +107,10 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
   const desired = wanted.vms.get(vm)?.desired;
   if (record !== undefined && record.stage !== "ended") {
     const surplus = desired === undefined || desired.power === "off" || desired.incarnation > record.vm.incarnation;
+    // A guest that hangs, or whose CPUs stand still, does not hear that it should power off.
+    const isDeaf = record.health === "silent" || found.stalled.has(vm);
     return surplus && record.stage === "running"
-      ? { kind: "stop-machine", vm, incarnation: record.vm.incarnation, graceMs }
+      ? { kind: "stop-machine", vm, incarnation: record.vm.incarnation, graceMs: isDeaf ? 0 : graceMs }
       : null;
   }
   if (record !== undefined && !record.released)

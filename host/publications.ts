@@ -2,6 +2,7 @@ import { type ActualHost, type ActualLocation, type ActualVm, actualKey } from "
 import type { Uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { LocalInterface } from "./drivers/network/driver.ts";
+import { healthOf } from "./health.ts";
 import { type Found, globalNetwork, mayStart, obstacle, type VmRecord, type Wanted } from "./planner.ts";
 
 /** What this host says is so, by key, as a function of what it knows. */
@@ -56,6 +57,8 @@ const actualVm = (
       record,
       desired === undefined || desired.power === "off" ? null : desired.incarnation,
       troubles.get(vm),
+      wanted,
+      found,
     );
   if (desired !== undefined && mayStart(desired, record))
     return {
@@ -81,15 +84,33 @@ const actualVm = (
   return { incarnation: desired.incarnation, power: "off", ended: "stopped", phase: "ready", reason: null };
 };
 
-const runningVm = (record: VmRecord, wantedIncarnation: number | null, trouble: string | undefined): ActualVm => {
+const runningVm = (
+  record: VmRecord,
+  wantedIncarnation: number | null,
+  trouble: string | undefined,
+  wanted: Wanted,
+  found: Found,
+): ActualVm => {
   const { incarnation } = record.vm;
-  const base = { incarnation, power: "on", ended: null } as const;
+  const health = healthOf(record, wanted);
+  const base = {
+    incarnation,
+    power: "on",
+    ended: null,
+    ...(health === null ? {} : { health }),
+    ...(record.reboots === undefined ? {} : { reboots: record.reboots }),
+  } as const;
   if (wantedIncarnation === null)
     return { ...base, phase: "deleting", reason: trouble ?? "its machine is being stopped" };
   if (wantedIncarnation > incarnation)
     return { ...base, phase: "working", reason: trouble ?? `making room for incarnation ${wantedIncarnation}` };
   // "off" with neither an end nor a failure confirms nothing, and claims nothing.
-  return record.stage === "starting"
-    ? { ...base, power: "off", phase: "working", reason: "its machine is being started" }
-    : { ...base, phase: "ready", reason: null };
+  if (record.stage === "starting")
+    return { ...base, power: "off", phase: "working", reason: "its machine is being started" };
+  const stalled = found.stalled.get(record.vm.uid);
+  if (stalled !== undefined) return { ...base, phase: "waiting", reason: stalled };
+  if (health === "starting")
+    return { ...base, phase: "working", reason: "it starts: waits for the first answer to its liveness probes" };
+  if (health === "silent") return { ...base, phase: "failed", reason: record.silence ?? "does not answer its probes" };
+  return { ...base, phase: "ready", reason: null };
 };

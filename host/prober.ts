@@ -1,0 +1,85 @@
+import type { Json } from "../model/json.ts";
+import type { NetworkDriver } from "./drivers/network/driver.ts";
+import type { HostRequest } from "./host-requests.ts";
+import {
+  createLiveness,
+  dueProbes,
+  type HealthChange,
+  nextDueMs,
+  type Probe,
+  type ProbeTarget,
+  setTargets,
+  takeResult,
+} from "./liveness.ts";
+
+export interface ProberOptions {
+  readonly network: Pick<NetworkDriver, "probe">;
+  readonly request: (request: Json) => Promise<Json>;
+  readonly log: (event: string, fields: { readonly [key: string]: Json }) => void;
+}
+export interface Prober {
+  /** Something may have changed in what is to be probed. */
+  wake(): void;
+  close(): void;
+}
+
+/** Sends the probes that `liveness.ts` asks for and reports what they change. It judges nothing. */
+export const createProber = ({ network, request, log }: ProberOptions): Prober => {
+  const liveness = createLiveness(performance.now());
+  const ask = (message: HostRequest): Promise<Json> => request(message as unknown as Json);
+  let timer: NodeJS.Timeout | null = null;
+  let closed = false;
+  let asking = false;
+  let again = false;
+
+  const send = async (probe: Probe): Promise<void> => {
+    const { interface: uid, protocol, port, timeoutMs } = probe;
+    const answered = await network.probe(uid, { protocol, port }, timeoutMs).catch((error: Error) => {
+      log("probe-failed", { vm: probe.vm, why: error.message });
+      return null;
+    });
+    if (closed) return;
+    const change = takeResult(liveness, { probe, answered }, performance.now());
+    if (change !== null) report(change);
+    turn();
+  };
+  const report = (change: HealthChange): void => {
+    ask({ kind: "health", change }).catch(() => undefined);
+  };
+  /** Sends what is due and sleeps until something is. */
+  const turn = (): void => {
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    if (closed) return;
+    for (const probe of dueProbes(liveness, performance.now())) void send(probe);
+    const waitMs = nextDueMs(liveness, performance.now());
+    // Not 0: with all places taken what is due waits for an answer, which takes the next turn at once.
+    if (waitMs !== null) timer = setTimeout(turn, Math.max(20, waitMs));
+  };
+  const wake = async (): Promise<void> => {
+    again = true;
+    if (asking) return;
+    asking = true;
+    try {
+      while (again && !closed) {
+        again = false;
+        const targets = (await ask({ kind: "probe-targets" })) as unknown as readonly ProbeTarget[];
+        setTargets(liveness, targets, performance.now());
+        turn();
+      }
+    } catch {
+      // The service is ending.
+    } finally {
+      asking = false;
+    }
+  };
+  return {
+    wake: () => {
+      void wake();
+    },
+    close: () => {
+      closed = true;
+      if (timer !== null) clearTimeout(timer);
+    },
+  };
+};
