@@ -132,6 +132,8 @@ export interface BootRecord {
 export interface SavedState {
   readonly memoryMiB: number;
   readonly cpus: number;
+  /** Size of the disk that it knows. */
+  readonly diskMiB: number;
   /** QEMU's version and processor, and the SHA-256 of the machine's form: no other machine can take the state. */
   readonly engine: string;
   readonly form: string;

@@ -1,22 +1,23 @@
 import type { Cell } from "../../model/cell.ts";
 import { uid } from "../../model/identifiers.ts";
-import type { JsonObject } from "../../model/json.ts";
+import type { Json, JsonObject } from "../../model/json.ts";
 import { checkDocument } from "../../model/specification.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import { createOutbox, takeEffects, toJson } from "../outbox.ts";
+import { createOutbox, isObject, takeEffects, toJson } from "../outbox.ts";
 import { controllerIdentity } from "./cell-policy.ts";
 import { delayRetry, retryTimer } from "./life-cycle.ts";
 import { measureController } from "./measure.ts";
 import { reconcile } from "./reconcile.ts";
 import { answer } from "./requests.ts";
-import type {
-  ControllerOptions,
-  ControllerState,
-  CountersRecord,
-  ElementRecord,
-  ModelRecord,
-  PolicyRecord,
-  VmRecord,
+import {
+  type ControllerOptions,
+  type ControllerState,
+  type CountersRecord,
+  type ElementRecord,
+  type ModelRecord,
+  type PolicyRecord,
+  placer,
+  type VmRecord,
 } from "./state.ts";
 
 /**
@@ -59,21 +60,53 @@ function take(state: ControllerState, input: Input): void {
     }
     case "reachable":
       state.reachable.set(input.peer, input.reachable);
+      if (input.peer === placer) answerWaiting(state);
       break;
     case "request": {
-      const response = answer(state, input.request);
-      // The reply says what was accepted, not what was done; what follows from it is part of the same step.
-      reconcile(state);
-      state.outbox.effects.push({ kind: "reply", id: input.id, response: toJson(response) });
+      if (mustWait(state, input.request)) {
+        if (state.waitingChanges?.length === 0)
+          state.outbox.effects.push({ kind: "timer", name: patienceTimer, afterMs: patienceMs });
+        state.waitingChanges?.push(input);
+      } else reply(state, input.id, input.request);
       return;
     }
     case "timer":
+      if (input.name === patienceTimer) answerWaiting(state);
       if (input.name.startsWith(retryTimer)) state.resting.delete(uid(input.name.slice(retryTimer.length)));
       break;
     case "desired":
       break;
   }
   reconcile(state);
+}
+
+function reply(state: ControllerState, id: number, request: Json): void {
+  const response = answer(state, request);
+  // The reply says what was accepted, not what was done; what follows from it is part of the same step.
+  reconcile(state);
+  state.outbox.effects.push({ kind: "reply", id, response: toJson(response) });
+}
+
+/**
+ * A change that comes before the Placer was heard, as the first one of a new cell does, waits a moment for it: what no
+ * host can ever hold is then refused at once. A Placer that stays silent delays a change no longer than this.
+ */
+const patienceMs = 3_000;
+const patienceTimer = "hosts-unknown";
+const mostWaiting = 16;
+
+const mustWait = (state: ControllerState, request: Json): boolean =>
+  isObject(request) &&
+  request.method === "PUT" &&
+  state.waitingChanges !== null &&
+  state.waitingChanges.length < mostWaiting &&
+  !state.reachable.has(placer);
+
+function answerWaiting(state: ControllerState): void {
+  const waiting = state.waitingChanges ?? [];
+  state.waitingChanges = null;
+  if (waiting.length > 0) state.outbox.effects.push({ kind: "timer", name: patienceTimer, afterMs: null });
+  for (const { id, request } of waiting) reply(state, id, request);
 }
 
 function restore(options: ControllerOptions, restored: Restored): ControllerState {
@@ -97,6 +130,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     actual: new Map(),
     reachable: new Map(),
     subscribed: new Set(),
+    waitingChanges: [],
     resting: new Set(),
     runningSince: new Map(),
     now: { ms: 0, wallMs: 0 },

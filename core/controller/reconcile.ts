@@ -75,5 +75,6 @@ export function followPeers(state: ControllerState): void {
     if (state.subscribed.has(peer)) continue;
     state.subscribed.add(peer);
     state.outbox.effects.push({ kind: "subscribe", to: peer, prefix });
+    if (peer === placer) state.outbox.effects.push({ kind: "subscribe", to: peer, prefix: "hosts" });
   }
 }

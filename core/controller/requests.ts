@@ -18,6 +18,7 @@ import {
   addressManager,
   type ControllerState,
   type ElementRecord,
+  offersOf,
   recordAt,
   storageManager,
 } from "./state.ts";
@@ -121,19 +122,19 @@ const checked = (result: Result<Cell, readonly Diagnostic[]>): Result<Cell, Refu
 
 function putTarget(state: ControllerState, { path, bundle, json }: ChangeRequest): Result<Cell, Refused> {
   if (bundle !== undefined) {
-    if (path === "") return checked(readSpecification(bundle));
+    if (path === "") return checked(readSpecification(bundle, offersOf(state)));
     return fail(refused(400, "bad-request", "a part of a model is replaced with JSON; a bundle is a whole model"));
   }
   if (json === undefined) return fail(refused(400, "bad-request", "the request has no specification"));
   if (path === "") {
     return isObject(json)
-      ? checked(checkDocument(json))
+      ? checked(checkDocument(json, offersOf(state)))
       : fail(refused(400, "bad-request", "a specification is a JSON object"));
   }
   const { document } = state.model;
   if (document === null) return fail(noModel(state));
   const replaced = replaceAt(document, path, json);
-  return replaced.ok ? checked(checkDocument(replaced.value)) : fail(notFound(replaced.error.message));
+  return replaced.ok ? checked(checkDocument(replaced.value, offersOf(state))) : fail(notFound(replaced.error.message));
 }
 
 function deleteTarget(state: ControllerState, path: string): Result<Cell | null, Refused> {

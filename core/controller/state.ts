@@ -1,4 +1,5 @@
 import type { Cell, Element, ElementType, VirtualInterfaceElement, VolumeConnectionElement } from "../../model/cell.ts";
+import type { HostOffer } from "../../model/check-hosts.ts";
 import {
   type CellName,
   type Cidr,
@@ -11,7 +12,7 @@ import {
   type Uid,
 } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
-import { actualKey, type Phase } from "../documents.ts";
+import { actualKey, type HostOffers, type Phase } from "../documents.ts";
 import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
 
@@ -133,6 +134,8 @@ export interface ControllerState {
   /** Absent: not heard of since the start, so that nothing follows from what it does not say. */
   readonly reachable: Map<PeerName, boolean>;
   readonly subscribed: Set<PeerName>;
+  /** Changes that came before the Placer said what its hosts can hold; null: no change waits for that any more. */
+  waitingChanges: { readonly id: number; readonly request: Json }[] | null;
   /** VMs that failed and whose back-off timer has not come yet. */
   readonly resting: Set<Uid>;
   /** Monotonic ms since which a VM runs; for the reset of the back-off. */
@@ -194,6 +197,12 @@ export function recordAt(state: ControllerState, path: ElementPath): ElementReco
 /** What a peer says about one of this controller's own documents. */
 export function actualOf<Document>(state: ControllerState, peer: PeerName, key: string): Document | undefined {
   return state.actual.get(peer)?.get(actualKey(state.options.self, key)) as Document | undefined;
+}
+
+/** All hosts of the installation and what they can hold at most; null while they are not all known. */
+export function offersOf(state: ControllerState): readonly HostOffer[] | null {
+  const offers = state.actual.get(placer)?.get("hosts") as HostOffers | undefined;
+  return offers?.complete === true ? offers.hosts : null;
 }
 
 /** A document that is desired at a peer now. */

@@ -27,6 +27,7 @@ import {
   reserve,
 } from "./candidate.ts";
 import { measurePlacer } from "./measure.ts";
+import { offersOf } from "./offers.ts";
 import { defaultRatios, place } from "./place.ts";
 
 /*
@@ -81,7 +82,7 @@ export function createPlacer(options: PlacerOptions): Service<PlacerState> {
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
-    entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
+    entitled: (_state, peer, key) => (key === "hosts" ? cellOfController(peer) !== null : key.startsWith(`${peer}/`)),
     accepts: (peer, key) => cellOfController(peer) !== null && /^placement\/[A-Za-z0-9-]+$/.test(key),
     measure: measurePlacer,
   };
@@ -137,7 +138,13 @@ function start(state: PlacerState): void {
     if (wanted === undefined || wanted.document.incarnation !== reservation.incarnation) drop(state, reservation);
   }
   for (const vm of state.wanted.keys()) reconcile(state, vm);
+  publishOffers(state);
 }
+
+const publishOffers = (state: PlacerState): void => {
+  const value = toJson(offersOf(state.hosts.values(), state.ratios));
+  state.outbox.effects.push({ kind: "publish", key: "hosts", value });
+};
 
 function takeHost(state: PlacerState, peer: PeerName, value: Json): void {
   const view = state.hosts.get(peer);
@@ -158,6 +165,7 @@ function takeHost(state: PlacerState, peer: PeerName, value: Json): void {
     log(state.outbox, "host/changed", { host: actual.host, state: actual.state, memoryMiB: actual.memoryMiB });
   }
   state.hosts.set(peer, { ...view, actual, reachable: actual !== null || view.reachable });
+  publishOffers(state);
   retry(state);
 }
 
