@@ -60,6 +60,10 @@ function deletingState(state: ControllerState, record: ElementRecord): Progress 
   if (run?.host && state.reachable.get(hostPeer(run.host)) === false) {
     return progress("deleting", `host ${run.host} is not reachable`);
   }
+  if (record.type === "Volume" || record.type === "VolumeCopy") {
+    const actual = actualOf<ActualVolume>(state, storageManager, `volume/${record.uid}`);
+    return progress("deleting", actual?.phase === "deleting" || actual?.available === false ? actual.reason : null);
+  }
   return progress("deleting", run?.host ? `waits for host ${run.host} to stop it` : null);
 }
 
@@ -138,12 +142,24 @@ function runState(state: ControllerState, record: ElementRecord, vm: VmRecord, r
   }
   if (run.stage === "stopping") return progress("working", `stops at ${run.host}${after}`);
   const actual = actualVmOf(state, vm.uid, run);
-  if (actual?.power === "on") return progress("ready", actual.reason);
+  if (actual?.power === "on") return progress("ready", sentences(actual.reason, ...diskTroubles(state, run)));
   if (actual !== undefined && actual.reason !== null) {
     return progress(actual.phase === "ready" ? "working" : actual.phase, actual.reason);
   }
   return progress("working", `starts at ${run.host}${after}`);
 }
+
+/** What keeps a running VM from its disks: a server that is away or full stops whoever reads or writes there. */
+function diskTroubles(state: ControllerState, run: Run): readonly string[] {
+  return run.disks.flatMap(({ volume }) => {
+    const actual = actualOf<ActualVolume>(state, storageManager, `volume/${volume}`);
+    if (actual?.available !== false || actual.reason === null) return [];
+    return [`its disk ${state.elements.get(volume)?.path ?? volume}: ${actual.reason}`];
+  });
+}
+
+const sentences = (...reasons: readonly (string | null)[]): string | null =>
+  reasons.filter((reason) => reason !== null).join("; ") || null;
 
 /** What a link's VM says: the link is ready with it, unless the incarnation that runs was started without the link. */
 function linkState(
