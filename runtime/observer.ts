@@ -70,6 +70,15 @@ export const createObserver = (service: string, write = lineWriter(service)): Ob
   };
 };
 
+/**
+ * The log of a part of a process: a name without its area gets this one. The names are in the table all the same, which
+ * `core/event-names.test.ts` sees to.
+ */
+export const logOf =
+  (observer: Observer, area: string) =>
+  (event: string, fields: LogLine["fields"]): void =>
+    observer.log((event.includes("/") ? event : `${area}/${event}`) as EventName, fields);
+
 /** Tells of an end by an error before Node prints its stack: one line of log among the others. */
 export const logFatalErrors = (observer: Observer): void => {
   process.on("uncaughtExceptionMonitor", (error) => observer.log("process/failed", { why: error.message }));

@@ -1,5 +1,7 @@
 import type { PeerName } from "../model/identifiers.ts";
+import { servePeers } from "./https.ts";
 import { network, type ProcessConfiguration } from "./installation.ts";
+import { createObserver, logFatalErrors, type Observer, observed } from "./observer.ts";
 import { listPeers } from "./peers.ts";
 import { type RunningService, runService } from "./process.ts";
 import { stopAtSignals } from "./signals.ts";
@@ -43,21 +45,21 @@ const runWithMembers = async (
   });
 };
 
-const runStorageManager = async (configuration: ProcessConfiguration): Promise<void> => {
+const runStorageManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createStorageManager } = await import("../core/storage/manager.ts");
   await runWithMembers(configuration, "agent.", (agents) =>
-    runService({ configuration, service: createStorageManager({ self: configuration.name, agents }) }),
+    runService({ configuration, observer, service: createStorageManager({ self: configuration.name, agents }) }),
   );
 };
 
-const runPlacer = async (configuration: ProcessConfiguration): Promise<void> => {
+const runPlacer = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createPlacer } = await import("../core/placer/placer.ts");
   await runWithMembers(configuration, "host.", (hosts) =>
-    runService({ configuration, service: createPlacer({ self: configuration.name, hosts }) }),
+    runService({ configuration, observer, service: createPlacer({ self: configuration.name, hosts }) }),
   );
 };
 
-const runAddressManager = async (configuration: ProcessConfiguration): Promise<void> => {
+const runAddressManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createAddressManager } = await import("../core/address/manager.ts");
   const { internalPool, externalPool, underlay } = network;
   const service = createAddressManager({
@@ -66,35 +68,47 @@ const runAddressManager = async (configuration: ProcessConfiguration): Promise<v
     externalPool,
     reserved: [underlay],
   });
-  await runService({ configuration, service });
+  await runService({ configuration, observer, service });
 };
 
-const runDnsManager = async (configuration: ProcessConfiguration): Promise<void> => {
+const runDnsManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createDnsManager } = await import("../core/dns/manager.ts");
   const { serveDns } = await import("./dns-server.ts");
   const service = createDnsManager({ self: configuration.name, domain: network.domain });
-  const running = await runService({ configuration, service });
+  const running = await runService({ configuration, observer, service });
   const server = await serveDns(configuration, running);
   stopAtSignals(() => server.stop());
+};
+
+/** These services have nobody to answer over HTTPS but whoever looks at them. */
+const serveObserver = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
+  const server = await servePeers(configuration, observed(observer));
+  stopAtSignals(server.stop);
 };
 
 /** Runs until a signal ends the process. Rejects for a role that this program does not run, and where a role cannot start. */
 export const runRole = async (configuration: ProcessConfiguration): Promise<void> => {
   const { role, name } = configuration;
+  const observer = createObserver(name);
+  logFatalErrors(observer);
   switch (role) {
     case "controller": {
       const { runController } = await import("./controller/edge.ts");
-      await runController(configuration);
+      await runController(configuration, observer);
       return;
     }
     case "storage-manager":
-      return runStorageManager(configuration);
+      await serveObserver(configuration, observer);
+      return runStorageManager(configuration, observer);
     case "placer":
-      return runPlacer(configuration);
+      await serveObserver(configuration, observer);
+      return runPlacer(configuration, observer);
     case "address-manager":
-      return runAddressManager(configuration);
+      await serveObserver(configuration, observer);
+      return runAddressManager(configuration, observer);
     case "dns-manager":
-      return runDnsManager(configuration);
+      await serveObserver(configuration, observer);
+      return runDnsManager(configuration, observer);
     default:
       throw new Error(
         `"${name}" has the role "${role}", which has a program of its own; this one runs controller, storage-manager, ` +

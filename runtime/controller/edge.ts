@@ -2,6 +2,7 @@ import { createController } from "../../core/controller/controller.ts";
 import { cellName, ipv4, mac, uid } from "../../model/identifiers.ts";
 import { servePeers } from "../https.ts";
 import { network, type ProcessConfiguration, ports } from "../installation.ts";
+import { createObserver, type Observer, observed } from "../observer.ts";
 import { runService } from "../process.ts";
 import { stopAtSignals } from "../signals.ts";
 import { openEvents } from "./events.ts";
@@ -18,7 +19,10 @@ export interface RunningController {
  * Runs a Cell Controller: the service, its REST edge for the gateway, and the name server of the cell's VMs.
  * Rejects when a port is taken, a file is missing or `configuration.controller` is absent.
  */
-export async function runController(configuration: ProcessConfiguration): Promise<RunningController> {
+export async function runController(
+  configuration: ProcessConfiguration,
+  observer: Observer = createObserver(configuration.name),
+): Promise<RunningController> {
   const { controller, address, name } = configuration;
   if (controller === undefined) throw new Error(`the configuration of "${name}" has no part "controller"`);
   const service = createController({
@@ -31,7 +35,9 @@ export async function runController(configuration: ProcessConfiguration): Promis
     self: name,
   });
   const events = openEvents(configuration.directory, controller.cell);
-  const running = await runService({ configuration, service, onLog: events.record });
+  // What its cell went through is durable; the time line gets it back from there.
+  observer.events.seed(events.lines());
+  const running = await runService({ configuration, observer, service, onLog: events.record });
   const closers: (() => Promise<void>)[] = [running.stop];
   const stop = async (): Promise<void> => {
     unregister();
@@ -46,7 +52,7 @@ export async function runController(configuration: ProcessConfiguration): Promis
     });
     closers.push(names.close);
     const routes = createRoutes({ configuration, controller, events, request: running.request });
-    const server = await servePeers(configuration, routes);
+    const server = await servePeers(configuration, observed(observer, routes));
     closers.push(server.stop);
     return { distributionPort: running.distributionPort, httpPort: server.port, stop };
   } catch (error) {

@@ -25,6 +25,8 @@ export interface CellEvents {
   record(line: LogEvent): void;
   /** Events with an id above `after`, oldest first. */
   since(after: number): readonly CellEvent[];
+  /** All of it as the lines of log that they were. */
+  lines(): readonly LogEvent[];
   subscribe(listener: (event: CellEvent) => void): () => void;
   close(): void;
 }
@@ -37,6 +39,10 @@ export function openEvents(directory: string, cell: string): CellEvents {
   const trim = database.prepare("DELETE FROM event WHERE id <= ?");
   const select = database.prepare("SELECT id, json FROM event WHERE id > ? ORDER BY id");
   const listeners = new Set<(event: CellEvent) => void>();
+  const since = (after: number): readonly CellEvent[] =>
+    select
+      .all(after)
+      .map(({ id, json }) => ({ id: Number(id), ...(JSON.parse(String(json)) as Omit<CellEvent, "id">) }));
   return {
     record: (line) => {
       const event = eventOf(line, cell);
@@ -45,16 +51,22 @@ export function openEvents(directory: string, cell: string): CellEvents {
       trim.run(id - keptEvents);
       for (const listener of listeners) listener({ id, ...event });
     },
-    since: (after) =>
-      select
-        .all(after)
-        .map(({ id, json }) => ({ id: Number(id), ...(JSON.parse(String(json)) as Omit<CellEvent, "id">) })),
+    since,
+    lines: () => since(0).flatMap(lineOf),
     subscribe: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
     close: () => database.close(),
   };
+}
+
+/** The log line that an event was. */
+function lineOf({ time, path, type, event, phase, reason, fields }: CellEvent): readonly LogEvent[] {
+  const name = (Object.keys(publicNames) as EventName[]).find((each) => publicNames[each] === event);
+  if (name === undefined) return [];
+  const told = { path, type, ...fields, ...(phase === undefined ? {} : { phase, reason: reason ?? null }) };
+  return [{ event: name, fields: told, wallMs: Date.parse(time) }];
 }
 
 /** The event that a log line is; null for lines about the process and its connections. */
