@@ -56,7 +56,7 @@ struct interface_state {
   __u32 vm_identity;
   __u32 subnet_identity;
   __u8 mac[6];
-  __u8 padding[2];
+  __u16 mtu;
 };
 struct identity_key {
   __u32 cell;
@@ -237,6 +237,7 @@ struct packet {
   __u16 about_destination_port;
   __u8 about_protocol;
   __u8 about_icmp_type;
+  __u16 judged; /* length of the frame's beginning that is looked at here */
 };
 
 #define TCP_FIN 0x01
@@ -275,7 +276,32 @@ static __always_inline int parse_about(struct __sk_buff *skb, __u32 offset, stru
     p->about_source_port = l4[0] << 8 | l4[1];
     p->about_destination_port = l4[2] << 8 | l4[3];
   }
+  p->judged = offset + ip.ihl * 4 + sizeof(l4);
   return PASS;
+}
+
+/*
+ * Loose and strict source routes (RFC 791) would lead a packet past the check of where it goes (RFC 7126, 4.3 and
+ * 4.4). A global function, so that the verifier walks its loop once and not at the end of every path that leads here.
+ */
+__noinline int has_source_route(struct __sk_buff *skb, __u32 end)
+{
+  __u32 at = ETH_LENGTH + sizeof(struct iphdr);
+  for (int i = 0; i < 40 && at < end; i++) {
+    __u8 option[2] = {};
+    if (bpf_skb_load_bytes(skb, at, option, 1) || option[0] == 0)
+      return 0;
+    if (option[0] == 0x83 || option[0] == 0x89)
+      return 1;
+    if (option[0] == 1) {
+      at += 1;
+      continue;
+    }
+    if (bpf_skb_load_bytes(skb, at, option, 2) || option[1] < 2)
+      return 1;
+    at += option[1];
+  }
+  return 0;
 }
 
 static __always_inline int parse(struct __sk_buff *skb, struct packet *p)
@@ -292,6 +318,9 @@ static __always_inline int parse(struct __sk_buff *skb, struct packet *p)
   p->protocol = ip.protocol;
   p->id = bpf_ntohs(ip.id);
   p->header_length = header;
+  p->judged = ETH_LENGTH + header;
+  if (header > 20 && has_source_route(skb, ETH_LENGTH + header))
+    return MALFORMED;
   if (fragment & IP_OFFSET_MASK) {
     p->fragment = LATER;
     /* RFC 1858: a fragment at offset 1 would overwrite the flags of a TCP header that was already judged. */
@@ -302,11 +331,18 @@ static __always_inline int parse(struct __sk_buff *skb, struct packet *p)
     if (total < header + 20 || bpf_skb_load_bytes(skb, ETH_LENGTH + header, l4, 14))
       return MALFORMED;
     p->tcp_flags = l4[13];
-    if (l4[12] >> 4 < 5 || ((l4[13] & TCP_SYN) && (l4[13] & (TCP_FIN | TCP_RST))))
+    __u32 length = (l4[12] >> 4) * 4;
+    if (length < 20 || ((l4[13] & TCP_SYN) && (l4[13] & (TCP_FIN | TCP_RST))) ||
+        (p->fragment == WHOLE && header + length > total))
       return MALFORMED;
+    p->judged += 14;
   } else if (ip.protocol == IPPROTO_UDP || ip.protocol == IPPROTO_ICMP) {
     if (total < header + 8 || bpf_skb_load_bytes(skb, ETH_LENGTH + header, l4, 8))
       return MALFORMED;
+    __u32 length = l4[4] << 8 | l4[5];
+    if (ip.protocol == IPPROTO_UDP && p->fragment == WHOLE && (length < 8 || header + length > total))
+      return MALFORMED;
+    p->judged += ip.protocol == IPPROTO_UDP ? 6 : 8;
   } else {
     return PASS;
   }
@@ -322,6 +358,26 @@ static __always_inline int parse(struct __sk_buff *skb, struct packet *p)
   p->source_port = l4[0] << 8 | l4[1];
   p->destination_port = l4[2] << 8 | l4[3];
   return PASS;
+}
+
+/*
+ * A guest may leave a checksum to others and say where it belongs (virtio, VIRTIO_NET_HDR_F_NEEDS_CSUM). The kernel writes
+ * it there after this program has judged the packet, and checks nothing: a "checksum" at the place of a port or of the
+ * source address would change them behind our back. It must lie beyond all that is looked at here.
+ *
+ * No field of the context says where that is, but two helpers tell. `bpf_l4_csum_replace` changes nothing in a packet
+ * whose checksum is still to be written; it is tried on the destination MAC, which is written anew in any case.
+ * `bpf_skb_change_tail` refuses to cut such a packet before the end of its checksum: an honest one is refused here and
+ * left as it is, and one that can be cut is thrown away.
+ */
+static __always_inline int checksum_hits_header(struct __sk_buff *skb, const struct packet *p, const struct ethhdr *eth)
+{
+  __u8 first[2];
+  if (bpf_l4_csum_replace(skb, 0, 0, 1, 2) || bpf_skb_load_bytes(skb, 0, first, 2))
+    return 1;
+  if (first[0] != eth->h_dest[0] || first[1] != eth->h_dest[1])
+    return 0;
+  return bpf_skb_change_tail(skb, p->judged + 1, 0) == 0;
 }
 
 /* --- rules ------------------------------------------------------------------------------------------------------ */
@@ -438,6 +494,15 @@ struct check {
   __u8 counted; /* the rule's counter was moved for this cell by an earlier check of this packet */
 };
 
+static __always_inline void key_of_fragments(const struct check *c, struct flow_key *key)
+{
+  key->remote = c->out ? c->packet->destination : c->packet->source;
+  key->local_port = c->packet->id;
+  key->remote_port = c->out;
+  key->protocol = c->packet->protocol;
+  key->kind = FIRST_FRAGMENT;
+}
+
 /*
  * The key under which a packet's flow is remembered. An echo's key holds who asked, so that two ends that ping each other
  * with the same id are two flows, and an answer never opens one.
@@ -448,9 +513,7 @@ static __always_inline void key_of(const struct check *c, struct flow_key *key)
   key->remote = c->out ? p->destination : p->source;
   key->protocol = p->protocol;
   if (p->fragment == LATER) {
-    key->kind = FIRST_FRAGMENT;
-    key->local_port = p->id;
-    key->remote_port = c->out;
+    key_of_fragments(c, key);
     return;
   }
   if (p->error) {
@@ -505,15 +568,20 @@ static __always_inline void remember_fragments(void *table, const struct check *
 {
   if (c->packet->fragment != FIRST)
     return;
-  struct flow_key key = {
-      .remote = c->out ? c->packet->destination : c->packet->source,
-      .local_port = c->packet->id,
-      .remote_port = c->out,
-      .protocol = c->packet->protocol,
-      .kind = FIRST_FRAGMENT,
-  };
+  struct flow_key key = {};
+  key_of_fragments(c, &key);
   struct flow flow = {.last_seen = now, .rule = rule, .generation = generation, .opened_out = c->out};
   bpf_map_update_elem(table, &key, &flow, BPF_ANY);
+}
+
+/* A first fragment that is refused takes the place of an earlier one with the same identification. */
+static __always_inline void forget_fragments(void *table, const struct check *c)
+{
+  if (c->packet->fragment != FIRST)
+    return;
+  struct flow_key key = {};
+  key_of_fragments(c, &key);
+  bpf_map_delete_elem(table, &key);
 }
 
 static __always_inline int passes(const struct check *c, __u32 rule)
@@ -539,7 +607,8 @@ static __noinline int admit(struct check *c)
   key_of(c, &key);
 
   struct flow *flow = bpf_map_lookup_elem(table, &key);
-  if (flow && now - flow->last_seen > idle_limit(&key, flow))
+  /* Signed: another CPU may have seen the flow a moment after this one looked at the clock. */
+  if (flow && (__s64)(now - flow->last_seen) > (__s64)idle_limit(&key, flow))
     flow = NULL;
   if (p->fragment == LATER) {
     if (!flow || flow->generation != generation)
@@ -569,11 +638,13 @@ static __noinline int admit(struct check *c)
   }
   /* Errors and echo answers belong to a flow or to nothing; redirects and router messages have no place here. */
   if (p->error || (p->protocol == IPPROTO_ICMP &&
-                   (p->icmp_type == 0 || p->icmp_type == 5 || p->icmp_type == 9 || p->icmp_type == 10)))
+                   (p->icmp_type == 0 || p->icmp_type == 4 || p->icmp_type == 5 || p->icmp_type == 9 || p->icmp_type == 10)))
     return NO_RULE;
   long rule = evaluate_opening(c, &key, c->out);
-  if (rule == NO_RULE_FOUND)
+  if (rule == NO_RULE_FOUND) {
+    forget_fragments(table, c);
     return NO_RULE;
+  }
   if (p->protocol != IPPROTO_ICMP || p->icmp_type == 8) {
     struct flow opened = {.last_seen = now, .rule = rule, .generation = generation, .opened_out = c->out};
     bpf_map_update_elem(table, &key, &opened, BPF_ANY);
@@ -822,7 +893,7 @@ static __noinline int to_gateway(struct __sk_buff *skb, const struct packet *p, 
 /* --- programs --------------------------------------------------------------------------------------------------- */
 
 static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, const struct interface_state *self,
-                                        const struct config *cfg)
+                                        const struct config *cfg, const struct ethhdr *eth)
 {
   struct packet p = {};
   int reason = parse(skb, &p);
@@ -836,8 +907,12 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
     return answer_dhcp(skb, ifindex, self, cfg);
   if (p.source != self->address)
     return drop(ifindex, SPOOFED_ADDRESS);
-  if (p.protocol == IPPROTO_UDP && p.fragment != LATER && p.source_port == 67)
+  /* Clients take answers from any port. */
+  if (p.protocol == IPPROTO_UDP && p.fragment != LATER && (p.source_port == 67 || p.destination_port == 68))
     return drop(ifindex, ROGUE_DHCP);
+  __u32 payload = skb->gso_size ? skb->gso_size + p.header_length : skb->len - ETH_LENGTH;
+  if ((self->mtu && payload > self->mtu) || checksum_hits_header(skb, &p, eth))
+    return drop(ifindex, MALFORMED);
   if (p.destination == 0xffffffff || (self->mask != 0xffffffff && p.destination == broadcast) ||
       (bpf_ntohl(p.destination) >> 28) == 14)
     return drop(ifindex, BROADCAST);
@@ -902,7 +977,7 @@ int from_vm(struct __sk_buff *skb)
   if (skb->vlan_present)
     return drop(ifindex, OTHER_ETHERTYPE);
   if (eth.h_proto == bpf_htons(ETH_P_IP))
-    return ipv4_from_vm(skb, ifindex, self, cfg);
+    return ipv4_from_vm(skb, ifindex, self, cfg, &eth);
   if (eth.h_proto == bpf_htons(ETH_P_ARP))
     return arp_from_vm(skb, ifindex, self, cfg);
   return drop(ifindex, eth.h_proto == bpf_htons(ETH_P_IPV6) ? IPV6 : OTHER_ETHERTYPE);

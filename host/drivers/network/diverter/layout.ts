@@ -108,7 +108,7 @@ export const interfaceState = layout("interface_state", {
   vm_identity: "u32",
   subnet_identity: "u32",
   mac: "mac",
-  padding: { bytes: 2 },
+  mtu: "u16",
 });
 export const identityKey = layout("identity_key", { cell: "u32", address: "ipv4" });
 export const identities = layout("identities", { identity: "u32", vm_identity: "u32", subnet_identity: "u32" });

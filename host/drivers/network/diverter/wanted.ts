@@ -47,7 +47,14 @@ export function wantedAddressing(
       subnet_identity: desired.subnetIdentity,
     };
     const device = word.encode({ value: index });
-    const state = { address, mask: maskOf(desired.prefixLength), gateway: desired.gateway, cell, mac: desired.mac };
+    const state = {
+      address,
+      mask: maskOf(desired.prefixLength),
+      gateway: desired.gateway,
+      cell,
+      mac: desired.mac,
+      mtu,
+    };
     put("interfaces", device, interfaceState.encode({ ...state, ...who }));
     put("endpoints", addressKey.encode({ address }), device);
     put("identities", identityKey.encode({ cell, address }), identities.encode(who));

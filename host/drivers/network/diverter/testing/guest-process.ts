@@ -111,8 +111,9 @@ const nextFrame = async (timeoutMs: number): Promise<string | null> => {
   arrived = null;
   return frames.shift() ?? null;
 };
-const sendFrame = (frame: string): number =>
-  writeSync(tap!, Buffer.concat([Buffer.alloc(10), Buffer.from(frame, "hex")]));
+/** `header`: the virtio header (10 bytes) by which a guest leaves checksums and segmentation to others. */
+const sendFrame = (frame: string, header = "00".repeat(10)): number =>
+  writeSync(tap!, Buffer.from(header + frame, "hex"));
 
 serve(async (method, args) => {
   switch (method) {
@@ -133,7 +134,7 @@ serve(async (method, args) => {
     case "openTap":
       return openTap(String(args[0]));
     case "sendFrame":
-      return sendFrame(String(args[0]));
+      return sendFrame(String(args[0]), args[1] as string | undefined);
     case "sendFrames":
       for (const frame of args[0] as readonly string[]) sendFrame(frame);
       return null;
