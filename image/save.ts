@@ -14,18 +14,18 @@ import { createGuestAgent } from "../host/drivers/hypervisor/guest-agent.ts";
 import { asRecord } from "../host/drivers/hypervisor/lines.ts";
 import { connectQmp, type Qmp } from "../host/drivers/hypervisor/qmp.ts";
 import {
-  bootNode,
   engineOf,
   formOf,
   savedForm,
   savedMachineArguments,
   seedBytes,
-  seedNode,
 } from "../host/drivers/hypervisor/saved-machine.ts";
 import type { ImageManifest } from "../runtime/installation.ts";
 
 const run = promisify(execFile);
 
+const bootNode = "boot";
+const seedNode = "seed";
 const bootLimitMs = 120_000;
 const migrationLimitMs = 60_000;
 
@@ -62,6 +62,7 @@ export async function saveState(directory: string, image: ImageManifest): Promis
     await run("fallocate", ["--dig-holes", memory]);
     return {
       ...savedForm,
+      diskMiB: image.sizeMiB,
       engine: await engineOf(accelerator),
       form: formOf(savedForm, accelerator),
       memorySha256: await sha256(memory),
@@ -97,7 +98,7 @@ async function startMachine(
     ...["-blockdev", JSON.stringify({ driver: "raw", "node-name": seedNode, "read-only": true, file: fileNode(seed) })],
     ...savedMachineArguments(savedForm, accelerator, {
       ...{ qmpSocket: join(work, "qmp"), agentSocket: join(work, "agent"), serialSocket: join(work, "serial") },
-      ...{ memoryFile: memory, shared: true, bootNode, seedNode, bootSerial: "" },
+      ...{ memoryFile: memory, shared: true, bootNode, seedNode, bootDevice: "boot-disk", bootSerial: "" },
       ...{ kernel: join(directory, boot.kernel), initrd: join(directory, boot.initrd), commandLine: boot.commandLine },
     }),
   ];

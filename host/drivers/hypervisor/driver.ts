@@ -18,6 +18,8 @@ export interface MachineSpecification {
   readonly data: Json;
 }
 
+  /** "resume": from the saved state of its image, where that can be. Absent: "boot". */
+  readonly start?: "boot" | "resume";
 /** A machine found on this host, whoever started it. */
 export interface FoundMachine {
   readonly vm: Uid;
@@ -57,8 +59,11 @@ export interface HypervisorDriver {
   accelerator(): Promise<Accelerator>;
   /** Machines that run now; also starts watching each for its end. */
   list(): Promise<readonly FoundMachine[]>;
-  /** Resolves when the guest's CPUs run; rejects with a sentence, and then nothing of it is left. */
-  start(machine: MachineSpecification): Promise<void>;
+  /**
+   * Resolves when the guest's CPUs run, with a sentence if it had to boot though "resume" was wished, else null; a resumed
+   * guest then has its own identity. Rejects with a sentence, and then nothing of it is left.
+   */
+  start(machine: MachineSpecification): Promise<string | null>;
   /** Resolves when the process is confirmed gone. `graceMs` 0: at once; else ACPI power-off first. */
   stop(vm: Uid, graceMs: number): Promise<void>;
   onEnd(listener: (end: MachineEnd) => void): void;

@@ -10,6 +10,8 @@ export const outputLimit = 1024 * 1024;
 export interface GuestAgent {
   /** Runs a command to its end; rejects with a sentence when the agent does not answer or the time is over. */
   exec(command: readonly string[], timeoutMs: number): Promise<GuestResult>;
+  /** One command of the agent (QEMU's guest agent protocol), in its turn. Rejects with the guest's sentence, or as above. */
+  call(command: string, parameters: unknown, timeoutMs: number): Promise<Readonly<Record<string, unknown>>>;
   close(): void;
 }
 
@@ -76,7 +78,7 @@ export const createGuestAgent = (path: string): GuestAgent => {
       });
       const error = asRecord(answer.error);
       if (typeof error.desc === "string") throw new Error(`the guest refuses: ${error.desc}`);
-      return asRecord(answer.return);
+      return typeof answer.return === "number" ? { value: answer.return } : asRecord(answer.return);
     };
     const result = turn.then(run, run);
     turn = result.catch(() => undefined);
@@ -101,6 +103,7 @@ export const createGuestAgent = (path: string): GuestAgent => {
         await sleep(pauseMs);
       }
     },
+    call: (command, parameters, timeoutMs) => call(command, parameters, performance.now() + timeoutMs),
     close: disconnect,
   };
 };

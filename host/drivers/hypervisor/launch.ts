@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { bootSequence, type Identity, launchPrefix, machineArguments } from "./arguments.ts";
 import type { Accelerator, MachineSpecification } from "./driver.ts";
+import { resumeArguments } from "./resume.ts";
 import { openTap } from "./tap.ts";
 
 /** Files of one machine below the run directory. */
@@ -47,7 +48,12 @@ export interface LaunchOptions {
   readonly identity: Identity | null;
   readonly kvmGroup: number | null;
   readonly cgroupDirectories: readonly string[];
+  /** Go on from a saved state: its memory, sealed and kept open by the caller, and the path of the devices' state. */
+  readonly resume: { readonly memory: number; readonly state: string } | null;
 }
+/** Under which numbers QEMU finds a saved memory and state. */
+const memoryDescriptor = 3;
+export const stateDescriptor = 4;
 
 /**
  * Starts QEMU so that it outlives this process: its own session, no pipe to us. Taps and kernels are opened here and
@@ -58,26 +64,31 @@ export const launch = (options: LaunchOptions): ChildProcess => {
   const opened: number[] = [];
   const hand = (descriptor: number): number => {
     opened.push(descriptor);
-    return 3 + opened.length - 1;
+    return 3 + (options.resume === null ? 0 : 1) + opened.length - 1;
   };
   const log = openSync(files.log, "a", 0o600);
   try {
     const boot = bootSequence(machine.disks)[0]?.boot ?? null;
+    const saved = options.resume === null ? [] : [options.resume.memory];
+    if (options.resume !== null) opened.push(openSync(options.resume.state, "r"));
+    const places: MachinePlaces = {
+      qmpSocket: files.qmp,
+      agentSocket: files.agent,
+      serialSocket: files.serial,
+      seedImage: files.seed,
+      tapDescriptors: machine.interfaces.map(({ tap }) => hand(openTap(tap))),
+      kernelDescriptor: boot === null ? null : hand(openSync(boot.kernel, "r")),
+      initrdDescriptor: boot === null ? null : hand(openSync(boot.initrd, "r")),
+    };
     const args = [
       ...launchPrefix(options.identity, options.kvmGroup, options.cgroupDirectories),
-      ...machineArguments(machine, options.accelerator, {
-        qmpSocket: files.qmp,
-        agentSocket: files.agent,
-        serialSocket: files.serial,
-        seedImage: files.seed,
-        tapDescriptors: machine.interfaces.map(({ tap }) => hand(openTap(tap))),
-        kernelDescriptor: boot === null ? null : hand(openSync(boot.kernel, "r")),
-        initrdDescriptor: boot === null ? null : hand(openSync(boot.initrd, "r")),
-      }),
+      ...(options.resume === null
+        ? machineArguments(machine, options.accelerator, places)
+        : resumeArguments(machine, options.accelerator, places, memoryDescriptor)),
     ];
     const child = spawn(args[0] ?? "", args.slice(1), {
       detached: true,
-      stdio: ["ignore", log, log, ...opened],
+      stdio: ["ignore", log, log, ...saved, ...opened],
       cwd: "/",
       // Nothing of ours: whoever takes over a QEMU may read its environment.
       env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" },

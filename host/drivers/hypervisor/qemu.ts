@@ -19,11 +19,13 @@ import type {
   MachineSpecification,
 } from "./driver.ts";
 import { createGuestAgent, type GuestAgent } from "./guest-agent.ts";
-import { handOver, lastWords, launch, type MachineFiles, machineFiles, panicWords } from "./launch.ts";
+import { type GuestCommand, type GuestOutput, type GuestRun, runInGuest } from "./guest-command.ts";
+import { handOver, lastWords, launch, type MachineFiles, machineFiles, panicWords, stateDescriptor } from "./launch.ts";
 import { asRecord } from "./lines.ts";
 import { findByArgument, hasArgument, identify, isAlive, type ProcessIdentity, signal, waitGone } from "./process.ts";
 import { connectQmp, type Qmp } from "./qmp.ts";
 import { writeSeed } from "./seed.ts";
+import { padSeed, Resumption, resume } from "./resume.ts";
 
 /** From the launch to QEMU's answer; opening a chain of 16 layers over a busy network is in it. */
 const launchDeadlineMs = 60_000;
@@ -71,6 +73,7 @@ class QemuDriver implements HypervisorDriver {
   readonly #cgroups: readonly string[];
   readonly #watched = new Map<Uid, Watched>();
   readonly #listeners: ((end: MachineEnd) => void)[] = [];
+  readonly #resumption = new Resumption();
   readonly #conditionListeners: ((condition: MachineCondition) => void)[] = [];
   #accelerator: Promise<Accelerator> | null = null;
   #closed = false;
@@ -106,16 +109,33 @@ class QemuDriver implements HypervisorDriver {
         `incarnation ${existing.incarnation} of ${machine.vm} still runs: stop it before starting ${machine.incarnation}`,
       );
     await rm(files.directory, { recursive: true, force: true });
+    if (machine.start !== "resume") {
+      await this.#launch(machine, files, false);
+      return null;
+    }
+    const obstacle = await this.#resumption
+      .obstacle(machine, await this.accelerator())
+      .then((why) => (why === null ? this.#launch(machine, files, true).then(() => null) : why))
+      .catch((error: Error) => error.message);
+    if (obstacle === null) return null;
+    // Nothing of the attempt is left, and what its guest may have written is a disk that one can boot from.
+    await this.#launch(machine, files, false);
+    return `it booted, since it could not go on from the saved state of its image: ${obstacle}`;
+  }
+
+  /** Resolves when the guest's CPUs run; a resumed guest is itself then. Rejects with a sentence, leaving nothing. */
+  async #launch(machine: MachineSpecification, files: MachineFiles, resumed: boolean): Promise<void> {
     await mkdir(files.directory, { recursive: true, mode: 0o711 });
     let launched: ProcessIdentity | null = null;
     try {
       const accelerator = await this.accelerator();
       await writeSeed(machine, files.seed);
       handOver(files.directory, this.#identity);
+      if (resumed) await padSeed(files.seed);
       for (const directory of machine.disks.flatMap((disk) => disk.secretDirectories))
         handOver(directory, this.#identity);
       // Before the process exists, so that a starter that dies in between leaves nothing that cannot be found.
-      await this.#writeRecord(files, machine, null);
+      await this.#writeRecord(files, machine, null, resumed);
       const child = launch({
         machine,
         files,
@@ -124,12 +144,15 @@ class QemuDriver implements HypervisorDriver {
         kvmGroup: await kvmGroup(accelerator),
         cgroupDirectories: await makeCgroups(this.#cgroups, machine.vm, machine),
       });
+        resume: resumed ? this.#resumption.files(machine) : null,
       launched = await processOf(child);
-      await this.#writeRecord(files, machine, launched);
+      await this.#writeRecord(files, machine, launched, resumed);
       const watched = this.#newWatched(machine.vm, machine.incarnation, launched, files);
       await this.#connect(watched, launchDeadlineMs);
       if (watched.finished) throw new Error("QEMU ended at once");
+      if (resumed && watched.qmp !== null) await resume(machine, watched.qmp, watched.agent, stateDescriptor);
       this.#watched.set(machine.vm, watched);
+      if (resumed) await this.#writeRecord(files, machine, launched, false);
     } catch (error) {
       const words = await lastWords(files);
       if (launched !== null) {
@@ -197,6 +220,7 @@ class QemuDriver implements HypervisorDriver {
   #newWatched(vm: Uid, incarnation: number, process: ProcessIdentity, files: MachineFiles): Watched {
     const watched: Watched = {
       vm,
+    this.#resumption.close();
       incarnation,
       process,
       files,
@@ -213,8 +237,14 @@ class QemuDriver implements HypervisorDriver {
     return watched;
   }
 
-  async #writeRecord(files: MachineFiles, machine: MachineSpecification, process: ProcessIdentity | null) {
-    const record = { incarnation: machine.incarnation, process };
+  /** `unfinished`: its guest goes on from a saved state and may not be itself yet. */
+  async #writeRecord(
+    files: MachineFiles,
+    machine: MachineSpecification,
+    process: ProcessIdentity | null,
+    unfinished: boolean,
+  ) {
+    const record = { incarnation: machine.incarnation, process, unfinished };
     await writeFile(`${files.record}.new`, JSON.stringify(record), { mode: 0o600 });
     await rename(`${files.record}.new`, files.record);
   }
@@ -244,6 +274,11 @@ class QemuDriver implements HypervisorDriver {
     const deadline = performance.now() + timeoutMs;
     for (;;) {
       try {
+    if (record.unfinished === true) {
+      // Nobody knows what its guest is. It counts as ended, and its next incarnation boots.
+      signal(process, "SIGKILL");
+      if (await waitGone(process, killDeadlineMs)) return null;
+    }
         watched.qmp = await connectQmp(
           watched.files.qmp,
           (event) => watched.condition?.event(event),

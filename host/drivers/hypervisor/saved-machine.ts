@@ -24,8 +24,6 @@ export const savedForm: SavedForm = { memoryMiB: 128, cpus: 1 };
 export const plugPorts = 8;
 /** The seed volume's size: a guest that is resumed believes that its disks have the size that they had. */
 export const seedBytes = 4 * 1024 * 1024;
-export const bootNode = "boot";
-export const seedNode = "seed";
 
 export interface SavedMachinePlaces {
   readonly qmpSocket: string;
@@ -40,7 +38,8 @@ export interface SavedMachinePlaces {
   /** Nodes of the boot disk and of the seed; both are defined by further arguments. */
   readonly bootNode: string;
   readonly seedNode: string;
-  /** What `/dev/disk/by-id/virtio-…` of the boot disk shall be. */
+  /** The boot disk's name in QEMU and for the guest (`/dev/disk/by-id/virtio-…`). */
+  readonly bootDevice: string;
   readonly bootSerial: string;
 }
 
@@ -73,7 +72,7 @@ export const savedMachineArguments = (
   ...["-kernel", places.kernel, "-initrd", places.initrd, "-append", places.commandLine],
   ...device({
     driver: "virtio-blk-pci",
-    id: "boot-disk",
+    id: places.bootDevice,
     addr: "2",
     drive: places.bootNode,
     serial: places.bootSerial,
@@ -101,7 +100,8 @@ export const savedMachineArguments = (
 export const formOf = (form: SavedForm, accelerator: Accelerator): string => {
   const nothing = {
     ...{ qmpSocket: "", agentSocket: "", serialSocket: "", memoryFile: "", shared: false },
-    ...{ kernel: "", initrd: "", commandLine: "", bootNode: "", seedNode: "", bootSerial: "" },
+    ...{ kernel: "", initrd: "", commandLine: "", bootNode: "", seedNode: "" },
+    ...{ bootDevice: "", bootSerial: "" },
   };
   const args = savedMachineArguments(form, accelerator, nothing);
   return createHash("sha256")

@@ -36,6 +36,13 @@ export const seedFiles = (machine: MachineSpecification): Readonly<Record<string
     "meta-data": `${JSON.stringify({ "instance-id": `${machine.vm}-${machine.incarnation}`, "local-hostname": hostName })}\n`,
     "user-data": "#cloud-config\n{}\n",
     ...(interfaces.length > 0 ? { "network-config": `${JSON.stringify({ version: 2, ethernets })}\n` } : {}),
+    // For a guest without a DHCP client's patience: MAC ADDRESS/PREFIX GATEWAY NAME-SERVER DOMAIN.
+    interfaces: interfaces
+      .map(
+        (card) =>
+          `${card.mac} ${card.address}/${card.prefixLength} ${card.gateway} ${card.nameServer} ${card.domain}\n`,
+      )
+      .join(""),
     "data.json": `${JSON.stringify(
       {
         vm: machine.vm,
