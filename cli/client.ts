@@ -6,6 +6,9 @@ import {
   type ConnectionAnswer,
   type ExecAnswer,
   type ExecRequest,
+  type ImageAdded,
+  type ImageRemoved,
+  type ImageSummary,
   type InstallationStatus,
   type Refusal,
 } from "../model/api.ts";
@@ -14,7 +17,8 @@ import type { Diagnostic } from "../model/diagnostic.ts";
 import type { Json } from "../model/json.ts";
 import { type ClientConfiguration, clientConfigurationFile, readClientConfiguration } from "./client-config.ts";
 import type { Connection } from "./connection.ts";
-import { CommandFailure, exitCodes } from "./failure.ts";
+import { CommandFailure, exitCodes, unreachable } from "./failure.ts";
+import { type ImageUpload, sendFile } from "./upload.ts";
 
 /** The gateway said no, and why. */
 export class Refused extends CommandFailure {
@@ -31,6 +35,18 @@ export class Refused extends CommandFailure {
 
 const isRefusal = (body: unknown): body is Refusal =>
   typeof body === "object" && body !== null && "error" in body && typeof body.error === "object" && body.error !== null;
+
+/** Of an answer that is no success. */
+const refusalOf = (status: number, text: string): Refused => {
+  let answer: unknown;
+  try {
+    answer = JSON.parse(text);
+  } catch {
+    answer = undefined;
+  }
+  const otherwise = { error: { code: "gateway", message: `the gateway answered ${status}: ${text.slice(0, 500)}` } };
+  return new Refused(status, isRefusal(answer) ? answer : otherwise);
+};
 
 const inUrl = (path: string): string => path.split("/").map(encodeURIComponent).join("/");
 const modelUrl = (cell: string, path: string): string =>
@@ -56,24 +72,10 @@ export class Client {
     try {
       response = await fetch(`${url}${path}`, { method, headers, ...(body === undefined ? {} : { body: body.text }) });
     } catch (error) {
-      const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
-      throw new CommandFailure(
-        exitCodes.unreachable,
-        `the gateway at ${url} does not answer (${cause}): is the testbed up? \`cells status\` tells, \`cells up\` starts it`,
-      );
+      throw unreachable(url, error instanceof Error && error.cause !== undefined ? error.cause : error);
     }
     if (response.ok) return response;
-    const text = await response.text();
-    let answer: unknown;
-    try {
-      answer = JSON.parse(text);
-    } catch {
-      answer = undefined;
-    }
-    const otherwise = {
-      error: { code: "gateway", message: `the gateway answered ${response.status}: ${text.slice(0, 500)}` },
-    };
-    throw new Refused(response.status, isRefusal(answer) ? answer : otherwise);
+    throw refusalOf(response.status, await response.text());
   }
 
   async #get<T>(path: string): Promise<T> {
@@ -113,6 +115,23 @@ export class Client {
     const body = { type: "application/json", text: JSON.stringify(request) };
     const response = await this.#send("POST", `/cells/${encodeURIComponent(cell)}/exec`, body);
     return (await response.json()) as ExecAnswer;
+  }
+
+  images(): Promise<readonly ImageSummary[]> {
+    return this.#get("/images");
+  }
+
+  /** Sends the file as it is read. Rejects like the other methods. */
+  async addImage(upload: ImageUpload): Promise<ImageAdded> {
+    const query = new URLSearchParams({ format: upload.format, ...(upload.replace ? { replace: "true" } : {}) });
+    const url = `${this.#configuration.url}/images/${encodeURIComponent(upload.name)}?${query}`;
+    const { status, text } = await sendFile(url, this.#configuration.credential, upload);
+    if (status !== 200) throw refusalOf(status, text);
+    return JSON.parse(text) as ImageAdded;
+  }
+
+  async deleteImage(name: string): Promise<ImageRemoved> {
+    return (await (await this.#send("DELETE", `/images/${encodeURIComponent(name)}`)).json()) as ImageRemoved;
   }
 
   /** The past first; with `follow` it goes on until the gateway ends it. */

@@ -13,5 +13,12 @@ export class CommandFailure extends Error {
   }
 }
 
+/** No answer from the gateway at this URL. */
+export const unreachable = (url: string, cause: unknown): CommandFailure =>
+  new CommandFailure(
+    exitCodes.unreachable,
+    `the gateway at ${url} does not answer (${cause instanceof Error ? cause.message : String(cause)}): is the testbed up? \`cells status\` tells, \`cells up\` starts it`,
+  );
+
 /** Wrong usage: what is wrong, and what would be right. */
 export const usage = (message: string): CommandFailure => new CommandFailure(exitCodes.usage, message);

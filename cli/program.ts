@@ -2,6 +2,7 @@ import { Command, Option } from "commander";
 import { apply, events, get, plan, remove, watch } from "./change-commands.ts";
 import { type Context, createContext, secondsOf } from "./context.ts";
 import { exitCodesHelp, usage } from "./failure.ts";
+import { addImage, deleteImage, listImages } from "./image-commands.ts";
 import { exec, status, why } from "./query-commands.ts";
 import { down, up } from "./up.ts";
 
@@ -152,6 +153,39 @@ const viewCommands = (program: Command, context: () => Context): void => {
   );
 };
 
+const imageCommands = (program: Command, context: () => Context): readonly Command[] => {
+  const image = program.command("image").description("the images that volumes can start as (`x.import`)");
+  const add = withHelp(
+    image
+      .command("add")
+      .description("upload a disk image; it is checked and converted in a sandbox, and what is dubious is refused")
+      .argument("<name>", "how cells will name it")
+      .argument("<file>", "the disk image")
+      .requiredOption("-f, --format <format>", "what the file is: raw or qcow2")
+      .option("--replace", "replace the image of this name; volumes made from the old one stay as they are")
+      .action((name, file, { format, replace }) =>
+        addImage(context(), { name, file, format, replace: replace === true }),
+      ),
+    ["cells image add debian debian-12.qcow2 --format qcow2"],
+  );
+  const list = withHelp(
+    image
+      .command("list")
+      .description("show the images and the storage servers that have them")
+      .action(() => listImages(context())),
+    ["cells image list"],
+  );
+  const remove = withHelp(
+    image
+      .command("delete")
+      .description("delete an uploaded image; volumes made from it stay as they are")
+      .argument("<name>", "the image")
+      .action((name) => deleteImage(context(), name)),
+    ["cells image delete debian"],
+  );
+  return [add, list, remove];
+};
+
 /** The command line. `context` is replaced by tests. */
 export const createProgram = (makeContext: (output: string) => Context = createContext): Command => {
   const program = new Command("cells")
@@ -164,7 +198,8 @@ export const createProgram = (makeContext: (output: string) => Context = createC
   testbedCommands(program, context);
   changeCommands(program, context);
   viewCommands(program, context);
-  for (const command of program.commands) {
+  const images = imageCommands(program, context);
+  for (const command of [...program.commands, ...images]) {
     // `--output` is accepted behind the command, where people write it.
     command.exitOverride().option("-o, --output <format>", "text or json");
     command.hook("preAction", (_program, action) => {

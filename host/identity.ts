@@ -10,6 +10,8 @@ export interface ProcessOwner {
 export const qemuIdentity: ProcessOwner = { uid: 64055, gid: 64055 };
 /** `qemu-storage-daemon` and `qemu-img` on a storage server. */
 export const storageIdentity: ProcessOwner = { uid: 64056, gid: 64056 };
+/** Whatever reads an uploaded image, in its sandbox: nothing on the machine belongs to it. */
+export const imageIdentity: ProcessOwner = { uid: 64057, gid: 64057 };
 
 /** Arguments of `setpriv` in front of a command: that user, no capabilities, no way to gain any. */
 export const setprivArguments = ({ uid, gid }: ProcessOwner): readonly string[] => [

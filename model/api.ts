@@ -16,6 +16,12 @@ import type { Plan } from "./plan-types.ts";
  * GET    /metrics[?service=S]                     → Prometheus' text format, every service with a label `service`
  * GET    /cells/<cell>/events[?follow=true][&past=false] → text/event-stream of CellEvent, the past first
  * GET    /cells/<cell>/why?from=A&to=B[&protocol=tcp][&port=80] → ConnectionAnswer
+ * GET    /images                                  → ImageSummary[]
+ * PUT    /images/<name>?format=raw|qcow2[&replace=true] body: the bytes, with Content-Length → ImageAdded
+ * DELETE /images/<name>                           → ImageRemoved
+ * GET    /cells/<cell>/credentials                → CredentialSummary[]
+ * POST   /cells/<cell>/credentials                body: {note?} → NewCredential, its only appearance
+ * DELETE /cells/<cell>/credentials/<id>           → the credential opens nothing any more
  * POST   /cells/<cell>/exec                       body: ExecRequest → ExecAnswer
  *
  * A credential of the operator opens everything; one of a cell only what is below `/cells/<cell>/`.
@@ -104,6 +110,20 @@ export interface ServiceEvent {
   readonly fields: { readonly [key: string]: Json };
 }
 
+/** A credential of one cell: it opens everything below `/cells/<cell>/`, and in `GET /cells` shows that cell alone. */
+export interface CredentialSummary {
+  readonly id: string;
+  /** Who it was given to, in the operator's words. */
+  readonly note: string;
+  /** ISO 8601. */
+  readonly created: string;
+}
+export interface NewCredential {
+  readonly id: string;
+  /** `<cell>.<id>.<secret>`. The cloud keeps a hash of it only. */
+  readonly credential: string;
+}
+
 export interface CellSummary {
   readonly cell: string;
   readonly version: number;
@@ -160,6 +180,35 @@ export interface InstallationStatus {
     readonly volumes: number;
     readonly state?: "up" | "unreachable";
   }[];
+}
+
+/** An image that `x.import` may name, the same for every cell. */
+export interface ImageSummary {
+  readonly name: string;
+  /** Of an uploaded image: SHA-256 of the bytes that were uploaded, hexadecimal. */
+  readonly digest: string;
+  /** Of its disk: a volume made from it is at least as large. */
+  readonly sizeMiB: number;
+  /** Comes with the installation: it cannot be replaced or deleted. */
+  readonly provided: boolean;
+  /** Storage servers that have it; its volumes can be placed there. */
+  readonly servers: readonly string[];
+}
+/** The image is there; 400 when it is refused for what it is, 409 when the name is taken. */
+export interface ImageAdded extends Omit<ImageSummary, "provided"> {
+  /** Servers that did not answer. Adding the same file again brings it there. */
+  readonly missing: readonly MissingServer[];
+}
+/** Volumes made from the image are copies of it and stay as they are. */
+export interface ImageRemoved {
+  readonly name: string;
+  readonly servers: readonly string[];
+  /** Servers that did not answer, and still have it. */
+  readonly missing: readonly MissingServer[];
+}
+export interface MissingServer {
+  readonly server: string;
+  readonly why: string;
 }
 
 /** Why a connection passes or not, read from the maps in force on both hosts. */

@@ -82,6 +82,10 @@ export interface ProcessConfiguration {
     readonly server: string;
     /** `images/<name>/{manifest.json,disk.qcow2,kernel,initrd}` as `image/` builds them. */
     readonly imagesDirectory: string;
+    /** Parent cgroup directories of the sandboxes in which uploads are read (v1: one per controller; v2: one). */
+    readonly cgroups?: readonly string[];
+    /** What an uploaded image may be and take; `ImageLimits` of `host/storage-agent/image-store.ts`. */
+    readonly imageLimits?: Readonly<Partial<Record<ImageLimitName, number>>>;
   };
   readonly gateway?: {
     /** Descriptor of a listening socket handed over at the start. */
@@ -98,6 +102,16 @@ export interface ProcessConfiguration {
 export interface PeerBook {
   readonly peers: Readonly<Record<string, string>>;
 }
+
+/** See `ImageLimits` of `host/storage-agent/image-store.ts`; a limit that is not named has its default. */
+export type ImageLimitName =
+  | "uploadMiB"
+  | "virtualMiB"
+  | "outputMiB"
+  | "cpuSeconds"
+  | "wallSeconds"
+  | "memoryMiB"
+  | "processes";
 
 /** Supervisor's unix socket, HTTP: what the gateway and `cells status` may ask. */
 export interface SupervisorApi {

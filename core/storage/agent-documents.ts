@@ -1,4 +1,5 @@
 import type { Uid } from "../../model/identifiers.ts";
+import { isImageName } from "../../model/image-name.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import type { AgentLease, AgentReaders, AgentVolume } from "../documents.ts";
@@ -10,7 +11,6 @@ export type AgentDesired =
   | { readonly kind: "readers"; readonly uid: Uid; readonly value: AgentReaders | null };
 
 const keyForm = /^(volume|lease|readers)\/([A-Za-z0-9][A-Za-z0-9-]{0,62})$/;
-const imageForm = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 /** 16 TiB: above it, qcow2's tables of 64 KiB clusters stop being sensible. */
 const maximumMiB = 16 * 1024 * 1024;
 
@@ -45,7 +45,7 @@ const isObject = (value: Json | undefined): value is JsonObject =>
 function isVolume(value: JsonObject, uid: Uid): boolean {
   const { source, sizeMiB } = value;
   if (value.uid !== uid || !isObject(source) || (value.made !== undefined && value.made !== true)) return false;
-  const image = source.kind === "image" && typeof source.image === "string" && imageForm.test(source.image);
+  const image = source.kind === "image" && typeof source.image === "string" && isImageName(source.image);
   if (sizeMiB === null) return image;
   if (!Number.isInteger(sizeMiB) || (sizeMiB as number) < 1 || (sizeMiB as number) > maximumMiB) return false;
   return image || source.kind === "empty" || source.kind === "overlay";

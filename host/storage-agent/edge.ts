@@ -4,9 +4,9 @@ import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { InstallationStatus } from "../../model/api.ts";
-import type { PeerHandler } from "../../runtime/https.ts";
+import type { PeerHandler, PeerRequest } from "../../runtime/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { listImages } from "./images.ts";
+import { everyImage, type ImagePlaces } from "./images.ts";
 import { MiB } from "./qcow2.ts";
 import type { VolumeFiles } from "./volume-files.ts";
 
@@ -16,15 +16,23 @@ type ServerStatus = InstallationStatus["servers"][number];
  * What an agent answers over HTTPS: `GET /boot/<digest>/{kernel,initrd}` to hosts, `GET /status` (one entry of
  * `InstallationStatus.servers`) to the gateway. Everything else is refused with a sentence.
  */
-export function createEdge(configuration: ProcessConfiguration, files: VolumeFiles): PeerHandler {
+export function createEdge(
+  configuration: ProcessConfiguration,
+  files: VolumeFiles,
+  /** Answers what is about images, and says whether it did. */
+  images: (request: PeerRequest, response: ServerResponse) => Promise<boolean>,
+): PeerHandler {
   const agent = configuration.agent;
   if (agent === undefined) throw new Error("the configuration has no part `agent`");
-  return async ({ peer, method, url }, response) => {
+  const places = { imagesDirectory: agent.imagesDirectory, directory: configuration.directory };
+  return async (request, response) => {
+    if (await images(request, response)) return;
+    const { peer, method, url } = request;
     if (method !== "GET") return refuse(response, 405, "only GET is answered here");
     const boot = /^\/boot\/([A-Za-z0-9_-]{1,128})\/(kernel|initrd)$/.exec(url);
     if (boot !== null) {
       if (!peer.startsWith("host.")) return refuse(response, 403, `"${peer}" is no host: only hosts boot machines`);
-      const path = await findBootFile(files, agent.imagesDirectory, boot[1] ?? "", boot[2] as "kernel" | "initrd");
+      const path = await findBootFile(files, places, boot[1] ?? "", boot[2] as "kernel" | "initrd");
       if (path === null) return refuse(response, 404, `no image with digest ${boot[1]} is on this server`);
       response.writeHead(200, {
         "content-type": "application/octet-stream",
@@ -39,7 +47,7 @@ export function createEdge(configuration: ProcessConfiguration, files: VolumeFil
       response.end(text);
       return;
     }
-    refuse(response, 404, "a storage agent answers /boot/<digest>/{kernel,initrd} and /status");
+    refuse(response, 404, "a storage agent answers /boot/<digest>/{kernel,initrd}, /images and /status");
   };
 }
 
@@ -51,13 +59,13 @@ function refuse(response: ServerResponse, statusCode: number, message: string): 
 /** Kept with the volumes made from it, or still among the images. */
 async function findBootFile(
   files: VolumeFiles,
-  imagesDirectory: string,
+  places: ImagePlaces,
   digest: string,
   name: "kernel" | "initrd",
 ): Promise<string | null> {
   const kept = join(files.bootDirectory, digest, name);
   if (await stat(kept).catch(() => null)) return kept;
-  const image = (await listImages(imagesDirectory)).find(({ manifest }) => manifest.digest === digest);
+  const image = (await everyImage(places)).find(({ manifest }) => manifest.digest === digest);
   return image === undefined || image.manifest.boot === null ? null : join(image.directory, image.manifest.boot[name]);
 }
 

@@ -184,7 +184,7 @@ export class Executor {
     if (running !== undefined) {
       if (this.#told.has(key) && isAlive(running.process)) return;
       if (await isServing(this.#exportsDirectory, running, access)) {
-        this.#options.log("adopted", { volume, epoch, pid: running.process.pid });
+        this.#options.log("export/adopted", { volume, epoch, pid: running.process.pid });
         return this.#tell(volume, epoch, access, await this.files.ready(volume, null));
       }
       await this.#end(running);
@@ -200,7 +200,7 @@ export class Executor {
       access,
     });
     this.#remember(started);
-    this.#options.log("export-started", { volume, epoch, port: access.port, pid: started.process.pid });
+    this.#options.log("export/started", { volume, epoch, port: access.port, pid: started.process.pid });
     await this.#tell(volume, epoch, access, sizeMiB);
   }
 
@@ -211,7 +211,7 @@ export class Executor {
 
   async #end(found: ExportProcess): Promise<void> {
     await endExport(this.#exportsDirectory, found);
-    this.#options.log("export-ended", { volume: found.volume, epoch: found.epoch, pid: found.process.pid });
+    this.#options.log("export/ended", { volume: found.volume, epoch: found.epoch, pid: found.process.pid });
     this.#told.delete(`${found.volume}@${found.epoch}`);
     const rest = (this.#exports.get(found.volume) ?? []).filter((other) => other !== found);
     if (rest.length === 0) this.#exports.delete(found.volume);
@@ -228,7 +228,7 @@ export class Executor {
       const task = this.#tasks.get(volume);
       if (task === undefined || task.running !== null || task.retry !== null) continue;
       if (exports.every((found) => isAlive(found.process))) continue;
-      this.#options.log("export-died", { volume });
+      this.#options.log("export/died", { volume });
       this.#kick(volume, task);
     }
   }
@@ -244,7 +244,12 @@ export class Executor {
   async #survey(): Promise<void> {
     await this.#measure();
     await this.#report({ kind: "usage", volumes: await this.files.usage() });
-    const images = (await listImages(this.#options.imagesDirectory)).map(({ manifest }) => ({
+    await this.reportImages();
+  }
+
+  /** Which images are here; also at once after one came or went. */
+  async reportImages(): Promise<void> {
+    const images = (await listImages(this.#options)).map(({ manifest }) => ({
       name: manifest.name,
       digest: manifest.digest,
       sizeMiB: manifest.sizeMiB,

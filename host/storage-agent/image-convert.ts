@@ -40,7 +40,8 @@ export async function convertImage(options: ConvertOptions): Promise<ImageShape>
   try {
     await (await open(result, "wx", 0o600)).close();
     await chown(result, imageIdentity.uid, imageIdentity.gid);
-    await chown(upload, imageIdentity.uid, imageIdentity.gid);
+    // Its directory is open to nobody else, and the sandbox has it on a read-only mount.
+    await chmod(upload, 0o444);
     const sandbox: SandboxOptions = {
       mountPoint: join(directory, "root"),
       input: upload,

@@ -4,10 +4,13 @@ import { ipv4 } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { servePeers } from "../../runtime/https.ts";
 import { type ProcessConfiguration, ports } from "../../runtime/installation.ts";
+import { logFatalErrors, logOf, observed } from "../../runtime/observer.ts";
 import { runService } from "../../runtime/process.ts";
 import { stopAtSignals } from "../../runtime/signals.ts";
 import { createEdge } from "./edge.ts";
 import { Executor } from "./executor.ts";
+import { createImageEdge } from "./image-edge.ts";
+import { ImageStore } from "./image-store.ts";
 
 /**
  * `node host/storage-agent/main.ts CONFIG.json`. SIGTERM ends the agent and leaves its exports running, as machines
@@ -25,6 +28,8 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const address = ipv4(configuration.address);
   const service = createAgentService({ server: agent.server, address, firstPort: ports.nbdFirst });
   const running = await runService({ configuration, service, goodbye: false });
+  const log = logOf(running.observer, "agent");
+  logFatalErrors(running.observer);
   const executor = new Executor({
     server: agent.server,
     address,
@@ -33,12 +38,25 @@ async function main(configurationFile: string | undefined): Promise<void> {
     runDirectory: configuration.runDirectory,
     imagesDirectory: agent.imagesDirectory,
     request: (report) => running.request(report as unknown as Json),
-    log: (event, fields) => process.stdout.write(`${JSON.stringify({ event: `storage/${event}`, fields })}\n`),
+    log,
   });
   // Signals end the latest first: no task may lose its service half-way.
   stopAtSignals(() => executor.close());
   await executor.start();
-  const edge = await servePeers(configuration, createEdge(configuration, executor.files));
+  const places = { directory: configuration.directory, imagesDirectory: agent.imagesDirectory };
+  const images = new ImageStore({
+    ...places,
+    ...(agent.imageLimits === undefined ? {} : { limits: agent.imageLimits }),
+    ...(agent.cgroups === undefined ? {} : { cgroups: agent.cgroups }),
+    log,
+    changed: () => void executor.reportImages().catch(() => undefined),
+  });
+  await images.prepare();
+  stopAtSignals(() => images.close());
+  const edge = await servePeers(
+    configuration,
+    observed(running.observer, createEdge(configuration, executor.files, createImageEdge(places, images))),
+  );
   stopAtSignals(() => edge.stop());
 }
 

@@ -51,7 +51,7 @@ export class VolumeFiles {
 
   /** An overlay names no backing file: the host composes it with the origin's node. A file that exists is kept. */
   async create(volume: Uid, source: VolumeSource, sizeMiB: number | null): Promise<CreatedFile> {
-    const image = source.kind === "image" ? await readImage(this.#options.imagesDirectory, source.image) : null;
+    const image = source.kind === "image" ? await readImage(this.#options, source.image) : null;
     const boot = image === null ? null : bootRecord(image, this.#options.address, this.#options.httpPort);
     if (boot !== null && image !== null) await this.#keepBoot(volume, image);
     const existing = await readHeader(this.path(volume)).catch((error: NodeJS.ErrnoException) => {
