@@ -26,7 +26,8 @@ export interface Observer {
 const secretFields = ["pskHex", "pskIdentity", "exportName", "credential", "secret", "token", "password"];
 
 /** Lines are JSON: `{"time": "<ISO 8601>", "service": …, "event": …, "fields": {…}}`. */
-export const lineWriter = (service: string, descriptor = 1): ((event: LogEvent) => void) => {
+type Line = { readonly service: string } & LogEvent;
+export const lineWriterTo = (destination: { write(line: string): void }): ((line: Line) => void) => {
   const log = pino(
     {
       base: null,
@@ -34,17 +35,21 @@ export const lineWriter = (service: string, descriptor = 1): ((event: LogEvent) 
       formatters: { level: () => ({}) },
       redact: secretFields.flatMap((field) => [`fields.${field}`, `fields.*.${field}`]),
     },
-    pino.destination({ dest: descriptor, sync: true }),
+    destination,
   );
-  return ({ event, fields, wallMs }) => log.info({ time: new Date(wallMs).toISOString(), service, event, fields });
+  return ({ service, event, fields, wallMs }) =>
+    log.info({ time: new Date(wallMs).toISOString(), service, event, fields });
 };
 
 /** @param write where lines go; standard output when it is left out */
-export const createObserver = (service: string, write = lineWriter(service)): Observer => {
+export const createObserver = (
+  service: string,
+  write = lineWriterTo(pino.destination({ dest: 1, sync: true })),
+): Observer => {
   const events = createEventRing(service, Date.now().toString(36));
   const collectors = new Set<() => readonly Metric[] | Promise<readonly Metric[]>>();
   const record = (event: LogEvent): void => {
-    write(event);
+    write({ service, ...event });
     events.record(event);
   };
   return {

@@ -10,7 +10,7 @@ import { makeMember, makeUnderlay, removeMember } from "./namespaces.ts";
 import type { Order } from "./order.ts";
 import { memberDirectory, type Places, places } from "./places.ts";
 import { type InstallationRecord, readRecord, withCell, withoutCell, writeRecord } from "./record.ts";
-import { type MemberStatus, Supervised } from "./supervised.ts";
+import { type Launch, type MemberStatus, Supervised } from "./supervised.ts";
 
 const repository = fileURLToPath(new URL("..", import.meta.url));
 const stopGraceMs = 5000;
@@ -25,8 +25,12 @@ export class Installation {
   /** Changes of cells follow one another. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(order: Order) {
+  readonly #log: Launch["onEvent"];
+
+  /** @param log told of every change of a member's process */
+  constructor(order: Order, log: Launch["onEvent"]) {
     this.#order = order;
+    this.#log = log;
     this.#at = places(order.directory);
     const record = readRecord(this.#at);
     if (record === undefined) throw new Error(`${this.#at.recordFile} is missing: start the testbed with \`cells up\``);
@@ -133,6 +137,7 @@ export class Installation {
     const supervised = new Supervised(member, {
       command: [...command, files.configuration],
       logFile: this.#logFile(member),
+      onEvent: this.#log,
       ...(member.role === "gateway" ? { descriptor: listenDescriptor } : {}),
     });
     this.#members.set(member.name, supervised);
@@ -154,4 +159,5 @@ const allAnswer = async (members: readonly Supervised[], limitMs: number): Promi
 const notYet = ({ name, peer, address }: Member, logFile: string): MemberStatus => ({
   ...{ name, peer, address, logFile },
   ...{ running: false, answers: false, pid: null, restarts: 0, lastEnd: null },
+  ...{ state: "stopped" as const, since: null, memoryMiB: null },
 });

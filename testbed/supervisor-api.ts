@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { constants } from "node:os";
+import { type EventRing, serviceHeading, streamEvents } from "../runtime/events.ts";
 import type { Installation } from "./installation.ts";
 
 /** A DNS label, shorter by `controller.`: that and the cell's name are a certificate's common name, at most 64 characters. */
@@ -76,9 +77,15 @@ const answer = async (installation: Installation, request: IncomingMessage): Pro
   return refused(404, "path", "GET /status, GET /cells, POST|DELETE /cells/<cell>, POST /kill|stop|start/<member>");
 };
 
-/** `SupervisorApi`, and what tests do to members: `POST /kill/<member>` {signal}, `/stop/<member>`, `/start/<member>`. */
-export const supervisorServer = (installation: Installation): Server =>
+/** `SupervisorApi`, `GET /events[?follow=true]` as every process has it, and what tests do to members: `POST /kill/<member>` {signal}, `/stop/<member>`, `/start/<member>`. */
+export const supervisorServer = (installation: Installation, events: EventRing): Server =>
   createServer((request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? "/", "http://supervisor");
+    if (request.method === "GET" && pathname === "/events") {
+      const follow = searchParams.get("follow") === "true" ? { follow: events.subscribe } : {};
+      streamEvents(response, { past: events.past(), heading: serviceHeading, ...follow });
+      return;
+    }
     answer(installation, request)
       .catch((error: unknown) => refused(500, "supervisor", error instanceof Error ? error.message : String(error)))
       .then(({ status, body }) => {

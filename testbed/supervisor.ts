@@ -1,3 +1,5 @@
+import { createObserver, lineWriterTo, logFatalErrors } from "../runtime/observer.ts";
+import { BoundedLog } from "./bounded-log.ts";
 import { readJson } from "./files.ts";
 import { Installation } from "./installation.ts";
 import type { Order } from "./order.ts";
@@ -13,18 +15,19 @@ if (orderFile === undefined) throw new Error("usage: supervisor.ts ORDER");
 const order = readJson<Order>(orderFile);
 if (order === undefined) throw new Error(`${orderFile} is missing`);
 
-const installation = new Installation(order);
-const server = supervisorServer(installation);
-const { supervisorSocket } = places(order.directory);
-
-const log = (text: string): void => void process.stdout.write(`${new Date().toISOString()} ${text}\n`);
+const { supervisorSocket, logs } = places(order.directory);
+const observer = createObserver("supervisor", lineWriterTo(new BoundedLog(`${logs}/supervisor.log`)));
+const { log } = observer;
+logFatalErrors(observer);
+const installation = new Installation(order, log);
+const server = supervisorServer(installation, observer.events);
 
 process.once("SIGTERM", () => {
-  log("stopping");
+  log("supervisor/stopping", {});
   server.close();
   installation.stop().then(() => process.exit(0));
 });
 
-server.listen(supervisorSocket, () => log(`serving ${supervisorSocket}`));
+server.listen(supervisorSocket, () => log("supervisor/serving", { socket: supervisorSocket }));
 await installation.start();
-log("every member is started");
+log("supervisor/started", { members: installation.status().length });
