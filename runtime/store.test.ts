@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -58,6 +59,20 @@ test("of a commit that fails nothing is kept, and the next one works", () => {
   store.commit(new Map([["c", 3]]));
   assert.deepEqual([...store.load()], [["c", 3]]);
   store.close();
+});
+
+test("a full disk does not stop what would empty it", { skip: process.getuid?.() === 0 ? false : "needs root" }, () => {
+  const inside = join(import.meta.dirname, "full-disk.testing.ts");
+  const mounted = [
+    "--mount",
+    "--propagation",
+    "private",
+    "sh",
+    "-euc",
+    'mount -t tmpfs -o size=8m tmpfs "$1"; exec "$2" "$3" "$1"',
+  ];
+  const { status, stderr } = spawnSync("unshare", [...mounted, "full-disk", directory, process.execPath, inside]);
+  assert.equal(status, 0, String(stderr));
 });
 
 test("a store has one owner", { timeout: 60_000 }, () => {

@@ -6,7 +6,10 @@ import type { Json } from "../model/json.ts";
 export interface Store {
   /** All of it. */
   load(): Map<string, Json>;
-  /** All of these or none, durable when it returns; null deletes. Throws when the disk fails or is full. */
+  /**
+   * All of these or none, durable when it returns; null deletes. Throws when the disk fails, or is full and the store's
+   * own reserve is used up.
+   */
   commit(writes: ReadonlyMap<string, Json>): void;
   /** Size of its file, without the journal. */
   bytes(): number;
@@ -15,6 +18,35 @@ export interface Store {
 
 /** How long a start waits for the former owner of the store to end. */
 const lockTimeoutMs = 5000;
+
+/**
+ * A full disk must not stop a service from writing down what would empty it (a deletion, a fence). So a store keeps room
+ * of its own: free pages in the database and a write-ahead log that was that long before; both are written in place.
+ */
+const reserveBytes = 1024 * 1024;
+const reserveLowPages = 64;
+/** So many commits may use it up before it is looked at again. */
+const reserveEvery = 256;
+const sqliteFull = 13;
+
+const isFull = (error: unknown): boolean => (error as { readonly errcode?: unknown }).errcode === sqliteFull;
+
+const startLogAnew = (database: DatabaseSync): void => database.exec("PRAGMA wal_checkpoint(RESTART)");
+
+/** Takes the reserve where it is low; where there is no room for it, what is left must do. */
+const keepReserve = (database: DatabaseSync): void => {
+  const { freelist_count: free } = database.prepare("PRAGMA freelist_count").get() as { freelist_count: number };
+  if (free >= reserveLowPages) return;
+  try {
+    database.exec(
+      `BEGIN; CREATE TABLE reserve (bytes BLOB); INSERT INTO reserve VALUES (zeroblob(${reserveBytes})); DROP TABLE reserve; COMMIT`,
+    );
+    startLogAnew(database);
+  } catch (error) {
+    if (database.isTransaction) database.exec("ROLLBACK");
+    if (!isFull(error)) throw error;
+  }
+};
 
 /**
  * Opens or creates a store. One process owns it: a second one gets an error "database is locked", because two lives of
@@ -30,11 +62,26 @@ export const openStore = (file: string): Store => {
     PRAGMA synchronous = FULL;
     CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   `);
+  keepReserve(database);
   const put = database.prepare(
     "INSERT INTO entries (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
   );
   const remove = database.prepare("DELETE FROM entries WHERE key = ?");
   const all = database.prepare("SELECT key, value FROM entries");
+  const write = (writes: ReadonlyMap<string, Json>): void => {
+    database.exec("BEGIN IMMEDIATE");
+    try {
+      for (const [key, value] of writes) {
+        if (value === null) remove.run(key);
+        else put.run(key, JSON.stringify(value));
+      }
+      database.exec("COMMIT");
+    } catch (error) {
+      if (database.isTransaction) database.exec("ROLLBACK");
+      throw error;
+    }
+  };
+  let commits = 0;
   return {
     load: () => {
       const rows = all.all() as { key: string; value: string }[];
@@ -42,17 +89,16 @@ export const openStore = (file: string): Store => {
     },
     commit: (writes) => {
       if (writes.size === 0) return;
-      database.exec("BEGIN IMMEDIATE");
       try {
-        for (const [key, value] of writes) {
-          if (value === null) remove.run(key);
-          else put.run(key, JSON.stringify(value));
-        }
-        database.exec("COMMIT");
+        write(writes);
       } catch (error) {
-        if (database.isTransaction) database.exec("ROLLBACK");
-        throw error;
+        if (!isFull(error)) throw error;
+        // The log may grow no further: from its beginning there is room again.
+        startLogAnew(database);
+        write(writes);
       }
+      commits += 1;
+      if (commits % reserveEvery === 0) keepReserve(database);
     },
     bytes: () => statSync(file, { throwIfNoEntry: false })?.size ?? 0,
     close: () => database.close(),
