@@ -16,10 +16,10 @@ export interface MachineSpecification {
   readonly interfaces: readonly { readonly tap: string; readonly desired: DesiredInterface }[];
   /** Shown to the guest as a mounted file system. */
   readonly data: Json;
-}
-
   /** "resume": from the saved state of its image, where that can be. Absent: "boot". */
   readonly start?: "boot" | "resume";
+}
+
 /** A machine found on this host, whoever started it. */
 export interface FoundMachine {
   readonly vm: Uid;

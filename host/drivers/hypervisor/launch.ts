@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, chownSync, closeSync, openSync, readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { bootSequence, type Identity, launchPrefix, machineArguments } from "./arguments.ts";
+import { bootSequence, type Identity, launchPrefix, type MachinePlaces, machineArguments } from "./arguments.ts";
 import type { Accelerator, MachineSpecification } from "./driver.ts";
 import { resumeArguments } from "./resume.ts";
 import { openTap } from "./tap.ts";

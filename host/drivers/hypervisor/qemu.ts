@@ -24,8 +24,8 @@ import { handOver, lastWords, launch, type MachineFiles, machineFiles, panicWord
 import { asRecord } from "./lines.ts";
 import { findByArgument, hasArgument, identify, isAlive, type ProcessIdentity, signal, waitGone } from "./process.ts";
 import { connectQmp, type Qmp } from "./qmp.ts";
-import { writeSeed } from "./seed.ts";
 import { padSeed, Resumption, resume } from "./resume.ts";
+import { writeSeed } from "./seed.ts";
 
 /** From the launch to QEMU's answer; opening a chain of 16 layers over a busy network is in it. */
 const launchDeadlineMs = 60_000;
@@ -72,8 +72,8 @@ class QemuDriver implements HypervisorDriver {
   readonly #identity: Identity | null;
   readonly #cgroups: readonly string[];
   readonly #watched = new Map<Uid, Watched>();
-  readonly #listeners: ((end: MachineEnd) => void)[] = [];
   readonly #resumption = new Resumption();
+  readonly #listeners: ((end: MachineEnd) => void)[] = [];
   readonly #conditionListeners: ((condition: MachineCondition) => void)[] = [];
   #accelerator: Promise<Accelerator> | null = null;
   #closed = false;
@@ -101,14 +101,13 @@ class QemuDriver implements HypervisorDriver {
       .map(({ vm, incarnation, process }) => ({ vm, incarnation, pid: process.pid }));
   }
 
-  async start(machine: MachineSpecification): Promise<void> {
+  async start(machine: MachineSpecification): Promise<string | null> {
     const files = machineFiles(this.#machines, machine.vm);
     const existing = this.#watched.get(machine.vm) ?? (await this.#adopt(machine.vm));
     if (existing !== null && isAlive(existing.process))
       throw new Error(
         `incarnation ${existing.incarnation} of ${machine.vm} still runs: stop it before starting ${machine.incarnation}`,
       );
-    await rm(files.directory, { recursive: true, force: true });
     if (machine.start !== "resume") {
       await this.#launch(machine, files, false);
       return null;
@@ -125,13 +124,14 @@ class QemuDriver implements HypervisorDriver {
 
   /** Resolves when the guest's CPUs run; a resumed guest is itself then. Rejects with a sentence, leaving nothing. */
   async #launch(machine: MachineSpecification, files: MachineFiles, resumed: boolean): Promise<void> {
+    await rm(files.directory, { recursive: true, force: true });
     await mkdir(files.directory, { recursive: true, mode: 0o711 });
     let launched: ProcessIdentity | null = null;
     try {
       const accelerator = await this.accelerator();
       await writeSeed(machine, files.seed);
-      handOver(files.directory, this.#identity);
       if (resumed) await padSeed(files.seed);
+      handOver(files.directory, this.#identity);
       for (const directory of machine.disks.flatMap((disk) => disk.secretDirectories))
         handOver(directory, this.#identity);
       // Before the process exists, so that a starter that dies in between leaves nothing that cannot be found.
@@ -143,16 +143,16 @@ class QemuDriver implements HypervisorDriver {
         identity: this.#identity,
         kvmGroup: await kvmGroup(accelerator),
         cgroupDirectories: await makeCgroups(this.#cgroups, machine.vm, machine),
-      });
         resume: resumed ? this.#resumption.files(machine) : null,
+      });
       launched = await processOf(child);
       await this.#writeRecord(files, machine, launched, resumed);
       const watched = this.#newWatched(machine.vm, machine.incarnation, launched, files);
       await this.#connect(watched, launchDeadlineMs);
-      if (watched.finished) throw new Error("QEMU ended at once");
       if (resumed && watched.qmp !== null) await resume(machine, watched.qmp, watched.agent, stateDescriptor);
-      this.#watched.set(machine.vm, watched);
+      if (watched.finished) throw new Error("QEMU ended at once");
       if (resumed) await this.#writeRecord(files, machine, launched, false);
+      this.#watched.set(machine.vm, watched);
     } catch (error) {
       const words = await lastWords(files);
       if (launched !== null) {
@@ -208,6 +208,7 @@ class QemuDriver implements HypervisorDriver {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#resumption.close();
     for (const watched of this.#watched.values()) {
       watched.condition?.close();
       watched.qmp?.close();
@@ -220,7 +221,6 @@ class QemuDriver implements HypervisorDriver {
   #newWatched(vm: Uid, incarnation: number, process: ProcessIdentity, files: MachineFiles): Watched {
     const watched: Watched = {
       vm,
-    this.#resumption.close();
       incarnation,
       process,
       files,
@@ -262,6 +262,11 @@ class QemuDriver implements HypervisorDriver {
         : findByArgument(`socket,id=qmp,path=${files.qmp},server=on,wait=off`);
     if (process === null || identify(process.pid)?.startTime !== process.startTime) return null;
     if (!isAlive(process) || !hasArgument(process.pid, name)) return null;
+    if (record.unfinished === true) {
+      // Nobody knows what its guest is. It counts as ended, and its next incarnation boots.
+      signal(process, "SIGKILL");
+      if (await waitGone(process, killDeadlineMs)) return null;
+    }
     const watched = this.#newWatched(vm, record.incarnation, process, files);
     this.#watched.set(vm, watched);
     // Watched even if its control socket does not answer now: what lives must be known.
@@ -274,11 +279,6 @@ class QemuDriver implements HypervisorDriver {
     const deadline = performance.now() + timeoutMs;
     for (;;) {
       try {
-    if (record.unfinished === true) {
-      // Nobody knows what its guest is. It counts as ended, and its next incarnation boots.
-      signal(process, "SIGKILL");
-      if (await waitGone(process, killDeadlineMs)) return null;
-    }
         watched.qmp = await connectQmp(
           watched.files.qmp,
           (event) => watched.condition?.event(event),
