@@ -19,7 +19,6 @@ import type {
   MachineSpecification,
 } from "./driver.ts";
 import { createGuestAgent, type GuestAgent } from "./guest-agent.ts";
-import { type GuestCommand, type GuestOutput, type GuestRun, runInGuest } from "./guest-command.ts";
 import { handOver, lastWords, launch, type MachineFiles, machineFiles, panicWords, stateDescriptor } from "./launch.ts";
 import { asRecord } from "./lines.ts";
 import { findByArgument, hasArgument, identify, isAlive, type ProcessIdentity, signal, waitGone } from "./process.ts";

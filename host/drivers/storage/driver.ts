@@ -9,9 +9,20 @@ export interface ComposedDisk {
   readonly blockdevs: readonly string[];
   readonly node: string;
   /** Local paths of the recorded kernel, when this disk's image has one. */
-  readonly boot: { readonly kernel: string; readonly initrd: string; readonly commandLine: string } | null;
+  readonly boot: {
+    readonly kernel: string;
+    readonly initrd: string;
+    readonly commandLine: string;
+    /** Local files of the image's saved state, or why they are not here; absent: not asked for, or none is recorded. */
+    readonly saved?: SavedFiles | { readonly missing: string };
+  } | null;
   /** Directories of secrets that QEMU must be able to read. */
   readonly secretDirectories: readonly string[];
+}
+
+export interface SavedFiles {
+  readonly memory: string;
+  readonly state: string;
 }
 
 /** Composes a volume on the host that uses it: overlay over origin over origin, in QEMU's block layer. */
@@ -20,7 +31,7 @@ export interface StorageDriver {
    * Writes the credentials, fetches the kernel into the cache if needed. Idempotent per connection. Rejects with a
    * sentence, which names the storage server where one is the reason.
    */
-  compose(disk: DesiredDisk): Promise<ComposedDisk>;
+  compose(disk: DesiredDisk, start?: "boot" | "resume"): Promise<ComposedDisk>;
   /** Forgets the credentials of a connection. Others that read the same volume keep theirs. */
   release(disk: DesiredDisk): Promise<void>;
 }
