@@ -7,6 +7,9 @@ import { renderProvenance, renderTable } from "./table.ts";
 export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   clone: async () => (await import("./clone.ts")).clone,
   rules: async () => (await import("./rules.ts")).rules,
+  "rule-change": async () => (await import("./rule-change.ts")).ruleChange,
+  restart: async () => (await import("./restart.ts")).restart,
+  "host-manager": async () => (await import("./host-manager.ts")).hostManager,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
 };
 
