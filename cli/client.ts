@@ -4,12 +4,14 @@ import {
   type CellSummary,
   type Changed,
   type ConnectionAnswer,
+  type CredentialSummary,
   type ExecAnswer,
   type ExecRequest,
   type ImageAdded,
   type ImageRemoved,
   type ImageSummary,
   type InstallationStatus,
+  type NewCredential,
   type Refusal,
 } from "../model/api.ts";
 import type { Bundle } from "../model/cell.ts";
@@ -104,6 +106,24 @@ export class Client {
   async delete(cell: string, path: string, dryRun: boolean): Promise<Changed> {
     const response = await this.#send("DELETE", `${modelUrl(cell, path)}${dryRun ? "?dryRun=true" : ""}`);
     return (await response.json()) as Changed;
+  }
+
+  get url(): string {
+    return this.#configuration.url;
+  }
+
+  credentials(cell: string): Promise<readonly CredentialSummary[]> {
+    return this.#get(`/cells/${encodeURIComponent(cell)}/credentials`);
+  }
+
+  async addCredential(cell: string, note: string): Promise<NewCredential> {
+    const body = { type: "application/json", text: JSON.stringify({ note }) };
+    const response = await this.#send("POST", `/cells/${encodeURIComponent(cell)}/credentials`, body);
+    return (await response.json()) as NewCredential;
+  }
+
+  async revokeCredential(cell: string, id: string): Promise<void> {
+    await this.#send("DELETE", `/cells/${encodeURIComponent(cell)}/credentials/${encodeURIComponent(id)}`);
   }
 
   why(cell: string, { from, to, protocol, port }: Connection): Promise<ConnectionAnswer> {

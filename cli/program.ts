@@ -1,6 +1,7 @@
 import { Command, Option } from "commander";
 import { apply, events, get, plan, remove, watch } from "./change-commands.ts";
 import { type Context, createContext, secondsOf } from "./context.ts";
+import { addCredential, listCredentials, revokeCredential } from "./credential-commands.ts";
 import { exitCodesHelp, usage } from "./failure.ts";
 import { addImage, deleteImage, listImages } from "./image-commands.ts";
 import { exec, status, why } from "./query-commands.ts";
@@ -186,6 +187,39 @@ const imageCommands = (program: Command, context: () => Context): readonly Comma
   return [add, list, remove];
 };
 
+const credentialCommands = (program: Command, context: () => Context): void => {
+  const credential = program
+    .command("credential")
+    .description("make, list and revoke what opens one cell and nothing else");
+  withHelp(
+    credential
+      .command("add")
+      .description("make a credential of a cell")
+      .argument("<cell>")
+      .option("--note <text>", "who it is for", "")
+      .option("--out <file>", "write a configuration for CELLS_CONFIG instead of printing it")
+      .action((cell, options) => addCredential(context(), cell, options.note, options.out)),
+    ["cells credential add shop --note 'shop team' --out shop.json", "CELLS_CONFIG=shop.json cells get shop --state"],
+  );
+  withHelp(
+    credential
+      .command("list")
+      .description("show a cell's credentials, without their secrets")
+      .argument("<cell>")
+      .action((cell) => listCredentials(context(), cell)),
+    ["cells credential list shop"],
+  );
+  withHelp(
+    credential
+      .command("revoke")
+      .description("let a credential open nothing any more")
+      .argument("<cell>")
+      .argument("<id>", "as `cells credential list` shows it")
+      .action((cell, id) => revokeCredential(context(), cell, id)),
+    ["cells credential revoke shop 1f3a9c20"],
+  );
+};
+
 /** The command line. `context` is replaced by tests. */
 export const createProgram = (makeContext: (output: string) => Context = createContext): Command => {
   const program = new Command("cells")
@@ -198,8 +232,9 @@ export const createProgram = (makeContext: (output: string) => Context = createC
   testbedCommands(program, context);
   changeCommands(program, context);
   viewCommands(program, context);
-  const images = imageCommands(program, context);
-  for (const command of [...program.commands, ...images]) {
+  credentialCommands(program, context);
+  imageCommands(program, context);
+  for (const command of program.commands.flatMap((each) => [each, ...each.commands])) {
     // `--output` is accepted behind the command, where people write it.
     command.exitOverride().option("-o, --output <format>", "text or json");
     command.hook("preAction", (_program, action) => {

@@ -37,6 +37,8 @@ export const eventNames = {
   "element/removed": "nothing is left of a deleted element",
   "vm/stage": "a VM's incarnation went on: placing, connecting, running, stopping, or none",
   "vm/rebooted": "a VM's guest reset itself: how often in this incarnation",
+  "credential/added": "a credential of the cell was made: its id and for whom",
+  "credential/revoked": "a credential of the cell opens nothing any more",
   "policy/version": "a cell's compiled rules changed: version and number of rules",
   // Addresses and names.
   "subnet/allocated": "a subnet got its range",

@@ -10,7 +10,8 @@ export interface Cells {
   names(): Promise<readonly string[]>;
   /** Makes the cell's controller; idempotent. */
   make(cell: string): Promise<void>;
-  summaries(authorization: string): Promise<readonly CellSummary[]>;
+  /** Of all cells, or of one alone: then nothing is said of it unless its controller knows the credential. */
+  summaries(authorization: string, only: string | null): Promise<readonly CellSummary[]>;
   /** Runs `work` while nothing else makes or ends this cell's controller. */
   exclusively<T>(cell: string, work: () => Promise<T>): Promise<T>;
   /** Ends a controller that never got a model. To be called inside `exclusively`. */
@@ -90,17 +91,21 @@ export function createCells(configuration: ProcessConfiguration, supervisorSocke
     make: async (cell) => {
       await askSupervisor(supervisorSocket, "POST", `/cells/${encodeURIComponent(cell)}`);
     },
-    summaries: async (authorization) =>
-      Promise.all(
-        (await names()).map(async (cell): Promise<CellSummary> => {
+    summaries: async (authorization, only) => {
+      const all = await Promise.all(
+        (await names()).map(async (cell): Promise<CellSummary | null> => {
+          if (only !== null && only !== cell) return null;
           const summary = await summaryOf(cell, authorization);
-          if (summary === null) return { cell, version: 0, phases: { unreachable: 1 }, elements: 0 };
+          if (summary === null)
+            return only === null ? { cell, version: 0, phases: { unreachable: 1 }, elements: 0 } : null;
           const { empty, version, phases, elements } = summary;
           // Left over by a gateway that ended while it followed the deletion.
           if (empty && version > 0) endWhenEmpty(cell, authorization);
           return { cell, version, phases, elements };
         }),
-      ),
+      );
+      return all.filter((summary) => summary !== null);
+    },
     discardUnused: async (cell, authorization) => {
       const summary = await summaryOf(cell, authorization);
       if (summary?.empty === true && summary.version === 0) await remove(cell);

@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import { bearerOf, cellOf } from "../runtime/credentials.ts";
 
 /**
  * Does an `Authorization` header hold a credential with one of these SHA-256 hashes (hexadecimal)? Every hash is compared,
@@ -14,4 +15,27 @@ export function isAuthorized(header: string | undefined, hashes: readonly string
     if (expected.length === digest.length && timingSafeEqual(expected, digest)) known = true;
   }
   return known;
+}
+
+/** Who asks: the operator, or whoever holds something that says it is a credential of that cell. */
+export type Scope = { readonly kind: "operator" } | { readonly kind: "cell"; readonly cell: string };
+
+/** Null: neither. What a cell's credential is worth, its controller says; here it only narrows what may be asked. */
+export function scopeOf(header: string | undefined, operatorHashes: readonly string[]): Scope | null {
+  if (isAuthorized(header, operatorHashes)) return { kind: "operator" };
+  const credential = bearerOf(header);
+  const cell = credential === null ? null : cellOf(credential);
+  return cell === null ? null : { kind: "cell", cell };
+}
+
+/** Why the holder of a cell's credential may not ask this; null: nothing speaks against it. */
+export function beyondScope(scope: Scope, method: string, url: string): string | null {
+  if (scope.kind === "operator") return null;
+  const path = url.split("?")[0] ?? "";
+  if (method === "GET" && path === "/cells") return null;
+  const cell = /^\/cells\/([^/]+)/.exec(path)?.[1];
+  if (cell === scope.cell) return null;
+  return cell === undefined
+    ? `this is for the operator, and the credential is one of the cell "${scope.cell}"`
+    : `the credential is one of the cell "${scope.cell}" and opens no other: use one of the cell "${cell}"`;
 }

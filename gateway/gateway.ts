@@ -3,7 +3,7 @@ import type { Changed, Refusal } from "../model/api.ts";
 import type { PeerResponse } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { type Cells, createCells } from "./cells.ts";
-import { isAuthorized } from "./credentials.ts";
+import { beyondScope, isAuthorized, scopeOf } from "./credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack } from "./forward.ts";
 import { registerImages } from "./images.ts";
 import { RefusedError, refused } from "./refused.ts";
@@ -49,8 +49,11 @@ export function createGateway(configuration: ProcessConfiguration): FastifyInsta
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   app.addHook("onRequest", async (request) => {
-    if (isAuthorized(request.headers.authorization, credentialHashes)) return;
-    throw refused(401, "unauthorized", "a valid credential is needed: Authorization: Bearer <credential>");
+    const scope = scopeOf(request.headers.authorization, credentialHashes);
+    if (scope === null)
+      throw refused(401, "unauthorized", "a valid credential is needed: Authorization: Bearer <credential>");
+    const beyond = beyondScope(scope, request.method, request.url);
+    if (beyond !== null) throw refused(403, "forbidden", beyond);
   });
   boundConcurrency(app);
   app.setErrorHandler((error, _request, reply) => answerError(error, reply));
@@ -58,7 +61,11 @@ export function createGateway(configuration: ProcessConfiguration): FastifyInsta
     throw refused(404, "not-found", `there is no ${request.method} of ${request.url}; see the API reference`);
   });
   app.addHook("onClose", () => context.cells.stop());
-  app.get("/cells", (request) => context.cells.summaries(request.headers.authorization ?? ""));
+  app.get("/cells", (request) => {
+    const { authorization = "" } = request.headers;
+    const scope = scopeOf(authorization, credentialHashes);
+    return context.cells.summaries(authorization, scope?.kind === "cell" ? scope.cell : null);
+  });
   app.get("/status", () => installationStatus(configuration, supervisorSocket));
   registerImages(app, configuration);
   for (const url of ["/cells/:cell", "/cells/:cell/*"]) {
@@ -167,6 +174,8 @@ async function putModel(
   what: Forwarded,
 ): Promise<PeerResponse | Changed> {
   if ((await cells.names()).includes(cell)) return reachable(cell, forward(configuration, cell, what));
+  if (!isAuthorized(String(what.headers.authorization), configuration.gateway?.credentialHashes ?? []))
+    throw refused(404, "not-found", `there is no cell "${cell}", and only the operator makes one`);
   const first = readFirstModel(cell, String(what.headers["content-type"]), what.body ?? Buffer.alloc(0));
   if (!first.ok) throw new RefusedError(400, first.error);
   if (new URLSearchParams(what.url.split("?")[1]).get("dryRun") === "true") return firstPlan(first.value);

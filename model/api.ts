@@ -63,6 +63,16 @@ export interface ElementState {
   readonly host?: string | null;
   readonly incarnation?: number;
   readonly power?: "on" | "off";
+  /** What its liveness probes say; absent where none are sent. */
+  readonly health?: "starting" | "answering" | "silent";
+  /** How often its guest has reset itself in this incarnation; absent: never. */
+  readonly reboots?: number;
+  /** How an incarnation ended last that nobody asked to end; `exited`: its guest powered off, `silent`: it answered no probes. */
+  readonly lastEnd?: {
+    readonly incarnation: number;
+    readonly how: "exited" | "crashed" | "stopped" | "silent" | "not started";
+    readonly reason: string | null;
+  };
   // VirtualInterface
   readonly address?: string | null;
   readonly mac?: string | null;
@@ -84,7 +94,7 @@ export interface CellEvent {
   /** The element it is about; the cell's own path for the cell as a whole. */
   readonly path: string;
   readonly type: string;
-  /** `accepted` (a change of the model, with its version), `state` (an element's phase changed), `removed`. */
+  /** `accepted` (a change of the model, with its version), `state` (an element's phase changed), `rebooted` (a guest reset itself), `removed`. */
   readonly event: string;
   readonly phase?: string;
   readonly reason?: string | null;

@@ -5,6 +5,7 @@ import { checkDocument } from "../../model/specification.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, takeEffects, toJson } from "../outbox.ts";
 import { controllerIdentity } from "./cell-policy.ts";
+import type { CredentialRecord } from "./credentials.ts";
 import { delayRetry, retryTimer } from "./life-cycle.ts";
 import { measureController } from "./measure.ts";
 import { reconcile } from "./reconcile.ts";
@@ -130,6 +131,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     actual: new Map(),
     reachable: new Map(),
     subscribed: new Set(),
+    credentials: new Map(),
     waitingChanges: [],
     resting: new Set(),
     runningSince: new Map(),
@@ -143,6 +145,9 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     } else if (key.startsWith("vm/")) {
       const vm = value as unknown as VmRecord;
       state.vms.set(vm.uid, vm);
+    } else if (key.startsWith("credential/")) {
+      const credential = value as unknown as CredentialRecord;
+      state.credentials.set(credential.id, credential);
     }
   }
   return state;

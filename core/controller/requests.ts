@@ -1,14 +1,15 @@
-import type { CellSummary, Changed, ElementState, Refusal } from "../../model/api.ts";
+import type { CellSummary, Changed, CredentialSummary, ElementState, Refusal } from "../../model/api.ts";
 import type { Bundle, Cell } from "../../model/cell.ts";
 import type { Diagnostic } from "../../model/diagnostic.ts";
 import { getAt, removeAt, replaceAt } from "../../model/document.ts";
-import { elementPath } from "../../model/identifiers.ts";
+import { elementPath, type Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { isEmptyPlan } from "../../model/plan.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { checkDocument, readSpecification } from "../../model/specification.ts";
 import type { ActualSubnet, ActualVolume } from "../documents.ts";
 import { isObject, sameJson, toJson } from "../outbox.ts";
+import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
 import { isoTime } from "./iso-time.ts";
 import { actualVmOf } from "./life-cycle.ts";
 import { acceptModel, planFor, refusalsOf } from "./model-change.ts";
@@ -38,6 +39,11 @@ export type ControllerRequest =
       readonly state?: boolean;
     }
   | { readonly method: "SUMMARY" }
+  | { readonly method: "CREDENTIALS" }
+  | { readonly method: "CREDENTIAL-ADD"; readonly id: string; readonly hash: string; readonly note: string }
+  | { readonly method: "CREDENTIAL-REVOKE"; readonly id: string }
+  /** Is that the hash of a credential of this cell? */
+  | { readonly method: "CREDENTIAL-KNOWN"; readonly hash: string }
   | { readonly method: "WHY-ENDS"; readonly from: string; readonly to: string }
   | { readonly method: "EXEC-TARGET"; readonly vm: string };
 /** `status` is that of HTTP; `version` the model's after the request. */
@@ -77,6 +83,14 @@ function dispatch(state: ControllerState, request: ControllerRequest): Result<Js
       return change(state, request);
     case "SUMMARY":
       return ok(toJson(summary(state)));
+    case "CREDENTIALS":
+      return ok(toJson(credentialsOf(state)));
+    case "CREDENTIAL-ADD":
+      return session(addCredential(state, request));
+    case "CREDENTIAL-REVOKE":
+      return session(revokeCredential(state, request.id));
+    case "CREDENTIAL-KNOWN":
+      return ok(isCredential(state, request.hash));
     case "WHY-ENDS":
       return session(whyEnds(state, request.from, request.to));
     case "EXEC-TARGET":
@@ -182,7 +196,7 @@ function elementState(state: ControllerState, record: ElementRecord): ElementSta
     const vm = state.vms.get(uid);
     const run = vm?.run ?? null;
     const power = run === null ? "off" : (actualVmOf(state, uid, run)?.power ?? "off");
-    return { ...common, host: run?.host ?? null, incarnation: vm?.incarnation ?? 0, power };
+    return { ...common, host: run?.host ?? null, incarnation: vm?.incarnation ?? 0, power, ...vmDetails(state, uid) };
   }
   if (record.type === "VirtualInterface") {
     return { ...common, address: allocation?.address ?? null, mac: allocation?.mac ?? null, name };
@@ -197,6 +211,20 @@ function elementState(state: ControllerState, record: ElementRecord): ElementSta
     ...common,
     cidr: actual?.cidr ?? range?.cidr ?? null,
     gateway: actual?.gateway ?? range?.gateway ?? null,
+  };
+}
+
+const credentialsOf = (state: ControllerState): readonly CredentialSummary[] =>
+  [...state.credentials.values()].map(({ id, note, since }) => ({ id, note, created: isoTime(since) }));
+
+/** What is only said of a VM when there is something to say. */
+function vmDetails(state: ControllerState, uid: Uid): Pick<ElementState, "health" | "reboots" | "lastEnd"> {
+  const vm = state.vms.get(uid);
+  const actual = vm?.run == null ? undefined : actualVmOf(state, uid, vm.run);
+  return {
+    ...(actual?.health === undefined ? {} : { health: actual.health }),
+    ...(actual?.reboots === undefined ? {} : { reboots: actual.reboots }),
+    ...(vm?.lastEnd === undefined ? {} : { lastEnd: vm.lastEnd }),
   };
 }
 

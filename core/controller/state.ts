@@ -15,6 +15,7 @@ import type { Json, JsonObject } from "../../model/json.ts";
 import { actualKey, type HostOffers, type Phase } from "../documents.ts";
 import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
+import type { CredentialRecord } from "./credentials.ts";
 
 /**
  * What a Cell Controller knows. Everything it must not forget is in records (`outbox.records`) and in the documents
@@ -101,6 +102,14 @@ export interface Run {
   readonly placement: JsonObject;
   readonly disks: readonly RunDisk[];
   readonly interfaces: readonly Uid[];
+  /** How often its guest has reset itself, as far as its host was heard. */
+  readonly reboots?: number;
+}
+/** How an incarnation ended that nobody asked to end. `exited`: its guest powered off; `silent`: it answered no probes. */
+export interface VmEnd {
+  readonly incarnation: number;
+  readonly how: "exited" | "crashed" | "stopped" | "silent" | "not started";
+  readonly reason: string | null;
 }
 /** Record `vm/<uid>`. */
 export interface VmRecord {
@@ -116,6 +125,8 @@ export interface VmRecord {
   /** Hosts where it could not be started since it ran last. */
   readonly avoid?: readonly HostName[];
   readonly run: Run | null;
+  /** The last one; for people. */
+  readonly lastEnd?: VmEnd;
 }
 
 export interface ControllerState {
@@ -134,6 +145,7 @@ export interface ControllerState {
   /** Absent: not heard of since the start, so that nothing follows from what it does not say. */
   readonly reachable: Map<PeerName, boolean>;
   readonly subscribed: Set<PeerName>;
+  readonly credentials: Map<string, CredentialRecord>;
   /** Changes that came before the Placer said what its hosts can hold; null: no change waits for that any more. */
   waitingChanges: { readonly id: number; readonly request: Json }[] | null;
   /** VMs that failed and whose back-off timer has not come yet. */
