@@ -106,7 +106,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       kind: flag,
       default: false,
       effect: "change",
-      docs: "Whether a failed VM is started again.",
+      docs: "Whether a VM that crashed, powered itself off or stopped answering its probes is started again.",
     },
     "x.liveness.protocol": {
       kind: choice("icmp", "udp"),
@@ -125,7 +125,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       kind: integer(1, 1000),
       default: 3,
       effect: "change",
-      docs: "Probes without an answer that make a VM failed.",
+      docs: "Probes in a row without an answer that make a VM failed.",
     },
     "x.data": { kind: data, effect: "restart", docs: "Any structure, shown to the guest as a mounted file system." },
     "x.priority": {

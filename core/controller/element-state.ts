@@ -105,7 +105,7 @@ function pending(state: ControllerState, peer: PeerName, name: string): Progress
 function vmState(state: ControllerState, record: ElementRecord, element: VmElement): Progress {
   const vm = state.vms.get(record.uid);
   if (vm === undefined) throw new Error(`${record.path} has no record of its incarnations`);
-  if (vm.run !== null) return runState(state, record, vm, vm.run);
+  if (vm.run !== null) return runState(state, record, element, vm, vm.run);
   if (element.desiredState === "off") return progress("ready");
   if (vm.failure !== null && !vm.again) {
     return progress("failed", `${vm.failure}; it stays off because x.restartOnFailure is false`);
@@ -117,7 +117,7 @@ function vmState(state: ControllerState, record: ElementRecord, element: VmEleme
   return progress("waiting", missing.join("; ") || "is about to start");
 }
 
-function runState(state: ControllerState, record: ElementRecord, vm: VmRecord, run: Run): Progress {
+function runState(state: ControllerState, record: ElementRecord, element: VmElement, vm: VmRecord, run: Run): Progress {
   // What ended the last incarnation is worth reading until the next one runs.
   const after = vm.failure === null ? "" : `; before: ${vm.failure}`;
   if (run.stage === "placing") {
@@ -142,7 +142,12 @@ function runState(state: ControllerState, record: ElementRecord, vm: VmRecord, r
   }
   if (run.stage === "stopping") return progress("working", `stops at ${run.host}${after}`);
   const actual = actualVmOf(state, vm.uid, run);
-  if (actual?.power === "on") return progress("ready", sentences(actual.reason, ...diskTroubles(state, run)));
+  if (actual?.power === "on") {
+    const isLeft = actual.health === "silent" && !element.restartOnFailure;
+    const why = isLeft ? `${actual.reason}; it is left as it is because x.restartOnFailure is false` : actual.reason;
+    const phase = actual.phase === "deleting" ? "working" : actual.phase;
+    return progress(phase, sentences(why, ...diskTroubles(state, run)));
+  }
   if (actual !== undefined && actual.reason !== null) {
     return progress(actual.phase === "ready" ? "working" : actual.phase, actual.reason);
   }

@@ -1,6 +1,7 @@
 import type { VmElement } from "../../model/cell.ts";
 import type { Uid } from "../../model/identifiers.ts";
 import type { ActualConnection, ActualVm, Attachment } from "../documents.ts";
+import { log } from "../outbox.ts";
 import { placementOf } from "./placement.ts";
 import { requirementsOf } from "./requirements.ts";
 import {
@@ -12,6 +13,7 @@ import {
   type Run,
   saveVm,
   storageManager,
+  type VmEnd,
   type VmRecord,
 } from "./state.ts";
 
@@ -24,13 +26,14 @@ import {
  * A stage goes back to nothing at once while no host was told of it; later only the host's word ends it, since the
  * volumes and the place of an incarnation that may still run must not be given away.
  */
+/** Of the second failure in a row. After the first one nothing is waited for: a VM that was well is back soonest. */
 const firstRetryMs = 1_000;
 const longestRetryMs = 60_000;
 /** An incarnation that ran this long starts the back-off anew. */
 const stableMs = 300_000;
 
 export const retryDelayMs = (failures: number): number =>
-  Math.min(longestRetryMs, firstRetryMs * 2 ** Math.max(0, failures - 1));
+  failures <= 1 ? 0 : Math.min(longestRetryMs, firstRetryMs * 2 ** (failures - 2));
 
 /** The VM's element if the model wants it to run. */
 export function wantedOn(state: ControllerState, uid: Uid): VmElement | null {
@@ -139,22 +142,60 @@ function advanceRunning(state: ControllerState, vm: VmRecord, run: Run): void {
   const actual = actualVmOf(state, vm.uid, run);
   if (actual === undefined) return;
   if (actual.power === "on") {
-    if (!state.runningSince.has(vm.uid)) state.runningSince.set(vm.uid, state.now.ms);
-    if (vm.failure !== null) saveVm(state, { ...vm, failure: null, again: false, avoid: [] });
+    if (isSilent(state, element, run, actual)) {
+      // It is no longer wished for, so its host stops it; only then the next incarnation starts.
+      const failure = actual.reason ?? "did not answer its liveness probes";
+      endRun(state, vm, run, { how: "silent", reason: failure }, { failure, again: true, avoid: vm.avoid ?? [] });
+    } else noteRunning(state, vm, run, actual);
     return;
   }
   if (actual.ended === null && actual.phase !== "failed") return;
   // A VM that never started is tried again in any case; one that ended only where the model asks for it.
   const again = actual.ended === null || element.restartOnFailure;
+  // A host that could not start it (no memory left, a full disk) is asked again only if no other one can hold it.
+  const refused = actual.ended === null && run.host !== null ? [run.host] : [];
+  const avoid = [...new Set([...(vm.avoid ?? []), ...refused])];
+  const { ended, reason } = actual;
+  endRun(state, vm, run, { how: ended ?? "not started", reason }, { failure: endReason(actual), again, avoid });
+}
+
+/** An incarnation ends that nobody asked to end. */
+function endRun(
+  state: ControllerState,
+  vm: VmRecord,
+  run: Run,
+  end: { readonly how: VmEnd["how"]; readonly reason: string | null },
+  what: Pick<VmRecord, "failure" | "again" | "avoid">,
+): void {
   const since = state.runningSince.get(vm.uid);
   state.runningSince.delete(vm.uid);
   const stable = since !== undefined && state.now.ms - since >= stableMs;
   const failures = (stable ? 0 : vm.failures) + 1;
-  const failure = endReason(actual);
-  // A host that could not start it (no memory left, a full disk) is asked again only if no other one can hold it.
-  const refused = actual.ended === null && run.host !== null ? [run.host] : [];
-  const avoid = [...new Set([...(vm.avoid ?? []), ...refused])];
-  saveVm(state, { ...vm, failures, failure, again, avoid, run: { ...run, stage: "stopping" } });
+  const lastEnd: VmEnd = { incarnation: run.incarnation, ...end };
+  saveVm(state, { ...vm, ...what, failures, lastEnd, run: { ...run, stage: "stopping" } });
+}
+
+/**
+ * Does a VM run that should be stopped because it does not answer? Only the word of a host that is in step counts: what a
+ * host said before it was lost is no news of its VMs. Without `x.restartOnFailure` it is left as it is, for a look at it.
+ */
+function isSilent(state: ControllerState, element: VmElement, run: Run, actual: ActualVm): boolean {
+  if (actual.health !== "silent" || element.liveness === undefined || !element.restartOnFailure) return false;
+  return run.host !== null && state.reachable.get(hostPeer(run.host)) === true;
+}
+
+function noteRunning(state: ControllerState, vm: VmRecord, run: Run, actual: ActualVm): void {
+  // One that is asked whether it lives is well only once it has answered.
+  const isWell = actual.health === undefined || actual.health === "answering";
+  if (isWell && !state.runningSince.has(vm.uid)) state.runningSince.set(vm.uid, state.now.ms);
+  const reboots = actual.reboots ?? 0;
+  const hasRebooted = reboots > (run.reboots ?? 0);
+  if (hasRebooted) {
+    const path = state.elements.get(vm.uid)?.path ?? null;
+    log(state.outbox, "vm/rebooted", { path, type: "VM", uid: vm.uid, incarnation: run.incarnation, reboots });
+  }
+  if (vm.failure === null && !hasRebooted) return;
+  saveVm(state, { ...vm, failure: null, again: false, avoid: [], run: hasRebooted ? { ...run, reboots } : run });
 }
 
 function endReason(actual: ActualVm): string {
@@ -184,6 +225,7 @@ function isConfirmedStopped(state: ControllerState, uid: Uid, run: Run): boolean
 /** Waits before the next incarnation, longer after each failure. */
 export function delayRetry(state: ControllerState, uid: Uid, failures: number): void {
   const afterMs = retryDelayMs(failures);
+  if (afterMs === 0) return;
   state.resting.add(uid);
   state.outbox.effects.push({ kind: "timer", name: `${retryTimer}${uid}`, afterMs });
 }

@@ -75,14 +75,24 @@ function vmDocument(
   if (element?.type !== "VM" || run.host === null) return null;
   const before = desiredNow(state, hostPeer(run.host), `vm/${uid}`) as DesiredVm | undefined;
   const disks: DesiredDisk[] = [];
-  for (const { connection, busType, busNumber, busSlot, bootOrder } of run.disks) {
+  for (const { connection, volume, busType, busNumber, busSlot, bootOrder } of run.disks) {
     // After a restart, or while the Storage Manager is away, the last known attachment of this incarnation holds.
     const known = before?.incarnation === run.incarnation ? before.disks : [];
     const attachment: Attachment | undefined =
       attachmentOf(state, connection, run) ?? known.find((disk) => disk.connection === connection)?.attachment;
     if (attachment === undefined) return null;
     const readOnly = attachment.layers[0]?.writable !== true;
-    disks.push({ connection, busType, busNumber, busSlot, bootOrder, readOnly, attachment });
+    const path = state.elements.get(volume)?.path;
+    disks.push({
+      connection,
+      ...(path === undefined ? {} : { path }),
+      busType,
+      busNumber,
+      busSlot,
+      bootOrder,
+      readOnly,
+      attachment,
+    });
   }
   const name = hostNameOf(element.path);
   const interfaces = run.interfaces.flatMap((link) => interfaceDocument(state, link, uid, name, audience));
@@ -98,6 +108,9 @@ function vmDocument(
     disks,
     interfaces,
     data: element.data ?? null,
+    ...(element.liveness === undefined
+      ? {}
+      : { liveness: { ...element.liveness, port: element.liveness.port ?? null } }),
   };
 }
 

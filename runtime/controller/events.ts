@@ -13,6 +13,7 @@ const publicNames: { readonly [event in EventName]?: CellEvent["event"] } = {
   "model/accepted": "accepted",
   "element/state": "state",
   "element/removed": "removed",
+  "vm/rebooted": "rebooted",
 };
 const ownFields: readonly string[] = ["path", "type", "phase", "reason"];
 
