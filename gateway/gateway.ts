@@ -7,6 +7,7 @@ import { beyondScope, isAuthorized, scopeOf } from "./credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack } from "./forward.ts";
 import { registerImages } from "./images.ts";
 import { RefusedError, refused } from "./refused.ts";
+import { registerSessions } from "./sessions.ts";
 import { installationStatus } from "./status.ts";
 import { SupervisorError } from "./supervisor.ts";
 import { firstPlan, readFirstModel } from "./unknown-cell.ts";
@@ -68,6 +69,7 @@ export function createGateway(configuration: ProcessConfiguration): FastifyInsta
   });
   app.get("/status", () => installationStatus(configuration, supervisorSocket));
   registerImages(app, configuration);
+  registerSessions(app, configuration, context.cells);
   for (const url of ["/cells/:cell", "/cells/:cell/*"]) {
     app.all<{ Params: { cell: string } }>(url, (request, reply) => onCell(context, request, reply));
   }

@@ -13,6 +13,7 @@ import { createStorageDriver } from "./drivers/storage/driver-nbd.ts";
 import { createHostEdge } from "./edge.ts";
 import { createExecutor, type Executor } from "./executor.ts";
 import { createHostManager } from "./manager.ts";
+import { createHostSessions } from "./sessions.ts";
 import { createProber, type Prober } from "./prober.ts";
 
 /**
@@ -68,8 +69,13 @@ async function main(configurationFile: string | undefined): Promise<void> {
   prober = probing;
   stopAtSignals(async () => probing.close());
   probing.wake();
-  const edge = await servePeers(configuration, createHostEdge({ hypervisor, network, request: running.request }));
-  stopAtSignals(() => edge.stop());
+  const { request } = running;
+  const sessions = createHostSessions({ host: part.host, hypervisor, request });
+  const edge = await servePeers(configuration, createHostEdge({ hypervisor, network, request }), sessions.upgrade);
+  stopAtSignals(async () => {
+    await sessions.close();
+    await edge.stop();
+  });
 }
 
 main(process.argv[2]).catch((error: Error) => {

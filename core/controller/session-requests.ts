@@ -80,12 +80,13 @@ function firstInterface(state: ControllerState, vm: ReturnType<typeof elementPat
 }
 
 export interface ExecTarget {
+  readonly path: string;
   readonly host: HostName;
   readonly uid: Uid;
   readonly incarnation: number;
 }
 
-/** Where a command for a VM must go: only to an incarnation that runs. */
+/** Where a command or a session for a VM must go: only to an incarnation that runs. */
 export function execTarget(state: ControllerState, path: string): Result<ExecTarget, Unanswered> {
   const record = recordOf(state, path);
   if (record?.type !== "VM") {
@@ -96,5 +97,5 @@ export function execTarget(state: ControllerState, path: string): Result<ExecTar
   if (run?.host == null || power !== "on") {
     return fail({ status: 409, message: `${record.path} does not run: ${record.reason ?? "it is off"}` });
   }
-  return ok({ host: run.host, uid: record.uid, incarnation: run.incarnation });
+  return ok({ path: record.path, host: run.host, uid: record.uid, incarnation: run.incarnation });
 }

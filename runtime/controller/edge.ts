@@ -7,7 +7,8 @@ import { runService } from "../process.ts";
 import { stopAtSignals } from "../signals.ts";
 import { openEvents } from "./events.ts";
 import { serveNames } from "./name-server.ts";
-import { createRoutes } from "./routes.ts";
+import { createRoutes, createUpgrades } from "./routes.ts";
+import { createSessions } from "./sessions.ts";
 
 export interface RunningController {
   readonly distributionPort: number;
@@ -51,8 +52,10 @@ export async function runController(
       upstream: { address: network.dnsManager, port: ports.dns },
     });
     closers.push(names.close);
-    const routes = createRoutes({ configuration, controller, events, request: running.request });
-    const server = await servePeers(configuration, observed(observer, routes));
+    const context = { configuration, controller, events, request: running.request };
+    const sessions = createSessions({ configuration, cell: controller.cell, request: running.request });
+    const routes = observed(observer, createRoutes(context, sessions));
+    const server = await servePeers(configuration, routes, createUpgrades(controller.cell, sessions));
     closers.push(server.stop);
     return { distributionPort: running.distributionPort, httpPort: server.port, stop };
   } catch (error) {

@@ -6,10 +6,12 @@ import type { Bundle } from "../../model/cell.ts";
 import { peerName } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import { type PeerHandler, type PeerRequest, peerRequest } from "../https.ts";
+import { type PeerHandler, type PeerRequest, type PeerUpgradeHandler, peerRequest } from "../https.ts";
 import type { ProcessConfiguration } from "../installation.ts";
+import { refuseUpgrade } from "../upgrade.ts";
 import type { CellEvents } from "./events.ts";
 import { bodyLimitBytes, isAuthorized, parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
+import type { ControllerSessions } from "./sessions.ts";
 import { type Check, connectionAnswer, type Examined, type Question } from "./why.ts";
 
 /**
@@ -24,6 +26,7 @@ export interface EdgeContext {
 }
 interface Exchange {
   readonly context: EdgeContext;
+  readonly sessions: ControllerSessions | null;
   readonly incoming: PeerRequest;
   readonly response: ServerResponse;
   readonly query: URLSearchParams;
@@ -45,10 +48,12 @@ const resources: Readonly<Record<string, (exchange: Exchange) => Promise<void>>>
   "GET events": (exchange) => events(exchange),
   "GET why": (exchange) => why(exchange),
   "POST exec": (exchange) => exec(exchange),
+  "POST sessions": (exchange) => grantSession(exchange),
 };
 
+/** Without `sessions` none is granted. */
 export const createRoutes =
-  (context: EdgeContext): PeerHandler =>
+  (context: EdgeContext, sessions: ControllerSessions | null = null): PeerHandler =>
   async (incoming, response) => {
     if (incoming.peer !== gateway) {
       sendRefusal(response, 403, "forbidden", `only the gateway may ask a controller, and this is "${incoming.peer}"`);
@@ -71,8 +76,28 @@ export const createRoutes =
       sendRefusal(response, 404, "not-found", message);
       return;
     }
-    await handler({ context, incoming, response, query: parts.query, rest });
+    await handler({ context, sessions, incoming, response, query: parts.query, rest });
   };
+
+/** Handshakes of sessions. The capability is the credential: a web page's WebSocket can carry no other. */
+export const createUpgrades =
+  (cell: string, sessions: ControllerSessions): PeerUpgradeHandler =>
+  async (upgrade) => {
+    const parts = partsOf(upgrade.url)?.path ?? [];
+    if (upgrade.peer !== gateway)
+      refuseUpgrade(upgrade.socket, 403, "forbidden", `only the gateway may ask a controller, not "${upgrade.peer}"`);
+    else if (parts.join("/") !== `cells/${cell}/sessions`)
+      refuseUpgrade(upgrade.socket, 404, "not-found", `the sessions of this cell are at /cells/${cell}/sessions`);
+    else await sessions.open(upgrade);
+  };
+
+async function grantSession(exchange: Exchange): Promise<void> {
+  const body = await jsonBody(exchange);
+  if (body === null || exchange.sessions === null) return;
+  const answer = await exchange.sessions.grant(body);
+  // The body of a grant is a secret for a minute.
+  sendJson(exchange.response, answer.status, answer.body, { "cache-control": "no-store" });
+}
 
 /** Null for an address that cannot be read. */
 function partsOf(url: string): { readonly path: readonly string[]; readonly query: URLSearchParams } | null {

@@ -2,6 +2,8 @@ import type { DesiredInterface } from "../../../core/documents.ts";
 import type { Uid } from "../../../model/identifiers.ts";
 import type { Json } from "../../../model/json.ts";
 import type { ComposedDisk } from "../storage/driver.ts";
+import type { MachineConsole } from "./console.ts";
+import type { GuestCommand, GuestOutput, GuestRun } from "./guest-command.ts";
 
 export type Accelerator = "kvm" | "tcg";
 
@@ -53,6 +55,11 @@ export interface GuestResult {
   readonly stderr: string;
 }
 
+export interface RunningConsole {
+  readonly incarnation: number;
+  readonly console: MachineConsole;
+}
+
 /** Runs machines. Machines outlive the process that started them: `list` finds them again after a restart. */
 export interface HypervisorDriver {
   /** Boots a tiny payload with a deadline; the device file's existence proves nothing. The answer is remembered. */
@@ -70,6 +77,10 @@ export interface HypervisorDriver {
   /** News of machines that go on, of those found again too. A panic is followed by the machine's end. */
   onCondition(listener: (condition: MachineCondition) => void): void;
   exec(vm: Uid, command: readonly string[], timeoutMs: number): Promise<GuestResult>;
+  /** The serial console of a machine; null when it does not run here. */
+  console(vm: Uid): RunningConsole | null;
+  /** Runs a command and gives its output as it comes. Throws a sentence when the machine does not run here. */
+  run(vm: Uid, command: GuestCommand, output: GuestOutput): GuestRun;
   /** Forgets watchers; machines keep running. */
   close(): Promise<void>;
 }

@@ -8,7 +8,7 @@ import { kvmGroup, probeAccelerator } from "./accelerator.ts";
 import { type Identity, machineName } from "./arguments.ts";
 import { makeCgroups, removeCgroups } from "./cgroup.ts";
 import { type ConditionWatch, watchCondition } from "./condition.ts";
-import { recordConsole } from "./console.ts";
+import { type MachineConsole, openConsole } from "./console.ts";
 import type {
   Accelerator,
   FoundMachine,
@@ -17,8 +17,10 @@ import type {
   MachineCondition,
   MachineEnd,
   MachineSpecification,
+  RunningConsole,
 } from "./driver.ts";
 import { createGuestAgent, type GuestAgent } from "./guest-agent.ts";
+import { type GuestCommand, type GuestOutput, type GuestRun, runInGuest } from "./guest-command.ts";
 import { handOver, lastWords, launch, type MachineFiles, machineFiles, panicWords, stateDescriptor } from "./launch.ts";
 import { asRecord } from "./lines.ts";
 import { findByArgument, hasArgument, identify, isAlive, type ProcessIdentity, signal, waitGone } from "./process.ts";
@@ -49,7 +51,7 @@ interface Watched {
   readonly files: MachineFiles;
   readonly agent: GuestAgent;
   qmp: Qmp | null;
-  console: { close(): void } | null;
+  console: MachineConsole | null;
   condition: ConditionWatch | null;
   /** The guest powered itself off. */
   guestOff: boolean;
@@ -205,6 +207,17 @@ class QemuDriver implements HypervisorDriver {
     return watched.agent.exec(command, timeoutMs);
   }
 
+  console(vm: Uid): RunningConsole | null {
+    const watched = this.#watched.get(vm);
+    return watched?.console == null ? null : { incarnation: watched.incarnation, console: watched.console };
+  }
+
+  run(vm: Uid, command: GuestCommand, output: GuestOutput): GuestRun {
+    const watched = this.#watched.get(vm);
+    if (watched === undefined) throw new Error(`${vm} does not run on this host`);
+    return runInGuest(watched.agent, command, output);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#resumption.close();
@@ -293,7 +306,7 @@ class QemuDriver implements HypervisorDriver {
         await sleep(20);
       }
     }
-    watched.console = await recordConsole(watched.files.serial, watched.files.console).catch(() => null);
+    watched.console ??= await openConsole(watched.files.serial, watched.files.console);
     await watched.condition?.connected(watched.qmp);
   }
 

@@ -1,0 +1,154 @@
+import { createHash, randomBytes } from "node:crypto";
+import type { ControllerResponse } from "../../core/controller/requests.ts";
+import type { ExecTarget } from "../../core/controller/session-requests.ts";
+import { peerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+import {
+  capabilityPrefix,
+  type SessionGrant,
+  type SessionVerb,
+  sessionProtocol,
+  sessionVerbs,
+} from "../../model/sessions.ts";
+import type { PeerUpgrade } from "../https.ts";
+import type { ProcessConfiguration } from "../installation.ts";
+import { capabilityLifetimeMs, encodeCapability, hostCapabilityHeader } from "../session-capability.ts";
+import { passUpgradeBack, peerUpgrade, refuseUpgrade } from "../upgrade.ts";
+
+/**
+ * Sessions as the cell's controller sees them: it gives an authorised client a capability for one stream, and when that is
+ * presented it opens the stream at the VM's host. It neither reads nor keeps what flows.
+ */
+export interface ControllerSessions {
+  /** Answers `POST …/sessions`; the credential was checked before. */
+  grant(body: Json): Promise<{ readonly status: number; readonly body: SessionGrant | Json }>;
+  /** Answers the handshake of `GET …/sessions`. */
+  open(upgrade: PeerUpgrade): Promise<void>;
+}
+export interface ControllerSessionsOptions {
+  readonly configuration: ProcessConfiguration;
+  readonly cell: string;
+  readonly request: (request: Json) => Promise<Json>;
+}
+
+const mostGranted = 256;
+const mostOpen = 128;
+
+export const createSessions = ({ configuration, cell, request }: ControllerSessionsOptions): ControllerSessions => {
+  const grants = new SessionGrants(() => performance.now());
+  let underWay = 0;
+
+  const refusal = (status: number, code: string, message: string) => ({ status, body: { error: { code, message } } });
+
+  const passOn = async ({ socket, head, headers }: PeerUpgrade, { path, verb, target }: Grant): Promise<void> => {
+    const capability = {
+      vm: target.uid,
+      incarnation: target.incarnation,
+      verb,
+      expiresMs: Date.now() + capabilityLifetimeMs,
+      nonce: randomBytes(24).toString("base64url"),
+    };
+    let answer: Awaited<ReturnType<typeof peerUpgrade>>;
+    try {
+      answer = await peerUpgrade(configuration, peerName(`host.${target.host}`), {
+        path: "/session",
+        handshake: headers,
+        headers: { "sec-websocket-protocol": sessionProtocol, [hostCapabilityHeader]: encodeCapability(capability) },
+      });
+    } catch (error) {
+      const why = (error as Error).message;
+      refuseUpgrade(socket, 502, "unreachable", `host ${target.host}, where ${path} runs, does not answer: ${why}`);
+      return;
+    }
+    await passUpgradeBack(answer, socket, head);
+  };
+
+  return {
+    grant: async (body) => {
+      const asked = requestOf(body);
+      if (!asked.ok) return refusal(400, "bad-request", asked.error);
+      const { vm, verb } = asked.value;
+      const answer = (await request({ method: "EXEC-TARGET", vm })) as unknown as ControllerResponse;
+      if (answer.status !== 200) return { status: answer.status, body: answer.body as Json };
+      const target = answer.body as unknown as ExecTarget;
+      const session = grants.mint({ path: target.path, verb, target });
+      if (session === null)
+        return refusal(429, "busy", `${mostGranted} sessions are granted and not opened yet; try again in a minute`);
+      const { path, incarnation, host } = target;
+      const expires = new Date(Date.now() + capabilityLifetimeMs).toISOString();
+      return { status: 201, body: { session, expires, vm: path, incarnation, host } };
+    },
+    open: async (upgrade) => {
+      const { socket, headers } = upgrade;
+      const offered = (headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
+      const session = offered.find((name) => name.startsWith(capabilityPrefix))?.slice(capabilityPrefix.length);
+      if (session === undefined || !offered.includes(sessionProtocol)) {
+        const right = `Sec-WebSocket-Protocol: ${sessionProtocol}, ${capabilityPrefix}<session>`;
+        refuseUpgrade(socket, 400, "bad-request", `to open a session of the cell ${cell}, ask for it first: ${right}`);
+        return;
+      }
+      const granted = grants.redeem(session);
+      if (granted === null) {
+        const message = "this capability opens nothing: it was used before, has expired (after 60 s), or never was one";
+        refuseUpgrade(socket, 403, "capability", message);
+      } else if (underWay >= mostOpen) {
+        refuseUpgrade(socket, 429, "busy", `${mostOpen} sessions of the cell ${cell} are open, and that is the limit`);
+      } else {
+        underWay += 1;
+        try {
+          await passOn(upgrade, granted);
+        } finally {
+          underWay -= 1;
+        }
+      }
+    },
+  };
+};
+
+interface Grant {
+  readonly path: string;
+  readonly verb: SessionVerb;
+  readonly target: ExecTarget;
+}
+
+/**
+ * What was granted and not yet redeemed. Only hashes are kept: who reads this memory, or times a look-up, learns of no
+ * capability. A restart of the controller forgets them all, and clients ask again.
+ */
+export class SessionGrants {
+  readonly #now: () => number;
+  readonly #granted = new Map<string, { readonly grant: Grant; readonly until: number }>();
+
+  /** `now`: milliseconds, monotonic. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** Null when too many are outstanding. */
+  mint(grant: Grant): string | null {
+    for (const [hash, { until }] of this.#granted) if (until < this.#now()) this.#granted.delete(hash);
+    if (this.#granted.size >= mostGranted) return null;
+    const session = randomBytes(32).toString("base64url");
+    this.#granted.set(hashOf(session), { grant, until: this.#now() + capabilityLifetimeMs });
+    return session;
+  }
+
+  /** Uses it up; null when it opens nothing. */
+  redeem(session: string): Grant | null {
+    const hash = hashOf(session);
+    const found = this.#granted.get(hash);
+    this.#granted.delete(hash);
+    return found === undefined || found.until < this.#now() ? null : found.grant;
+  }
+}
+
+const hashOf = (session: string): string => createHash("sha256").update(session).digest("hex");
+
+function requestOf(body: Json): Result<{ readonly vm: string; readonly verb: SessionVerb }, string> {
+  const shape = `the body is {"vm": "<path>", "verb": ${sessionVerbs.map((verb) => `"${verb}"`).join(" or ")}}`;
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return fail(shape);
+  const { vm, verb } = body as Readonly<Record<string, Json>>;
+  const known = sessionVerbs.find((each) => each === verb);
+  return typeof vm !== "string" || known === undefined ? fail(shape) : ok({ vm, verb: known });
+}
