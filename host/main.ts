@@ -13,8 +13,8 @@ import { createStorageDriver } from "./drivers/storage/driver-nbd.ts";
 import { createHostEdge } from "./edge.ts";
 import { createExecutor, type Executor } from "./executor.ts";
 import { createHostManager } from "./manager.ts";
-import { createHostSessions } from "./sessions.ts";
 import { createProber, type Prober } from "./prober.ts";
+import { createHostSessions } from "./sessions.ts";
 
 /**
  * `node host/main.ts CONFIG.json`: the Host Manager, in the network and mount namespace of its host. SIGTERM ends it and
@@ -69,7 +69,6 @@ async function main(configurationFile: string | undefined): Promise<void> {
   prober = probing;
   stopAtSignals(async () => probing.close());
   probing.wake();
-  const { request } = running;
   const sessions = createHostSessions({ host: part.host, hypervisor, request });
   const edge = await servePeers(configuration, createHostEdge({ hypervisor, network, request }), sessions.upgrade);
   stopAtSignals(async () => {

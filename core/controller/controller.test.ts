@@ -80,11 +80,12 @@ test("after a restart nothing is logged again and nothing is taken down before p
   );
 });
 
-test("a VM that crashes gets a new incarnation after a back-off that doubles, once its host confirmed the end", () => {
+test("a VM that crashes is started again at once, then after a back-off that doubles, once its host confirmed the end", () => {
   const world = new World();
   world.put(shop());
   const web = world.uidOf("shop/web");
-  world.ended.set(`${web}@1`, { phase: "failed", reason: "killed by signal 9", power: "off", ended: "crashed" });
+  world.ended.set(`${web}@2`, { phase: "failed", reason: "killed by signal 9", power: "off", ended: "crashed" });
+  world.ended.set(`${web}@1`, { phase: "failed", reason: null, power: "off", ended: "crashed" });
   world.settle();
   assert.equal(world.vm("shop/web"), null);
   assert.equal(world.phase("shop/web"), "waiting: crashed: killed by signal 9; starts again after 1 s");
@@ -92,27 +93,94 @@ test("a VM that crashes gets a new incarnation after a back-off that doubles, on
     world.documents<DesiredPlacement>("placer", "placement").map(({ path }) => path),
     ["shop/db"],
   );
-  assert.deepEqual([...world.timers.values()], [1_000]);
-  world.ended.set(`${web}@2`, { phase: "failed", reason: null, power: "off", ended: "exited" });
+  assert.deepEqual([...world.timers], [[`retry/${web}`, 1_000]]);
+  world.ended.set(`${web}@3`, { phase: "failed", reason: null, power: "off", ended: "exited" });
   world.fire(`retry/${web}`);
-  assert.deepEqual([...world.timers.values()], [2_000]);
+  assert.deepEqual([...world.timers], [[`retry/${web}`, 2_000]]);
   world.fire(`retry/${web}`);
   assert.equal(world.phase("shop/web"), "ready");
-  assert.equal(world.vm("shop/web")?.document.incarnation, 3);
+  assert.equal(world.vm("shop/web")?.document.incarnation, 4);
   const connection = world.documents<DesiredConnection>("storage-manager", "connection").find(({ vm }) => vm === web);
-  assert.equal(connection?.incarnation, 3);
+  assert.equal(connection?.incarnation, 4);
   assert.equal(world.vm("shop/db")?.document.incarnation, 1);
+  const { lastEnd } = stateOf(world, "shop/web");
+  assert.deepEqual(lastEnd, { incarnation: 3, how: "exited", reason: null });
   world.wait(300_000);
-  world.ended.set(`${web}@3`, { phase: "failed", reason: null, power: "off", ended: "crashed" });
+  world.ended.set(`${web}@4`, { phase: "failed", reason: null, power: "off", ended: "crashed" });
   world.settle();
-  assert.deepEqual([...world.timers.values()], [1_000], "five minutes of running start the back-off anew");
+  assert.equal(world.vm("shop/web")?.document.incarnation, 5, "five minutes of running start the back-off anew");
+});
+
+const stateOf = (world: World, path: string): JsonObject =>
+  (world.ask({ method: "GET", path, state: true }).body as JsonObject).$state as JsonObject;
+const probed = { "x.liveness.protocol": "icmp", "x.liveness.intervalMs": 500 };
+const silent = { phase: "failed", reason: "did not answer 3 ICMP probes in a row", health: "silent" } as const;
+
+test("a VM that runs but does not answer is stopped, and started again once its host confirmed the end", () => {
+  const world = new World();
+  world.put(withVm("web", probed));
+  const web = world.uidOf("shop/web");
+  const liveness = { protocol: "icmp", port: null, intervalMs: 500, failures: 3 };
+  assert.deepEqual(world.vm("shop/web")?.document.liveness, liveness);
+  assert.equal(world.vm("shop/db")?.document.liveness, undefined);
+  world.slowStops.add(hostName("h1"));
+  world.ended.set(`${web}@1`, silent);
+  world.settle();
+  assert.equal(world.vm("shop/web"), null, "its host is to stop it");
+  assert.equal(world.phase("shop/web"), "working: stops at h1; before: did not answer 3 ICMP probes in a row");
+  assert.equal(world.documents<DesiredConnection>("storage-manager", "connection").length, 2, "it may still write");
+  world.slowStops.clear();
+  world.settle();
+  assert.equal(world.vm("shop/web")?.document.incarnation, 2);
+  assert.equal(world.phase("shop/web"), "ready");
+  assert.deepEqual(stateOf(world, "shop/web").lastEnd, { incarnation: 1, how: "silent", reason: silent.reason });
+  // Each time again: it never was well for long.
+  world.ended.set(`${web}@2`, silent);
+  world.settle();
+  assert.deepEqual([...world.timers], [[`retry/${web}`, 1_000]]);
+});
+
+test("a silent VM is left as it is without x.restartOnFailure, and when its host is not reachable", () => {
+  const world = new World();
+  world.put(withVm("web", { ...probed, "x.restartOnFailure": false }));
+  const web = world.uidOf("shop/web");
+  world.ended.set(`${web}@1`, silent);
+  world.settle();
+  assert.equal(
+    world.phase("shop/web"),
+    `failed: ${silent.reason}; it is left as it is because x.restartOnFailure is false`,
+  );
+  assert.equal(stateOf(world, "shop/web").health, "silent");
+  world.silent.add(peerName("host.h1"));
+  world.settle();
+  world.put(withVm("web", probed));
+  assert.equal(world.vm("shop/web")?.document.incarnation, 1, "what was said before the host was lost is no news");
+  world.silent.clear();
+  world.settle();
+  assert.equal(world.vm("shop/web")?.document.incarnation, 2);
+});
+
+test("a reboot of the guest is one event and no new incarnation", () => {
+  const world = new World();
+  world.put(shop());
+  const web = world.uidOf("shop/web");
+  world.ended.set(`${web}@1`, { reboots: 2 });
+  world.settle();
+  world.crash();
+  world.settle();
+  const events = world.effects.filter((effect) => effect.kind === "log" && effect.event === "vm/rebooted");
+  assert.equal(events.length, 1);
+  assert.equal(world.vm("shop/web")?.document.incarnation, 1);
+  assert.equal(stateOf(world, "shop/web").reboots, 2);
+  assert.equal(world.phase("shop/web"), "ready");
 });
 
 test("a controller that starts again during a back-off waits once more", () => {
   const world = new World();
   world.put(shop());
   const web = world.uidOf("shop/web");
-  world.ended.set(`${web}@1`, { phase: "failed", reason: null, power: "off", ended: "crashed" });
+  for (const incarnation of [2, 1])
+    world.ended.set(`${web}@${incarnation}`, { phase: "failed", reason: null, power: "off", ended: "crashed" });
   world.settle();
   world.crash();
   world.settle();
@@ -139,7 +207,8 @@ test("a start that fails is tried again with its reason shown", () => {
   world.hosts.delete(hostName("h2"));
   world.put(shop());
   const db = world.uidOf("shop/db");
-  world.ended.set(`${db}@1`, { phase: "failed", reason: "h1 has 12 MiB left", power: "off" });
+  for (const incarnation of [2, 1])
+    world.ended.set(`${db}@${incarnation}`, { phase: "failed", reason: "h1 has 12 MiB left", power: "off" });
   world.settle();
   assert.equal(world.phase("shop/db"), "waiting: could not start: h1 has 12 MiB left; starts again after 1 s");
   const refuser = (world.state.vms.get(db)?.avoid ?? [])[0];
