@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CellSummary } from "../model/api.ts";
 import { peerRequest } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
+import type { Observer } from "../runtime/observer.ts";
 import { controllerOf } from "./forward.ts";
 import { askSupervisor } from "./supervisor.ts";
 
@@ -27,7 +28,11 @@ const pollMs = 500;
 /** A deletion may wait for a server that is away. After this, listing the cells goes on with it. */
 const longestPolls = 1_200;
 
-export function createCells(configuration: ProcessConfiguration, supervisorSocket: string): Cells {
+export function createCells(
+  configuration: ProcessConfiguration,
+  supervisorSocket: string,
+  log: Observer["log"],
+): Cells {
   const busy = new Map<string, Promise<unknown>>();
   const ending = new Map<string, Promise<void>>();
   const stopping = new AbortController();
@@ -45,8 +50,10 @@ export function createCells(configuration: ProcessConfiguration, supervisorSocke
   };
   const names = async (): Promise<readonly string[]> =>
     (await askSupervisor(supervisorSocket, "GET", "/cells")) as readonly string[];
-  const remove = (cell: string): Promise<unknown> =>
-    askSupervisor(supervisorSocket, "DELETE", `/cells/${encodeURIComponent(cell)}`);
+  const remove = async (cell: string): Promise<void> => {
+    await askSupervisor(supervisorSocket, "DELETE", `/cells/${encodeURIComponent(cell)}`);
+    log("cell/ended", { cell });
+  };
 
   /** null: its controller does not answer. */
   const summaryOf = async (cell: string, authorization: string): Promise<Summary | null> => {
@@ -90,6 +97,7 @@ export function createCells(configuration: ProcessConfiguration, supervisorSocke
     endWhenEmpty,
     make: async (cell) => {
       await askSupervisor(supervisorSocket, "POST", `/cells/${encodeURIComponent(cell)}`);
+      log("cell/made", { cell });
     },
     summaries: async (authorization, only) => {
       const all = await Promise.all(

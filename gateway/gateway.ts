@@ -2,10 +2,12 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import type { Changed, Refusal } from "../model/api.ts";
 import type { PeerResponse } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { createObserver, type Observer } from "../runtime/observer.ts";
 import { type Cells, createCells } from "./cells.ts";
 import { beyondScope, isAuthorized, scopeOf } from "./credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack } from "./forward.ts";
 import { registerImages } from "./images.ts";
+import { registerObservation } from "./observation.ts";
 import { RefusedError, refused } from "./refused.ts";
 import { registerSessions } from "./sessions.ts";
 import { installationStatus } from "./status.ts";
@@ -33,14 +35,17 @@ interface Context {
 }
 
 /** Ready to listen; `close` also ends what it does in the background. */
-export function createGateway(configuration: ProcessConfiguration): FastifyInstance {
+export function createGateway(
+  configuration: ProcessConfiguration,
+  observer: Observer = createObserver(configuration.name),
+): FastifyInstance {
   const options = configuration.gateway;
   if (options === undefined) throw new Error('the configuration has no "gateway" part, which this process needs');
   const { supervisorSocket, credentialHashes } = options;
   const context: Context = {
     configuration,
     supervisorSocket,
-    cells: createCells(configuration, supervisorSocket),
+    cells: createCells(configuration, supervisorSocket, observer.log),
   };
   const app = fastify({
     bodyLimit: bodyLimitBytes,
@@ -57,7 +62,7 @@ export function createGateway(configuration: ProcessConfiguration): FastifyInsta
     if (beyond !== null) throw refused(403, "forbidden", beyond);
   });
   boundConcurrency(app);
-  app.setErrorHandler((error, _request, reply) => answerError(error, reply));
+  app.setErrorHandler((error, _request, reply) => answerError(error, reply, observer.log));
   app.setNotFoundHandler(async (request) => {
     throw refused(404, "not-found", `there is no ${request.method} of ${request.url}; see the API reference`);
   });
@@ -69,6 +74,7 @@ export function createGateway(configuration: ProcessConfiguration): FastifyInsta
   });
   app.get("/status", () => installationStatus(configuration, supervisorSocket));
   registerImages(app, configuration);
+  registerObservation(app, configuration, supervisorSocket, observer);
   registerSessions(app, configuration, context.cells);
   for (const url of ["/cells/:cell", "/cells/:cell/*"]) {
     app.all<{ Params: { cell: string } }>(url, (request, reply) => onCell(context, request, reply));
@@ -96,7 +102,7 @@ function boundConcurrency(app: FastifyInstance): void {
   });
 }
 
-function answerError(error: unknown, reply: FastifyReply): void {
+function answerError(error: unknown, reply: FastifyReply, log: Observer["log"]): void {
   const known = error as { readonly statusCode?: number; readonly code?: string; readonly message?: string };
   let status = known.statusCode ?? 500;
   let refusal: Refusal["error"];
@@ -110,7 +116,7 @@ function answerError(error: unknown, reply: FastifyReply): void {
     refusal = { code: "bad-request", message: known.message ?? "the request is not valid HTTP" };
   } else {
     // The cause may hold what is none of the client's business; it goes to this process's own log.
-    process.stderr.write(`${JSON.stringify({ event: "gateway/failed", why: known.message ?? String(error) })}\n`);
+    log("gateway/failed", { why: known.message ?? String(error) });
     refusal = { code: "internal", message: "the gateway failed to answer this request; its log says why" };
   }
   reply

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { createObserver, logFatalErrors } from "../runtime/observer.ts";
 import { stopAtSignals } from "../runtime/signals.ts";
 import { createGateway } from "./gateway.ts";
 
@@ -10,11 +11,13 @@ if (file === undefined) {
   process.exit(2);
 }
 const configuration = JSON.parse(readFileSync(file, "utf8")) as ProcessConfiguration;
-const app = createGateway(configuration);
+const observer = createObserver(configuration.name);
+logFatalErrors(observer);
+const app = createGateway(configuration, observer);
 await app.ready();
 await new Promise<void>((resolve, reject) => {
   app.server.once("error", reject);
   app.server.listen({ fd: configuration.gateway?.listenFd ?? -1 }, resolve);
 });
 stopAtSignals(() => app.close());
-process.stdout.write(`${JSON.stringify({ event: "gateway/listening", fd: configuration.gateway?.listenFd })}\n`);
+observer.log("gateway/listening", { fd: configuration.gateway?.listenFd ?? null, pid: process.pid });

@@ -146,6 +146,8 @@ export interface CellSummary {
 export interface InstallationStatus {
   readonly services: readonly {
     readonly name: string;
+    /** As other services know it: `host.h1`. */
+    readonly peer?: string;
     readonly address: string;
     readonly running: boolean;
     readonly pid: number | null;
