@@ -115,10 +115,9 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     if (action.kind === "withdraw-state" || action.kind === "refuse-machine")
       throw new Error(`the service itself carries out ${action.kind}`);
     try {
-      await executeVm(drivers, action);
-      return { kind: action.kind, vm: action.vm, error: null };
+      return { kind: action.kind, vm: action.vm, error: null, remark: await executeVm(drivers, action) };
     } catch (error) {
-      return { kind: action.kind, vm: action.vm, error: (error as Error).message };
+      return { kind: action.kind, vm: action.vm, error: (error as Error).message, remark: null };
     }
   }
 };
@@ -131,25 +130,26 @@ const implementNetwork = async (network: NetworkDriver, global: GlobalNetwork): 
   return network.implementAddressing(global);
 };
 
+/** Resolves with what should be known of a VM although it was done, or null. */
 const executeVm = async (
   { hypervisor, storage }: ExecutorOptions,
   action: Exclude<Action, { readonly kind: "implement-network" | "withdraw-state" | "refuse-machine" }>,
-): Promise<void> => {
+): Promise<string | null> => {
   switch (action.kind) {
     case "start-machine": {
       const { desired, interfaces } = action;
       const disks: ComposedDisk[] = [];
-      for (const disk of desired.disks) disks.push(await storage.compose(disk));
-      const { uid: vm, incarnation, name, memoryMiB, cpus, data } = desired;
-      await hypervisor.start({ vm, incarnation, name, memoryMiB, cpus, disks, interfaces, data });
-      return;
+      for (const disk of desired.disks) disks.push(await storage.compose(disk, desired.start));
+      const { uid: vm, incarnation, name, memoryMiB, cpus, data, start = "boot" } = desired;
+      return hypervisor.start({ vm, incarnation, name, memoryMiB, cpus, disks, interfaces, data, start });
     }
     case "stop-machine":
       await hypervisor.stop(action.vm, action.graceMs);
-      return;
+      return null;
     case "release-disks":
       // Nothing of it runs any more; this clears away what a crashed machine left for a look.
       await hypervisor.stop(action.vm, 0);
       for (const disk of action.disks) await storage.release(disk);
+      return null;
   }
 };

@@ -41,6 +41,8 @@ export type Outcome =
       readonly kind: Exclude<Action["kind"], "implement-network" | "withdraw-state" | "refuse-machine">;
       readonly vm: Uid;
       readonly error: string | null;
+      /** A sentence about something that was done, but otherwise than was wished; absent or null: nothing to say. */
+      readonly remark?: string | null;
     };
 
 /** One entry of `InstallationStatus.hosts`. */

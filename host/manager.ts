@@ -354,7 +354,7 @@ const settle = (state: HostState, outcome: Outcome, effects: Effect[]): void => 
     case "start-machine":
       // It may have ended before its start was reported.
       if (outcome.error === null && record.stage === "starting")
-        save(state, outcome.vm, { ...record, stage: "running" }, effects);
+        save(state, outcome.vm, { ...record, stage: "running", reason: outcome.remark ?? null }, effects);
       // Never tried again here: with that word its controller may give its volumes to the next incarnation.
       if (outcome.error !== null)
         save(state, outcome.vm, { ...record, stage: "ended", ended: null, reason: outcome.error }, effects);

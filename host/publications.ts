@@ -112,5 +112,5 @@ const runningVm = (
   if (health === "starting")
     return { ...base, phase: "working", reason: "it starts: waits for the first answer to its liveness probes" };
   if (health === "silent") return { ...base, phase: "failed", reason: record.silence ?? "does not answer its probes" };
-  return { ...base, phase: "ready", reason: null };
+  return { ...base, phase: "ready", reason: record.reason };
 };

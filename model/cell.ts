@@ -34,6 +34,8 @@ export interface VmElement extends ElementBase {
   /** 0 = any. */
   readonly cpuSpeedMHz: number;
   readonly desiredState: "on" | "off";
+  /** "resume": its first start on an unwritten disk goes on from the saved state of the image, where that can be. */
+  readonly start: "boot" | "resume";
   readonly restartOnFailure: boolean;
   readonly liveness?: {
     readonly protocol: "icmp" | "udp";

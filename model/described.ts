@@ -25,6 +25,7 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
         ["x.cpus", element.cpus],
         ["x.cpuSpeed", element.cpuSpeedMHz],
         ["x.desiredState", element.desiredState],
+        ["x.start", element.start],
         ["x.restartOnFailure", element.restartOnFailure],
         ["x.liveness.protocol", element.liveness?.protocol],
         ["x.liveness.port", element.liveness?.port],

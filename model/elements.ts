@@ -188,6 +188,7 @@ function vm(values: AttributeValues): Own<Element> {
     cpus: values.needNumber("x.cpus"),
     cpuSpeedMHz: values.needNumber("x.cpuSpeed"),
     desiredState: values.needChoice("x.desiredState", ["on", "off"]),
+    start: values.needChoice("x.start", ["boot", "resume"]),
     restartOnFailure: values.needBoolean("x.restartOnFailure"),
     ...optional("liveness", liveness),
     ...optional("data", values.data("x.data")),

@@ -102,6 +102,12 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       docs: "Least speed of a processor; 0 is any.",
     },
     "x.desiredState": { kind: choice("on", "off"), default: "on", effect: "change", docs: "Whether the VM runs." },
+    "x.start": {
+      kind: choice("boot", "resume"),
+      default: "boot",
+      effect: "change",
+      docs: "How the VM first starts on a new disk: booting, or going on from the saved state of its image, where it has one.",
+    },
     "x.restartOnFailure": {
       kind: flag,
       default: false,

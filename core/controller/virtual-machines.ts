@@ -108,6 +108,7 @@ function vmDocument(
     disks,
     interfaces,
     data: element.data ?? null,
+    ...(element.start === "resume" ? { start: element.start } : {}),
     ...(element.liveness === undefined
       ? {}
       : { liveness: { ...element.liveness, port: element.liveness.port ?? null } }),

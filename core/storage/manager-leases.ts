@@ -12,6 +12,7 @@ import {
 } from "../documents.ts";
 import { desire, log, progress, publish, write } from "../outbox.ts";
 import {
+  type AgentView,
   type ConnectionRecord,
   describeHolder,
   holderOf,
@@ -230,12 +231,17 @@ const troubleOf = (state: ManagerState, record: VolumeRecord): string | null => 
   return trouble === null ? null : `${trouble}, which has "${record.path}"`;
 };
 
+/** How many epochs a volume's lease has had, whoever remembers more: with none, nobody could ever write it. */
+const epochsOf = (state: ManagerState, agent: AgentView, volume: Uid): number =>
+  Math.max(state.leases.get(volume)?.epoch ?? 0, agent.leases.get(volume)?.epoch ?? 0);
+
 /** The layers of a volume from itself down to its first origin, or what is still missing. */
 function compose(state: ManagerState, granted: ConnectionRecord): Attachment | Progress {
   const layers: Layer[] = [];
   let boot: BootRecord | null = null;
   let sizeMiB = 0;
   let epoch = 0;
+  let pristine = granted.mode === "rw";
   for (let at: Uid | null = granted.volume; at !== null; ) {
     const record: VolumeRecord | undefined = state.volumes.get(at);
     const agent = record && state.agents.get(record.agent);
@@ -268,9 +274,11 @@ function compose(state: ManagerState, granted: ConnectionRecord): Attachment | P
       return progress(waits ? "waiting" : "working", trouble ?? serving);
     }
     layers.push(source.layer);
+    pristine &&= epochsOf(state, agent, at) === (top ? 1 : 0);
     if (top) sizeMiB = record.sizeMiB;
     boot ??= volume.boot;
     at = record.origin;
   }
-  return { volume: granted.volume, epoch, sizeMiB, layers, boot };
+  const untouched = pristine && boot?.saved !== undefined ? ({ pristine: true } as const) : {};
+  return { volume: granted.volume, epoch, sizeMiB, layers, boot, ...untouched };
 }

@@ -13,7 +13,7 @@ import type { VolumeFiles } from "./volume-files.ts";
 type ServerStatus = InstallationStatus["servers"][number];
 
 /**
- * What an agent answers over HTTPS: `GET /boot/<digest>/{kernel,initrd}` to hosts, `GET /status` (one entry of
+ * What an agent answers over HTTPS: `GET /boot/<digest>/{kernel,initrd,memory,state}` to hosts, `GET /status` (one entry of
  * `InstallationStatus.servers`) to the gateway. Everything else is refused with a sentence.
  */
 export function createEdge(
@@ -29,10 +29,10 @@ export function createEdge(
     if (await images(request, response)) return;
     const { peer, method, url } = request;
     if (method !== "GET") return refuse(response, 405, "only GET is answered here");
-    const boot = /^\/boot\/([A-Za-z0-9_-]{1,128})\/(kernel|initrd)$/.exec(url);
+    const boot = /^\/boot\/([A-Za-z0-9_-]{1,128})\/(kernel|initrd|memory|state)$/.exec(url);
     if (boot !== null) {
       if (!peer.startsWith("host.")) return refuse(response, 403, `"${peer}" is no host: only hosts boot machines`);
-      const path = await findBootFile(files, places, boot[1] ?? "", boot[2] as "kernel" | "initrd");
+      const path = await findBootFile(files, places, boot[1] ?? "", boot[2] as BootFile);
       if (path === null) return refuse(response, 404, `no image with digest ${boot[1]} is on this server`);
       response.writeHead(200, {
         "content-type": "application/octet-stream",
@@ -47,7 +47,7 @@ export function createEdge(
       response.end(text);
       return;
     }
-    refuse(response, 404, "a storage agent answers /boot/<digest>/{kernel,initrd}, /images and /status");
+    refuse(response, 404, "a storage agent answers /boot/<digest>/{kernel,initrd,memory,state}, /images and /status");
   };
 }
 
@@ -56,17 +56,23 @@ function refuse(response: ServerResponse, statusCode: number, message: string): 
   response.end(JSON.stringify({ error: { code: "agent/refused", message } }));
 }
 
+type BootFile = "kernel" | "initrd" | "memory" | "state";
+
 /** Kept with the volumes made from it, or still among the images. */
 async function findBootFile(
   files: VolumeFiles,
   places: ImagePlaces,
   digest: string,
-  name: "kernel" | "initrd",
+  name: BootFile,
 ): Promise<string | null> {
   const kept = join(files.bootDirectory, digest, name);
   if (await stat(kept).catch(() => null)) return kept;
   const image = (await everyImage(places)).find(({ manifest }) => manifest.digest === digest);
-  return image === undefined || image.manifest.boot === null ? null : join(image.directory, image.manifest.boot[name]);
+  const boot = image?.manifest.boot ?? null;
+  if (image === undefined || boot === null) return null;
+  // A saved state is always under these names.
+  if (name === "memory" || name === "state") return boot.saved === undefined ? null : join(image.directory, name);
+  return join(image.directory, boot[name]);
 }
 
 async function status(address: string, server: string, files: VolumeFiles): Promise<ServerStatus> {

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { chmod, chown, copyFile, mkdir, open, readdir, rename, rm, stat, truncate } from "node:fs/promises";
+import { access, chmod, chown, mkdir, open, readdir, rename, rm, stat, truncate } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
@@ -139,7 +139,13 @@ export class VolumeFiles {
     const files = [
       { name: "kernel", from: boot.kernel, sha256: boot.kernelSha256 },
       { name: "initrd", from: boot.initrd, sha256: boot.initrdSha256 },
-    ] as const;
+      ...(boot.saved === undefined
+        ? []
+        : [
+            { name: "memory", from: "memory", sha256: boot.saved.memorySha256 },
+            { name: "state", from: "state", sha256: boot.saved.stateSha256 },
+          ]),
+    ];
     const kept = await Promise.all(files.map(({ name, sha256 }) => isWhat(join(into, name), sha256)));
     if (kept.every((is) => is)) return;
     const fresh = `${into}.${volume}.new`;
@@ -147,7 +153,7 @@ export class VolumeFiles {
     await mkdir(fresh, { mode: 0o700 });
     for (const { name, from, sha256 } of files) {
       const path = join(fresh, name);
-      await copyFile(join(image.directory, from), path).catch((error: NodeJS.ErrnoException) => {
+      await copySparse(join(image.directory, from), path).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== "ENOENT") throw error;
         throw new Error(
           `image "${image.manifest.name}" has lost its ${name}: ${join(image.directory, from)} is not there`,
@@ -187,4 +193,10 @@ async function copyDisk({ directory, manifest }: FoundImage, into: string): Prom
   await run("cp", ["--reflink=auto", "--sparse=always", disk, into]).catch((error: { stderr?: string }) => {
     throw new Error(error.stderr?.trim() || `cannot copy ${disk}`);
   });
+}
+
+/** A saved memory is mostly holes, and stays so. Rejects with ENOENT when `from` is not there. */
+async function copySparse(from: string, to: string): Promise<void> {
+  await access(from);
+  await run("cp", ["--reflink=auto", "--sparse=always", from, to]);
 }

@@ -1,13 +1,16 @@
+import { execFile } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
 import { mkdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import type { BootRecord } from "../../../core/documents.ts";
+import { promisify } from "node:util";
+import type { BootRecord, SavedState } from "../../../core/documents.ts";
 import type { PeerName } from "../../../model/identifiers.ts";
 import { peerRequest } from "../../../runtime/https.ts";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
 import { synchronize } from "../../synchronize.ts";
+import type { SavedFiles } from "./driver.ts";
 import { agentAt } from "./servers.ts";
 
 export interface BootFiles {
@@ -15,13 +18,21 @@ export interface BootFiles {
   readonly initrd: string;
 }
 
+const run = promisify(execFile);
+
+interface Part {
+  readonly name: "kernel" | "initrd" | "memory" | "state";
+  readonly sha256: string | undefined;
+}
+
 /**
- * The kernels of images, kept by digest under `<directory>/boot/<digest>/`. A directory appears whole or not at all, so
- * that a crash while fetching leaves nothing that looks like a kernel.
+ * The kernels of images, kept by digest under `<directory>/boot/<digest>/`, and their saved states under
+ * `<digest>-saved/`. A directory appears whole or not at all, so that a crash while fetching leaves nothing that looks
+ * like a kernel.
  */
 export class BootCache {
   readonly #configuration: ProcessConfiguration;
-  readonly #underWay = new Map<string, Promise<BootFiles>>();
+  readonly #underWay = new Map<string, Promise<string>>();
 
   constructor(configuration: ProcessConfiguration) {
     this.#configuration = configuration;
@@ -29,29 +40,52 @@ export class BootCache {
 
   /** Local paths of both files, fetched from the storage agent if need be. Rejects with a sentence. */
   async files(boot: BootRecord): Promise<BootFiles> {
-    if (!/^[A-Za-z0-9_-]{1,128}$/.test(boot.digest)) throw new Error(`"${boot.digest}" is no digest of an image`);
-    let fetching = this.#underWay.get(boot.digest);
+    const directory = await this.#find(boot, boot.digest, [
+      { name: "kernel", sha256: boot.kernelSha256 },
+      { name: "initrd", sha256: boot.initrdSha256 },
+    ]);
+    return { kernel: join(directory, "kernel"), initrd: join(directory, "initrd") };
+  }
+
+  /** The same of the saved state of that image. */
+  async saved(boot: BootRecord, { memorySha256, stateSha256 }: SavedState): Promise<SavedFiles> {
+    const directory = await this.#find(boot, `${boot.digest}-saved`, [
+      { name: "memory", sha256: memorySha256 },
+      { name: "state", sha256: stateSha256 },
+    ]);
+    return { memory: join(directory, "memory"), state: join(directory, "state") };
+  }
+
+  /** The directory with these files, from which whoever asks at the same time gets the same answer. */
+  #find(boot: BootRecord, name: string, parts: readonly Part[]): Promise<string> {
+    if (!/^[A-Za-z0-9_-]{1,128}$/.test(boot.digest))
+      return Promise.reject(new Error(`"${boot.digest}" is no digest of an image`));
+    let fetching = this.#underWay.get(name);
     if (fetching === undefined) {
-      fetching = this.#find(boot).finally(() => this.#underWay.delete(boot.digest));
-      this.#underWay.set(boot.digest, fetching);
+      fetching = this.#make(boot, name, parts).finally(() => this.#underWay.delete(name));
+      this.#underWay.set(name, fetching);
     }
     return fetching;
   }
 
-  async #find(boot: BootRecord): Promise<BootFiles> {
+  async #make(boot: BootRecord, name: string, parts: readonly Part[]): Promise<string> {
     const parent = join(this.#configuration.directory, "boot");
-    const directory = join(parent, boot.digest);
-    const files = { kernel: join(directory, "kernel"), initrd: join(directory, "initrd") };
-    if (await stat(directory).catch(() => null)) return files;
+    const directory = join(parent, name);
+    if (await stat(directory).catch(() => null)) return directory;
     const fresh = join(parent, `.new-${randomBytes(6).toString("hex")}`);
     await mkdir(fresh, { recursive: true, mode: 0o755 });
     try {
-      await this.#fetch(boot, "kernel", join(fresh, "kernel"), boot.kernelSha256);
-      await this.#fetch(boot, "initrd", join(fresh, "initrd"), boot.initrdSha256);
-      // Or a power cut could leave an empty kernel under a digest that is never fetched again.
-      for (const path of [join(fresh, "kernel"), join(fresh, "initrd"), fresh]) await synchronize(path);
+      for (const part of parts) {
+        const path = join(fresh, part.name);
+        await this.#fetch(boot, part.name, path, part.sha256);
+        // Most of a saved memory is zero. Where the file system knows no holes it takes its whole size.
+        if (part.name === "memory") await run("fallocate", ["--dig-holes", path]).catch(() => undefined);
+        // Or a power cut could leave an empty kernel under a digest that is never fetched again.
+        await synchronize(path);
+      }
+      await synchronize(fresh);
       await rename(fresh, directory);
-      return files;
+      return directory;
     } catch (error) {
       await rm(fresh, { recursive: true, force: true });
       throw error;

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { chown, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { DesiredDisk } from "../../../core/documents.ts";
+import type { BootRecord, DesiredDisk } from "../../../core/documents.ts";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
 import { qemuIdentity } from "../../identity.ts";
 import { blockChain } from "./block-chain.ts";
@@ -21,8 +21,15 @@ export function createStorageDriver({
   const directoryOf = ({ connection, attachment }: DesiredDisk): string =>
     join(credentials, `${connection}-${attachment.epoch}`);
 
+  /** A state that cannot be fetched is no reason not to start: the machine then boots, and says why. */
+  const savedFiles = async (boot: BootRecord): Promise<Pick<NonNullable<ComposedDisk["boot"]>, "saved">> => {
+    if (boot.saved === undefined) return {};
+    const saved = await bootCache.saved(boot, boot.saved).catch((error: Error) => ({ missing: error.message }));
+    return { saved };
+  };
+
   return {
-    async compose(disk: DesiredDisk): Promise<ComposedDisk> {
+    async compose(disk: DesiredDisk, start: "boot" | "resume" = "boot"): Promise<ComposedDisk> {
       const { attachment } = disk;
       await requireServers(attachment.layers, configuration.peersFile);
       const directory = directoryOf(disk);
@@ -39,7 +46,15 @@ export function createStorageDriver({
         objects: chain.objects.map((object) => JSON.stringify(object)),
         blockdevs: chain.blockdevs.map((node) => JSON.stringify(node)),
         node: chain.node,
-        boot: boot === null ? null : { ...(await bootCache.files(boot)), commandLine: boot.commandLine },
+        boot:
+          boot === null
+            ? null
+            : {
+                ...(await bootCache.files(boot)),
+                commandLine: boot.commandLine,
+                // Only worth its size where it can be used.
+                ...(start === "resume" && attachment.pristine === true ? await savedFiles(boot) : {}),
+              },
         secretDirectories: attachment.layers.map((_layer, index) => layerDirectory(index)),
       };
     },
