@@ -93,6 +93,16 @@ export function processesWith(text: string): readonly number[] {
   });
 }
 
+/** The process of a VM's QEMU, by the name that its UID gives it. */
+export async function qemuOf({ client }: Cloud, vm: string): Promise<number> {
+  const element = (await client.model(cellName, vm, true)) as { readonly $state?: { readonly uid: string } };
+  const [pid, ...more] = processesWith(`-name guest=cells-${element.$state?.uid}-`).filter((each) =>
+    readFileSync(`/proc/${each}/comm`, "utf8").startsWith("qemu"),
+  );
+  if (pid === undefined || more.length > 0) throw new Error(`${vm} has not just one QEMU`);
+  return pid;
+}
+
 /** A process that stays in a member's namespaces until its standard input ends. */
 export class Resident {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;

@@ -8,6 +8,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   clone: async () => (await import("./clone.ts")).clone,
   rules: async () => (await import("./rules.ts")).rules,
   "rule-change": async () => (await import("./rule-change.ts")).ruleChange,
+  apply: async () => (await import("./apply.ts")).apply,
   restart: async () => (await import("./restart.ts")).restart,
   "host-manager": async () => (await import("./host-manager.ts")).hostManager,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,

@@ -4,7 +4,7 @@ import type { Bench, BenchOptions, Figure } from "./bench.ts";
 import {
   type Cloud,
   cellName,
-  processesWith,
+  qemuOf,
   specification,
   untilGuestAnswers,
   untilGuestsAnswer,
@@ -47,14 +47,9 @@ const steps = [
 ] as const;
 
 /** Milliseconds of each step. */
-async function oneRestart({ testbed, client }: Cloud, vm: string): Promise<readonly number[]> {
-  const { $state } = (await client.model(cellName, vm.slice(cellName.length + 1), true)) as {
-    readonly $state: { readonly uid: string };
-  };
-  const [pid, ...more] = processesWith(`guest=cells-${$state.uid}-`).filter((each) =>
-    readFileSync(`/proc/${each}/comm`, "utf8").startsWith("qemu"),
-  );
-  if (pid === undefined || more.length > 0) throw new Error(`${vm} has not just one QEMU`);
+async function oneRestart(cloud: Cloud, vm: string): Promise<readonly number[]> {
+  const { testbed, client } = cloud;
+  const pid = await qemuOf(cloud, vm);
   const killedAt = Date.now();
   process.kill(pid, "SIGKILL");
   // Until then the old incarnation is what answers, or what does not.
