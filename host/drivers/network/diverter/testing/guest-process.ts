@@ -1,7 +1,7 @@
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { closeSync, openSync, read, writeSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { ioctl } from "../libbpf.ts";
+import { indexOf, ioctl, openPacketSocket, sendFrame as sendOut } from "../libbpf.ts";
 import { serve } from "./serve.ts";
 
 /** What runs in a guest of the tests: TCP and UDP ends, and the raw end of a tap. */
@@ -115,6 +115,17 @@ const nextFrame = async (timeoutMs: number): Promise<string | null> => {
 const sendFrame = (frame: string, header = "00".repeat(10)): number =>
   writeSync(tap!, Buffer.from(header + frame, "hex"));
 
+/** Frames made by hand out of an ordinary device. */
+function inject(device: string, hand: readonly string[]): void {
+  const socket = openPacketSocket();
+  try {
+    for (const frame of hand)
+      if (!sendOut(socket, indexOf(device), Buffer.from(frame, "hex"))) throw new Error(`${device} takes no frame`);
+  } finally {
+    socket.close();
+  }
+}
+
 serve(async (method, args) => {
   switch (method) {
     case "listen":
@@ -138,6 +149,8 @@ serve(async (method, args) => {
     case "sendFrames":
       for (const frame of args[0] as readonly string[]) sendFrame(frame);
       return null;
+    case "inject":
+      return inject(String(args[0]), args[1] as readonly string[]);
     case "nextFrame":
       return nextFrame(Number(args[0]));
     case "frames":

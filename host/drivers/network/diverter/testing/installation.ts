@@ -11,7 +11,7 @@ import { Agent, Machine } from "./namespaces.ts";
 export const hosts = { a: ["10.0.1.1", "02:00:00:00:01:01"], b: ["10.0.1.2", "02:00:00:00:01:02"] } as const;
 export type HostKey = keyof typeof hosts;
 export const controllerAddress = "10.0.3.1";
-const controllerMac = "02:00:00:00:03:01";
+export const controllerMac = "02:00:00:00:03:01";
 export const controllerIdentity = 90;
 
 export interface GuestPlan {
