@@ -5,6 +5,7 @@ import {
   type Changed,
   type ConnectionAnswer,
   type CredentialSummary,
+  type ElementAnswer,
   type ExecAnswer,
   type ExecRequest,
   type ImageAdded,
@@ -124,6 +125,10 @@ export class Client {
 
   async revokeCredential(cell: string, id: string): Promise<void> {
     await this.#send("DELETE", `/cells/${encodeURIComponent(cell)}/credentials/${encodeURIComponent(id)}`);
+  }
+
+  whyElement(cell: string, path: string): Promise<ElementAnswer> {
+    return this.#get(`/cells/${encodeURIComponent(cell)}/why?${new URLSearchParams({ element: path })}`);
   }
 
   why(cell: string, { from, to, protocol, port }: Connection): Promise<ConnectionAnswer> {

@@ -135,12 +135,16 @@ const viewCommands = (program: Command, context: () => Context): void => {
   withHelp(
     program
       .command("why")
-      .description("say whether a connection passes and what decides it, from the rules in force at both hosts")
-      .argument("<connection...>", '"A -> B:port", or A B port; ends are paths or addresses')
+      .description("say what holds an element up, or whether a connection passes and what decides it at both hosts")
+      .argument("<what...>", 'the path of an element, or "A -> B:port", or A B port; ends are paths or addresses')
       .option("-p, --protocol <protocol>", "tcp, udp or icmp (default: tcp with a port, else icmp)")
       .allowUnknownOption()
       .action((words, options) => why(context(), words, options.protocol)),
-    ['cells why "shop/web/vm -> shop/app/vm:8080"', "cells why shop/web/vm shop/db/vm 5432 --protocol udp"],
+    [
+      "cells why shop/web/vm",
+      'cells why "shop/web/vm -> shop/app/vm:8080"',
+      "cells why shop/web/vm shop/db/vm 5432 --protocol udp",
+    ],
   );
   withHelp(
     program

@@ -2,15 +2,23 @@ import { onlyCell } from "./change-commands.ts";
 import { parseConnection } from "./connection.ts";
 import { type Context, cellOfPath, printJson } from "./context.ts";
 import { CommandFailure, exitCodes, usage } from "./failure.ts";
-import { renderStatus, renderWhy } from "./render.ts";
+import { renderElementAnswer, renderStatus, renderWhy } from "./render.ts";
 import { testbedStatus } from "./up.ts";
 
 /** `cells why`, `cells exec` and `cells status`. */
 
 const isAddress = (text: string): boolean => /^\d+(\.\d+){3}$/.test(text) || ["internet", "controller"].includes(text);
 
-/** Exit code 0 when the connection passes, 1 when it is blocked. */
+/**
+ * Of a connection: exit code 0 when it passes, 1 when it is blocked. Of an element: 0 when it is as declared, 1 when
+ * something holds it up.
+ */
 export const why = async (context: Context, words: readonly string[], protocol: string | undefined): Promise<void> => {
+  const [only] = words;
+  if (only !== undefined && words.length === 1 && /^[^\s:>→]+$/.test(only) && only.includes("/")) {
+    await whyElement(context, only);
+    return;
+  }
   const connection = parseConnection(words, protocol);
   const client = context.client();
   const named = [connection.from, connection.to].find((end) => !isAddress(end));
@@ -19,6 +27,14 @@ export const why = async (context: Context, words: readonly string[], protocol: 
   if (context.json) printJson(context, answer);
   else context.terminal.print(renderWhy(answer, context.terminal.paint));
   if (!answer.allowed) process.exitCode = exitCodes.refused;
+};
+
+const whyElement = async (context: Context, pathText: string): Promise<void> => {
+  const { cell, path } = cellOfPath(pathText);
+  const answer = await context.client().whyElement(cell, path);
+  if (context.json) printJson(context, answer);
+  else context.terminal.print(renderElementAnswer(answer, context.terminal.paint));
+  if (answer.checks.some(({ passes }) => !passes)) process.exitCode = exitCodes.refused;
 };
 
 /** Runs a command in the guest; its exit code becomes that of this process. */

@@ -1,4 +1,4 @@
-import type { CellEvent, CellSummary, ConnectionAnswer, InstallationStatus } from "../model/api.ts";
+import type { CellEvent, CellSummary, ConnectionAnswer, ElementAnswer, InstallationStatus } from "../model/api.ts";
 import { printable } from "../model/render-diagnostic.ts";
 import { countPhases, describe, type ElementWithState } from "./elements.ts";
 import { type Colour, type Paint, table } from "./terminal.ts";
@@ -61,6 +61,16 @@ export const renderWhy = (answer: ConnectionAnswer, paint: Paint): string => {
     paint("grey", printable(detail)),
   ]);
   return [head, ...table(rows), printable(verdict)].join("\n");
+};
+
+export const renderElementAnswer = (answer: ElementAnswer, paint: Paint): string => {
+  const { path, type, phase, checks, verdict } = answer;
+  const rows = checks.map(({ check, passes, detail, lifts }) => [
+    `  ${passes ? paint("green", "✓") : paint("red", "✗")}`,
+    printable(check),
+    paint("grey", printable(lifts === null ? detail : `${detail} (${lifts})`)),
+  ]);
+  return [`${path} (${type}): ${phase}`, ...table(rows), printable(verdict)].join("\n");
 };
 
 const bar = (used: number, total: number, paint: Paint): string => {

@@ -239,11 +239,17 @@ export interface DesiredPlacement {
   /** Hosts where it could not be started lately: taken only when no other one can hold it. */
   readonly avoid?: readonly HostName[];
 }
+/** Why a host cannot hold a VM now, and what would change that; both to be read by a person. */
+export interface HostRefusal {
+  readonly host: HostName;
+  readonly why: string;
+  readonly lifts: string;
+}
 export interface ActualPlacement extends Progress {
   readonly incarnation: number;
   readonly host: HostName | null;
   /** Per host one sentence why it cannot hold the VM; empty when placed. */
-  readonly refusals: readonly { readonly host: HostName; readonly why: string }[];
+  readonly refusals: readonly HostRefusal[];
 }
 /** What hosts can hold when they are empty. `complete` false: some host was never heard of, and might hold more. */
 export interface HostOffers {

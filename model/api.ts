@@ -15,6 +15,7 @@ import type { Plan } from "./plan-types.ts";
  * GET    /events[?follow=true][&since=<ISO 8601>][&cell=C][&service=S] → text/event-stream of ServiceEvent, the past first
  * GET    /metrics[?service=S]                     → Prometheus' text format, every service with a label `service`
  * GET    /cells/<cell>/events[?follow=true][&past=false] → text/event-stream of CellEvent, the past first
+ * GET    /cells/<cell>/why?element=<path>         → ElementAnswer
  * GET    /cells/<cell>/why?from=A&to=B[&protocol=tcp][&port=80] → ConnectionAnswer
  * GET    /images                                  → ImageSummary[]
  * PUT    /images/<name>?format=raw|qcow2[&replace=true] body: the bytes, with Content-Length → ImageAdded
@@ -221,6 +222,24 @@ export interface ImageRemoved {
 export interface MissingServer {
   readonly server: string;
   readonly why: string;
+}
+
+/** What an element needs, what it rests on first; the first that does not pass holds it up. */
+export interface ElementAnswer {
+  readonly path: string;
+  readonly type: string;
+  readonly phase: string;
+  readonly reason: string | null;
+  readonly checks: readonly ElementCheck[];
+  /** One sentence: what holds it up, and what would lift that. */
+  readonly verdict: string;
+}
+export interface ElementCheck {
+  readonly check: string;
+  readonly passes: boolean;
+  readonly detail: string;
+  /** What would let it pass; null where nobody can say. */
+  readonly lifts: string | null;
 }
 
 /** Why a connection passes or not, read from the maps in force on both hosts. */

@@ -13,7 +13,7 @@ import { addCredential, isCredential, revokeCredential } from "./credentials.ts"
 import { isoTime } from "./iso-time.ts";
 import { actualVmOf } from "./life-cycle.ts";
 import { acceptModel, planFor, refusalsOf } from "./model-change.ts";
-import { execTarget, whyEnds } from "./session-requests.ts";
+import { execTarget, recordOf, whyEnds } from "./session-requests.ts";
 import {
   actualOf,
   addressManager,
@@ -23,6 +23,7 @@ import {
   recordAt,
   storageManager,
 } from "./state.ts";
+import { whyElement } from "./why-element.ts";
 
 /**
  * What a controller's edge may ask. `path` counts from the document, without a leading slash; "" is the whole.
@@ -44,6 +45,7 @@ export type ControllerRequest =
   | { readonly method: "CREDENTIAL-REVOKE"; readonly id: string }
   /** Is that the hash of a credential of this cell? */
   | { readonly method: "CREDENTIAL-KNOWN"; readonly hash: string }
+  | { readonly method: "WHY-ELEMENT"; readonly path: string }
   | { readonly method: "WHY-ENDS"; readonly from: string; readonly to: string }
   | { readonly method: "EXEC-TARGET"; readonly vm: string };
 /** `status` is that of HTTP; `version` the model's after the request. */
@@ -91,6 +93,8 @@ function dispatch(state: ControllerState, request: ControllerRequest): Result<Js
       return session(revokeCredential(state, request.id));
     case "CREDENTIAL-KNOWN":
       return ok(isCredential(state, request.hash));
+    case "WHY-ELEMENT":
+      return session(elementAnswer(state, request.path));
     case "WHY-ENDS":
       return session(whyEnds(state, request.from, request.to));
     case "EXEC-TARGET":
@@ -107,7 +111,7 @@ const session = (
     ? ok(toJson(result.value))
     : fail(refused(result.error.status, result.error.status === 404 ? "not-found" : "conflict", result.error.message));
 
-type ChangeRequest = Extract<ControllerRequest, { readonly path: string }>;
+type ChangeRequest = Extract<ControllerRequest, { readonly dryRun?: boolean }>;
 
 function change(state: ControllerState, request: ChangeRequest): Result<Json, Refused> {
   const { ifMatch, dryRun = false } = request;
@@ -168,6 +172,13 @@ function read(state: ControllerState, path: string, withState: boolean): Result<
   if (!found.ok) return fail(notFound(found.error.message));
   if (!withState) return found;
   return ok(annotate(state, found.value, path.split("/").filter(Boolean).join("/")));
+}
+
+function elementAnswer(state: ControllerState, path: string): ReturnType<typeof whyElement> {
+  const record = recordOf(state, path);
+  if (record !== undefined) return whyElement(state, record);
+  const message = `${path} is no element of the cell ${state.options.cell}: \`cells get ${state.options.cell} --state\` lists them`;
+  return fail({ status: 404, message });
 }
 
 /** The document with "$state" in every element below `path`. */

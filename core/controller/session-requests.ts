@@ -39,7 +39,7 @@ export function whyEnds(state: ControllerState, from: string, to: string): Resul
 const normal = (path: string): string => path.split("/").filter(Boolean).join("/");
 
 /** A path as people write it: from the document, or from inside the cell. */
-function recordOf(state: ControllerState, path: string): ReturnType<typeof recordAt> {
+export function recordOf(state: ControllerState, path: string): ReturnType<typeof recordAt> {
   const written = normal(path);
   return (
     recordAt(state, elementPath(written)) ??

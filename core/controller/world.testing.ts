@@ -206,6 +206,7 @@ export class World {
         ? [...this.hosts].map(([name, memory]) => ({
             host: name,
             why: `needs ${memoryMiB} MiB, ${memory - used(name)} MiB free`,
+            lifts: `ask for at most ${memory - used(name)} MiB`,
           }))
         : [];
     return { phase: host === null ? "waiting" : "ready", reason: null, incarnation, host, refusals };

@@ -1,6 +1,6 @@
 import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import type { ActualHost, DesiredPlacement } from "../documents.ts";
+import type { ActualHost, DesiredPlacement, HostRefusal } from "../documents.ts";
 import { isObject } from "../outbox.ts";
 
 /** Room for one VM incarnation on one host; durable until its wish goes or asks for another incarnation. */
@@ -43,8 +43,12 @@ export interface Ratios {
   readonly memory: number;
 }
 
-/** One rule: null if the host passes, otherwise one sentence why it does not. */
-export type Filter = (candidate: Candidate, request: DesiredPlacement, ratios: Ratios) => string | null;
+/** One rule: null if the host passes, otherwise why it does not and what would lift that. */
+export type Filter = (
+  candidate: Candidate,
+  request: DesiredPlacement,
+  ratios: Ratios,
+) => Omit<HostRefusal, "host"> | null;
 
 export const noUse = (): HostUse => ({ memoryMiB: 0, cpus: 0, reservations: new Map() });
 /** MiB that VMs may have on a host, taken or not. */

@@ -1,5 +1,5 @@
 import type { HostName } from "../../model/identifiers.ts";
-import type { ActualPlacement, DesiredPlacement } from "../documents.ts";
+import type { ActualPlacement, DesiredPlacement, HostRefusal } from "../documents.ts";
 import { type Candidate, type Filter, type HostView, memoryFor, noUse, type Ratios, type Usage } from "./candidate.ts";
 import { affinity } from "./filters/affinity.ts";
 import { capacity } from "./filters/capacity.ts";
@@ -23,18 +23,18 @@ export function place(
   request: DesiredPlacement,
   ratios: Ratios = defaultRatios,
 ): Placed {
-  const refusals: { host: HostName; why: string }[] = [];
+  const refusals: HostRefusal[] = [];
   const avoid = new Set<string>(request.avoid ?? []);
   let best: Candidate | null = null;
   let lastResort: Candidate | null = null;
   for (const { host, reachable, actual } of hosts) {
     if (!reachable || actual === null) {
-      refusals.push({ host, why: "not reachable" });
+      refusals.push({ host, why: "not reachable", lifts: "the host answers again" });
       continue;
     }
     const candidate: Candidate = { actual, use: usage.get(host) ?? noUse() };
-    const why = firstRefusal(candidate, request, ratios);
-    if (why !== null) refusals.push({ host, why });
+    const refusal = firstRefusal(candidate, request, ratios);
+    if (refusal !== null) refusals.push({ host, ...refusal });
     else if (avoid.has(host)) {
       if (lastResort === null || isBetter(candidate, lastResort, ratios)) lastResort = candidate;
     } else if (best === null || isBetter(candidate, best, ratios)) best = candidate;
@@ -43,10 +43,10 @@ export function place(
   return chosen === null ? { refusals } : { host: chosen.actual.host };
 }
 
-function firstRefusal(candidate: Candidate, request: DesiredPlacement, ratios: Ratios): string | null {
+function firstRefusal(candidate: Candidate, request: DesiredPlacement, ratios: Ratios): ReturnType<Filter> {
   for (const filter of filters) {
-    const why = filter(candidate, request, ratios);
-    if (why !== null) return why;
+    const refusal = filter(candidate, request, ratios);
+    if (refusal !== null) return refusal;
   }
   return null;
 }

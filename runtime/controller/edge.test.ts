@@ -6,10 +6,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { shop, World } from "../../core/controller/world.testing.ts";
-import { bundleMediaType, type CellEvent, type ConnectionAnswer } from "../../model/api.ts";
+import {
+  bundleMediaType,
+  type CellEvent,
+  type ConnectionAnswer,
+  type CredentialSummary,
+  type NewCredential,
+} from "../../model/api.ts";
 import { type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { createAuthority, hashCredential, issueCertificate } from "../certificates.ts";
+import { newCredential } from "../credentials.ts";
 import { type PeerResponse, type PeerServer, peerRequest, servePeers } from "../https.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { runController } from "./edge.ts";
@@ -134,6 +141,45 @@ test("a controller as a process: its model, its events and their past survive a 
     assert.equal(eventsIn(await resumed.text())[0]?.id, past[2]?.id);
   } finally {
     await running.stop();
+  }
+});
+
+test("a cell's own credentials open it until they are revoked, and nothing else opens it", async () => {
+  const world = new World();
+  world.put(shop());
+  const configuration = await configure(peerName("controller.shop"), "controller");
+  const gateway = await configure(peerName("gateway"), "gateway");
+  const call = caller(gateway);
+  const { controller } = configuration;
+  assert.ok(controller !== undefined);
+  const events = openEvents(configuration.directory, "shop");
+  const request = async (asked: Json): Promise<Json> => world.ask(asked as JsonObject) as unknown as Json;
+  const server = await servePeers(configuration, createRoutes({ configuration, controller, events, request }));
+  const as = (credential: string) =>
+    peerRequest(gateway, peerName("controller.shop"), {
+      method: "GET",
+      path: "/cells/shop/model",
+      headers: { authorization: `Bearer ${credential}` },
+    }).then(async (answer) => [answer.status, await answer.text()] as const);
+  try {
+    const made = await jsonOf(await call({ method: "POST", path: "/cells/shop/credentials", body: { note: "team" } }));
+    const { id, credential } = made as unknown as NewCredential;
+    assert.equal((await as(credential))[0], 200);
+    const [status, text] = await as(newCredential("shop").credential);
+    assert.equal(status, 401);
+    assert.match(text, /no credential of the cell shop: ask its operator/);
+    assert.equal((await as(newCredential("other").credential))[0], 401);
+    assert.ok(!JSON.stringify([...world.records]).includes(credential), "only its hash is kept");
+    world.crash();
+    assert.equal((await as(credential))[0], 200, "it outlives the controller's process");
+    const [listed] = (await jsonOf(await call({ path: "/cells/shop/credentials" }))) as unknown as CredentialSummary[];
+    assert.deepEqual([listed?.id, listed?.note], [id, "team"]);
+    assert.equal((await call({ method: "DELETE", path: "/cells/shop/credentials/00000000" })).status, 404);
+    assert.equal((await call({ method: "DELETE", path: `/cells/shop/credentials/${id}` })).status, 200);
+    assert.equal((await as(credential))[0], 401);
+  } finally {
+    await server.stop();
+    events.close();
   }
 });
 

@@ -1,11 +1,12 @@
 import type { ServerResponse } from "node:http";
 import type { ControllerRequest, ControllerResponse } from "../../core/controller/requests.ts";
 import type { ExecTarget, WhyEnd, WhyEnds } from "../../core/controller/session-requests.ts";
-import { bundleMediaType, type CellEvent } from "../../model/api.ts";
+import { bundleMediaType, type CellEvent, type NewCredential } from "../../model/api.ts";
 import type { Bundle } from "../../model/cell.ts";
 import { peerName } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
+import { bearerOf, hashOf, newCredential } from "../credentials.ts";
 import { type PeerHandler, type PeerRequest, type PeerUpgradeHandler, peerRequest } from "../https.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { refuseUpgrade } from "../upgrade.ts";
@@ -48,6 +49,9 @@ const resources: Readonly<Record<string, (exchange: Exchange) => Promise<void>>>
   "GET events": (exchange) => events(exchange),
   "GET why": (exchange) => why(exchange),
   "POST exec": (exchange) => exec(exchange),
+  "GET credentials": (exchange) => relay(exchange, { method: "CREDENTIALS" }),
+  "POST credentials": (exchange) => addCredential(exchange),
+  "DELETE credentials": (exchange) => relay(exchange, { method: "CREDENTIAL-REVOKE", id: exchange.rest[0] ?? "" }),
   "POST sessions": (exchange) => grantSession(exchange),
 };
 
@@ -59,8 +63,8 @@ export const createRoutes =
       sendRefusal(response, 403, "forbidden", `only the gateway may ask a controller, and this is "${incoming.peer}"`);
       return;
     }
-    if (!isAuthorized(incoming.headers.authorization, context.controller.credentialHashes)) {
-      const message = `a credential of the cell ${context.controller.cell} is needed: Authorization: Bearer <credential>`;
+    if (!(await mayEnter(context, incoming.headers.authorization))) {
+      const message = `this is no credential of the cell ${context.controller.cell}: ask its operator for one (cells credential add ${context.controller.cell})`;
       sendRefusal(response, 401, "unauthorized", message);
       return;
     }
@@ -97,6 +101,29 @@ async function grantSession(exchange: Exchange): Promise<void> {
   const answer = await exchange.sessions.grant(body);
   // The body of a grant is a secret for a minute.
   sendJson(exchange.response, answer.status, answer.body, { "cache-control": "no-store" });
+}
+
+/** The operator's credential, or one of the cell's own. */
+async function mayEnter(context: EdgeContext, authorization: string | undefined): Promise<boolean> {
+  if (isAuthorized(authorization, context.controller.credentialHashes)) return true;
+  const credential = bearerOf(authorization);
+  if (credential === null) return false;
+  return (await ask(context, { method: "CREDENTIAL-KNOWN", hash: hashOf(credential) })).body === true;
+}
+
+async function addCredential(exchange: Exchange): Promise<void> {
+  const { context, response } = exchange;
+  const body = await jsonBody(exchange);
+  if (body === null) return;
+  const note = isObject(body) ? (body.note ?? "") : null;
+  if (typeof note !== "string" || note.length > 200) {
+    sendRefusal(response, 400, "bad-request", 'the body is {"note": "<at most 200 characters>"}');
+    return;
+  }
+  const { id, credential } = newCredential(context.controller.cell);
+  const added = await ask(context, { method: "CREDENTIAL-ADD", id, hash: hashOf(credential), note });
+  const answer = added.status === 200 ? ({ id, credential } satisfies NewCredential) : added.body;
+  sendJson(response, added.status, answer, { "cache-control": "no-store" });
 }
 
 /** Null for an address that cannot be read. */
@@ -219,7 +246,13 @@ function questionOf(query: URLSearchParams): Result<Question, string> {
     : fail(`port is a number from 1 to 65535, not "${written}"`);
 }
 
-async function why({ context, response, query }: Exchange): Promise<void> {
+async function why(exchange: Exchange): Promise<void> {
+  const { context, response, query } = exchange;
+  const element = query.get("element");
+  if (element !== null) {
+    await relay(exchange, { method: "WHY-ELEMENT", path: element });
+    return;
+  }
   const [from, to, question] = [query.get("from"), query.get("to"), questionOf(query)];
   if (from === null || to === null || !question.ok) {
     const message = question.ok ? "both ends are needed: from=<path>&to=<path>" : question.error;

@@ -5,13 +5,20 @@ import { apartFrom, type Filter } from "../candidate.ts";
 /** `x.placement.host` pins a VM to one host; `x.placement.apartFrom` keeps it off the hosts of the VMs it names. */
 export const affinity: Filter = ({ actual, use }, request) => {
   const pin = isObject(request.placement) ? request.placement.host : undefined;
-  if (typeof pin === "string" && pin !== actual.host) return `x.placement.host asks for ${pin}`;
+  if (typeof pin === "string" && pin !== actual.host) {
+    return { why: `x.placement.host asks for ${pin}`, lifts: `leave out x.placement.host, or make room at ${pin}` };
+  }
   const avoided = apartFrom(request.placement);
   for (const other of use.reservations.values()) {
     if (other.vm === request.vm || other.cell !== request.cell) continue;
     // Both ways, or the order of starting would decide.
     const apart = names(avoided, request.path, other.path) || names(other.apartFrom, other.path, request.path);
-    if (apart) return `x.placement.apartFrom keeps it apart from "${other.path}", which is there`;
+    if (apart) {
+      return {
+        why: `x.placement.apartFrom keeps it apart from "${other.path}", which is there`,
+        lifts: `take "${other.path}" out of x.placement.apartFrom, or let one more host join`,
+      };
+    }
   }
   return null;
 };

@@ -1,4 +1,5 @@
 import type { Filter } from "../candidate.ts";
 
 /** A host takes new VMs only while it is up. */
-export const hostState: Filter = ({ actual }) => (actual.state === "up" ? null : `it is ${actual.state}`);
+export const hostState: Filter = ({ actual }) =>
+  actual.state === "up" ? null : { why: `it is ${actual.state}`, lifts: "the operator lets it take VMs again" };

@@ -4,4 +4,7 @@ import type { Filter } from "../candidate.ts";
 export const speed: Filter = ({ actual }, request) =>
   actual.cpuSpeedMHz >= request.cpuSpeedMHz
     ? null
-    : `its CPUs run at ${actual.cpuSpeedMHz} MHz, and ${request.cpuSpeedMHz} MHz are asked for`;
+    : {
+        why: `its CPUs run at ${actual.cpuSpeedMHz} MHz, and ${request.cpuSpeedMHz} MHz are asked for`,
+        lifts: `ask for x.cpuSpeed ${actual.cpuSpeedMHz} or less`,
+      };

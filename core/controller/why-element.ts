@@ -1,0 +1,179 @@
+import type { ElementAnswer, ElementCheck } from "../../model/api.ts";
+import type { Element, VmElement } from "../../model/cell.ts";
+import type { ElementPath } from "../../model/identifiers.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+import { actualVmOf, connectionOf, retryDelayMs, unplacedOf } from "./life-cycle.ts";
+import { placementOf } from "./placement.ts";
+import {
+  type ControllerState,
+  type ElementRecord,
+  elementOf,
+  hostPeer,
+  linksOf,
+  type Run,
+  recordAt,
+  type VmRecord,
+} from "./state.ts";
+
+/**
+ * Why an element is as it is: what it needs, in the order in which it is needed, each with what is so; the first that
+ * does not hold is the one that blocks, and says what would lift it. It looks at the same records as the life of a VM
+ * does, and decides nothing.
+ */
+export function whyElement(
+  state: ControllerState,
+  record: ElementRecord,
+): Result<ElementAnswer, { readonly status: number; readonly message: string }> {
+  const checks: ElementCheck[] = [];
+  follow(state, record, checks, new Set());
+  const { path, type, phase, reason } = record;
+  const common = { path, type, phase: phase ?? "waiting", reason, checks };
+  const blocking = checks.find(({ passes }) => !passes);
+  if (blocking === undefined) {
+    const verdict =
+      phase === "ready" ? `${path} is as declared` : `${path} is ${phase ?? "new"}: ${reason ?? "it goes on"}`;
+    return ok({ ...common, verdict });
+  }
+  const { check, detail, lifts } = blocking;
+  const remedy = lifts === null ? "" : `. To lift that: ${lifts}`;
+  if (checks.length > 1000) return fail({ status: 413, message: `${path} depends on more than can be told` });
+  return ok({ ...common, verdict: `${path} is held up at "${check}": ${detail}${remedy}` });
+}
+
+const check = (what: string, passes: boolean, detail: string, lifts: string | null = null): ElementCheck => ({
+  check: what,
+  passes,
+  detail,
+  lifts: passes ? null : lifts,
+});
+
+/** What the element rests on comes before itself, so that the first that fails is the cause and not its effect. */
+function follow(state: ControllerState, record: ElementRecord, checks: ElementCheck[], seen: Set<string>): void {
+  if (seen.has(record.uid)) return;
+  seen.add(record.uid);
+  const element = elementOf(state, record);
+  if (element === undefined) {
+    checks.push(check(record.path, false, record.reason ?? "it is being deleted", null));
+    return;
+  }
+  for (const path of dependencies(state, element)) {
+    const other = recordAt(state, path);
+    if (other !== undefined && other.type !== "VM") follow(state, other, checks, seen);
+  }
+  if (element.type === "VM") {
+    vmChecks(state, record, element, checks);
+    return;
+  }
+  const link = element.type === "VirtualInterface" || element.type === "VolumeConnection";
+  const vm = link ? recordAt(state, element.vm) : undefined;
+  // A link is ready with its VM: the VM's own checks say more.
+  if (link && (vm === undefined || seen.has(vm.uid))) return;
+  if (vm !== undefined && record.phase !== "ready") {
+    seen.add(vm.uid);
+    const own = elementOf(state, vm);
+    if (own?.type === "VM") vmChecks(state, vm, own, checks);
+  }
+  checks.push(check(record.path, record.phase === "ready", record.reason ?? `it is ${record.phase ?? "new"}`));
+}
+
+/** Elements that must be ready first. Those of a VM come through its links. */
+function dependencies(state: ControllerState, element: Element): readonly ElementPath[] {
+  switch (element.type) {
+    case "VM":
+      return linksOf(state, element.path)
+        .filter(({ requires }) => requires)
+        .map((link) => (link.type === "VirtualInterface" ? link.subnet : link.volume));
+    case "VolumeCopy":
+      return [element.image];
+    case "VolumeConnection":
+      return [element.volume];
+    case "VirtualInterface":
+      return [element.subnet];
+    case "VolumeGrant":
+      return [element.volume];
+    default:
+      return [];
+  }
+}
+
+function vmChecks(state: ControllerState, record: ElementRecord, vm: VmElement, checks: ElementCheck[]): void {
+  const on = vm.desiredState === "on";
+  checks.push(check("wanted on", on, `x.desiredState is "${vm.desiredState}"`, 'write x.desiredState "on"'));
+  for (const link of linksOf(state, vm.path)) {
+    const record = link.type === "VirtualInterface" && link.requires ? recordAt(state, link.path) : undefined;
+    if (record === undefined) continue;
+    const address = record.allocation?.address ?? null;
+    checks.push(check(`address of ${link.path}`, address !== null, address ?? record.reason ?? "it has none yet"));
+  }
+  const known = state.vms.get(record.uid);
+  if (known === undefined || !on) return;
+  if (known.run === null) idleChecks(state, known, checks);
+  else runChecks(state, record, known, known.run, checks);
+}
+
+function idleChecks(state: ControllerState, vm: VmRecord, checks: ElementCheck[]): void {
+  if (vm.failure === null) return;
+  if (!vm.again) {
+    const lifts = "change the VM or switch it off and on to try again, or write x.restartOnFailure true";
+    checks.push(check("may start again", false, `${vm.failure}; x.restartOnFailure is false`, lifts));
+  } else if (state.resting.has(vm.uid)) {
+    const detail = `${vm.failure}; failed ${vm.failures} times in a row`;
+    const lifts = `nothing needs to be done: it starts again within ${retryDelayMs(vm.failures) / 1000} s`;
+    checks.push(check("back-off", false, detail, lifts));
+  }
+}
+
+function runChecks(
+  state: ControllerState,
+  record: ElementRecord,
+  vm: VmRecord,
+  run: Run,
+  checks: ElementCheck[],
+): void {
+  if (run.stage === "placing") {
+    placementChecks(state, vm, run, checks);
+    return;
+  }
+  checks.push(check("host", true, `${run.host} holds incarnation ${run.incarnation}`));
+  for (const disk of run.disks) {
+    const connection = connectionOf(state, disk.connection, run);
+    const path = state.elements.get(disk.volume)?.path ?? disk.volume;
+    const ready = connection?.phase === "ready" || run.stage !== "connecting";
+    checks.push(check(`lease of ${path}`, ready, connection?.reason ?? "the Storage Manager was asked"));
+  }
+  if (run.stage === "connecting") return;
+  const reachable = run.host === null || state.reachable.get(hostPeer(run.host)) !== false;
+  const lost = `host ${run.host} does not answer, so nobody knows how the VM is`;
+  checks.push(
+    check(`host ${run.host} answers`, reachable, reachable ? "it does" : lost, "bring the host back; it goes on there"),
+  );
+  if (run.stage === "stopping") {
+    const detail = `incarnation ${run.incarnation} is being stopped${vm.failure === null ? "" : `: ${vm.failure}`}`;
+    checks.push(
+      check("stopped", false, detail, "nothing needs to be done: the next incarnation starts once it is gone"),
+    );
+    return;
+  }
+  const actual = actualVmOf(state, vm.uid, run);
+  const runs = actual?.power === "on";
+  checks.push(check("runs", runs, actual?.reason ?? (runs ? "its machine runs" : "the host was told to start it")));
+  if (actual?.health !== undefined) {
+    const lifts = "look into it with `cells console`; with x.restartOnFailure true it is started again by itself";
+    checks.push(check("answers its probes", actual.health === "answering", `it is ${actual.health}`, lifts));
+  }
+  if (runs && record.phase !== "ready")
+    checks.push(check(record.path, false, record.reason ?? `it is ${record.phase}`));
+}
+
+function placementChecks(state: ControllerState, vm: VmRecord, run: Run, checks: ElementCheck[]): void {
+  const placement = placementOf(state, vm.uid, run);
+  if (placement?.host != null) {
+    const others = unplacedOf(state).join(", ");
+    const lifts = `make room for ${others}, or write x.policy.deploy "as-possible"`;
+    checks.push(check("all or none", others === "", `there is no host for ${others}`, lifts));
+    return;
+  }
+  const refusals = placement?.refusals ?? [];
+  if (refusals.length === 0) checks.push(check("host", false, placement?.reason ?? "the Placer was asked for one"));
+  for (const { host, why, lifts } of refusals) checks.push(check(`host ${host}`, false, why, `${host}: ${lifts}`));
+}
