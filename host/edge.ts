@@ -4,12 +4,15 @@ import type { Json } from "../model/json.ts";
 import type { PeerHandler } from "../runtime/https.ts";
 import type { HypervisorDriver } from "./drivers/hypervisor/driver.ts";
 import type { NetworkDriver, PacketQuestion } from "./drivers/network/driver.ts";
-import type { ExecTarget, HostRequest } from "./host-requests.ts";
+import type { ExecTarget } from "./host-requests.ts";
+import type { HostObservation } from "./observation.ts";
 
 export interface HostEdgeOptions {
   readonly hypervisor: HypervisorDriver;
   readonly network: NetworkDriver;
   readonly request: (request: Json) => Promise<Json>;
+  /** Answer to `GET /status`. */
+  readonly status: HostObservation["status"];
 }
 interface Answer {
   readonly status: number;
@@ -49,10 +52,9 @@ const refusal = (status: number, code: string, message: string): Answer => ({
 });
 
 const route = async (options: HostEdgeOptions, peer: PeerName, what: string, body: string): Promise<Answer> => {
-  const ask = (request: HostRequest): Promise<Json> => options.request(request as unknown as Json);
   switch (what) {
     case "GET /status":
-      return { status: 200, body: await ask({ kind: "status" }) };
+      return { status: 200, body: await options.status() };
     case "GET /counters":
       return { status: 200, body: await options.network.counters() };
     case "POST /examine": {

@@ -21,6 +21,8 @@ export type HostRequest =
   | { readonly kind: "health"; readonly change: HealthChange }
   /** → `HostStatus`. */
   | { readonly kind: "status" }
+  /** → `Inventory`: names for what the drivers count. */
+  | { readonly kind: "inventory" }
   /** → `ExecTarget`: may this peer reach into this VM? */
   | {
       readonly kind: "exec-target";
@@ -51,6 +53,7 @@ export interface HostStatus {
   readonly address: string;
   readonly state: string;
   readonly memoryMiB: number;
+  readonly reservedMiB: number;
   readonly usedMiB: number;
   readonly cpus: number;
   readonly accelerator: string;

@@ -2,17 +2,19 @@ import { chmod, mkdir, readFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import type { ActualHost } from "../core/documents.ts";
 import { hostName, ipv4, mac } from "../model/identifiers.ts";
-import type { Json } from "../model/json.ts";
 import { servePeers } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { logFatalErrors, logOf, observed } from "../runtime/observer.ts";
 import { runService } from "../runtime/process.ts";
 import { stopAtSignals } from "../runtime/signals.ts";
 import { createQemuDriver } from "./drivers/hypervisor/qemu.ts";
+import { machineUsages } from "./drivers/hypervisor/usage.ts";
 import { createDiverter } from "./drivers/network/diverter/diverter.ts";
 import { createStorageDriver } from "./drivers/storage/driver-nbd.ts";
 import { createHostEdge } from "./edge.ts";
 import { createExecutor, type Executor } from "./executor.ts";
 import { createHostManager } from "./manager.ts";
+import { createHostObservation } from "./observation.ts";
 import { createProber, type Prober } from "./prober.ts";
 import { createHostSessions } from "./sessions.ts";
 
@@ -57,9 +59,8 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const service = createHostManager({ host, wake });
   const running = await runService({ configuration, service, goodbye: false });
   const { request } = running;
-  const log = (event: string, fields: { readonly [key: string]: Json }): void => {
-    process.stdout.write(`${JSON.stringify({ event: `host/${event}`, fields })}\n`);
-  };
+  logFatalErrors(running.observer);
+  const log = logOf(running.observer, "host");
   executor = createExecutor({ hypervisor, network, storage, request, log });
   const { close } = executor;
   // The latest is stopped first: no action may lose its service half-way.
@@ -70,7 +71,19 @@ async function main(configurationFile: string | undefined): Promise<void> {
   stopAtSignals(async () => probing.close());
   probing.wake();
   const sessions = createHostSessions({ host: part.host, hypervisor, request });
-  const edge = await servePeers(configuration, createHostEdge({ hypervisor, network, request }), sessions.upgrade);
+  const { metrics, status } = createHostObservation({
+    network,
+    request,
+    usages: () => machineUsages(runDirectory),
+    ownCpuSeconds: () => process.cpuUsage().user / 1e6 + process.cpuUsage().system / 1e6,
+    nowSeconds: () => performance.now() / 1000,
+  });
+  running.observer.measures(metrics);
+  const edge = await servePeers(
+    configuration,
+    observed(running.observer, createHostEdge({ hypervisor, network, request, status })),
+    sessions.upgrade,
+  );
   stopAtSignals(async () => {
     await sessions.close();
     await edge.stop();

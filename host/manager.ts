@@ -6,6 +6,7 @@ import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hyper
 import type { NetworkAllocation } from "./drivers/network/driver.ts";
 import { logHealth, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
 import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-requests.ts";
+import { inventoryOf, measureHost } from "./inventory.ts";
 import type { HealthChange } from "./liveness.ts";
 import { type Action, type Found, planHost, startingRecord, usedMiB, type VmRecord, type Wanted } from "./planner.ts";
 import { locatedInterfaces, publications } from "./publications.ts";
@@ -74,6 +75,7 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
     if (!peer.startsWith("controller.")) return false;
     return /^vm\/[A-Za-z0-9-]{1,64}$/.test(key) || key === `policy/${cellOf(peer)}`;
   },
+  measure: (state) => measureHost(state, options.host),
 });
 
 const cellOf = (controller: PeerName): string => controller.slice("controller.".length);
@@ -236,6 +238,9 @@ const handleRequest = (
       return takeHealth(state, request.change, effects);
     case "probe-targets":
       reply(state.started ? probeTargets(wantedOf(state), foundOf(state, options)) : []);
+      return false;
+    case "inventory":
+      reply(inventoryOf(state));
       return false;
     case "status":
       reply(hostStatus(state, options));
@@ -447,6 +452,7 @@ const hostStatus = (state: HostState, { host }: HostManagerOptions): HostStatus 
   address: host.address,
   state: host.state,
   memoryMiB: host.memoryMiB,
+  reservedMiB: host.reservedMiB,
   usedMiB: usedMiB(state.records),
   cpus: host.cpus,
   accelerator: host.accelerator,

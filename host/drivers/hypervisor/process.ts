@@ -8,7 +8,7 @@ export interface ProcessIdentity {
 }
 
 /** Fields of /proc/<pid>/stat after the command (which may hold anything): state first, start time is field 22. */
-const statFields = (pid: number): readonly string[] | null => {
+export const statFields = (pid: number): readonly string[] | null => {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "latin1");
     return text.slice(text.lastIndexOf(")") + 2).split(" ");
