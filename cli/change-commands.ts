@@ -7,6 +7,7 @@ import { renderDiagnostic } from "../model/render-diagnostic.ts";
 import { renderPlan } from "../model/render-plan.ts";
 import { readSpecification } from "../model/specification.ts";
 import { readBundle } from "./bundle.ts";
+import { type Changes, watchCell } from "./changes.ts";
 import { type Client, Refused } from "./client.ts";
 import { type Context, cellOfPath, printJson } from "./context.ts";
 import { type ElementWithState, elementsOf } from "./elements.ts";
@@ -74,6 +75,21 @@ const question = (what: string, changing: Plan): string => {
 
 /** Until nothing that was taken out of the model is left; the state of a document shows only what is in it. */
 const untilRemoved = async (client: Client, cell: string, left: number, timeoutMs: number): Promise<void> => {
+  const changes = watchCell(client, cell);
+  try {
+    await untilLeft(client, cell, left, timeoutMs, changes);
+  } finally {
+    changes.close();
+  }
+};
+
+const untilLeft = async (
+  client: Client,
+  cell: string,
+  left: number,
+  timeoutMs: number,
+  changes: Changes,
+): Promise<void> => {
   const end = performance.now() + timeoutMs;
   for (;;) {
     const summary = (await client.cells()).find((each) => each.cell === cell);
@@ -84,7 +100,7 @@ const untilRemoved = async (client: Client, cell: string, left: number, timeoutM
         `${summary.elements - left} removed elements are not gone after ${timeoutMs / 1000} s: \`cells events ${cell}\` shows what holds them`,
       );
     }
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await changes.next(end - performance.now());
   }
 };
 

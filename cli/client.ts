@@ -67,13 +67,19 @@ export class Client {
     method: string,
     path: string,
     body?: { readonly type: string; readonly text: string },
+    signal?: AbortSignal,
   ): Promise<Response> {
     const { url, credential } = this.#configuration;
     const headers: Record<string, string> = { authorization: `Bearer ${credential}` };
     if (body !== undefined) headers["content-type"] = body.type;
     let response: Response;
     try {
-      response = await fetch(`${url}${path}`, { method, headers, ...(body === undefined ? {} : { body: body.text }) });
+      response = await fetch(`${url}${path}`, {
+        method,
+        headers,
+        ...(body === undefined ? {} : { body: body.text }),
+        ...(signal === undefined ? {} : { signal }),
+      });
     } catch (error) {
       throw unreachable(url, error instanceof Error && error.cause !== undefined ? error.cause : error);
     }
@@ -91,6 +97,22 @@ export class Client {
 
   status(): Promise<InstallationStatus> {
     return this.#get("/status");
+  }
+
+  /** All services' numbers in Prometheus' text format, or one service's. */
+  async metrics(service: string | null): Promise<string> {
+    const query = service === null ? "" : `?service=${encodeURIComponent(service)}`;
+    return (await this.#send("GET", `/metrics${query}`)).text();
+  }
+
+  /** A stream of events at a path of the contract, until the gateway ends it. `opened` is called when it stands. */
+  async *stream<E>(
+    path: string,
+    { signal, opened }: { readonly signal?: AbortSignal; readonly opened?: () => void } = {},
+  ): AsyncGenerator<E> {
+    const response = await this.#send("GET", path, undefined, signal);
+    opened?.();
+    if (response.body !== null) yield* readEvents<E>(response.body);
   }
 
   /** `path` is that of the document, the cell's component first; "" is the whole document. */
@@ -171,7 +193,7 @@ export class Client {
 }
 
 /** Events of a text/event-stream (HTML Living Standard, section 9.2.6); only `data` matters here. */
-export async function* readEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<CellEvent> {
+export async function* readEvents<E = CellEvent>(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<E> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const chunk of chunks) {
@@ -183,7 +205,7 @@ export async function* readEvents(chunks: AsyncIterable<Uint8Array>): AsyncGener
         .split(/\r?\n/)
         .flatMap((line) => (line.startsWith("data:") ? [line.slice(5).trimStart()] : []))
         .join("\n");
-      if (data !== "") yield JSON.parse(data) as CellEvent;
+      if (data !== "") yield JSON.parse(data) as E;
     }
   }
 }

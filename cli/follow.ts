@@ -1,3 +1,4 @@
+import { watchCell } from "./changes.ts";
 import { type Client, Refused } from "./client.ts";
 import { type ElementWithState, elementsOf, isReady } from "./elements.ts";
 import { CommandFailure, exitCodes } from "./failure.ts";
@@ -30,9 +31,6 @@ export const changesSince = (
   };
 };
 
-const pollMs = 500;
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
 export interface FollowOptions {
   readonly timeoutMs: number;
   /** Resolves when this holds. */
@@ -44,8 +42,8 @@ export interface FollowOptions {
 }
 
 /**
- * Shows how a cell becomes what was declared: drawn over on a terminal, a line per change elsewhere. It looks at the
- * whole state each time rather than adding up events, so nothing is missed and nothing is shown that is no longer so.
+ * Shows how a cell becomes what was declared: drawn over on a terminal, a line per change elsewhere. The cell's events
+ * tell when to look; it looks at the whole state each time rather than adding up events, so nothing is missed and nothing is shown that is no longer so.
  * Returns the last state and whether the wish came true in time.
  */
 export const follow = async (
@@ -56,6 +54,7 @@ export const follow = async (
 ): Promise<{ readonly elements: readonly ElementWithState[]; readonly reached: boolean }> => {
   const end = performance.now() + options.timeoutMs;
   let before: readonly ElementWithState[] = [];
+  const changes = watchCell(client, cell);
   try {
     for (;;) {
       const elements = (await readElements(client, cell)).filter(options.filter ?? (() => true));
@@ -63,9 +62,10 @@ export const follow = async (
       before = elements;
       if (options.until(elements)) return { elements, reached: true };
       if (performance.now() > end) return { elements, reached: false };
-      await pause(pollMs);
+      await changes.next(end - performance.now());
     }
   } finally {
+    changes.close();
     terminal.settle();
   }
 };

@@ -25,14 +25,14 @@ export interface Observer {
 // A second line of defence: events are made without secrets in the first place.
 const secretFields = ["pskHex", "pskIdentity", "exportName", "credential", "secret", "token", "password"];
 
-/** Lines are JSON: `{"time": "<ISO 8601>", "service": …, "event": …, "fields": {…}}`. */
+/** Lines are JSON: `{"level": "info", "time": "<ISO 8601>", "service": …, "event": …, "fields": {…}}`. */
 type Line = { readonly service: string } & LogEvent;
 export const lineWriterTo = (destination: { write(line: string): void }): ((line: Line) => void) => {
   const log = pino(
     {
       base: null,
       timestamp: false,
-      formatters: { level: () => ({}) },
+      formatters: { level: (level) => ({ level }) },
       redact: secretFields.flatMap((field) => [`fields.${field}`, `fields.*.${field}`]),
     },
     destination,

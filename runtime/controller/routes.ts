@@ -7,6 +7,7 @@ import { peerName } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { bearerOf, hashOf, newCredential } from "../credentials.ts";
+import { streamEvents } from "../events.ts";
 import { type PeerHandler, type PeerRequest, type PeerUpgradeHandler, peerRequest } from "../https.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { refuseUpgrade } from "../upgrade.ts";
@@ -36,10 +37,7 @@ interface Exchange {
 }
 
 const gateway = peerName("gateway");
-const heartbeatMs = 15_000;
 const longestExecMs = 600_000;
-/** A follower that lets this much pile up is let go: it comes back with the last id that it saw. */
-const followerBacklogBytes = 4 * 1024 * 1024;
 
 const resources: Readonly<Record<string, (exchange: Exchange) => Promise<void>>> = {
   "GET ": (exchange) => relay(exchange, { method: "SUMMARY" }),
@@ -208,27 +206,17 @@ async function jsonBody({ incoming, response }: Exchange): Promise<Json | null> 
   return null;
 }
 
-/** The past, oldest first; with `follow=true` the stream stays open. `Last-Event-ID` leaves out what was seen. */
+/**
+ * The past, oldest first; with `follow=true` the stream stays open. `Last-Event-ID` leaves out what was seen, `past=false`
+ * everything that has happened.
+ */
 async function events({ context, incoming, response, query }: Exchange): Promise<void> {
   const last = Number(incoming.headers["last-event-id"] ?? 0);
-  response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store" });
-  const send = (event: CellEvent): void => {
-    response.write(`id: ${event.id}\nevent: ${event.event}\ndata: ${JSON.stringify(event)}\n\n`);
-  };
-  for (const event of context.events.since(Number.isSafeInteger(last) ? last : 0)) send(event);
-  if (query.get("follow") !== "true") {
-    response.end();
-    return;
-  }
-  const unsubscribe = context.events.subscribe((event) => {
-    if (response.writableLength > followerBacklogBytes) response.destroy();
-    else send(event);
-  });
-  // The gateway and what lies before it end connections that stay silent.
-  const heartbeat = setInterval(() => response.write(": \n\n"), heartbeatMs);
-  response.on("close", () => {
-    clearInterval(heartbeat);
-    unsubscribe();
+  const { since, subscribe } = context.events;
+  streamEvents<CellEvent>(response, {
+    past: query.get("past") === "false" ? [] : since(Number.isSafeInteger(last) ? last : 0),
+    heading: ({ id, event }) => ({ id, event }),
+    ...(query.get("follow") === "true" ? { follow: subscribe } : {}),
   });
 }
 
