@@ -67,7 +67,7 @@ const bindUdp = (port: number, echoes: boolean) =>
   new Promise<void>((resolve) => {
     udp?.close();
     datagrams.length = 0;
-    const socket = createSocket("udp4");
+    const socket = createSocket({ type: "udp4", recvBufferSize: 1 << 20 });
     socket.on("error", () => {});
     socket.on("message", (message, from) => {
       datagrams.push(`${from.address}:${from.port} ${message.length}`);
@@ -78,6 +78,34 @@ const bindUdp = (port: number, echoes: boolean) =>
   });
 const sendUdp = (host: string, port: number, bytes: number) =>
   new Promise<void>((resolve) => udp!.send(Buffer.alloc(bytes, "u"), port, host, () => resolve()));
+
+/**
+ * A datagram to each of the addresses, over and over; `endStream` says how many went to each. `fresh`: each time from a port
+ * of its own, so that each opens a flow; answers are collected with those of the bound socket.
+ */
+let stream: { readonly timer: NodeJS.Timeout; readonly sockets: UdpSocket[]; sent: number } | null = null;
+function startStream(hosts: readonly string[], port: number, everyMs: number, fresh: boolean): void {
+  const timer = setInterval(() => {
+    if (stream === null) return;
+    const socket = fresh ? createSocket("udp4") : udp!;
+    if (fresh) {
+      stream.sockets.push(socket);
+      socket.on("message", (message, from) => datagrams.push(`${from.address}:${from.port} ${message.length}`));
+      if (stream.sockets.length > 400) stream.sockets.shift()?.close();
+    }
+    for (const host of hosts) socket.send(Buffer.alloc(32, "s"), port, host);
+    stream.sent++;
+  }, everyMs);
+  stream = { timer, sockets: [], sent: 0 };
+}
+async function endStream(): Promise<number> {
+  const { timer, sent, sockets } = stream!;
+  clearInterval(timer);
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  for (const socket of sockets) socket.close();
+  stream = null;
+  return sent;
+}
 
 /** Opens a tap as QEMU does; from now on its frames are collected, without the 10 bytes of the virtio header. */
 function openTap(name: string): void {
@@ -142,6 +170,10 @@ serve(async (method, args) => {
       return sendUdp(String(args[0]), Number(args[1]), Number(args[2]));
     case "datagrams":
       return datagrams.splice(0);
+    case "stream":
+      return startStream(args[0] as readonly string[], Number(args[1]), Number(args[2]), Boolean(args[3]));
+    case "endStream":
+      return endStream();
     case "openTap":
       return openTap(String(args[0]));
     case "sendFrame":
