@@ -106,10 +106,10 @@ export function createCells(
           const summary = await summaryOf(cell, authorization);
           if (summary === null)
             return only === null ? { cell, version: 0, phases: { unreachable: 1 }, elements: 0 } : null;
-          const { empty, version, phases, elements } = summary;
+          const { empty, ...told } = summary;
           // Left over by a gateway that ended while it followed the deletion.
-          if (empty && version > 0) endWhenEmpty(cell, authorization);
-          return { cell, version, phases, elements };
+          if (empty && told.version > 0) endWhenEmpty(cell, authorization);
+          return told;
         }),
       );
       return all.filter((summary) => summary !== null);

@@ -41,7 +41,9 @@ export async function installationStatus(
     .filter((peer) => peer.startsWith("agent."))
     .map(async (peer): Promise<Server> => {
       const [server, address] = [peer.slice("agent.".length), addressOf(peer)];
-      return (await ask<Server>(peer)) ?? { server, address, totalMiB: 0, freeMiB: 0, volumes: 0 };
+      const answer = await ask<Server>(peer);
+      if (answer !== null) return { ...answer, state: "up" };
+      return { server, address, totalMiB: 0, freeMiB: 0, volumes: 0, state: "unreachable" };
     });
   const processes = (await askSupervisor(supervisorSocket, "GET", "/status")) as Pick<InstallationStatus, "services">;
   return { services: processes.services, hosts: await Promise.all(hosts), servers: await Promise.all(servers) };

@@ -4,7 +4,7 @@ import { counter, gauge, type Labels, type Metric, type Sample, sample } from ".
 
 /**
  * Prometheus' text exposition format 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats/), written and
- * kept without a library: why stands in decisions/0007-metrics-without-a-library.md.
+ * kept without a library: why stands in decisions/0012-metrics-without-a-library.md.
  */
 export const metricsMediaType = "text/plain; version=0.0.4; charset=utf-8";
 

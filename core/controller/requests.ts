@@ -167,11 +167,30 @@ const noModel = (state: ControllerState): Refused => notFound(`the cell ${state.
 
 function read(state: ControllerState, path: string, withState: boolean): Result<Json, Refused> {
   const { document } = state.model;
-  if (document === null) return fail(noModel(state));
-  const found = getAt(document, path);
-  if (!found.ok) return fail(notFound(found.error.message));
-  if (!withState) return found;
-  return ok(annotate(state, found.value, path.split("/").filter(Boolean).join("/")));
+  const leaving = withState ? [...state.elements.values()].filter((record) => record.deleting) : [];
+  if (document === null && leaving.length === 0) return fail(noModel(state));
+  const whole = document ?? {};
+  const shown = withState ? withLeaving(state, annotate(state, whole, ""), leaving) : whole;
+  const found = getAt(shown, path);
+  return found.ok ? found : fail(notFound(found.error.message));
+}
+
+/** What left the model is shown where it was, with its type, until nothing of it is left: it may wait for something. */
+function withLeaving(state: ControllerState, json: Json, leaving: readonly ElementRecord[]): JsonObject {
+  let shown = isObject(json) ? json : {};
+  for (const record of leaving) {
+    // Where a new element has taken its path, that one is shown.
+    if (state.uids.has(record.path)) continue;
+    const own = { "x.type": record.type, $state: toJson(elementState(state, record)) };
+    shown = placed(shown, record.path.split("/"), own);
+  }
+  return shown;
+}
+
+function placed(tree: JsonObject, [name = "", ...rest]: readonly string[], own: JsonObject): JsonObject {
+  const below = tree[name];
+  const there = isObject(below) ? below : {};
+  return { ...tree, [name]: rest.length === 0 ? { ...there, ...own } : placed(there, rest, own) };
 }
 
 function elementAnswer(state: ControllerState, path: string): ReturnType<typeof whyElement> {
@@ -239,10 +258,33 @@ function vmDetails(state: ControllerState, uid: Uid): Pick<ElementState, "health
   };
 }
 
+const mostWaiting = 5;
+/** What stands in the way tells more than what waits for it. */
+const urgency: readonly string[] = ["failed", "waiting", "working", "deleting"];
+
+/** A few of the elements that are not ready, with their reasons: failed ones first, and causes before what waits for them. */
+function firstWaiting(state: ControllerState): NonNullable<CellSummary["waiting"]> {
+  const paths = new Set([...state.elements.values()].map(({ path }) => path));
+  const waitsForAnother = (reason: string | null): boolean => {
+    const named = /^waits for ([^\s:;]+)$/.exec(reason ?? "")?.[1];
+    return named !== undefined && paths.has(elementPath(named));
+  };
+  return [...state.elements.values()]
+    .flatMap(({ path, phase, reason }) => (phase === "ready" ? [] : [{ path, phase: phase ?? "waiting", reason }]))
+    .map((element) => ({
+      element,
+      rank: urgency.indexOf(element.phase) + (waitsForAnother(element.reason) ? urgency.length : 0),
+    }))
+    .sort((a, b) => a.rank - b.rank)
+    .slice(0, mostWaiting)
+    .map(({ element }) => element);
+}
+
 export function summary(state: ControllerState): ControllerSummary {
   const phases: Record<string, number> = {};
   for (const { phase } of state.elements.values()) phases[phase ?? "waiting"] = (phases[phase ?? "waiting"] ?? 0) + 1;
   const { version, document } = state.model;
   const elements = state.elements.size;
-  return { cell: state.options.cell, version, phases, elements, empty: document === null && elements === 0 };
+  const empty = document === null && elements === 0;
+  return { cell: state.options.cell, version, phases, elements, waiting: firstWaiting(state), empty };
 }
