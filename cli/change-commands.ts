@@ -12,8 +12,9 @@ import { type Client, Refused } from "./client.ts";
 import { type Context, cellOfPath, printJson } from "./context.ts";
 import { type ElementWithState, elementsOf } from "./elements.ts";
 import { CommandFailure, exitCodes, usage } from "./failure.ts";
-import { follow, followUntilReady } from "./follow.ts";
-import { renderSummary } from "./render.ts";
+import { follow, followUntilReady, readElements } from "./follow.ts";
+import { renderElements, renderSummary } from "./render.ts";
+import type { Terminal } from "./terminal.ts";
 
 /** `cells plan`, `cells apply` and `cells delete`: what changes a cell's model. */
 
@@ -73,11 +74,17 @@ const question = (what: string, changing: Plan): string => {
     : `${what} ${lost} ${lost === 1 ? "element loses" : "elements lose"} data that has no other copy.`;
 };
 
-/** Until nothing that was taken out of the model is left; the state of a document shows only what is in it. */
-const untilRemoved = async (client: Client, cell: string, left: number, timeoutMs: number): Promise<void> => {
+/** Until nothing that was taken out of the model is left. */
+const untilRemoved = async (
+  client: Client,
+  cell: string,
+  terminal: Terminal,
+  left: number,
+  timeoutMs: number,
+): Promise<void> => {
   const changes = watchCell(client, cell);
   try {
-    await untilLeft(client, cell, left, timeoutMs, changes);
+    await untilLeft(client, cell, terminal, left, timeoutMs, changes);
   } finally {
     changes.close();
   }
@@ -86,6 +93,7 @@ const untilRemoved = async (client: Client, cell: string, left: number, timeoutM
 const untilLeft = async (
   client: Client,
   cell: string,
+  terminal: Terminal,
   left: number,
   timeoutMs: number,
   changes: Changes,
@@ -95,9 +103,14 @@ const untilLeft = async (
     const summary = (await client.cells()).find((each) => each.cell === cell);
     if (summary === undefined || summary.elements <= left) return;
     if (performance.now() > end) {
+      const held = (await readElements(client, cell)).filter(({ state }) => state.phase === "deleting");
       throw new CommandFailure(
         exitCodes.notAsDeclared,
-        `${summary.elements - left} removed elements are not gone after ${timeoutMs / 1000} s: \`cells events ${cell}\` shows what holds them`,
+        [
+          `${summary.elements - left} removed elements are not gone after ${timeoutMs / 1000} s:`,
+          ...renderElements(held, terminal.paint).map((line) => `  ${line}`),
+          `They go as soon as they can: \`cells watch ${cell}\` shows it.`,
+        ].join("\n"),
       );
     }
     await changes.next(end - performance.now());
@@ -122,7 +135,7 @@ export const apply = async (context: Context, file: string, options: WaitOptions
   let elements: readonly ElementWithState[] = [];
   if (options.wait) {
     elements = await followUntilReady(client, cell.name, terminal, options.timeoutMs, json);
-    await untilRemoved(client, cell.name, cell.elements.size, options.timeoutMs);
+    await untilRemoved(client, cell.name, terminal, cell.elements.size, options.timeoutMs);
   }
   if (json) printJson(context, { ...changed, elements });
   else if (options.wait) terminal.print(`${cell.name} is as declared: ${renderSummary(elements, terminal.paint)}`);
@@ -139,7 +152,7 @@ export const remove = async (context: Context, pathText: string, options: WaitOp
   const changed = await client.delete(cell, path === cell ? "" : path, false);
   if (options.wait) {
     const left = changed.plan.steps.filter(({ action }) => action !== "delete").length;
-    await untilRemoved(client, cell, left, options.timeoutMs);
+    await untilRemoved(client, cell, terminal, left, options.timeoutMs);
   }
   if (json) printJson(context, changed);
   else terminal.print(`${path} is ${options.wait ? "gone" : "being deleted"}`);

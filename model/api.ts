@@ -10,7 +10,8 @@ import type { Plan } from "./plan-types.ts";
  * GET    /cells                                   → CellSummary[]
  * GET    /status                                  → InstallationStatus
  * PUT    /cells/<cell>/model[/path][?dryRun=true] body: BundleBody or canonical JSON → Changed | refusal
- * GET    /cells/<cell>/model[/path][?state=true]  → canonical JSON, with "$state" in every element if state=true
+ * GET    /cells/<cell>/model[/path][?state=true]  → canonical JSON; if state=true with "$state" in every element, and with
+ *                                                   those that left the model and are still being taken away ("deleting")
  * DELETE /cells/<cell>/model[/path][?dryRun=true] → Changed | refusal
  * GET    /events[?follow=true][&since=<ISO 8601>][&cell=C][&service=S] → text/event-stream of ServiceEvent, the past first
  * GET    /metrics[?service=S]                     → Prometheus' text format, every service with a label `service`

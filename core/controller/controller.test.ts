@@ -300,9 +300,14 @@ test("a host that is not reachable is no host that has stopped", () => {
   world.settle();
   assert.equal((world.ask({ method: "SUMMARY" }).body as JsonObject).empty, false);
   assert.equal(world.documents("storage-manager", "connection").length, 2);
+  const seen = world.ask({ method: "GET", path: "shop/web", state: true }).body as JsonObject;
+  const { phase, reason } = seen.$state as JsonObject;
+  assert.deepEqual([seen["x.type"], phase, reason], ["VM", "deleting", "host h1 is not reachable"]);
+  assert.equal(world.ask({ method: "GET", path: "shop/web" }).status, 404, "in the model it is no more");
   world.silent.clear();
   world.settle();
   assert.equal((world.ask({ method: "SUMMARY" }).body as JsonObject).empty, true);
+  assert.equal(world.ask({ method: "GET", path: "", state: true }).status, 404);
 });
 
 test("a change of a rule reaches the policy alone, and no VM document but by its audience", () => {

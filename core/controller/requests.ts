@@ -3,7 +3,7 @@ import type { Bundle, Cell } from "../../model/cell.ts";
 import type { Diagnostic } from "../../model/diagnostic.ts";
 import { getAt, removeAt, replaceAt } from "../../model/document.ts";
 import { elementPath, type Uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import type { Json, JsonObject } from "../../model/json.ts";
 import { isEmptyPlan } from "../../model/plan.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { checkDocument, readSpecification } from "../../model/specification.ts";
