@@ -18,6 +18,7 @@ import {
 import type { Bundle } from "../model/cell.ts";
 import type { Diagnostic } from "../model/diagnostic.ts";
 import type { Json } from "../model/json.ts";
+import type { SessionGrant, SessionRequest } from "../model/sessions.ts";
 import { type ClientConfiguration, clientConfigurationFile, readClientConfiguration } from "./client-config.ts";
 import type { Connection } from "./connection.ts";
 import { CommandFailure, exitCodes, unreachable } from "./failure.ts";
@@ -40,7 +41,7 @@ const isRefusal = (body: unknown): body is Refusal =>
   typeof body === "object" && body !== null && "error" in body && typeof body.error === "object" && body.error !== null;
 
 /** Of an answer that is no success. */
-const refusalOf = (status: number, text: string): Refused => {
+export const refusalOf = (status: number, text: string): Refused => {
   let answer: unknown;
   try {
     answer = JSON.parse(text);
@@ -162,6 +163,17 @@ export class Client {
     const body = { type: "application/json", text: JSON.stringify(request) };
     const response = await this.#send("POST", `/cells/${encodeURIComponent(cell)}/exec`, body);
     return (await response.json()) as ExecAnswer;
+  }
+
+  /** A capability for one session, and the address of the WebSocket that it opens. */
+  async session(
+    cell: string,
+    request: SessionRequest,
+  ): Promise<{ readonly grant: SessionGrant; readonly url: string }> {
+    const path = `/cells/${encodeURIComponent(cell)}/sessions`;
+    const body = { type: "application/json", text: JSON.stringify(request) };
+    const grant = (await (await this.#send("POST", path, body)).json()) as SessionGrant;
+    return { grant, url: `${this.#configuration.url.replace(/^http/, "ws")}${path}` };
   }
 
   images(): Promise<readonly ImageSummary[]> {

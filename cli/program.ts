@@ -4,7 +4,8 @@ import { type Context, createContext, secondsOf } from "./context.ts";
 import { addCredential, listCredentials, revokeCredential } from "./credential-commands.ts";
 import { exitCodesHelp, usage } from "./failure.ts";
 import { addImage, deleteImage, listImages } from "./image-commands.ts";
-import { exec, status, why } from "./query-commands.ts";
+import { status, why } from "./query-commands.ts";
+import { sessionCommands } from "./session-commands.ts";
 import { down, up } from "./up.ts";
 
 const countOf = (text: string): number => {
@@ -146,16 +147,6 @@ const viewCommands = (program: Command, context: () => Context): void => {
       "cells why shop/web/vm shop/db/vm 5432 --protocol udp",
     ],
   );
-  withHelp(
-    program
-      .command("exec")
-      .description("run a command in a VM; its exit code becomes this command's")
-      .argument("<vm>", "path of the VM")
-      .argument("<command...>", "the command, after --")
-      .option("--timeout <seconds>", "how long it may take", secondsOf, 60)
-      .action((vm, command, options) => exec(context(), vm, command, options.timeout * 1000)),
-    ["cells exec shop/web/vm -- uname -a"],
-  );
 };
 
 const imageCommands = (program: Command, context: () => Context): readonly Command[] => {
@@ -236,6 +227,7 @@ export const createProgram = (makeContext: (output: string) => Context = createC
   testbedCommands(program, context);
   changeCommands(program, context);
   viewCommands(program, context);
+  sessionCommands(program, context, withHelp);
   credentialCommands(program, context);
   imageCommands(program, context);
   for (const command of program.commands.flatMap((each) => [each, ...each.commands])) {

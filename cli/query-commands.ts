@@ -1,11 +1,11 @@
 import { onlyCell } from "./change-commands.ts";
 import { parseConnection } from "./connection.ts";
 import { type Context, cellOfPath, printJson } from "./context.ts";
-import { CommandFailure, exitCodes, usage } from "./failure.ts";
+import { CommandFailure, exitCodes } from "./failure.ts";
 import { renderElementAnswer, renderStatus, renderWhy } from "./render.ts";
 import { testbedStatus } from "./up.ts";
 
-/** `cells why`, `cells exec` and `cells status`. */
+/** `cells why` and `cells status`. */
 
 const isAddress = (text: string): boolean => /^\d+(\.\d+){3}$/.test(text) || ["internet", "controller"].includes(text);
 
@@ -35,24 +35,6 @@ const whyElement = async (context: Context, pathText: string): Promise<void> => 
   if (context.json) printJson(context, answer);
   else context.terminal.print(renderElementAnswer(answer, context.terminal.paint));
   if (answer.checks.some(({ passes }) => !passes)) process.exitCode = exitCodes.refused;
-};
-
-/** Runs a command in the guest; its exit code becomes that of this process. */
-export const exec = async (
-  context: Context,
-  vmText: string,
-  command: readonly string[],
-  timeoutMs: number,
-): Promise<void> => {
-  if (command.length === 0) throw usage("which command? for example: cells exec shop/web/vm -- uname -a");
-  const { cell, path } = cellOfPath(vmText);
-  const answer = await context.client().exec(cell, { vm: path, command, timeoutMs });
-  if (context.json) printJson(context, answer);
-  else {
-    process.stdout.write(answer.stdout);
-    process.stderr.write(answer.stderr);
-  }
-  process.exitCode = answer.exitCode;
 };
 
 /** The installation as the gateway sees it; when that does not answer, the testbed's own processes. */
