@@ -50,9 +50,8 @@ export async function convertImage(options: ConvertOptions): Promise<ImageShape>
       ...(options.cgroups === undefined ? {} : { cgroups: options.cgroups }),
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     };
-    if (format === "qcow2")
-      judge(await runSandboxed(["qemu-img", "check", "-q", source(format)], sandbox), limits, true);
-    judge(await runSandboxed([...convert, source(format), "/output"], sandbox), limits, false);
+    if (format === "qcow2") judge(await runSandboxed(checkCommand, sandbox), limits, true);
+    judge(await runSandboxed(convertCommand(format), sandbox), limits, false);
     await chown(result, process.getuid?.() ?? 0, process.getgid?.() ?? 0);
     await chmod(result, 0o600);
     // What came out was in the reach of what came in: it is believed no more than that.
@@ -66,12 +65,16 @@ export async function convertImage(options: ConvertOptions): Promise<ImageShape>
   }
 }
 
-const convert = ["qemu-img", "convert", "-O", "qcow2", "-o", "compat=1.1,cluster_size=65536,lazy_refcounts=off"];
-
 const source = (format: ImageFormat): string => {
   const file = { driver: "file", filename: "/input" };
   return `json:${JSON.stringify(format === "raw" ? { driver: "raw", file } : { driver: "qcow2", backing: null, file })}`;
 };
+const checkCommand: readonly string[] = ["qemu-img", "check", "-q", source("qcow2")];
+/** What is run in the sandbox, whose files are `/input` and `/output`. */
+export const convertCommand = (format: ImageFormat): readonly string[] => [
+  ...["qemu-img", "convert", "-O", "qcow2", "-o", "compat=1.1,cluster_size=65536,lazy_refcounts=off"],
+  ...[source(format), "/output"],
+];
 
 /** `qemu-img check` ends with 3 where clusters are merely lost. */
 const harmless = (exitCode: number | null, checking: boolean): boolean =>
@@ -83,13 +86,15 @@ function judge({ exitCode, how, stdout, stderr }: SandboxEnd, limits: ConvertLim
   if (how === "aborted") throw new Error(`${doing} it was broken off`);
   if (how === "too-long")
     throw new HostileImage(`${doing} it took more than ${limits.wallSeconds} s, the longest that is allowed here`);
-  if (how === "killed")
+  if (how === "cpu")
     throw new HostileImage(
-      `${doing} it was ended at a limit of its sandbox (${limits.cpuSeconds} s of CPU time, ${limits.memoryMiB} MiB of memory)${said}`,
+      `${doing} it took more than ${limits.cpuSeconds} s of CPU time, the most that is allowed here`,
     );
+  if (how === "memory-or-fault" || /Cannot allocate memory/.test(said))
+    throw new HostileImage(`${doing} it took more memory than ${limits.memoryMiB} MiB, or broke the tool${said}`);
   if (harmless(exitCode, checking)) return;
   if (/No space left on device/i.test(said)) throw new Error("this server has no space left for it");
-  if (/File too large/i.test(said))
+  if (how === "output" || /File too large/i.test(said))
     throw new HostileImage(`${doing} it made more than ${limits.outputMiB} MiB, the most that is allowed here`);
   if (checking && exitCode === 2)
     throw new HostileImage(`its tables contradict each other, or it is cut off (\`qemu-img check\` tells)${said}`);

@@ -41,10 +41,10 @@ export interface SandboxOptions {
   readonly signal?: AbortSignal;
 }
 export interface SandboxEnd {
-  /** Null when a signal ended it. */
+  /** Null when it was ended from outside. */
   readonly exitCode: number | null;
-  /** `killed`: by the kernel at a limit, or by a fault of its own. */
-  readonly how: "exit" | "killed" | "too-long" | "aborted";
+  /** What a signal says of a limit, `too-long` and `aborted`: ended from outside. */
+  readonly how: "exit" | "cpu" | "output" | "memory-or-fault" | "too-long" | "aborted";
   /** The first 16 KiB each. */
   readonly stdout: string;
   readonly stderr: string;
@@ -52,7 +52,11 @@ export interface SandboxEnd {
 
 const outputLimit = 16 * 1024;
 
-/** Arguments: the root, input, output, the number of control groups, these, then the command. */
+/**
+ * Arguments: the root, input, output, the number of control groups, these, then the command. The shell stays as process 1,
+ * since with it everything in its namespace ends: the signal at a parent's death, which \`unshare\` sets for it, is lost by
+ * a process that changes its user. An end by a signal becomes 128 and its number.
+ */
 const makeRoot = `
 root=$1 input=$2 output=$3 groups=$4
 shift 4
@@ -73,7 +77,9 @@ show "$output" output noexec
 mount --bind /dev/null dev/null
 mount -o remount,bind,nosuid,noexec dev/null
 mount -o remount,ro,nosuid,nodev,noexec .
-exec "$@"
+set +e
+"$@"
+exit $?
 `;
 
 /** The new root becomes the only one: pivot_root (155) and umount2 (166) with MNT_DETACH; \`umount\` would want /proc. */
@@ -95,14 +101,19 @@ function launchArguments(command: readonly string[], options: SandboxOptions, gr
   const { limits } = options;
   const bytes = limits.memoryMiB * 1024 * 1024;
   return [
-    // The whole tree ends with the agent: this one by its parent's death, the rest by `--kill-child` and as process 1.
+    // The whole tree ends with the agent: this one by its parent's death, the next by `--kill-child`, the rest with that.
     ...["--pdeathsig", "KILL", "unshare", "--mount", "--net", "--pid", "--ipc", "--uts"],
     ...["--fork", "--kill-child=KILL", "--propagation", "private"],
     ...["sh", "-euc", makeRoot, "cells-image", options.mountPoint, options.input, options.output],
     ...[String(groups.length), ...groups],
     ...["perl", "-e", enterRoot, "--"],
     ...["setpriv", ...setprivArguments(options.owner ?? imageIdentity)],
-    ...["prlimit", `--cpu=${limits.cpuSeconds}`, `--as=${bytes}`, `--fsize=${limits.outputBytes}`],
+    ...[
+      "prlimit",
+      `--cpu=${limits.cpuSeconds}:${limits.cpuSeconds + 1}`,
+      `--as=${bytes}`,
+      `--fsize=${limits.outputBytes}`,
+    ],
     ...[`--nproc=${limits.processes}`, "--nofile=64", "--core=0", "--memlock=0", "--msgqueue=0", "--"],
     ...["perl", "-e", applyFilter, "--", systemCallFilter().toString("hex"), ...command],
   ];
@@ -117,6 +128,13 @@ export async function runSandboxed(command: readonly string[], options: SandboxO
   } finally {
     await group.remove();
   }
+}
+
+/** Signals 24 and 25 are SIGXCPU and SIGXFSZ (signal(7), x86). */
+function endBy(exitCode: number | null): SandboxEnd["how"] {
+  if (exitCode === 128 + 24) return "cpu";
+  if (exitCode === 128 + 25) return "output";
+  return exitCode === null || exitCode > 128 ? "memory-or-fault" : "exit";
 }
 
 function launch(parameters: readonly string[], options: SandboxOptions): Promise<SandboxEnd> {
@@ -148,10 +166,10 @@ function launch(parameters: readonly string[], options: SandboxOptions): Promise
       settled();
       reject(new Error(`cannot make a sandbox: ${error.message}; is util-linux installed?`));
     });
-    child.once("close", (exitCode, signal) => {
+    child.once("close", (exitCode) => {
       settled();
-      if (how === "exit" && signal !== null) how = "killed";
-      if (/^cells: no (root|system call filter)|^(mount|unshare|setpriv|prlimit): /m.test(said.stderr))
+      if (how === "exit") how = endBy(exitCode);
+      if (how === "exit" && /^(cells: no |mount: |unshare: |setpriv: |prlimit: )/m.test(said.stderr))
         reject(new Error(`cannot make a sandbox: ${said.stderr.trim()}`));
       else resolve({ exitCode, how, ...said });
     });
