@@ -11,7 +11,7 @@ const makeParents = async (): Promise<readonly string[]> => {
   const parents: string[] = [];
   for (const line of readFileSync("/proc/self/cgroup", "utf8").split("\n")) {
     const [, controller, path] = line.split(":");
-    if (controller !== "memory" && controller !== "cpu") continue;
+    if (controller !== "memory" && controller !== "cpu" && controller !== "pids") continue;
     const directory = join("/sys/fs/cgroup", controller, path ?? "", `cells-test-${process.pid}`);
     await mkdir(directory).then(
       () => parents.push(directory),

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ActualVm, CellPolicy, DesiredVm } from "../core/documents.ts";
@@ -156,6 +156,60 @@ const vm = (incarnation: number): DesiredVm => ({
   ],
   data: null,
 });
+
+/** Every program at a device of this namespace: a program keeps its number as long as it is the same one. */
+const attachedPrograms = (): readonly string[] => {
+  const devices = JSON.parse(execFileSync("ip", ["-j", "link", "show"], { encoding: "utf8" })) as {
+    readonly ifname: string;
+  }[];
+  return devices.flatMap(({ ifname }) =>
+    ["ingress", "egress"].flatMap((side) => {
+      const filters = execFileSync("tc", ["filter", "show", "dev", ifname, side], { encoding: "utf8" });
+      return [...filters.matchAll(/ id (\d+)/g)].map(([, id]) => `${ifname} ${side} ${id}`);
+    }),
+  );
+};
+
+/** proc_pid_status(5): a machine's process is nobody, can become nobody else, and sits where it is limited. */
+const checkPrivileges = async (pid: number): Promise<void> => {
+  const status = await readFile(`/proc/${pid}/status`, "utf8");
+  const field = (name: string): string => new RegExp(`^${name}:[ \\t]*(.*)$`, "m").exec(status)?.[1] ?? "absent";
+  for (const id of ["Uid", "Gid"]) assert.doesNotMatch(field(id), /\b0\b/);
+  assert.equal(field("Groups").trim(), "");
+  for (const set of ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"]) assert.match(field(set), /^0+$/, set);
+  assert.deepEqual([field("NoNewPrivs"), field("Seccomp")], ["1", "2"]);
+  const adjustment = (of: string | number) => Number(readFileSync(`/proc/${of}/oom_score_adj`, "utf8"));
+  assert.ok(adjustment(pid) > adjustment(host.pid ?? 0), "the machine goes before its Host Manager");
+  const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").filter(Boolean);
+  // dash sets PWD by itself.
+  const names = environment.map((line) => line.split("=")[0]).filter((name) => name !== "PWD");
+  assert.deepEqual(names.sort(), ["LC_ALL", "PATH"]);
+  const limits = new Map<string, string>();
+  for (const parent of cgroups) {
+    const group = join(parent, "cells-c1-1");
+    assert.ok(readFileSync(join(group, "cgroup.procs"), "utf8").split("\n").includes(String(pid)), group);
+    for (const file of ["memory.limit_in_bytes", "cpu.shares", "cpu.cfs_quota_us", "pids.max"])
+      for (const [where, directory] of [
+        ["machine", group],
+        ["all", parent],
+      ] as const)
+        if (existsSync(join(directory, file)))
+          limits.set(`${where} ${file}`, readFileSync(join(directory, file), "utf8").trim());
+  }
+  const mebibytes = (count: number): string => String(count * 1024 * 1024);
+  const expected: Readonly<Record<string, string>> = {
+    "machine memory.limit_in_bytes": mebibytes(64 + 256),
+    "machine cpu.shares": "1024",
+    "machine cpu.cfs_quota_us": "125000",
+    "machine pids.max": "129",
+    "all memory.limit_in_bytes": mebibytes(512 - 128),
+    "all cpu.shares": "512",
+  };
+  for (const [what, value] of Object.entries(expected))
+    if (limits.has(what)) assert.equal(limits.get(what), value, what);
+  assert.ok(cgroups.length === 0 || limits.size > 0);
+};
+
 const driver = createQemuDriver({ runDirectory: hostConfiguration.runDirectory });
 let host = startHost(hostFile);
 try {
@@ -164,7 +218,11 @@ try {
   await until((actual) => actual?.phase === "ready" && actual.power === "on");
   const before = (await askHost("GET", "/status")).json as HostStatus;
   assert.deepEqual([before.vms, before.usedMiB, before.host], [1, 64, "h1"]);
-  assert.ok(cgroups.every((parent) => existsSync(join(parent, "cells-c1-1"))));
+  // Its control socket takes one client, which the Host Manager is.
+  const record = await readFile(join(hostConfiguration.runDirectory, "vms", "c1-1", "record.json"), "utf8");
+  await checkPrivileges((JSON.parse(record) as { readonly process: { readonly pid: number } }).process.pid);
+  const programs = attachedPrograms();
+  assert.ok(programs.length >= 2, "programs at the tap and at the uplink");
   const exec = await askHost("POST", "/exec", { vm: "c1-1", incarnation: 1, command: ["/bin/true"], timeoutMs: 300 });
   assert.equal(exec.status, 504, "this machine has no guest system, so nobody answers");
   assert.equal((await askHost("POST", "/exec", { vm: "c1-9", command: ["/bin/true"] })).status, 404);
@@ -184,6 +242,7 @@ try {
     await sleep(50);
   }
   process.kill(machine?.pid ?? 0, 0);
+  assert.deepEqual(attachedPrograms(), programs, "the same programs, so the same maps, as before the restart");
 
   process.kill(machine?.pid ?? 0, "SIGKILL");
   const crashed = await until((actual) => actual?.ended === "crashed");

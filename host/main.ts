@@ -1,4 +1,4 @@
-import { chmod, mkdir, readFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import type { ActualHost } from "../core/documents.ts";
 import { hostName, ipv4, mac } from "../model/identifiers.ts";
@@ -7,6 +7,7 @@ import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { logFatalErrors, logOf, observed } from "../runtime/observer.ts";
 import { runService } from "../runtime/process.ts";
 import { stopAtSignals } from "../runtime/signals.ts";
+import { limitParents } from "./drivers/hypervisor/cgroup.ts";
 import { createQemuDriver } from "./drivers/hypervisor/qemu.ts";
 import { machineUsages } from "./drivers/hypervisor/usage.ts";
 import { createDiverter } from "./drivers/network/diverter/diverter.ts";
@@ -30,6 +31,8 @@ async function main(configurationFile: string | undefined): Promise<void> {
     throw new Error(`${configurationFile} is no configuration of a host: role "host" and a part "host"`);
   if (process.getuid?.() !== 0)
     throw new Error("the Host Manager must run as root: it makes taps and starts QEMU as a user that it changes to");
+  // Whoever runs out of memory on this machine, it is not the management that goes; refused where we may not say so.
+  await writeFile("/proc/self/oom_score_adj", "-500").catch(() => undefined);
   await mkdir(runDirectory, { recursive: true });
   // QEMU's user passes through to its own machine's directory and can list nothing on the way.
   await chmod(runDirectory, 0o711);
@@ -49,6 +52,8 @@ async function main(configurationFile: string | undefined): Promise<void> {
     accelerator: await hypervisor.accelerator(),
   };
   await network.init({ device: part.uplink, address: host.address, mac: host.mac });
+
+  await limitParents(part.cgroups, part.memoryMiB - part.reservedMiB);
 
   let executor: Executor | null = null;
   let prober: Prober | null = null;

@@ -16,7 +16,9 @@ import {
   uid,
 } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
+import type { MachineCondition } from "./drivers/hypervisor/driver.ts";
 import type { HostRequest, Outcome } from "./host-requests.ts";
+import type { ProbeTarget } from "./liveness.ts";
 import { createHostManager, type HostState } from "./manager.ts";
 import type { Action } from "./planner.ts";
 
@@ -331,7 +333,7 @@ test("no more memory is given out than the host offers, and a refusal says so", 
   room.desire("vm/b", desiredVm("b", 1, { memoryMiB: 400 }));
   room.settle();
   assert.deepEqual([...room.machines.keys()], ["a"]);
-  assert.match(room.vm("b")?.reason ?? "", /300 MiB of memory left and the VM needs 400 MiB/);
+  assert.match(room.vm("b")?.reason ?? "", /172 MiB of memory left and the VM needs 400 MiB, its machine 128 MiB more/);
   assert.deepEqual(
     [room.vm("b")?.phase, room.vm("b")?.ended],
     ["failed", null],
@@ -343,6 +345,65 @@ test("no more memory is given out than the host offers, and a refusal says so", 
   room.desire("vm/b", desiredVm("b", 2, { memoryMiB: 400 }));
   room.settle();
   assert.deepEqual([...room.machines.keys()], ["b"]);
+});
+
+const probed = {
+  liveness: { protocol: "icmp", port: null, intervalMs: 500, failures: 3 },
+} as const satisfies Partial<DesiredVm>;
+
+test("what probes and the hypervisor say of a VM is published, survives a restart, and ends with its incarnation", () => {
+  const room = new Room();
+  room.found();
+  room.desire("policy/shop", policy());
+  room.desire("vm/a", desiredVm("a", 1, probed));
+  const targets = () => room.ask({ kind: "probe-targets" }) as unknown as readonly ProbeTarget[];
+  assert.deepEqual(targets(), []);
+  room.settle();
+  const expected = { vm: "a", incarnation: 1, interface: "a-i", liveness: probed.liveness, reboots: 0, stalled: false };
+  assert.deepEqual(targets(), [{ ...expected, health: "starting" }]);
+  assert.deepEqual([room.vm("a")?.phase, room.vm("a")?.health], ["working", "starting"]);
+  const vm = uid("a");
+  const health = (say: "answering" | "silent", reason: string | null, incarnation = 1) =>
+    room.ask({ kind: "health", change: { vm, incarnation, health: say, reason } });
+  health("answering", null);
+  assert.deepEqual([room.vm("a")?.phase, room.vm("a")?.health], ["ready", "answering"]);
+  room.boot();
+  room.found();
+  room.settle();
+  assert.equal(room.vm("a")?.health, "answering");
+
+  const condition = (what: MachineCondition["condition"], detail: string, connections: readonly string[] = []) =>
+    room.ask({ kind: "machine-condition", condition: { vm, incarnation: 1, condition: what, detail, connections } });
+  condition("stalled", "Input/output error", ["a-c"]);
+  assert.equal(room.vm("a")?.phase, "waiting");
+  assert.match(room.vm("a")?.reason ?? "", /^its disk a-c gives errors: Input\/output error; it goes on when/);
+  assert.equal(targets()[0]?.stalled, true);
+  condition("running", "its disks answer again");
+  assert.equal(room.vm("a")?.phase, "ready");
+  condition("rebooted", "its guest reset itself");
+  assert.deepEqual([room.vm("a")?.health, room.vm("a")?.reboots, room.vm("a")?.incarnation], ["starting", 1, 1]);
+  health("answering", null);
+  health("silent", "did not answer 3 ICMP probes in a row", 9);
+  assert.equal(room.vm("a")?.health, "answering", "news of another incarnation");
+  health("silent", "did not answer 3 ICMP probes in a row");
+  assert.deepEqual([room.vm("a")?.phase, room.vm("a")?.power], ["failed", "on"]);
+  // A guest that hangs is given no time to power off; one that listens is.
+  const graces: (number | undefined)[] = [];
+  room.fails = (action) => {
+    if (action.kind === "stop-machine") graces.push(action.graceMs);
+    return null;
+  };
+  room.desire("vm/a", desiredVm("a", 2, probed));
+  room.settle();
+  assert.deepEqual(
+    [room.vm("a")?.incarnation, room.vm("a")?.health, room.vm("a")?.reboots],
+    [2, "starting", undefined],
+  );
+  room.desire("vm/a", desiredVm("a", 3));
+  room.settle();
+  assert.deepEqual(graces, [0, 10_000]);
+  assert.deepEqual(targets(), [], "without liveness it is not asked");
+  assert.equal(room.vm("a")?.phase, "ready");
 });
 
 const event = fc.oneof(

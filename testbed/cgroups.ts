@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileS
 import { join } from "node:path";
 
 /** What a host limits for its VMs. */
-const wanted = ["cpu", "memory"] as const;
+const wanted = ["cpu", "memory", "pids"] as const;
 
 interface Mount {
   readonly point: string;
@@ -60,7 +60,9 @@ const handDown = (directory: string): void => {
 };
 
 const canLimit = (directory: string): boolean =>
-  ["memory.max", "memory.limit_in_bytes", "cpu.max", "cpu.shares"].some((file) => existsSync(join(directory, file)));
+  ["memory.max", "memory.limit_in_bytes", "cpu.max", "cpu.shares", "pids.max"].some((file) =>
+    existsSync(join(directory, file)),
+  );
 
 /** Makes a host's parent groups; only those where limits can be set are returned, so possibly none. */
 export const makeCgroups = (roots: readonly string[], host: string): readonly string[] =>

@@ -94,7 +94,9 @@ test("the recorded kernel of the first boot disk is booted, of another disk neve
 });
 
 test("QEMU gets no privilege and joins its cgroups first", () => {
-  assert.deepEqual(launchPrefix(null, null, []), []);
+  const bare = launchPrefix(null, null, []);
+  assert.deepEqual([bare[0], ...bare.slice(3)], ["sh", "cells-launch", "0"]);
+  assert.match(bare[2] ?? "", /^echo 500 > \/proc\/\$\$\/oom_score_adj; /);
   const prefix = launchPrefix({ uid: 1, gid: 2 }, null, ["/c/a"]);
   assert.equal(prefix[0], "sh");
   assert.ok(prefix.includes("--clear-groups") && prefix.includes("--no-new-privs"));

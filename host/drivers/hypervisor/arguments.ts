@@ -46,8 +46,12 @@ export const sandboxArguments: readonly string[] = [
   "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
 ];
 
+/** Between a machine and the management the kernel's OOM killer takes the machine (proc_pid_oom_score_adj(5)). */
+const oomScoreAdjustment = 500;
+
 /**
- * The command in front of QEMU: joins the cgroups (before the guest's memory is allocated), then drops every privilege.
+ * The command in front of QEMU: offers itself to the OOM killer, joins the cgroups (before the guest's memory is
+ * allocated), then drops every privilege.
  * `kvmGroup` is kept only where the accelerator's device needs it.
  */
 export const launchPrefix = (
@@ -55,16 +59,12 @@ export const launchPrefix = (
   kvmGroup: number | null,
   cgroupDirectories: readonly string[],
 ): readonly string[] => [
-  ...(cgroupDirectories.length === 0
-    ? []
-    : [
-        "sh",
-        "-c",
-        'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1/cgroup.procs" || exit 1; shift; n=$((n-1)); done; exec "$@"',
-        "cells-launch",
-        String(cgroupDirectories.length),
-        ...cgroupDirectories,
-      ]),
+  "sh",
+  "-c",
+  `echo ${oomScoreAdjustment} > /proc/$$/oom_score_adj; n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1/cgroup.procs" || exit 1; shift; n=$((n-1)); done; exec "$@"`,
+  "cells-launch",
+  String(cgroupDirectories.length),
+  ...cgroupDirectories,
   ...(identity === null
     ? []
     : [
