@@ -45,6 +45,7 @@ import {
 import { type Names, readNames, writeNames } from "./names.ts";
 import { type CompiledPolicy, compilePolicy } from "./policy.ts";
 import { createProber, type Prober } from "./probe.ts";
+import { whatWasTold } from "./told.ts";
 import { addressingMaps, difference, isEmpty, wantedAddressing } from "./wanted.ts";
 
 /** What every VM sees as its gateway, and everything else: locally administered, the same everywhere. */
@@ -78,6 +79,8 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
   const owner = options.tapOwner ?? qemuIdentity;
   let opened: { readonly dataplane: Dataplane; readonly uplink: Uplink; readonly prober: Prober } | null = null;
   let names: Names = readNames(options.directory);
+  /** What this process last put in force, all of it; null in between. */
+  let told: GlobalNetwork | null = null;
 
   const state = () => {
     if (opened === null) throw new Error("the Diverter is used before `init` gave it an uplink");
@@ -128,6 +131,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
     },
     async implementNetwork(global: GlobalNetwork) {
       const { dataplane, uplink } = state();
+      told = null;
       const wanted = new Map(global.interfaces.map(({ desired }) => [tapName(desired.uid), desired.uid]));
       for (const tap of findTaps()) if (!wanted.has(tap)) removeTap(tap);
       rename({ taps: Object.fromEntries([...wanted].sort()) });
@@ -140,6 +144,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
     },
     async implementSecurityGroup(global: GlobalNetwork) {
       const { dataplane } = state();
+      told = null;
       for (const policy of policyChanges(dataplane, global.policies)) applyPolicy(dataplane, policy);
       for (const cell of gone(dataplane, global)) {
         dataplane.maps.policies.delete(key(cell));
@@ -154,9 +159,11 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
     async implementAddressing(global: GlobalNetwork): Promise<NetworkAllocation> {
       const { dataplane, uplink } = state();
       applyAddressing(dataplane, global, uplink.mtu);
+      told = global;
       return { interfaces: global.interfaces.map((local) => allocation(dataplane, global, local)) };
     },
     async flush() {
+      told = null;
       for (const tap of findTaps()) removeTap(tap);
       const { maps } = state().dataplane;
       for (const name of ["endpoints", "interfaces", "identities", "locations", "dhcp"] as const)
@@ -177,7 +184,11 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       return state().prober.probe(interfaceUid, probe, timeoutMs);
     },
     async examine(question) {
-      return examinePacket(state().dataplane, question, (cell, rule) => names.rules[cell]?.[rule] ?? null);
+      const { dataplane, uplink } = state();
+      return examinePacket(dataplane, question, {
+        rulePath: (cell, rule) => names.rules[cell]?.[rule] ?? null,
+        told: told === null ? null : whatWasTold(told, uplink.mtu, compiledOrNull),
+      });
     },
     async counters() {
       const { dataplane } = state();
@@ -222,13 +233,15 @@ function forget({ maps }: Dataplane, ifindex: number): void {
 function policyChanges(dataplane: Dataplane, policies: readonly CellPolicy[]): readonly CellPolicy[] {
   return policies.filter((policy) => {
     const compiled = compileOnce(policy);
-    return compiled.ok && !isInForce(dataplane, policy.cellNumber, compiled.value);
+    return compiled.ok && !isInForce(dataplane, policy, compiled.value);
   });
 }
-function isInForce({ maps }: Dataplane, cellNumber: number, { digest, entries }: CompiledPolicy): boolean {
-  const current = maps.policies.get(key(cellNumber));
-  const inner = maps.rules.get(key(cellNumber));
-  if (current === null || inner === null || maps.controllers.get(key(cellNumber)) === null) return false;
+function isInForce({ maps }: Dataplane, policy: CellPolicy, { digest, entries }: CompiledPolicy): boolean {
+  const cell = key(policy.cellNumber);
+  const current = maps.policies.get(cell);
+  const inner = maps.rules.get(cell);
+  const authority = maps.controllers.get(cell);
+  if (current === null || inner === null || !authority?.equals(controller.encode(policy.controller))) return false;
   if (!digest.equals(policyState.decode(current).digest)) return false;
   const trie = openInner(word.decode(inner).value, policyKey.size, policyEntry.size);
   if (trie === null) return false;
@@ -252,6 +265,11 @@ function compileOnce(policy: CellPolicy): Result<CompiledPolicy, string> {
   compiledPolicies.set(policy, compiled);
   return compiled;
 }
+
+const compiledOrNull = (policy: CellPolicy): CompiledPolicy | null => {
+  const compiled = compileOnce(policy);
+  return compiled.ok ? compiled.value : null;
+};
 
 const gone = ({ maps }: Dataplane, { policies }: GlobalNetwork): readonly number[] => {
   const cells = new Set(policies.map(({ cellNumber }) => cellNumber));

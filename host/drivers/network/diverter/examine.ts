@@ -19,12 +19,18 @@ import {
 } from "./layout.ts";
 import { attachedProgram, openInner, programId } from "./libbpf.ts";
 import { kinds, protocolNumbers } from "./policy.ts";
+import { deviation, type RuleFound, type Told } from "./told.ts";
 
 /**
  * Answers "why does this pass, or not?" by reading the maps in force and going through them as the program does. Nothing
- * here looks at the model: an entry that is wrong in the kernel is wrong here too, and the answer says where.
+ * here looks at the model: an entry that is wrong in the kernel is wrong here too. Where an entry on the way is not what
+ * this host was told, a check "entry" says so; it passes if the packet passes nevertheless.
  */
-export type RulePath = (cell: number, rule: number) => string | null;
+export interface Knowledge {
+  readonly rulePath: (cell: number, rule: number) => string | null;
+  /** Null until this process has put something in force. */
+  readonly told: Told | null;
+}
 
 const key = (value: number): Buffer => word.encode({ value });
 const pass = (check: string, detail: string): PacketCheck => ({ check, passes: true, detail });
@@ -42,9 +48,29 @@ function localEndpoint(dataplane: Dataplane, address: Ipv4): number | null {
   return found === null ? null : word.decode(found).value;
 }
 
+type Layouted = Parameters<typeof deviation>[0];
+/** What is wrong with an entry in force; null: nothing, or nobody can tell. */
+function deviating(
+  dataplane: Dataplane,
+  { told }: Knowledge,
+  map: Parameters<Told["entry"]>[0],
+  entryKey: Buffer,
+  layout: Layouted,
+): string | null {
+  if (told === null) return null;
+  return deviation(layout, dataplane.maps[map].get(entryKey), told.entry(map, entryKey));
+}
+
 /** The interface of an address on this host, with the checks that its entries agree and its filter is in place. */
-function examineInterface(dataplane: Dataplane, address: Ipv4): { checks: PacketCheck[]; local: Local | null } {
+function examineInterface(
+  dataplane: Dataplane,
+  address: Ipv4,
+  knowledge: Knowledge,
+): { checks: PacketCheck[]; local: Local | null } {
   const ifindex = localEndpoint(dataplane, address);
+  const astray = deviating(dataplane, knowledge, "endpoints", addressKey.encode({ address }), word);
+  if (astray !== null)
+    return { checks: [stop("entry", `the device of ${address} in the endpoints in force: ${astray}`)], local: null };
   if (ifindex === null)
     return { checks: [stop("interface", `this host has no interface with the address ${address}`)], local: null };
   const bytes = dataplane.maps.interfaces.get(key(ifindex));
@@ -64,6 +90,9 @@ function examineInterface(dataplane: Dataplane, address: Ipv4): { checks: Packet
       ],
       local: null,
     };
+  const changed = deviating(dataplane, knowledge, "interfaces", key(ifindex), interfaceState);
+  if (changed !== null)
+    return { checks: [stop("entry", `the entry in force of device ${ifindex} says ${changed}`)], local: null };
   const checks = [pass("interface", `${address} is on device ${ifindex} with ${state.mac}, in cell ${state.cell}`)];
   if (attachedProgram(ifindex) !== programId(dataplane.programs.from_vm))
     checks.push(stop("filter", `device ${ifindex} does not carry the Diverter's program at its ingress`));
@@ -104,52 +133,115 @@ function identify(dataplane: Dataplane, rules: Trie, cell: number, address: Ipv4
  * The rule for one pair and protocol. A question leaves the source port open, so it passes if any port would; the answer
  * says which ports these are.
  */
-function matchRule(rules: Trie, from: number, to: number, protocol: number, port: number) {
+function matchRule(rules: Trie, from: number, to: number, protocol: number, port: number): RuleFound | null {
   const bytes = rules.get(policyKey.encode({ prefix_length: 112, kind: kinds.rule, protocol, from, to, port }));
   if (bytes === null) return null;
   const entry = policyEntry.decode(bytes);
   return entry.count === 0 ? null : sourceRange.decode(entry.ranges);
 }
 
+/** Entries that say who the two ends are, where they are not as this host was told. */
+function strangeIdentities(
+  dataplane: Dataplane,
+  cell: number,
+  addresses: readonly Ipv4[],
+  knowledge: Knowledge,
+): readonly string[] {
+  return addresses.flatMap((address) => {
+    const wrong = deviating(dataplane, knowledge, "identities", identityKey.encode({ cell, address }), identities);
+    return wrong === null ? [] : [`who ${address} is in cell ${cell}, by the entry in force: ${wrong}`];
+  });
+}
+
+interface Match {
+  readonly from: number;
+  readonly to: number;
+  readonly found: RuleFound;
+  /** What should have been found in this place; undefined: nobody can tell. */
+  readonly told: RuleFound | null | undefined;
+}
+/** Goes through the pairs of identities as the program does. */
+function findRule(
+  rules: Trie,
+  cell: number,
+  { from, to }: { readonly from: readonly number[]; readonly to: readonly number[] },
+  question: PacketQuestion,
+  { told }: Knowledge,
+): { readonly inForce: Match | null; readonly missing: RuleFound | null } {
+  const port = question.protocol === "icmp" ? 0 : (question.port ?? 0);
+  let missing: RuleFound | null = null;
+  for (const a of from)
+    for (const b of to)
+      for (const protocol of [protocolNumbers[question.protocol], protocolNumbers.any]) {
+        const found = matchRule(rules, a, b, protocol, port);
+        const expected = told?.rule(cell, a, b, protocol, port);
+        if (found !== null) return { inForce: { from: a, to: b, found, told: expected }, missing };
+        missing ??= expected ?? null;
+      }
+  return { inForce: null, missing };
+}
+
 function examineRules(
   dataplane: Dataplane,
   cell: number,
   question: PacketQuestion,
-  rulePath: RulePath,
+  knowledge: Knowledge,
 ): readonly PacketCheck[] {
   const policy = dataplane.maps.policies.get(key(cell));
   const rules = openRules(dataplane, cell);
   if (policy === null || rules === null)
     return [stop("rule", `no rules of cell ${cell} are in force on this host, so nothing passes`)];
   try {
+    const strange = strangeIdentities(dataplane, cell, [question.source, question.destination], knowledge);
     const from = identify(dataplane, rules, cell, question.source);
     const to = identify(dataplane, rules, cell, question.destination);
     const unknown = from.length === 0 ? question.source : to.length === 0 ? question.destination : null;
     if (unknown !== null)
-      return [stop("identity", `cell ${cell} knows nobody at ${unknown}: no interface and no network of a rule`)];
+      return [
+        ...strange.map((what) => stop("entry", what)),
+        stop("identity", `cell ${cell} knows nobody at ${unknown}: no interface and no network of a rule`),
+      ];
     const who = `${question.source} is identity ${from.join(", ")} and ${question.destination} is ${to.join(", ")} in cell ${cell}`;
-    const port = question.protocol === "icmp" ? 0 : (question.port ?? 0);
-    const what = question.protocol === "icmp" ? "icmp" : `${question.protocol} ${port}`;
-    for (const a of from)
-      for (const b of to)
-        for (const protocol of [protocolNumbers[question.protocol], protocolNumbers.any]) {
-          const found = matchRule(rules, a, b, protocol, port);
-          if (found === null) continue;
-          const path = rulePath(cell, found.rule);
-          const ports = found.first === 0 && found.last === 65535 ? "" : ` from ports ${found.first}-${found.last}`;
-          const named = path === null ? `rule ${found.rule}` : `rule ${found.rule} (${path})`;
-          return [
-            pass("identity", who),
-            pass("rule", `${named} lets identity ${a} reach identity ${b} on ${what}${ports}`),
-          ];
-        }
-    const version = policyState.decode(policy).version;
+    const what = question.protocol === "icmp" ? "icmp" : `${question.protocol} ${question.port ?? 0}`;
+    const name = (rule: number): string => {
+      const path = knowledge.rulePath(cell, rule);
+      return path === null ? `rule ${rule}` : `rule ${rule} (${path})`;
+    };
+    const { inForce, missing } = findRule(rules, cell, { from, to }, question, knowledge);
+    if (inForce === null) {
+      const version = policyState.decode(policy).version;
+      return [
+        pass("identity", who),
+        ...strange.map((text) => stop("entry", text)),
+        ...(missing === null
+          ? []
+          : [
+              stop(
+                "entry",
+                `this host was told of ${name(missing.rule)}, which would let it pass, but the rules in force do not have it`,
+              ),
+            ]),
+        stop(
+          "rule",
+          `no rule of cell ${cell} (version ${version}) lets identity ${from.join("/")} reach identity ${to.join("/")} on ${what}`,
+        ),
+      ];
+    }
+    const { found, told } = inForce;
+    const range = (entry: RuleFound): string =>
+      entry.first === 0 && entry.last === 65535 ? "" : ` from ports ${entry.first}-${entry.last}`;
+    const asTold = told === undefined || (told !== null && told.rule === found.rule && range(told) === range(found));
+    const instead = told === null || told === undefined ? "no rule" : `${name(told.rule)}${range(told)}`;
     return [
       pass("identity", who),
-      stop(
+      ...strange.map((text) => pass("entry", text)),
+      pass(
         "rule",
-        `no rule of cell ${cell} (version ${version}) lets identity ${from.join("/")} reach identity ${to.join("/")} on ${what}`,
+        `${name(found.rule)} lets identity ${inForce.from} reach identity ${inForce.to} on ${what}${range(found)}`,
       ),
+      ...(asTold
+        ? []
+        : [pass("entry", `the rules in force were changed: this host was told of ${instead} in this place`)]),
     ];
   } finally {
     rules.close();
@@ -165,12 +257,22 @@ function hostOf(dataplane: Dataplane, cell: number, address: Ipv4): { mac: Mac; 
   return { mac: controller.decode(authority).mac, what: "the controller's machine" };
 }
 
-function examineSender(dataplane: Dataplane, question: PacketQuestion, rulePath: RulePath): readonly PacketCheck[] {
-  const { checks, local } = examineInterface(dataplane, question.source);
+/** The entry by which another host or the controller's machine is found or believed, where it is not as this host was told. */
+function strangeHost(dataplane: Dataplane, cell: number, address: Ipv4, knowledge: Knowledge): string | null {
+  const wrong = deviating(dataplane, knowledge, "locations", addressKey.encode({ address }), location);
+  if (wrong !== null) return `where ${address} is, by the locations in force: ${wrong}`;
+  const authority = dataplane.maps.controllers.get(key(cell));
+  if (authority === null || controller.decode(authority).address !== address) return null;
+  const other = deviating(dataplane, knowledge, "controllers", key(cell), controller);
+  return other === null ? null : `where the controller ${address} is, by the entry in force: ${other}`;
+}
+
+function examineSender(dataplane: Dataplane, question: PacketQuestion, knowledge: Knowledge): readonly PacketCheck[] {
+  const { checks, local } = examineInterface(dataplane, question.source, knowledge);
   if (local === null) return checks;
   const broadcast = toNumber(question.destination) >>> 28 === 14 || question.destination === fromNumber(0xffffffff);
   if (broadcast) return [...checks, stop("broadcast", "broadcast and multicast do not leave an interface")];
-  checks.push(...examineRules(dataplane, local.cell, question, rulePath));
+  checks.push(...examineRules(dataplane, local.cell, question, knowledge));
   const there = localEndpoint(dataplane, question.destination);
   if (there !== null)
     checks.push(
@@ -180,6 +282,8 @@ function examineSender(dataplane: Dataplane, question: PacketQuestion, rulePath:
     );
   else {
     const host = hostOf(dataplane, local.cell, question.destination);
+    const strange = strangeHost(dataplane, local.cell, question.destination, knowledge);
+    if (strange !== null) checks.push(stop("entry", strange));
     checks.push(
       host === null
         ? stop(
@@ -192,20 +296,22 @@ function examineSender(dataplane: Dataplane, question: PacketQuestion, rulePath:
   return checks;
 }
 
-function examineReceiver(dataplane: Dataplane, question: PacketQuestion, rulePath: RulePath): readonly PacketCheck[] {
-  const { checks, local } = examineInterface(dataplane, question.destination);
+function examineReceiver(dataplane: Dataplane, question: PacketQuestion, knowledge: Knowledge): readonly PacketCheck[] {
+  const { checks, local } = examineInterface(dataplane, question.destination, knowledge);
   if (local === null) return checks;
   if (localEndpoint(dataplane, question.source) !== null)
     checks.push(pass("source", `${question.source} is an interface of this host`));
   else {
     const host = hostOf(dataplane, local.cell, question.source);
+    const strange = strangeHost(dataplane, local.cell, question.source, knowledge);
+    if (strange !== null) checks.push(stop("entry", strange));
     checks.push(
       host === null
         ? stop("source", `this host was not told where ${question.source} is, so frames from it are refused`)
         : pass("source", `frames from ${question.source} are accepted from ${host.mac} alone, ${host.what}`),
     );
   }
-  checks.push(...examineRules(dataplane, local.cell, question, rulePath));
+  checks.push(...examineRules(dataplane, local.cell, question, knowledge));
   return checks;
 }
 
@@ -213,8 +319,8 @@ function examineReceiver(dataplane: Dataplane, question: PacketQuestion, rulePat
 export const examinePacket = (
   dataplane: Dataplane,
   question: PacketQuestion,
-  rulePath: RulePath,
+  knowledge: Knowledge,
 ): readonly PacketCheck[] =>
   question.side === "sender"
-    ? examineSender(dataplane, question, rulePath)
-    : examineReceiver(dataplane, question, rulePath);
+    ? examineSender(dataplane, question, knowledge)
+    : examineReceiver(dataplane, question, knowledge);
