@@ -5,6 +5,7 @@ import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { ImageManifest } from "../runtime/installation.ts";
 import { kernelPackage, mergeUsr, type PackageVersion, resolvePackages, unpackPackages } from "./packages.ts";
+import { reseedProgram } from "./reseed.ts";
 import { saveState, savingInputs } from "./save.ts";
 
 /**
@@ -192,6 +193,7 @@ async function makeRoot(stage: string, kernelStage: string, release: string, roo
   await symlink("/run", join(root, "var/run"));
   await cp(join(here, "root"), root, { recursive: true });
   await installBusybox(stage, join(root, "bin"));
+  await writeFile(join(root, "usr/sbin/reseed"), reseedProgram(), { mode: 0o755 });
   for (const program of programs) await copyWithLibraries(stage, root, program);
   await run("ln", ["-sf", "/bin/nc.openbsd", join(root, "bin/nc")]);
   for (const name of ["init", "poweroff", "reboot", "halt"])

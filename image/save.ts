@@ -11,6 +11,7 @@ import type { SavedState } from "../core/documents.ts";
 import { probeAccelerator } from "../host/drivers/hypervisor/accelerator.ts";
 import type { Accelerator } from "../host/drivers/hypervisor/driver.ts";
 import { createGuestAgent } from "../host/drivers/hypervisor/guest-agent.ts";
+import { openIdentityPort } from "../host/drivers/hypervisor/identity-port.ts";
 import { asRecord } from "../host/drivers/hypervisor/lines.ts";
 import { connectQmp, type Qmp } from "../host/drivers/hypervisor/qmp.ts";
 import {
@@ -98,6 +99,7 @@ async function startMachine(
     ...["-blockdev", JSON.stringify({ driver: "raw", "node-name": seedNode, "read-only": true, file: fileNode(seed) })],
     ...savedMachineArguments(savedForm, accelerator, {
       ...{ qmpSocket: join(work, "qmp"), agentSocket: join(work, "agent"), serialSocket: join(work, "serial") },
+      identitySocket: join(work, "identity"),
       ...{ memoryFile: memory, shared: true, bootNode, seedNode, bootDevice: "boot-disk", bootSerial: "" },
       ...{ kernel: join(directory, boot.kernel), initrd: join(directory, boot.initrd), commandLine: boot.commandLine },
     }),
@@ -119,8 +121,11 @@ async function saveRunning(work: string, state: string): Promise<void> {
     if (event === "MIGRATION" && typeof data.status === "string") told(data.status);
   });
   const agent = createGuestAgent(join(work, "agent"));
+  const port = await openIdentityPort(join(work, "identity"));
   try {
     await qmp.execute("cont");
+    const said = await port.next(bootLimitMs);
+    if (said !== "waiting") throw new Error(`the guest does not wait to be told who it is: ${said}`);
     const { exitCode, stderr } = await agent.exec(["/etc/cells/quiesce"], bootLimitMs);
     if (exitCode !== 0) throw new Error(`the guest could not come to rest: ${stderr.trim()}`);
     await qmp.execute("stop");
@@ -138,6 +143,7 @@ async function saveRunning(work: string, state: string): Promise<void> {
     await qmp.execute("quit");
   } finally {
     agent.close();
+    port.close();
     qmp.close();
   }
 }

@@ -14,6 +14,8 @@ export interface MachineFiles {
   readonly qmp: string;
   readonly agent: string;
   readonly serial: string;
+  /** Only of a machine that goes on from a saved state. */
+  readonly identity: string;
   readonly console: string;
   readonly seed: string;
   readonly log: string;
@@ -27,6 +29,7 @@ export const machineFiles = (machinesDirectory: string, vm: string): MachineFile
     qmp: join(directory, "qmp.sock"),
     agent: join(directory, "agent.sock"),
     serial: join(directory, "serial.sock"),
+    identity: join(directory, "identity.sock"),
     console: join(directory, "console.log"),
     seed: join(directory, "seed.iso"),
     log: join(directory, "qemu.log"),
@@ -84,7 +87,7 @@ export const launch = (options: LaunchOptions): ChildProcess => {
       ...launchPrefix(options.identity, options.kvmGroup, options.cgroupDirectories),
       ...(options.resume === null
         ? machineArguments(machine, options.accelerator, places)
-        : resumeArguments(machine, options.accelerator, places, memoryDescriptor)),
+        : resumeArguments(machine, options.accelerator, places, memoryDescriptor, files.identity)),
     ];
     const child = spawn(args[0] ?? "", args.slice(1), {
       detached: true,

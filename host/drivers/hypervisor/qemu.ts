@@ -150,7 +150,7 @@ class QemuDriver implements HypervisorDriver {
       await this.#writeRecord(files, machine, launched, resumed);
       const watched = this.#newWatched(machine.vm, machine.incarnation, launched, files);
       await this.#connect(watched, launchDeadlineMs);
-      if (resumed && watched.qmp !== null) await resume(machine, watched.qmp, watched.agent, stateDescriptor);
+      if (resumed && watched.qmp !== null) await resume(machine, watched.qmp, files.identity, stateDescriptor);
       if (watched.finished) throw new Error("QEMU ended at once");
       if (resumed) await this.#writeRecord(files, machine, launched, false);
       this.#watched.set(machine.vm, watched);

@@ -72,7 +72,7 @@ test("the machine that waits for a state has the saved form, and what is its own
     ...disk({ connection: uid("c1-7"), bootOrder: null }),
     ...{ blockdevs: ['{"node-name":"more"}'], node: "more", boot: null },
   };
-  const args = resumeArguments(machine({ interfaces: [nic], disks: [disk(), data] }), "tcg", places, 3);
+  const args = resumeArguments(machine({ interfaces: [nic], disks: [disk(), data] }), "tcg", places, 3, "/i");
   const devices = args.flatMap((argument, index) => (args[index - 1] === "-device" ? [JSON.parse(argument)] : []));
   assert.ok(
     devices.every(({ driver }) => driver !== "virtio-net-pci"),
@@ -86,7 +86,14 @@ test("the machine that waits for a state has the saved form, and what is its own
   assert.equal(JSON.parse(memory).share, false, "what the guest writes is its own");
   assert.ok(args.includes("on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"));
   const form = savedMachineArguments(savedForm, "tcg", {
-    ...{ qmpSocket: "/q", agentSocket: "/a", serialSocket: "/c", memoryFile: "/proc/self/fd/3", shared: false },
+    ...{
+      qmpSocket: "/q",
+      agentSocket: "/a",
+      serialSocket: "/c",
+      identitySocket: "/i",
+      memoryFile: "/proc/self/fd/3",
+      shared: false,
+    },
     ...{ kernel: "/proc/self/fd/6", initrd: "/proc/self/fd/7", commandLine: "quiet" },
     ...{ bootNode: "root", seedNode: "seed", bootDevice: "disk-c1-9", bootSerial: "c1-9" },
   });

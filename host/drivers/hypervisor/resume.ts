@@ -1,12 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { closeSync } from "node:fs";
 import { stat, truncate } from "node:fs/promises";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Json } from "../../../model/json.ts";
 import type { ComposedDisk, SavedFiles } from "../storage/driver.ts";
 import { bootSequence, type MachinePlaces, machineName, machineUuid, sandboxArguments } from "./arguments.ts";
 import type { Accelerator, MachineSpecification } from "./driver.ts";
-import type { GuestAgent } from "./guest-agent.ts";
+import { openIdentityPort } from "./identity-port.ts";
 import type { Qmp } from "./qmp.ts";
 import { engineOf, formOf, plugPorts, savedForm, savedMachineArguments, seedBytes } from "./saved-machine.ts";
 import { sealMemory } from "./sealed-memory.ts";
@@ -15,7 +14,7 @@ import { sealMemory } from "./sealed-memory.ts";
  * Start from a saved state. The state of the guest image is one of a guest that has booted, has no identity, no network
  * card, and has only read its disk. It is right for exactly one start: the first one on an unwritten copy of that disk.
  *
- *   load (CPUs stopped) → run → the guest becomes itself (name, keys, random numbers, clock, data) → disks → network cards
+ *   load (CPUs stopped) → run → the guest becomes itself (name, keys, random numbers, clock, data) → network cards → disks
  *
  * No packet can leave before the guest is itself, since it has no card to send it through. Whether the disk is unwritten is
  * asked twice: the Storage Manager knows who could ever have written it (`pristine`), and the guest compares the disk
@@ -76,6 +75,7 @@ export const resumeArguments = (
   accelerator: Accelerator,
   places: MachinePlaces,
   memoryDescriptor: number,
+  identitySocket: string,
 ): readonly string[] => {
   const [disk] = bootSequence(machine.disks);
   if (disk === undefined || disk.boot === null) throw new Error("the machine has no recorded kernel");
@@ -102,6 +102,7 @@ export const resumeArguments = (
       qmpSocket: places.qmpSocket,
       agentSocket: places.agentSocket,
       serialSocket: places.serialSocket,
+      identitySocket,
       memoryFile: `/proc/self/fd/${memoryDescriptor}`,
       shared: false,
       kernel: `/proc/self/fd/${places.kernelDescriptor}`,
@@ -122,11 +123,22 @@ const memoriesKept = 4;
 /** What one driver needs to resume machines: what this host is, and the saved memories that it has used. */
 export class Resumption {
   readonly #memories = new Map<string, number>();
+  #engine: { readonly program: string; readonly engine: Promise<string> } | null = null;
 
   /** Why this machine cannot be resumed, as the rest of a sentence; null: it can. */
   async obstacle(machine: MachineSpecification, accelerator: Accelerator): Promise<string | null> {
-    // Not remembered: QEMU may be upgraded while this process goes on.
-    return resumeObstacle(machine, { engine: await engineOf(accelerator), form: formOf(savedForm, accelerator) });
+    return resumeObstacle(machine, { engine: await this.#here(accelerator), form: formOf(savedForm, accelerator) });
+  }
+
+  /** Asked again when QEMU was upgraded while this process goes on. */
+  async #here(accelerator: Accelerator): Promise<string> {
+    const { ino, mtimeMs } = await stat("/usr/bin/qemu-system-x86_64").catch(() => ({
+      ino: 0,
+      mtimeMs: Math.random(),
+    }));
+    const program = `${ino} ${mtimeMs}`;
+    if (this.#engine?.program !== program) this.#engine = { program, engine: engineOf(accelerator) };
+    return this.#engine.engine;
   }
 
   /** The sealed memory and the state that this machine goes on from. */
@@ -160,8 +172,6 @@ export const padSeed = async (file: string): Promise<void> => {
 
 /** From `cont` to the guest's word that it is itself. */
 const becomeMs = 20_000;
-/** The guest's own exit code for "this is not the disk that I remember" (EX_TEMPFAIL, sysexits.h). */
-const otherDisk = 75;
 
 /**
  * Loads the state from the descriptor that the process inherited, lets the guest become itself, then plugs in what it has
@@ -170,19 +180,32 @@ const otherDisk = 75;
 export const resume = async (
   machine: MachineSpecification,
   qmp: Qmp,
-  agent: GuestAgent,
+  identitySocket: string,
   stateDescriptor: number,
 ): Promise<void> => {
-  const capabilities = [{ capability: "x-ignore-shared", state: true }];
-  await qmp.execute("migrate-set-capabilities", { capabilities });
-  // Asked before there is a guest, so that its channel is open when it wakes, as it was when it was saved.
-  const become = becomeItself(agent);
-  become.catch(() => undefined);
-  await qmp.execute("migrate-incoming", { uri: `fd:${stateDescriptor}` });
-  // While the state is being loaded this says what shall be afterwards.
-  await qmp.execute("cont");
-  await become;
+  // Open before there is a guest, as it was when the guest was saved.
+  const port = await openIdentityPort(identitySocket);
+  try {
+    const capabilities = [{ capability: "x-ignore-shared", state: true }];
+    await qmp.execute("migrate-set-capabilities", { capabilities });
+    await qmp.execute("migrate-incoming", { uri: `fd:${stateDescriptor}` });
+    // While the state is being loaded this says what shall be afterwards.
+    await qmp.execute("cont");
+    port.send(`${Math.round(Date.now() / 1000)} ${randomBytes(64).toString("hex")}`);
+    const answer = await port.next(becomeMs);
+    if (answer === "failed disk") throw new Error("its disk was written since the state was saved");
+    if (answer !== "done") throw new Error(`its guest could not become itself: ${answer.slice(0, 300)}`);
+  } finally {
+    port.close();
+  }
   const plugs: { readonly [key: string]: Json }[] = [
+    ...machine.interfaces.map(({ desired }, index) => ({
+      driver: "virtio-net-pci",
+      id: `nic${index}`,
+      netdev: `net${index}`,
+      mac: desired.mac,
+      romfile: "",
+    })),
     ...furtherDisks(machine).map((disk) => ({
       driver: "virtio-blk-pci",
       id: `disk-${disk.desired.connection}`,
@@ -191,38 +214,6 @@ export const resume = async (
       werror: "stop",
       rerror: "stop",
     })),
-    ...machine.interfaces.map(({ desired }, index) => ({
-      driver: "virtio-net-pci",
-      id: `nic${index}`,
-      netdev: `net${index}`,
-      mac: desired.mac,
-      romfile: "",
-    })),
   ];
   for (const [index, plug] of plugs.entries()) await qmp.execute("device_add", { ...plug, bus: `port${index}` });
-};
-
-const becomeItself = async (agent: GuestAgent): Promise<void> => {
-  const deadline = performance.now() + becomeMs;
-  const left = (): number => deadline - performance.now();
-  const started = await agent.call(
-    "guest-exec",
-    {
-      path: "/etc/cells/renew",
-      arg: [String(Math.round(Date.now() / 1000))],
-      "input-data": randomBytes(64).toString("base64"),
-      "capture-output": true,
-    },
-    left(),
-  );
-  for (;;) {
-    const status = await agent.call("guest-exec-status", { pid: started.pid }, left());
-    if (status.exited === true) {
-      if (status.exitcode === 0) return;
-      if (status.exitcode === otherDisk) throw new Error("its disk was written since the state was saved");
-      const said = typeof status["err-data"] === "string" ? Buffer.from(status["err-data"], "base64").toString() : "";
-      throw new Error(`its guest could not become itself (/etc/cells/renew): ${said.trim().slice(0, 300)}`);
-    }
-    await sleep(5);
-  }
 };

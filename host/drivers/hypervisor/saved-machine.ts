@@ -29,6 +29,8 @@ export interface SavedMachinePlaces {
   readonly qmpSocket: string;
   readonly agentSocket: string;
   readonly serialSocket: string;
+  /** Where the guest waits to be told who it is; see `identity-port.ts`. */
+  readonly identitySocket: string;
   /** The guest's memory; `shared`: what the guest writes goes into the file. */
   readonly memoryFile: string;
   readonly shared: boolean;
@@ -84,6 +86,8 @@ export const savedMachineArguments = (
   ...device({ driver: "virtio-serial-pci", id: "channels", addr: "4" }),
   ...["-chardev", `socket,id=agent,path=${places.agentSocket},server=on,wait=off`],
   ...device({ driver: "virtserialport", bus: "channels.0", chardev: "agent", name: "org.qemu.guest_agent.0" }),
+  ...["-chardev", `socket,id=identity,path=${places.identitySocket},server=on,wait=off`],
+  ...device({ driver: "virtserialport", bus: "channels.0", chardev: "identity", name: "cells.identity" }),
   ...["-object", "rng-builtin,id=entropy"],
   ...device({ driver: "virtio-rng-pci", rng: "entropy", addr: "5" }),
   ...Array.from({ length: plugPorts }, (_, index) =>
@@ -99,7 +103,7 @@ export const savedMachineArguments = (
 /** SHA-256 (hexadecimal) of the form: a state saved with another one cannot be given to this machine. */
 export const formOf = (form: SavedForm, accelerator: Accelerator): string => {
   const nothing = {
-    ...{ qmpSocket: "", agentSocket: "", serialSocket: "", memoryFile: "", shared: false },
+    ...{ qmpSocket: "", agentSocket: "", serialSocket: "", identitySocket: "", memoryFile: "", shared: false },
     ...{ kernel: "", initrd: "", commandLine: "", bootNode: "", seedNode: "" },
     ...{ bootDevice: "", bootSerial: "" },
   };

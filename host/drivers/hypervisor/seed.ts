@@ -36,11 +36,12 @@ export const seedFiles = (machine: MachineSpecification): Readonly<Record<string
     "meta-data": `${JSON.stringify({ "instance-id": `${machine.vm}-${machine.incarnation}`, "local-hostname": hostName })}\n`,
     "user-data": "#cloud-config\n{}\n",
     ...(interfaces.length > 0 ? { "network-config": `${JSON.stringify({ version: 2, ethernets })}\n` } : {}),
-    // For a guest without a DHCP client's patience: MAC ADDRESS/PREFIX GATEWAY NAME-SERVER DOMAIN.
+    // For a guest that reads with nothing but its shell: VM HOST-NAME, and MAC ADDRESS NETMASK GATEWAY NAME-SERVER DOMAIN.
+    identity: `${machine.vm} ${hostName}\n`,
     interfaces: interfaces
       .map(
         (card) =>
-          `${card.mac} ${card.address}/${card.prefixLength} ${card.gateway} ${card.nameServer} ${card.domain}\n`,
+          `${card.mac} ${card.address} ${netmask(card.prefixLength)} ${card.gateway} ${card.nameServer} ${card.domain}\n`,
       )
       .join(""),
     "data.json": `${JSON.stringify(
@@ -57,6 +58,9 @@ export const seedFiles = (machine: MachineSpecification): Readonly<Record<string
     )}\n`,
   };
 };
+
+const netmask = (prefixLength: number): string =>
+  [0, 8, 16, 24].map((from) => 256 - 2 ** (8 - Math.min(8, Math.max(0, prefixLength - from)))).join(".");
 
 /** Writes the seed volume, an ISO 9660 image with the label that cloud-init looks for. */
 export const writeSeed = async (machine: MachineSpecification, image: string): Promise<void> => {

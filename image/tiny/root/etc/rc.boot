@@ -1,6 +1,6 @@
 #!/bin/sh
-# Brings the guest up: modules and devices here; who it is, its data and its network in /etc/cells/become, once there is
-# a seed volume. Without one it stays nobody, with a root file system that is only read: that is the state that is saved.
+# Brings the guest up: modules and devices here; who it is and its data in /etc/cells/become, once there is a seed volume.
+# Without one it stays nobody, with a root file system that is only read: that is the state that is saved.
 mount -t tmpfs tmpfs /run
 mount -t tmpfs tmpfs /tmp
 mkdir -p /dev/pts /dev/virtio-ports
@@ -12,7 +12,10 @@ done
 ip link set lo up
 hostname tiny
 
-seed=$(findfs LABEL=CIDATA 2>/dev/null) || exit 0
+seed=$(findfs LABEL=CIDATA 2>/dev/null) || {
+  [ -e /dev/virtio-ports/cells.identity ] && /etc/cells/wait &
+  exit 0
+}
 . /etc/cells/become
 for card in /sys/class/net/eth*; do
   [ -e "$card" ] || continue
@@ -20,3 +23,5 @@ for card in /sys/class/net/eth*; do
   ip link set "$device" up
   udhcpc -i "$device" -b -s /etc/udhcpc/default.script -t 20 -T 1 -A 5 -x "hostname:$(hostname)" >/dev/null 2>&1 &
 done
+
+/etc/rc.serve &
