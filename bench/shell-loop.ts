@@ -102,6 +102,9 @@ export class ShellLoop {
     const machine = await Machine.start();
     try {
       chmodSync(directory, 0o711);
+      // The machine's own device may be root's alone; in the cloud the Host Manager opens it.
+      const tun = join(directory, "tun");
+      machine.run("sh", "-euc", 'mknod -m 666 "$1" c 10 200; mount --bind "$1" /dev/net/tun', "tun", tun);
       const commands: string[] = [];
       const machines: string[] = [];
       for (const [index, pid] of pids.entries()) {

@@ -2,6 +2,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { createAuthority } from "../runtime/certificates.ts";
 import { makeCgroups } from "./cgroups.ts";
+import { compiledDirectory } from "./compile-cache.ts";
 import { configurationOf, listenDescriptor, memberFiles } from "./configuration.ts";
 import { writeJson } from "./files.ts";
 import { certify } from "./identity.ts";
@@ -133,7 +134,10 @@ export class Installation {
     const further =
       member.role === "agent" ? [imagesDirectory] : member.role === "gateway" ? [this.#at.run] : ([] as const);
     await makeMember(this.#at, cacheDirectory, member, further);
-    const command = commands[member.role] ?? [process.execPath, `${repository}${member.main}`];
+    const command = commands[member.role] ?? [
+      ...["env", `NODE_COMPILE_CACHE=${compiledDirectory(this.#at)}`],
+      ...[process.execPath, `${repository}${member.main}`],
+    ];
     const supervised = new Supervised(member, {
       command: [...command, files.configuration],
       logFile: this.#logFile(member),

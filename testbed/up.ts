@@ -4,6 +4,7 @@ import { totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import { type ClientConfiguration, readClientConfiguration, writeClientConfiguration } from "../cli/client-config.ts";
 import { cgroupRoots, removeCgroups } from "./cgroups.ts";
+import { prepareCompiled } from "./compile-cache.ts";
 import { readJson, writeJson } from "./files.ts";
 import { endFirstProcess, firstProcesses, listenOnLoopback, startFirstProcess } from "./first-process.ts";
 import { withLock } from "./lock.ts";
@@ -184,7 +185,8 @@ const start = async (at: Places, options: UpOptions, say: (line: string) => void
   const credential = credentialFor(found, readClientConfiguration(options.configFile));
   const record = nextRecord(found, options, credential);
   const imagesDirectory = options.imagesDirectory ?? (await images(say));
-  for (const path of [at.directory, at.logs, at.run]) mkdirSync(path, { recursive: true, mode: 0o755 });
+  for (const path of [at.directory, at.logs, at.shared, at.run]) mkdirSync(path, { recursive: true, mode: 0o755 });
+  await prepareCompiled(at, cacheDirectory());
   const { server, descriptor, port } = await listenAgain(options.port ?? 0, record.port);
   try {
     writeRecord(at, { ...record, port });
