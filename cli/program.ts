@@ -1,10 +1,11 @@
 import { Command, Option } from "commander";
-import { apply, events, get, plan, remove, watch } from "./change-commands.ts";
+import { apply, get, plan, remove, watch } from "./change-commands.ts";
 import { type Context, createContext, secondsOf } from "./context.ts";
 import { addCredential, listCredentials, revokeCredential } from "./credential-commands.ts";
 import { exitCodesHelp, usage } from "./failure.ts";
 import { addImage, deleteImage, listImages } from "./image-commands.ts";
-import { status, why } from "./query-commands.ts";
+import { observeCommands } from "./observe-commands.ts";
+import { why } from "./query-commands.ts";
 import { sessionCommands } from "./session-commands.ts";
 import { down, up } from "./up.ts";
 
@@ -47,14 +48,6 @@ const testbedCommands = (program: Command, context: () => Context): void => {
       .addOption(directory)
       .action((options) => down(context(), options.directory, options.purge === true)),
     ["sudo cells down", "sudo cells down --purge"],
-  );
-  withHelp(
-    program
-      .command("status")
-      .description("show services, hosts, storage servers and cells")
-      .addOption(directory)
-      .action((options) => status(context(), options.directory)),
-    ["cells status", "cells status --output json"],
   );
   withHelp(
     program
@@ -123,15 +116,6 @@ const viewCommands = (program: Command, context: () => Context): void => {
       .argument("[cell]", "may be left out where there is only one")
       .action((cell) => watch(context(), cell)),
     ["cells watch shop"],
-  );
-  withHelp(
-    program
-      .command("events")
-      .description("show what happened in a cell")
-      .argument("[cell]", "may be left out where there is only one")
-      .option("-f, --follow", "go on with what happens now")
-      .action((cell, options) => events(context(), cell, options.follow === true)),
-    ["cells events shop --follow"],
   );
   withHelp(
     program
@@ -227,6 +211,7 @@ export const createProgram = (makeContext: (output: string) => Context = createC
   testbedCommands(program, context);
   changeCommands(program, context);
   viewCommands(program, context);
+  observeCommands(program, context, withHelp);
   sessionCommands(program, context, withHelp);
   credentialCommands(program, context);
   imageCommands(program, context);

@@ -1,11 +1,10 @@
 import { onlyCell } from "./change-commands.ts";
 import { parseConnection } from "./connection.ts";
 import { type Context, cellOfPath, printJson } from "./context.ts";
-import { CommandFailure, exitCodes } from "./failure.ts";
-import { renderElementAnswer, renderStatus, renderWhy } from "./render.ts";
-import { testbedStatus } from "./up.ts";
+import { exitCodes } from "./failure.ts";
+import { renderElementAnswer, renderWhy } from "./render.ts";
 
-/** `cells why` and `cells status`. */
+/** `cells why`. */
 
 const isAddress = (text: string): boolean => /^\d+(\.\d+){3}$/.test(text) || ["internet", "controller"].includes(text);
 
@@ -35,19 +34,4 @@ const whyElement = async (context: Context, pathText: string): Promise<void> => 
   if (context.json) printJson(context, answer);
   else context.terminal.print(renderElementAnswer(answer, context.terminal.paint));
   if (answer.checks.some(({ passes }) => !passes)) process.exitCode = exitCodes.refused;
-};
-
-/** The installation as the gateway sees it; when that does not answer, the testbed's own processes. */
-export const status = async (context: Context, directory: string | undefined): Promise<void> => {
-  const { terminal } = context;
-  try {
-    const client = context.client();
-    const [installation, cells] = await Promise.all([client.status(), client.cells()]);
-    if (context.json) printJson(context, { ...installation, cells });
-    else terminal.print(renderStatus(installation, cells, terminal.paint));
-  } catch (error) {
-    if (!(error instanceof CommandFailure) || error.exitCode !== exitCodes.unreachable) throw error;
-    await testbedStatus(context, directory);
-    throw error;
-  }
 };

@@ -4,7 +4,7 @@ import type { ElementState } from "../model/api.ts";
 import type { Json } from "../model/json.ts";
 import { elementsOf } from "./elements.ts";
 import { changesSince } from "./follow.ts";
-import { renderElements, renderEvent, renderStatus, renderSummary, renderWhy } from "./render.ts";
+import { renderElements, renderEvent, renderSummary, renderWhy } from "./render.ts";
 import { cut, plain, table } from "./terminal.ts";
 
 const state = (further: Partial<ElementState>): Json =>
@@ -75,16 +75,6 @@ test("why shows every check and the verdict", () => {
       "No rule lets it out.",
     ].join("\n"),
   );
-});
-
-test("the status is a picture of everything", () => {
-  const services = [{ name: "placer", address: "10.0.0.13", running: false, pid: null, restarts: 2 }];
-  const text = renderStatus({ services, hosts: [], servers: [] }, [], plain);
-  assert.match(
-    text,
-    /Services\n {2}✗ placer {2}10\.0\.0\.13 {2}not running {2}2 restarts\nHosts\n {2}none has registered/,
-  );
-  assert.match(text, /Cells\n {2}none: `cells apply/);
 });
 
 test("events read as lines", () => {

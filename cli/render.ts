@@ -1,4 +1,4 @@
-import type { CellEvent, CellSummary, ConnectionAnswer, ElementAnswer, InstallationStatus } from "../model/api.ts";
+import type { CellEvent, ConnectionAnswer, ElementAnswer } from "../model/api.ts";
 import { printable } from "../model/render-diagnostic.ts";
 import { countPhases, describe, type ElementWithState } from "./elements.ts";
 import { type Colour, type Paint, table } from "./terminal.ts";
@@ -71,55 +71,4 @@ export const renderElementAnswer = (answer: ElementAnswer, paint: Paint): string
     paint("grey", printable(lifts === null ? detail : `${detail} (${lifts})`)),
   ]);
   return [`${path} (${type}): ${phase}`, ...table(rows), printable(verdict)].join("\n");
-};
-
-const bar = (used: number, total: number, paint: Paint): string => {
-  const width = 16;
-  const full = total === 0 ? 0 : Math.min(width, Math.round((used / total) * width));
-  return `${paint("blue", "█".repeat(full))}${paint("grey", "░".repeat(width - full))}`;
-};
-
-/** The installation as a picture: what manages, what runs VMs, what holds volumes, and the cells on it. */
-export const renderStatus = (
-  { services, hosts, servers }: InstallationStatus,
-  cells: readonly CellSummary[],
-  paint: Paint,
-): string => {
-  const title = (text: string): string => paint("bold", text);
-  const serviceRows = services.map(({ name, address, running, pid, restarts }) => [
-    `  ${running ? paint("green", "✓") : paint("red", "✗")} ${name}`,
-    address,
-    running ? `pid ${pid ?? "?"}` : paint("red", "not running"),
-    restarts === 0 ? "" : paint("yellow", `${restarts} restarts`),
-  ]);
-  const hostRows = hosts.map(({ host, address, state, memoryMiB, usedMiB, cpus, accelerator, vms }) => [
-    `  ${state === "up" ? paint("green", "✓") : paint("yellow", "·")} ${host}`,
-    address,
-    state,
-    `${bar(usedMiB, memoryMiB, paint)} ${usedMiB}/${memoryMiB} MiB`,
-    `${cpus} cpus ${accelerator}`,
-    `${vms} ${vms === 1 ? "VM" : "VMs"}`,
-  ]);
-  const serverRows = servers.map(({ server, address, totalMiB, freeMiB, volumes }) => [
-    `  ${paint("green", "✓")} ${server}`,
-    address,
-    `${bar(totalMiB - freeMiB, totalMiB, paint)} ${freeMiB}/${totalMiB} MiB free`,
-    `${volumes} volumes`,
-  ]);
-  const cellRows = cells.map((cell) => [
-    `  ${cell.cell}`,
-    `version ${cell.version}`,
-    `${cell.elements} elements`,
-    renderCounts(new Map(Object.entries(cell.phases)), paint),
-  ]);
-  const part = (name: string, rows: readonly (readonly string[])[], none: string): readonly string[] => [
-    title(name),
-    ...(rows.length === 0 ? [`  ${paint("grey", none)}`] : table(rows)),
-  ];
-  return [
-    ...part("Services", serviceRows, "none"),
-    ...part("Hosts", hostRows, "none has registered"),
-    ...part("Storage servers", serverRows, "none has registered"),
-    ...part("Cells", cellRows, "none: `cells apply examples/shop/shop.sf` makes one"),
-  ].join("\n");
 };
