@@ -38,6 +38,7 @@ const patienceMs = 5_000;
 /** A conversion takes minutes at most, and the server ends it itself; then comes the turn of the next. */
 const conversionMs = 2 * 60 * 60_000;
 const mostUploads = 4;
+const stallMs = 60_000;
 
 export function registerImages(app: FastifyInstance, configuration: ProcessConfiguration): void {
   const images = new Images(configuration);
@@ -265,8 +266,14 @@ async function spread(body: IncomingMessage, streams: readonly PassThrough[]): P
   for (const stream of streams) if (!stream.destroyed) stream.end();
 }
 
+/** Also when it is closed; a server that takes nothing for too long is given up, and with it the upload. */
 const drained = (stream: PassThrough): Promise<void> =>
   new Promise((resolve) => {
-    stream.once("drain", resolve);
-    stream.once("close", resolve);
+    const timer = setTimeout(() => stream.destroy(new Error("it took no byte for a minute")), stallMs);
+    const go = (): void => {
+      clearTimeout(timer);
+      stream.off("drain", go).off("close", go);
+      resolve();
+    };
+    stream.on("drain", go).on("close", go);
   });

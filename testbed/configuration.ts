@@ -47,7 +47,7 @@ const rolePart = (
       };
     }
     case "agent":
-      return { agent: { server: member.name, imagesDirectory } };
+      return { agent: { server: member.name, imagesDirectory, cgroups } };
     case "gateway":
       return {
         gateway: {

@@ -126,7 +126,8 @@ export class Installation {
     mkdirSync(files.certificate, { recursive: true, mode: 0o700 });
     const { imagesDirectory, cacheDirectory, commands } = this.#order;
     const certificate = await certify(this.#at.authority, files.certificate, member);
-    const cgroups = member.role === "host" ? makeCgroups(this.#order.cgroupRoots, member.name) : [];
+    const limits = member.role === "host" || member.role === "agent";
+    const cgroups = limits ? makeCgroups(this.#order.cgroupRoots, member.name) : [];
     writeJson(
       files.configuration,
       configurationOf(this.#at, this.#record, member, certificate, imagesDirectory, cgroups),
