@@ -8,6 +8,7 @@ import type { Uid } from "../../model/identifiers.ts";
 import { identify, isAlive, type ProcessIdentity, signal, waitGone } from "../drivers/hypervisor/process.ts";
 import { connectQmp, type Qmp } from "../drivers/hypervisor/qmp.ts";
 import { setprivArguments, storageIdentity } from "../identity.ts";
+import { listenAt } from "./listening-socket.ts";
 
 /**
  * One `qemu-storage-daemon` (QSD) per export: a writable NBD export is not exclusive by itself, so a lease gets a process,
@@ -97,14 +98,20 @@ export async function startExport(wanted: StartExport): Promise<ExportProcess> {
   } catch (error) {
     signal(identity, "SIGKILL");
     await waitGone(identity, 10_000);
-    const said = (error as Error).message;
-    if (/address already in use/i.test(said)) throw new PortTaken(`port ${wanted.access.port} is in use`);
-    throw new Error(`the export of ${wanted.volume} did not start: ${said}`);
+    throw new Error(`the export of ${wanted.volume} did not start: ${(error as Error).message}`);
   }
 }
 
 function launch(directory: string, wanted: StartExport): ChildProcess {
-  const file = openSync(wanted.file, wanted.writable ? "r+" : "r");
+  const socket = listenAt(wanted.address, wanted.access.port);
+  if (socket === null) throw new PortTaken(`port ${wanted.access.port} is in use`);
+  let file: number;
+  try {
+    file = openSync(wanted.file, wanted.writable ? "r+" : "r");
+  } catch (error) {
+    closeSync(socket);
+    throw error;
+  }
   const log = openSync(join(directory, "log"), "a", 0o600);
   const node = {
     driver: "file",
@@ -121,28 +128,26 @@ function launch(directory: string, wanted: StartExport): ChildProcess {
     ...["--monitor", "chardev=control"],
     ...["--object", "tls-creds-psk,id=key,dir=.,endpoint=server"],
     ...["--blockdev", JSON.stringify(node)],
+    ...["--nbd-server", "addr.type=fd,addr.str=4,tls-creds=key"],
   ];
   try {
     const child = spawn("setpriv", [...setprivArguments(storageIdentity), ...daemon], {
       cwd: directory,
       detached: true,
-      stdio: ["ignore", log, log, file],
+      stdio: ["ignore", log, log, file, socket],
       env: { PATH: process.env.PATH ?? "/usr/bin:/bin" },
     });
     child.on("error", () => undefined);
     child.unref();
     return child;
   } finally {
+    closeSync(socket);
     closeSync(file);
     closeSync(log);
   }
 }
 
 async function offer(qmp: Qmp, wanted: StartExport): Promise<void> {
-  await qmp.execute("nbd-server-start", {
-    addr: { type: "inet", data: { host: wanted.address, port: String(wanted.access.port) } },
-    "tls-creds": "key",
-  });
   await qmp.execute("block-export-add", {
     type: "nbd",
     id: exportId(wanted.epoch),
