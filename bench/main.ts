@@ -9,6 +9,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   rules: async () => (await import("./rules.ts")).rules,
   "rule-change": async () => (await import("./rule-change.ts")).ruleChange,
   apply: async () => (await import("./apply.ts")).apply,
+  resume: async () => (await import("./resume.ts")).resume,
   restart: async () => (await import("./restart.ts")).restart,
   "host-manager": async () => (await import("./host-manager.ts")).hostManager,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
@@ -45,7 +46,7 @@ async function runOne(name: string, quick: boolean): Promise<boolean> {
   }
 }
 
-async function main(args: readonly string[]): Promise<void> {
+export async function main(args: readonly string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,
