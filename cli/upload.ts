@@ -33,6 +33,8 @@ export async function sendFile(
       authorization: `Bearer ${credential}`,
       "content-type": "application/octet-stream",
       "content-length": bytes,
+      // A refusal may come before the last byte went out: it must not be lost with a connection closed behind it.
+      connection: "keep-alive",
     },
   });
   let sent = 0;

@@ -116,6 +116,7 @@ const [s1, s2] = [0, 1].map((index) => (): StandIn => standIns[index] ?? assert.
 
 async function ask<T>(method: string, path: string, body?: Buffer): Promise<{ status: number; body: T & Refusal }> {
   const outgoing = request({ host: "127.0.0.1", port, method, path, agent: false });
+  outgoing.setHeader("connection", "keep-alive");
   if (body !== undefined) outgoing.setHeader("content-length", body.length);
   // An answer may come before the whole body went out; then the rest is of no use.
   outgoing.on("error", () => undefined);
@@ -149,7 +150,10 @@ test("what one server refuses, none accepts, however early it says so", async ()
   }
   s1().refuses = { status: 507, message: "no space", early: true };
   const both = await ask("PUT", "/images/evil?format=qcow2", bytes);
-  assert.equal(both.body.error.message, "s1: no space; s2: it names a backing file");
+  assert.equal(both.body.error.message, "no space");
+  s1().refuses = { status: 507, message: "no space", early: false };
+  const late = await ask("PUT", "/images/evil?format=qcow2", bytes);
+  assert.equal(late.body.error.message, "s1: no space; s2: it names a backing file");
   s1().refuses = null;
   s2().refuses = null;
   assert.equal((await ask("PUT", "/images/good?format=qcow2", bytes)).status, 200);

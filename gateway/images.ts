@@ -145,10 +145,20 @@ class Images {
     { body, length }: { readonly body: IncomingMessage; readonly length: number },
   ): Promise<readonly { readonly server: string; readonly value: Staged }[]> {
     const ways = servers.map((server) => ({ server, stream: new PassThrough() }));
-    const answers = ways.map(async ({ server, stream }) => {
-      // Also when it answers early, or not at all: whoever waits for it to take more goes on without it.
-      const request = { method: "PUT", path, body: stream, headers: { "content-length": length } };
-      return this.#ask<Staged>(server, request).finally(() => stream.destroy());
+    // After the first failure the rest of the bytes is of no use to anybody.
+    const cutOff = new Set<string>();
+    const answers = ways.map(async (way) => {
+      // `keep-alive`: an answer that comes before the body's end must not be lost with a connection closed behind it.
+      const headers = { "content-length": length, connection: "keep-alive" };
+      const told = await this.#ask<Staged>(way.server, { method: "PUT", path, body: way.stream, headers });
+      // Whoever waits for it to take more goes on without it.
+      way.stream.destroy();
+      for (const { server, stream } of failed(told) ? ways : [])
+        if (!stream.writableEnded && !stream.destroyed) {
+          cutOff.add(server);
+          stream.destroy();
+        }
+      return told;
     });
     try {
       await spread(
@@ -156,19 +166,20 @@ class Images {
         ways.map(({ stream }) => stream),
       );
     } finally {
-      // After a failure: a server that waits for the rest learns that there is none.
+      // When the sender broke off: a server that waits for the rest learns that there is none.
       for (const { stream } of ways) if (!stream.writableEnded) stream.destroy();
     }
     const told = await Promise.all(answers);
     const staged = told.flatMap((each) => (failed(each) ? [] : [each]));
     const failures = told.filter(failed);
     if (failures.length === 0) return staged;
+    const causes = failures.filter(({ server }) => !cutOff.has(server));
     await Promise.all(
       staged.map(({ server, value }) =>
         this.#ask(server, { method: "DELETE", path: `/images/${value.name}?staged=${value.id}`, patience: patienceMs }),
       ),
     );
-    throw joint(failures);
+    throw joint(causes);
   }
 
   async #accept(
