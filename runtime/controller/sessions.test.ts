@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { WebSocket, WebSocketServer } from "ws";
+import type { ExecTarget } from "../../core/controller/session-requests.ts";
+import { hostName, peerName, uid } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { capabilityPrefix, type SessionGrant, sessionProtocol } from "../../model/sessions.ts";
+import { hashCredential } from "../certificates.ts";
+import { type PeerServer, peerRequest, servePeers } from "../https.ts";
+import { createTestInstallation, eventually, type TestInstallation } from "../installation.testing.ts";
+import type { ProcessConfiguration } from "../installation.ts";
+import { decodeCapability, type HostCapability, hostCapabilityHeader } from "../session-capability.ts";
+import type { CellEvents } from "./events.ts";
+import { createRoutes, createUpgrades } from "./routes.ts";
+import { createSessions, SessionGrants } from "./sessions.ts";
+
+const target: ExecTarget = { path: "shop/web", host: hostName("h1"), uid: uid("c1-1"), incarnation: 3 };
+
+test("a grant is redeemed once, in its time, and there are only so many", () => {
+  let now = 0;
+  const grants = new SessionGrants(() => now);
+  const grant = { path: "shop/web", verb: "exec", target } as const;
+  const session = grants.mint(grant) ?? "";
+  assert.match(session, /^[\w-]{43}$/);
+  assert.equal(grants.redeem(`${session.slice(0, -1)}!`), null);
+  assert.equal(grants.redeem(session), grant);
+  assert.equal(grants.redeem(session), null, "it was used");
+  const late = grants.mint(grant) ?? "";
+  now = 60_001;
+  assert.equal(grants.redeem(late), null, "it has expired");
+  for (let count = 0; count < 256; count += 1) assert.notEqual(grants.mint(grant), null);
+  assert.equal(grants.mint(grant), null);
+  now = 130_000;
+  assert.notEqual(grants.mint(grant), null, "those that expired make room");
+});
+
+/** A controller between the gateway and a host, over mutual TLS; its model and the host are the test's. */
+let installation: TestInstallation;
+const configurations = new Map<string, ProcessConfiguration>();
+const servers: PeerServer[] = [];
+const atHost: { peer: string; capability: HostCapability | null; protocol: string | undefined }[] = [];
+const configurationOf = (name: string): ProcessConfiguration => {
+  const found = configurations.get(name);
+  assert.ok(found);
+  return found;
+};
+
+before(async () => {
+  installation = await createTestInstallation("grants");
+  for (const name of ["host.h1", "controller.shop", "gateway", "placer"])
+    configurations.set(name, (await installation.configure(peerName(name))).configuration);
+  const webSockets = new WebSocketServer({ noServer: true, handleProtocols: () => sessionProtocol });
+  servers.push(
+    await servePeers(
+      configurationOf("host.h1"),
+      (_request, response) => void response.end(),
+      ({ peer, headers, raw, socket, head }) => {
+        const capability = decodeCapability(String(headers[hostCapabilityHeader]));
+        atHost.push({ peer, capability, protocol: headers["sec-websocket-protocol"] });
+        webSockets.handleUpgrade(raw, socket, head, (webSocket) => webSocket.send("from the host"));
+      },
+    ),
+  );
+  const configuration = configurationOf("controller.shop");
+  const controller: NonNullable<ProcessConfiguration["controller"]> = {
+    cell: "shop",
+    cellUid: "c1",
+    cellNumber: 7,
+    domain: "cells.internal",
+    mac: "02:00:00:00:00:01",
+    credentialHashes: [hashCredential("right")],
+  };
+  const request = async (asked: Json): Promise<Json> => {
+    const { method, vm } = asked as { readonly method: string; readonly vm?: string };
+    if (method !== "EXEC-TARGET") return { status: 200, body: false, version: 1 };
+    if (vm === "web") return { status: 200, body: target as unknown as Json, version: 1 };
+    return { status: 409, body: { error: { code: "off", message: `${vm} does not run: it is off` } }, version: 1 };
+  };
+  const sessions = createSessions({ configuration, cell: "shop", request });
+  const context = { configuration, controller, events: {} as CellEvents, request };
+  servers.push(await servePeers(configuration, createRoutes(context, sessions), createUpgrades("shop", sessions)));
+});
+after(async () => {
+  for (const server of servers) await server.stop();
+  await installation.remove();
+});
+
+const ask = async (body: Json, credential = "right"): Promise<{ readonly status: number; readonly json: Json }> => {
+  const answer = await peerRequest(configurationOf("gateway"), peerName("controller.shop"), {
+    method: "POST",
+    path: "/cells/shop/sessions",
+    headers: { authorization: `Bearer ${credential}` },
+    body: JSON.stringify(body),
+  });
+  return { status: answer.status, json: JSON.parse(await answer.text()) as Json };
+};
+const granted = async (): Promise<SessionGrant> =>
+  (await ask({ vm: "web", verb: "console" })).json as unknown as SessionGrant;
+
+/** The first message, or the status of a refusal with its sentence. */
+const open = (protocols: readonly string[], peer = "gateway", path = "/cells/shop/sessions"): Promise<string> => {
+  const { certFile, keyFile, caFile } = configurationOf(peer).certificate;
+  const { address, httpPort } = configurationOf("controller.shop");
+  const socket = new WebSocket(`wss://${address}:${httpPort}${path}`, [...protocols], {
+    cert: readFileSync(certFile),
+    key: readFileSync(keyFile),
+    ca: readFileSync(caFile),
+    checkServerIdentity: () => false,
+  });
+  return new Promise((resolve, reject) => {
+    socket.once("message", (data) => {
+      resolve(`${socket.protocol}: ${data}`);
+      socket.terminate();
+    });
+    socket.once("unexpected-response", async (_request, response) => {
+      let body = "";
+      for await (const chunk of response) body += String(chunk);
+      resolve(`${response.statusCode} ${JSON.parse(body).error.message}`);
+    });
+    socket.once("error", reject);
+  });
+};
+
+test("a credential of the cell gives a capability, which opens one stream at the VM's host", async () => {
+  const answer = await ask({ vm: "web", verb: "console" });
+  assert.equal(answer.status, 201);
+  const { session, expires, ...rest } = answer.json as unknown as SessionGrant;
+  assert.deepEqual(rest, { vm: "shop/web", incarnation: 3, host: "h1" });
+  assert.ok(Math.abs(Date.parse(expires) - Date.now() - 60_000) < 30_000);
+  const protocols = [sessionProtocol, capabilityPrefix + session];
+  assert.equal(await open(protocols), `${sessionProtocol}: from the host`);
+  const { peer, capability, protocol } = atHost.at(-1) ?? {};
+  assert.deepEqual(
+    [peer, protocol],
+    ["controller.shop", sessionProtocol],
+    "the host never sees the client's capability",
+  );
+  assert.deepEqual([capability?.vm, capability?.incarnation, capability?.verb], ["c1-1", 3, "console"]);
+  assert.match(await open(protocols), /^403 this capability opens nothing: it was used before/);
+  assert.equal(atHost.length, 1);
+});
+
+test("what is not entitled gets no capability and opens nothing", async () => {
+  assert.equal((await ask({ vm: "web", verb: "console" }, "wrong")).status, 401);
+  assert.equal((await ask({ vm: "db", verb: "console" })).status, 409);
+  for (const body of [{ vm: "web", verb: "format" }, { verb: "exec" }, []])
+    assert.match(JSON.stringify(await ask(body)), /400.*the body is/);
+  const before = atHost.length;
+  const { session } = await granted();
+  const protocols = [sessionProtocol, capabilityPrefix + session];
+  assert.match(await open(protocols, "placer"), /^403 only the gateway may ask/);
+  assert.match(await open(protocols, "gateway", "/cells/other/sessions"), /^404 /);
+  assert.match(await open([sessionProtocol]), /^400 to open a session of the cell shop, ask for it first/);
+  assert.match(await open([sessionProtocol, `${capabilityPrefix}${"x".repeat(43)}`]), /^403 /);
+  assert.equal(atHost.length, before);
+  assert.equal(await open(protocols), `${sessionProtocol}: from the host`, "none of that has used it up");
+});
+
+test("a host that does not answer is named", async () => {
+  const { session } = await granted();
+  await servers[0]?.stop();
+  await eventually("it is gone", async () =>
+    /^502 host h1, where shop\/web runs, does not answer/.test(
+      await open([sessionProtocol, capabilityPrefix + session]),
+    ),
+  );
+});
