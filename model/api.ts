@@ -25,6 +25,7 @@ import type { Plan } from "./plan-types.ts";
  * POST   /cells/<cell>/credentials                body: {note?} → NewCredential, its only appearance
  * DELETE /cells/<cell>/credentials/<id>           → the credential opens nothing any more
  * POST   /cells/<cell>/exec                       body: ExecRequest → ExecAnswer
+ * POST   /cells/<cell>/sessions                   body: SessionRequest → SessionGrant, for one WebSocket: `model/sessions.ts`
  *
  * A credential of the operator opens everything; one of a cell only what is below `/cells/<cell>/`.
  *
