@@ -162,6 +162,45 @@ test("a guest that reboots goes on and is counted; one that panics has crashed, 
   await second.close();
 });
 
+test("a machine whose disk gives errors stands still, says which disk, and goes on by itself once it works", async () => {
+  const driver = createQemuDriver({ runDirectory: join(directory, "run") });
+  const vm = uid("c1-6");
+  const heard: MachineCondition[] = [];
+  const goesOn = new Promise<void>((resolve) => {
+    driver.onCondition((condition) => {
+      heard.push(condition);
+      if (condition.condition === "running") resolve();
+    });
+  });
+  const disk = await sectorDisk("faulty.img", idle);
+  const file = { driver: "file", filename: join(directory, "faulty.img") };
+  // The first two reads fail, as over a connection that must be made anew.
+  const error = (state: number) => ({ event: "read_aio", errno: 5, once: true, state });
+  const next = (state: number) => ({ event: "read_aio", state, new_state: state + 1 });
+  const faulty = {
+    driver: "blkdebug",
+    image: file,
+    "inject-error": [error(1), error(2)],
+    "set-state": [next(1), next(2)],
+  };
+  const blockdevs = [JSON.stringify({ driver: "raw", "node-name": "root", file: faulty })];
+  await driver.start(machine(vm, 1, { ...disk, blockdevs }));
+  await goesOn;
+  const [first, ...rest] = heard;
+  assert.deepEqual(first, {
+    vm,
+    incarnation: 1,
+    condition: "stalled",
+    detail: "Input/output error",
+    connections: ["c1-9"],
+  });
+  assert.equal(rest.at(-1)?.condition, "running");
+  const console = join(directory, "run", "vms", vm, "console.log");
+  while (!(await readFile(console, "utf8").catch(() => "")).includes("U")) await sleep(20);
+  await driver.stop(vm, 0);
+  await driver.close();
+});
+
 test("a start that fails says why and leaves nothing", async () => {
   const options = { runDirectory: join(directory, "run") };
   const driver = createQemuDriver(options);
