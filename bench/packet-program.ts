@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 
-/** A way from one tap to another, as `packets.c` wants it. */
+/** A way from one tap to another, as `packets.c` wants it; from one guest's sockets to another's where the taps are "-". */
 export interface PacketPath {
   readonly from: { readonly pid: number; readonly tap: string; readonly mac: string; readonly address: string };
   readonly to: { readonly pid: number; readonly tap: string; readonly address: string };

@@ -4,6 +4,8 @@
  * so the thread's own CPU time holds the whole path, whatever else the machine does meanwhile, and no wake-up of
  * another CPU is in it.
  *
+ * A path whose taps are named "-" begins and ends in sockets instead: the guests' own network stacks are part of it.
+ *
  * Arguments: the CPU, then eight per path, as `main` names them.
  * Standard input: lines "PATH PACKETS". Each is answered by "CPU-NANOSECONDS RECEIVED".
  */
@@ -19,17 +21,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #define PATHS 8
 #define VNET 10
 #define FLOWS 64
-/* Below the 500 frames that a tap's queue holds. */
-#define BURST 256
+/* Below what a tap's queue (500 frames) and a socket's buffer (212 KiB) hold. */
+#define BURST 128
+#define PORT 7000
 #define FRAME (14 + 20 + 8 + 18)
 
 struct path {
+  int sockets;
+  int senders[FLOWS];
+  struct sockaddr_in to;
   int in;
   int out;
   unsigned char frames[FLOWS][VNET + FRAME];
@@ -94,9 +101,45 @@ static void build(unsigned char *frame, char **a, int port)
   ip[11] = sum;
   udp[0] = port >> 8;
   udp[1] = port;
-  udp[2] = 7000 >> 8;
-  udp[3] = 7000 & 255;
+  udp[2] = PORT >> 8;
+  udp[3] = PORT & 255;
   udp[5] = FRAME - 34;
+}
+
+static int open_socket(const char *address, int port)
+{
+  struct sockaddr_in own = {.sin_family = AF_INET, .sin_port = htons(port)};
+  inet_pton(AF_INET, address, &own.sin_addr);
+  int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own)))
+    die(address);
+  return fd;
+}
+
+static void open_path(struct path *p, char **a)
+{
+  p->sockets = a[1][0] == '-';
+  for (int flow = 0; flow < FLOWS; flow++)
+    build(p->frames[flow], a, 20000 + flow);
+  if (!p->sockets) {
+    p->in = open_tap(atoi(a[0]), a[1]);
+    p->out = open_tap(atoi(a[2]), a[3]);
+    return;
+  }
+  p->to = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(PORT)};
+  inet_pton(AF_INET, a[7], &p->to.sin_addr);
+  enter(atoi(a[0]));
+  for (int flow = 0; flow < FLOWS; flow++)
+    p->senders[flow] = open_socket(a[6], 20000 + flow);
+  enter(atoi(a[2]));
+  p->out = open_socket(a[7], PORT);
+}
+
+static int send_one(struct path *p, int flow)
+{
+  if (!p->sockets)
+    return write(p->in, p->frames[flow], VNET + FRAME) == VNET + FRAME;
+  return sendto(p->senders[flow], p->frames[flow], FRAME - 42, 0, (struct sockaddr *)&p->to, sizeof(p->to)) == FRAME - 42;
 }
 
 static uint64_t cpu_ns(void)
@@ -115,7 +158,7 @@ static int drain(struct path *p)
     ssize_t length = read(p->out, frame, sizeof(frame));
     if (length < 0)
       return received;
-    received += length == VNET + FRAME && frame[VNET + 12] == 0x08 && frame[VNET + 14 + 9] == 17;
+    received += p->sockets ? length == FRAME - 42 : length == VNET + FRAME && frame[VNET + 12] == 0x08 && frame[VNET + 14 + 9] == 17;
   }
 }
 
@@ -126,8 +169,8 @@ static void measure(struct path *p, int packets)
   uint64_t before = cpu_ns();
   for (int sent = 0; sent < packets; sent += BURST) {
     for (int i = 0; i < BURST; i++)
-      if (write(p->in, p->frames[i % FLOWS], VNET + FRAME) != VNET + FRAME)
-        die("sending a frame");
+      if (!send_one(p, i % FLOWS))
+        die("sending a packet");
     received += drain(p);
   }
   uint64_t spent = cpu_ns() - before;
@@ -150,13 +193,8 @@ int main(int argc, char **argv)
   CPU_SET(atoi(argv[1]), &cpu);
   if (sched_setaffinity(0, sizeof(cpu), &cpu))
     die("binding to a CPU");
-  for (int i = 0; i < count; i++) {
-    char **a = argv + 2 + 8 * i;
-    paths[i].in = open_tap(atoi(a[0]), a[1]);
-    paths[i].out = open_tap(atoi(a[2]), a[3]);
-    for (int flow = 0; flow < FLOWS; flow++)
-      build(paths[i].frames[flow], a, 20000 + flow);
-  }
+  for (int i = 0; i < count; i++)
+    open_path(&paths[i], argv + 2 + 8 * i);
   while (scanf("%d %d", &path, &packets) == 2)
     if (path >= 0 && path < count)
       measure(&paths[path], packets);
