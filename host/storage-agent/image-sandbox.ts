@@ -169,7 +169,7 @@ function launch(parameters: readonly string[], options: SandboxOptions): Promise
     child.once("close", (exitCode) => {
       settled();
       if (how === "exit") how = endBy(exitCode);
-      if (how === "exit" && /^(cells: no |mount: |unshare: |setpriv: |prlimit: )/m.test(said.stderr))
+      if (how === "exit" && /^(cells: no |cells-image: |mount: |unshare: |setpriv: |prlimit: )/m.test(said.stderr))
         reject(new Error(`cannot make a sandbox: ${said.stderr.trim()}`));
       else resolve({ exitCode, how, ...said });
     });

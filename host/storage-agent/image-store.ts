@@ -158,26 +158,37 @@ export class ImageStore {
       const there = await findImage(this.#options, image.name);
       if (there !== null && !replace && there.manifest.digest !== image.digest) return fail(exists(image.name));
       this.#forget(id);
-      const directory = join(uploadedImages(this.#options), image.name);
-      await mkdir(directory, { recursive: true, mode: 0o700 });
-      const disk = `${id}.qcow2`;
-      await synchronize(join(this.#staging, id, resultFile));
-      await rename(join(this.#staging, id, resultFile), join(directory, disk));
       const { name, digest, sizeMiB } = image;
-      const manifest: ImageManifest = { name, digest, disk, sizeMiB, boot: null };
-      const fresh = join(directory, "manifest.new");
-      await writeFile(fresh, `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
-      await synchronize(fresh);
-      await synchronize(directory);
-      await rename(fresh, join(directory, "manifest.json"));
-      await synchronize(directory);
-      await synchronize(uploadedImages(this.#options));
-      await rm(join(this.#staging, id), { recursive: true, force: true });
-      await this.#sweep(name);
+      try {
+        await this.#install(id, { name, digest, disk: `${id}.qcow2`, sizeMiB, boot: null });
+      } catch (error) {
+        const refused = asRefusal(name, error);
+        if (refused === null) throw error;
+        return fail(refused);
+      } finally {
+        // What is there now is what the record says, whichever one it is.
+        await rm(join(this.#staging, id), { recursive: true, force: true });
+        await this.#sweep(name);
+      }
       this.#options.log("image/added", { name, digest, sizeMiB, replaced: there?.manifest.digest ?? null });
       this.#options.changed();
       return ok(image);
     });
+  }
+
+  /** The disk first, then the record that names it. */
+  async #install(id: string, manifest: ImageManifest): Promise<void> {
+    const directory = join(uploadedImages(this.#options), manifest.name);
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await synchronize(join(this.#staging, id, resultFile));
+    await rename(join(this.#staging, id, resultFile), join(directory, manifest.disk));
+    const fresh = join(directory, "manifest.new");
+    await writeFile(fresh, `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
+    await synchronize(fresh);
+    await synchronize(directory);
+    await rename(fresh, join(directory, "manifest.json"));
+    await synchronize(directory);
+    await synchronize(uploadedImages(this.#options));
   }
 
   async discard(id: string): Promise<void> {
