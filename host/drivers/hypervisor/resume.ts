@@ -171,7 +171,7 @@ export const padSeed = async (file: string): Promise<void> => {
 };
 
 /** From `cont` to the guest's word that it is itself. */
-const becomeMs = 20_000;
+const becomeMs = 45_000;
 
 /**
  * Loads the state from the descriptor that the process inherited, lets the guest become itself, then plugs in what it has
