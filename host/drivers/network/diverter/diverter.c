@@ -79,7 +79,6 @@ struct controller {
   __u8 padding[2];
 };
 struct policy_state {
-  __u32 generation;
   __u32 version;
   __u8 digest[32];
 };
@@ -114,13 +113,22 @@ struct flow_key {
   __u8 kind;
   __u16 zero;
 };
+/*
+ * What was decided holds for one generation of the maps; at the next one it is decided again. `host` is the MAC of the
+ * machine where the remote end is, in its lower 48 bits, and the generation for which that holds above: one word, so that
+ * no other CPU ever reads half of it.
+ */
 struct flow {
   __u64 last_seen;
+  __u64 host;
   __u32 rule;
   __u32 generation;
+  __u16 local_port; /* of a first fragment: what its flow's key has */
+  __u16 remote_port;
   __u8 opened_out;
   __u8 finished; /* bit 0: the opener sent FIN, bit 1: the other end did, bit 2: reset */
-  __u8 padding[6];
+  __u8 counted; /* of a remote end in the same cell: its own host counts for the rule */
+  __u8 padding;
 };
 struct interface_counters {
   __u64 sent_packets;
@@ -167,6 +175,13 @@ struct {
   __type(value, struct config);
   __uint(max_entries, 1);
 } config SEC(".maps");
+/* Grows after every change of the other maps, so that every flow is decided anew by what is in force then. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __type(key, __u32);
+  __type(value, __u32);
+  __uint(max_entries, 1);
+} generation SEC(".maps");
 HASH(interfaces, __u32, struct interface_state, 4096);
 HASH(endpoints, __be32, __u32, 4096);
 HASH(identities, struct identity_key, struct identities, 262144);
@@ -426,10 +441,12 @@ static __always_inline long match(void *trie, struct policy_key *key, __u16 sour
   return NO_RULE_FOUND;
 }
 
-/* The rule that lets this flow be opened, or NO_RULE_FOUND. */
-static __noinline long evaluate(struct question *q)
+/* The rule that lets this flow be opened, or NO_RULE_FOUND. Global, so that the verifier walks it once. */
+__noinline long evaluate(struct question *q)
 {
   __u32 from[3], to[3];
+  if (!q)
+    return NO_RULE_FOUND;
   void *trie = bpf_map_lookup_elem(&rules, &q->cell);
   if (!trie)
     return NO_RULE_FOUND;
@@ -492,7 +509,27 @@ struct check {
   __u32 bytes;
   __u8 out;
   __u8 counted; /* the rule's counter was moved for this cell by an earlier check of this packet */
+  __u64 wire;   /* of a frame from the wire: its source MAC, which must be that of the source's host */
+  /* Found: the flow, for which generation, and where its remote end is, 0 if that is not known yet. */
+  struct flow *flow;
+  __u32 generation;
+  __u64 host;
 };
+
+static __always_inline __u64 mac_number(const __u8 *mac)
+{
+  return (__u64)mac[0] << 40 | (__u64)mac[1] << 32 | (__u64)mac[2] << 24 | mac[3] << 16 | mac[4] << 8 | mac[5];
+}
+
+static __always_inline __u64 known_host(const struct flow *flow, __u32 generation)
+{
+  return flow->generation == generation && flow->host >> 48 == (__u16)generation ? flow->host & 0xffffffffffffULL : 0;
+}
+
+static __always_inline void learn_host(struct flow *flow, const __u8 *mac, __u32 generation)
+{
+  *(volatile __u64 *)&flow->host = (__u64)(__u16)generation << 48 | mac_number(mac);
+}
 
 static __always_inline void key_of_fragments(const struct check *c, struct flow_key *key)
 {
@@ -564,14 +601,20 @@ static __always_inline void see(struct flow *flow, const struct check *c, __u64 
     flow->finished |= flow->opened_out == c->out ? 1 : 2;
 }
 
-static __always_inline void remember_fragments(void *table, const struct check *c, __u64 now, __u32 rule, __u32 generation)
+static __always_inline void remember_fragments(void *table, const struct check *c, const struct flow_key *opening,
+                                               const struct flow *flow)
 {
   if (c->packet->fragment != FIRST)
     return;
   struct flow_key key = {};
   key_of_fragments(c, &key);
-  struct flow flow = {.last_seen = now, .rule = rule, .generation = generation, .opened_out = c->out};
-  bpf_map_update_elem(table, &key, &flow, BPF_ANY);
+  struct flow first = {.last_seen = flow->last_seen,
+                       .rule = flow->rule,
+                       .generation = flow->generation,
+                       .opened_out = flow->opened_out,
+                       .local_port = opening->local_port,
+                       .remote_port = opening->remote_port};
+  bpf_map_update_elem(table, &key, &first, BPF_ANY);
 }
 
 /* A first fragment that is refused takes the place of an earlier one with the same identification. */
@@ -591,18 +634,69 @@ static __always_inline int passes(const struct check *c, __u32 rule)
   return PASS;
 }
 
+/* Does a frame from the wire come from the machine where its source is? */
+static __always_inline int believe(struct check *c, struct flow *flow, __u32 generation)
+{
+  __u64 host = flow ? known_host(flow, generation) : 0;
+  if (host) {
+    c->counted = flow->counted;
+    return host == c->wire ? PASS : WRONG_HOST;
+  }
+  __be32 source = c->packet->source;
+  const __u8 *mac = NULL;
+  struct location *location = bpf_map_lookup_elem(&locations, &source);
+  if (location) {
+    mac = location->mac;
+    c->counted = location->cell == c->self->cell;
+  } else {
+    __u32 cell = c->self->cell;
+    struct controller *controller = bpf_map_lookup_elem(&controllers, &cell);
+    if (controller && controller->address == source)
+      mac = controller->mac;
+  }
+  if (!mac)
+    return NO_LOCATION;
+  if (mac_number(mac) != c->wire)
+    return WRONG_HOST;
+  if (flow) {
+    flow->counted = c->counted;
+    learn_host(flow, mac, generation);
+  }
+  return PASS;
+}
+
+/* A later fragment passes as its first did, by the rules of now. */
+static __always_inline int admit_later(struct check *c, struct flow *first, __u32 generation)
+{
+  if (!first)
+    return FRAGMENT;
+  if (first->generation != generation) {
+    struct flow_key opening = {.remote = c->out ? c->packet->destination : c->packet->source,
+                               .local_port = first->local_port,
+                               .remote_port = first->remote_port,
+                               .protocol = c->packet->protocol};
+    long rule = evaluate_opening(c, &opening, first->opened_out);
+    if (rule == NO_RULE_FOUND)
+      return FRAGMENT;
+    first->rule = rule;
+    first->generation = generation;
+  }
+  return passes(c, first->rule);
+}
+
 /* The check of one interface on one packet, by the rules of its cell. PASS or the reason of the drop. */
 static __noinline int admit(struct check *c)
 {
   struct packet *p = c->packet;
-  __u32 cell = c->self->cell;
+  __u32 zero = 0;
   /* Read before the rules: a flow judged by old rules must never carry the mark of the new ones. */
-  struct policy_state *policy = bpf_map_lookup_elem(&policies, &cell);
+  __u32 *current = bpf_map_lookup_elem(&generation, &zero);
   void *table = bpf_map_lookup_elem(&flows, &c->ifindex);
-  if (!policy || !table)
+  if (!current || !table)
     return NO_RULE;
-  __u32 generation = *(volatile __u32 *)&policy->generation;
-  __u64 now = bpf_ktime_get_ns();
+  __u32 now_in_force = *(volatile __u32 *)current;
+  c->generation = now_in_force;
+  __u64 now = bpf_ktime_get_coarse_ns();
   struct flow_key key = {};
   key_of(c, &key);
 
@@ -610,46 +704,48 @@ static __noinline int admit(struct check *c)
   /* Signed: another CPU may have seen the flow a moment after this one looked at the clock. */
   if (flow && (__s64)(now - flow->last_seen) > (__s64)idle_limit(&key, flow))
     flow = NULL;
-  if (p->fragment == LATER) {
-    if (!flow || flow->generation != generation)
-      return FRAGMENT;
-    return passes(c, flow->rule);
+  if (c->wire) {
+    int reason = believe(c, flow, now_in_force);
+    if (reason)
+      return reason;
   }
+  if (p->fragment == LATER)
+    return admit_later(c, flow, now_in_force);
   /* A server that opens a connection from its service port is no answer to anyone. */
   int opens = p->protocol == IPPROTO_TCP && (p->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
   if (flow && !(opens && (flow->opened_out != c->out || flow->finished >= 3))) {
-    long rule = flow->rule;
-    if (flow->generation != generation) {
-      rule = evaluate_opening(c, &key, flow->opened_out);
+    if (flow->generation != now_in_force) {
+      long rule = evaluate_opening(c, &key, flow->opened_out);
       if (rule == NO_RULE_FOUND) {
         bpf_map_delete_elem(table, &key);
         flow = NULL;
       } else {
         flow->rule = rule;
-        flow->generation = generation;
+        flow->generation = now_in_force;
       }
     }
     if (flow) {
       if (!p->error)
         see(flow, c, now);
-      remember_fragments(table, c, now, rule, generation);
-      return passes(c, rule);
+      remember_fragments(table, c, &key, flow);
+      c->flow = flow;
+      c->host = known_host(flow, now_in_force);
+      return passes(c, flow->rule);
     }
   }
   /* Errors and echo answers belong to a flow or to nothing; redirects and router messages have no place here. */
-  if (p->error || (p->protocol == IPPROTO_ICMP &&
-                   (p->icmp_type == 0 || p->icmp_type == 4 || p->icmp_type == 5 || p->icmp_type == 9 || p->icmp_type == 10)))
+  if (p->error || (p->protocol == IPPROTO_ICMP && (p->icmp_type == 0 || p->icmp_type == 4 || p->icmp_type == 5 ||
+                                                   p->icmp_type == 9 || p->icmp_type == 10)))
     return NO_RULE;
   long rule = evaluate_opening(c, &key, c->out);
   if (rule == NO_RULE_FOUND) {
     forget_fragments(table, c);
     return NO_RULE;
   }
-  if (p->protocol != IPPROTO_ICMP || p->icmp_type == 8) {
-    struct flow opened = {.last_seen = now, .rule = rule, .generation = generation, .opened_out = c->out};
+  struct flow opened = {.last_seen = now, .rule = rule, .generation = now_in_force, .opened_out = c->out};
+  if (p->protocol != IPPROTO_ICMP || p->icmp_type == 8)
     bpf_map_update_elem(table, &key, &opened, BPF_ANY);
-  }
-  remember_fragments(table, c, now, rule, generation);
+  remember_fragments(table, c, &key, &opened);
   return passes(c, rule);
 }
 
@@ -675,6 +771,22 @@ static __always_inline int send_to(struct __sk_buff *skb, const __u8 *to, const 
   if (bpf_skb_store_bytes(skb, 0, to, 6, 0) || bpf_skb_store_bytes(skb, 6, from, 6, 0))
     return TC_ACT_SHOT;
   return bpf_redirect(ifindex, 0);
+}
+
+static __always_inline void count_sent(struct __sk_buff *skb, __u32 ifindex)
+{
+  struct interface_counters *c = counters_of(ifindex);
+  if (c) {
+    c->sent_packets++;
+    c->sent_bytes += skb->len;
+  }
+}
+
+/* Over the wire to the machine with this MAC. */
+static __always_inline int leave(struct __sk_buff *skb, __u32 ifindex, const __u8 *host, const struct config *cfg)
+{
+  count_sent(skb, ifindex);
+  return send_to(skb, host, cfg->host_mac, cfg->uplink);
 }
 
 static __always_inline int deliver(struct __sk_buff *skb, __u32 ifindex, const struct interface_state *to,
@@ -927,6 +1039,11 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
   if (reason)
     return drop(ifindex, reason);
 
+  if (sender.host) {
+    __u64 mac = sender.host;
+    __u8 next[6] = {mac >> 40, mac >> 32, mac >> 24, mac >> 16, mac >> 8, mac};
+    return leave(skb, ifindex, next, cfg);
+  }
   const __u8 *host = NULL;
   __u32 *local = bpf_map_lookup_elem(&endpoints, &p.destination);
   struct interface_state *receiver = NULL;
@@ -951,13 +1068,12 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
   }
   if (!host && !(receiver && receiver_index != ifindex))
     return drop(ifindex, NO_LOCATION);
-  struct interface_counters *c = counters_of(ifindex);
-  if (c) {
-    c->sent_packets++;
-    c->sent_bytes += skb->len;
+  if (host) {
+    if (sender.flow)
+      learn_host(sender.flow, host, sender.generation);
+    return leave(skb, ifindex, host, cfg);
   }
-  if (host)
-    return send_to(skb, host, cfg->host_mac, cfg->uplink);
+  count_sent(skb, ifindex);
   return deliver(skb, receiver_index, receiver, cfg);
 }
 
@@ -1010,25 +1126,10 @@ int from_wire(struct __sk_buff *skb)
   int reason = parse(skb, &p);
   if (reason)
     return drop(ifindex, reason);
-  const __u8 *host = NULL;
-  __u8 counted = 0;
-  struct location *location = bpf_map_lookup_elem(&locations, &p.source);
-  if (location) {
-    host = location->mac;
-    counted = location->cell == self->cell;
-  } else {
-    struct controller *controller = bpf_map_lookup_elem(&controllers, &self->cell);
-    if (controller && controller->address == p.source)
-      host = controller->mac;
-  }
-  if (!host)
-    return drop(ifindex, NO_LOCATION);
-  if (!same_mac(eth.h_source, host))
-    return drop(ifindex, WRONG_HOST);
   if (p.error && (p.about_source != p.destination || p.about_destination != p.source))
     return drop(ifindex, NO_RULE);
   struct check check = {
-      .self = self, .packet = &p, .ifindex = ifindex, .bytes = skb->len, .counted = counted};
+      .self = self, .packet = &p, .ifindex = ifindex, .bytes = skb->len, .wire = mac_number(eth.h_source)};
   reason = admit(&check);
   if (reason)
     return drop(ifindex, reason);

@@ -119,7 +119,7 @@ export const controller = layout("controller", {
   mac: "mac",
   padding: { bytes: 2 },
 });
-export const policyState = layout("policy_state", { generation: "u32", version: "u32", digest: { bytes: 32 } });
+export const policyState = layout("policy_state", { version: "u32", digest: { bytes: 32 } });
 export const policyKey = layout("policy_key", {
   prefix_length: "u32",
   kind: "u8",
@@ -147,11 +147,15 @@ export const flowKey = layout("flow_key", {
 });
 export const flow = layout("flow", {
   last_seen: "u64",
+  host: "u64",
   rule: "u32",
   generation: "u32",
+  local_port: "u16",
+  remote_port: "u16",
   opened_out: "u8",
   finished: "u8",
-  padding: { bytes: 6 },
+  counted: "u8",
+  padding: "u8",
 });
 /** In the order of `enum drop_reason`, without PASS. */
 export const dropReasons = [
@@ -216,6 +220,7 @@ export const declared = [
 /** Maps of the object with the sizes of their keys and values; per-CPU values count once. */
 export const mapSizes = {
   config: [4, config.size],
+  generation: [4, 4],
   interfaces: [4, interfaceState.size],
   endpoints: [4, 4],
   identities: [identityKey.size, identities.size],
