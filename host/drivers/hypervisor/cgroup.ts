@@ -5,7 +5,7 @@ import { join } from "node:path";
 /**
  * Limits of machines by control groups, v1 (one hierarchy per controller) and v2 (one for all). A file that is not there
  * belongs to a controller that this parent does not have, so the same list serves both. v2 is proved in a guest, whose
- * kernel gives it all controllers (`testbed/cgroup-v2.test.ts`); the test machine itself has v1 only.
+ * kernel gives it all controllers (`cgroup-v2.test.ts`); the test machine itself has v1 only.
  */
 
 /** Memory that QEMU itself needs beyond the guest's: translation cache, block caches, its own code. */
