@@ -31,15 +31,19 @@ const colourOf = (event: string): Colour | null =>
   alarming.test(event) ? "red" : uneasy.test(event) ? "yellow" : null;
 
 const valueText = (value: Json): string => (typeof value === "string" ? value : JSON.stringify(value));
-/** Said by other columns, or by nobody who reads. */
+/** Said by other columns. */
 const unsaid = new Set(["uid", "type", "phase", "reason", "why"]);
+/** UIDs, which the path says better where it is known. */
+const identities = new Set(["vm", "volume"]);
 
 /** What happened: the event, its phase, what it is about, and why. */
-const whatOf = ({ event, fields }: ServiceEvent, paint: Paint): string => {
+const whatOf = ({ event, path, fields }: ServiceEvent, paint: Paint): string => {
   const { phase, reason, why } = fields;
   const colour = colourOf(event);
   const said = Object.entries(fields).flatMap(([name, value]) =>
-    unsaid.has(name) || value === null ? [] : [`${name}=${printable(valueText(value))}`],
+    unsaid.has(name) || (path !== null && identities.has(name)) || value === null
+      ? []
+      : [`${name}=${printable(valueText(value))}`],
   );
   const because = reason ?? why ?? null;
   return [

@@ -23,7 +23,8 @@ export const eventNames = {
   "peer/reachable": "a peer is in step: everything it says is known",
   "peer/unreachable": "the connection to a peer is gone; what it said last is old now",
   "transport/unreachable": "a connection could not be made: the 1st, 2nd, 4th, 8th, … attempt",
-  "transport/refused": "somebody without a certificate of this installation tried to connect",
+  "transport/refused":
+    "a connection ended before a certificate of this installation was shown; logged at the counts 1, 2, 4, …",
   "transport/bad-stream": "a peer sent what is no frame, and was cut off",
   "distribution/refused": "a frame or document of a peer was not taken; logged at the counts 1, 2, 4, 8, …",
   "distribution/misuse": "a defect of this service: an effect that cannot be carried out",

@@ -74,7 +74,7 @@ export const createCounter = (name: string, help: string): Counter => {
 };
 
 /** Upper bounds in seconds, from a step of a service to a commit on a slow disk. */
-export const durationBuckets = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5] as const;
+export const durationBuckets = [0.0001, 0.0005, 0.001, 0.01, 0.1, 1] as const;
 
 export interface Histogram {
   observe(value: number, labels?: Labels): void;

@@ -253,7 +253,12 @@ export const createTransport = async (
   const server = createServer({ ...credentials, requestCert: true, rejectUnauthorized: true }, (socket) =>
     accept(transport, socket),
   );
-  server.on("tlsClientError", (error) => events.log("transport/refused", { why: error.message }));
+  let refused = 0;
+  server.on("tlsClientError", (error) => {
+    refused += 1;
+    // Ever more seldom: whoever is refused may come again as often as it likes.
+    if ((refused & (refused - 1)) === 0) events.log("transport/refused", { why: error.message, count: refused });
+  });
   const port = await listen(server, configuration.distributionPort ?? ports.distribution, configuration.address);
   return {
     port,
