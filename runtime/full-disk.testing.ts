@@ -20,22 +20,29 @@ const fill = (): void => {
 };
 const value = (round: number): Json => ({ text: "x".repeat(500), round });
 
+const zeroth = openStore(file);
+zeroth.commit(new Map([["generation", 1]]));
+zeroth.close();
+// An orderly end has taken the log away: the next life needs its room as well.
 const first = openStore(file);
-first.commit(new Map([["generation", 1]]));
+first.commit(new Map([["generation", 2]]));
 fill();
+first.commit(new Map([["large", "y".repeat(200_000)]]));
+first.commit(new Map([["large", null]]));
 // Many times over what the log can hold, and as many new documents as a deletion of a large cell makes.
 for (let round = 0; round < 2000; round += 1) first.commit(new Map([[`document/${round % 500}`, value(round)]]));
+first.commit(new Map([["document/0", null]]));
+const kept = first.load().size;
 assert.throws(() => {
   for (let round = 0; ; round += 1) first.commit(new Map([[`more/${round}`, value(round)]]));
 }, /full/);
-const kept = first.load();
-first.commit(new Map([["document/0", null]]));
+assert.ok(first.load().size > kept, "what was committed before is there");
 rmSync(ballast);
 first.commit(new Map([["document/1", "there is room again"]]));
+const all = first.load();
 first.close();
 const second = openStore(file);
-const found = second.load();
-assert.equal(found.get("document/1"), "there is room again");
-assert.deepEqual(found.get("document/499"), value(1999));
-assert.equal(found.size, kept.size - 1);
+assert.deepEqual(second.load(), all);
+assert.equal(all.get("document/1"), "there is room again");
+assert.equal(all.has("document/0"), false);
 second.close();

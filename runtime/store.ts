@@ -33,10 +33,16 @@ const isFull = (error: unknown): boolean => (error as { readonly errcode?: unkno
 
 const startLogAnew = (database: DatabaseSync): void => database.exec("PRAGMA wal_checkpoint(RESTART)");
 
-/** Takes the reserve where it is low; where there is no room for it, what is left must do. */
-const keepReserve = (database: DatabaseSync): void => {
+const isReserveLow = (database: DatabaseSync): boolean => {
   const { freelist_count: free } = database.prepare("PRAGMA freelist_count").get() as { freelist_count: number };
-  if (free >= reserveLowPages) return;
+  return free < reserveLowPages;
+};
+
+/**
+ * Writes as much as the reserve shall be, through the log into the database, and frees it there. Where there is no room
+ * for that, what is left must do.
+ */
+const takeReserve = (database: DatabaseSync): void => {
   try {
     database.exec(
       `BEGIN; CREATE TABLE reserve (bytes BLOB); INSERT INTO reserve VALUES (zeroblob(${reserveBytes})); DROP TABLE reserve; COMMIT`,
@@ -62,7 +68,8 @@ export const openStore = (file: string): Store => {
     PRAGMA synchronous = FULL;
     CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   `);
-  keepReserve(database);
+  // Every time: an orderly end removes the log.
+  takeReserve(database);
   const put = database.prepare(
     "INSERT INTO entries (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
   );
@@ -98,7 +105,7 @@ export const openStore = (file: string): Store => {
         write(writes);
       }
       commits += 1;
-      if (commits % reserveEvery === 0) keepReserve(database);
+      if (commits % reserveEvery === 0 && isReserveLow(database)) takeReserve(database);
     },
     bytes: () => statSync(file, { throwIfNoEntry: false })?.size ?? 0,
     close: () => database.close(),
