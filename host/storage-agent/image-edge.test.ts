@@ -31,8 +31,12 @@ async function ask(
   let status = 0;
   let text = "";
   const response = {
-    writeHead: (code: number) => void (status = code),
-    end: (body: string) => void (text = body),
+    writeHead: (code: number) => {
+      status = code;
+    },
+    end: (body: string) => {
+      text = body;
+    },
   } as unknown as ServerResponse;
   const request = { peer: peerName(peer), method, url, headers, body: Readable.from([]) } as unknown as PeerRequest;
   return { answered: await edge(request, response), status, text };
