@@ -57,6 +57,7 @@ struct interface_state {
   __u32 subnet_identity;
   __u8 mac[6];
   __u16 mtu;
+  __u32 slot; /* of its counters and its table of flows */
 };
 struct identity_key {
   __u32 cell;
@@ -211,20 +212,20 @@ struct flow_table {
   __uint(value_size, sizeof(struct flow));
   __uint(max_entries, 8192);
 };
+/* Arrays by an interface's slot, since a look-up by its index would cost each packet ten times as much. */
 struct {
-  __uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
+  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
   __type(key, __u32);
   __uint(max_entries, 4096);
-  __uint(map_flags, BPF_F_NO_PREALLOC);
   __array(values, struct flow_table);
 } flows SEC(".maps");
 struct {
-  __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
   __type(key, __u32);
   __type(value, struct interface_counters);
   __uint(max_entries, 4096);
-  __uint(map_flags, BPF_F_NO_PREALLOC);
 } counters SEC(".maps");
+HASH(slots, __u32, __u32, 4096);
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
   __type(key, struct rule_key);
@@ -505,7 +506,6 @@ static __always_inline void count_rule(__u32 cell, __u32 rule, __u32 bytes)
 struct check {
   const struct interface_state *self;
   struct packet *packet;
-  __u32 ifindex;
   __u32 bytes;
   __u8 out;
   __u8 counted; /* the rule's counter was moved for this cell by an earlier check of this packet */
@@ -691,7 +691,7 @@ static __noinline int admit(struct check *c)
   __u32 zero = 0;
   /* Read before the rules: a flow judged by old rules must never carry the mark of the new ones. */
   __u32 *current = bpf_map_lookup_elem(&generation, &zero);
-  void *table = bpf_map_lookup_elem(&flows, &c->ifindex);
+  void *table = bpf_map_lookup_elem(&flows, &c->self->slot);
   if (!current || !table)
     return NO_RULE;
   __u32 now_in_force = *(volatile __u32 *)current;
@@ -751,14 +751,14 @@ static __noinline int admit(struct check *c)
 
 /* --- counters --------------------------------------------------------------------------------------------------- */
 
-static __always_inline struct interface_counters *counters_of(__u32 ifindex)
+static __always_inline struct interface_counters *counters_of(const struct interface_state *self)
 {
-  return bpf_map_lookup_elem(&counters, &ifindex);
+  return bpf_map_lookup_elem(&counters, &self->slot);
 }
 
-static __always_inline int drop(__u32 ifindex, __u32 reason)
+static __always_inline int drop(const struct interface_state *self, __u32 reason)
 {
-  struct interface_counters *c = counters_of(ifindex);
+  struct interface_counters *c = counters_of(self);
   if (c && reason < DROP_REASONS)
     c->drops[reason]++;
   return TC_ACT_SHOT;
@@ -768,14 +768,17 @@ static __always_inline int drop(__u32 ifindex, __u32 reason)
 
 static __always_inline int send_to(struct __sk_buff *skb, const __u8 *to, const __u8 *from, __u32 ifindex)
 {
-  if (bpf_skb_store_bytes(skb, 0, to, 6, 0) || bpf_skb_store_bytes(skb, 6, from, 6, 0))
+  __u8 macs[12];
+  __builtin_memcpy(macs, to, 6);
+  __builtin_memcpy(macs + 6, from, 6);
+  if (bpf_skb_store_bytes(skb, 0, macs, sizeof(macs), 0))
     return TC_ACT_SHOT;
   return bpf_redirect(ifindex, 0);
 }
 
-static __always_inline void count_sent(struct __sk_buff *skb, __u32 ifindex)
+static __always_inline void count_sent(struct __sk_buff *skb, const struct interface_state *self)
 {
-  struct interface_counters *c = counters_of(ifindex);
+  struct interface_counters *c = counters_of(self);
   if (c) {
     c->sent_packets++;
     c->sent_bytes += skb->len;
@@ -783,16 +786,17 @@ static __always_inline void count_sent(struct __sk_buff *skb, __u32 ifindex)
 }
 
 /* Over the wire to the machine with this MAC. */
-static __always_inline int leave(struct __sk_buff *skb, __u32 ifindex, const __u8 *host, const struct config *cfg)
+static __always_inline int leave(struct __sk_buff *skb, const struct interface_state *self, const __u8 *host,
+                                 const struct config *cfg)
 {
-  count_sent(skb, ifindex);
+  count_sent(skb, self);
   return send_to(skb, host, cfg->host_mac, cfg->uplink);
 }
 
 static __always_inline int deliver(struct __sk_buff *skb, __u32 ifindex, const struct interface_state *to,
                                    const struct config *cfg)
 {
-  struct interface_counters *c = counters_of(ifindex);
+  struct interface_counters *c = counters_of(to);
   if (c) {
     c->received_packets++;
     c->received_bytes += skb->len;
@@ -849,10 +853,10 @@ static __always_inline int arp_from_vm(struct __sk_buff *skb, __u32 ifindex, con
 {
   struct arp arp;
   if (!arp_request(skb, &arp))
-    return drop(ifindex, MALFORMED);
+    return drop(self, MALFORMED);
   __be32 sender = address_of(arp.sender), target = address_of(arp.target);
   if (!same_mac(arp.sender_mac, self->mac) || (sender != self->address && sender != 0))
-    return drop(ifindex, ROGUE_ARP);
+    return drop(self, ROGUE_ARP);
   /* Nobody asks the VM, so its answers go nowhere; a question for its own address must stay unanswered (RFC 5227). */
   if (arp.operation != bpf_htons(1) || target == self->address)
     return TC_ACT_SHOT;
@@ -927,9 +931,9 @@ static __noinline int answer_dhcp(struct __sk_buff *skb, __u32 ifindex, const st
   __u8 cookie[4];
   if (bpf_skb_load_bytes(skb, bootp_at, &message, sizeof(message)) ||
       bpf_skb_load_bytes(skb, bootp_at + BOOTP_LENGTH, cookie, 4))
-    return drop(ifindex, MALFORMED);
+    return drop(self, MALFORMED);
   if (message.op != 1 || message.hardware_length != 6 || !same_mac(message.mac, self->mac))
-    return drop(ifindex, SPOOFED_MAC);
+    return drop(self, SPOOFED_MAC);
   struct dhcp_answer *answer = bpf_map_lookup_elem(&dhcp, &ifindex);
   if (!answer)
     return TC_ACT_SHOT;
@@ -983,7 +987,8 @@ static __noinline int answer_dhcp(struct __sk_buff *skb, __u32 ifindex, const st
  * What a VM sends to its gateway goes nowhere. The answer to a probe that waits for one is noted, once, and by the
  * interface that was asked alone; neither needs a rule.
  */
-static __noinline int to_gateway(struct __sk_buff *skb, const struct packet *p, __u32 ifindex)
+static __noinline int to_gateway(struct __sk_buff *skb, const struct packet *p, __u32 ifindex,
+                                 const struct interface_state *self)
 {
   struct probe_key key = {.ifindex = ifindex, .protocol = p->protocol};
   __u8 ports[4];
@@ -999,7 +1004,7 @@ static __noinline int to_gateway(struct __sk_buff *skb, const struct packet *p, 
       return TC_ACT_SHOT;
     }
   }
-  return drop(ifindex, NO_RULE);
+  return drop(self, NO_RULE);
 }
 
 /* --- programs --------------------------------------------------------------------------------------------------- */
@@ -1010,7 +1015,7 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
   struct packet p = {};
   int reason = parse(skb, &p);
   if (reason)
-    return drop(ifindex, reason);
+    return drop(self, reason);
   __be32 broadcast = self->address | ~self->mask;
   int whole_udp = p.protocol == IPPROTO_UDP && p.fragment == WHOLE;
   if (whole_udp && p.source_port == 68 && p.destination_port == 67 && p.header_length == 20 &&
@@ -1018,31 +1023,31 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
       (p.destination == 0xffffffff || p.destination == broadcast || p.destination == self->gateway))
     return answer_dhcp(skb, ifindex, self, cfg);
   if (p.source != self->address)
-    return drop(ifindex, SPOOFED_ADDRESS);
+    return drop(self, SPOOFED_ADDRESS);
   /* Clients take answers from any port. */
   if (p.protocol == IPPROTO_UDP && p.fragment != LATER && (p.source_port == 67 || p.destination_port == 68))
-    return drop(ifindex, ROGUE_DHCP);
+    return drop(self, ROGUE_DHCP);
   __u32 payload = skb->gso_size ? skb->gso_size + p.header_length : skb->len - ETH_LENGTH;
   if ((self->mtu && payload > self->mtu) || checksum_hits_header(skb, &p, eth))
-    return drop(ifindex, MALFORMED);
+    return drop(self, MALFORMED);
   if (p.destination == 0xffffffff || (self->mask != 0xffffffff && p.destination == broadcast) ||
       (bpf_ntohl(p.destination) >> 28) == 14)
-    return drop(ifindex, BROADCAST);
+    return drop(self, BROADCAST);
   if (p.destination == self->gateway)
-    return to_gateway(skb, &p, ifindex);
+    return to_gateway(skb, &p, ifindex, self);
   /* An error quotes a packet that its receiver sent to this interface; anything else is made up. */
   if (p.error && (p.about_source != p.destination || p.about_destination != p.source))
-    return drop(ifindex, NO_RULE);
+    return drop(self, NO_RULE);
 
-  struct check sender = {.self = self, .packet = &p, .ifindex = ifindex, .bytes = skb->len, .out = 1};
+  struct check sender = {.self = self, .packet = &p, .bytes = skb->len, .out = 1};
   reason = admit(&sender);
   if (reason)
-    return drop(ifindex, reason);
+    return drop(self, reason);
 
   if (sender.host) {
     __u64 mac = sender.host;
     __u8 next[6] = {mac >> 40, mac >> 32, mac >> 24, mac >> 16, mac >> 8, mac};
-    return leave(skb, ifindex, next, cfg);
+    return leave(skb, self, next, cfg);
   }
   const __u8 *host = NULL;
   __u32 *local = bpf_map_lookup_elem(&endpoints, &p.destination);
@@ -1053,11 +1058,11 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
     receiver = bpf_map_lookup_elem(&interfaces, &receiver_index);
   }
   if (receiver && receiver_index != ifindex) {
-    struct check check = {.self = receiver, .packet = &p, .ifindex = receiver_index, .bytes = skb->len,
+    struct check check = {.self = receiver, .packet = &p, .bytes = skb->len,
                           .counted = receiver->cell == self->cell};
     reason = admit(&check);
     if (reason)
-      return drop(receiver_index, reason);
+      return drop(receiver, reason);
   } else if (!local) {
     struct location *location = bpf_map_lookup_elem(&locations, &p.destination);
     struct controller *controller = bpf_map_lookup_elem(&controllers, &self->cell);
@@ -1067,13 +1072,13 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
       host = controller->mac;
   }
   if (!host && !(receiver && receiver_index != ifindex))
-    return drop(ifindex, NO_LOCATION);
+    return drop(self, NO_LOCATION);
   if (host) {
     if (sender.flow)
       learn_host(sender.flow, host, sender.generation);
-    return leave(skb, ifindex, host, cfg);
+    return leave(skb, self, host, cfg);
   }
-  count_sent(skb, ifindex);
+  count_sent(skb, self);
   return deliver(skb, receiver_index, receiver, cfg);
 }
 
@@ -1084,19 +1089,19 @@ int from_vm(struct __sk_buff *skb)
   struct interface_state *self = bpf_map_lookup_elem(&interfaces, &ifindex);
   struct config *cfg = bpf_map_lookup_elem(&config, &zero);
   if (!self || !cfg)
-    return drop(ifindex, NO_RULE);
+    return TC_ACT_SHOT;
   struct ethhdr eth;
   if (bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)))
-    return drop(ifindex, MALFORMED);
+    return drop(self, MALFORMED);
   if (!same_mac(eth.h_source, self->mac))
-    return drop(ifindex, SPOOFED_MAC);
+    return drop(self, SPOOFED_MAC);
   if (skb->vlan_present)
-    return drop(ifindex, OTHER_ETHERTYPE);
+    return drop(self, OTHER_ETHERTYPE);
   if (eth.h_proto == bpf_htons(ETH_P_IP))
     return ipv4_from_vm(skb, ifindex, self, cfg, &eth);
   if (eth.h_proto == bpf_htons(ETH_P_ARP))
     return arp_from_vm(skb, ifindex, self, cfg);
-  return drop(ifindex, eth.h_proto == bpf_htons(ETH_P_IPV6) ? IPV6 : OTHER_ETHERTYPE);
+  return drop(self, eth.h_proto == bpf_htons(ETH_P_IPV6) ? IPV6 : OTHER_ETHERTYPE);
 }
 
 SEC("tc")
@@ -1125,14 +1130,14 @@ int from_wire(struct __sk_buff *skb)
   struct packet p = {};
   int reason = parse(skb, &p);
   if (reason)
-    return drop(ifindex, reason);
+    return drop(self, reason);
   if (p.error && (p.about_source != p.destination || p.about_destination != p.source))
-    return drop(ifindex, NO_RULE);
+    return drop(self, NO_RULE);
   struct check check = {
-      .self = self, .packet = &p, .ifindex = ifindex, .bytes = skb->len, .wire = mac_number(eth.h_source)};
+      .self = self, .packet = &p, .bytes = skb->len, .wire = mac_number(eth.h_source)};
   reason = admit(&check);
   if (reason)
-    return drop(ifindex, reason);
+    return drop(self, reason);
   return deliver(skb, ifindex, self, cfg);
 }
 

@@ -43,6 +43,7 @@ import {
 import { type Names, readNames, writeNames } from "./names.ts";
 import { type CompiledPolicy, compilePolicy } from "./policy.ts";
 import { createProber, type Prober } from "./probe.ts";
+import { deviceOf, slotOf, takeSlot } from "./slots.ts";
 import { whatWasTold } from "./told.ts";
 import { addressingMaps, difference, isEmpty, wantedAddressing } from "./wanted.ts";
 
@@ -121,7 +122,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       const network =
         wantedTaps.some((tap) => !local.taps.includes(tap) || !isGuarded(dataplane, indexOf(tap))) ||
         local.taps.some((tap) => !wantedTaps.includes(tap));
-      const wanted = wantedAddressing(global, uplink.mtu, indexOf);
+      const wanted = wantedAddressing(global, uplink.mtu, deviceOf(dataplane));
       return {
         network,
         securityGroup: policyChanges(dataplane, global.policies).length > 0 || gone(dataplane, global).length > 0,
@@ -188,7 +189,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       const { dataplane, uplink } = state();
       return examinePacket(dataplane, question, {
         rulePath: (cell, rule) => names.rules[cell]?.[rule] ?? null,
-        told: told === null ? null : whatWasTold(told, uplink.mtu, compiledOrNull),
+        told: told === null ? null : whatWasTold(told, uplink.mtu, deviceOf(dataplane), compiledOrNull),
       });
     },
     async counters() {
@@ -201,10 +202,14 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
 function ensureAttached(ifindex: number, programFd: number): void {
   if (attachedProgram(ifindex) !== programId(programFd)) attach(ifindex, programFd);
 }
-const isGuarded = (dataplane: Dataplane, ifindex: number): boolean =>
-  ifindex !== 0 &&
-  attachedProgram(ifindex) === programId(dataplane.programs.from_vm) &&
-  dataplane.maps.flows.get(key(ifindex)) !== null;
+function isGuarded(dataplane: Dataplane, ifindex: number): boolean {
+  const slot = slotOf(dataplane, ifindex);
+  return (
+    slot !== null &&
+    attachedProgram(ifindex) === programId(dataplane.programs.from_vm) &&
+    dataplane.maps.flows.get(key(slot)) !== null
+  );
+}
 
 /**
  * The program first, then the device up, and last the tables without which nothing passes: a device is never open by
@@ -213,21 +218,26 @@ const isGuarded = (dataplane: Dataplane, ifindex: number): boolean =>
 function guard(dataplane: Dataplane, ifindex: number, bringUpDevice: () => void): void {
   ensureAttached(ifindex, dataplane.programs.from_vm);
   bringUpDevice();
-  dataplane.maps.counters.create(key(ifindex));
-  if (dataplane.maps.flows.get(key(ifindex)) !== null) return;
+  const slot = key(takeSlot(dataplane, ifindex));
+  if (dataplane.maps.flows.get(slot) !== null) return;
+  dataplane.maps.counters.clear(slot);
   const table = createMap(mapTypes.lruHash, "flow_table", flowKey.size, flow.size, flowsPerInterface, 0);
   try {
-    dataplane.maps.flows.set(key(ifindex), word.encode({ value: table.fd }));
+    dataplane.maps.flows.set(slot, word.encode({ value: table.fd }));
   } finally {
     table.close();
   }
 }
 
 /** Closes an interface: its address first, so that nothing is delivered to a device that goes away. */
-function forget({ maps }: Dataplane, ifindex: number): void {
+function forget(dataplane: Dataplane, ifindex: number): void {
+  const { maps } = dataplane;
   for (const address of maps.endpoints.keys())
     if (maps.endpoints.get(address)?.readUInt32LE() === ifindex) maps.endpoints.delete(address);
-  for (const name of ["interfaces", "dhcp", "flows", "counters"] as const) maps[name].delete(key(ifindex));
+  for (const name of ["interfaces", "dhcp"] as const) maps[name].delete(key(ifindex));
+  const slot = slotOf(dataplane, ifindex);
+  if (slot !== null) maps.flows.delete(key(slot));
+  maps.slots.delete(key(ifindex));
 }
 
 /** Policies that are not in force as they should be, by what the kernel holds. One that cannot be compiled is left out. */
@@ -320,7 +330,7 @@ function applyPolicy(dataplane: Dataplane, policy: CellPolicy): void {
 /** Takes away before it adds, opens an address last. */
 function applyAddressing(dataplane: Dataplane, global: GlobalNetwork, mtu: number): void {
   const { maps } = dataplane;
-  const wanted = wantedAddressing(global, mtu, indexOf);
+  const wanted = wantedAddressing(global, mtu, deviceOf(dataplane));
   const work = addressingMaps.map((name) => ({ name, map: maps[name], ...difference(maps[name], wanted[name]) }));
   for (const { map, remove } of work.toReversed()) for (const entry of remove) map.delete(entry);
   for (const { map, change, add } of work) map.setAll([...change, ...add]);
@@ -349,10 +359,11 @@ function allocation(
 
 const sum = (values: readonly bigint[]): number => Number(values.reduce((total, value) => total + value, 0n));
 
-function readInterfaceCounters({ maps }: Dataplane, names: Names): readonly InterfaceCounters[] {
+function readInterfaceCounters(dataplane: Dataplane, names: Names): readonly InterfaceCounters[] {
   return Object.entries(names.taps).flatMap(([tap, uid]) => {
-    const perCpu = maps.counters.getPerCpu(key(indexOf(tap))).map((bytes) => interfaceCounters.decode(bytes));
-    if (perCpu.length === 0) return [];
+    const slot = slotOf(dataplane, indexOf(tap));
+    if (slot === null) return [];
+    const perCpu = dataplane.maps.counters.getPerCpu(key(slot)).map((bytes) => interfaceCounters.decode(bytes));
     const drops = dropReasons.map((reason, index) => [
       reason,
       sum(perCpu.map(({ drops }) => Buffer.from(drops).readBigUInt64LE(8 * (index + 1)))),

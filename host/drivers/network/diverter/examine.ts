@@ -96,7 +96,7 @@ function examineInterface(
   const checks = [pass("interface", `${address} is on device ${ifindex} with ${state.mac}, in cell ${state.cell}`)];
   if (attachedProgram(ifindex) !== programId(dataplane.programs.from_vm))
     checks.push(stop("filter", `device ${ifindex} does not carry the Diverter's program at its ingress`));
-  else if (dataplane.maps.flows.get(key(ifindex)) === null)
+  else if (dataplane.maps.flows.get(key(state.slot)) === null)
     checks.push(stop("filter", `device ${ifindex} has no table of flows, so nothing passes`));
   else checks.push(pass("filter", `device ${ifindex} carries the Diverter's program`));
   return { checks, local: { ifindex, address, cell: state.cell, mac: state.mac } };

@@ -109,6 +109,7 @@ export const interfaceState = layout("interface_state", {
   subnet_identity: "u32",
   mac: "mac",
   mtu: "u16",
+  slot: "u32",
 });
 export const identityKey = layout("identity_key", { cell: "u32", address: "ipv4" });
 export const identities = layout("identities", { identity: "u32", vm_identity: "u32", subnet_identity: "u32" });
@@ -232,6 +233,7 @@ export const mapSizes = {
   rules: [4, 4],
   flows: [4, 4],
   counters: [4, interfaceCounters.size],
+  slots: [4, 4],
   rule_counts: [ruleKey.size, ruleCounters.size],
 } as const satisfies { readonly [map: string]: readonly [number, number] };
 export type MapName = keyof typeof mapSizes;

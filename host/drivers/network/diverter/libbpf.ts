@@ -81,10 +81,9 @@ export class BpfMap {
   set(key: Buffer, value: Buffer): void {
     check(mapUpdate(this.fd, key, value, 0), "writing a map of the Diverter");
   }
-  /** Puts a value of zeros where there is none. */
-  create(key: Buffer): void {
-    const existing = mapUpdate(this.fd, key, Buffer.alloc(this.valueSize * this.#cpus), 1);
-    if (existing !== -constants.errno.EEXIST) check(existing, "writing a map of the Diverter");
+  /** Puts a value of zeros, for every CPU. */
+  clear(key: Buffer): void {
+    this.set(key, Buffer.alloc(this.valueSize * this.#cpus));
   }
   setAll(entries: readonly { readonly key: Buffer; readonly value: Buffer }[]): void {
     if (entries.length === 0) return;

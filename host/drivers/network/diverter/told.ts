@@ -1,8 +1,8 @@
 import type { CellPolicy } from "../../../../core/documents.ts";
 import type { GlobalNetwork } from "../driver.ts";
 import { controller, policyEntry, policyKey, sourceRange, word } from "./layout.ts";
-import { indexOf } from "./libbpf.ts";
 import type { CompiledPolicy } from "./policy.ts";
+import type { DeviceOf } from "./slots.ts";
 import { type AddressingMap, wantedAddressing } from "./wanted.ts";
 
 /**
@@ -53,9 +53,10 @@ function indexed(policy: CompiledPolicy): ReadonlyMap<string, readonly ToldEntry
 export function whatWasTold(
   global: GlobalNetwork,
   mtu: number,
+  deviceOf: DeviceOf,
   compiled: (policy: CellPolicy) => CompiledPolicy | null,
 ): Told {
-  const addressing = wantedAddressing(global, mtu, indexOf);
+  const addressing = wantedAddressing(global, mtu, deviceOf);
   return {
     entry(map, key) {
       if (map !== "controllers") return addressing[map].get(key.toString("hex"))?.value;

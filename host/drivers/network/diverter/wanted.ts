@@ -3,17 +3,18 @@ import { tapName } from "./devices.ts";
 import { encodeDhcpAnswer, maskOf } from "./dhcp.ts";
 import { addressKey, identities, identityKey, interfaceState, location, type MapName, word } from "./layout.ts";
 import type { BpfMap } from "./libbpf.ts";
+import type { DeviceOf } from "./slots.ts";
 
 /** What the addressing maps should hold, and the difference to what they do hold. */
 export type Entries = ReadonlyMap<string, { readonly key: Buffer; readonly value: Buffer }>;
 export const addressingMaps = ["dhcp", "identities", "locations", "interfaces", "endpoints"] as const;
 export type AddressingMap = (typeof addressingMaps)[number] & MapName;
 
-/** `indexOf` gives the device of a tap, 0 where it does not exist (yet): such an interface stays closed. */
+/** An interface whose tap has no device (yet) stays closed. */
 export function wantedAddressing(
   global: GlobalNetwork,
   mtu: number,
-  indexOf: (tap: string) => number,
+  deviceOf: DeviceOf,
 ): { readonly [map in AddressingMap]: Entries } {
   const wanted = {
     dhcp: new Map<string, { key: Buffer; value: Buffer }>(),
@@ -38,16 +39,17 @@ export function wantedAddressing(
     );
   }
   for (const { cellNumber: cell, desired } of global.interfaces) {
-    const index = indexOf(tapName(desired.uid));
-    if (index === 0) continue;
+    const found = deviceOf(tapName(desired.uid));
+    if (found === null) continue;
     const { address } = desired;
     const who = {
       identity: desired.identity,
       vm_identity: desired.vmIdentity,
       subnet_identity: desired.subnetIdentity,
     };
-    const device = word.encode({ value: index });
+    const device = word.encode({ value: found.index });
     const state = {
+      slot: found.slot,
       address,
       mask: maskOf(desired.prefixLength),
       gateway: desired.gateway,

@@ -60,14 +60,25 @@ export class Hand {
   flows(): { readonly entries: number; readonly limit: number } {
     const { host } = this.plan;
     const machine = this.#installation.hostMachines[host];
-    const pin = `${this.#installation.directory}/${host}/run/bpf/diverter/maps/flows`;
+    const maps = `${this.#installation.directory}/${host}/run/bpf/diverter/maps`;
+    const lookUp = (map: string, key: Buffer): Buffer => {
+      const found = machine.run(
+        "bpftool",
+        "-j",
+        "map",
+        "lookup",
+        "pinned",
+        `${maps}/${map}`,
+        "key",
+        ...[...key].map(String),
+      );
+      return Buffer.from((JSON.parse(found) as { readonly value: readonly string[] }).value.map(Number));
+    };
     const device = Buffer.alloc(4);
     const links = machine.run("ip", "-j", "link", "show", "dev", tapName(uidOf(this.plan)));
     const [link] = JSON.parse(links) as readonly { readonly ifindex: number }[];
     device.writeUInt32LE(link!.ifindex);
-    const found = machine.run("bpftool", "-j", "map", "lookup", "pinned", pin, "key", ...[...device].map(String));
-    const { value } = JSON.parse(found) as { readonly value: readonly string[] };
-    const id = String(Buffer.from(value.map(Number)).readUInt32LE());
+    const id = String(lookUp("flows", lookUp("slots", device)).readUInt32LE());
     const { max_entries: limit } = JSON.parse(machine.run("bpftool", "-j", "map", "show", "id", id)) as {
       readonly max_entries: number;
     };
