@@ -30,6 +30,7 @@ export const eventNames = {
   "distribution/misuse": "a defect of this service: an effect that cannot be carried out",
   "document/refused": "a document that a peer desires here is not acceptable: key and why",
   "https/handler-failed": "a request over HTTPS failed by a defect of this service",
+  "https/upgrade-failed": "a session could not be opened by a defect of this service",
   // Cells, their models and elements.
   "cell/made": "the gateway had a cell's controller made",
   "cell/ended": "nothing is left of a cell, and its controller was ended",

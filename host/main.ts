@@ -2,6 +2,7 @@ import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import type { ActualHost } from "../core/documents.ts";
 import { hostName, ipv4, mac } from "../model/identifiers.ts";
+import { failStart } from "../runtime/error-line.ts";
 import { servePeers } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { logFatalErrors, logOf, observed } from "../runtime/observer.ts";
@@ -95,7 +96,4 @@ async function main(configurationFile: string | undefined): Promise<void> {
   });
 }
 
-main(process.argv[2]).catch((error: Error) => {
-  process.stderr.write(`${error.message}\n`);
-  process.exit(1);
-});
+main(process.argv[2]).catch((error: Error) => failStart(process.argv[2], error));

@@ -5,6 +5,7 @@ import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import type { TLSSocket } from "node:tls";
 import type { PeerName } from "../model/identifiers.ts";
+import { writeErrorLine } from "./error-line.ts";
 import { expectPeer, peerOf, readCredentials } from "./identity.ts";
 import { type ProcessConfiguration, ports } from "./installation.ts";
 import { findPeer } from "./peers.ts";
@@ -44,19 +45,18 @@ export interface PeerServer {
   stop(): Promise<void>;
 }
 
-const answerFailure = (response: ServerResponse, error: Error): void => {
+const answerFailure = (service: string, response: ServerResponse, error: Error): void => {
   if (response.headersSent) {
     response.destroy();
     return;
   }
-  // The cause may hold what is none of the client's business; it goes to this process's own error output.
-  process.stderr.write(`${JSON.stringify({ event: "https/handler-failed", why: error.stack ?? error.message })}\n`);
+  writeErrorLine(service, "https/handler-failed", error);
   response.writeHead(500, { "content-type": "application/json" });
   response.end(JSON.stringify({ message: "The service failed to answer this request; its log says why." }));
 };
 
 /** Returns the sockets that have left HTTP, which the server no longer counts among its own. */
-const serveUpgrades = (server: Server, handler: PeerUpgradeHandler): ReadonlySet<Duplex> => {
+const serveUpgrades = (service: string, server: Server, handler: PeerUpgradeHandler): ReadonlySet<Duplex> => {
   const upgraded = new Set<Duplex>();
   server.on("upgrade", async (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
     const peer = peerOf(socket as TLSSocket);
@@ -70,7 +70,7 @@ const serveUpgrades = (server: Server, handler: PeerUpgradeHandler): ReadonlySet
     try {
       await handler({ peer, url: incoming.url ?? "/", headers: incoming.headers, raw: incoming, socket, head });
     } catch (error) {
-      process.stderr.write(`${JSON.stringify({ event: "https/upgrade-failed", why: (error as Error).stack })}\n`);
+      writeErrorLine(service, "https/upgrade-failed", error as Error);
       socket.destroy();
     }
   });
@@ -98,10 +98,10 @@ export const servePeers = async (
     try {
       await handler({ peer, method, url, headers, body: incoming, raw: incoming }, response);
     } catch (error) {
-      answerFailure(response, error as Error);
+      answerFailure(configuration.name, response, error as Error);
     }
   });
-  const upgraded = upgrade === undefined ? new Set<Duplex>() : serveUpgrades(server, upgrade);
+  const upgraded = upgrade === undefined ? new Set<Duplex>() : serveUpgrades(configuration.name, server, upgrade);
   // A session or an upload may last; what a client never begins to ask may not.
   server.requestTimeout = 0;
   server.headersTimeout = 30_000;

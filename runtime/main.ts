@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { failStart } from "./error-line.ts";
 import type { ProcessConfiguration } from "./installation.ts";
 import { runRole } from "./roles.ts";
 
@@ -11,6 +12,5 @@ if (file === undefined) {
 try {
   await runRole(JSON.parse(readFileSync(file, "utf8")) as ProcessConfiguration);
 } catch (error) {
-  process.stderr.write(`${file}: ${(error as Error).message}\n`);
-  process.exit(1);
+  failStart(file, error as Error);
 }

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { createAgentService } from "../../core/storage/agent.ts";
 import { ipv4 } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
+import { failStart } from "../../runtime/error-line.ts";
 import { servePeers } from "../../runtime/https.ts";
 import { type ProcessConfiguration, ports } from "../../runtime/installation.ts";
 import { logFatalErrors, logOf, observed } from "../../runtime/observer.ts";
@@ -60,7 +61,4 @@ async function main(configurationFile: string | undefined): Promise<void> {
   stopAtSignals(() => edge.stop());
 }
 
-main(process.argv[2]).catch((error: Error) => {
-  process.stderr.write(`${error.message}\n`);
-  process.exit(1);
-});
+main(process.argv[2]).catch((error: Error) => failStart(process.argv[2], error));
