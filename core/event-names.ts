@@ -91,6 +91,8 @@ export const eventNames = {
   "host/action-failed": "an action at a host failed; it is repeated",
   "host/report-failed": "a host's executor could not report an action",
   "host/probe-failed": "a liveness probe could not be sent",
+  "session/opened": "somebody opened a console or a command at a VM: verb, vm, incarnation, peer",
+  "session/ended": "that session is over",
   "host/executor-stopped": "a host's executor stopped asking for actions",
   // Gateway.
   "gateway/listening": "the gateway takes requests",

@@ -29,6 +29,7 @@ const longestExecMs = 600_000;
  * POST /examine  PacketQuestion → PacketCheck[]
  * GET  /status   → one entry of InstallationStatus.hosts
  * GET  /counters → {interfaces, rules}, as the network driver counts
+ * GET  /session, upgraded to a WebSocket: a console or a command, see `host/sessions.ts`
  *
  * What is not a success is a `Refusal`.
  */

@@ -76,7 +76,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   prober = probing;
   stopAtSignals(async () => probing.close());
   probing.wake();
-  const sessions = createHostSessions({ host: part.host, hypervisor, request });
+  const sessions = createHostSessions({ host: part.host, hypervisor, request, log });
   const { metrics, status } = createHostObservation({
     network,
     request,

@@ -66,6 +66,7 @@ interface FakeRun {
   exit(code: number): void;
 }
 let runs: FakeRun[] = [];
+let logged: string[] = [];
 
 const hypervisor: Pick<HypervisorDriver, "onEnd" | "console" | "run"> = {
   onEnd: (listener) => {
@@ -106,7 +107,10 @@ const configurationOf = (name: string): ProcessConfiguration => {
 const start = async (limits: { perMachine?: number; perHost?: number; idleMs?: number } = {}): Promise<void> => {
   console = new FakeConsole();
   runs = [];
-  sessions = createHostSessions({ host: "h1", hypervisor: hypervisor as HypervisorDriver, request: answer, limits });
+  logged = [];
+  const log = (event: string, fields: Json): void => void logged.push(JSON.stringify([event, fields]));
+  const options = { host: "h1", hypervisor: hypervisor as HypervisorDriver, request: answer, log, limits };
+  sessions = createHostSessions(options);
   server = await servePeers(configurationOf("host.h1"), (_request, response) => void response.end(), sessions.upgrade);
 };
 const stop = async (): Promise<void> => {
@@ -199,6 +203,8 @@ test("only a fresh capability of this VM's controller, for this incarnation, ope
   const client = await open(good);
   assert.ok("socket" in client, "what others tried in vain still opens for its own controller");
   assert.match((await refused(good)).why, /was used before/);
+  const line = '["session/opened",{"vm":"c1-1","incarnation":3,"verb":"console","peer":"controller.shop"}]';
+  assert.deepEqual(logged, [line], "one line for the one that was opened, and nothing secret in it");
 });
 
 test("all at a console see the same, all may type, and each is told of the others", async () => {

@@ -25,6 +25,7 @@ export interface HostSessionsOptions {
   readonly host: string;
   readonly hypervisor: HypervisorDriver;
   readonly request: (request: Json) => Promise<Json>;
+  readonly log?: (event: string, fields: { readonly [key: string]: Json }) => void;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
   readonly limits?: Partial<SessionLimits>;
@@ -113,11 +114,16 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
     return why === null ? { ...capability, vm: target.vm } : refused(403, "capability", why);
   };
 
-  const begin = (socket: WebSocket, { vm, incarnation, verb }: Admitted): void => {
+  const begin = (socket: WebSocket, peer: PeerName, { vm, incarnation, verb }: Admitted): void => {
     const channel = createSessionChannel(socket, limits.idleMs);
     const session: Open = { vm, incarnation, channel };
     open.add(session);
-    channel.closed.then(() => open.delete(session));
+    const fields = { vm, incarnation, verb, peer };
+    options.log?.("session/opened", fields);
+    channel.closed.then(() => {
+      open.delete(session);
+      options.log?.("session/ended", fields);
+    });
     const running = hypervisor.console(vm);
     if (running === null || running.incarnation !== incarnation) {
       channel.end("machine-ended", `incarnation ${incarnation} of this VM has just ended`);
@@ -132,7 +138,7 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
     upgrade: async ({ peer, url, headers, raw, socket, head }: PeerUpgrade) => {
       const admitted = await admit(peer, url, headers[hostCapabilityHeader]);
       if ("status" in admitted) refuseUpgrade(socket, admitted.status, admitted.code, admitted.message);
-      else server.handleUpgrade(raw, socket, head, (webSocket) => begin(webSocket, admitted));
+      else server.handleUpgrade(raw, socket, head, (webSocket) => begin(webSocket, peer, admitted));
     },
     close: async () => {
       closing = true;
