@@ -260,9 +260,19 @@ describe("what a program may use", { skip }, () => {
     const cgroups = makeCgroups(roots, "s1").filter((each) => /memory|unified|cgroup\/[^/]*cells/.test(each));
     try {
       if (cgroups.length === 0) return t.diagnostic("no control group can be made here: nothing was tried");
-      const many = perl(
-        `for (1..6) { if (!fork) { my $x = "x" x (60 << 20); sleep 2; print "held\\n"; exit } } 1 while wait > 0`,
-      );
+      // One after the other takes its share and keeps it; who is still there at the end is counted.
+      const many = perl(`
+        for (1..6) {
+          pipe(my $told, my $tell);
+          my $child = fork;
+          if (!$child) { my $x = "x" x (60 << 20); syswrite($tell, "y"); sleep 1000; exit }
+          close $tell;
+          sysread($told, my $byte, 1);
+          push @children, $child;
+        }
+        for (@children) { print "held\\n" if waitpid($_, 1) == 0 }
+        kill 9, @children;
+      `);
       const run = (groups: readonly string[]): Promise<SandboxEnd> =>
         runSandboxed(many, {
           ...{ mountPoint: join(base, "root"), input, output, owner, cgroups: groups },
