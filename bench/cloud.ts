@@ -1,12 +1,15 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { Client } from "../cli/client.ts";
 import type { Bundle } from "../model/cell.ts";
 import { firstProcesses } from "../testbed/first-process.ts";
-import { type Testbed, withTestbed } from "../testbed/harness.ts";
+import { type Testbed, withTestbedDirectory } from "../testbed/harness.ts";
 import { enterMember } from "../testbed/namespaces.ts";
+import { down } from "../testbed/up.ts";
+import { interruptible } from "./interrupted.ts";
 
 /** A testbed with a client of its gateway, for measuring. */
 export interface Cloud {
@@ -18,10 +21,28 @@ export const withCloud = <T>(
   work: (cloud: Cloud) => Promise<T>,
 ): Promise<T> =>
   new Promise<T>((resolve, reject) => {
-    withTestbed(options, async (testbed) =>
-      resolve(await work({ testbed, client: new Client(testbed.client()) })),
-    ).catch(reject);
+    withTestbedDirectory(options, async (testbed) => {
+      const measured = await interruptible(
+        () => takenDown(testbed),
+        async () => work({ testbed, client: new Client(await testbed.up()) }),
+      );
+      resolve(measured);
+    }).catch(reject);
   });
+
+/** Where an `up` is still under way, after it: both want the testbed for themselves. */
+async function takenDown({ at }: Testbed): Promise<void> {
+  for (const end = performance.now() + 120_000; ; ) {
+    try {
+      await down({ directory: at.directory, purge: true });
+      break;
+    } catch (error) {
+      if (performance.now() > end) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    }
+  }
+  rmSync(dirname(at.directory), { recursive: true, force: true });
+}
 
 /** The cell that is measured: so many small machines in one subnet, each with a copy of the image `tiny`, and one rule. */
 export const cellName = "bench";

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import type { Bench } from "./bench.ts";
+import { cleanUpAtSignals } from "./interrupted.ts";
 import { provenance } from "./measure.ts";
 import { renderProvenance, renderTable } from "./table.ts";
 
@@ -59,6 +60,7 @@ export async function main(args: readonly string[]): Promise<void> {
   for (const name of positionals) if (!(name in benches)) throw new Error(`there is no bench "${name}"\n\n${usage}`);
   if (process.getuid?.() !== 0)
     throw new Error("measuring needs root, for namespaces and machines: sudo ./cells bench");
+  cleanUpAtSignals();
   let measured = true;
   for (const name of positionals.length > 0 ? positionals : Object.keys(benches))
     measured = (await runOne(name, values.quick)) && measured;

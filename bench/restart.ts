@@ -1,5 +1,3 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Bench, BenchOptions, Figure } from "./bench.ts";
 import {
   type Cloud,
@@ -11,30 +9,8 @@ import {
   vmPaths,
   withCloud,
 } from "./cloud.ts";
+import { linesSince } from "./logs.ts";
 import { median, rangeOf } from "./measure.ts";
-
-interface Line {
-  readonly at: number;
-  readonly event: string;
-  readonly fields: { readonly [key: string]: unknown };
-}
-
-/** Everything that the testbed's services have logged since then, in order. */
-function linesSince(logs: string, since: number): readonly Line[] {
-  return readdirSync(logs)
-    .filter((name) => name.endsWith(".log"))
-    .flatMap((name) => readFileSync(join(logs, name), "utf8").split("\n"))
-    .flatMap((text): readonly Line[] => {
-      try {
-        const { time, event, fields } = JSON.parse(text) as { time: string; event: string; fields: Line["fields"] };
-        const at = Date.parse(time);
-        return at >= since && typeof event === "string" && typeof fields === "object" ? [{ at, event, fields }] : [];
-      } catch {
-        return [];
-      }
-    })
-    .toSorted((a, b) => a.at - b.at);
-}
 
 /** The way back, step by step, each as the event by which it is over. */
 const steps = [
