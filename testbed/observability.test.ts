@@ -37,9 +37,9 @@ const cells = async (t: Testbed, ...args: readonly string[]): Promise<string> =>
   assert.equal(code, 0, `cells ${args.join(" ")}\n${stdout}\n${stderr}`);
   return stdout;
 };
-const get = (t: Testbed, path: string, signal?: AbortSignal): Promise<Response> =>
+const get = (t: Testbed, path: string, signal?: AbortSignal, credential = t.client().credential): Promise<Response> =>
   fetch(`${t.client().url}${path}`, {
-    headers: { authorization: `Bearer ${t.client().credential}` },
+    headers: { authorization: `Bearer ${credential}` },
     ...(signal === undefined ? {} : { signal }),
   });
 const scrape = async (t: Testbed): Promise<readonly Metric[]> => {
@@ -189,6 +189,22 @@ const aDeathIsSeen = async (t: Testbed): Promise<void> => {
   );
 };
 
+/** Who looks after one cell sees its events by its own route, and nothing of the installation. Returns the credential. */
+const aTenantSeesItsCell = async (t: Testbed): Promise<string> => {
+  const made = JSON.parse(await cells(t, "credential", "add", "look", "--note", "team", "--output", "json"));
+  const { credential } = made as { readonly credential: string };
+  const status = async (path: string): Promise<number> => {
+    const response = await get(t, path, undefined, credential);
+    await response.body?.cancel();
+    return response.status;
+  };
+  assert.equal(await status("/cells/look/events"), 200);
+  assert.equal(await status("/cells/look/events?follow=true&past=false"), 200);
+  for (const path of ["/events", "/events?cell=look", "/metrics", "/status"])
+    assert.equal(await status(path), 403, path);
+  return credential;
+};
+
 const everyLineIsOneOfTheTable = (t: Testbed): void => {
   const logs = logsOf(t);
   assert.ok(logs.size >= 9, [...logs.keys()].join(" "));
@@ -204,8 +220,8 @@ const everyLineIsOneOfTheTable = (t: Testbed): void => {
 };
 
 /** Every secret that exists in the installation, as it lies in stores and key files. To be asked when nothing runs. */
-const secretsOf = (t: Testbed): readonly string[] => {
-  const found = new Set<string>([t.client().credential]);
+const secretsOf = (t: Testbed, credentials: readonly string[]): readonly string[] => {
+  const found = new Set<string>(credentials);
   const files = readdirSync(t.at.directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   for (const { name, parentPath } of files) {
     const path = join(parentPath, name);
@@ -241,13 +257,17 @@ test("an installation shows what it does, and none of its secrets", {
     await context.test("packets are counted and not logged", () => packetsAreCounted(t, right.$state.address));
     await context.test("the status is a true picture", () => thePictureIsTrue(t));
     await context.test("a death is seen in metrics, status and time line", () => aDeathIsSeen(t));
+    const credentials = [t.client().credential];
+    await context.test("a cell's credential opens its own events", async () => {
+      credentials.push(await aTenantSeesItsCell(t));
+    });
     await context.test("every line of log is one of the table", () => everyLineIsOneOfTheTable(t));
     await context.test("no log, event or number holds a secret", async () => {
       const shown = new Map<string, string>();
       for (const path of ["/events", "/metrics", "/status", "/cells/look/events"])
         shown.set(path, await (await get(t, path)).text());
       await t.down();
-      const secrets = secretsOf(t);
+      const secrets = secretsOf(t, credentials);
       assert.ok(secrets.length > 20, `only ${secrets.length} secrets were found`);
       assert.deepEqual(leaks(secrets, logsOf(t)), []);
       assert.deepEqual(leaks(secrets, shown), []);
