@@ -268,6 +268,24 @@ static __always_inline int same_mac(const __u8 *a, const __u8 *b)
 
 /* --- headers ---------------------------------------------------------------------------------------------------- */
 
+/* Like `bpf_skb_load_bytes`, without a call where the bytes lie in the linear part. `offset` and `length` are constants. */
+static __always_inline int load(struct __sk_buff *skb, __u32 offset, void *to, __u32 length)
+{
+  void *at = (void *)(long)skb->data + offset;
+  if (at + length > (void *)(long)skb->data_end)
+    return bpf_skb_load_bytes(skb, offset, to, length);
+  __builtin_memcpy(to, at, length);
+  return 0;
+}
+
+/* What follows an IP header of that length; hardly any has options. */
+static __always_inline int load_payload(struct __sk_buff *skb, __u32 header, void *to, __u32 length)
+{
+  if (header == sizeof(struct iphdr))
+    return load(skb, ETH_LENGTH + sizeof(struct iphdr), to, length);
+  return bpf_skb_load_bytes(skb, ETH_LENGTH + header, to, length);
+}
+
 /* ICMP destination unreachable, time exceeded, parameter problem (RFC 792): they carry the header that caused them. */
 static __always_inline int is_icmp_error(__u8 type)
 {
@@ -324,7 +342,7 @@ static __always_inline int parse(struct __sk_buff *skb, struct packet *p)
 {
   struct iphdr ip;
   __u8 l4[14];
-  if (bpf_skb_load_bytes(skb, ETH_LENGTH, &ip, sizeof(ip)))
+  if (load(skb, ETH_LENGTH, &ip, sizeof(ip)))
     return MALFORMED;
   __u32 header = ip.ihl * 4, total = bpf_ntohs(ip.tot_len), fragment = bpf_ntohs(ip.frag_off);
   if (ip.version != 4 || header < 20 || total < header || total + ETH_LENGTH > skb->len)
@@ -344,7 +362,7 @@ static __always_inline int parse(struct __sk_buff *skb, struct packet *p)
   }
   p->fragment = fragment & IP_MORE_FRAGMENTS ? FIRST : WHOLE;
   if (ip.protocol == IPPROTO_TCP) {
-    if (total < header + 20 || bpf_skb_load_bytes(skb, ETH_LENGTH + header, l4, 14))
+    if (total < header + 20 || load_payload(skb, header, l4, 14))
       return MALFORMED;
     p->tcp_flags = l4[13];
     __u32 length = (l4[12] >> 4) * 4;
@@ -353,7 +371,7 @@ static __always_inline int parse(struct __sk_buff *skb, struct packet *p)
       return MALFORMED;
     p->judged += 14;
   } else if (ip.protocol == IPPROTO_UDP || ip.protocol == IPPROTO_ICMP) {
-    if (total < header + 8 || bpf_skb_load_bytes(skb, ETH_LENGTH + header, l4, 8))
+    if (total < header + 8 || load_payload(skb, header, l4, 8))
       return MALFORMED;
     __u32 length = l4[4] << 8 | l4[5];
     if (ip.protocol == IPPROTO_UDP && p->fragment == WHOLE && (length < 8 || header + length > total))
@@ -389,7 +407,7 @@ static __always_inline int parse(struct __sk_buff *skb, struct packet *p)
 static __always_inline int checksum_hits_header(struct __sk_buff *skb, const struct packet *p, const struct ethhdr *eth)
 {
   __u8 first[2];
-  if (bpf_l4_csum_replace(skb, 0, 0, 1, 2) || bpf_skb_load_bytes(skb, 0, first, 2))
+  if (bpf_l4_csum_replace(skb, 0, 0, 1, 2) || load(skb, 0, first, 2))
     return 1;
   if (first[0] != eth->h_dest[0] || first[1] != eth->h_dest[1])
     return 0;
@@ -768,11 +786,11 @@ static __always_inline int drop(const struct interface_state *self, __u32 reason
 
 static __always_inline int send_to(struct __sk_buff *skb, const __u8 *to, const __u8 *from, __u32 ifindex)
 {
-  __u8 macs[12];
+  __u8 *macs = (void *)(long)skb->data;
+  if ((void *)(macs + 12) > (void *)(long)skb->data_end)
+    return TC_ACT_SHOT;
   __builtin_memcpy(macs, to, 6);
   __builtin_memcpy(macs + 6, from, 6);
-  if (bpf_skb_store_bytes(skb, 0, macs, sizeof(macs), 0))
-    return TC_ACT_SHOT;
   return bpf_redirect(ifindex, 0);
 }
 
@@ -1091,7 +1109,7 @@ int from_vm(struct __sk_buff *skb)
   if (!self || !cfg)
     return TC_ACT_SHOT;
   struct ethhdr eth;
-  if (bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)))
+  if (load(skb, 0, &eth, sizeof(eth)))
     return drop(self, MALFORMED);
   if (!same_mac(eth.h_source, self->mac))
     return drop(self, SPOOFED_MAC);
@@ -1110,7 +1128,7 @@ int from_wire(struct __sk_buff *skb)
   __u32 zero = 0;
   struct config *cfg = bpf_map_lookup_elem(&config, &zero);
   struct ethhdr eth;
-  if (!cfg || skb->vlan_present || bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)))
+  if (!cfg || skb->vlan_present || load(skb, 0, &eth, sizeof(eth)))
     return TC_ACT_OK;
   if (eth.h_proto == bpf_htons(ETH_P_ARP))
     return arp_from_wire(skb, cfg);
@@ -1118,7 +1136,7 @@ int from_wire(struct __sk_buff *skb)
     return TC_ACT_OK;
   /* What belongs to no endpoint is the machine's own, however odd it looks. */
   __be32 destination;
-  if (bpf_skb_load_bytes(skb, ETH_LENGTH + 16, &destination, 4))
+  if (load(skb, ETH_LENGTH + 16, &destination, 4))
     return TC_ACT_OK;
   __u32 *local = bpf_map_lookup_elem(&endpoints, &destination);
   if (!local)

@@ -26,6 +26,9 @@ const mapUpdate = bpf.func("int bpf_map_update_elem(int fd, void *key, void *val
 const mapUpdateBatch = bpf.func(
   "int bpf_map_update_batch(int fd, void *keys, void *values, void *count, void *options)",
 );
+const mapLookupBatch = bpf.func(
+  "int bpf_map_lookup_batch(int fd, void *from, void *next, void *keys, void *values, void *count, void *options)",
+);
 const mapLookup = bpf.func("int bpf_map_lookup_elem(int fd, void *key, void *value)");
 const mapDelete = bpf.func("int bpf_map_delete_elem(int fd, void *key)");
 const mapNextKey = bpf.func("int bpf_map_get_next_key(int fd, void *key, void *next)");
@@ -108,6 +111,40 @@ export class BpfMap {
       keys.push(next);
       key = next;
     }
+  }
+  /** All entries, many at a time; not of maps with a value per CPU. */
+  entries(): readonly { readonly key: Buffer; readonly value: Buffer }[] {
+    const entries: { key: Buffer; value: Buffer }[] = [];
+    const atOnce = 1024;
+    const keys = Buffer.alloc(atOnce * this.keySize);
+    const values = Buffer.alloc(atOnce * this.valueSize);
+    const count = Buffer.alloc(4);
+    /* A hash goes on from a bucket's number, a trie from its last key. */
+    const tokens = [Buffer.alloc(Math.max(4, this.keySize)), Buffer.alloc(Math.max(4, this.keySize))] as const;
+    for (let round = 0; ; round++) {
+      count.writeUInt32LE(atOnce);
+      const from = round === 0 ? null : tokens[round % 2 === 0 ? 0 : 1];
+      const next = tokens[round % 2 === 0 ? 1 : 0];
+      const outcome: number = mapLookupBatch(this.fd, from, next, keys, values, count, null);
+      if (outcome !== 0 && outcome !== -constants.errno.ENOENT) return this.#entriesOneByOne();
+      const got = count.readUInt32LE();
+      const [theseKeys, theseValues] = [
+        Buffer.from(keys.subarray(0, got * this.keySize)),
+        Buffer.from(values.subarray(0, got * this.valueSize)),
+      ];
+      for (let at = 0; at < got; at++)
+        entries.push({
+          key: theseKeys.subarray(at * this.keySize, (at + 1) * this.keySize),
+          value: theseValues.subarray(at * this.valueSize, (at + 1) * this.valueSize),
+        });
+      if (outcome !== 0) return entries;
+    }
+  }
+  #entriesOneByOne(): readonly { readonly key: Buffer; readonly value: Buffer }[] {
+    return this.keys().flatMap((key) => {
+      const value = this.get(key);
+      return value === null ? [] : [{ key, value }];
+    });
   }
   close(): void {
     closeFd(this.fd);

@@ -78,12 +78,12 @@ export function difference(map: BpfMap, wanted: Entries): Difference {
   const remove: Buffer[] = [];
   const change: { key: Buffer; value: Buffer }[] = [];
   const present = new Set<string>();
-  for (const key of map.keys()) {
+  for (const { key, value } of map.entries()) {
     const name = key.toString("hex");
     present.add(name);
     const entry = wanted.get(name);
     if (entry === undefined) remove.push(key);
-    else if (!map.get(key)?.equals(entry.value)) change.push(entry);
+    else if (!value.equals(entry.value)) change.push(entry);
   }
   const add = [...wanted].filter(([name]) => !present.has(name)).map(([, entry]) => entry);
   return { remove, change, add };
