@@ -106,6 +106,7 @@ test("a controller as a process: its model, its events and their past survive a 
       version: 0,
       phases: {},
       elements: 0,
+      waiting: [],
       empty: true,
     });
     const bundle = { main: "shop.json", files: { "shop.json": JSON.stringify(shop()) } };

@@ -59,6 +59,7 @@ interface Watched {
   dead: string | null;
   stopping: boolean;
   finished: boolean;
+  finishing: Promise<void> | null;
 }
 
 /**
@@ -244,6 +245,7 @@ class QemuDriver implements HypervisorDriver {
       dead: null,
       stopping: false,
       finished: false,
+      finishing: null,
     };
     watched.condition = this.#watchCondition(watched);
     return watched;
@@ -351,9 +353,13 @@ class QemuDriver implements HypervisorDriver {
     if (!this.#closed) await this.#finish(watched);
   }
 
-  /** Once per machine, after its process is confirmed gone. */
-  async #finish(watched: Watched): Promise<void> {
-    if (watched.finished) return;
+  /** Once per machine, after its process is confirmed gone. Whoever comes second waits until the end was announced, too. */
+  #finish(watched: Watched): Promise<void> {
+    watched.finishing ??= this.#announceEnd(watched);
+    return watched.finishing;
+  }
+
+  async #announceEnd(watched: Watched): Promise<void> {
     // A machine whose start failed is never announced: its starter is told.
     watched.finished = true;
     watched.condition?.close();
