@@ -104,9 +104,11 @@ function digestOf(packages: readonly PackageVersion[], files: string): string {
   return hash.digest("hex");
 }
 
-/** Over this program and everything that it puts into the image. */
+/** Over these programs and everything that it puts into the image. */
 async function digestOfFiles(): Promise<string> {
-  const hash = createHash("sha256").update(await readFile(import.meta.filename));
+  const hash = createHash("sha256");
+  for (const program of ["build.ts", "packages.ts", "reseed.ts", "save.ts"])
+    hash.update(await readFile(join(import.meta.dirname, program)));
   const files = (await readdir(here, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
   for (const file of files.map((entry) => join(entry.parentPath, entry.name)).sort()) {
     hash.update(file.slice(here.length));

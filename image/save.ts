@@ -95,6 +95,8 @@ async function startMachine(
   await truncate(seed, seedBytes);
   await rm(memory, { force: true });
   const args = [
+    // Else the state says "paused", and a host's `cont` that arrives while it is being loaded would be forgotten.
+    ...["-global", "migration.store-global-state=off"],
     ...["-blockdev", JSON.stringify({ driver: "qcow2", "node-name": bootNode, file: fileNode(overlay) })],
     ...["-blockdev", JSON.stringify({ driver: "raw", "node-name": seedNode, "read-only": true, file: fileNode(seed) })],
     ...savedMachineArguments(savedForm, accelerator, {
