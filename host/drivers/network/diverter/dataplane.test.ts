@@ -250,6 +250,9 @@ describe("Diverter between real stacks", { skip: !canRun() }, () => {
     const mine = interfaces.find((counter) => counter.interface === uidOf(web));
     assert.ok(mine !== undefined && mine.sent.packets > 0 && mine.received.bytes > 0);
     assert.ok(counted.some(({ cellNumber, rule: id, packets }) => cellNumber === 1 && id === 1 && packets > 0));
+    await installation.apply(plans, [shop(6, rules.slice(1)), closed]);
+    const { rules: left } = await installation.drivers.a.call<Counters>("counters");
+    assert.ok(left.length > 0 && left.every(({ cellNumber, rule: id }) => cellNumber !== 1 || id !== 1));
   });
 
   test("flush takes the interfaces, cleanup takes everything", async () => {

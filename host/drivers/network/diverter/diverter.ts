@@ -155,7 +155,9 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       const paths = global.policies.map(
         ({ cellNumber, rules }) => [cellNumber, Object.fromEntries(rules.map(({ id, path }) => [id, path]))] as const,
       );
-      rename({ rules: Object.fromEntries(paths) });
+      const rules = Object.fromEntries(paths);
+      forgetCounters(dataplane, names.rules, rules);
+      rename({ rules });
     },
     async implementAddressing(global: GlobalNetwork): Promise<NetworkAllocation> {
       const { dataplane, uplink } = state();
@@ -238,6 +240,14 @@ function forget(dataplane: Dataplane, ifindex: number): void {
   const slot = slotOf(dataplane, ifindex);
   if (slot !== null) maps.flows.delete(key(slot));
   maps.slots.delete(key(ifindex));
+}
+
+/** A rule that is no more takes its counter along: their map is bounded, and rules come and go for years. */
+function forgetCounters({ maps }: Dataplane, before: Names["rules"], now: Names["rules"]): void {
+  for (const [cell, rules] of Object.entries(before))
+    for (const rule of Object.keys(rules))
+      if (now[cell]?.[rule] === undefined)
+        maps.rule_counts.delete(ruleKey.encode({ cell: Number(cell), rule: Number(rule) }));
 }
 
 /** Policies that are not in force as they should be, by what the kernel holds. One that cannot be compiled is left out. */
