@@ -44,7 +44,7 @@ const until = async (
   name: Name,
   holds: (state: ElementState) => boolean | Promise<boolean>,
 ): Promise<ElementState> => {
-  const end = performance.now() + 120_000;
+  const end = performance.now() + 240_000;
   for (;;) {
     const state = await stateOf(t, name);
     if (await holds(state)) return state;
