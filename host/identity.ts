@@ -10,8 +10,14 @@ export interface ProcessOwner {
 export const qemuIdentity: ProcessOwner = { uid: 64055, gid: 64055 };
 /** `qemu-storage-daemon` and `qemu-img` on a storage server. */
 export const storageIdentity: ProcessOwner = { uid: 64056, gid: 64056 };
-/** Whatever reads an uploaded image, in its sandbox: nothing on the machine belongs to it. */
-export const imageIdentity: ProcessOwner = { uid: 64057, gid: 64057 };
+/**
+ * Whatever reads an uploaded image, in its sandbox: nothing on the machine belongs to it. One of 65,536, to be drawn anew
+ * for each, so that no sandbox uses up another's number of processes; above all that systemd and containers hand out.
+ */
+export const imageIdentity = (drawn: number): ProcessOwner => {
+  const number = 1_900_000_000 + (drawn % 65_536);
+  return { uid: number, gid: number };
+};
 
 /** Arguments of `setpriv` in front of a command: that user, no capabilities, no way to gain any. */
 export const setprivArguments = ({ uid, gid }: ProcessOwner): readonly string[] => [

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { chmod, chown, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { imageIdentity } from "../identity.ts";
@@ -39,13 +40,15 @@ export async function convertImage(options: ConvertOptions): Promise<ImageShape>
   const shape = await inspectImage(upload, format, { virtualBytes: limits.virtualMiB * MiB });
   try {
     await (await open(result, "wx", 0o600)).close();
-    await chown(result, imageIdentity.uid, imageIdentity.gid);
+    const owner = imageIdentity(randomInt(2 ** 32));
+    await chown(result, owner.uid, owner.gid);
     // Its directory is open to nobody else, and the sandbox has it on a read-only mount.
     await chmod(upload, 0o444);
     const sandbox: SandboxOptions = {
       mountPoint: join(directory, "root"),
       input: upload,
       output: result,
+      owner,
       limits: { ...limits, outputBytes: limits.outputMiB * MiB },
       ...(options.cgroups === undefined ? {} : { cgroups: options.cgroups }),
       ...(options.signal === undefined ? {} : { signal: options.signal }),

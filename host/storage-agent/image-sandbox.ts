@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { mkdir } from "node:fs/promises";
-import { imageIdentity, type ProcessOwner, setprivArguments } from "../identity.ts";
+import { type ProcessOwner, setprivArguments } from "../identity.ts";
 import { createImageCgroup } from "./image-cgroup.ts";
 import { systemCallFilter } from "./image-filter.ts";
 
@@ -35,7 +35,7 @@ export interface SandboxOptions {
   /** There, and writable by `owner`. */
   readonly output: string;
   readonly limits: SandboxLimits;
-  readonly owner?: ProcessOwner;
+  readonly owner: ProcessOwner;
   /** Parent control groups (v1: one per controller; v2: one); none: only the limits per process hold. */
   readonly cgroups?: readonly string[];
   readonly signal?: AbortSignal;
@@ -107,13 +107,15 @@ function launchArguments(command: readonly string[], options: SandboxOptions, gr
     ...["sh", "-euc", makeRoot, "cells-image", options.mountPoint, options.input, options.output],
     ...[String(groups.length), ...groups],
     ...["perl", "-e", enterRoot, "--"],
-    ...["setpriv", ...setprivArguments(options.owner ?? imageIdentity)],
+    ...["setpriv", ...setprivArguments(options.owner)],
     ...[
       "prlimit",
       `--cpu=${limits.cpuSeconds}:${limits.cpuSeconds + 1}`,
       `--as=${bytes}`,
       `--fsize=${limits.outputBytes}`,
     ],
+    // Small stacks: a pool of threads takes as much address space as there is load, and that counts.
+    "--stack=2097152",
     ...[`--nproc=${limits.processes}`, "--nofile=64", "--core=0", "--memlock=0", "--msgqueue=0", "--"],
     ...["perl", "-e", applyFilter, "--", systemCallFilter().toString("hex"), ...command],
   ];
