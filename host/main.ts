@@ -17,6 +17,7 @@ import { createHostEdge } from "./edge.ts";
 import { createExecutor, type Executor } from "./executor.ts";
 import { createHostManager } from "./manager.ts";
 import { createHostObservation } from "./observation.ts";
+import { overheadMiB } from "./planner.ts";
 import { createProber, type Prober } from "./prober.ts";
 import { createHostSessions } from "./sessions.ts";
 
@@ -48,6 +49,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
     mac: mac(part.mac),
     memoryMiB: part.memoryMiB,
     reservedMiB: part.reservedMiB,
+    machineMiB: overheadMiB,
     cpus: part.cpus,
     cpuSpeedMHz: cpus()[0]?.speed ?? 0,
     accelerator: await hypervisor.accelerator(),

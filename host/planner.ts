@@ -147,9 +147,9 @@ export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): stri
  * Memory that a machine takes beside its guest's: 80 to 120 MiB were measured. The machines of a host are not let beyond
  * what is offered to them all together, so what is given out must be what is taken.
  */
-const overheadMiB = 128;
+export const overheadMiB = 128;
 
-/** Why this host cannot hold it, as a sentence. The Placer thought otherwise; a host has the last word on its own. */
+/** Why this host cannot hold it, as a sentence. The Placer counts the same; a host has the last word on its own. */
 const shortage = (desired: DesiredVm, found: Found): string | null => {
   const running = [...found.records.values()].filter(({ stage }) => stage !== "ended").length;
   const freeMiB = found.capacityMiB - usedMiB(found.records) - running * overheadMiB;

@@ -54,6 +54,12 @@ export const noUse = (): HostUse => ({ memoryMiB: 0, cpus: 0, reservations: new 
 /** MiB that VMs may have on a host, taken or not. */
 export const memoryFor = (actual: ActualHost, ratios: Ratios): number =>
   Math.max(0, Math.floor((actual.memoryMiB - actual.reservedMiB) * ratios.memory));
+/** What is promised already, each machine's own need included. */
+export const takenMiB = (actual: ActualHost, use: HostUse): number =>
+  use.memoryMiB + use.reservations.size * (actual.machineMiB ?? 0);
+/** The most memory that one more guest could have now. */
+export const freeMiB = (actual: ActualHost, use: HostUse, ratios: Ratios): number =>
+  Math.max(0, memoryFor(actual, ratios) - takenMiB(actual, use) - (actual.machineMiB ?? 0));
 export const cpusFor = (actual: ActualHost, ratios: Ratios): number => Math.floor(actual.cpus * ratios.cpu);
 
 export function reserve(usage: Map<HostName, HostUse>, reservation: Reservation): void {

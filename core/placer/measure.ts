@@ -1,5 +1,5 @@
 import { gauge, type Metric, mebibyte, sample } from "../metrics.ts";
-import { cpusFor, memoryFor, noUse } from "./candidate.ts";
+import { cpusFor, memoryFor, noUse, takenMiB } from "./candidate.ts";
 import type { PlacerState } from "./placer.ts";
 
 /** Room on every host, and who has no place. */
@@ -8,9 +8,10 @@ export function measurePlacer(state: PlacerState): readonly Metric[] {
     const use = state.usage.get(host) ?? noUse();
     const memory = actual === null ? 0 : memoryFor(actual, state.ratios);
     const cpus = actual === null ? 0 : cpusFor(actual, state.ratios);
-    return { labels: { host }, reachable, use, memory, cpus };
+    const taken = actual === null ? use.memoryMiB : takenMiB(actual, use);
+    return { labels: { host }, reachable, use, memory, taken, cpus };
   });
-  const free = hosts.map(({ memory, use, labels }) => sample((memory - use.memoryMiB) * mebibyte, labels));
+  const free = hosts.map(({ memory, taken, labels }) => sample((memory - taken) * mebibyte, labels));
   return [
     gauge(
       "cells_placer_host_reachable",

@@ -1,6 +1,6 @@
 import type { HostOffer } from "../../model/check-hosts.ts";
 import type { HostOffers } from "../documents.ts";
-import { cpusFor, type HostView, memoryFor, type Ratios } from "./candidate.ts";
+import { cpusFor, freeMiB, type HostView, noUse, type Ratios } from "./candidate.ts";
 
 /**
  * What the hosts could hold if they were empty, for controllers to tell what can never be placed. A host that was never
@@ -13,7 +13,7 @@ export function offersOf(hosts: Iterable<HostView>, ratios: Ratios): HostOffers 
     if (actual === null) complete = false;
     else {
       const { cpuSpeedMHz } = actual;
-      offers.push({ host, memoryMiB: memoryFor(actual, ratios), cpus: cpusFor(actual, ratios), cpuSpeedMHz });
+      offers.push({ host, memoryMiB: freeMiB(actual, noUse(), ratios), cpus: cpusFor(actual, ratios), cpuSpeedMHz });
     }
   }
   return { hosts: offers.sort((a, b) => (a.host < b.host ? -1 : 1)), complete };

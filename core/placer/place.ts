@@ -1,6 +1,15 @@
 import type { HostName } from "../../model/identifiers.ts";
 import type { ActualPlacement, DesiredPlacement, HostRefusal } from "../documents.ts";
-import { type Candidate, type Filter, type HostView, memoryFor, noUse, type Ratios, type Usage } from "./candidate.ts";
+import {
+  type Candidate,
+  type Filter,
+  type HostView,
+  memoryFor,
+  noUse,
+  type Ratios,
+  takenMiB,
+  type Usage,
+} from "./candidate.ts";
 import { affinity } from "./filters/affinity.ts";
 import { capacity } from "./filters/capacity.ts";
 import { hostState } from "./filters/host-state.ts";
@@ -52,6 +61,6 @@ function firstRefusal(candidate: Candidate, request: DesiredPlacement, ratios: R
 }
 
 function isBetter(a: Candidate, b: Candidate, ratios: Ratios): boolean {
-  const free = ({ actual, use }: Candidate): number => memoryFor(actual, ratios) - use.memoryMiB;
+  const free = ({ actual, use }: Candidate): number => memoryFor(actual, ratios) - takenMiB(actual, use);
   return free(a) > free(b) || (free(a) === free(b) && a.actual.host < b.actual.host);
 }

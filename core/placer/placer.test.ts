@@ -148,6 +148,18 @@ test("a host where it could not be started is the last resort", () => {
   assert.equal(get("a")?.host, "h1");
 });
 
+test("what each machine takes beside its guest is counted, so that a host need not refuse what was placed there", () => {
+  const { want, say, get } = world(["h1"]);
+  // 2500 MiB for machines, each 128 MiB larger than its guest.
+  say("h1", host("h1", 3500, { machineMiB: 128 }));
+  want("a", 1300);
+  assert.equal(get("a")?.host, "h1");
+  want("b", 1000);
+  assert.match(get("b")?.refusals[0]?.why ?? "", /1000 MiB do not fit: 944 of 2372 MiB are free/);
+  want("b", 944, 2);
+  assert.equal(get("b")?.host, "h1");
+});
+
 test("each host says in a sentence why it is not the one", () => {
   const { want, say, get } = world(["h1", "h2", "h3", "h4", "h5", "h6"]);
   say("h1", host("h1", 1100));

@@ -25,6 +25,7 @@ import {
   type Reservation,
   release,
   reserve,
+  takenMiB,
 } from "./candidate.ts";
 import { measurePlacer } from "./measure.ts";
 import { offersOf } from "./offers.ts";
@@ -285,7 +286,7 @@ function rooms(state: PlacerState): Json {
       host,
       reachable,
       memoryMiB: actual === null ? 0 : memoryFor(actual, state.ratios),
-      usedMiB: use.memoryMiB,
+      usedMiB: actual === null ? use.memoryMiB : takenMiB(actual, use),
       cpus: actual === null ? 0 : cpusFor(actual, state.ratios),
       usedCpus: use.cpus,
       vms: use.reservations.size,

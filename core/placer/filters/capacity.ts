@@ -1,15 +1,15 @@
-import { cpusFor, type Filter, memoryFor } from "../candidate.ts";
+import { cpusFor, type Filter, freeMiB, noUse } from "../candidate.ts";
 
 /** What is reserved on a host never exceeds its memory and CPUs, times the ratios, less what the management needs. */
 export const capacity: Filter = ({ actual, use }, request, ratios) => {
-  const memory = memoryFor(actual, ratios);
-  if (use.memoryMiB + request.memoryMiB > memory) {
-    const free = Math.max(0, memory - use.memoryMiB);
+  const free = freeMiB(actual, use, ratios);
+  if (request.memoryMiB > free) {
+    const most = freeMiB(actual, noUse(), ratios);
     return {
-      why: `${request.memoryMiB} MiB do not fit: ${free} of ${memory} MiB are free`,
+      why: `${request.memoryMiB} MiB do not fit: ${free} of ${most} MiB are free`,
       lifts:
-        request.memoryMiB > memory
-          ? `it never fits there: ask for at most ${memory} MiB`
+        request.memoryMiB > most
+          ? `it never fits there: ask for at most ${most} MiB`
           : `ask for at most ${free} MiB, or let ${request.memoryMiB - free} MiB become free there`,
     };
   }
