@@ -71,7 +71,11 @@ export const resume: Bench = {
 };
 
 /** `node bench/resume.ts [--quick]` is `./cells bench resume [--quick]`. */
-if (import.meta.main) {
-  const { main } = await import("./main.ts");
-  await main(["resume", ...process.argv.slice(2)]);
-}
+if (import.meta.main)
+  // Not awaited: it imports this very module.
+  import("./main.ts")
+    .then(({ main }) => main(["resume", ...process.argv.slice(2)]))
+    .catch((error: Error) => {
+      process.stderr.write(`${error.message}\n`);
+      process.exitCode = 2;
+    });
