@@ -232,6 +232,43 @@ rm -r "$scratch"`;
   );
 };
 
+const fillDisk = async ({ t, writer, server }: Scene): Promise<void> => {
+  const data = join(t.at.directory, "members", server, "data");
+  // Never the machine's own disk.
+  const fill = `mountpoint -q "$1"
+for size in 1048576 65536 4096; do dd if=/dev/zero bs=$size count=300 >>"$1/ballast" 2>/dev/null || true; done
+df -k --output=avail "$1" | tail -n 1`;
+  const filled = await t.exec(server, ["sh", "-euc", fill, "fill", data]);
+  assert.equal(filled.code, 0, filled.stderr);
+  assert.equal(filled.stdout.trim(), "0", "nothing is left");
+  const full = new RegExp(`storage server ${server} is full`);
+  await lab.untilSaid(t, diskOf(writer), full);
+  // What was written before has its place; new bytes have none.
+  await lab.startInGuest(
+    t,
+    writer,
+    "more",
+    "sleep 4; dd if=/dev/urandom of=/root/more bs=65536 count=64 && sync && touch /tmp/done",
+  );
+  const stalled = await lab.until(
+    "the writer stands still",
+    () => lab.stateOf(t, writer),
+    (state) => state?.phase === "waiting",
+  );
+  assert.match(stalled?.reason ?? "", full);
+  // Its agent can still write down what it must know, also after a crash.
+  await t.kill(server);
+  await lab.until(
+    "the agent is back",
+    () => t.members(),
+    (all) => all.find(({ name }) => name === server)?.answers === true,
+  );
+  await t.exec(server, ["rm", `${data}/ballast`]);
+  await lab.untilReady(t, writer);
+  await lab.untilInGuest(t, writer, "test -e /tmp/done && wc -c </root/more", /^4194304\n$/);
+  await lab.assertWritten(t, writer, 1);
+};
+
 const cutLink = async ({ t, writer, server }: Scene): Promise<void> => {
   const before = await incarnationOf(t, writer);
   const least = await lab.durable(t, writer);
@@ -359,6 +396,7 @@ test("a fault is named, waited out and recovered from", {
           "a storage server is gone: its machines stand still, deletions wait, and all goes on when it is back",
           loseServer,
         ],
+        ["a disk is full: it is said, nothing breaks, and the writing goes on", fillDisk],
         ["an image is missing or damaged: it is said, and made good when it is there", loseImages],
         ["a host is gone: its machines say so, their deletion waits for it", loseHost],
       ];
