@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -152,11 +152,27 @@ test("a guest whose disk is not what it remembers writes nothing: the machine bo
   await identityOf(vm.vm);
   await driver.exec(vm.vm, ["/bin/ping", "-c", "1", "-W", "1", "10.231.0.1"], 30_000);
   assert.ok(packetsFrom(vm.interfaces[0]?.tap ?? "") > 0, "a guest that is itself is heard");
+  // The next Host Manager takes it over like any other machine.
+  await driver.close();
+  driver = createQemuDriver({ runDirectory: join(directory, "run") });
+  assert.deepEqual(
+    (await driver.list()).map((found) => found.vm),
+    [vm.vm],
+  );
   await driver.exec(vm.vm, ["/bin/sh", "-c", "echo precious >/root/note; sync"], 30_000);
   await driver.stop(vm.vm, 60_000);
   // As if a host had forgotten that it had started this very incarnation before.
   const remark = await driver.start(vm);
   assert.match(remark ?? "", /its disk was written since the state was saved/);
   assert.equal((await driver.exec(vm.vm, ["/bin/cat", "/root/note"], 90_000)).stdout, "precious\n");
+
+  // One whose starter ended half-way may have a guest that is nobody: it is ended, not taken over.
+  const record = join(directory, "run", "vms", vm.vm, "record.json");
+  await writeFile(record, JSON.stringify({ ...JSON.parse(await readFile(record, "utf8")), unfinished: true }));
+  const [half] = await driver.list();
+  await driver.close();
+  driver = createQemuDriver({ runDirectory: join(directory, "run") });
+  assert.deepEqual(await driver.list(), []);
+  assert.equal(existsSync(`/proc/${half?.pid}/fd/0`), false, "its process is gone");
   await driver.stop(vm.vm, 0);
 });
