@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import { WebSocket, WebSocketServer } from "ws";
 import { peerName } from "../model/identifiers.ts";
@@ -92,6 +94,27 @@ test("what is no session of a cell goes no further, and the refusal says what wo
   );
   assert.match(await refusalOf(open("gone")), /^502 the controller of the cell "gone" does not answer/);
   assert.equal(handshakes.length, before);
+});
+
+test("who was refused and stays takes no place of a session, and is sent away", async () => {
+  const { hostname, port } = new URL(url);
+  const idle = Array.from({ length: 300 }, () => connect({ host: hostname, port: Number(port), allowHalfOpen: true }));
+  try {
+    const answers = idle.map(async (socket) => {
+      socket.on("error", () => undefined);
+      socket.write("GET /nothing HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n");
+      return String((await once(socket, "data"))[0]);
+    });
+    for (const answer of await Promise.all(answers)) assert.match(answer, /^HTTP\/1.1 404 /);
+    const socket = open("shop");
+    await once(socket, "open");
+    socket.terminate();
+    const connections = (): Promise<number> =>
+      new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count)));
+    while ((await connections()) > 0) await sleep(50);
+  } finally {
+    for (const socket of idle) socket.destroy();
+  }
 });
 
 test("a gateway that stops lets nobody wait", async () => {

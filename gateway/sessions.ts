@@ -19,6 +19,7 @@ const sessionPath = /^\/cells\/([a-z][a-z0-9-]{0,52})\/sessions$/;
 export function registerSessions(app: FastifyInstance, configuration: ProcessConfiguration, cells: Cells): void {
   const clients = new Set<Duplex>();
   let opening = 0;
+  let open = 0;
   /** Resolves when the session is over. */
   const pass = async ({ headers }: IncomingMessage, socket: Duplex, head: Buffer, cell: string): Promise<void> => {
     const protocols = headers["sec-websocket-protocol"] ?? "";
@@ -27,7 +28,7 @@ export function registerSessions(app: FastifyInstance, configuration: ProcessCon
       refuseUpgrade(socket, 401, "unauthorized", `a session is opened by a capability: ${how}`);
       return;
     }
-    if (opening >= mostOpening || clients.size > mostSessions) {
+    if (opening >= mostOpening || open >= mostSessions) {
       refuseUpgrade(
         socket,
         503,
@@ -62,7 +63,17 @@ export function registerSessions(app: FastifyInstance, configuration: ProcessCon
     } finally {
       opening -= 1;
     }
-    await passUpgradeBack(answer, socket, head);
+    if (!answer.accepted) {
+      await passUpgradeBack(answer, socket, head);
+      return;
+    }
+    // Only what a cell has let in counts: what is refused may stay on its connection for a while.
+    open += 1;
+    try {
+      await passUpgradeBack(answer, socket, head);
+    } finally {
+      open -= 1;
+    }
   };
 
   app.server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {

@@ -40,6 +40,8 @@ export interface OutgoingUpgrade {
 const handshakeMs = 15_000;
 const longestRefusal = 64 * 1024;
 const keepAliveMs = 30_000;
+/** For a refusal to arrive. */
+const farewellMs = 2_000;
 
 /** Small messages at once, and a peer that vanished is noticed. */
 const prepare = (socket: Duplex): void => {
@@ -107,6 +109,10 @@ const endUpgrade = (socket: Duplex, status: number, body: string): void => {
       body,
     ].join("\r\n"),
   );
+  // The server has let go of the connection. Whoever stays on it anyway is told nothing more, and holds it no longer.
+  socket.resume();
+  const farewell = setTimeout(() => socket.destroy(), farewellMs).unref();
+  socket.once("close", () => clearTimeout(farewell));
 };
 
 /** Gives a peer's answer back to who asked, and on success joins the two. Resolves when neither is open any more. */
