@@ -113,6 +113,8 @@ async function start(how: "boot" | "resume", number: number): Promise<Started> {
     const machine = { vm, incarnation: 1, name: `m${number}`, memoryMiB: 128, cpus: 1, disks, data: null, start: how };
     const running = hypervisor.start({ ...machine, interfaces: [{ tap: tapName(card), desired }] });
     const answered = untilAnswered(card);
+    // It may be over before the machine is said to run; then that is told below.
+    answered.catch(() => undefined);
     const remark = await running;
     const runsMs = performance.now() - began;
     await answered;
