@@ -3,6 +3,7 @@ import type { Changed, Refusal } from "../model/api.ts";
 import type { PeerResponse } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { createObserver, type Observer } from "../runtime/observer.ts";
+import { createIntroduction, createPlaces } from "./admission.ts";
 import { type Cells, createCells } from "./cells.ts";
 import { beyondScope, isAuthorized, scopeOf } from "./credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack } from "./forward.ts";
@@ -21,9 +22,6 @@ import { firstPlan, readFirstModel } from "./unknown-cell.ts";
  */
 
 const bodyLimitBytes = 16 * 1024 * 1024;
-/** Requests under way; streams of events are counted apart, since they last. */
-const mostRequests = 64;
-const mostFollowers = 128;
 const newControllerPatienceMs = 20_000;
 /** As the supervisor has it: `controller.<cell>` must fit a certificate's common name. */
 const cellNamePattern = /^[a-z](?:[a-z0-9-]{0,51}[a-z0-9])?$/;
@@ -31,6 +29,7 @@ const cellNamePattern = /^[a-z](?:[a-z0-9-]{0,51}[a-z0-9])?$/;
 interface Context {
   readonly configuration: ProcessConfiguration;
   readonly supervisorSocket: string;
+  readonly credentialHashes: readonly string[];
   readonly cells: Cells;
 }
 
@@ -45,6 +44,7 @@ export function createGateway(
   const context: Context = {
     configuration,
     supervisorSocket,
+    credentialHashes,
     cells: createCells(configuration, supervisorSocket, observer.log),
   };
   const app = fastify({
@@ -54,14 +54,19 @@ export function createGateway(
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
-  app.addHook("onRequest", async (request) => {
-    const scope = scopeOf(request.headers.authorization, credentialHashes);
+  const introduce = createIntroduction(configuration, context.cells);
+  const takePlace = createPlaces();
+  app.addHook("onRequest", async (request, reply) => {
+    const { authorization = "" } = request.headers;
+    const scope = scopeOf(authorization, credentialHashes);
     if (scope === null)
       throw refused(401, "unauthorized", "a valid credential is needed: Authorization: Bearer <credential>");
     const beyond = beyondScope(scope, request.method, request.url);
     if (beyond !== null) throw refused(403, "forbidden", beyond);
+    // The list of cells is empty for whoever their controllers do not know.
+    if (scope.kind === "cell" && request.url.startsWith("/cells/")) await introduce(scope.cell, authorization);
+    takePlace(scope, followsIn(request) ? "followers" : "requests", reply);
   });
-  boundConcurrency(app);
   app.setErrorHandler((error, _request, reply) => answerError(error, reply, observer.log));
   app.setNotFoundHandler(async (request) => {
     throw refused(404, "not-found", `there is no ${request.method} of ${request.url}; see the API reference`);
@@ -85,22 +90,6 @@ export function createGateway(
 const followsIn = (request: FastifyRequest): boolean =>
   (request.query as Record<string, unknown>).follow === "true" &&
   request.url.split("?")[0]?.endsWith("/events") === true;
-
-/** Whoever is too many is told at once, before the body is read. */
-function boundConcurrency(app: FastifyInstance): void {
-  const underWay = { requests: 0, followers: 0 };
-  app.addHook("onRequest", async (request, reply) => {
-    const kind = followsIn(request) ? "followers" : "requests";
-    if (underWay[kind] >= (kind === "followers" ? mostFollowers : mostRequests)) {
-      reply.header("retry-after", "1");
-      throw refused(503, "busy", "too many requests are under way; try again in a second");
-    }
-    underWay[kind] += 1;
-    reply.raw.once("close", () => {
-      underWay[kind] -= 1;
-    });
-  });
-}
 
 function answerError(error: unknown, reply: FastifyReply, log: Observer["log"]): void {
   const known = error as { readonly statusCode?: number; readonly code?: string; readonly message?: string };
@@ -155,7 +144,7 @@ async function onCell(
     else await give(answer, reply);
     return;
   }
-  await requireCell(cells, cell);
+  await requireCell(cells, cell, isAuthorized(request.headers.authorization, context.credentialHashes));
   const answer = await reachable(cell, forward(configuration, cell, what));
   const dryRun = new URLSearchParams(request.url.split("?")[1]).get("dryRun") === "true";
   if (wholeModel && request.method === "DELETE" && answer.status === 200 && !dryRun) {
@@ -169,20 +158,22 @@ async function give(answer: PeerResponse, reply: FastifyReply): Promise<void> {
   await passBack(answer, reply.raw);
 }
 
-async function requireCell(cells: Cells, cell: string): Promise<void> {
+/** Which other cells there are is for the operator. */
+async function requireCell(cells: Cells, cell: string, tellOthers: boolean): Promise<void> {
   const names = await cells.names();
   if (names.includes(cell)) return;
-  throw refused(404, "not-found", `there is no cell "${cell}"; there are: ${names.join(", ") || "none"}`);
+  const others = tellOthers ? `; there are: ${names.join(", ") || "none"}` : "";
+  throw refused(404, "not-found", `there is no cell "${cell}"${others}`);
 }
 
 /** The whole model of a cell, which may be its first. */
 async function putModel(
-  { configuration, cells }: Context,
+  { configuration, cells, credentialHashes }: Context,
   cell: string,
   what: Forwarded,
 ): Promise<PeerResponse | Changed> {
   if ((await cells.names()).includes(cell)) return reachable(cell, forward(configuration, cell, what));
-  if (!isAuthorized(String(what.headers.authorization), configuration.gateway?.credentialHashes ?? []))
+  if (!isAuthorized(what.headers.authorization as string | undefined, credentialHashes))
     throw refused(404, "not-found", `there is no cell "${cell}", and only the operator makes one`);
   const first = readFirstModel(cell, String(what.headers["content-type"]), what.body ?? Buffer.alloc(0));
   if (!first.ok) throw new RefusedError(400, first.error);
