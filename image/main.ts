@@ -1,5 +1,14 @@
 import { buildTinyImage } from "./build.ts";
+import { buildDebianImage } from "./debian.ts";
 
-/** `node image/main.ts [CACHE]`: builds the guest image unless the cache has it, and prints where it is. */
-const cacheDirectory = process.argv[2] ?? process.env.CELLS_CACHE ?? "/var/cache/cells";
-console.log(await buildTinyImage({ cacheDirectory, onProgress: (message) => console.error(message) }));
+/**
+ * `node image/main.ts [tiny|debian] [CACHE]`: builds that guest image unless the cache has it, and prints where it is.
+ */
+const [name = "tiny", cache] = process.argv.slice(2);
+const builders = { tiny: buildTinyImage, debian: buildDebianImage };
+if (name !== "tiny" && name !== "debian") {
+  console.error(`there is no image "${name}" to build; there are: ${Object.keys(builders).join(", ")}`);
+  process.exit(2);
+}
+const cacheDirectory = cache ?? process.env.CELLS_CACHE ?? "/var/cache/cells";
+console.log(await builders[name]({ cacheDirectory, onProgress: (message) => console.error(message) }));

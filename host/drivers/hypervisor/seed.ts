@@ -8,9 +8,9 @@ import type { MachineSpecification } from "./driver.ts";
 const run = promisify(execFile);
 
 /**
- * The files of a machine's seed volume, by name: cloud-init's NoCloud data source (instance-id changes with each
- * incarnation, so that it runs anew), `data.json` with `x.data` and the interfaces for a guest without cloud-init, and
- * `x.data` once more as a tree of files below `data/` for one without a JSON parser.
+ * The files of a machine's seed volume, by name: cloud-init's NoCloud data source (the instance is the VM: its disk and what
+ * cloud-init made on it, SSH host keys above all, outlive an incarnation), `data.json` with `x.data` and the interfaces for
+ * a guest without cloud-init, and `x.data` once more as a tree of files below `data/` for one without a JSON parser.
  */
 export const seedFiles = (machine: MachineSpecification): Readonly<Record<string, string>> => {
   const first = machine.interfaces[0]?.desired;
@@ -33,7 +33,7 @@ export const seedFiles = (machine: MachineSpecification): Readonly<Record<string
   // JSON is YAML, so cloud-init reads these as they are.
   return {
     ...(machine.data === null ? {} : dataTree(machine.data, "data")),
-    "meta-data": `${JSON.stringify({ "instance-id": `${machine.vm}-${machine.incarnation}`, "local-hostname": hostName })}\n`,
+    "meta-data": `${JSON.stringify({ "instance-id": machine.vm, "local-hostname": hostName })}\n`,
     "user-data": "#cloud-config\n{}\n",
     ...(interfaces.length > 0 ? { "network-config": `${JSON.stringify({ version: 2, ethernets })}\n` } : {}),
     // For a guest that reads with nothing but its shell: VM HOST-NAME, and MAC ADDRESS NETMASK GATEWAY NAME-SERVER DOMAIN.
