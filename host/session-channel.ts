@@ -21,6 +21,8 @@ export interface SessionChannel {
 
 /** Unsent output of one client, in bytes; beyond it `offer` drops and `deliver` waits. */
 export const unsentLimit = 256 * 1024;
+/** With more than this unsent nothing more is read from the client: every message may be answered, and it reads none. */
+export const unreadLimit = 4 * unsentLimit;
 /** For the last message and the client's answer to it. */
 const farewellMs = 2000;
 /** RFC 6455, section 7.4.1: normal closure, and the IANA registry: service restart. */
@@ -35,6 +37,7 @@ class Channel implements SessionChannel {
   #idle: NodeJS.Timeout;
   #lost = 0;
   #ended = false;
+  #paused = false;
   #input: (bytes: Buffer) => void = () => undefined;
   #message: (message: ClientMessage) => void = () => undefined;
 
@@ -105,6 +108,10 @@ class Channel implements SessionChannel {
   readonly #sent = (error?: Error): void => {
     if (error != null || this.#ended) return;
     this.#idle.refresh();
+    if (this.#paused && this.#socket.bufferedAmount < unsentLimit) {
+      this.#paused = false;
+      this.#socket.resume();
+    }
     if (this.#lost > 0 && this.#socket.bufferedAmount < unsentLimit / 2) this.#markLost();
   };
 
@@ -119,11 +126,14 @@ class Channel implements SessionChannel {
     if (this.#ended) return;
     this.#idle.refresh();
     const bytes = Buffer.isBuffer(data) ? data : Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
-    if (isBinary) {
-      this.#input(bytes);
-      return;
-    }
-    const message = messageIn(bytes);
+    if (!isBinary) this.#told(messageIn(bytes));
+    else if (bytes.length > 0) this.#input(bytes);
+    if (this.#ended || this.#paused || this.#socket.bufferedAmount <= unreadLimit) return;
+    this.#paused = true;
+    this.#socket.pause();
+  }
+
+  #told(message: ClientMessage | null): void {
     if (message === null)
       this.end("protocol", "the client sent a message that no session has; is it of another version?");
     else this.#message(message);
@@ -139,6 +149,7 @@ class Channel implements SessionChannel {
   #close(code: number): void {
     this.#ended = true;
     clearTimeout(this.#idle);
+    this.#socket.resume();
     this.#socket.close(code);
     setTimeout(() => this.#socket.terminate(), farewellMs).unref();
   }

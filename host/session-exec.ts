@@ -21,8 +21,7 @@ export const serveExec = (
   let asked: GuestCommand | null = null;
   let run: GuestRun | null = null;
   let begun = false;
-  const input: Buffer[] = [];
-  let inputBytes = 0;
+  const input = new Gathered();
   const waiting = setTimeout(
     () => channel.end("protocol", "the client did not say which command to run"),
     firstMessageMs,
@@ -54,13 +53,12 @@ export const serveExec = (
 
   channel.send({ ...opened, viewers: 1, pastBytes: 0 });
   channel.onInput((bytes) => {
-    inputBytes += bytes.length;
-    if (inputBytes > longestExecInputBytes) {
+    if (input.length + bytes.length > longestExecInputBytes) {
       const limit = `${longestExecInputBytes / 1024 / 1024} MiB`;
       channel.end("protocol", `the input is longer than ${limit}, which is what a guest's agent takes for one command`);
       return;
     }
-    input.push(bytes);
+    input.add(bytes);
     channel.send({ kind: "taken", bytes: bytes.length });
   });
   channel.onMessage((message) => {
@@ -77,7 +75,7 @@ export const serveExec = (
       }
       case "input-end":
         if (asked === null || begun) channel.end("protocol", "the end of the input came where none was announced");
-        else begin({ ...asked, input: Buffer.concat(input) });
+        else begin({ ...asked, input: input.bytes() });
         return;
       case "signal":
         run?.signal(message.signal);
@@ -92,3 +90,23 @@ export const serveExec = (
     }, graceMs).unref();
   });
 };
+
+/** In one piece from the beginning: a client may send single bytes, and each of many small buffers costs a hundred. */
+class Gathered {
+  #held = Buffer.alloc(0);
+  length = 0;
+
+  add(bytes: Buffer): void {
+    const length = this.length + bytes.length;
+    if (length > this.#held.length) {
+      const larger = Buffer.alloc(Math.max(4096, 2 * length));
+      this.#held.copy(larger);
+      this.#held = larger;
+    }
+    bytes.copy(this.#held, this.length);
+    this.length = length;
+  }
+  bytes(): Buffer {
+    return this.#held.subarray(0, this.length);
+  }
+}

@@ -315,8 +315,7 @@ test("a command gets its input, gives its output as it comes, and its exit code"
   await start();
   const client = await opened({ verb: "exec" });
   client.send({ kind: "run", command: ["cat"], input: true, timeoutMs: 5000 });
-  client.socket.send(Buffer.from("in "));
-  client.socket.send(Buffer.from("put"));
+  for (const part of ["in ", "", "put"]) client.socket.send(Buffer.from(part));
   client.send({ kind: "input-end" });
   await eventually("it runs", () => runs.length === 1);
   const [run] = runs;

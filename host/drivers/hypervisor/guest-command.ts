@@ -69,7 +69,9 @@ class Run {
   readonly #command: GuestCommand;
   readonly #output: GuestOutput;
   readonly #place = `/tmp/.cells-${randomBytes(12).toString("hex")}`;
-  readonly #early: GuestSignal[] = [];
+  readonly #early = new Set<GuestSignal>();
+  /** On their way into the guest; true: and asked for once more since. */
+  readonly #onTheWay = new Map<GuestSignal, boolean>();
   #pid: number | null = null;
   #held = false;
   #killedAt: number | null = null;
@@ -80,17 +82,35 @@ class Run {
     this.#output = output;
   }
 
-  /** One that comes before the start is sent right after it. */
+  /**
+   * One that comes before the start is sent right after it. Of many that come while one is on its way, one is left, as
+   * of a process's pending signals (signal(7)): a client may send any number of them.
+   */
   signal(name: GuestSignal): void {
     if (name === "KILL") this.#killedAt ??= performance.now();
     if (this.#pid === null) {
-      this.#early.push(name);
+      this.#early.add(name);
       return;
     }
-    const arg = ["-c", killer, name, String(this.#pid)];
-    this.#agent.call("guest-exec", { path: "/bin/sh", arg }, answerMs).catch(() => undefined);
+    if (name === "STOP" || name === "CONT") this.#kill(name, this.#pid);
+    else if (this.#onTheWay.has(name)) this.#onTheWay.set(name, true);
+    else this.#send(name, this.#pid);
     // What is held gets no other signal before it goes on.
     if (this.#held && name !== "STOP" && name !== "CONT") this.#release();
+  }
+
+  #send(name: GuestSignal, pid: number): void {
+    this.#onTheWay.set(name, false);
+    this.#kill(name, pid).then(() => {
+      const again = this.#onTheWay.get(name) === true;
+      this.#onTheWay.delete(name);
+      if (again) this.#send(name, pid);
+    });
+  }
+
+  async #kill(name: GuestSignal, pid: number): Promise<void> {
+    const arg = ["-c", killer, name, String(pid)];
+    await this.#agent.call("guest-exec", { path: "/bin/sh", arg }, answerMs).catch(() => undefined);
   }
 
   async result(): Promise<number> {
@@ -128,7 +148,8 @@ class Run {
       startMs,
     );
     this.#pid = Number(started.pid);
-    for (const name of this.#early.splice(0)) this.signal(name);
+    for (const name of this.#early) this.signal(name);
+    this.#early.clear();
   }
 
   #status(): Promise<Status> {
