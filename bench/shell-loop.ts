@@ -77,11 +77,11 @@ export function localArguments(
 
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Directory of the machine's files, seen by its own QEMU, from its control socket. */
+/** Directory of the machine's files, seen by its own QEMU, from its control socket, which lies one deeper. */
 function directoryOf(args: readonly string[]): string {
   const socket = args.map((arg) => /^socket,id=qmp,path=([^,]+),/.exec(arg)?.[1]).find((path) => path !== undefined);
   if (socket === undefined) throw new Error("a machine's QEMU has no control socket in its arguments");
-  return dirname(socket);
+  return dirname(dirname(socket));
 }
 
 /** Everything but the processes, ready to be started again and again. `remove` takes all of it away. */
@@ -110,7 +110,7 @@ export class ShellLoop {
       for (const [index, pid] of pids.entries()) {
         const args = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
         const own = { from: directoryOf(args), to: join(directory, `m${index}`), tap: `tap${index}` };
-        mkdirSync(own.to);
+        mkdirSync(join(own.to, "s"), { recursive: true });
         copyFileSync(`/proc/${pid}/root${own.from}/seed.iso`, join(own.to, "seed.iso"));
         const { uid, gid } = qemuIdentity;
         machine.run(
@@ -137,12 +137,13 @@ export class ShellLoop {
       const disk = join(own, "disk.qcow2");
       rmSync(disk, { force: true });
       execFileSync("qemu-img", ["create", "-q", "-f", "qcow2", disk, String(files.bytes)]);
-      for (const path of [own, disk, join(own, "seed.iso")]) chownSync(path, qemuIdentity.uid, qemuIdentity.gid);
+      for (const path of [own, disk, join(own, "s"), join(own, "seed.iso")])
+        chownSync(path, qemuIdentity.uid, qemuIdentity.gid);
     }
     try {
       const start = performance.now();
       this.#machine.run("sh", join(this.#directory, "start.sh"));
-      await Promise.all(this.#machines.map((own) => agentAnswers(join(own, "agent.sock"), timeoutMs)));
+      await Promise.all(this.#machines.map((own) => agentAnswers(join(own, "s", "agent"), timeoutMs)));
       return performance.now() - start;
     } finally {
       await this.#end();

@@ -1,6 +1,7 @@
 import { constants, type FileHandle, open, rename } from "node:fs/promises";
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { connectPlain } from "./plain-socket.ts";
 
 /**
  * The serial console of one machine. QEMU serves one connection; this is it, for the machine's whole life: what the guest
@@ -72,7 +73,7 @@ class ConsoleHub implements MachineConsole {
   /** Resolves at the end of the first attempt. */
   connected(): Promise<void> {
     return new Promise((resolve) => {
-      const socket = connect(this.#socketPath);
+      const socket = connectPlain(this.#socketPath);
       socket.on("connect", () => {
         if (this.#closed) socket.destroy();
         else this.#socket = socket;

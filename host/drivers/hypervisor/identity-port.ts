@@ -1,4 +1,4 @@
-import { connect } from "node:net";
+import { connectPlain } from "./plain-socket.ts";
 
 /**
  * The serial port at which a guest waits to be told who it is: lines of text. The guest agent could do the same, but every
@@ -16,7 +16,7 @@ const longestLine = 4096;
 
 export const openIdentityPort = (path: string): Promise<IdentityPort> =>
   new Promise((resolve, reject) => {
-    const socket = connect(path);
+    const socket = connectPlain(path);
     const lines: string[] = [];
     let pending = "";
     let closed = false;

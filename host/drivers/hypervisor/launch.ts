@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { chmodSync, chownSync, closeSync, openSync, readdirSync } from "node:fs";
+import { chmodSync, chownSync, closeSync, lchownSync, mkdirSync, openSync, readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { bootSequence, type Identity, launchPrefix, type MachinePlaces, machineArguments } from "./arguments.ts";
@@ -7,9 +7,14 @@ import type { Accelerator, MachineSpecification } from "./driver.ts";
 import { resumeArguments } from "./resume.ts";
 import { openTap } from "./tap.ts";
 
-/** Files of one machine below the run directory. */
+/**
+ * Files of one machine below the run directory. All that we read or write lies in a directory of our own: where QEMU's
+ * user could put a link in the place of a file, a guest that took its QEMU over would read and write as we do.
+ */
 export interface MachineFiles {
   readonly directory: string;
+  /** The only place where QEMU may make anything: its sockets. */
+  readonly sockets: string;
   readonly record: string;
   readonly qmp: string;
   readonly agent: string;
@@ -23,25 +28,37 @@ export interface MachineFiles {
 export const machineFiles = (machinesDirectory: string, vm: string): MachineFiles => {
   if (!/^[A-Za-z0-9-]{1,64}$/.test(vm)) throw new Error(`"${vm}" is no UID: letters, digits and "-" only`);
   const directory = join(machinesDirectory, vm);
+  // Short: a socket's path has at most 107 bytes.
+  const sockets = join(directory, "s");
   return {
     directory,
+    sockets,
     record: join(directory, "record.json"),
-    qmp: join(directory, "qmp.sock"),
-    agent: join(directory, "agent.sock"),
-    serial: join(directory, "serial.sock"),
-    identity: join(directory, "identity.sock"),
+    qmp: join(sockets, "qmp"),
+    agent: join(sockets, "agent"),
+    serial: join(sockets, "serial"),
+    identity: join(sockets, "identity"),
     console: join(directory, "console.log"),
     seed: join(directory, "seed.iso"),
     log: join(directory, "qemu.log"),
   };
 };
 
-/** Gives the directory and the files in it to QEMU's user, and to nobody else. */
-export const handOver = (directory: string, identity: Identity | null): void => {
+/** Makes the directory of the sockets and lets QEMU's user, and nobody else, read the seed. */
+export const handOver = (files: MachineFiles, identity: Identity | null): void => {
+  chmodSync(files.directory, 0o711);
+  mkdirSync(files.sockets, { mode: 0o700 });
+  chmodSync(files.seed, 0o440);
   if (identity === null) return;
-  for (const name of readdirSync(directory)) chownSync(join(directory, name), identity.uid, identity.gid);
-  chownSync(directory, identity.uid, identity.gid);
-  chmodSync(directory, 0o700);
+  chownSync(files.seed, process.getuid?.() ?? 0, identity.gid);
+  chownSync(files.sockets, identity.uid, identity.gid);
+};
+
+/** Gives the files in a directory of ours, which stays ours, to QEMU's user. */
+export const handOverSecrets = (directory: string, identity: Identity | null): void => {
+  if (identity === null) return;
+  for (const name of readdirSync(directory)) lchownSync(join(directory, name), identity.uid, identity.gid);
+  chmodSync(directory, 0o711);
 };
 
 export interface LaunchOptions {

@@ -1,4 +1,5 @@
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
+import { connectPlain } from "./plain-socket.ts";
 
 /** A unix socket that carries one JSON text per line, as QMP and the guest agent do. Bytes below 0x20 and 0xff around a line are ignored. */
 export interface LineSocket {
@@ -16,7 +17,7 @@ const maximumLine = 32 * 1024 * 1024;
 /** Connects, or rejects with the socket's error (`ENOENT`, `ECONNREFUSED`). */
 export const connectLines = (path: string, handlers: LineHandlers): Promise<LineSocket> =>
   new Promise((resolve, reject) => {
-    const socket: Socket = connect(path);
+    const socket: Socket = connectPlain(path);
     let connected = false;
     let pending: Buffer[] = [];
     let pendingBytes = 0;

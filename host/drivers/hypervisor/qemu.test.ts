@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Ipv4, ipv4, uid } from "../../../model/identifiers.ts";
+import { machineIdentity, setprivArguments } from "../../identity.ts";
 import type { ComposedDisk } from "../storage/driver.ts";
 import type { HypervisorDriver, MachineCondition, MachineEnd, MachineSpecification } from "./driver.ts";
 import { createQemuDriver } from "./qemu.ts";
@@ -93,7 +94,7 @@ test("a machine is started, found again by a new driver, and told apart by how i
   const [found] = await first.list();
   assert.equal(found?.incarnation, 3);
   const status = await readFile(`/proc/${found?.pid}/status`, "utf8");
-  assert.match(status, /^Uid:\s+64055\s/m);
+  assert.match(status, new RegExp(`^Uid:\\s+${machineIdentity(vm).uid}\\s`, "m"));
   assert.match(status, /^CapBnd:\s+0000000000000000$/m);
   assert.match(status, /^Seccomp:\s+2$/m);
   await assert.rejects(first.start(machine(vm, 4, disk)), /incarnation 3 of c1-1 still runs/);
@@ -199,6 +200,36 @@ test("a machine whose disk gives errors stands still, says which disk, and goes 
   while (!(await readFile(console, "utf8").catch(() => "")).includes("U")) await sleep(20);
   await driver.stop(vm, 0);
   await driver.close();
+});
+
+test("whoever takes over a QEMU has its sockets, and nothing that we read or write, nor anything of another machine", async () => {
+  const driver = createQemuDriver({ runDirectory: join(directory, "run") });
+  const [one, two] = [uid("c1-21"), uid("c1-22")];
+  try {
+    for (const vm of [one, two]) await driver.start(machine(vm, 1, await sectorDisk(`${vm}.img`, idle)));
+    const own = join(directory, "run", "vms", one);
+    /** As the first machine's user. */
+    const may = (script: string, ...args: readonly string[]): boolean => {
+      const command = ["sh", "-c", script, "sh", ...args];
+      return spawnSync("setpriv", [...setprivArguments(machineIdentity(one)), ...command]).status === 0;
+    };
+    assert.ok(may('test -S "$1" && ln -s /etc/passwd "$2"', join(own, "s", "qmp"), join(own, "s", "link")), "its own");
+    assert.ok(may('head -c 1 "$1" >/dev/null', join(own, "seed.iso")));
+    for (const name of await readdir(own)) {
+      const path = join(own, name);
+      if (name !== "s") assert.ok(!may('test -w "$1"', path), name);
+      assert.ok(!may('mv "$1" "$1.old"', path), `${name} moved`);
+    }
+    assert.ok(!may('ln -s /etc/passwd "$1"', join(own, "record.json.new")));
+    const others = join(directory, "run", "vms", two);
+    assert.ok(!may('head -c 1 "$1" >/dev/null', join(others, "seed.iso")));
+    assert.ok(!may('ls "$1"', join(others, "s")));
+    const pid = (await driver.list()).find(({ vm }) => vm === two)?.pid;
+    assert.ok(!may('kill -0 "$1"', String(pid)));
+  } finally {
+    for (const vm of [one, two]) await driver.stop(vm, 0);
+    await driver.close();
+  }
 });
 
 test("a start that fails says why and leaves nothing", async () => {

@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promise
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Uid, uid } from "../../../model/identifiers.ts";
-import { qemuIdentity } from "../../identity.ts";
+import { machineIdentity, qemuIdentity } from "../../identity.ts";
 import { kvmGroup, probeAccelerator } from "./accelerator.ts";
 import { type Identity, machineName } from "./arguments.ts";
 import { makeCgroups, removeCgroups } from "./cgroup.ts";
@@ -21,7 +21,16 @@ import type {
 } from "./driver.ts";
 import { createGuestAgent, type GuestAgent } from "./guest-agent.ts";
 import { type GuestCommand, type GuestOutput, type GuestRun, runInGuest } from "./guest-command.ts";
-import { handOver, lastWords, launch, type MachineFiles, machineFiles, panicWords, stateDescriptor } from "./launch.ts";
+import {
+  handOver,
+  handOverSecrets,
+  lastWords,
+  launch,
+  type MachineFiles,
+  machineFiles,
+  panicWords,
+  stateDescriptor,
+} from "./launch.ts";
 import { asRecord } from "./lines.ts";
 import { findByArgument, hasArgument, identify, isAlive, type ProcessIdentity, signal, waitGone } from "./process.ts";
 import { connectQmp, type Qmp } from "./qmp.ts";
@@ -38,7 +47,7 @@ const killDeadlineMs = 30_000;
 export interface QemuOptions {
   /** Volatile; every directory above it must be passable (mode x) for QEMU's user. Short: socket paths end at 107 bytes. */
   readonly runDirectory: string;
-  /** Absent: the user of `host/identity.ts`; null: QEMU runs as we do. */
+  /** Absent: a user for each machine (`host/identity.ts`); null: QEMU runs as we do. */
   readonly identity?: Identity | null;
   /** Parent cgroup directories; none: no limits. */
   readonly cgroups?: readonly string[];
@@ -71,7 +80,8 @@ export const createQemuDriver = (options: QemuOptions): HypervisorDriver => new 
 class QemuDriver implements HypervisorDriver {
   readonly #runDirectory: string;
   readonly #machines: string;
-  readonly #identity: Identity | null;
+  readonly #identityOf: (vm: Uid) => Identity | null;
+  readonly #probeIdentity: Identity | null;
   readonly #cgroups: readonly string[];
   readonly #watched = new Map<Uid, Watched>();
   readonly #resumption = new Resumption();
@@ -83,12 +93,14 @@ class QemuDriver implements HypervisorDriver {
   constructor(options: QemuOptions) {
     this.#runDirectory = options.runDirectory;
     this.#machines = join(options.runDirectory, "vms");
-    this.#identity = options.identity === undefined ? qemuIdentity : options.identity;
+    const { identity } = options;
+    this.#identityOf = (vm) => (identity === undefined ? machineIdentity(vm) : identity);
+    this.#probeIdentity = identity === undefined ? qemuIdentity : identity;
     this.#cgroups = options.cgroups ?? [];
   }
 
   accelerator(): Promise<Accelerator> {
-    this.#accelerator ??= probeAccelerator(this.#runDirectory, this.#identity);
+    this.#accelerator ??= probeAccelerator(this.#runDirectory, this.#probeIdentity);
     return this.#accelerator;
   }
 
@@ -133,16 +145,17 @@ class QemuDriver implements HypervisorDriver {
       const accelerator = await this.accelerator();
       await writeSeed(machine, files.seed);
       if (resumed) await padSeed(files.seed);
-      handOver(files.directory, this.#identity);
+      const identity = this.#identityOf(machine.vm);
+      handOver(files, identity);
       for (const directory of machine.disks.flatMap((disk) => disk.secretDirectories))
-        handOver(directory, this.#identity);
+        handOverSecrets(directory, identity);
       // Before the process exists, so that a starter that dies in between leaves nothing that cannot be found.
       await this.#writeRecord(files, machine, null, resumed);
       const child = launch({
         machine,
         files,
         accelerator,
-        identity: this.#identity,
+        identity,
         kvmGroup: await kvmGroup(accelerator),
         cgroupDirectories: await makeCgroups(this.#cgroups, machine.vm, machine),
         resume: resumed ? this.#resumption.files(machine) : null,

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { BootRecord } from "../../../core/documents.ts";
 import { ipv4, uid } from "../../../model/identifiers.ts";
 import type { ImageManifest } from "../../../runtime/installation.ts";
+import { machineIdentity } from "../../identity.ts";
 import type { ComposedDisk } from "../storage/driver.ts";
 import type { HypervisorDriver, MachineSpecification } from "./driver.ts";
 import { createQemuDriver } from "./qemu.ts";
@@ -125,7 +126,7 @@ test("two machines that go on from one state are two, and were nobody when they 
   assert.ok(Math.abs(Number(seconds) * 1000 - Date.now()) < 60_000, "its clock is right");
   const [running] = await driver.list();
   const status = await readFile(`/proc/${running?.pid}/status`, "utf8");
-  assert.match(status, /^Uid:\s+64055\s/m);
+  assert.match(status, new RegExp(`^Uid:\\s+${machineIdentity(running?.vm ?? "").uid}\\s`, "m"));
   assert.match(status, /^CapBnd:\s+0000000000000000$/m);
   // Their disks are their own, and a guest that reboots finds its own again.
   await driver.exec(first.vm, ["/bin/sh", "-c", "echo mine >/root/note; sync"], 30_000);

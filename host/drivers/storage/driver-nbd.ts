@@ -66,8 +66,8 @@ export function createStorageDriver({
 }
 
 async function writeKey(directory: string, line: string): Promise<void> {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  await chown(directory, qemuIdentity.uid, qemuIdentity.gid);
+  // Passable and no more: QEMU's user gets the file, and nobody but us puts another in its place.
+  await mkdir(directory, { recursive: true, mode: 0o711 });
   const fresh = join(directory, `.new-${randomBytes(6).toString("hex")}`);
   await writeFile(fresh, line, { mode: 0o400, flag: "wx" });
   await chown(fresh, qemuIdentity.uid, qemuIdentity.gid);
