@@ -18,6 +18,7 @@ import {
 import type { Bundle } from "../model/cell.ts";
 import type { Diagnostic } from "../model/diagnostic.ts";
 import type { Json } from "../model/json.ts";
+import { printableLines } from "../model/render-diagnostic.ts";
 import type { SessionGrant, SessionRequest } from "../model/sessions.ts";
 import { type ClientConfiguration, clientConfigurationFile, readClientConfiguration } from "./client-config.ts";
 import type { Connection } from "./connection.ts";
@@ -30,7 +31,8 @@ export class Refused extends CommandFailure {
   readonly code: string;
   readonly diagnostics: readonly Diagnostic[];
   constructor(status: number, { error }: Refusal) {
-    super(exitCodes.refused, error.message);
+    // It may quote names of others, and a guest.
+    super(exitCodes.refused, printableLines(error.message));
     this.status = status;
     this.code = error.code;
     this.diagnostics = error.diagnostics ?? [];

@@ -1,3 +1,4 @@
+import { printable } from "../model/render-diagnostic.ts";
 import { writeClientConfiguration } from "./client-config.ts";
 import { type Context, printJson } from "./context.ts";
 
@@ -29,7 +30,9 @@ export const listCredentials = async (context: Context, cell: string): Promise<v
   if (context.json) printJson(context, credentials);
   else if (credentials.length === 0)
     context.terminal.print(`${cell} has no credential of its own; the operator's opens it`);
-  else for (const { id, created, note } of credentials) context.terminal.print(`${id}  ${created}  ${note}`.trimEnd());
+  else
+    for (const { id, created, note } of credentials)
+      context.terminal.print(printable(`${id}  ${created}  ${note}`).trimEnd());
 };
 
 export const revokeCredential = async (context: Context, cell: string, id: string): Promise<void> => {

@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import type { MissingServer } from "../model/api.ts";
 import { imageNameRule, isImageName } from "../model/image-name.ts";
+import { printable } from "../model/render-diagnostic.ts";
 import { type Context, printJson } from "./context.ts";
 import { usage } from "./failure.ts";
 import { table } from "./terminal.ts";
@@ -16,7 +17,7 @@ const checkedName = (name: string): string => {
 };
 
 const warnMissing = ({ terminal }: Context, what: string, missing: readonly MissingServer[]): void => {
-  for (const { server, why } of missing) terminal.warn(`${what} ${server}: ${why}`);
+  for (const { server, why } of missing) terminal.warn(printable(`${what} ${server}: ${why}`));
 };
 
 export const addImage = async (

@@ -75,6 +75,21 @@ test("a refusal is exit code 1, wrong usage 2, no gateway 3", async () => {
   });
 });
 
+test("what others have written moves no terminal", async () => {
+  const evil = "\u001b]0;owned\u0007\u001b[2J";
+  const note = [{ id: "01234567", created: "2026-01-01T00:00:00Z", note: `x${evil}` }];
+  const answers = {
+    "GET /cells/shop/credentials": { status: 200, body: note },
+    "GET /cells/shop/model": { status: 400, body: { error: { code: "x", message: `one${evil}\ntwo` } } },
+  };
+  await withGateway(answers, async (config) => {
+    const listed = await cells(["credential", "list", "shop"], config);
+    assert.match(listed.stdout, /^01234567 .* x\ufffd\]0;owned\ufffd\ufffd\[2J\n$/);
+    const refused = await cells(["get", "shop"], config);
+    assert.equal(refused.stderr, "one\ufffd]0;owned\ufffd\ufffd[2J\ntwo\n");
+  });
+});
+
 test("every command has help with an example and the exit codes", async () => {
   const commands = [
     "up",

@@ -167,6 +167,19 @@ test("exec -i gives its input in pieces that wait for room, then its end", async
   });
 });
 
+test("a guest's words in a sentence of ours move no terminal; its output may", async () => {
+  const serve = (guest: Guest): void => {
+    guest.send(opened);
+    guest.write("output", "\u001b[1mbold");
+    guest.send({ kind: "ended", cause: "failed", sentence: "the guest refuses: \u001b[2J" });
+    guest.socket.close();
+  };
+  await withSessions(serve, async ({ run }) => {
+    const { stdout, stderr } = await run("exec", "shop/web", "--", "id").ended;
+    assert.deepEqual([stdout, stderr], ["\u001b[1mbold", "shop/web: the guest refuses: \ufffd[2J\n"]);
+  });
+});
+
 test("Ctrl-C interrupts, then kills, then leaves", async () => {
   const signals: string[] = [];
   let begun: () => void = () => undefined;

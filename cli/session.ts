@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { type RawData, WebSocket } from "ws";
+import { printable } from "../model/render-diagnostic.ts";
 import {
   type ClientMessage,
   capabilityPrefix,
@@ -70,6 +71,10 @@ export const openSession = async (
   throw refusal;
 };
 
+/** The guest's output is its own affair; what is said of it in our name is text, also where a guest's words are in it. */
+const plain = (message: SessionMessage): SessionMessage =>
+  "sentence" in message ? { ...message, sentence: printable(message.sentence) } : message;
+
 class OpenSession implements Session {
   readonly grant: SessionGrant;
   readonly ended: Promise<Ending>;
@@ -136,7 +141,7 @@ class OpenSession implements Session {
       this.#listener.output(bytes[0] === channels.error ? "error" : "output", bytes.subarray(1));
       return;
     }
-    const message = JSON.parse(bytes.toString("utf8")) as SessionMessage;
+    const message = plain(JSON.parse(bytes.toString("utf8")) as SessionMessage);
     if (message.kind === "taken") {
       this.#untaken -= message.bytes;
       this.#giveRoom();

@@ -11,6 +11,9 @@ export function painter(color: boolean): (code: number, text: string) => string 
 export const printable = (text: string): string =>
   text.replace(/\p{Cc}/gu, (found) => (found === "\t" ? " " : "\ufffd"));
 
+/** The same of several lines, which stay lines. */
+export const printableLines = (text: string): string => text.split("\n").map(printable).join("\n");
+
 /**
  * A diagnostic as a person reads it, without a newline at the end: `file:line:column`, the message, the source line with
  * carets, the hint. `files` are the bundle's texts; without the file the source line is left out.

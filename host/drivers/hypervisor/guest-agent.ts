@@ -77,7 +77,7 @@ export const createGuestAgent = (path: string): GuestAgent => {
         return "return" in fields || "error" in fields ? fields : undefined;
       });
       const error = asRecord(answer.error);
-      if (typeof error.desc === "string") throw new Error(`the guest refuses: ${error.desc}`);
+      if (typeof error.desc === "string") throw new Error(`the guest refuses: ${inWords(error.desc)}`);
       return typeof answer.return === "number" ? { value: answer.return } : asRecord(answer.return);
     };
     const result = turn.then(run, run);
@@ -107,6 +107,9 @@ export const createGuestAgent = (path: string): GuestAgent => {
     close: disconnect,
   };
 };
+
+/** A guest's words in a sentence of ours: what a terminal would obey is left out, and they are not many. */
+const inWords = (text: string): string => text.replace(/[^ -~]/g, "").slice(0, 300);
 
 const guestResult = (status: Readonly<Record<string, unknown>>): GuestResult => {
   const text = (field: unknown): string =>
