@@ -7,11 +7,18 @@ import { ipv4, mac } from "../model/identifiers.ts";
 const [directory = "", runDirectory = ""] = process.argv.slice(2);
 const driver = createDiverter({ directory, runDirectory });
 
+/** CPU time in milliseconds, of this process. */
 export interface RuleCosts {
-  /** CPU time in milliseconds, of this process: all rules for the first time, one changed among them, nothing changed. */
+  /** All rules for the first time. */
   readonly all: number;
+  /** One changed among them. */
   readonly one: number;
+  /** The same document once more, as after a connection was cut. */
+  readonly same: number;
+  /** Nothing new about rules while something else changed. */
   readonly none: number;
+  /** Found by the next process, which reads back what is in force. */
+  readonly adopted: number;
 }
 
 /** 250 identities on one side; every rule admits one port of one pair, so that none can stand for another. */
@@ -19,6 +26,8 @@ const rulesOf = (count: number, port: number) =>
   Array.from({ length: count }, (_, index) =>
     rule(index + 1, 10 + (index % 250), 1000 + Math.floor(index / 250), "tcp", index === 0 ? port : 1024),
   );
+
+const init = () => driver.init({ device: "eth0", address: ipv4("10.0.1.1"), mac: mac("02:00:00:00:01:01") });
 
 async function cpuMs(work: () => Promise<void>): Promise<number> {
   const before = process.cpuUsage();
@@ -38,14 +47,18 @@ async function costs(count: number, cell: number): Promise<RuleCosts> {
   const all = await cpuMs(() => apply([policy(cell, 1, first)]));
   const changed = policy(cell, 2, second);
   const one = await cpuMs(() => apply([changed]));
-  const none = await cpuMs(() => apply([changed]));
-  return { all, one, none };
+  const again = structuredClone(changed);
+  const same = await cpuMs(() => apply([again]));
+  const none = await cpuMs(() => apply([again]));
+  await init();
+  const adopted = await cpuMs(() => apply([again]));
+  return { all, one, same, none, adopted };
 }
 
 serve(async (method, args) => {
   switch (method) {
     case "init":
-      return driver.init({ device: "eth0", address: ipv4("10.0.1.1"), mac: mac("02:00:00:00:01:01") });
+      return init();
     case "costs":
       return costs(Number(args[0]), Number(args[1]));
     default:

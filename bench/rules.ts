@@ -49,7 +49,9 @@ function figuresOf(count: number, measured: readonly RuleCosts[]): readonly Figu
   return [
     line("compiled and put in force", "ms", of("all")),
     line("one of them changed", "ms", of("one")),
-    line("found to be in force", "ms", of("none")),
+    line("the same document again", "ms", of("same")),
+    line("nothing new", "ms", of("none")),
+    line("read back by the next process", "ms", of("adopted")),
     line("a change against all", "×", ratios(of("one"), of("all"))),
   ];
 }
@@ -58,6 +60,7 @@ export const rules: Bench = {
   title: "Rules of one cell at one host",
   method:
     "CPU time of the network driver's process, from the document of the rules to the maps in the kernel, and the same " +
-    "again with one rule changed. Finding out that nothing changed reads the maps back.",
+    "again with one rule changed, with the same document arriving once more, with nothing new, and by a new process, which " +
+    "reads back what is in force.",
   run,
 };

@@ -81,7 +81,6 @@ struct controller {
 };
 struct policy_state {
   __u32 version;
-  __u8 digest[32];
 };
 /* One trie holds both the rules and the networks of a cell, so that both change in the same instant. */
 enum policy_kind { NETWORK = 1, RULE = 2 };

@@ -1,7 +1,5 @@
 import { join } from "node:path";
-import type { CellPolicy } from "../../../../core/documents.ts";
 import { type Ipv4, type Mac, mac } from "../../../../model/identifiers.ts";
-import type { Result } from "../../../../model/result.ts";
 import { qemuIdentity } from "../../../identity.ts";
 import type {
   GlobalNetwork,
@@ -12,36 +10,13 @@ import type {
   NetworkDriver,
   RuleCounters,
 } from "../driver.ts";
+import { type CellRules, createCellRules } from "./cell-rules.ts";
 import { closeDataplane, type Dataplane, mountBpffs, openDataplane, unmountBpffs, unpin } from "./dataplane.ts";
 import { bringUp, createTap, findTaps, mtuOf, removeDevice, tapName } from "./devices.ts";
 import { examinePacket } from "./examine.ts";
-import {
-  config,
-  controller,
-  dropReasons,
-  flow,
-  flowKey,
-  interfaceCounters,
-  policyEntry,
-  policyKey,
-  policyState,
-  ruleCounters,
-  ruleKey,
-  word,
-} from "./layout.ts";
-import {
-  attach,
-  attachedProgram,
-  createMap,
-  detachAll,
-  indexOf,
-  mapTypes,
-  noPreallocation,
-  openInner,
-  programId,
-} from "./libbpf.ts";
-import { type Names, readNames, writeNames } from "./names.ts";
-import { type CompiledPolicy, compilePolicy } from "./policy.ts";
+import { config, dropReasons, flow, flowKey, interfaceCounters, ruleCounters, ruleKey, word } from "./layout.ts";
+import { attach, attachedProgram, createMap, detachAll, indexOf, mapTypes, programId } from "./libbpf.ts";
+import { type Names, openNames } from "./names.ts";
 import { createProber, type Prober } from "./probe.ts";
 import { deviceOf, slotOf, takeSlot } from "./slots.ts";
 import { whatWasTold } from "./told.ts";
@@ -62,6 +37,13 @@ export interface DiverterOptions {
   readonly tapOwner?: { readonly uid: number; readonly gid: number };
 }
 
+interface Opened {
+  readonly dataplane: Dataplane;
+  readonly uplink: Uplink;
+  readonly prober: Prober;
+  readonly names: Names;
+  readonly rules: CellRules;
+}
 interface Uplink {
   readonly device: string;
   readonly mtu: number;
@@ -70,26 +52,19 @@ const key = (value: number): Buffer => word.encode({ value });
 
 /**
  * The Diverter on this host: works on the network and mount namespace that the process is in. What is in force lives in
- * the kernel and is read from there at every step, so that a new process continues where an old one stopped.
+ * the kernel and is read from there, so that a new process continues where an old one stopped.
  * Methods throw `Error` with a sentence for the operator when the machine refuses (no privileges, no device).
  */
 export function createDiverter(options: DiverterOptions): NetworkDriver {
   const bpffs = options.bpffs ?? join(options.runDirectory, "bpf");
   const owner = options.tapOwner ?? qemuIdentity;
-  let opened: { readonly dataplane: Dataplane; readonly uplink: Uplink; readonly prober: Prober } | null = null;
-  let names: Names = readNames(options.directory);
+  let opened: Opened | null = null;
   /** What this process last put in force, all of it; null in between. */
   let told: GlobalNetwork | null = null;
 
   const state = () => {
     if (opened === null) throw new Error("the Diverter is used before `init` gave it an uplink");
     return opened;
-  };
-  const rename = (changed: Partial<Names>): void => {
-    const next = { ...names, ...changed };
-    if (JSON.stringify(next) === JSON.stringify(names)) return;
-    names = next;
-    writeNames(options.directory, names);
   };
   const removeTap = (tap: string): void => {
     forget(state().dataplane, indexOf(tap));
@@ -109,15 +84,17 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       );
       renew(dataplane);
       ensureAttached(index, dataplane.programs.from_wire);
-      opened?.prober.close();
+      if (opened !== null) closeAll(opened);
       const prober = createProber(dataplane, gatewayMac);
-      opened = { dataplane, uplink: { device: uplink.device, mtu: mtuOf(uplink.device) }, prober };
+      const names = openNames(options.directory);
+      const rules = createCellRules(dataplane, names, () => renew(dataplane));
+      opened = { dataplane, uplink: { device: uplink.device, mtu: mtuOf(uplink.device) }, prober, names, rules };
     },
     async inspect(): Promise<LocalNetwork> {
       return { taps: findTaps() };
     },
     scrub(global: GlobalNetwork, local: LocalNetwork): NetworkChanges {
-      const { dataplane, uplink } = state();
+      const { dataplane, uplink, rules } = state();
       const wantedTaps = global.interfaces.map(({ desired }) => tapName(desired.uid));
       const network =
         wantedTaps.some((tap) => !local.taps.includes(tap) || !isGuarded(dataplane, indexOf(tap))) ||
@@ -125,16 +102,16 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       const wanted = wantedAddressing(global, uplink.mtu, deviceOf(dataplane));
       return {
         network,
-        securityGroup: policyChanges(dataplane, global.policies).length > 0 || gone(dataplane, global).length > 0,
+        securityGroup: global.policies.some((policy) => !rules.isInForce(policy)) || gone(dataplane, global).length > 0,
         addressing: network || addressingMaps.some((map) => !isEmpty(difference(dataplane.maps[map], wanted[map]))),
       };
     },
     async implementNetwork(global: GlobalNetwork) {
-      const { dataplane, uplink } = state();
+      const { dataplane, uplink, names } = state();
       told = null;
       const wanted = new Map(global.interfaces.map(({ desired }) => [tapName(desired.uid), desired.uid]));
       for (const tap of findTaps()) if (!wanted.has(tap)) removeTap(tap);
-      rename({ taps: Object.fromEntries([...wanted].sort()) });
+      names.setTaps(wanted);
       for (const tap of wanted.keys()) {
         if (indexOf(tap) === 0) createTap(tap, owner);
         const index = indexOf(tap);
@@ -143,27 +120,16 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       }
     },
     async implementSecurityGroup(global: GlobalNetwork) {
-      const { dataplane } = state();
+      const { dataplane, rules } = state();
       told = null;
-      for (const policy of policyChanges(dataplane, global.policies)) applyPolicy(dataplane, policy);
-      for (const cell of gone(dataplane, global)) {
-        dataplane.maps.policies.delete(key(cell));
-        dataplane.maps.rules.delete(key(cell));
-        dataplane.maps.controllers.delete(key(cell));
-        renew(dataplane);
-      }
-      const paths = global.policies.map(
-        ({ cellNumber, rules }) => [cellNumber, Object.fromEntries(rules.map(({ id, path }) => [id, path]))] as const,
-      );
-      const rules = Object.fromEntries(paths);
-      forgetCounters(dataplane, names.rules, rules);
-      rename({ rules });
+      for (const policy of global.policies) rules.implement(policy);
+      for (const cell of gone(dataplane, global)) rules.remove(cell);
     },
     async implementAddressing(global: GlobalNetwork): Promise<NetworkAllocation> {
-      const { dataplane, uplink } = state();
+      const { dataplane, uplink, rules } = state();
       applyAddressing(dataplane, global, uplink.mtu);
       told = global;
-      return { interfaces: global.interfaces.map((local) => allocation(dataplane, global, local)) };
+      return { interfaces: global.interfaces.map((local) => allocation(dataplane, global, local, rules)) };
     },
     async flush() {
       told = null;
@@ -176,9 +142,8 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
     async cleanup() {
       if (opened !== null) {
         for (const tap of findTaps()) removeTap(tap);
-        opened.prober.close();
         detachAll(indexOf(opened.uplink.device));
-        closeDataplane(opened.dataplane);
+        closeAll(opened);
         opened = null;
       }
       unpin(bpffs);
@@ -188,19 +153,30 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       return state().prober.probe(interfaceUid, probe, timeoutMs);
     },
     async examine(question) {
-      const { dataplane, uplink } = state();
-      return examinePacket(dataplane, question, {
-        rulePath: (cell, rule) => names.rules[cell]?.[rule] ?? null,
-        told: told === null ? null : whatWasTold(told, uplink.mtu, deviceOf(dataplane), compiledOrNull),
+      const { dataplane, uplink, names, rules } = state();
+      const checks = examinePacket(dataplane, question, {
+        rulePath: (cell, rule) => names.rule(cell, rule),
+        told:
+          told === null
+            ? null
+            : whatWasTold(told, uplink.mtu, deviceOf(dataplane), (policy) => rules.problem(policy) !== null),
       });
+      if (checks.some(({ check }) => check === "entry")) rules.doubt();
+      return checks;
     },
     async counters() {
-      const { dataplane } = state();
+      const { dataplane, names } = state();
       return { interfaces: readInterfaceCounters(dataplane, names), rules: readRuleCounters(dataplane) };
     },
   };
 }
 
+function closeAll({ prober, rules, names, dataplane }: Opened): void {
+  prober.close();
+  rules.close();
+  names.close();
+  closeDataplane(dataplane);
+}
 function ensureAttached(ifindex: number, programFd: number): void {
   if (attachedProgram(ifindex) !== programId(programFd)) attach(ifindex, programFd);
 }
@@ -242,56 +218,6 @@ function forget(dataplane: Dataplane, ifindex: number): void {
   maps.slots.delete(key(ifindex));
 }
 
-/** A rule that is no more takes its counter along: their map is bounded, and rules come and go for years. */
-function forgetCounters({ maps }: Dataplane, before: Names["rules"], now: Names["rules"]): void {
-  for (const [cell, rules] of Object.entries(before))
-    for (const rule of Object.keys(rules))
-      if (now[cell]?.[rule] === undefined)
-        maps.rule_counts.delete(ruleKey.encode({ cell: Number(cell), rule: Number(rule) }));
-}
-
-/** Policies that are not in force as they should be, by what the kernel holds. One that cannot be compiled is left out. */
-function policyChanges(dataplane: Dataplane, policies: readonly CellPolicy[]): readonly CellPolicy[] {
-  return policies.filter((policy) => {
-    const compiled = compileOnce(policy);
-    return compiled.ok && !isInForce(dataplane, policy, compiled.value);
-  });
-}
-function isInForce({ maps }: Dataplane, policy: CellPolicy, { digest, entries }: CompiledPolicy): boolean {
-  const cell = key(policy.cellNumber);
-  const current = maps.policies.get(cell);
-  const inner = maps.rules.get(cell);
-  const authority = maps.controllers.get(cell);
-  if (current === null || inner === null || !authority?.equals(controller.encode(policy.controller))) return false;
-  if (!digest.equals(policyState.decode(current).digest)) return false;
-  const trie = openInner(word.decode(inner).value, policyKey.size, policyEntry.size);
-  if (trie === null) return false;
-  try {
-    const wanted = new Map(entries.map((entry) => [entry.key.toString("hex"), entry]));
-    return isEmpty(difference(trie, wanted));
-  } finally {
-    trie.close();
-  }
-}
-
-/**
- * One tenant's policy that cannot be expressed must not hold up another's: its cell keeps the rules that it had, and the
- * sentence goes with its interfaces. Policies are frozen documents, so each is compiled once.
- */
-const compiledPolicies = new WeakMap<CellPolicy, Result<CompiledPolicy, string>>();
-function compileOnce(policy: CellPolicy): Result<CompiledPolicy, string> {
-  const known = compiledPolicies.get(policy);
-  if (known !== undefined) return known;
-  const compiled = compilePolicy(policy);
-  compiledPolicies.set(policy, compiled);
-  return compiled;
-}
-
-const compiledOrNull = (policy: CellPolicy): CompiledPolicy | null => {
-  const compiled = compileOnce(policy);
-  return compiled.ok ? compiled.value : null;
-};
-
 const gone = ({ maps }: Dataplane, { policies }: GlobalNetwork): readonly number[] => {
   const cells = new Set(policies.map(({ cellNumber }) => cellNumber));
   return maps.policies
@@ -310,33 +236,6 @@ function renew({ maps }: Dataplane): void {
   maps.generation.set(key(0), key(((current?.readUInt32LE() ?? 0) + 1) >>> 0));
 }
 
-/** The whole policy into a new trie, which then takes the place of the old one in one write; only then flows ask again. */
-function applyPolicy(dataplane: Dataplane, policy: CellPolicy): void {
-  const compiled = compileOnce(policy);
-  if (!compiled.ok) return;
-  const { entries, digest } = compiled.value;
-  const { maps } = dataplane;
-  const cell = key(policy.cellNumber);
-  const entryCount = Math.max(1, entries.length);
-  const trie = createMap(
-    mapTypes.lpmTrie,
-    "policy_trie",
-    policyKey.size,
-    policyEntry.size,
-    entryCount,
-    noPreallocation,
-  );
-  try {
-    trie.setAll(entries);
-    maps.controllers.set(cell, controller.encode(policy.controller));
-    maps.rules.set(cell, word.encode({ value: trie.fd }));
-  } finally {
-    trie.close();
-  }
-  renew(dataplane);
-  maps.policies.set(cell, policyState.encode({ version: policy.version >>> 0, digest }));
-}
-
 /** Takes away before it adds, opens an address last. */
 function applyAddressing(dataplane: Dataplane, global: GlobalNetwork, mtu: number): void {
   const { maps } = dataplane;
@@ -351,6 +250,7 @@ function allocation(
   dataplane: Dataplane,
   global: GlobalNetwork,
   { cellNumber, desired }: GlobalNetwork["interfaces"][number],
+  rules: CellRules,
 ): NetworkAllocation["interfaces"][number] {
   const tap = tapName(desired.uid);
   const index = indexOf(tap);
@@ -362,15 +262,14 @@ function allocation(
         ? `${desired.address} has no entry in the dataplane`
         : null;
   const policy = global.policies.find((candidate) => candidate.cellNumber === cellNumber);
-  const compiled = policy === undefined ? null : compileOnce(policy);
-  const problem = compiled === null || compiled.ok ? null : compiled.error;
+  const problem = policy === undefined ? null : rules.problem(policy);
   return { interface: desired.uid, tap, ready: reason === null, reason: problem ?? reason };
 }
 
 const sum = (values: readonly bigint[]): number => Number(values.reduce((total, value) => total + value, 0n));
 
 function readInterfaceCounters(dataplane: Dataplane, names: Names): readonly InterfaceCounters[] {
-  return Object.entries(names.taps).flatMap(([tap, uid]) => {
+  return [...names.taps].flatMap(([tap, uid]) => {
     const slot = slotOf(dataplane, indexOf(tap));
     if (slot === null) return [];
     const perCpu = dataplane.maps.counters.getPerCpu(key(slot)).map((bytes) => interfaceCounters.decode(bytes));

@@ -120,7 +120,7 @@ export const controller = layout("controller", {
   mac: "mac",
   padding: { bytes: 2 },
 });
-export const policyState = layout("policy_state", { version: "u32", digest: { bytes: 32 } });
+export const policyState = layout("policy_state", { version: "u32" });
 export const policyKey = layout("policy_key", {
   prefix_length: "u32",
   kind: "u8",

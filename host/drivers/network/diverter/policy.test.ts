@@ -18,7 +18,7 @@ const policyOf = (rules: readonly CompiledRule[]): CellPolicy => ({
 function compile(rules: readonly CompiledRule[]) {
   const compiled = compilePolicy(policyOf(rules));
   assert.ok(compiled.ok);
-  return compiled.value;
+  return { entries: compiled.value };
 }
 const range = (limit: number) =>
   fc.tuple(fc.nat(limit), fc.nat(limit)).map(([a, b]) => ({ from: Math.min(a, b), to: Math.max(a, b) }));

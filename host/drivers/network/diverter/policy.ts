@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { CellPolicy, CompiledRule } from "../../../../core/documents.ts";
 import { fail, ok, type Result } from "../../../../model/result.ts";
 import { octets, policyEntry, policyKey, sourceRange, sourceRanges } from "./layout.ts";
@@ -13,11 +12,8 @@ export interface PolicyEntry {
   readonly key: Buffer;
   readonly value: Buffer;
 }
-export interface CompiledPolicy {
-  readonly entries: readonly PolicyEntry[];
-  /** SHA-256 over all that the dataplane is told of this cell; equal digests need no write. */
-  readonly digest: Buffer;
-}
+/** What of a policy becomes entries. */
+export type PolicyPart = Pick<CellPolicy, "cell" | "rules" | "networks">;
 interface Ports {
   readonly from: number;
   readonly to: number;
@@ -64,6 +60,7 @@ function normalise(rule: CompiledRule): readonly { protocol: number; ports: Port
 
 /** Disjoint pieces of overlapping ranges, each with the sources of all ranges that cover it. */
 function disjoint(ranges: readonly { ports: Ports; source: Source }[]): readonly { ports: Ports; sources: Source[] }[] {
+  if (ranges.length === 1) return ranges.map(({ ports, source }) => ({ ports, sources: [source] }));
   const starts = new Set<number>();
   for (const { ports } of ranges) starts.add(ports.from).add(ports.to + 1);
   const cuts = [...starts].sort((a, b) => a - b);
@@ -106,11 +103,16 @@ function networkEntry(network: CellPolicy["networks"][number]): PolicyEntry {
   };
 }
 
+/** Of rules that may stand for each other the older one is named, in whatever order a document has them. */
+const bySource = ({ source: a }: { source: Source }, { source: b }: { source: Source }): number =>
+  a.rule - b.rule || a.from - b.from || a.to - b.to;
+
 /**
- * Compiles a policy. Fails if for one pair of identities and one port more than eight different ranges of source ports
- * are declared, which the dataplane cannot hold: better the old policy in force than a new one with a hole.
+ * Compiles a policy, or rules and networks of one: no entry depends on rules of another pair of identities. Fails if for one
+ * pair and one port more than eight different ranges of source ports are declared, which the dataplane cannot hold: better
+ * the old policy in force than a new one with a hole.
  */
-export function compilePolicy(policy: CellPolicy): Result<CompiledPolicy, string> {
+export function compilePolicy(policy: PolicyPart): Result<readonly PolicyEntry[], string> {
   const groups = new Map<
     string,
     { from: number; to: number; protocol: number; ranges: { ports: Ports; source: Source }[] }
@@ -124,7 +126,7 @@ export function compilePolicy(policy: CellPolicy): Result<CompiledPolicy, string
     }
   const entries = policy.networks.map(networkEntry);
   for (const { from, to, protocol, ranges } of groups.values())
-    for (const { ports, sources } of disjoint(ranges)) {
+    for (const { ports, sources } of disjoint(ranges.sort(bySource))) {
       if (sources.length > sourceRanges)
         return fail(
           `cell ${policy.cell}: ${sources.length} different ranges of source ports for ports ${ports.from}-${ports.to} ` +
@@ -137,8 +139,5 @@ export function compilePolicy(policy: CellPolicy): Result<CompiledPolicy, string
           value,
         });
     }
-  const hash = createHash("sha256");
-  for (const { key, value } of entries) hash.update(key).update(value);
-  hash.update(`${policy.controller.address} ${policy.controller.mac} ${policy.controller.identity}`);
-  return ok({ entries, digest: hash.digest() });
+  return ok(entries);
 }

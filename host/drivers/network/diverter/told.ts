@@ -1,7 +1,7 @@
 import type { CellPolicy } from "../../../../core/documents.ts";
 import type { GlobalNetwork } from "../driver.ts";
 import { controller, policyEntry, policyKey, sourceRange, word } from "./layout.ts";
-import type { CompiledPolicy } from "./policy.ts";
+import { compilePolicy } from "./policy.ts";
 import type { DeviceOf } from "./slots.ts";
 import { type AddressingMap, wantedAddressing } from "./wanted.ts";
 
@@ -30,31 +30,26 @@ interface ToldEntry {
   readonly found: RuleFound;
 }
 const exactBits = 96;
-const indexes = new WeakMap<CompiledPolicy, ReadonlyMap<string, readonly ToldEntry[]>>();
-/** Entries of rules by (from, to, protocol), longest prefix first. */
-function indexed(policy: CompiledPolicy): ReadonlyMap<string, readonly ToldEntry[]> {
-  const known = indexes.get(policy);
-  if (known !== undefined) return known;
-  const index = new Map<string, ToldEntry[]>();
-  for (const { key, value } of policy.entries) {
-    const { from, to, protocol, port, prefix_length } = policyKey.decode(key);
-    if (prefix_length < exactBits) continue;
-    const name = `${from} ${to} ${protocol}`;
-    const list = index.get(name) ?? [];
-    list.push({ bits: prefix_length - exactBits, port, found: sourceRange.decode(policyEntry.decode(value).ranges) });
-    index.set(name, list);
-  }
-  for (const list of index.values()) list.sort((a, b) => b.bits - a.bits);
-  indexes.set(policy, index);
-  return index;
+/** Entries of one pair and protocol, longest prefix first. */
+function entriesOf(policy: CellPolicy, from: number, to: number, protocol: number): readonly ToldEntry[] {
+  const rules = policy.rules.filter((rule) => rule.from === from && rule.to === to);
+  const compiled = rules.length === 0 ? null : compilePolicy({ cell: policy.cell, rules, networks: [] });
+  if (compiled === null || !compiled.ok) return [];
+  return compiled.value
+    .flatMap(({ key, value }) => {
+      const { protocol: of, port, prefix_length } = policyKey.decode(key);
+      const found = sourceRange.decode(policyEntry.decode(value).ranges);
+      return of === protocol ? [{ bits: prefix_length - exactBits, port, found }] : [];
+    })
+    .sort((a, b) => b.bits - a.bits);
 }
 
-/** @param compiled what a policy was compiled to, null where that failed and older rules stayed in force */
+/** @param isRefused whether a policy could not be compiled, so that older rules stayed in force */
 export function whatWasTold(
   global: GlobalNetwork,
   mtu: number,
   deviceOf: DeviceOf,
-  compiled: (policy: CellPolicy) => CompiledPolicy | null,
+  isRefused: (policy: CellPolicy) => boolean,
 ): Told {
   const addressing = wantedAddressing(global, mtu, deviceOf);
   return {
@@ -65,10 +60,9 @@ export function whatWasTold(
     },
     rule(cell, from, to, protocol, port) {
       const policy = global.policies.find(({ cellNumber }) => cellNumber === cell);
-      const entries = policy === undefined ? null : compiled(policy);
-      if (entries === null) return undefined;
-      const list = indexed(entries).get(`${from} ${to} ${protocol}`);
-      return list?.find((entry) => port >> (16 - entry.bits) === entry.port >> (16 - entry.bits))?.found ?? null;
+      if (policy === undefined || isRefused(policy)) return undefined;
+      const list = entriesOf(policy, from, to, protocol);
+      return list.find((entry) => port >> (16 - entry.bits) === entry.port >> (16 - entry.bits))?.found ?? null;
     },
   };
 }
