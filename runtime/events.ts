@@ -80,6 +80,8 @@ export interface EventSource<E> {
 
 /** Answers with a text/event-stream (HTML Living Standard, section 9.2): the past first, then what comes. */
 export const streamEvents = <E>(response: ServerResponse, { past, follow, heading }: EventSource<E>): void => {
+  // Whoever left while its credential was looked at will not leave again.
+  if (response.destroyed) return;
   response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store" });
   // A client that waits for events learns by the headers that none will be missed from now on.
   response.flushHeaders();
