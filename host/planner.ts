@@ -77,7 +77,7 @@ const graceMs = 10_000;
 
 export const planHost = (wanted: Wanted, found: Found): readonly Action[] => {
   const global = globalNetwork(wanted, found.records);
-  const revision = JSON.stringify(global);
+  const revision = revisionOf(global);
   const actions: Action[] = [];
   if (revision !== found.revision && !found.busy.has("network"))
     actions.push({ kind: "implement-network", global, revision });
@@ -91,6 +91,22 @@ export const planHost = (wanted: Wanted, found: Found): readonly Action[] => {
     if (action.kind === "start-machine") records.set(vm, startingRecord(wanted.vms.get(vm)?.client, action.desired));
   }
   return actions;
+};
+
+const numbers = new WeakMap<CellPolicy, number>();
+let lastNumber = 0;
+/**
+ * Equal texts stand for equal networks. A policy may hold tens of thousands of rules and is never changed, only replaced by
+ * another document: so it is told by the number of the document and not read again at every plan. The same rules in another
+ * document are another policy here; whoever implements it finds that there is nothing to do.
+ */
+export const revisionOf = ({ policies, interfaces, locations }: GlobalNetwork): string => {
+  const documents = policies.map((policy) => {
+    const number = numbers.get(policy) ?? ++lastNumber;
+    numbers.set(policy, number);
+    return number;
+  });
+  return JSON.stringify([documents, interfaces, locations]);
 };
 
 export const startingRecord = (client: PeerName | undefined, vm: DesiredVm): VmRecord => ({
