@@ -64,6 +64,16 @@ describe("Diverter at a real tap", { skip: !canRun() }, () => {
     await settle();
     return tap.call<string[]>("frames");
   };
+  /** The first frame that comes back, which a loaded machine may take its time for; "" when none does. */
+  const answerTo = async (frame: string): Promise<string> => {
+    await tap.call("frames");
+    await tap.call("sendFrame", frame);
+    for (const end = performance.now() + 5000; performance.now() < end; await settle()) {
+      const [answer] = await tap.call<string[]>("frames");
+      if (answer !== undefined) return answer;
+    }
+    return "";
+  };
   const counters = async (): Promise<InterfaceCounters> => {
     const all = await installation.drivers.a.call<{ interfaces: readonly InterfaceCounters[] }>("counters");
     return all.interfaces.find((counter) => counter.interface === uidOf(vm))!;
@@ -79,7 +89,7 @@ describe("Diverter at a real tap", { skip: !canRun() }, () => {
   const echo = Buffer.from("0800f7ff00000000", "hex");
 
   test("an echo comes back from its peer, from the gateway's MAC, with its time to live", async () => {
-    const [answer = ""] = await send(ethernet(gatewayMac, mine, 0x0800, ip(vm.address, peer.address, 1, echo)));
+    const answer = await answerTo(ethernet(gatewayMac, mine, 0x0800, ip(vm.address, peer.address, 1, echo)));
     assert.equal(answer.slice(0, 28), `${macHex(mine)}${macHex(gatewayMac)}0800`);
     assert.equal(Buffer.from(answer, "hex")[22], 64);
     assert.equal(Buffer.from(answer, "hex")[34], 0);
@@ -108,7 +118,7 @@ describe("Diverter at a real tap", { skip: !canRun() }, () => {
 
   test("ARP: everything in the subnet is at the gateway's MAC, one's own address is free", async () => {
     for (const target of ["10.64.0.1", peer.address, "10.64.0.200"]) {
-      const [answer = ""] = await send(ethernet(everyone, mine, 0x0806, arp(1, mine, vm.address, target)));
+      const answer = await answerTo(ethernet(everyone, mine, 0x0806, arp(1, mine, vm.address, target)));
       assert.equal(answer.slice(0, 28), `${macHex(mine)}${macHex(gatewayMac)}0806`);
       assert.equal(answer.slice(40, 64), `0002${macHex(gatewayMac)}${hex(octets(target))}`);
     }
@@ -121,7 +131,7 @@ describe("Diverter at a real tap", { skip: !canRun() }, () => {
       [1, 2, []],
       [3, 5, [12, 2, 97, 98, 0, 61, 1, 1]],
     ] as const) {
-      const [answer = ""] = await send(
+      const answer = await answerTo(
         ethernet(everyone, mine, 0x0800, ip("0.0.0.0", "255.255.255.255", 17, dhcp(asked, mine, more))),
       );
       const bytes = Buffer.from(answer, "hex");
