@@ -6,13 +6,23 @@ mount -t tmpfs tmpfs /tmp
 mkdir -p /dev/pts /dev/virtio-ports
 mount -t devpts devpts /dev/pts
 modprobe -a af_packet virtio_net virtio_console virtio_rng isofs pvpanic-mmio
-for port in /sys/class/virtio-ports/*; do
-  [ -e "$port/name" ] && ln -sf "/dev/${port##*/}" "/dev/virtio-ports/$(cat "$port/name")"
-done
+# A port has its name a moment after its driver was loaded: the host tells it, and a busy host takes its time.
+until_port() {
+  tries=500
+  until [ -e "/dev/virtio-ports/$1" ] || [ "$tries" = 0 ]; do
+    [ "$tries" = 500 ] || usleep 20000
+    for port in /sys/class/virtio-ports/*; do
+      [ -e "$port/name" ] && read -r name <"$port/name" && ln -sf "/dev/${port##*/}" "/dev/virtio-ports/$name"
+    done
+    tries=$((tries - 1))
+  done
+}
+until_port org.qemu.guest_agent.0
 ip link set lo up
 hostname tiny
 
 seed=$(findfs LABEL=CIDATA 2>/dev/null) || {
+  until_port cells.identity
   [ -e /dev/virtio-ports/cells.identity ] && /etc/cells/wait &
   exit 0
 }
