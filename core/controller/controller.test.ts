@@ -294,6 +294,8 @@ test("a host that is not reachable is no host that has stopped", () => {
   world.silent.add(peerName("host.h1"));
   world.settle();
   assert.equal(world.phase("shop/web"), "ready: host h1 is not reachable");
+  world.fire("lost/host.h1");
+  assert.equal(world.phase("shop/web"), "waiting: host h1 is not reachable: whether it still runs there is not known");
   world.ask({ method: "DELETE", path: "" });
   world.settle();
   world.crash();

@@ -1,5 +1,5 @@
 import type { Cell } from "../../model/cell.ts";
-import { uid } from "../../model/identifiers.ts";
+import { type PeerName, peerName, uid } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { checkDocument } from "../../model/specification.ts";
 import type { Input, Restored, Service } from "../env.ts";
@@ -60,6 +60,7 @@ function take(state: ControllerState, input: Input): void {
       break;
     }
     case "reachable":
+      if (input.peer.startsWith("host.")) watchHost(state, input.peer, input.reachable);
       state.reachable.set(input.peer, input.reachable);
       if (input.peer === placer) answerWaiting(state);
       break;
@@ -73,12 +74,24 @@ function take(state: ControllerState, input: Input): void {
     }
     case "timer":
       if (input.name === patienceTimer) answerWaiting(state);
+      if (input.name.startsWith(lostTimer)) state.lost.add(peerName(input.name.slice(lostTimer.length)));
       if (input.name.startsWith(retryTimer)) state.resting.delete(uid(input.name.slice(retryTimer.length)));
       break;
     case "desired":
       break;
   }
   reconcile(state);
+}
+
+/** A Host Manager that starts again is away for less than this, and nothing is to be said of its machines. */
+const lostAfterMs = 15_000;
+const lostTimer = "lost/";
+
+function watchHost(state: ControllerState, host: PeerName, reachable: boolean): void {
+  if (reachable) state.lost.delete(host);
+  if (reachable && state.reachable.get(host) !== false) return;
+  const afterMs = reachable ? null : lostAfterMs;
+  state.outbox.effects.push({ kind: "timer", name: `${lostTimer}${host}`, afterMs });
 }
 
 function reply(state: ControllerState, id: number, request: Json): void {
@@ -130,6 +143,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     uids: new Map(),
     actual: new Map(),
     reachable: new Map(),
+    lost: new Set(),
     subscribed: new Set(),
     credentials: new Map(),
     waitingChanges: [],

@@ -138,7 +138,9 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
   }
   const peer = run.host === null ? null : hostPeer(run.host);
   if (peer !== null && state.reachable.get(peer) === false) {
-    return { phase: record.phase ?? "working", reason: `host ${run.host} is not reachable` };
+    const reason = `host ${run.host} is not reachable`;
+    if (state.lost.has(peer)) return progress("waiting", `${reason}: whether it still runs there is not known`);
+    return { phase: record.phase ?? "working", reason };
   }
   if (run.stage === "stopping") return progress("working", `stops at ${run.host}${after}`);
   const actual = actualVmOf(state, vm.uid, run);

@@ -144,6 +144,8 @@ export interface ControllerState {
   readonly actual: Map<PeerName, Map<string, Json>>;
   /** Absent: not heard of since the start, so that nothing follows from what it does not say. */
   readonly reachable: Map<PeerName, boolean>;
+  /** Hosts that have not been reachable for longer than a restart takes: what they run is not known any more. */
+  readonly lost: Set<PeerName>;
   readonly subscribed: Set<PeerName>;
   readonly credentials: Map<string, CredentialRecord>;
   /** Changes that came before the Placer said what its hosts can hold; null: no change waits for that any more. */
