@@ -10,6 +10,7 @@ import type {
   NetworkDriver,
   RuleCounters,
 } from "../driver.ts";
+import { type Addressing, createAddressing } from "./addressing.ts";
 import { type CellRules, createCellRules } from "./cell-rules.ts";
 import { closeDataplane, type Dataplane, mountBpffs, openDataplane, unmountBpffs, unpin } from "./dataplane.ts";
 import { bringUp, createTap, findTaps, mtuOf, removeDevice, tapName } from "./devices.ts";
@@ -20,7 +21,6 @@ import { type Names, openNames } from "./names.ts";
 import { createProber, type Prober } from "./probe.ts";
 import { deviceOf, slotOf, takeSlot } from "./slots.ts";
 import { whatWasTold } from "./told.ts";
-import { addressingMaps, difference, isEmpty, wantedAddressing } from "./wanted.ts";
 
 /** What every VM sees as its gateway, and everything else: locally administered, the same everywhere. */
 export const gatewayMac: Mac = mac("02:ce:11:5d:00:01");
@@ -43,6 +43,7 @@ interface Opened {
   readonly prober: Prober;
   readonly names: Names;
   readonly rules: CellRules;
+  readonly addressing: Addressing;
 }
 interface Uplink {
   readonly device: string;
@@ -88,22 +89,23 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       const prober = createProber(dataplane, gatewayMac);
       const names = openNames(options.directory);
       const rules = createCellRules(dataplane, names, () => renew(dataplane));
-      opened = { dataplane, uplink: { device: uplink.device, mtu: mtuOf(uplink.device) }, prober, names, rules };
+      const mtu = mtuOf(uplink.device);
+      const addressing = createAddressing(dataplane, mtu, () => renew(dataplane));
+      opened = { dataplane, uplink: { device: uplink.device, mtu }, prober, names, rules, addressing };
     },
     async inspect(): Promise<LocalNetwork> {
       return { taps: findTaps() };
     },
     scrub(global: GlobalNetwork, local: LocalNetwork): NetworkChanges {
-      const { dataplane, uplink, rules } = state();
+      const { dataplane, rules, addressing } = state();
       const wantedTaps = global.interfaces.map(({ desired }) => tapName(desired.uid));
       const network =
         wantedTaps.some((tap) => !local.taps.includes(tap) || !isGuarded(dataplane, indexOf(tap))) ||
         local.taps.some((tap) => !wantedTaps.includes(tap));
-      const wanted = wantedAddressing(global, uplink.mtu, deviceOf(dataplane));
       return {
         network,
         securityGroup: global.policies.some((policy) => !rules.isInForce(policy)) || gone(dataplane, global).length > 0,
-        addressing: network || addressingMaps.some((map) => !isEmpty(difference(dataplane.maps[map], wanted[map]))),
+        addressing: network || !addressing.isInForce(global),
       };
     },
     async implementNetwork(global: GlobalNetwork) {
@@ -126,13 +128,14 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       for (const cell of gone(dataplane, global)) rules.remove(cell);
     },
     async implementAddressing(global: GlobalNetwork): Promise<NetworkAllocation> {
-      const { dataplane, uplink, rules } = state();
-      applyAddressing(dataplane, global, uplink.mtu);
+      const { dataplane, rules, addressing } = state();
+      addressing.implement(global);
       told = global;
       return { interfaces: global.interfaces.map((local) => allocation(dataplane, global, local, rules)) };
     },
     async flush() {
       told = null;
+      state().addressing.doubt();
       for (const tap of findTaps()) removeTap(tap);
       const { maps } = state().dataplane;
       for (const name of ["endpoints", "interfaces", "identities", "locations", "dhcp"] as const)
@@ -153,7 +156,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       return state().prober.probe(interfaceUid, probe, timeoutMs);
     },
     async examine(question) {
-      const { dataplane, uplink, names, rules } = state();
+      const { dataplane, uplink, names, rules, addressing } = state();
       const checks = examinePacket(dataplane, question, {
         rulePath: (cell, rule) => names.rule(cell, rule),
         told:
@@ -162,6 +165,8 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
             : whatWasTold(told, uplink.mtu, deviceOf(dataplane), (policy) => rules.problem(policy) !== null),
       });
       if (checks.some(({ check }) => check === "entry")) rules.doubt();
+      // Where something is missing, no entry is there to be named.
+      if (checks.some(({ check, passes }) => check === "entry" || (!passes && check !== "rule"))) addressing.doubt();
       return checks;
     },
     async counters() {
@@ -234,16 +239,6 @@ const gone = ({ maps }: Dataplane, { policies }: GlobalNetwork): readonly number
 function renew({ maps }: Dataplane): void {
   const current = maps.generation.get(key(0));
   maps.generation.set(key(0), key(((current?.readUInt32LE() ?? 0) + 1) >>> 0));
-}
-
-/** Takes away before it adds, opens an address last. */
-function applyAddressing(dataplane: Dataplane, global: GlobalNetwork, mtu: number): void {
-  const { maps } = dataplane;
-  const wanted = wantedAddressing(global, mtu, deviceOf(dataplane));
-  const work = addressingMaps.map((name) => ({ name, map: maps[name], ...difference(maps[name], wanted[name]) }));
-  for (const { map, remove } of work.toReversed()) for (const entry of remove) map.delete(entry);
-  for (const { map, change, add } of work) map.setAll([...change, ...add]);
-  if (work.some((part) => !isEmpty(part))) renew(dataplane);
 }
 
 function allocation(

@@ -43,14 +43,30 @@ export const toNumber = (address: string): number => octets(address).reduce((sum
 export const fromNumber = (value: number): Ipv4 =>
   ipv4([24, 16, 8, 0].map((shift) => (value >>> shift) & 255).join("."));
 
-function write(buffer: Buffer, offset: number, type: FieldType, value: unknown): void {
-  if (value instanceof Uint8Array) buffer.set(value.subarray(0, sizeOf(type)), offset);
-  else if (typeof value === "bigint") buffer.writeBigUInt64LE(value, offset);
-  else if (typeof value === "string")
-    buffer.set(type === "mac" ? value.split(":").map((part) => Number.parseInt(part, 16)) : octets(value), offset);
-  else if (typeof value === "number") {
-    if (type === "port") buffer.writeUInt16BE(value, offset);
-    else buffer.writeUIntLE(value, offset, sizeOf(type));
+type Write = (buffer: Buffer, value: unknown) => void;
+/** Writes a value at its place. Entries are made by the ten thousand, so what to do is chosen once for each field. */
+function writer(offset: number, type: FieldType): Write {
+  if (typeof type !== "string")
+    return (buffer, value) => buffer.set((value as Uint8Array).subarray(0, type.bytes), offset);
+  switch (type) {
+    case "u64":
+      return (buffer, value) => buffer.writeBigUInt64LE(value as bigint, offset);
+    case "ipv4":
+      return (buffer, value) => buffer.set(octets(value as string), offset);
+    case "mac":
+      return (buffer, value) =>
+        buffer.set(
+          (value as string).split(":").map((part) => Number.parseInt(part, 16)),
+          offset,
+        );
+    case "port":
+      return (buffer, value) => buffer.writeUInt16BE(value as number, offset);
+    case "u32":
+      return (buffer, value) => buffer.writeUInt32LE(value as number, offset);
+    case "u16":
+      return (buffer, value) => buffer.writeUInt16LE(value as number, offset);
+    case "u8":
+      return (buffer, value) => buffer.writeUInt8(value as number, offset);
   }
 }
 function read(buffer: Buffer, offset: number, type: FieldType): unknown {
@@ -81,13 +97,14 @@ function layout<const F extends Fields>(name: string, fields: F): Layout<F> {
     end += sizeOf(type);
   }
   const size = Math.ceil(end / widest) * widest;
+  const writers = Object.entries(fields).map(([field, type]) => [field, writer(offsets[field]!, type)] as const);
   return {
     name,
     size,
     offsets: offsets as { readonly [K in keyof F]: number },
     encode(values) {
-      const buffer = Buffer.alloc(size);
-      for (const [field, value] of Object.entries(values)) write(buffer, offsets[field]!, fields[field]!, value);
+      const buffer = Buffer.allocUnsafe(size).fill(0);
+      for (const [field, write] of writers) if (values[field] !== undefined) write(buffer, values[field]);
       return buffer;
     },
     decode(bytes) {

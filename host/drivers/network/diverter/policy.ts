@@ -82,12 +82,12 @@ function simplest(sources: readonly Source[]): Source[] {
 }
 
 function encodeSources(sources: readonly Source[]): Buffer {
-  const ranges = Buffer.alloc(sourceRanges * sourceRange.size);
+  const entry = policyEntry.encode({ count: sources.length });
   for (const [index, source] of sources.entries())
     sourceRange
       .encode({ rule: source.rule, first: source.from, last: source.to })
-      .copy(ranges, index * sourceRange.size);
-  return policyEntry.encode({ count: sources.length, ranges });
+      .copy(entry, policyEntry.offsets.ranges + index * sourceRange.size);
+  return entry;
 }
 
 function networkEntry(network: CellPolicy["networks"][number]): PolicyEntry {

@@ -74,11 +74,16 @@ export interface Difference {
   readonly add: readonly { readonly key: Buffer; readonly value: Buffer }[];
 }
 /** Compares a map in force with what it should hold. */
-export function difference(map: BpfMap, wanted: Entries): Difference {
+export const difference = (map: BpfMap, wanted: Entries): Difference => entryDifference(map.entries(), wanted);
+/** Compares entries that are there with those that should be. */
+export function entryDifference(
+  found: Iterable<{ readonly key: Buffer; readonly value: Buffer }>,
+  wanted: Entries,
+): Difference {
   const remove: Buffer[] = [];
   const change: { key: Buffer; value: Buffer }[] = [];
   const present = new Set<string>();
-  for (const { key, value } of map.entries()) {
+  for (const { key, value } of found) {
     const name = key.toString("hex");
     present.add(name);
     const entry = wanted.get(name);

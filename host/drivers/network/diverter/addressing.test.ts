@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import { type GuestPlan, hosts, Installation, policy } from "./testing/installation.ts";
+import { canRun } from "./testing/namespaces.ts";
+
+const seed = Number(process.env.CELLS_SEED ?? randomInt(2 ** 31));
+/** A small generator of numbers below a limit, the same for the same seed. */
+function numbers(start: number): (limit: number) => number {
+  let state = start >>> 0;
+  return (limit) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * limit);
+  };
+}
+
+/**
+ * What is in force after many changes must be what the last network says, seen as a whole. A driver that starts anew reads
+ * back what it finds, so it is asked.
+ */
+describe(`addresses in the kernel (CELLS_SEED=${seed})`, { skip: !canRun() }, () => {
+  const installation = new Installation();
+  const below = numbers(seed);
+  const policies = [policy(1, 1, []), policy(2, 1, [])];
+  before(() => installation.start());
+  after(() => installation.stop());
+
+  const apply = async (plans: readonly GuestPlan[]): Promise<boolean> => {
+    const { changes, after } = (await installation.apply(plans, policies)).a;
+    assert.equal(after.addressing, false, "what was put in force is in force");
+    return changes.addressing;
+  };
+  const startAnew = () => installation.drivers.a.call("init", { device: "eth0", address: hosts.a[0], mac: hosts.a[1] });
+
+  /** Few addresses, so that they come, go, move between hosts and cells, and become another interface's. */
+  const somePlans = (): readonly GuestPlan[] =>
+    Array.from({ length: 10 }, (_, at): GuestPlan => {
+      const number = 1 + at + 20 * below(2);
+      return {
+        name: `n${number}`,
+        host: below(3) === 0 ? "a" : "b",
+        address: `10.64.0.${100 + at}`,
+        number,
+        cell: 1 + below(2),
+        identities: [number, 100 + number, 10 + below(2)],
+      };
+    }).filter(() => below(3) > 0);
+
+  test("changes one after another are as right as the whole at once", async () => {
+    let changed = 0;
+    for (let round = 0; round < 8; round++) {
+      let last = somePlans();
+      for (let more = below(4); more >= 0; more--) {
+        const one = somePlans();
+        // Mostly little changes at a time, sometimes everything.
+        last = below(3) === 0 ? one : [...last.slice(0, -1), ...one.filter(({ address }) => address > "10.64.0.108")];
+        last = [...new Map(last.map((plan) => [plan.address, plan])).values()];
+        if (await apply(last)) changed += 1;
+      }
+      assert.equal(await apply(last), false, "the same network once more is no change");
+      await startAnew();
+      assert.equal(await apply(last), false, `a new driver finds round ${round} in force, every entry of it`);
+    }
+    assert.ok(changed >= 8, `${changed} changes`);
+    const pin = `${installation.directory}/a/run/bpf/diverter/maps/locations`;
+    const stray: GuestPlan = {
+      name: "n",
+      host: "b",
+      address: "10.64.0.99",
+      number: 99,
+      cell: 1,
+      identities: [9, 9, 9],
+    };
+    await apply([stray]);
+    installation.hostMachines.a.run("bpftool", "map", "delete", "pinned", pin, "key", ...stray.address.split("."));
+    await startAnew();
+    assert.equal(await apply([stray]), true, "and it notices one that is missing");
+  });
+});
