@@ -32,29 +32,30 @@ describe(`addresses in the kernel (CELLS_SEED=${seed})`, { skip: !canRun() }, ()
   };
   const startAnew = () => installation.drivers.a.call("init", { device: "eth0", address: hosts.a[0], mac: hosts.a[1] });
 
-  /** Few addresses, so that they come, go, move between hosts and cells, and become another interface's. */
+  /**
+   * Few addresses, so that they come, go, move between hosts and cells, become another interface's, and are claimed by two
+   * hosts at once.
+   */
   const somePlans = (): readonly GuestPlan[] =>
-    Array.from({ length: 10 }, (_, at): GuestPlan => {
+    Array.from({ length: 20 }, (_, at): GuestPlan => {
       const number = 1 + at + 20 * below(2);
-      return {
-        name: `n${number}`,
-        host: below(3) === 0 ? "a" : "b",
-        address: `10.64.0.${100 + at}`,
-        number,
-        cell: 1 + below(2),
-        identities: [number, 100 + number, 10 + below(2)],
-      };
-    }).filter(() => below(3) > 0);
+      const host = at % 2 === 0 ? "a" : "b";
+      const address = `10.64.0.${100 + Math.floor(at / 2)}`;
+      const identities = [number, 100 + number, 10 + below(2)] as const;
+      return { name: `n${number}`, host, address, number, cell: 1 + below(2), identities };
+    }).filter(() => below(3) === 0);
 
   test("changes one after another are as right as the whole at once", async () => {
     let changed = 0;
     for (let round = 0; round < 8; round++) {
       let last = somePlans();
-      for (let more = below(4); more >= 0; more--) {
-        const one = somePlans();
-        // Mostly little changes at a time, sometimes everything.
-        last = below(3) === 0 ? one : [...last.slice(0, -1), ...one.filter(({ address }) => address > "10.64.0.108")];
-        last = [...new Map(last.map((plan) => [plan.address, plan])).values()];
+      for (let more = below(8); more >= 0; more--) {
+        const some = somePlans();
+        // Mostly one comes or goes, sometimes everything.
+        if (below(4) === 0) last = some;
+        else if (below(2) === 0) last = last.toSpliced(below(last.length), 1);
+        else last = [...last, ...some.slice(0, 1)];
+        last = [...new Map(last.map((plan) => [`${plan.address} ${plan.host}`, plan])).values()];
         if (await apply(last)) changed += 1;
       }
       assert.equal(await apply(last), false, "the same network once more is no change");
