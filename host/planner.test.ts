@@ -25,13 +25,14 @@ const location: ActualLocation = {
 const network = (policies: readonly CellPolicy[], locations: readonly ActualLocation[] = []) =>
   revisionOf({ policies, interfaces: [], locations });
 
-test("a revision stands for the documents of the policies and for what else a network has", () => {
+test("a revision stands for the documents of policies and locations", () => {
   const [first, second] = [policy(1), policy(2)];
-  assert.equal(network([first], [location]), network([first], [{ ...location }]));
+  assert.equal(network([first], [location]), network([first], [location]));
   assert.notEqual(network([first]), network([second]));
   assert.notEqual(network([first]), network([structuredClone(first)]), "an equal document is looked at once more");
   assert.notEqual(network([first]), network([first, second]));
   assert.notEqual(network([first]), network([]));
+  assert.notEqual(network([first], [location]), network([first]));
   assert.notEqual(network([first], [location]), network([first], [{ ...location, hostMac: mac("02:00:00:00:01:03") }]));
 });
 

@@ -93,20 +93,20 @@ export const planHost = (wanted: Wanted, found: Found): readonly Action[] => {
   return actions;
 };
 
-const numbers = new WeakMap<CellPolicy, number>();
+const numbers = new WeakMap<object, number>();
 let lastNumber = 0;
 /**
- * Equal texts stand for equal networks. A policy may hold tens of thousands of rules and is never changed, only replaced by
- * another document: so it is told by the number of the document and not read again at every plan. The same rules in another
- * document are another policy here; whoever implements it finds that there is nothing to do.
+ * Equal texts stand for equal networks. Policies and locations are documents that are never changed, only replaced by others,
+ * with tens of thousands of rules, or as many of them: so each is told by a number and not read again at every plan. The same
+ * content in another document is another one here; whoever implements it finds that there is nothing to do.
  */
 export const revisionOf = ({ policies, interfaces, locations }: GlobalNetwork): string => {
-  const documents = policies.map((policy) => {
-    const number = numbers.get(policy) ?? ++lastNumber;
-    numbers.set(policy, number);
+  const numberOf = (document: object): number => {
+    const number = numbers.get(document) ?? ++lastNumber;
+    numbers.set(document, number);
     return number;
-  });
-  return JSON.stringify([documents, interfaces, locations]);
+  };
+  return JSON.stringify([policies.map(numberOf), interfaces, locations.map(numberOf)]);
 };
 
 export const startingRecord = (client: PeerName | undefined, vm: DesiredVm): VmRecord => ({
@@ -184,11 +184,17 @@ const readyInterfaces = (desired: DesiredVm, allocation: NetworkAllocation) =>
     return allocated === undefined ? [] : [{ tap: allocated.tap, desired: wanted }];
   });
 
+const byText = <T>(values: Iterable<T>, text: (value: T) => string): readonly T[] =>
+  [...values]
+    .map((value) => [text(value), value] as const)
+    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+    .map(([, value]) => value);
+
 /**
- * The network of this host: interfaces of VMs that run or may start, in a fixed order, so that equal networks have equal
- * texts. A machine keeps its interfaces until it is confirmed gone, whatever became of its document.
+ * Interfaces of VMs that run or may start here, in a fixed order. A machine keeps its interfaces until it is confirmed gone,
+ * whatever became of its document.
  */
-export const globalNetwork = (wanted: Wanted, records: ReadonlyMap<Uid, VmRecord>): GlobalNetwork => {
+export const localInterfaces = (wanted: Wanted, records: ReadonlyMap<Uid, VmRecord>): readonly LocalInterface[] => {
   const cellNumbers = new Map(wanted.policies.map((policy) => [policy.cell, policy.cellNumber]));
   const interfaces = new Map<Uid, LocalInterface>();
   const add = (vm: DesiredVm): void => {
@@ -206,11 +212,12 @@ export const globalNetwork = (wanted: Wanted, records: ReadonlyMap<Uid, VmRecord
     const runs = record !== undefined && record.stage !== "ended" && record.vm.incarnation === desired.incarnation;
     if (runs || mayStart(desired, record)) add(desired);
   }
-  const byText = <T>(values: Iterable<T>, text: (value: T) => string): readonly T[] =>
-    [...values].sort((a, b) => (text(a) < text(b) ? -1 : text(a) > text(b) ? 1 : 0));
-  return {
-    policies: byText(wanted.policies, (policy) => policy.cell),
-    interfaces: byText(interfaces.values(), ({ desired }) => desired.uid),
-    locations: byText(wanted.locations, (location) => `${location.address} ${location.host}`),
-  };
+  return byText(interfaces.values(), ({ desired }) => desired.uid);
 };
+
+/** The network of this host, in a fixed order, so that equal networks have equal texts. */
+export const globalNetwork = (wanted: Wanted, records: ReadonlyMap<Uid, VmRecord>): GlobalNetwork => ({
+  policies: byText(wanted.policies, (policy) => policy.cell),
+  interfaces: localInterfaces(wanted, records),
+  locations: byText(wanted.locations, (location) => `${location.address} ${location.host}`),
+});

@@ -3,7 +3,7 @@ import type { Uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { LocalInterface } from "./drivers/network/driver.ts";
 import { healthOf } from "./health.ts";
-import { type Found, globalNetwork, mayStart, obstacle, type VmRecord, type Wanted } from "./planner.ts";
+import { type Found, localInterfaces, mayStart, obstacle, type VmRecord, type Wanted } from "./planner.ts";
 
 /** What this host says is so, by key, as a function of what it knows. */
 export const publications = (
@@ -37,7 +37,7 @@ export const publications = (
 
 /** Interfaces in place here, of VMs that shall run here: where one is about to go, its next host speaks for it. */
 export const locatedInterfaces = (wanted: Wanted, found: Found): readonly LocalInterface[] =>
-  globalNetwork(wanted, found.records).interfaces.filter(
+  localInterfaces(wanted, found.records).filter(
     ({ vm, desired }) =>
       wanted.vms.get(vm)?.desired.power === "on" &&
       found.allocation.interfaces.some((allocated) => allocated.interface === desired.uid && allocated.ready),
