@@ -7,6 +7,7 @@ import { addImage, deleteImage, listImages } from "./image-commands.ts";
 import { observeCommands } from "./observe-commands.ts";
 import { why } from "./query-commands.ts";
 import { sessionCommands } from "./session-commands.ts";
+import { specCommands } from "./spec-commands.ts";
 import { down, up } from "./up.ts";
 
 const countOf = (text: string): number => {
@@ -215,6 +216,7 @@ export const createProgram = (makeContext: (output: string) => Context = createC
   sessionCommands(program, context, withHelp);
   credentialCommands(program, context);
   imageCommands(program, context);
+  specCommands(program, context, withHelp);
   for (const command of program.commands.flatMap((each) => [each, ...each.commands])) {
     // `--output` is accepted behind the command, where people write it.
     command.exitOverride().option("-o, --output <format>", "text or json");

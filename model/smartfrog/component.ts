@@ -7,6 +7,10 @@ export interface Component {
   readonly parent: Component | null;
   readonly name: string;
   readonly position: Position;
+  /** Of `extends DATA`. */
+  readonly data: boolean;
+  /** What the function phase makes of a component that has an attribute `phase.function`. */
+  role: "plain" | "APPLY" | "ASSERT";
   readonly prototypes: readonly Prototype[];
   readonly attributes: Map<string, Attribute>;
   /** Attributes that are to be put elsewhere in the tree once all types are known. */
@@ -21,6 +25,7 @@ export interface Component {
 export interface Attribute {
   readonly namePosition: Position;
   readonly position: Position;
+  readonly tags: readonly string[];
   /** A component, or a value that the link phase finds out. */
   readonly content: Component | Exclude<Expression, { kind: "component" }>;
   link: { state: "open" | "busy" } | { state: "done"; value: Value };
@@ -29,6 +34,7 @@ export interface Attribute {
 export interface Placement {
   readonly name: readonly string[];
   readonly namePosition: Position;
+  readonly tags: readonly string[];
   readonly value: Expression;
 }
 
@@ -37,5 +43,8 @@ export type Value =
   | Component
   | Scalar
   | { readonly kind: "vector"; readonly items: readonly Value[] }
-  /** A lazy or data reference as it was written. */
-  | { readonly kind: "lazy"; readonly text: string };
+  /** A lazy or data reference as it was written, or one that depends on a lazy one. */
+  | { readonly kind: "lazy"; readonly text: string; readonly when: "LAZY" | "DATA"; readonly form: Lazy["form"] }
+  /** What is left of an assertion that was wanted only once: nothing. */
+  | { readonly kind: "nothing" };
+type Lazy = { readonly form: "reference" | "APPLY" | "ASSERT" };

@@ -4,8 +4,7 @@ import type { Json, JsonObject } from "../json.ts";
 import { PositionedBuilder, type PositionedEntry, type Positions } from "../positions.ts";
 import type { Component, Value } from "./component.ts";
 import { link } from "./linker.ts";
-import { parseBundle } from "./parser.ts";
-import { limitPassed, resolveTypes } from "./resolver.ts";
+import { guarded, type Phases, runPhases } from "./phases.ts";
 
 /**
  * A SmartFrog bundle through all phases. `sfConfig`, if the document has one, is the only part that is linked (LANGUAGE,
@@ -16,38 +15,34 @@ export function resolveSmartFrog(
   standard: readonly string[],
   diagnostics: Diagnostics,
 ): Component | null {
-  const attributes = parseBundle(bundle, diagnostics);
-  if (!diagnostics.none) return null;
-  try {
-    const origin = { file: bundle.main, line: 1, column: 1, length: 1 };
-    const root = resolveTypes(attributes, standard, origin, diagnostics);
-    if (!diagnostics.none) return null;
-    linkDocument(root, diagnostics);
-    return diagnostics.none ? root : null;
-  } catch (thrown) {
-    if (thrown === limitPassed) return null;
-    throw thrown;
-  }
+  const phases = runPhases(bundle, standard, diagnostics);
+  if (typeof phases === "string") return null;
+  return guarded(diagnostics, () => {
+    linkDocument(phases, diagnostics);
+    return phases.root;
+  });
 }
 
 /**
  * Links what is deployed: `sfConfig` if there is one, else the components of type Cell. The templates beside a cell may
- * leave to their users what is still missing in them, so `TBD` and unknown names are no faults there.
+ * leave to their users what is still missing in them, so `TBD`, unknown names and functions that lack their parameters
+ * are no faults there.
  */
-function linkDocument(root: Component, diagnostics: Diagnostics): void {
+function linkDocument({ root, resolver }: Phases, diagnostics: Diagnostics): void {
   const parts = [...root.attributes.values()].map(({ content }) => content).filter((part) => part.kind === "component");
   const configuration = parts.find((part) => part.name === "sfConfig");
   const cells = parts.filter((part) => part.attributes.has("x.type") && isCell(part));
   if (configuration) {
-    link(configuration, diagnostics);
+    link(configuration, resolver, diagnostics);
     return;
   }
-  for (const cell of cells) link(cell, diagnostics);
+  for (const cell of cells) link(cell, resolver, diagnostics);
   if (!diagnostics.none) return;
-  const outside = new Diagnostics(cells.length > 0 ? ["link/tbd", "link/unknown"] : []);
-  link(root, outside);
+  const outside = new Diagnostics(cells.length > 0 ? templateFaults : []);
+  link(root, resolver, outside);
   for (const fault of outside.list) diagnostics.add(fault);
 }
+const templateFaults = ["link/tbd", "link/unknown", "link/operand", "link/function", "link/assertion"];
 
 function isCell(component: Component): boolean {
   const type = component.attributes.get("x.type")?.content;
@@ -69,11 +64,14 @@ class DocumentWriter {
   component(component: Component): JsonObject {
     this.#open.add(component);
     const entries = new Map<string, PositionedEntry>();
-    for (const [name, { namePosition, position, content, link }] of component.attributes) {
+    for (const [name, { namePosition, position, content, link, tags }] of component.attributes) {
+      const value = link.state === "done" ? link.value : content.kind === "scalar" ? content.scalar : null;
+      // Assertions have been checked, and nobody else asks for them.
+      const gone = value?.kind === "nothing" || (value?.kind === "lazy" && value.form === "ASSERT");
+      if (gone || tags.includes("sfTemp")) continue;
       let json: Json = null;
-      if (content.kind === "component") json = this.component(content);
-      else if (link.state === "done") json = this.#value(link.value);
-      else if (content.kind === "scalar") json = this.#value(content.scalar);
+      if (content.kind === "component" && content.role === "plain") json = this.component(content);
+      else if (value) json = this.#value(value);
       entries.set(name, { name: namePosition, value: position, json });
     }
     this.#open.delete(component);
@@ -84,10 +82,12 @@ class DocumentWriter {
     switch (value.kind) {
       case "component":
         // A link to an element is a reference to it, not a second element.
+        if (value.parent && value.parent.role !== "plain" && !this.#open.has(value)) return this.component(value);
         return this.#open.has(value) || this.#hasType(value) ? `<ref:${pathOf(value)}>` : this.component(value);
       case "vector":
         return Object.freeze(value.items.map((item) => this.#value(item)));
       case "null":
+      case "nothing":
         return null;
       case "bytes":
         return `#HEX#${value.value}#`;
@@ -112,6 +112,7 @@ class DocumentWriter {
 
 function pathOf(component: Component): string {
   const names: string[] = [];
-  for (let at = component; at.parent; at = at.parent) names.unshift(at.name);
+  // What a function gives stands where the function does, under the function's name.
+  for (let at = component; at.parent; at = at.parent) if (at.parent.role === "plain") names.unshift(at.name);
   return `/${names.join("/")}`;
 }

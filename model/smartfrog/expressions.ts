@@ -1,7 +1,7 @@
 import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
-import type { Expression, Operator, Prototype, Reference, ReferencePart, Scalar } from "./syntax.ts";
+import type { Expression, ForeignPart, Operator, Prototype, Reference, ReferencePart, Scalar } from "./syntax.ts";
 import type { Token } from "./tokens.ts";
 
 /** Thrown to leave what cannot be parsed; the fault is already reported. Caught where an attribute list goes on. */
@@ -11,18 +11,12 @@ const anyNumber: ReadonlySet<string> = new Set(["+", "*", "++", "<>", "&&", "||"
 const exactlyTwo: ReadonlySet<string> = new Set(["-", "/", "%", "==", "!=", ">=", "<=", "<", ">", "->", "x|"]);
 const reserved: ReadonlySet<string> = new Set([
   ...["extends", "ROOT", "PARENT", "ATTRIB", "HERE", "THIS", "HOST", "PROCESS", "PROPERTY", "IPROPERTY", "CONSTANT"],
+  ...["ENVPROPERTY", "IENVPROPERTY"],
   ...["LAZY", "DATA", "OPTIONAL", "TBD", "NULL", "APPLY", "ASSERT", "IF", "THEN", "ELSE", "FI", "SWITCH", "ENDSWITCH"],
   ...["true", "false"],
 ]);
-/** What needs Java or is not there yet, with what to do instead. */
-const unsupported: ReadonlyMap<string, string> = new Map([
-  ["APPLY", "Write the value itself, or an expression in parentheses."],
-  ["ASSERT", "Remove it; the cell's own rules are checked without it."],
-  ["HOST", "Refer to an attribute of this document."],
-  ["PROCESS", "Refer to an attribute of this document."],
-  ["PROPERTY", "Write the value into the document; there are no Java properties here."],
-  ["IPROPERTY", "Write the value into the document; there are no Java properties here."],
-  ["CONSTANT", "Write the value into the document; there are no Java constants here."],
+const foreign: ReadonlySet<string> = new Set<ForeignPart>([
+  ...(["HOST", "PROPERTY", "IPROPERTY", "ENVPROPERTY", "IENVPROPERTY", "CONSTANT"] as const),
 ]);
 
 export const isKeyword = (token: Token): boolean => token.kind === "word" && reserved.has(token.text);
@@ -48,6 +42,7 @@ export abstract class ExpressionParser {
   }
 
   protected abstract prototypes(): readonly Prototype[];
+  protected abstract block(): Prototype;
 
   protected get token(): Token {
     const token = this.tokens[Math.min(this.at, this.tokens.length - 1)];
@@ -131,7 +126,13 @@ export abstract class ExpressionParser {
     }
     if (text === "IF") return this.nested(() => this.#if());
     if (text === "SWITCH") return this.nested(() => this.#switch());
-    if (text === "extends") return this.component();
+    if (text === "extends")
+      return this.fail(
+        "syntax/expected",
+        "A component cannot stand inside an expression",
+        "Give it a name of its own, and refer to that.",
+      );
+    if (text === "APPLY" || text === "ASSERT") return this.nested(() => this.#apply("eager"));
     return this.#reference();
   }
 
@@ -139,26 +140,41 @@ export abstract class ExpressionParser {
   protected component(): Expression {
     const { position } = this.token;
     this.at++;
-    return { kind: "component", prototypes: this.nested(() => this.prototypes()), position };
+    const data = this.accept("DATA") || this.accept("LAZY");
+    return { kind: "component", prototypes: this.nested(() => this.prototypes()), data, position };
   }
 
-  #vector(close: string, item: () => Expression): Expression {
+  /** At `APPLY` or `ASSERT`. */
+  #apply(when: "eager" | "LAZY" | "DATA"): Expression {
+    const { position, text } = this.token;
+    const form = text === "ASSERT" ? "ASSERT" : "APPLY";
+    this.at++;
+    if (!this.is("{"))
+      this.fail(
+        "syntax/expected",
+        `Expected \`{\` after \`${form}\`, found ${shown(this.token)}`,
+        `It reads \`${form} { sfFunctionClass "…"; … }\`.`,
+      );
+    return { kind: "apply", form, when, prototypes: [this.block()], position };
+  }
+
+  #vector(close: "]" | "|]", item: () => Expression): Expression {
     const { position } = this.token;
     this.at++;
     const items: Expression[] = [];
-    if (this.accept(close)) return { kind: "vector", items, position };
+    const literal = close === "|]";
+    if (this.accept(close)) return { kind: "vector", items, literal, position };
     do items.push(item());
     while (this.accept(","));
     this.expect(close, "after an item of a vector", "Items are separated by `,`, with none after the last.");
-    return { kind: "vector", items, position };
+    return { kind: "vector", items, literal, position };
   }
   #literalVector(): Expression {
     return this.#vector("|]", () => {
-      if (this.is("[|")) return this.nested(() => this.#literalVector());
-      const item = this.token;
+      const { position } = this.token;
       const value = this.expression();
-      if (value.kind !== "scalar")
-        this.report("syntax/literal", "`[|…|]` holds literals only", item.position, "Use `[…]` for expressions.");
+      if (!isLiteral(value))
+        this.report("syntax/literal", "`[|…|]` holds literals only", position, "Use `[…]` for expressions.");
       return value;
     });
   }
@@ -227,11 +243,16 @@ export abstract class ExpressionParser {
       if (this.is("LAZY") || this.is("DATA")) {
         when = this.is("LAZY") ? "LAZY" : "DATA";
         this.at++;
-        if (this.is("extends")) return this.component();
+        if (this.is("extends"))
+          this.fail("syntax/expected", `\`${when}\` stands behind \`extends\``, `Write \`extends ${when} …\`.`);
+        if (this.is("APPLY") || this.is("ASSERT")) return this.nested(() => this.#apply(when));
       } else if (this.accept("OPTIONAL")) {
         otherwise = scalar({ kind: "null" }, position);
         if (this.accept("(")) {
+          const at = this.token.position;
           otherwise = this.expression();
+          if (!isLiteral(otherwise))
+            this.report("syntax/literal", "The default of `OPTIONAL` is a literal", at, 'As in `OPTIONAL("none") a`.');
           this.expect(")", "after the default of `OPTIONAL`");
         }
       } else return { kind: "reference", reference: this.reference(), when, otherwise, position };
@@ -255,16 +276,15 @@ export abstract class ExpressionParser {
       return { kind: "HERE", name: token.text };
     }
     if (token.kind === "word") {
-      const instead = unsupported.get(token.text);
-      if (instead !== undefined) this.fail("syntax/not-supported", `\`${token.text}\` is not supported yet`, instead);
-      if (token.text === "ROOT" || token.text === "PARENT" || token.text === "THIS") {
+      if (foreign.has(token.text)) return this.#foreignPart(token.text as ForeignPart);
+      if (token.text === "ROOT" || token.text === "PARENT" || token.text === "THIS" || token.text === "PROCESS") {
         this.at++;
         return { kind: token.text };
       }
       const explicit = token.text === "ATTRIB" || token.text === "HERE" ? token.text : null;
       if (explicit) this.at++;
       const name = this.token;
-      if (name.kind === "word" && !isKeyword(name)) {
+      if ((name.kind === "word" && !isKeyword(name)) || (name.kind === "string" && explicit)) {
         this.at++;
         return { kind: explicit ?? (first ? "ATTRIB" : "HERE"), name: name.text };
       }
@@ -275,4 +295,20 @@ export abstract class ExpressionParser {
       "References read like `a`, `a:b` or `PARENT:a`.",
     );
   }
+
+  #foreignPart(kind: ForeignPart): ReferencePart {
+    this.at++;
+    const { kind: token, text } = this.token;
+    if (token !== "string" && (token !== "word" || isKeyword(this.token)))
+      this.fail("syntax/expected", `Expected a name after \`${kind}\`, found ${shown(this.token)}`);
+    this.at++;
+    return { kind, name: text };
+  }
+}
+
+/** What may stand in `[|…|]` and as a default. */
+function isLiteral(expression: Expression): boolean {
+  if (expression.kind === "vector") return expression.literal;
+  if (expression.kind === "reference" || expression.kind === "apply") return expression.when === "DATA";
+  return expression.kind === "scalar" || expression.kind === "tbd";
 }

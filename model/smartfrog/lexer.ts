@@ -7,10 +7,20 @@ const symbols = [
   ...["[|", "|]", "--", "==", "!=", ">=", "<=", "++", "<>", "&&", "||", "->"],
   ...["{", "}", "(", ")", "[", "]", ",", ";", ":", "+", "-", "*", "/", "%", "<", ">", "!"],
 ];
-const word = /[A-Za-z_$][A-Za-z0-9._\-+@#~$%^&]*/y;
-const number = /-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?([LlFfDd]?)/y;
+/** HP's parser takes the letters of Latin-1 as well. */
+const word =
+  /[A-Za-z_$\u00a2-\u00a5\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff][A-Za-z0-9._\-+@#~$%^&\u00a2-\u00a5\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff]*/y;
+const number = /-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?([LlFfDd]?)/y;
 const space = /[ \t\r\n\f\ufeff]+|\/\/[^\n]*/y;
 const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f" };
+
+/** Bytes are written with a fixed number of digits each. */
+const byteForms: ReadonlyMap<string, { readonly base: number; readonly whole: RegExp; readonly each: RegExp }> =
+  new Map([
+    ["BIN", { base: 2, whole: /^(?:[01]{8})*$/, each: /.{8}/g }],
+    ["OCT", { base: 8, whole: /^(?:[0-7]{3})*$/, each: /.{3}/g }],
+    ["DEC", { base: 10, whole: /^(?:[0-9]{3})*$/, each: /.{3}/g }],
+  ]);
 
 /**
  * Splits SmartFrog text into tokens; the last is `end`. What cannot be a token is reported and skipped, so the parser
@@ -152,10 +162,10 @@ class Lexer {
     const digits = suffix === "" ? whole : whole.slice(0, -1);
     const type: NumberType = /[lL]/.test(suffix)
       ? "long"
-      : /[fF]/.test(suffix)
-        ? "float"
-        : /[dD.eE]/.test(whole)
-          ? "double"
+      : /[dD]/.test(suffix)
+        ? "double"
+        : /[fF.eE]/.test(whole)
+          ? "float"
           : "int";
     const value = Number(digits);
     if (type === "int" && (value > 2_147_483_647 || value < -2_147_483_648))
@@ -168,36 +178,35 @@ class Lexer {
 
   #string(): void {
     const start = this.#at;
-    let out = "";
-    let at = start + 1;
-    let run = at;
-    for (;;) {
+    const { text, end, closed } = this.#quoted(start + 1, '"');
+    if (!closed)
+      this.#error(
+        "syntax/unclosed-string",
+        "This string is not closed on its line",
+        this.#here(end - start),
+        'Close it with `"`; a text of several lines is written `##…#`.',
+      );
+    this.#push("string", text, this.#here(end - start));
+    this.#advance(end);
+  }
+
+  /** The text from `start` up to the closing quote, escapes done. `end` is behind the quote. Only `#` spans lines. */
+  #quoted(start: number, quote: '"' | "#"): { text: string; end: number; closed: boolean } {
+    let text = "";
+    let run = start;
+    for (let at = start; ; ) {
       const character = this.#text[at];
-      if (character === undefined || character === "\n") {
-        const length = at - start;
-        this.#error(
-          "syntax/unclosed-string",
-          "This string is not closed on its line",
-          this.#here(length),
-          'Close it with `"`; a text of several lines is written `##…#`.',
-        );
-        out += this.#text.slice(run, at);
-        break;
-      }
-      if (character === '"') {
-        out += this.#text.slice(run, at);
-        at++;
-        break;
-      }
+      if (character === undefined || (quote === '"' && character === "\n"))
+        return { text: text + this.#text.slice(run, at), end: at, closed: false };
+      if (character === quote) return { text: text + this.#text.slice(run, at), end: at + 1, closed: true };
       if (character === "\\") {
+        if (quote === "#") this.#advance(at);
         const meant = this.#escape(at);
-        out += this.#text.slice(run, at) + meant.text;
+        text += this.#text.slice(run, at) + meant.text;
         at += meant.length;
         run = at;
       } else at++;
     }
-    this.#push("string", out, this.#here(at - start));
-    this.#advance(at);
   }
 
   /** Java's escapes: \n and its like, \u and four hexadecimal digits, up to three octal digits. */
@@ -210,7 +219,7 @@ class Lexer {
     const known = escapes[character];
     if (known !== undefined) return { text: known, length: 2 };
     if (character === "\n" || character === "") return { text: "", length: 1 };
-    if (!/["'\\]/.test(character)) {
+    if (!/["'\\#]/.test(character)) {
       const position = { ...this.#here(2), column: at - this.#lineStart + 1 };
       this.#error(
         "syntax/escape",
@@ -242,13 +251,18 @@ class Lexer {
     }
     const start = this.#at + opening[0].length;
     const position = this.#here(opening[0].length);
+    const encoding = opening[1] ?? "";
     let end = this.#text.indexOf("#", start);
+    let content = "";
+    if (encoding === "") {
+      const { text, end: behind, closed } = this.#quoted(start, "#");
+      content = text;
+      end = closed ? behind - 1 : -1;
+    } else content = this.#text.slice(start, end < 0 ? this.#text.length : end);
     if (end < 0) {
       this.#error("syntax/unclosed-string", "This text is never closed", position, "Close it with `#`.");
       end = this.#text.length;
     }
-    const content = this.#text.slice(start, end);
-    const encoding = opening[1] ?? "";
     if (encoding === "") this.#push("string", content, position);
     else this.#push("bytes", this.#bytes(encoding, content.replace(/\s+/g, ""), position), position);
     this.#advance(Math.min(end + 1, this.#text.length));
@@ -257,16 +271,20 @@ class Lexer {
   /** Bytes of any encoding as upper-case hexadecimal digits. */
   #bytes(encoding: string, content: string, position: Position): string {
     if (encoding === "HEX" && /^([0-9a-fA-F]{2})*$/.test(content)) return content.toUpperCase();
-    if (encoding === "BIN" && /^([01]{8})*$/.test(content))
-      return (content.match(/.{8}/g) ?? [])
-        .map((bits) => Number.parseInt(bits, 2).toString(16).padStart(2, "0").toUpperCase())
-        .join("");
-    const known = encoding === "HEX" || encoding === "BIN";
+    const form = byteForms.get(encoding);
+    if (form?.whole.test(content)) {
+      const bytes = (content.match(form.each) ?? []).map((digits) => Number.parseInt(digits, form.base));
+      if (bytes.every((byte) => byte <= 255))
+        return bytes.map((byte) => byte.toString(16).padStart(2, "0").toUpperCase()).join("");
+    }
+    const known = encoding === "HEX" || form !== undefined;
     this.#error(
-      known ? "syntax/bytes" : "syntax/not-supported",
-      known ? `These are no whole bytes in ${encoding}` : `The encoding \`#${encoding}#\` is not supported yet`,
+      "syntax/bytes",
+      known ? `These are no whole bytes in ${encoding}` : `The encoding \`#${encoding}#\` is not known`,
       position,
-      "Write the bytes as `#HEX#0A1B#`, two digits each.",
+      known && form
+        ? `Each byte takes ${form.base === 2 ? 8 : 3} digits.`
+        : "Write the bytes as `#HEX#0A1B#`, two digits each.",
     );
     return "";
   }

@@ -3,29 +3,42 @@ import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
 import type { Attribute, Component, Value } from "./component.ts";
-import { OperationError, operate } from "./operations.ts";
-import { enclosing, rootOf, visibleNames } from "./resolver.ts";
-import { type Expression, type Reference, referenceText } from "./syntax.ts";
+import { applyFunction, type FunctionState, refusal, standardClass } from "./functions.ts";
+import { OperationError, operate, vectorOf } from "./operations.ts";
+import { expressionText, functionText, lazyText } from "./print.ts";
+import { enclosing, type Resolver, rootOf, visibleNames } from "./resolver.ts";
+import { checkSchemaElement } from "./schema-element.ts";
+import { type Expression, type Reference, type ReferencePart, referenceText } from "./syntax.ts";
 
 /** Thrown when a value cannot be had; the fault is already reported. */
 const unlinked = Symbol("unlinked");
 
 /**
  * Link phase: finds the value of every attribute below `component`. A reference leads from the component that holds the
- * attribute; what it leads to is shared, not copied. All faults are reported, each once.
+ * attribute; what it leads to is shared, not copied. All faults are reported, each once. `resolver` builds the parameters
+ * of an `APPLY` inside an expression.
  */
-export function link(component: Component, diagnostics: Diagnostics): void {
-  new Linker(diagnostics).link(component);
+export function link(component: Component, resolver: Resolver, diagnostics: Diagnostics): void {
+  new Linker(resolver, diagnostics).link(component);
 }
+
+/** Parameters that are the function's own business. */
+const reservedParameters: ReadonlySet<string> = new Set(["sfFunctionClass", "sfFunctionLazy", "sfAssertionPhase"]);
+type Lazy = Extract<Value, { kind: "lazy" }>;
+const isLazy = (value: Value): value is Lazy => value.kind === "lazy" && value.when === "LAZY";
 
 class Linker {
   readonly #diagnostics: Diagnostics;
+  readonly #resolver: Resolver;
+  readonly #functions: FunctionState = { last: -1 };
   #following = 0;
+  #depth = 0;
   readonly #seen = new Set<Component>();
   /** Components that something links to, which must be linked as well, wherever they stand. */
   readonly #shared: Component[] = [];
 
-  constructor(diagnostics: Diagnostics) {
+  constructor(resolver: Resolver, diagnostics: Diagnostics) {
+    this.#resolver = resolver;
     this.#diagnostics = diagnostics;
   }
 
@@ -39,10 +52,12 @@ class Linker {
     this.#seen.add(component);
     for (const attribute of component.attributes.values()) {
       if (this.#diagnostics.full) return;
+      this.#depth = 0;
       try {
         const value = this.#value(component, attribute, attribute.position);
-        if (attribute.content.kind === "component") this.#all(attribute.content);
-        else if (value.kind === "component") this.#shared.push(value);
+        if (value.kind !== "component") continue;
+        if (value === attribute.content) this.#all(value);
+        else this.#shared.push(value);
       } catch (thrown) {
         if (thrown !== unlinked) throw thrown;
       }
@@ -56,7 +71,7 @@ class Linker {
 
   #value(holder: Component, attribute: Attribute, from: Position): Value {
     const { content, link: found } = attribute;
-    if (content.kind === "component") return content;
+    if (content.kind === "component" && content.role === "plain") return content;
     if (found.state === "done") return found.value;
     if (found.state === "busy")
       this.#fail("link/cycle", "This reference leads back to itself", from, {
@@ -66,7 +81,7 @@ class Linker {
       this.#fail("limit/references", `More than ${limits.references} references follow one another here`, from);
     attribute.link = { state: "busy" };
     try {
-      const value = this.#evaluate(holder, content);
+      const value = content.kind === "component" ? this.#apply(content) : this.#evaluate(holder, content);
       attribute.link = { state: "done", value };
       return value;
     } finally {
@@ -75,58 +90,177 @@ class Linker {
     }
   }
 
+  /**
+   * Bounded as a whole: each of many references that follow one another may stand deep in an expression. A level costs
+   * few frames of the stack, for which a thousand levels must do.
+   */
   #evaluate(holder: Component, expression: Expression): Value {
-    switch (expression.kind) {
-      case "scalar":
-        return expression.scalar;
-      case "vector":
-        return { kind: "vector", items: expression.items.map((item) => this.#evaluate(holder, item)) };
-      case "reference":
-        return this.#reference(holder, expression);
-      case "choice":
-        return this.#choice(holder, expression);
-      case "operation": {
-        const operands = expression.operands.map((operand) => this.#evaluate(holder, operand));
-        const outcome = operate(expression.operator, operands);
-        if (outcome instanceof OperationError)
-          this.#fail("link/operand", outcome.message, expression.position, { hint: outcome.hint });
-        return outcome;
-      }
-      case "tbd":
-        return this.#fail("link/tbd", "`TBD` has not been given a value", expression.position, {
-          hint: "Override this attribute where the template is used.",
-        });
-      case "component":
-        return this.#fail(
-          "syntax/not-supported",
-          "A component inside an expression is not supported yet",
-          expression.position,
-          {
-            hint: "Give it a name of its own and refer to it.",
-          },
-        );
-    }
+    const depth = this.#depth;
+    if (depth >= evaluationDepth)
+      this.#fail(
+        "limit/references",
+        "References and expressions are too deep inside one another here",
+        expression.position,
+      );
+    this.#depth++;
+    let value: Value;
+    if (expression.kind === "reference") value = this.#reference(holder, expression);
+    else if (expression.kind === "scalar") value = expression.scalar;
+    else if (expression.kind === "apply") value = this.#inlineFunction(holder, expression);
+    else if (expression.kind === "tbd")
+      this.#fail("link/tbd", "`TBD` has not been given a value", expression.position, {
+        hint: "Override this attribute where the template is used.",
+      });
+    else value = this.#combine(holder, expression);
+    this.#depth = depth;
+    return value;
   }
 
-  #choice(holder: Component, choice: Extract<Expression, { kind: "choice" }>): Value {
-    for (const { condition, value } of choice.cases) {
-      const decided = this.#evaluate(holder, condition);
-      if (decided.kind !== "boolean")
-        this.#fail("link/operand", "A condition must be true or false", condition.position, {
+  /** A value made of others. All of them are evaluated, so that every fault is told, before the first fault ends it. */
+  #combine(holder: Component, expression: Expression): Value {
+    const parts = partsOf(expression);
+    const values: Value[] = [];
+    const depth = this.#depth;
+    for (const part of parts) {
+      try {
+        values.push(this.#evaluate(holder, part));
+      } catch (thrown) {
+        if (thrown !== unlinked) throw thrown;
+        this.#depth = depth;
+      }
+    }
+    if (values.length < parts.length) throw unlinked;
+    if (values.some(isLazy)) return lazy(expressionText(expression), "APPLY");
+    if (expression.kind === "vector") return this.#checked(vectorOf(values), expression.position);
+    if (expression.kind === "choice") return this.#choose(expression, values);
+    if (expression.kind === "operation")
+      return this.#checked(operate(expression.operator, values), expression.position);
+    throw new Error(`the parser lets no ${expression.kind} into an expression`);
+  }
+
+  #inlineFunction(holder: Component, expression: Extract<Expression, { kind: "apply" }>): Value {
+    const component = this.#resolver.parameters(expression, holder);
+    if (expression.when === "eager") return this.#apply(component);
+    if (expression.when === "LAZY") return lazy(functionText(component), expression.form);
+    return { kind: "lazy", when: "DATA", text: `DATA ${functionText(component)}`, form: expression.form };
+  }
+
+  #checked(outcome: Value | OperationError, position: Position): Value {
+    if (outcome instanceof OperationError)
+      this.#fail("link/operand", outcome.message, position, { hint: outcome.hint });
+    return outcome;
+  }
+
+  /** The value of a function, or of an assertion once that holds. */
+  #apply(component: Component): Value {
+    const role = component.role === "ASSERT" ? "ASSERT" : "APPLY";
+    const className = this.#textOf(component, "sfFunctionClass");
+    if (className === null)
+      this.#fail("link/function", "This function does not say its `sfFunctionClass`", component.position, {
+        hint: "Extend one of the functions of `/org/smartfrog/functions.sf`.",
+      });
+    const reason = refusal(className);
+    if (reason !== null)
+      this.#fail("link/needs-java", `\`${className}\` cannot be applied: ${reason}`, component.position, {
+        hint: "Use one of the standard functions, or write the value itself.",
+      });
+    const parameters = this.#parameters(component);
+    const flag = component.attributes.get("sfFunctionLazy");
+    const chosen = flag && this.#value(component, flag, flag.position);
+    const waits = [...parameters.values()].some(isLazy) || (chosen?.kind === "boolean" && chosen.value);
+    if (role === "ASSERT") return this.#assert(component, className, parameters, waits);
+    if (waits) return lazy(functionText(component), role);
+    if (standardClass(className) === "CheckSchemaElement") return this.#schemaElement(component, parameters);
+    return this.#checked(applyFunction(className, parameters, this.#functions), component.position);
+  }
+
+  #parameters(component: Component): ReadonlyMap<string, Value> {
+    const parameters = new Map<string, Value>();
+    const depth = this.#depth;
+    let failed = false;
+    for (const [name, attribute] of component.attributes) {
+      if (reservedParameters.has(name) || name.startsWith("phase.")) continue;
+      try {
+        const value = this.#value(component, attribute, attribute.position);
+        if (value.kind === "component") this.#shared.push(value);
+        if (value.kind !== "nothing") parameters.set(name, value);
+      } catch (thrown) {
+        if (thrown !== unlinked) throw thrown;
+        this.#depth = depth;
+        failed = true;
+      }
+    }
+    if (failed) throw unlinked;
+    return parameters;
+  }
+
+  /**
+   * A dynamic assertion, the usual, is checked and stays in the tree, to be checked again at run time; a static one is
+   * checked and gone. What depends on a lazy reference can be checked at run time only.
+   */
+  #assert(component: Component, className: string, parameters: ReadonlyMap<string, Value>, waits: boolean): Value {
+    const phase = this.#textOf(component, "sfAssertionPhase") ?? "dynamic";
+    if (phase !== "dynamic" && phase !== "static" && phase !== "staticLazy")
+      this.#fail("link/assertion", `\`${phase}\` is no phase of an assertion`, component.position, {
+        hint: 'Write "static", "staticLazy" or "dynamic".',
+      });
+    if (waits && phase === "static")
+      this.#fail("link/assertion", "A static assertion cannot depend on a lazy reference", component.position, {
+        hint: "Make the assertion dynamic, or the reference eager.",
+      });
+    if (!waits) {
+      const outcome = this.#checked(applyFunction(className, parameters, this.#functions), component.position);
+      if (outcome.kind !== "boolean" || !outcome.value)
+        this.#fail("link/assertion", "This assertion does not hold", component.position, {
+          hint: "Change what it speaks of, or the assertion.",
+        });
+    }
+    return phase === "dynamic" ? lazy(functionText(component), "ASSERT") : { kind: "nothing" };
+  }
+
+  /** An attribute of a schema speaks of the attribute of that name beside the schema. */
+  #schemaElement(component: Component, parameters: ReadonlyMap<string, Value>): Value {
+    const holder = component.parent?.parent;
+    const name = this.#textOf(component, "name") ?? "";
+    const attribute = holder?.attributes.get(name);
+    const value = holder && attribute ? this.#value(holder, attribute, attribute.position) : null;
+    // The fault is where the attribute was written; a missing one where its component was.
+    return this.#checked(
+      checkSchemaElement(parameters, value),
+      attribute?.position ?? holder?.position ?? component.position,
+    );
+  }
+
+  /** A parameter that is a string, or null if it is none. */
+  #textOf(component: Component, name: string): string | null {
+    const attribute = component.attributes.get(name);
+    const value = attribute && this.#value(component, attribute, attribute.position);
+    return value?.kind === "string" ? value.value : null;
+  }
+
+  /** Among values that are all known: a fault in the branch not taken is a fault, as for any other function. */
+  #choose({ cases, otherwise, position }: Extract<Expression, { kind: "choice" }>, values: readonly Value[]): Value {
+    for (const [index, { condition }] of cases.entries()) {
+      const [decided, value] = [values[2 * index], values[2 * index + 1]];
+      if (decided?.kind !== "boolean" || !value)
+        return this.#fail("link/operand", "A condition must be true or false", condition.position, {
           hint: "Compare values: `(a == 1)`.",
         });
-      if (decided.value) return this.#evaluate(holder, value);
+      if (decided.value) return value;
     }
-    if (choice.otherwise) return this.#evaluate(holder, choice.otherwise);
-    return this.#fail("link/switch", "No case of this `SWITCH` fits", choice.position, {
-      hint: "End it with `IF true THEN …`.",
-    });
+    const last = otherwise ? values.at(-1) : undefined;
+    return (
+      last ??
+      this.#fail("link/switch", "No case of this `SWITCH` fits", position, { hint: "End it with `IF true THEN …`." })
+    );
   }
 
   #reference(holder: Component, expression: Extract<Expression, { kind: "reference" }>): Value {
     const { reference, when, otherwise } = expression;
-    if (when !== "eager") return { kind: "lazy", text: `${when} ${referenceText(reference)}` };
+    if (when !== "eager") return { kind: "lazy", when, text: lazyText(reference, when, otherwise), form: "reference" };
     const found = this.#follow(holder, reference, otherwise !== null);
+    // What leads to or through a lazy reference can be followed only when that can.
+    if (found && isLazy(found)) return lazy(lazyText(reference, "LAZY", otherwise).slice("LAZY ".length), "reference");
     if (found) return found;
     if (otherwise) return this.#evaluate(holder, otherwise);
     throw unlinked;
@@ -136,6 +270,7 @@ class Linker {
   #follow(holder: Component, reference: Reference, permitted: boolean): Value | null {
     let current: Value = holder;
     for (const [index, part] of reference.parts.entries()) {
+      if (isLazy(current)) return current;
       if (current.kind !== "component") {
         if (permitted) return null;
         this.#fail(
@@ -144,37 +279,72 @@ class Linker {
           reference.position,
         );
       }
-      const from: Component = current;
-      if (part.kind === "ROOT") current = rootOf(from);
-      else if (part.kind === "THIS") current = from;
-      else if (part.kind === "PARENT") {
-        if (!from.parent) {
-          if (permitted) return null;
-          this.#fail("link/unknown", `\`${referenceText(reference)}\` leads above the document`, reference.position);
-        }
-        current = from.parent;
-      } else {
-        const owner =
-          part.kind === "HERE" ? (from.attributes.has(part.name) ? from : null) : enclosing(from, part.name);
-        const attribute = owner?.attributes.get(part.name);
-        if (!owner || !attribute) {
-          if (permitted) return null;
-          const where =
-            part.kind === "HERE" && index > 0 ? `in \`${from.name || "the document"}\`` : "here or further out";
-          const known =
-            part.kind === "HERE" || !this.#diagnostics.wants("link/unknown")
-              ? from.attributes.keys()
-              : visibleNames(from);
-          this.#fail(
-            "link/unknown",
-            `There is no \`${part.name}\` ${where}`,
-            reference.position,
-            this.#diagnostics.wants("link/unknown") ? didYouMean(part.name, known) : {},
-          );
-        }
-        current = this.#value(owner, attribute, reference.position);
-      }
+      const next = this.#step(current, part, { reference, first: index === 0, permitted });
+      if (!next) return null;
+      current = next.attribute ? this.#value(next.component, next.attribute, reference.position) : next.component;
     }
     return current;
   }
+
+  /** To a component, or to an attribute of one. */
+  #step(
+    from: Component,
+    part: ReferencePart,
+    on: { readonly reference: Reference; readonly first: boolean; readonly permitted: boolean },
+  ): { readonly component: Component; readonly attribute?: Attribute } | null {
+    const { reference, first, permitted } = on;
+    if (part.kind === "ROOT") return { component: rootOf(from) };
+    if (part.kind === "THIS") return { component: from };
+    if (part.kind === "PARENT") {
+      if (from.parent) return { component: from.parent };
+      if (permitted) return null;
+      this.#fail("link/unknown", `\`${referenceText(reference)}\` leads above the document`, reference.position);
+    }
+    if (part.kind !== "ATTRIB" && part.kind !== "HERE") {
+      if (permitted) return null;
+      this.#fail("link/needs-java", `\`${part.kind}\` is answered by HP's Java runtime only`, reference.position, {
+        hint: "Write the value into the document, give a default with `OPTIONAL(…)`, or leave it `LAZY`.",
+      });
+    }
+    const owner = part.kind === "HERE" ? from : enclosing(from, part.name);
+    const attribute = owner?.attributes.get(part.name);
+    if (!owner || !attribute) {
+      if (permitted) return null;
+      const where = part.kind === "HERE" && !first ? `in \`${from.name || "the document"}\`` : "here or further out";
+      const wanted = this.#diagnostics.wants("link/unknown");
+      const known = part.kind === "HERE" || !wanted ? from.attributes.keys() : visibleNames(from);
+      this.#fail(
+        "link/unknown",
+        `There is no \`${part.name}\` ${where}`,
+        reference.position,
+        wanted ? didYouMean(part.name, known) : {},
+      );
+    }
+    if (part.kind === "HERE" && !first && attribute.tags.includes("sfLocal")) {
+      if (permitted) return null;
+      this.#fail(
+        "link/local",
+        `\`${part.name}\` is tagged \`sfLocal\`: only its own component sees it`,
+        reference.position,
+        {
+          hint: "Remove the tag there, or refer to something else.",
+        },
+      );
+    }
+    return { component: owner, attribute };
+  }
+}
+
+/** Expressions and references inside one another, each some frames of the stack. */
+const evaluationDepth = limits.references + limits.nesting;
+
+const lazy = (text: string, form: Lazy["form"]): Value => ({ kind: "lazy", when: "LAZY", text: `LAZY ${text}`, form });
+
+/** The expressions that a value is made of, in their order. */
+function partsOf(expression: Expression): readonly Expression[] {
+  if (expression.kind === "vector") return expression.items;
+  if (expression.kind === "operation") return expression.operands;
+  if (expression.kind !== "choice") return [];
+  const parts = expression.cases.flatMap(({ condition, value }) => [condition, value]);
+  return expression.otherwise ? [...parts, expression.otherwise] : parts;
 }

@@ -1,4 +1,6 @@
+import { limits } from "../limits.ts";
 import type { Value } from "./component.ts";
+import { javaDouble, javaFloat } from "./java-number.ts";
 import type { Operator } from "./syntax.ts";
 import type { NumberType } from "./tokens.ts";
 
@@ -12,6 +14,28 @@ export class OperationError {
   }
 }
 
+/**
+ * A vector of these items. One that is shared many times, by vectors of vectors of it, would grow without end wherever
+ * it is written out, so its size is that of everything inside.
+ */
+export function vectorOf(items: readonly Value[]): Value | OperationError {
+  let [size, depth] = [1, 0];
+  for (const item of items) {
+    const inner = item.kind === "vector" ? extents.get(item) : undefined;
+    size += inner?.size ?? 1;
+    depth = Math.max(depth, inner?.depth ?? 0);
+  }
+  if (size > limits.attributes) return tooLarge();
+  if (depth >= limits.nesting)
+    return new OperationError(`Vectors are nested deeper than ${limits.nesting} levels`, "Use fewer levels.");
+  const vector: Value = { kind: "vector", items };
+  extents.set(vector, { size, depth: depth + 1 });
+  return vector;
+}
+const extents = new WeakMap<Value, { readonly size: number; readonly depth: number }>();
+const tooLarge = (): OperationError =>
+  new OperationError(`This vector has more than ${limits.attributes} items`, "Join less.");
+
 type NumberValue = Extract<Value, { kind: "number" }>;
 const widths: readonly NumberType[] = ["int", "long", "float", "double"];
 const boolean = (value: boolean): Value => ({ kind: "boolean", value });
@@ -23,12 +47,18 @@ export function operate(operator: Operator, operands: readonly Value[]): Value |
     if (!left || !right) return new OperationError(`\`${operator}\` takes two values`, "Write `(a == b)`.");
     return boolean(equal(left, right) === (operator === "=="));
   }
-  if (operator === "++") return { kind: "string", value: operands.map(text).join("") };
+  if (operator === "++") {
+    const parts = operands.map(text);
+    if (parts.reduce((sum, part) => sum + part.length, 0) > limits.textLength)
+      return new OperationError(`This text is longer than ${limits.textLength} characters`, "Join less.");
+    return { kind: "string", value: parts.join("") };
+  }
   if (operator === "<>") {
     const vectors = operands.filter((operand) => operand.kind === "vector");
     if (vectors.length < operands.length)
       return new OperationError("`<>` joins vectors only", "Use `++` to join texts.");
-    return { kind: "vector", items: vectors.flatMap((vector) => vector.items) };
+    if (vectors.reduce((sum, vector) => sum + vector.items.length, 0) > limits.attributes) return tooLarge();
+    return vectorOf(vectors.flatMap((vector) => vector.items));
   }
   if (operator === "!" || operator === "&&" || operator === "||" || operator === "->" || operator === "x|")
     return logic(operator, operands);
@@ -86,12 +116,19 @@ function equal(left: Value, right: Value): boolean {
     );
   if (left.kind === "component" || right.kind === "component") return left === right;
   if (left.kind === "null" || right.kind === "null") return left.kind === right.kind;
-  if (left.kind === "vector" || right.kind === "vector" || left.kind === "lazy" || right.kind === "lazy") return false;
+  if (left.kind === "lazy" || right.kind === "lazy" || left.kind === "nothing" || right.kind === "nothing")
+    return false;
+  if (left.kind === "vector" || right.kind === "vector") return false;
+  // As Java compares objects: numbers of different types are never equal.
+  if (left.kind === "number" && right.kind === "number") return left.type === right.type && left.value === right.value;
   return left.kind === right.kind && left.value === right.value;
 }
 
 /** A value as `++` joins it. */
-function text(value: Value): string {
+export function text(value: Value): string {
+  if (value.kind === "number" && value.type === "float") return javaFloat(value.value);
+  if (value.kind === "number" && value.type === "double") return javaDouble(value.value);
+  if (value.kind === "nothing") return "";
   if (value.kind === "vector") return `[${value.items.map(text).join(", ")}]`;
   if (value.kind === "null") return "NULL";
   if (value.kind === "bytes") return `#HEX#${value.value}#`;

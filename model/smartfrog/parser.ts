@@ -12,14 +12,27 @@ import type { Token } from "./tokens.ts";
  * Include and syntax phase: parses `bundle.main` with everything that it includes into one attribute list. All faults
  * of a file are reported in one go: a faulty attribute is left out and parsing goes on behind it.
  */
-export function parseBundle(bundle: Bundle, diagnostics: Diagnostics): readonly AttributeSyntax[] {
-  return new BundleParser(bundle, diagnostics).file(bundle.main, [], null);
+export function parseBundle(bundle: Bundle, diagnostics: Diagnostics): ParsedBundle {
+  const parser = new BundleParser(bundle, diagnostics);
+  const attributes = parser.file(bundle.main, [], null);
+  return { attributes, standardIncludes: parser.standardIncludes };
 }
+
+export interface ParsedBundle {
+  readonly attributes: readonly AttributeSyntax[];
+  /** Paths of HP's own files that are included, which are no part of the bundle. */
+  readonly standardIncludes: ReadonlySet<string>;
+}
+
+/** HP's own include files that are known here. */
+export const isStandardInclude = (path: string): boolean =>
+  path === "/org/smartfrog/functions.sf" || path === "/org/smartfrog/predicates.sf";
 
 class BundleParser {
   readonly #bundle: Bundle;
   readonly #diagnostics: Diagnostics;
   readonly #parsed = new Map<string, readonly AttributeSyntax[]>();
+  readonly standardIncludes = new Set<string>();
 
   constructor(bundle: Bundle, diagnostics: Diagnostics) {
     this.#bundle = bundle;
@@ -69,6 +82,10 @@ class BundleParser {
       this.#diagnostics.add({ code, message, hint, position });
       return [];
     };
+    if (isStandardInclude(path)) {
+      this.standardIncludes.add(path);
+      return [];
+    }
     if (path === "" || path.startsWith("/") || /^[A-Za-z]:|\\/.test(path))
       return refuse("syntax/include-absolute", `\`${path}\` is not a relative path`);
     const parts = from.split("/").slice(0, -1);
@@ -150,17 +167,20 @@ class SmartFrogParser extends ExpressionParser {
       this.#includeDirective(into);
       return;
     }
-    if (this.is("[")) this.#tags();
+    const tags = this.accept("[") ? this.#tags() : [];
     const namePosition = this.token.position;
     const name = this.#name();
     if (this.is("}") || this.token.kind === "end")
       this.fail("syntax/expected", `\`${name?.join(":") ?? "--"}\` has no value`, "Write a value, or `;` for none.");
     if (this.accept(";")) {
-      into.push({ name, namePosition, value: { kind: "scalar", scalar: { kind: "null" }, position: namePosition } });
+      into.push({
+        ...{ name, namePosition, tags },
+        value: { kind: "scalar", scalar: { kind: "null" }, position: namePosition },
+      });
       return;
     }
-    const value = this.expression();
-    into.push({ name, namePosition, value });
+    const value = this.is("extends") ? this.component() : this.expression();
+    into.push({ name, namePosition, tags, value });
     const { kind }: Token = this.next;
     if (this.accept(";") || this.is("}") || this.is("--") || this.is("[") || kind === "include" || kind === "end")
       return;
@@ -188,22 +208,17 @@ class SmartFrogParser extends ExpressionParser {
     for (const attribute of included) into.push(attribute);
   }
 
-  /** Tags mean nothing to a cell; those that would change the outcome are refused rather than ignored. */
-  #tags(): void {
-    this.at++;
+  /** Behind `[`. Words or strings, with or without commas. */
+  #tags(): readonly string[] {
+    const tags = new Set<string>();
     while (!this.accept("]")) {
-      if (this.token.kind !== "word")
+      if (this.token.kind !== "string" && (this.token.kind !== "word" || isKeyword(this.token)))
         this.fail("syntax/expected", `Expected a tag or \`]\`, found ${shown(this.token)}`);
-      if (this.token.text.startsWith("sf"))
-        this.report(
-          "syntax/not-supported",
-          `The tag \`${this.token.text}\` is not supported yet`,
-          this.token.position,
-          "Remove it.",
-        );
+      tags.add(this.token.text);
       this.at++;
       this.accept(",");
     }
+    return [...tags];
   }
 
   #name(): readonly string[] | null {
@@ -228,9 +243,12 @@ class SmartFrogParser extends ExpressionParser {
   /** What follows `extends`. */
   protected override prototypes(): readonly Prototype[] {
     const parts: Prototype[] = [];
+    if (this.is(";")) return parts;
     for (;;) {
-      if (this.is("{")) {
-        parts.push(this.#block());
+      if (this.accept("NULL")) {
+        if (!this.accept(",") && !this.is("{")) return parts;
+      } else if (this.is("{")) {
+        parts.push(this.block());
         if (!this.accept(",")) return parts;
       } else if (
         this.token.kind === "word" &&
@@ -247,7 +265,7 @@ class SmartFrogParser extends ExpressionParser {
     }
   }
 
-  #block(): Prototype {
+  protected override block(): Prototype {
     const opening = this.token.position;
     this.at++;
     const attributes: AttributeSyntax[] = [];

@@ -3,7 +3,7 @@ import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
 import type { Attribute, Component, Placement } from "./component.ts";
-import { type AttributeSyntax, type Expression, type Reference, referenceText } from "./syntax.ts";
+import { type AttributeSyntax, type Expression, type Prototype, type Reference, referenceText } from "./syntax.ts";
 
 /** Thrown when a limit is passed: going on would only cost more. The fault is already reported. */
 export const limitPassed = Symbol("limit passed");
@@ -11,21 +11,25 @@ export const limitPassed = Symbol("limit passed");
 /**
  * Type and place phase: merges supertypes (LANGUAGE, step 1) and puts placed attributes where they belong. A supertype
  * is completed before it is copied; a component's own nested components are completed after its supertypes are merged,
- * so they see inherited names. `standard` are prototypes that are in scope as if included first.
+ * so they see inherited names. `standard` are prototypes that are in scope as if included first. `place` is the second
+ * of the two phases: nothing is to be placed while types are at fault.
  */
 export function resolveTypes(
   attributes: readonly AttributeSyntax[],
-  standard: readonly string[],
+  standard: ReadonlyMap<string, Component>,
   origin: Position,
   diagnostics: Diagnostics,
-): Component {
-  const resolver = new Resolver(standard, diagnostics);
-  const root = resolver.root(attributes, origin);
-  if (diagnostics.none) resolver.place(root);
-  return root;
+): Resolver {
+  return new Resolver(attributes, standard, origin, diagnostics);
 }
 
-class Resolver {
+/** Prototypes that carry nothing but their type. */
+export function standardTypes(names: readonly string[]): ReadonlyMap<string, Component> {
+  return new Map(names.map((name) => [name, standardPrototype(name)]));
+}
+
+export class Resolver {
+  readonly root: Component;
   readonly #standard: ReadonlyMap<string, Component>;
   readonly #diagnostics: Diagnostics;
   #attributes = 0;
@@ -34,23 +38,30 @@ class Resolver {
   /** Every component that has something to place, in document order. */
   readonly #placing: Component[] = [];
 
-  constructor(standard: readonly string[], diagnostics: Diagnostics) {
-    this.#standard = new Map(standard.map((name) => [name, standardPrototype(name)]));
+  constructor(
+    attributes: readonly AttributeSyntax[],
+    standard: ReadonlyMap<string, Component>,
+    position: Position,
+    diagnostics: Diagnostics,
+  ) {
+    this.#standard = standard;
     this.#diagnostics = diagnostics;
+    this.root = fresh(null, "", { prototypes: [{ kind: "block", attributes }], data: false, position });
+    this.#complete(this.root);
   }
 
-  root(attributes: readonly AttributeSyntax[], position: Position): Component {
-    const root: Component = {
-      ...{ kind: "component", parent: null, name: "", position, state: "new" },
-      ...{ prototypes: [{ kind: "block", attributes }], attributes: new Map(), placements: [] },
-    };
-    this.#complete(root);
-    return root;
+  /** The parameters of an `APPLY` or `ASSERT`, which stand in a scope of their own below `parent`. */
+  parameters(apply: Extract<Expression, { kind: "apply" }>, parent: Component): Component {
+    const { prototypes, position, form } = apply;
+    const component = fresh(parent, "", { prototypes, data: false, position });
+    component.role = form;
+    this.#complete(component);
+    return component;
   }
 
   /** In several passes: a placed component may be what another placement needs. */
-  place(root: Component): void {
-    collectPlacements(root, this.#placing);
+  place(): void {
+    collectPlacements(this.root, this.#placing);
     let open = this.#placing.flatMap((component) =>
       component.placements.map((placement) => ({ component, placement })),
     );
@@ -77,7 +88,12 @@ class Resolver {
     let target = child(enclosing(component, first), first);
     for (const part of rest) target = child(target, part);
     if (!target) return false;
-    this.#set(target, name, placement, this.#instantiate(target, name, placement.value));
+    const before = target.attributes.get(name);
+    if (before?.tags.includes("sfFinal")) {
+      this.#final("place/final", name, placement.namePosition);
+      return true;
+    }
+    this.#set(target, name, placement, union(before?.tags, placement.tags));
     const placed = child(target, name);
     if (placed) this.#complete(placed);
     return true;
@@ -87,7 +103,7 @@ class Resolver {
     component.state = "shaping";
     for (const prototype of component.prototypes) {
       if (prototype.kind === "block") {
-        for (const attribute of prototype.attributes) this.#add(component, attribute);
+        this.#addBlock(component, prototype.attributes);
         continue;
       }
       const target = this.#supertype(component, prototype.reference);
@@ -140,6 +156,8 @@ class Resolver {
       if (part.kind === "ROOT") next = rootOf(component);
       else if (part.kind === "PARENT") next = current?.parent ?? null;
       else if (part.kind === "THIS") next = current;
+      else if (part.kind !== "ATTRIB" && part.kind !== "HERE")
+        return this.#unknown(reference, part.kind, null, component);
       else {
         if (index > 0 && current?.state === "new") this.#shape(current);
         const holder: Component | null = part.kind === "HERE" ? current : enclosing(current, part.name);
@@ -176,30 +194,49 @@ class Resolver {
     return null;
   }
 
-  #add(component: Component, { name, namePosition, value }: AttributeSyntax): void {
-    if (name && name.length > 1) {
-      component.placements.push({ name, namePosition, value });
-      return;
+  #addBlock(component: Component, attributes: readonly AttributeSyntax[]): void {
+    // Within one block a name may be repeated; `sfFinal` and `sfOverride` are about what comes from elsewhere.
+    const extending = component.attributes.size > 0;
+    const inherited = new Map<string, Attribute | undefined>();
+    for (const { name, namePosition, tags, value } of attributes) {
+      if (name && name.length > 1) {
+        component.placements.push({ name, namePosition, tags, value });
+        continue;
+      }
+      const single = name?.[0] ?? `--${this.#unnamed++}`;
+      let before: Attribute | undefined;
+      if (extending) {
+        before = inherited.has(single) ? inherited.get(single) : component.attributes.get(single);
+        inherited.set(single, before);
+      }
+      if (before?.tags.includes("sfFinal")) this.#final("type/final", single, namePosition);
+      if (!before && tags.includes("sfOverride"))
+        this.#diagnostics.add({
+          code: "type/override",
+          message: `\`${single}\` is tagged \`sfOverride\`, but there is nothing of that name to override`,
+          hint: "Remove the tag, or extend a component that has this attribute.",
+          position: namePosition,
+        });
+      const own = tags.length > 0 || before ? tags : (component.attributes.get(single)?.tags ?? tags);
+      this.#set(component, single, { namePosition, value }, union(before?.tags, own));
     }
-    const single = name?.[0] ?? `--${this.#unnamed++}`;
-    this.#set(component, single, { namePosition, value }, this.#instantiate(component, single, value));
+  }
+  #final(code: string, name: string, position: Position): void {
+    this.#diagnostics.add({
+      ...{ code, message: `\`${name}\` is tagged \`sfFinal\`, so it cannot be given another value` },
+      ...{ hint: "Leave it as its template has it, or remove the tag there.", position },
+    });
   }
   #set(
     into: Component,
     name: string,
-    at: { namePosition: Position; value: Expression },
-    content: Attribute["content"],
+    at: { readonly namePosition: Position; readonly value: Expression },
+    tags: readonly string[],
   ): void {
     this.#count(at.namePosition);
     const { namePosition, value } = at;
-    into.attributes.set(name, { namePosition, position: value.position, content, link: { state: "open" } });
-  }
-  #instantiate(parent: Component, name: string, value: Expression): Attribute["content"] {
-    if (value.kind !== "component") return value;
-    return {
-      ...{ kind: "component", parent, name, position: value.position, state: "new" },
-      ...{ prototypes: value.prototypes, attributes: new Map(), placements: [] },
-    };
+    const content = value.kind === "component" ? fresh(into, name, value) : value;
+    into.attributes.set(name, { namePosition, position: value.position, tags, content, link: { state: "open" } });
   }
 
   /** Copies everything of a complete component; a name that is there keeps its place and gets the new value. */
@@ -210,8 +247,11 @@ class Resolver {
     for (const [name, attribute] of from.attributes) {
       this.#count(attribute.namePosition);
       const { content } = attribute;
+      const before = into.attributes.get(name);
+      if (before?.tags.includes("sfFinal")) this.#final("type/final", name, into.position);
       into.attributes.set(name, {
         ...attribute,
+        tags: union(before?.tags, attribute.tags),
         content: content.kind === "component" ? this.#copy(content, into) : content,
         link: { state: "open" },
       });
@@ -236,11 +276,28 @@ class Resolver {
 function standardPrototype(name: string): Component {
   const position: Position = { file: "[standard prototypes]", line: 1, column: 1, length: 1 };
   const content = { kind: "scalar", scalar: { kind: "string", value: name }, position } as const;
-  const attribute: Attribute = { namePosition: position, position, content, link: { state: "open" } };
+  const attribute: Attribute = { namePosition: position, position, tags: [], content, link: { state: "open" } };
+  const prototype = fresh(null, name, { prototypes: [], data: false, position });
+  prototype.attributes.set("x.type", attribute);
+  prototype.state = "complete";
+  return prototype;
+}
+
+function fresh(
+  parent: Component | null,
+  name: string,
+  from: { readonly prototypes: readonly Prototype[]; readonly data: boolean; readonly position: Position },
+): Component {
+  const { prototypes, data, position } = from;
   return {
-    ...{ kind: "component", parent: null, name, position, state: "complete" },
-    ...{ prototypes: [], attributes: new Map([["x.type", attribute]]), placements: [] },
+    ...{ kind: "component", parent, name, position, data, role: "plain", prototypes },
+    ...{ attributes: new Map(), placements: [], state: "new" },
   };
+}
+
+function union(some: readonly string[] | undefined, more: readonly string[]): readonly string[] {
+  if (some === undefined || some.length === 0) return more;
+  return more.length === 0 ? some : [...new Set([...some, ...more])];
 }
 
 function collectPlacements(component: Component, into: Component[]): void {

@@ -14,7 +14,12 @@ export type ReferencePart =
   | { readonly kind: "ROOT" }
   | { readonly kind: "PARENT" }
   | { readonly kind: "THIS" }
-  | { readonly kind: "ATTRIB" | "HERE"; readonly name: string };
+  | { readonly kind: "ATTRIB" | "HERE"; readonly name: string }
+  /** What only a running system of HP's could answer. It can stand in what is left lazy, and beside a default. */
+  | { readonly kind: "PROCESS" }
+  | { readonly kind: ForeignPart; readonly name: string };
+
+export type ForeignPart = "HOST" | "PROPERTY" | "IPROPERTY" | "ENVPROPERTY" | "IENVPROPERTY" | "CONSTANT";
 
 export interface Reference {
   readonly parts: readonly ReferencePart[];
@@ -43,7 +48,21 @@ export type Operator =
 
 export type Expression =
   | { readonly kind: "scalar"; readonly scalar: Scalar; readonly position: Position }
-  | { readonly kind: "component"; readonly prototypes: readonly Prototype[]; readonly position: Position }
+  | {
+      readonly kind: "component";
+      readonly prototypes: readonly Prototype[];
+      /** Of `extends DATA …`: the component is not to be deployed. */
+      readonly data: boolean;
+      readonly position: Position;
+    }
+  /** A function (APPLY) or an assertion (ASSERT) with its parameters. */
+  | {
+      readonly kind: "apply";
+      readonly form: "APPLY" | "ASSERT";
+      readonly when: "eager" | "LAZY" | "DATA";
+      readonly prototypes: readonly Prototype[];
+      readonly position: Position;
+    }
   | {
       readonly kind: "reference";
       readonly reference: Reference;
@@ -53,7 +72,12 @@ export type Expression =
       readonly otherwise: Expression | null;
       readonly position: Position;
     }
-  | { readonly kind: "vector"; readonly items: readonly Expression[]; readonly position: Position }
+  | {
+      readonly kind: "vector";
+      readonly items: readonly Expression[];
+      readonly literal: boolean;
+      readonly position: Position;
+    }
   | {
       readonly kind: "operation";
       readonly operator: Operator;
@@ -78,6 +102,7 @@ export interface AttributeSyntax {
   /** More than one part is a placement; null is `--`, a name of its own. */
   readonly name: readonly string[] | null;
   readonly namePosition: Position;
+  readonly tags: readonly string[];
   readonly value: Expression;
 }
 

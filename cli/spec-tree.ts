@@ -1,0 +1,33 @@
+import type { Command } from "commander";
+import { standardPrototypes } from "../model/schema.ts";
+import { smartFrogTree } from "../model/smartfrog/tree.ts";
+import { readBundle } from "./bundle.ts";
+import type { Context } from "./context.ts";
+import { exitCodes, usage } from "./failure.ts";
+
+/** `cells spec tree FILE.sf`. */
+export const registerSpecTree = (
+  spec: Command,
+  context: () => Context,
+  withHelp: (command: Command, examples: readonly string[]) => Command,
+): void => {
+  withHelp(
+    spec
+      .command("tree")
+      .description("show what SmartFrog makes of a file, as JSON: its `sfConfig`, or the phase that refused it")
+      .argument("<file>", "a SmartFrog file; what it includes is read with it")
+      .action((file) => printTree(context(), file)),
+    ["cells spec tree tree.sf"],
+  );
+};
+
+/**
+ * Prints one line of JSON in the encoding that recorded outcomes of other implementations have, so that they can be
+ * compared. That a file is refused is an outcome as well: it is printed like any other, and the exit code says so.
+ */
+const printTree = ({ terminal }: Context, file: string): void => {
+  if (!file.endsWith(".sf")) throw usage(`${file}: a tree is made of a SmartFrog file, which ends in \`.sf\``);
+  const outcome = smartFrogTree(readBundle(file, "leave-out"), standardPrototypes);
+  terminal.print(JSON.stringify(outcome));
+  if (!outcome.ok) process.exitCode = exitCodes.refused;
+};

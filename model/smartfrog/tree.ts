@@ -1,0 +1,101 @@
+import type { Bundle } from "../cell.ts";
+import type { Diagnostic } from "../diagnostic.ts";
+import { Diagnostics } from "../diagnostics.ts";
+import type { Json } from "../json.ts";
+import { limits } from "../limits.ts";
+import type { Component, Value } from "./component.ts";
+import { javaDouble, javaFloat } from "./java-number.ts";
+import { link } from "./linker.ts";
+import { guarded, type Phase, runPhases } from "./phases.ts";
+import { limitPassed } from "./resolver.ts";
+
+/** What SmartFrog makes of a bundle, as recorded outcomes have it: `sfConfig` resolved, or the phase that refused. */
+export type TreeOutcome =
+  | { readonly ok: true; readonly sfConfig: Json }
+  | { readonly ok: false; readonly phase: Phase; readonly errors: readonly Diagnostic[] };
+
+/**
+ * Runs all phases and encodes the component `sfConfig`: an ordered component as `{"$cd": [[name, value, tags?]…]}`, with
+ * `"$data": true` if it is DATA; what stays unresolved as `{"$ref", eager, data}`; `{"$null": true}`; `{"$long"}`,
+ * `{"$float"}` and `{"$double"}` numbers; bytes as `{"$class", text}`; plain JSON for the rest. `standard` are types that
+ * are always in scope.
+ */
+export function smartFrogTree(bundle: Bundle, standard: readonly string[]): TreeOutcome {
+  const diagnostics = new Diagnostics();
+  const refused = (phase: Phase): TreeOutcome => ({ ok: false, phase, errors: diagnostics.list });
+  const phases = runPhases(bundle, standard, diagnostics);
+  if (typeof phases === "string") return refused(phases);
+  const { root, resolver } = phases;
+  const attribute = root.attributes.get("sfConfig");
+  if (attribute?.content.kind !== "component" || attribute.content.role !== "plain") {
+    diagnostics.add({
+      code: "sfConfig/missing",
+      message: attribute ? "`sfConfig` is not a component" : "The document has no component `sfConfig`",
+      hint: "It is what is shown: write `sfConfig extends { … }`.",
+      position: attribute?.position ?? root.position,
+    });
+    return refused("sfConfig");
+  }
+  const configuration = attribute.content;
+  const sfConfig = guarded(diagnostics, () => {
+    link(configuration, resolver, diagnostics);
+    return diagnostics.none ? new Encoder(diagnostics).component(configuration) : null;
+  });
+  return sfConfig === null ? refused("link") : { ok: true, sfConfig };
+}
+
+class Encoder {
+  readonly #diagnostics: Diagnostics;
+  readonly #open = new Set<Component>();
+  #attributes = 0;
+
+  constructor(diagnostics: Diagnostics) {
+    this.#diagnostics = diagnostics;
+  }
+
+  component(component: Component): Json {
+    if (this.#open.has(component))
+      this.#stop("link/cycle", `\`${component.name}\` would contain itself: something in it links to it`, component);
+    if (this.#open.size >= 2 * limits.nesting)
+      this.#stop("limit/nesting", "Components linked into one another are nested too deep", component);
+    this.#open.add(component);
+    const pairs: Json[] = [];
+    for (const [name, { content, link: found, tags }] of component.attributes) {
+      if (++this.#attributes > limits.attributes)
+        this.#stop("limit/attributes", `The tree grows beyond ${limits.attributes} attributes here`, component);
+      const value = found.state === "done" ? found.value : content.kind === "component" ? content : null;
+      if (value === null || value.kind === "nothing" || tags.includes("sfTemp")) continue;
+      const json = this.#value(value);
+      pairs.push(tags.length === 0 ? [name, json] : [name, json, [...tags].sort()]);
+    }
+    this.#open.delete(component);
+    return component.data ? { $cd: pairs, $data: true } : { $cd: pairs };
+  }
+
+  #value(value: Value): Json {
+    switch (value.kind) {
+      case "component":
+        return this.component(value);
+      case "vector":
+        return value.items.map((item) => this.#value(item));
+      case "null":
+      case "nothing":
+        return { $null: true };
+      case "bytes":
+        return { $class: "org.smartfrog.sfcore.common.SFByteArray", text: `#HEX#${value.value}#` };
+      case "lazy":
+        return { $ref: value.text, eager: value.when !== "LAZY", data: value.when === "DATA" };
+      case "number":
+        if (value.type === "float") return { $float: javaFloat(value.value) };
+        if (value.type === "double") return { $double: javaDouble(value.value) };
+        return value.type === "long" ? { $long: value.value } : value.value;
+      default:
+        return value.value;
+    }
+  }
+
+  #stop(code: string, message: string, { position }: Component): never {
+    this.#diagnostics.add({ code, message, position, hint: "Use fewer links to whole components." });
+    throw limitPassed;
+  }
+}
