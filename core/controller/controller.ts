@@ -1,4 +1,5 @@
 import type { Cell } from "../../model/cell.ts";
+import { acceptedBefore } from "../../model/check-supply.ts";
 import { type PeerName, peerName, uid } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { checkDocument } from "../../model/specification.ts";
@@ -169,7 +170,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
 
 /** A document was checked when it was accepted; that it no longer passes can only mean a defect or a damaged store. */
 function restoredCell(document: JsonObject): Cell {
-  const cell = checkDocument(document);
+  const cell = checkDocument(document, acceptedBefore);
   if (cell.ok) return cell.value;
   throw new Error(`the stored model is refused: ${cell.error.map(({ message }) => message).join("; ")}`);
 }

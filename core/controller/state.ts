@@ -1,5 +1,6 @@
 import type { Cell, Element, ElementType, VirtualInterfaceElement, VolumeConnectionElement } from "../../model/cell.ts";
-import type { HostOffer } from "../../model/check-hosts.ts";
+import type { AddressOffer } from "../../model/check-addresses.ts";
+import type { Supply } from "../../model/check-supply.ts";
 import {
   type CellName,
   type Cidr,
@@ -12,7 +13,7 @@ import {
   type Uid,
 } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
-import { actualKey, type HostOffers, type Phase } from "../documents.ts";
+import { actualKey, type HostOffers, type Phase, type StorageOffers } from "../documents.ts";
 import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
 import type { CredentialRecord } from "./credentials.ts";
@@ -213,10 +214,17 @@ export function actualOf<Document>(state: ControllerState, peer: PeerName, key: 
   return state.actual.get(peer)?.get(actualKey(state.options.self, key)) as Document | undefined;
 }
 
-/** All hosts of the installation and what they can hold at most; null while they are not all known. */
-export function offersOf(state: ControllerState): readonly HostOffer[] | null {
-  const offers = state.actual.get(placer)?.get("hosts") as HostOffers | undefined;
-  return offers?.complete === true ? offers.hosts : null;
+/** What the installation could ever give; what is not known as a whole is null. */
+export function offersOf(state: ControllerState): Supply {
+  const said = <Offer>(peer: PeerName, key: string): Offer | undefined =>
+    state.actual.get(peer)?.get(key) as Offer | undefined;
+  const hosts = said<HostOffers>(placer, "hosts");
+  const storage = said<StorageOffers>(storageManager, "storage");
+  return {
+    hosts: hosts?.complete === true ? hosts.hosts : null,
+    storage: storage?.complete === true ? storage : null,
+    addresses: said<AddressOffer>(addressManager, "addresses") ?? null,
+  };
 }
 
 /** A document that is desired at a peer now. */
