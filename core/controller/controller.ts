@@ -17,8 +17,8 @@ import {
   type CountersRecord,
   type ElementRecord,
   type ModelRecord,
+  offerKeys,
   type PolicyRecord,
-  placer,
   type VmRecord,
 } from "./state.ts";
 
@@ -63,7 +63,7 @@ function take(state: ControllerState, input: Input): void {
     case "reachable":
       if (input.peer.startsWith("host.")) watchHost(state, input.peer, input.reachable);
       state.reachable.set(input.peer, input.reachable);
-      if (input.peer === placer) answerWaiting(state);
+      if (offersHeard(state)) answerWaiting(state);
       break;
     case "request": {
       if (mustWait(state, input.request)) {
@@ -103,19 +103,23 @@ function reply(state: ControllerState, id: number, request: Json): void {
 }
 
 /**
- * A change that comes before the Placer was heard, as the first one of a new cell does, waits a moment for it: what no
- * host can ever hold is then refused at once. A Placer that stays silent delays a change no longer than this.
+ * A change that comes before it is known what the installation could ever give, as the first one of a new cell does, waits
+ * a moment for that: what can never be had is then refused at once. A Placer, a Storage Manager or an IP Address Manager
+ * that stays silent delays a change no longer than this.
  */
 const patienceMs = 3_000;
-const patienceTimer = "hosts-unknown";
+const patienceTimer = "offers-unknown";
 const mostWaiting = 16;
+
+const offersHeard = (state: ControllerState): boolean =>
+  [...offerKeys.keys()].every((peer) => state.reachable.has(peer));
 
 const mustWait = (state: ControllerState, request: Json): boolean =>
   isObject(request) &&
   request.method === "PUT" &&
   state.waitingChanges !== null &&
   state.waitingChanges.length < mostWaiting &&
-  !state.reachable.has(placer);
+  !offersHeard(state);
 
 function answerWaiting(state: ControllerState): void {
   const waiting = state.waitingChanges ?? [];

@@ -13,6 +13,7 @@ import {
   type ControllerState,
   dnsManager,
   hostPeer,
+  offerKeys,
   placer,
   runs,
   storageManager,
@@ -75,6 +76,7 @@ export function followPeers(state: ControllerState): void {
     if (state.subscribed.has(peer)) continue;
     state.subscribed.add(peer);
     state.outbox.effects.push({ kind: "subscribe", to: peer, prefix });
-    if (peer === placer) state.outbox.effects.push({ kind: "subscribe", to: peer, prefix: "hosts" });
+    const offer = offerKeys.get(peer);
+    if (offer !== undefined) state.outbox.effects.push({ kind: "subscribe", to: peer, prefix: offer });
   }
 }

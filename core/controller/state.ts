@@ -149,7 +149,7 @@ export interface ControllerState {
   readonly lost: Set<PeerName>;
   readonly subscribed: Set<PeerName>;
   readonly credentials: Map<string, CredentialRecord>;
-  /** Changes that came before the Placer said what its hosts can hold; null: no change waits for that any more. */
+  /** Changes that came before it was known what the installation could ever give; null: no change waits any more. */
   waitingChanges: { readonly id: number; readonly request: Json }[] | null;
   /** VMs that failed and whose back-off timer has not come yet. */
   readonly resting: Set<Uid>;
@@ -213,6 +213,13 @@ export function recordAt(state: ControllerState, path: ElementPath): ElementReco
 export function actualOf<Document>(state: ControllerState, peer: PeerName, key: string): Document | undefined {
   return state.actual.get(peer)?.get(actualKey(state.options.self, key)) as Document | undefined;
 }
+
+/** Who says under which key what the installation could ever give. */
+export const offerKeys: ReadonlyMap<PeerName, string> = new Map([
+  [placer, "hosts"],
+  [storageManager, "storage"],
+  [addressManager, "addresses"],
+]);
 
 /** What the installation could ever give; what is not known as a whole is null. */
 export function offersOf(state: ControllerState): Supply {
