@@ -5,6 +5,7 @@ import type { Json, JsonObject } from "../../model/json.ts";
 import { checkDocument } from "../../model/specification.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, takeEffects, toJson } from "../outbox.ts";
+import { reservationDue, reservationTimer, resumeReservation } from "./all-or-none.ts";
 import { controllerIdentity } from "./cell-policy.ts";
 import type { CredentialRecord } from "./credentials.ts";
 import { delayRetry, retryTimer } from "./life-cycle.ts";
@@ -48,6 +49,7 @@ export function createController(options: ControllerOptions): Service<Controller
 function take(state: ControllerState, input: Input): void {
   switch (input.kind) {
     case "start":
+      resumeReservation(state);
       for (const vm of state.vms.values()) {
         // How long it has waited already is not known: it waits once more.
         if (vm.run === null && vm.failure !== null && vm.again) delayRetry(state, vm.uid, vm.failures);
@@ -75,6 +77,7 @@ function take(state: ControllerState, input: Input): void {
     }
     case "timer":
       if (input.name === patienceTimer) answerWaiting(state);
+      if (input.name === reservationTimer) reservationDue(state);
       if (input.name.startsWith(lostTimer)) state.lost.add(peerName(input.name.slice(lostTimer.length)));
       if (input.name.startsWith(retryTimer)) state.resting.delete(uid(input.name.slice(retryTimer.length)));
       break;
@@ -152,6 +155,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     subscribed: new Set(),
     credentials: new Map(),
     waitingChanges: [],
+    reservation: { stage: "asking", attempt: 0, isTimed: false, short: [] },
     resting: new Set(),
     runningSince: new Map(),
     now: { ms: 0, wallMs: 0 },

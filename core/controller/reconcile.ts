@@ -1,6 +1,7 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import { desire } from "../outbox.ts";
 import { allocateAddresses, wishForSubnets } from "./addresses.ts";
+import { advanceReservation, watchReservation } from "./all-or-none.ts";
 import { currentPolicy, wishForPolicies } from "./cell-policy.ts";
 import { forgetDeleted } from "./deletion.ts";
 import { updateStates } from "./element-state.ts";
@@ -27,6 +28,7 @@ import { placedInterfaces, wishForVms } from "./virtual-machines.ts";
  * become effects. What is desired where follows from the records alone, so a pass after a crash desires the same.
  */
 export function reconcile(state: ControllerState): void {
+  advanceReservation(state);
   // What one pass forgets may set free what the next one takes back: an interface's address, then its subnet.
   for (let forgotten = true; forgotten; ) {
     allocateAddresses(state);
@@ -36,6 +38,7 @@ export function reconcile(state: ControllerState): void {
     forgotten = forgetDeleted(state, wishes);
   }
   followPeers(state);
+  watchReservation(state);
   updateStates(state);
 }
 

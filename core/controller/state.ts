@@ -65,6 +65,8 @@ export interface ElementRecord {
   readonly path: ElementPath;
   readonly type: ElementType;
   readonly deleting: boolean;
+  /** New in an all-or-none deployment that does not have everything yet; absent: never was. */
+  readonly reserving?: boolean;
   /** Of a VM, subnet or interface in compiled rules; 0 for other types. */
   readonly identity: number;
   /** Of an interface; kept until no incarnation uses it. */
@@ -130,6 +132,17 @@ export interface VmRecord {
   readonly lastEnd?: VmEnd;
 }
 
+/**
+ * An all-or-none deployment on its way (all-or-none.ts). `asking`: its members are asked for, `isTimed` while some are
+ * short; `resting`: all was given back; `clearing`: it asks again as soon as nothing of it is left.
+ */
+export interface ReservationState {
+  readonly stage: "asking" | "resting" | "clearing";
+  readonly attempt: number;
+  readonly isTimed: boolean;
+  readonly short: readonly ElementPath[];
+}
+
 export interface ControllerState {
   readonly options: ControllerOptions;
   readonly outbox: Outbox;
@@ -151,6 +164,7 @@ export interface ControllerState {
   readonly credentials: Map<string, CredentialRecord>;
   /** Changes that came before it was known what the installation could ever give; null: no change waits any more. */
   waitingChanges: { readonly id: number; readonly request: Json }[] | null;
+  reservation: ReservationState;
   /** VMs that failed and whose back-off timer has not come yet. */
   readonly resting: Set<Uid>;
   /** Monotonic ms since which a VM runs; for the reset of the back-off. */
@@ -203,6 +217,10 @@ export function mintIdentity(state: ControllerState): number {
 /** The element of the model that a record stands for; undefined for one that is being deleted. */
 export const elementOf = (state: ControllerState, record: ElementRecord): Element | undefined =>
   record.deleting ? undefined : state.cell?.elements.get(record.path);
+
+/** Not asked for now: it was given back with all the others of its all-or-none deployment. */
+export const isHeldBack = (state: ControllerState, record: ElementRecord): boolean =>
+  record.reserving === true && state.reservation.stage !== "asking";
 
 export function recordAt(state: ControllerState, path: ElementPath): ElementRecord | undefined {
   const uid = state.uids.get(path);
