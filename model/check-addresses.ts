@@ -1,6 +1,7 @@
 import { parseNetwork } from "./addresses.ts";
-import type { Cell, SubnetElement } from "./cell.ts";
+import type { Cell, Element, SubnetElement } from "./cell.ts";
 import type { ReportFault } from "./check-cell.ts";
+import { allAsk } from "./check-hosts.ts";
 
 /** What subnets of one `x.addressRange` can be. Networks in CIDR notation. */
 export interface PoolOffer {
@@ -23,8 +24,8 @@ export interface AddressOffer {
 }
 
 /** A subnet that the IP Address Manager could never give a range is refused; one whose range is taken waits, or is said to. */
-export function checkAddresses(cell: Cell, offer: AddressOffer, fault: ReportFault): void {
-  for (const element of cell.elements.values()) {
+export function checkAddresses(elements: readonly Element[], offer: AddressOffer, fault: ReportFault): void {
+  for (const element of elements) {
     if (element.type !== "Subnet") continue;
     const pool = offer[element.addressRange];
     if (element.cidr !== undefined) checkFixed(element, element.cidr, pool, offer, fault);
@@ -33,6 +34,32 @@ export function checkAddresses(cell: Cell, offer: AddressOffer, fault: ReportFau
       const hint = `At most ${pool.largest} together can be had: write \`x.size ${pool.largest}\` or less.`;
       fault("cell/no-addresses", message, element.path, { attribute: "x.size", hint });
     }
+  }
+}
+
+/** The subnets without a fixed range that an all-or-none cell adds must fit into their pool together. */
+export function checkAddressesOfAll(
+  cell: Cell,
+  elements: readonly Element[],
+  offer: AddressOffer,
+  fault: ReportFault,
+): void {
+  for (const range of ["internal", "external"] as const) {
+    const { pool, largest } = offer[range];
+    const sizes = elements.flatMap((element) =>
+      element.type === "Subnet" && element.cidr === undefined && element.addressRange === range ? [element.size] : [],
+    );
+    // A range is a power of two, and no smaller than the smallest subnet.
+    const taken = (size: number): number => 2 ** Math.max(32 - offer.longestPrefix, Math.ceil(Math.log2(size)));
+    const asked = sizes.reduce((sum, size) => sum + taken(size), 0);
+    const most = 2 ** (32 - (parseNetwork(pool)?.prefixLength ?? 32));
+    // One that is too large for itself was named already.
+    if (asked <= most || sizes.some((size) => size > largest)) continue;
+    const message = `${allAsk(cell, "subnets")} ${asked} ${range} addresses, more than the pool ${pool} has`;
+    fault("cell/no-addresses", message, cell.path, {
+      attribute: "x.policy.deploy",
+      hint: `At most ${most} can be had: ask for less, or write \`x.policy.deploy "as-possible"\`.`,
+    });
   }
 }
 

@@ -1,6 +1,6 @@
 import { type DocumentContext, type Meaning, readValue, ValueFault } from "./attribute-value.ts";
 import type { Cell, Element, ElementType } from "./cell.ts";
-import { checkCell } from "./check-cell.ts";
+import { checkCell, type ReportFault } from "./check-cell.ts";
 import { checkLimits, limitsOf } from "./check-limits.ts";
 import { acceptedBefore, checkSupply, type Supply } from "./check-supply.ts";
 import { closestName, didYouMean } from "./closest-name.ts";
@@ -89,11 +89,13 @@ class Checker {
     const cell = values && this.#cell(name, values, elements, position);
     if (cell) checkCell(cell, this.#fault);
     if (cell && !supply.accepted) {
-      checkLimits(cell, readChild, (code, message, path, { attribute, hint } = {}) => {
+      const faultOfCell: ReportFault = (code, message, path, more = {}) => {
+        const { attribute } = more;
         const at = path === cell.path && attribute ? this.#at(component, attribute, "value", position) : {};
-        this.#fault(code, message, path, { ...at, hint, ...(attribute === undefined ? {} : { attribute }) });
-      });
-      checkSupply(cell, supply, this.#fault);
+        this.#fault(code, message, path, { ...more, ...at });
+      };
+      checkLimits(cell, readChild, faultOfCell);
+      checkSupply(cell, supply, faultOfCell);
     }
     return this.#diagnostics.none ? cell : null;
   }

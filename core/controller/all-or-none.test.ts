@@ -85,6 +85,30 @@ test("cells whose numbers differ in the last digit alone, or only in a higher on
   }
 });
 
+test("also where messages always come in the worst order, which keeps cells that hold out equally long apart for ever", () => {
+  const orders = [() => (many: number) => many - 1, () => (many: number) => many >> 1, () => counting()];
+  const counting = (): ((many: number) => number) => {
+    let at = 0;
+    return (many) => at++ % many;
+  };
+  let raced = 0;
+  for (const order of orders) {
+    for (const [one, two] of [
+      [1, 2],
+      [2, 1],
+      [1, 17],
+      [16 ** 3, 2 * 16 ** 3],
+    ] as const) {
+      for (const room of Object.values(rooms)) {
+        const rivals = new Rivals(room, { one, two }, order());
+        for (const name of ["one", "two"]) rivals.ask(name, put(name));
+        raced = Math.max(raced, race(rivals, ["one", "two"]));
+      }
+    }
+  }
+  assert.ok(raced > 3, "some of them met again and again until their numbers differed");
+});
+
 test("five cells race for room for two of them: two get all, three hold nothing half", () => {
   const names = { a: 1, b: 2, c: 3, d: 17, e: 18 };
   const room = { hosts: [600, 600, 600, 600], servers: [64, 64, 64, 64], pool: "10.64.0.0/27" };

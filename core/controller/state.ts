@@ -249,6 +249,7 @@ export function offersOf(state: ControllerState): Supply {
     hosts: hosts?.complete === true ? hosts.hosts : null,
     storage: storage?.complete === true ? storage : null,
     addresses: said<AddressOffer>(addressManager, "addresses") ?? null,
+    ...(state.cell === null ? {} : { present: state.cell }),
   };
 }
 

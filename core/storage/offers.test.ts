@@ -16,6 +16,7 @@ test("an offer is what the servers could hold when they are empty, and what is f
     largestFreeMiB: 3150,
     largestMiB: 6400,
     largestCopyMiB: 128_000,
+    promisableMiB: 192_000,
     complete: true,
   });
   assert.equal(storageOffersOf([server("s1", 6400, 250), null]).complete, false);

@@ -29,6 +29,7 @@ export function storageOffersOf(all: Iterable<AgentServer | null>): StorageOffer
     largestFreeMiB: Math.max(0, ...free),
     largestMiB,
     largestCopyMiB: largestMiB < copyNeedsMiB ? 0 : overcommit * largestMiB,
+    promisableMiB: overcommit * sum(known.map(({ totalMiB }) => totalMiB)),
     complete: known.length === servers.length,
   };
 }
