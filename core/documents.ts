@@ -1,4 +1,5 @@
 import type { HostOffer } from "../model/check-hosts.ts";
+import type { StorageOffer } from "../model/check-storage.ts";
 import type {
   CellName,
   Cidr,
@@ -30,6 +31,8 @@ import type { Json } from "../model/json.ts";
  * | vm/<uid>, policy/<cell> | controller → host.<name>           | host → that controller            |
  * | host                    |                                    | host → placer, controllers        |
  * | hosts                   |                                    | placer → controllers              |
+ * | storage                 |                                    | storage-manager → controllers     |
+ * | addresses               |                                    | address-manager → controllers     |
  * | location/<address>      |                                    | host → host                       |
  *
  * Keys that name an element use its UID. The client of a desired document is known from the connection, so a controller
@@ -200,6 +203,11 @@ export interface AgentImage {
   readonly name: string;
   readonly digest: string;
   readonly sizeMiB: number;
+}
+
+/** What all servers could hold. `complete` false: some server was never heard of, and might hold more. */
+export interface StorageOffers extends StorageOffer {
+  readonly complete: boolean;
 }
 
 // --- addresses and names ---------------------------------------------------------------------------------------

@@ -37,6 +37,9 @@ export const eventNames = {
   "model/accepted": "a cell's model was changed: version and how many elements each action concerns",
   "element/state": "an element's phase or reason changed",
   "element/removed": "nothing is left of a deleted element",
+  "reservation/complete": "an all-or-none deployment has everything it needs: how many elements",
+  "reservation/given-back":
+    "an all-or-none deployment could not have everything and gave back what it had: what was short, and when it asks again",
   "vm/stage": "a VM's incarnation went on: placing, connecting, running, stopping, or none",
   "vm/rebooted": "a VM's guest reset itself: how often in this incarnation",
   "credential/added": "a credential of the cell was made: its id and for whom",

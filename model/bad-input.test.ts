@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { unknownSupply } from "./check-supply.ts";
 import type { Diagnostic } from "./diagnostic.ts";
 import { readSpecification } from "./specification.ts";
 
@@ -217,7 +218,7 @@ const mistakes: readonly Mistake[] = [
 ];
 
 const faults = (text: string): readonly Diagnostic[] => {
-  const result = readSpecification({ main: "shop.sf", files: { "shop.sf": text } }, hosts);
+  const result = readSpecification({ main: "shop.sf", files: { "shop.sf": text } }, { ...unknownSupply, hosts });
   return result.ok ? [] : result.error;
 };
 

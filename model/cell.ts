@@ -14,8 +14,21 @@ export interface Cell {
   /** Two VMs of one subnet may talk without a rule (`x.policy.subnetConnectivity`). */
   readonly subnetConnectivity: boolean;
   readonly deploy: "as-possible" | "all-or-none";
+  /** `x.limits.*`: what the cell and its child cells may have together. Absent: nothing is limited. */
+  readonly limits?: CellLimits;
   /** In document order. The Cell component itself is not among them. */
   readonly elements: ReadonlyMap<ElementPath, Element>;
+}
+
+/** Each absent one is no limit. */
+export interface CellLimits {
+  readonly vms?: number;
+  readonly memoryMiB?: number;
+  readonly cpus?: number;
+  readonly volumes?: number;
+  readonly storageMiB?: number;
+  readonly subnets?: number;
+  readonly addresses?: number;
 }
 
 interface ElementBase {

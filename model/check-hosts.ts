@@ -1,4 +1,4 @@
-import type { Cell, VmElement } from "./cell.ts";
+import type { Cell, Element, VmElement } from "./cell.ts";
 import type { ReportFault } from "./check-cell.ts";
 
 /**
@@ -16,9 +16,41 @@ export interface HostOffer {
  * A VM that none of the hosts could hold even when it is empty can only ever wait: it is refused instead. `hosts` are all
  * hosts of the installation; where they are not all known, this must not be asked.
  */
-export function checkHosts(cell: Cell, hosts: readonly HostOffer[], fault: ReportFault): void {
-  for (const element of cell.elements.values()) if (element.type === "VM") checkVm(element, hosts, fault);
+export function checkHosts(elements: readonly Element[], hosts: readonly HostOffer[], fault: ReportFault): void {
+  for (const element of elements) if (element.type === "VM") checkVm(element, hosts, fault);
 }
+
+/**
+ * The VMs that an all-or-none cell adds must fit into all hosts together. Said of its memory and processors as sums, so that
+ * it is certain; whether they fit side by side is the Placer's to find.
+ */
+export function checkHostsOfAll(
+  cell: Cell,
+  elements: readonly Element[],
+  hosts: readonly HostOffer[],
+  fault: ReportFault,
+): void {
+  const vms = elements.filter((element) => element.type === "VM").filter(({ desiredState }) => desiredState === "on");
+  for (const { attribute, of, has, unit } of needs) {
+    if (attribute === "x.cpuSpeed") continue;
+    const asked = vms.reduce((sum, vm) => sum + of(vm), 0);
+    const most = hosts.reduce((sum, host) => sum + has(host), 0);
+    // One that is too large for itself was named already.
+    if (asked <= most || vms.some((vm) => hosts.every((host) => of(vm) > has(host)))) continue;
+    fault(
+      "cell/no-host",
+      `${allAsk(cell, "VMs")} ${asked} ${unit}, more than all hosts together can ever give`,
+      cell.path,
+      {
+        attribute: "x.policy.deploy",
+        hint: `At most ${most} ${unit} can be had: ask for less, or write \`x.policy.deploy "as-possible"\`.`,
+      },
+    );
+  }
+}
+/** How a fault of an all-or-none cell as a whole begins. */
+export const allAsk = (cell: Cell, what: string): string =>
+  `\`${cell.name}\` is to be had all or none, and its ${what} ask for`;
 
 /** What an attribute asks for, what a host has of it, and how a person reads the two. */
 const needs = [

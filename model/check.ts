@@ -1,13 +1,14 @@
 import { type DocumentContext, type Meaning, readValue, ValueFault } from "./attribute-value.ts";
 import type { Cell, Element, ElementType } from "./cell.ts";
-import { checkCell } from "./check-cell.ts";
-import { checkHosts, type HostOffer } from "./check-hosts.ts";
+import { checkCell, type ReportFault } from "./check-cell.ts";
+import { checkLimits, limitsOf } from "./check-limits.ts";
+import { acceptedBefore, checkSupply, type Supply } from "./check-supply.ts";
 import { closestName, didYouMean } from "./closest-name.ts";
 import type { Position } from "./diagnostic.ts";
-import type { Diagnostics } from "./diagnostics.ts";
+import { Diagnostics } from "./diagnostics.ts";
 import { AttributeValues, buildElement } from "./elements.ts";
 import { cellName, type ElementPath, elementPath } from "./identifiers.ts";
-import type { JsonObject } from "./json.ts";
+import type { Json, JsonObject } from "./json.ts";
 import { limits } from "./limits.ts";
 import type { Positions } from "./positions.ts";
 import { isObject } from "./reference.ts";
@@ -22,16 +23,27 @@ import {
 
 /**
  * Step 2: a canonical document to a cell. Every component of the cell is checked against the schema and its references
- * are followed; all faults go to `diagnostics`, then the answer is null. With `hosts`, what none of them could ever hold is a
- * fault too.
+ * are followed; all faults go to `diagnostics`, then the answer is null. What the cell's limits forbid is a fault, and so is what
+ * `supply` could never give.
  */
 export function checkTree(
   document: JsonObject,
   positions: Positions,
   diagnostics: Diagnostics,
-  hosts: readonly HostOffer[] | null,
+  supply: Supply,
 ): Cell | null {
-  return new Checker(document, positions, diagnostics).check(hosts);
+  return new Checker(document, positions, diagnostics).check(supply);
+}
+
+/**
+ * The initial model of a child cell: a component of type Cell, or a document with one. Null if it is no sound cell, which
+ * is said when the child is made. Its own limits are left to the caller.
+ */
+function readChild(json: Json): Cell | null {
+  if (!isObject(json)) return null;
+  const document =
+    json["x.type"] === "Cell" ? { [typeof json["x.name"] === "string" ? json["x.name"] : "child"]: json } : json;
+  return checkTree(document, new Map(), new Diagnostics(), acceptedBefore);
 }
 
 interface Found {
@@ -54,7 +66,7 @@ class Checker {
     this.#diagnostics = diagnostics;
   }
 
-  check(hosts: readonly HostOffer[] | null): Cell | null {
+  check(supply: Supply): Cell | null {
     const root = this.#cellComponent();
     if (!root) return null;
     const { name, component, position } = root;
@@ -76,7 +88,15 @@ class Checker {
     }
     const cell = values && this.#cell(name, values, elements, position);
     if (cell) checkCell(cell, this.#fault);
-    if (cell && hosts) checkHosts(cell, hosts, this.#fault);
+    if (cell && !supply.accepted) {
+      const faultOfCell: ReportFault = (code, message, path, more = {}) => {
+        const { attribute } = more;
+        const at = path === cell.path && attribute ? this.#at(component, attribute, "value", position) : {};
+        this.#fault(code, message, path, { ...more, ...at });
+      };
+      checkLimits(cell, readChild, faultOfCell);
+      checkSupply(cell, supply, faultOfCell);
+    }
     return this.#diagnostics.none ? cell : null;
   }
 
@@ -116,12 +136,14 @@ class Checker {
       });
       return null;
     }
+    const limited = limitsOf((attribute) => values.number(attribute));
     return Object.freeze({
       name: cellName(wanted),
       path: elementPath(name),
       document: this.#document,
       subnetConnectivity: values.needBoolean("x.policy.subnetConnectivity"),
       deploy: values.text("x.policy.deploy") === "all-or-none" ? "all-or-none" : "as-possible",
+      ...(limited === null ? {} : { limits: limited }),
       elements,
     });
   }

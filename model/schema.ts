@@ -77,7 +77,7 @@ export const cellAttributes: TypeSchema = {
     ...{ kind: choice("as-possible", "all-or-none"), default: "as-possible", effect: "none" },
     docs: "Whether the cell is deployed as far as resources go, or only as a whole.",
   },
-  "x.limits.vms": limit("Most VMs of the cell."),
+  "x.limits.vms": limit("Most VMs, running or not. What a child cell has counts here too, and so in each limit."),
   "x.limits.memory": limit("Most memory of all VMs.", "MiB"),
   "x.limits.cpus": limit("Most processors of all VMs."),
   "x.limits.volumes": limit("Most volumes and volume copies."),

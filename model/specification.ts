@@ -1,6 +1,6 @@
 import type { Bundle, Cell } from "./cell.ts";
 import { checkTree } from "./check.ts";
-import type { HostOffer } from "./check-hosts.ts";
+import { type Supply, unknownSupply } from "./check-supply.ts";
 import type { Diagnostic } from "./diagnostic.ts";
 import { Diagnostics } from "./diagnostics.ts";
 import { canonical } from "./document.ts";
@@ -14,16 +14,13 @@ import { resolveSmartFrog, smartFrogDocument } from "./smartfrog/document.ts";
 
 /**
  * Reads the texts of a specification, in the language that the extension of `bundle.main` says, and checks the cell in
- * them. Refuses with every fault found, at least one and at most `limits.diagnostics`. `hosts`: all that the installation has,
- * where they are known; then a VM that none of them could ever hold is a fault.
+ * them. Refuses with every fault found, at least one and at most `limits.diagnostics`. `supply`: what the
+ * installation could ever give, as far as it is known; what is beyond that is a fault.
  */
-export function readSpecification(
-  bundle: Bundle,
-  hosts: readonly HostOffer[] | null = null,
-): Result<Cell, readonly Diagnostic[]> {
+export function readSpecification(bundle: Bundle, supply: Supply = unknownSupply): Result<Cell, readonly Diagnostic[]> {
   const diagnostics = new Diagnostics();
   const tree = readTree(bundle, diagnostics);
-  const cell = tree && checkTree(tree.document, tree.positions, diagnostics, hosts);
+  const cell = tree && checkTree(tree.document, tree.positions, diagnostics, supply);
   return cell ? ok(cell) : fail(diagnostics.list);
 }
 
@@ -33,11 +30,11 @@ export function readSpecification(
  */
 export function checkDocument(
   document: JsonObject,
-  hosts: readonly HostOffer[] | null = null,
+  supply: Supply = unknownSupply,
 ): Result<Cell, readonly Diagnostic[]> {
   const diagnostics = new Diagnostics();
   const sound = canonical(document, diagnostics);
-  const cell = sound && checkTree(sound, new Map(), diagnostics, hosts);
+  const cell = sound && checkTree(sound, new Map(), diagnostics, supply);
   return cell ? ok(cell) : fail(diagnostics.list);
 }
 

@@ -5,7 +5,7 @@ import { parseNetwork } from "../../model/addresses.ts";
 import { peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import type { Input } from "../env.ts";
-import { createAddressManager } from "./manager.ts";
+import { addressOfferOf, createAddressManager } from "./manager.ts";
 
 const shop = peerName("controller.shop");
 const options = {
@@ -36,7 +36,8 @@ function world(pools: Partial<typeof options> = {}) {
       if (effect.kind === "write" && effect.value === null) records.delete(effect.key);
       else if (effect.kind === "write") records.set(effect.key, effect.value);
       else if (effect.kind === "publish" && effect.value === null) published.delete(effect.key);
-      else if (effect.kind === "publish") published.set(effect.key, effect.value as never);
+      else if (effect.kind === "publish" && effect.key !== "addresses")
+        published.set(effect.key, effect.value as never);
     }
     return step.effects;
   };
@@ -177,4 +178,24 @@ test("property: no address is ever in two subnets", () => {
     }),
     { numRuns: 300 },
   );
+});
+
+test("what the pools could ever give is told to controllers: the largest subnet is what an empty pool gives", () => {
+  const crowded = { ...options, internalPool: "10.64.0.0/24", reserved: ["10.64.0.0/26", "10.64.0.128/28"] };
+  const offer = addressOfferOf(crowded);
+  assert.deepEqual([offer.internal.largest, offer.external.largest], [64, 256]);
+  assert.equal(addressOfferOf({ ...crowded, reserved: ["10.64.0.0/24"] }).internal.largest, 0);
+  const { want, get } = world(crowded);
+  want("a", subnet("a", offer.internal.largest + 1));
+  want("b", subnet("b", offer.internal.largest));
+  assert.deepEqual([get("a")?.cidr ?? null, get("b")?.cidr], [null, "10.64.0.64/26"]);
+  const service = createAddressManager(crowded);
+  const state = service.restore({ records: new Map(), desiredAt: new Map() });
+  const { effects } = service.step(state, { kind: "start" }, { ms: 0, wallMs: 0 });
+  assert.deepEqual(
+    effects.filter((effect) => effect.kind === "publish"),
+    [{ kind: "publish", key: "addresses", value: offer }],
+  );
+  assert.equal(service.entitled(state, shop, "addresses"), true);
+  assert.equal(service.entitled(state, peerName("host.h1"), "addresses"), false);
 });

@@ -1,4 +1,5 @@
 import { formatIpv4, formatNetwork, type Network, parseNetwork } from "../../model/addresses.ts";
+import type { AddressOffer } from "../../model/check-addresses.ts";
 import { cidr, ipv4, type PeerName, type Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
@@ -66,10 +67,15 @@ export function createAddressManager(options: AddressManagerOptions): Service<Ad
     restore: (restored) => restore(restored, options.reserved ?? []),
     step: (state, input) => {
       receive(state, input, pools);
+      if (input.kind === "start") {
+        const value = toJson(addressOfferOf(options));
+        state.outbox.effects.push({ kind: "publish", key: "addresses", value });
+      }
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
-    entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
+    entitled: (_state, peer, key) =>
+      key === "addresses" ? cellOfController(peer) !== null : key.startsWith(`${peer}/`),
     accepts: (peer, key) => cellOfController(peer) !== null && /^subnet\/[A-Za-z0-9-]+$/.test(key),
     measure: ({ subnets, unplaced }) => {
       const addresses = [...subnets.values()].reduce((sum, record) => sum + 2 ** blockOf(record.cidr).order, 0);
@@ -82,6 +88,32 @@ export function createAddressManager(options: AddressManagerOptions): Service<Ad
   };
 }
 type Pools = { readonly internal: Block; readonly external: Block };
+
+/**
+ * What the pools could ever give, for controllers to tell what can never be given: the same rules as below, as if nobody
+ * had a subnet yet.
+ */
+export function addressOfferOf({
+  internalPool,
+  externalPool,
+  reserved = [],
+}: Pick<AddressManagerOptions, "internalPool" | "externalPool" | "reserved">): AddressOffer {
+  const empty = createBlocks<string>();
+  for (const text of reserved) take(empty, blockOf(text), "the installation itself");
+  const largest = (pool: Block): number => {
+    let order = Math.min(pool.order, largestOrder);
+    while (order >= smallestOrder && firstFree(empty, pool, order) === null) order -= 1;
+    return order < smallestOrder ? 0 : 2 ** order;
+  };
+  const [internal, external] = [blockOf(internalPool), blockOf(externalPool)];
+  return {
+    internal: { pool: internalPool, largest: largest(internal), fixed: [internalPool, ...privateNetworks] },
+    external: { pool: externalPool, largest: largest(external), fixed: [externalPool] },
+    reserved,
+    shortestPrefix: 32 - largestOrder,
+    longestPrefix: 32 - smallestOrder,
+  };
+}
 
 /** Configuration is the operator's: a pool that is no CIDR is a fault of the installation. */
 function blockOf(text: string): Block {

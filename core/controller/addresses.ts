@@ -10,6 +10,7 @@ import {
   type ElementRecord,
   elementOf,
   inUse,
+  isHeldBack,
   keepWish,
   recordAt,
   saveElement,
@@ -26,7 +27,7 @@ export function allocateAddresses(state: ControllerState): void {
     const actual =
       record.type === "Subnet" ? actualOf<ActualSubnet>(state, addressManager, `subnet/${record.uid}`) : undefined;
     const { cidr = null, gateway = null } = actual ?? {};
-    if (cidr === null || gateway === null) continue;
+    if (cidr === null || gateway === null || isHeldBack(state, record)) continue;
     if (record.range?.cidr === cidr && record.range.gateway === gateway) continue;
     saveElement(state, { ...record, range: { cidr, gateway } });
   }
@@ -96,6 +97,7 @@ export function wishForSubnets(state: ControllerState, wishes: Wishes): void {
   const occupied = new Set([...state.elements.values()].map((record) => record.allocation?.subnet));
   for (const record of state.elements.values()) {
     if (record.type !== "Subnet") continue;
+    if (isHeldBack(state, record)) continue;
     const element = elementOf(state, record);
     const key = `subnet/${record.uid}`;
     if (element?.type === "Subnet") {

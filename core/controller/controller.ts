@@ -1,9 +1,11 @@
 import type { Cell } from "../../model/cell.ts";
+import { acceptedBefore } from "../../model/check-supply.ts";
 import { type PeerName, peerName, uid } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { checkDocument } from "../../model/specification.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, takeEffects, toJson } from "../outbox.ts";
+import { reservationDue, reservationTimer, resumeReservation } from "./all-or-none.ts";
 import { controllerIdentity } from "./cell-policy.ts";
 import type { CredentialRecord } from "./credentials.ts";
 import { delayRetry, retryTimer } from "./life-cycle.ts";
@@ -16,8 +18,8 @@ import {
   type CountersRecord,
   type ElementRecord,
   type ModelRecord,
+  offerKeys,
   type PolicyRecord,
-  placer,
   type VmRecord,
 } from "./state.ts";
 
@@ -47,6 +49,7 @@ export function createController(options: ControllerOptions): Service<Controller
 function take(state: ControllerState, input: Input): void {
   switch (input.kind) {
     case "start":
+      resumeReservation(state);
       for (const vm of state.vms.values()) {
         // How long it has waited already is not known: it waits once more.
         if (vm.run === null && vm.failure !== null && vm.again) delayRetry(state, vm.uid, vm.failures);
@@ -62,7 +65,7 @@ function take(state: ControllerState, input: Input): void {
     case "reachable":
       if (input.peer.startsWith("host.")) watchHost(state, input.peer, input.reachable);
       state.reachable.set(input.peer, input.reachable);
-      if (input.peer === placer) answerWaiting(state);
+      if (offersHeard(state)) answerWaiting(state);
       break;
     case "request": {
       if (mustWait(state, input.request)) {
@@ -74,6 +77,7 @@ function take(state: ControllerState, input: Input): void {
     }
     case "timer":
       if (input.name === patienceTimer) answerWaiting(state);
+      if (input.name === reservationTimer) reservationDue(state);
       if (input.name.startsWith(lostTimer)) state.lost.add(peerName(input.name.slice(lostTimer.length)));
       if (input.name.startsWith(retryTimer)) state.resting.delete(uid(input.name.slice(retryTimer.length)));
       break;
@@ -102,19 +106,23 @@ function reply(state: ControllerState, id: number, request: Json): void {
 }
 
 /**
- * A change that comes before the Placer was heard, as the first one of a new cell does, waits a moment for it: what no
- * host can ever hold is then refused at once. A Placer that stays silent delays a change no longer than this.
+ * A change that comes before it is known what the installation could ever give, as the first one of a new cell does, waits
+ * a moment for that: what can never be had is then refused at once. A Placer, a Storage Manager or an IP Address Manager
+ * that stays silent delays a change no longer than this.
  */
 const patienceMs = 3_000;
-const patienceTimer = "hosts-unknown";
+const patienceTimer = "offers-unknown";
 const mostWaiting = 16;
+
+const offersHeard = (state: ControllerState): boolean =>
+  [...offerKeys.keys()].every((peer) => state.reachable.has(peer));
 
 const mustWait = (state: ControllerState, request: Json): boolean =>
   isObject(request) &&
   request.method === "PUT" &&
   state.waitingChanges !== null &&
   state.waitingChanges.length < mostWaiting &&
-  !state.reachable.has(placer);
+  !offersHeard(state);
 
 function answerWaiting(state: ControllerState): void {
   const waiting = state.waitingChanges ?? [];
@@ -147,6 +155,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     subscribed: new Set(),
     credentials: new Map(),
     waitingChanges: [],
+    reservation: { stage: "asking", attempt: 0, isTimed: false, short: [] },
     resting: new Set(),
     runningSince: new Map(),
     now: { ms: 0, wallMs: 0 },
@@ -169,7 +178,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
 
 /** A document was checked when it was accepted; that it no longer passes can only mean a defect or a damaged store. */
 function restoredCell(document: JsonObject): Cell {
-  const cell = checkDocument(document);
+  const cell = checkDocument(document, acceptedBefore);
   if (cell.ok) return cell.value;
   throw new Error(`the stored model is refused: ${cell.error.map(({ message }) => message).join("; ")}`);
 }

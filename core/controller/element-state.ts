@@ -3,7 +3,8 @@ import type { PeerName } from "../../model/identifiers.ts";
 import type { ActualName, ActualSubnet, ActualVolume, Progress } from "../documents.ts";
 import { log, progress } from "../outbox.ts";
 import { chooseAddress } from "./addresses.ts";
-import { actualVmOf, connectionOf, retryDelayMs, unplacedOf } from "./life-cycle.ts";
+import { lackingOf, reservationReason, shortened } from "./all-or-none.ts";
+import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { placementOf, refusalReason } from "./placement.ts";
 import { requirementsOf } from "./requirements.ts";
 import {
@@ -68,6 +69,8 @@ function deletingState(state: ControllerState, record: ElementRecord): Progress 
 }
 
 function stateOf(state: ControllerState, record: ElementRecord, element: Element): Progress {
+  const heldBack = reservationReason(state, record);
+  if (heldBack !== null) return progress("waiting", heldBack);
   switch (element.type) {
     case "VM":
       return vmState(state, record, element);
@@ -124,8 +127,8 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
     const placement = placementOf(state, vm.uid, run);
     if (placement === undefined) return progress("working", `asks for a host${after}`);
     if (placement.host === null) return progress("waiting", `${refusalReason(placement)}${after}`);
-    const others = unplacedOf(state);
-    return progress("waiting", `all-or-none: waits until there is a host for ${others.join(", ")} too${after}`);
+    const others = shortened(lackingOf(state));
+    return progress("waiting", `all-or-none: waits until ${others} can be had too${after}`);
   }
   if (run.stage === "connecting") {
     const reasons = run.disks.flatMap((disk) => {

@@ -10,6 +10,7 @@ import {
   confirmedGone,
   elementOf,
   hostPeer,
+  isHeldBack,
   type Run,
   saveVm,
   storageManager,
@@ -93,6 +94,8 @@ function advanceIdle(state: ControllerState, vm: VmRecord): void {
   }
   if (vm.failure !== null && !vm.again) return;
   if (state.resting.has(vm.uid)) return;
+  const record = state.elements.get(vm.uid);
+  if (record !== undefined && isHeldBack(state, record)) return;
   const { disks, interfaces, missing } = requirementsOf(state, element);
   if (missing.length > 0) return;
   const incarnation = vm.incarnation + 1;
@@ -108,20 +111,8 @@ function advancePlacing(state: ControllerState, vm: VmRecord, run: Run): void {
     return;
   }
   const host = placementOf(state, vm.uid, run)?.host ?? null;
-  if (host === null || unplacedOf(state).length > 0) return;
+  if (host === null || state.elements.get(vm.uid)?.reserving === true) return;
   saveVm(state, { ...vm, run: { ...run, stage: "connecting", host } });
-}
-
-/** With `x.policy.deploy` "all-or-none": the VMs without a host; until there are none, no VM goes beyond its placement. */
-export function unplacedOf(state: ControllerState): readonly string[] {
-  if (state.cell?.deploy !== "all-or-none") return [];
-  return [...state.vms.values()].flatMap((vm) => {
-    const element = wantedOn(state, vm.uid);
-    // One that has started before holds nobody up when it fails later.
-    if (element === null || vm.incarnation > 1) return [];
-    const placed = vm.run !== null && (vm.run.host ?? placementOf(state, vm.uid, vm.run)?.host ?? null) !== null;
-    return placed ? [] : [element.path];
-  });
 }
 
 function advanceConnecting(state: ControllerState, vm: VmRecord, run: Run): void {

@@ -1,6 +1,7 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import { desire } from "../outbox.ts";
 import { allocateAddresses, wishForSubnets } from "./addresses.ts";
+import { advanceReservation, watchReservation } from "./all-or-none.ts";
 import { currentPolicy, wishForPolicies } from "./cell-policy.ts";
 import { forgetDeleted } from "./deletion.ts";
 import { updateStates } from "./element-state.ts";
@@ -13,6 +14,7 @@ import {
   type ControllerState,
   dnsManager,
   hostPeer,
+  offerKeys,
   placer,
   runs,
   storageManager,
@@ -26,6 +28,7 @@ import { placedInterfaces, wishForVms } from "./virtual-machines.ts";
  * become effects. What is desired where follows from the records alone, so a pass after a crash desires the same.
  */
 export function reconcile(state: ControllerState): void {
+  advanceReservation(state);
   // What one pass forgets may set free what the next one takes back: an interface's address, then its subnet.
   for (let forgotten = true; forgotten; ) {
     allocateAddresses(state);
@@ -35,6 +38,7 @@ export function reconcile(state: ControllerState): void {
     forgotten = forgetDeleted(state, wishes);
   }
   followPeers(state);
+  watchReservation(state);
   updateStates(state);
 }
 
@@ -75,6 +79,7 @@ export function followPeers(state: ControllerState): void {
     if (state.subscribed.has(peer)) continue;
     state.subscribed.add(peer);
     state.outbox.effects.push({ kind: "subscribe", to: peer, prefix });
-    if (peer === placer) state.outbox.effects.push({ kind: "subscribe", to: peer, prefix: "hosts" });
+    const offer = offerKeys.get(peer);
+    if (offer !== undefined) state.outbox.effects.push({ kind: "subscribe", to: peer, prefix: offer });
   }
 }

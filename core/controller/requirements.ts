@@ -2,7 +2,15 @@ import type { VmElement } from "../../model/cell.ts";
 import type { Uid } from "../../model/identifiers.ts";
 import type { ActualVolume } from "../documents.ts";
 import { chooseAddress } from "./addresses.ts";
-import { actualOf, type ControllerState, linksOf, type RunDisk, recordAt, storageManager } from "./state.ts";
+import {
+  actualOf,
+  type ControllerState,
+  isHeldBack,
+  linksOf,
+  type RunDisk,
+  recordAt,
+  storageManager,
+} from "./state.ts";
 
 /** What an incarnation that starts now would have, and what it must wait for; it may start when `missing` is empty. */
 export interface Requirements {
@@ -31,7 +39,7 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
     const volume = recordAt(state, element.volume);
     const actual =
       volume === undefined ? undefined : actualOf<ActualVolume>(state, storageManager, `volume/${volume.uid}`);
-    if (volume !== undefined && actual?.phase === "ready") {
+    if (volume !== undefined && !isHeldBack(state, volume) && actual?.phase === "ready") {
       disks.push({
         connection: record.uid,
         volume: volume.uid,
@@ -40,6 +48,8 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
         busSlot: element.busSlot ?? null,
         bootOrder: element.bootOrder ?? null,
       });
+    } else if (volume !== undefined && isHeldBack(state, volume)) {
+      if (element.requires) missing.push(`waits for ${element.volume}: all-or-none, not everything could be had`);
     } else if (element.requires) {
       missing.push(`waits for ${element.volume}: ${actual?.reason ?? "the Storage Manager is making it"}`);
     }

@@ -1,5 +1,6 @@
 import type { Cell, Element, ElementType, VirtualInterfaceElement, VolumeConnectionElement } from "../../model/cell.ts";
-import type { HostOffer } from "../../model/check-hosts.ts";
+import type { AddressOffer } from "../../model/check-addresses.ts";
+import type { Supply } from "../../model/check-supply.ts";
 import {
   type CellName,
   type Cidr,
@@ -12,7 +13,7 @@ import {
   type Uid,
 } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
-import { actualKey, type HostOffers, type Phase } from "../documents.ts";
+import { actualKey, type HostOffers, type Phase, type StorageOffers } from "../documents.ts";
 import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
 import type { CredentialRecord } from "./credentials.ts";
@@ -64,6 +65,8 @@ export interface ElementRecord {
   readonly path: ElementPath;
   readonly type: ElementType;
   readonly deleting: boolean;
+  /** New in an all-or-none deployment that does not have everything yet; absent: never was. */
+  readonly reserving?: boolean;
   /** Of a VM, subnet or interface in compiled rules; 0 for other types. */
   readonly identity: number;
   /** Of an interface; kept until no incarnation uses it. */
@@ -129,6 +132,17 @@ export interface VmRecord {
   readonly lastEnd?: VmEnd;
 }
 
+/**
+ * An all-or-none deployment on its way (all-or-none.ts). `asking`: its members are asked for, `isTimed` while some are
+ * short; `resting`: all was given back; `clearing`: it asks again as soon as nothing of it is left.
+ */
+export interface ReservationState {
+  readonly stage: "asking" | "resting" | "clearing";
+  readonly attempt: number;
+  readonly isTimed: boolean;
+  readonly short: readonly ElementPath[];
+}
+
 export interface ControllerState {
   readonly options: ControllerOptions;
   readonly outbox: Outbox;
@@ -148,8 +162,9 @@ export interface ControllerState {
   readonly lost: Set<PeerName>;
   readonly subscribed: Set<PeerName>;
   readonly credentials: Map<string, CredentialRecord>;
-  /** Changes that came before the Placer said what its hosts can hold; null: no change waits for that any more. */
+  /** Changes that came before it was known what the installation could ever give; null: no change waits any more. */
   waitingChanges: { readonly id: number; readonly request: Json }[] | null;
+  reservation: ReservationState;
   /** VMs that failed and whose back-off timer has not come yet. */
   readonly resting: Set<Uid>;
   /** Monotonic ms since which a VM runs; for the reset of the back-off. */
@@ -203,6 +218,10 @@ export function mintIdentity(state: ControllerState): number {
 export const elementOf = (state: ControllerState, record: ElementRecord): Element | undefined =>
   record.deleting ? undefined : state.cell?.elements.get(record.path);
 
+/** Not asked for now: it was given back with all the others of its all-or-none deployment. */
+export const isHeldBack = (state: ControllerState, record: ElementRecord): boolean =>
+  record.reserving === true && state.reservation.stage !== "asking";
+
 export function recordAt(state: ControllerState, path: ElementPath): ElementRecord | undefined {
   const uid = state.uids.get(path);
   return uid === undefined ? undefined : state.elements.get(uid);
@@ -213,10 +232,25 @@ export function actualOf<Document>(state: ControllerState, peer: PeerName, key: 
   return state.actual.get(peer)?.get(actualKey(state.options.self, key)) as Document | undefined;
 }
 
-/** All hosts of the installation and what they can hold at most; null while they are not all known. */
-export function offersOf(state: ControllerState): readonly HostOffer[] | null {
-  const offers = state.actual.get(placer)?.get("hosts") as HostOffers | undefined;
-  return offers?.complete === true ? offers.hosts : null;
+/** Who says under which key what the installation could ever give. */
+export const offerKeys: ReadonlyMap<PeerName, string> = new Map([
+  [placer, "hosts"],
+  [storageManager, "storage"],
+  [addressManager, "addresses"],
+]);
+
+/** What the installation could ever give; what is not known as a whole is null. */
+export function offersOf(state: ControllerState): Supply {
+  const said = <Offer>(peer: PeerName, key: string): Offer | undefined =>
+    state.actual.get(peer)?.get(key) as Offer | undefined;
+  const hosts = said<HostOffers>(placer, "hosts");
+  const storage = said<StorageOffers>(storageManager, "storage");
+  return {
+    hosts: hosts?.complete === true ? hosts.hosts : null,
+    storage: storage?.complete === true ? storage : null,
+    addresses: said<AddressOffer>(addressManager, "addresses") ?? null,
+    ...(state.cell === null ? {} : { present: state.cell }),
+  };
 }
 
 /** A document that is desired at a peer now. */

@@ -5,6 +5,7 @@ import {
   type ControllerState,
   elementOf,
   inUse,
+  isHeldBack,
   keepWish,
   recordAt,
   runs,
@@ -23,7 +24,8 @@ export function wishForStorage(state: ControllerState, wishes: Wishes): void {
   for (const record of state.elements.values()) {
     const element = elementOf(state, record);
     if (record.type === "Volume" || record.type === "VolumeCopy") {
-      const volume = element === undefined ? null : volumeDocument(state, record.uid, element);
+      const volume =
+        element === undefined || isHeldBack(state, record) ? null : volumeDocument(state, record.uid, element);
       const key = `volume/${record.uid}`;
       if (volume !== null) wish(wishes, storageManager, key, volume);
       else if (used.has(record.uid)) keepWish(state, wishes, storageManager, key);

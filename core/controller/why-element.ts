@@ -2,7 +2,8 @@ import type { ElementAnswer, ElementCheck } from "../../model/api.ts";
 import type { Element, VmElement } from "../../model/cell.ts";
 import type { ElementPath } from "../../model/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import { actualVmOf, connectionOf, retryDelayMs, unplacedOf } from "./life-cycle.ts";
+import { lackingOf, reservationReason, shortened } from "./all-or-none.ts";
+import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { placementOf } from "./placement.ts";
 import {
   type ControllerState,
@@ -54,6 +55,13 @@ function follow(state: ControllerState, record: ElementRecord, checks: ElementCh
   const element = elementOf(state, record);
   if (element === undefined) {
     checks.push(check(record.path, false, record.reason ?? "it is being deleted", null));
+    return;
+  }
+  const heldBack = reservationReason(state, record);
+  if (heldBack !== null) {
+    const short = shortened(state.reservation.short) || "what it lacks";
+    const lifts = `make room for ${short}, or write x.policy.deploy "as-possible"; it asks again by itself`;
+    checks.push(check("all or none", false, heldBack, lifts));
     return;
   }
   for (const path of dependencies(state, element)) {
@@ -168,9 +176,10 @@ function runChecks(
 function placementChecks(state: ControllerState, vm: VmRecord, run: Run, checks: ElementCheck[]): void {
   const placement = placementOf(state, vm.uid, run);
   if (placement?.host != null) {
-    const others = unplacedOf(state).join(", ");
+    const others = shortened(state.elements.get(vm.uid)?.reserving === true ? lackingOf(state) : []);
     const lifts = `make room for ${others}, or write x.policy.deploy "as-possible"`;
-    checks.push(check("all or none", others === "", `there is no host for ${others}`, lifts));
+    const detail = others === "" ? "it waits for nothing else" : `${others} cannot be had yet`;
+    checks.push(check("all or none", others === "", detail, lifts));
     return;
   }
   const refusals = placement?.refusals ?? [];

@@ -67,6 +67,8 @@ export interface Wanted<T> {
 export interface ManagerState {
   readonly outbox: Outbox;
   started: boolean;
+  /** What controllers were last told of the servers' room. */
+  offered: Json | undefined;
   readonly agents: Map<PeerName, AgentView>;
   readonly wantedVolumes: Map<Uid, Wanted<DesiredVolume>>;
   readonly wantedConnections: Map<Uid, Wanted<DesiredConnection>>;
@@ -88,6 +90,7 @@ export function restoreManager(restored: Restored, agents: readonly PeerName[]):
   const state: ManagerState = {
     outbox: createOutbox(restored),
     started: false,
+    offered: undefined,
     agents: new Map(agents.map((name) => [name, createAgentView(name)])),
     wantedVolumes: new Map(),
     wantedConnections: new Map(),

@@ -27,11 +27,7 @@ import {
   type VolumeRecord,
   type Wanted,
 } from "./manager-state.ts";
-
-/** A copy takes no bytes at first, yet a server without any room would fail its first write. */
-const copyNeedsMiB = 64;
-/** Files are sparse: a server may promise this many times its whole space. */
-const overcommit = 20;
+import { copyNeedsMiB, overcommit } from "./offers.ts";
 
 /** Brings one volume a step further: places it, follows what its agent says, or takes it away. */
 export function reconcileVolume(state: ManagerState, volume: Uid): void {

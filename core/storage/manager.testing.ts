@@ -45,6 +45,8 @@ export class StorageWorld {
   readonly wanted = new Map<string, { from: PeerName; key: string; value: Json }>();
   readonly desiredAt = new Map<PeerName, Map<string, Json>>();
   published = new Map<string, Json>();
+  /** What every controller is told of the servers' room. */
+  offered: Json = null;
   /** Keys per agent that changed and have not arrived there yet. */
   readonly onTheWay: { agent: PeerName; key: string }[] = [];
   readonly events: string[] = [];
@@ -100,6 +102,8 @@ export class StorageWorld {
         if (effect.value === null) documents.delete(effect.key);
         else documents.set(effect.key, effect.value);
         this.onTheWay.push({ agent: effect.to, key: effect.key });
+      } else if (effect.kind === "publish" && effect.key === "storage") {
+        this.offered = effect.value;
       } else if (effect.kind === "publish") {
         if (effect.value === null) this.published.delete(effect.key);
         else this.published.set(effect.key, effect.value);

@@ -27,6 +27,7 @@ import {
   splitKey,
 } from "./manager-state.ts";
 import { reconcileVolume } from "./manager-volumes.ts";
+import { storageOffersOf } from "./offers.ts";
 
 /*
  * The Storage Manager decides where volumes lie, who may copy or connect them and who writes them now; agents hold the
@@ -49,7 +50,7 @@ export function createStorageManager({ agents }: StorageManagerOptions): Service
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
-    entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
+    entitled: (_state, peer, key) => (key === "storage" ? cellOfController(peer) !== null : key.startsWith(`${peer}/`)),
     accepts: (peer, key) => cellOfController(peer) !== null && /^(volume|connection|grant)\/[A-Za-z0-9-]+$/.test(key),
     measure: measureStorageManager,
   };
@@ -90,6 +91,15 @@ function start(state: ManagerState): void {
   for (const volume of all) state.dirty.add(volume);
   const counts = { volumes: state.volumes.size, connections: state.connections.size };
   log(state.outbox, "service/restored", counts);
+  publishOffers(state);
+}
+
+/** What the servers could ever hold, to every controller; said again only when it is something else. */
+function publishOffers(state: ManagerState): void {
+  const value = toJson(storageOffersOf([...state.agents.values()].map(({ server }) => server)));
+  if (!state.started || sameJson(state.offered, value)) return;
+  state.offered = value;
+  state.outbox.effects.push({ kind: "publish", key: "storage", value });
 }
 
 function settle(state: ManagerState): void {
@@ -186,6 +196,7 @@ function takeActual(state: ManagerState, agent: AgentView, key: string, value: J
     if (isFull(agent) !== wasFull) touchVolumesOn(state, agent);
     if (agent.reachable === null) setReachable(state, agent, true);
     touchUnplaced(state);
+    publishOffers(state);
   } else if (kind === "image") {
     if (put(agent.images, String(id), value as unknown as AgentImage | null)) touchUnplaced(state);
   } else if (kind === "volume") {

@@ -1,0 +1,35 @@
+import type { AgentServer, StorageOffers } from "../documents.ts";
+
+/** Files are sparse: a server may promise this many times its whole space. */
+export const overcommit = 20;
+/** A copy takes no bytes at first, yet a server without any room would fail its first write. */
+export const copyNeedsMiB = 64;
+
+/** Free space is told in steps of this part of the whole: its every change would go to every controller otherwise. */
+const steps = 64;
+const rounded = (freeMiB: number, totalMiB: number): number => {
+  const step = Math.max(1, Math.ceil(totalMiB / steps));
+  return Math.floor(freeMiB / step) * step;
+};
+
+/**
+ * What the storage servers could hold, for controllers to tell what can never be placed: by the same rules as placing, as
+ * if every server were empty. One that was never heard of (null) might hold anything: then the list is not complete, and
+ * nothing is impossible.
+ */
+export function storageOffersOf(all: Iterable<AgentServer | null>): StorageOffers {
+  const servers = [...all];
+  const known = servers.filter((server) => server !== null);
+  const free = known.map(({ freeMiB, totalMiB }) => rounded(freeMiB, totalMiB));
+  const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+  const largestMiB = Math.max(0, ...known.map(({ totalMiB }) => totalMiB));
+  return {
+    totalMiB: sum(known.map(({ totalMiB }) => totalMiB)),
+    freeMiB: sum(free),
+    largestFreeMiB: Math.max(0, ...free),
+    largestMiB,
+    largestCopyMiB: largestMiB < copyNeedsMiB ? 0 : overcommit * largestMiB,
+    promisableMiB: overcommit * sum(known.map(({ totalMiB }) => totalMiB)),
+    complete: known.length === servers.length,
+  };
+}
