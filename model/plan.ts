@@ -3,7 +3,7 @@ import { describedAttributes, sameJson } from "./described.ts";
 import type { ElementPath } from "./identifiers.ts";
 import { elementPath } from "./identifiers.ts";
 import type { Json } from "./json.ts";
-import type { Plan, PlanAction, PlanStep } from "./plan-types.ts";
+import type { DataLoss, Plan, PlanAction, PlanStep } from "./plan-types.ts";
 import { attributeSchema, type ChangeEffect } from "./schema.ts";
 
 /*
@@ -27,15 +27,18 @@ const ranks: Readonly<Record<ElementType, number>> = {
 };
 const strength: readonly PlanAction[] = ["none", "change", "restart", "replace", "create"];
 
+const nothing: ReadonlySet<ElementPath> = new Set();
+
 /** Nothing is to be done: the plan of a cell into itself. */
 export const isEmptyPlan = (plan: Plan): boolean =>
   plan.steps.every((step) => step.action === "none" && step.movedFrom === undefined);
 
 /**
  * What happens to every element when `from` becomes `to`; null is a cell that is not there. Pure and deterministic. A
- * change of the cell's own `x.policy.subnetConnectivity` shows as a change of its subnets.
+ * change of the cell's own `x.policy.subnetConnectivity` shows as a change of its subnets. `unwritten` are the volumes of
+ * `from` that nobody was ever given: nothing is lost with them.
  */
-export function planChange(from: Cell | null, to: Cell | null): Plan {
+export function planChange(from: Cell | null, to: Cell | null, unwritten: ReadonlySet<ElementPath> = nothing): Plan {
   const formers = pairs(from, to);
   const renamed = new Map<ElementPath, ElementPath>();
   for (const [path, former] of formers) renamed.set(former.path, path);
@@ -47,15 +50,16 @@ export function planChange(from: Cell | null, to: Cell | null): Plan {
     );
   if (from && to && from.subnetConnectivity !== to.subnetConnectivity)
     for (const draft of drafts.values())
-      if (draft.element.type === "Subnet" && draft.former)
+      if (draft.element.type === "Subnet" && draft.former?.type === "Subnet")
         raise(draft, "change", {
           attribute: "x.policy.subnetConnectivity",
           from: from.subnetConnectivity,
           to: to.subnetConnectivity,
         });
   const gone = [...(from?.elements.values() ?? [])].filter((element) => !renamed.has(element.path));
-  drawConsequences(drafts, gone, renamed);
-  return Object.freeze({ steps: Object.freeze([...keptSteps(drafts, to), ...deleteSteps(gone, from)]) });
+  drawConsequences(drafts, to, gone, renamed);
+  const kept = keptSteps(drafts, to, unwritten);
+  return Object.freeze({ steps: Object.freeze([...kept, ...deleteSteps({ gone, from, renamed, drafts, unwritten })]) });
 }
 
 /** The former element of each path of `to` that goes on. */
@@ -123,24 +127,24 @@ function actionOf(element: Element, attribute: string, old: Json | undefined, no
 
 function drawConsequences(
   drafts: ReadonlyMap<ElementPath, Draft>,
+  to: Cell | null,
   gone: readonly Element[],
   renamed: ReadonlyMap<ElementPath, ElementPath>,
 ): void {
-  const inRankOrder = [...drafts.values()].sort((a, b) => ranks[a.element.type] - ranks[b.element.type]);
-  // A copy of a copy may stand before its origin, so copies are gone over until nothing changes.
-  for (let changed = true; changed; ) {
-    changed = false;
-    for (const draft of inRankOrder) {
-      if (draft.action === "create" || draft.action === "replace") continue;
-      for (const [attribute, path] of identityLinks(draft.element)) {
-        if (drafts.get(path)?.action !== "replace") continue;
-        raise(draft, "replace", { attribute, from: path, to: path });
-        changed = true;
-      }
-    }
+  // What has its identity from another stands behind it in this order, copies behind their origins: once is enough.
+  const inRankOrder = to
+    ? ordered(to, to.elements.values()).flatMap((element) => drafts.get(element.path) ?? [])
+    : [...drafts.values()];
+  for (const draft of inRankOrder) {
+    if (draft.action === "create" || draft.action === "replace") continue;
+    for (const [attribute, path] of identityLinks(draft.element))
+      if (drafts.get(path)?.action === "replace") raise(draft, "replace", { attribute, from: path, to: path });
   }
   for (const { element, former, action, causes } of inRankOrder) {
-    if (!isLink(element)) continue;
+    if (!isLink(element)) {
+      if (former && isLink(former)) detach(former, element.path);
+      continue;
+    }
     const was = former && isLink(former) ? former : null;
     const previous = was ? (renamed.get(was.vm) ?? was.vm) : null;
     const rewired = action === "create" || action === "replace";
@@ -156,13 +160,11 @@ function drawConsequences(
     if (was && previous !== null && !stays)
       restart(drafts, previous, { attribute: element.path, from: target(was, renamed), to: null });
   }
-  for (const element of gone)
-    if (isLink(element))
-      restart(drafts, renamed.get(element.vm) ?? element.vm, {
-        attribute: element.path,
-        from: target(element, renamed),
-        to: null,
-      });
+  for (const element of gone) if (isLink(element)) detach(element, element.path);
+
+  function detach(link: LinkElement, attribute: ElementPath): void {
+    restart(drafts, renamed.get(link.vm) ?? link.vm, { attribute, from: target(link, renamed), to: null });
+  }
 }
 
 function restart(drafts: ReadonlyMap<ElementPath, Draft>, vm: ElementPath, cause: Cause): void {
@@ -235,9 +237,21 @@ function ordered(cell: Cell, elements: Iterable<Element>): Element[] {
     .map(({ element }) => element);
 }
 
-const holdsData = (element: Element): boolean => element.type === "Volume" || element.type === "VolumeCopy";
+/** What goes with a volume; null: nothing of its own, because nobody could write it or nobody ever did. */
+function lossOf(element: Element | null, unwritten: ReadonlySet<ElementPath>): DataLoss | null {
+  if (element === null || unwritten.has(element.path)) return null;
+  if (element.type === "VolumeCopy") return { sizeMiB: element.sizeMiB ?? null, copyOf: element.image };
+  if (element.type !== "Volume" || element.access === "ro") return null;
+  return { sizeMiB: element.sizeMiB, ...(element.import === undefined ? {} : { image: element.import }) };
+}
+const withLoss = (loss: DataLoss | null): Pick<PlanStep, "losesData" | "loss"> =>
+  loss === null ? { losesData: false } : { losesData: true, loss: Object.freeze(loss) };
 
-function keptSteps(drafts: ReadonlyMap<ElementPath, Draft>, to: Cell | null): PlanStep[] {
+function keptSteps(
+  drafts: ReadonlyMap<ElementPath, Draft>,
+  to: Cell | null,
+  unwritten: ReadonlySet<ElementPath>,
+): PlanStep[] {
   if (!to) return [];
   const needs = dependenciesOf(to);
   return ordered(to, to.elements.values()).flatMap((element) => {
@@ -248,29 +262,39 @@ function keptSteps(drafts: ReadonlyMap<ElementPath, Draft>, to: Cell | null): Pl
     return Object.freeze({
       ...{ path: element.path, type: element.type, action, causes: Object.freeze(draft.causes) },
       waitsFor: Object.freeze(action === "none" ? [] : (needs.get(element.path) ?? [])),
-      losesData: action === "replace" && former !== null && holdsData(former),
+      ...withLoss(action === "replace" ? lossOf(former, unwritten) : null),
       ...moved,
     });
   });
 }
 
-/** Reversed: what needed an element goes before it. */
-function deleteSteps(gone: readonly Element[], from: Cell | null): PlanStep[] {
+interface Leaving {
+  readonly gone: readonly Element[];
+  readonly from: Cell | null;
+  readonly renamed: ReadonlyMap<ElementPath, ElementPath>;
+  readonly drafts: ReadonlyMap<ElementPath, Draft>;
+  readonly unwritten: ReadonlySet<ElementPath>;
+}
+
+/** Reversed: what needed an element goes, or lets go of it, before it. */
+function deleteSteps({ gone, from, renamed, drafts, unwritten }: Leaving): PlanStep[] {
   if (!from) return [];
-  const going = new Set(gone.map((element) => element.path));
-  const neededBy = new Map<ElementPath, ElementPath[]>();
-  const needs = new Map([...dependenciesOf(from)].map(([path, list]) => [path, [...list]]));
+  const users = new Map<ElementPath, ElementPath[]>(gone.map(({ path }) => [path, []]));
+  const uses = (user: ElementPath, used: ElementPath): void => {
+    const stays = renamed.get(user);
+    // What stays as it is did not use it really: an interface that only names a subnet it need not wait for.
+    if (stays === undefined || drafts.get(stays)?.action !== "none") users.get(used)?.push(stays ?? user);
+  };
+  for (const [path, list] of dependenciesOf(from)) for (const need of list) uses(path, need);
   // A link goes after its VM, which would lose a disk or a card while it runs.
-  for (const element of gone) if (isLink(element)) needs.get(element.vm)?.push(element.path);
-  for (const [path, list] of needs)
-    if (going.has(path)) for (const need of list) neededBy.set(need, [...(neededBy.get(need) ?? []), path]);
+  for (const element of gone) if (isLink(element)) uses(element.vm, element.path);
   return ordered(from, gone)
     .reverse()
     .map((element) =>
       Object.freeze({
         ...{ path: element.path, type: element.type, action: "delete" as const, causes: Object.freeze([]) },
-        waitsFor: Object.freeze(neededBy.get(element.path) ?? []),
-        losesData: holdsData(element),
+        waitsFor: Object.freeze(users.get(element.path) ?? []),
+        ...withLoss(lossOf(element, unwritten)),
       }),
     );
 }
