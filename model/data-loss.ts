@@ -6,7 +6,8 @@ import type { DataLoss, Plan, PlanStep } from "./plan-types.ts";
  * Data is destroyed only if somebody named it. A plan that is right and was confirmed may still take a disk along that
  * nobody thought of, so whoever sends a change names every volume whose bytes go with it; a group or a cell as a whole
  * names none. What holds nothing of its own needs no name: a volume that cannot be written (`x.access "ro"`), and one
- * that no VM was ever given. Naming a volume that stays harms nothing, so that a script can run twice.
+ * that no VM was ever given; if that is a copy, only where its origin stays or holds nothing of its own either, for it may
+ * be somebody's backup. Naming a volume that stays harms nothing, so that a script can run twice.
  */
 
 /** The steps of a plan with which data is lost. */
@@ -60,7 +61,7 @@ export function destroysDataRefusal(losses: readonly PlanStep[]): {
     `this would destroy the data of ${them}; nothing was changed:`,
     ...lines.map((line) => `  ${line}`),
     `If that is meant, add ${allowDestroyFlag(paths)}`,
-    `(in the API: ?${paths.map((path) => `allowDestroy=${encodeURIComponent(path)}`).join("&")})`,
+    `(in the API: ?${paths.map((path) => `allowDestroy=${encodeURIComponent(path).replaceAll("%2F", "/")}`).join("&")})`,
   ].join("\n");
   const diagnostics = losses.map(({ path }, index) => ({
     ...{ code: destroysData, message: lines[index] ?? "", path },

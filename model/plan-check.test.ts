@@ -338,6 +338,30 @@ for (const [how, spoil] of Object.entries(spoils))
     assert.ok(spoiled > 0, "some plan could be spoiled so");
   });
 
+test("an unwritten volume goes without loss, a copy of a written one only while that one stays", () => {
+  const data = { "x.type": "Volume", "x.size": 8 };
+  const copy = { "x.type": "VolumeCopy", "x.image": "<ref:/c/data>" };
+  const second = { "x.type": "VolumeCopy", "x.image": "<ref:/c/backup>" };
+  const from = cellOf({ "x.type": "Cell", data, backup: copy, second });
+  const lost = (to: Open | null, ...unwritten: string[]): readonly string[] => {
+    const cell = to === null ? null : cellOf({ "x.type": "Cell", ...to });
+    const set = new Set(unwritten.map((name) => elementPath(`c/${name}`)));
+    const plan = planChange(from, cell, set);
+    assert.deepEqual(planFaults(from, cell, plan, set), []);
+    return plan.steps.filter(({ losesData }) => losesData).map(({ path }) => path);
+  };
+  assert.deepEqual(lost({ data, backup: copy }, "second"), []);
+  assert.deepEqual(lost({ data, backup: copy }), ["c/second"]);
+  assert.deepEqual(lost({ data }, "backup", "second"), [], "the origin stays");
+  assert.deepEqual(lost({}, "backup", "second"), ["c/second", "c/backup", "c/data"], "a backup goes with its original");
+  assert.deepEqual(lost(null, "backup", "second", "data"), []);
+  assert.deepEqual(lost({ data: { ...data, "x.size": 4 }, backup: copy, second }, "backup", "second"), [
+    "c/data",
+    "c/backup",
+    "c/second",
+  ]);
+});
+
 test("a path whose link becomes something else starts its VM anew", () => {
   const parts: Open = {
     "x.type": "Cell",

@@ -32,6 +32,8 @@ interface Question {
   readonly was: ReadonlyMap<ElementPath, ElementPath>;
   readonly is: ReadonlyMap<ElementPath, ElementPath>;
   readonly steps: ReadonlyMap<ElementPath, PlanStep>;
+  /** Volumes that were found to hold data of their own, or not to. */
+  readonly holders: Map<ElementPath, boolean>;
   readonly position: ReadonlyMap<ElementPath, number>;
   readonly wrong: (path: string, what: string) => void;
 }
@@ -67,7 +69,7 @@ export function planFaults(
     if (to?.elements.has(step.path) !== true && from?.elements.has(step.path) !== true)
       wrong(step.path, "is an element of neither cell");
   }
-  const question: Question = { from, to, unwritten, was, is, steps, position, wrong };
+  const question: Question = { from, to, unwritten, was, is, steps, holders: new Map(), position, wrong };
   const consequences = vmConsequences(question);
   const [needs, needed] = [usesIn(to), usesIn(from)];
   for (const element of to?.elements.values() ?? []) checkKept(question, element, consequences, needs);
@@ -101,7 +103,7 @@ function saidFormer(to: Cell, path: ElementPath): string | null {
 }
 
 function checkKept(question: Question, element: Element, consequences: Map<ElementPath, Reasons>, needs: Uses): void {
-  const { was, steps, from, wrong, unwritten } = question;
+  const { was, steps, from, wrong } = question;
   const { path } = element;
   const step = steps.get(path);
   if (!step) {
@@ -121,12 +123,12 @@ function checkKept(question: Question, element: Element, consequences: Map<Eleme
     for (const [name, reason] of consequences.get(path) ?? []) reasons.set(name, reason);
     checkAction(question, step, reasons);
   }
-  checkLoss(question, step, step.action === "replace" && former ? lossOf(former, unwritten) : null);
+  checkLoss(question, step, step.action === "replace" && former ? lossOf(question, former) : null);
   checkWaits(question, step, step.action === "none" ? new Set() : (needs.get(path) ?? new Set()));
 }
 
 function checkGone(question: Question, { path, type }: Element, users: Uses): void {
-  const { steps, wrong, from, unwritten } = question;
+  const { steps, wrong, from } = question;
   const step = steps.get(path);
   if (!step) {
     wrong(path, "has no step");
@@ -136,7 +138,7 @@ function checkGone(question: Question, { path, type }: Element, users: Uses): vo
   if (step.type !== type) wrong(path, `is no ${step.type}`);
   if (step.causes.length > 0 || step.movedFrom !== undefined) wrong(path, "is deleted, which has no other cause");
   const former = from?.elements.get(path);
-  checkLoss(question, step, former ? lossOf(former, unwritten) : null);
+  checkLoss(question, step, former ? lossOf(question, former) : null);
   checkWaits(question, step, users.get(path) ?? new Set());
 }
 
@@ -325,12 +327,33 @@ function checkWaits({ position, wrong }: Question, { path, waitsFor }: PlanStep,
   for (const other of due) if (!waitsFor.includes(other)) wrong(path, `does not wait for ${other}`);
 }
 
-/** What cannot be written, or never was, holds nothing of its own. */
-function lossOf(element: Element, unwritten: ReadonlySet<ElementPath>): Json {
-  if (unwritten.has(element.path)) return null;
-  if (element.type === "VolumeCopy") return { sizeMiB: element.sizeMiB ?? null, copyOf: element.image };
-  if (element.type !== "Volume" || element.access !== "rw") return null;
+/** What cannot be written, or never was, holds nothing of its own; a copy then rests on its origin for what it holds. */
+function lossOf(question: Question, element: Element): Json {
+  if (element.type === "VolumeCopy")
+    return holdsOwn(question, element) ? { sizeMiB: element.sizeMiB ?? null, copyOf: element.image } : null;
+  if (element.type !== "Volume" || !holdsOwn(question, element)) return null;
   return { sizeMiB: element.sizeMiB, ...(element.import === undefined ? {} : { image: element.import }) };
+}
+
+function holdsOwn({ from, is, steps, unwritten, holders }: Question, element: Element): boolean {
+  const passed: ElementPath[] = [];
+  let holds: boolean | null = null;
+  for (let at: Element = element; holds === null; ) {
+    passed.push(at.path);
+    const before = holders.get(at.path);
+    if (before !== undefined) holds = before;
+    else if (!unwritten.has(at.path)) holds = at.type === "VolumeCopy" || (at.type === "Volume" && at.access === "rw");
+    else if (at.type !== "VolumeCopy") holds = false;
+    else {
+      const origin = from?.elements.get(at.image);
+      const goesOn = origin && is.get(origin.path);
+      if (!origin) holds = true;
+      else if (goesOn !== undefined && steps.get(goesOn)?.action !== "replace") holds = false;
+      else at = origin;
+    }
+  }
+  for (const path of passed) holders.set(path, holds);
+  return holds;
 }
 
 function checkLoss({ wrong }: Question, { path, losesData, loss }: PlanStep, due: Json): void {

@@ -58,8 +58,8 @@ export function planChange(from: Cell | null, to: Cell | null, unwritten: Readon
         });
   const gone = [...(from?.elements.values() ?? [])].filter((element) => !renamed.has(element.path));
   drawConsequences(drafts, to, gone, renamed);
-  const kept = keptSteps(drafts, to, unwritten);
-  return Object.freeze({ steps: Object.freeze([...kept, ...deleteSteps({ gone, from, renamed, drafts, unwritten })]) });
+  const leaving: Leaving = { gone, from, renamed, drafts, unwritten };
+  return Object.freeze({ steps: Object.freeze([...keptSteps(to, leaving), ...deleteSteps(leaving)]) });
 }
 
 /** The former element of each path of `to` that goes on. */
@@ -237,32 +237,55 @@ function ordered(cell: Cell, elements: Iterable<Element>): Element[] {
     .map(({ element }) => element);
 }
 
-/** What goes with a volume; null: nothing of its own, because nobody could write it or nobody ever did. */
-function lossOf(element: Element | null, unwritten: ReadonlySet<ElementPath>): DataLoss | null {
-  if (element === null || unwritten.has(element.path)) return null;
-  if (element.type === "VolumeCopy") return { sizeMiB: element.sizeMiB ?? null, copyOf: element.image };
-  if (element.type !== "Volume" || element.access === "ro") return null;
-  return { sizeMiB: element.sizeMiB, ...(element.import === undefined ? {} : { image: element.import }) };
+/**
+ * What goes with a volume; null: nothing of its own. Nobody can write one that is "ro"; one that nobody ever wrote has only
+ * what it was made from. For a copy that is its origin, which must stay then or hold nothing itself: the copy may be
+ * what somebody calls a backup.
+ */
+function lossesIn({ from, renamed, drafts, unwritten }: Leaving): (element: Element) => DataLoss | null {
+  const stays = (path: ElementPath): boolean => {
+    const now = renamed.get(path);
+    return now !== undefined && drafts.get(now)?.action !== "replace";
+  };
+  const known = new Map<ElementPath, boolean>();
+  const loses = (element: Element): boolean => {
+    const chain: ElementPath[] = [];
+    let at: Element | undefined = element;
+    let answer: boolean | undefined;
+    for (; answer === undefined; at = from?.elements.get(at.image)) {
+      // A copy of another cell's volume: nobody here knows whether that one stays.
+      if (at === undefined) answer = true;
+      else if (known.has(at.path) || (chain.length > 0 && stays(at.path))) answer = known.get(at.path) ?? false;
+      else if (at.type !== "VolumeCopy") answer = at.type === "Volume" && at.access === "rw" && !unwritten.has(at.path);
+      else if (!unwritten.has(at.path)) answer = true;
+      if (answer !== undefined || at?.type !== "VolumeCopy") break;
+      chain.push(at.path);
+    }
+    for (const path of [element.path, ...chain]) known.set(path, answer ?? true);
+    return answer ?? true;
+  };
+  return (element) => {
+    if ((element.type !== "Volume" && element.type !== "VolumeCopy") || !loses(element)) return null;
+    if (element.type === "VolumeCopy") return { sizeMiB: element.sizeMiB ?? null, copyOf: element.image };
+    return { sizeMiB: element.sizeMiB, ...(element.import === undefined ? {} : { image: element.import }) };
+  };
 }
 const withLoss = (loss: DataLoss | null): Pick<PlanStep, "losesData" | "loss"> =>
   loss === null ? { losesData: false } : { losesData: true, loss: Object.freeze(loss) };
 
-function keptSteps(
-  drafts: ReadonlyMap<ElementPath, Draft>,
-  to: Cell | null,
-  unwritten: ReadonlySet<ElementPath>,
-): PlanStep[] {
+function keptSteps(to: Cell | null, leaving: Leaving): PlanStep[] {
   if (!to) return [];
+  const lossOf = lossesIn(leaving);
   const needs = dependenciesOf(to);
   return ordered(to, to.elements.values()).flatMap((element) => {
-    const draft = drafts.get(element.path);
+    const draft = leaving.drafts.get(element.path);
     if (!draft) return [];
     const { action, former } = draft;
     const moved = former && former.path !== element.path ? { movedFrom: former.path } : {};
     return Object.freeze({
       ...{ path: element.path, type: element.type, action, causes: Object.freeze(draft.causes) },
       waitsFor: Object.freeze(action === "none" ? [] : (needs.get(element.path) ?? [])),
-      ...withLoss(action === "replace" ? lossOf(former, unwritten) : null),
+      ...withLoss(action === "replace" && former ? lossOf(former) : null),
       ...moved,
     });
   });
@@ -277,8 +300,10 @@ interface Leaving {
 }
 
 /** Reversed: what needed an element goes, or lets go of it, before it. */
-function deleteSteps({ gone, from, renamed, drafts, unwritten }: Leaving): PlanStep[] {
+function deleteSteps(leaving: Leaving): PlanStep[] {
+  const { gone, from, renamed, drafts } = leaving;
   if (!from) return [];
+  const lossOf = lossesIn(leaving);
   const users = new Map<ElementPath, ElementPath[]>(gone.map(({ path }) => [path, []]));
   const uses = (user: ElementPath, used: ElementPath): void => {
     const stays = renamed.get(user);
@@ -294,7 +319,7 @@ function deleteSteps({ gone, from, renamed, drafts, unwritten }: Leaving): PlanS
       Object.freeze({
         ...{ path: element.path, type: element.type, action: "delete" as const, causes: Object.freeze([]) },
         waitsFor: Object.freeze(users.get(element.path) ?? []),
-        ...withLoss(lossOf(element, unwritten)),
+        ...withLoss(lossOf(element)),
       }),
     );
 }

@@ -64,6 +64,8 @@ export interface ElementRecord {
   readonly path: ElementPath;
   readonly type: ElementType;
   readonly deleting: boolean;
+  /** A volume that nobody was ever given: it holds what it was made from and nothing more. Absent: it may hold data. */
+  readonly unwritten?: true;
   /** Of a VM, subnet or interface in compiled rules; 0 for other types. */
   readonly identity: number;
   /** Of an interface; kept until no incarnation uses it. */
@@ -199,6 +201,13 @@ export function mintIdentity(state: ControllerState): number {
   return nextIdentity;
 }
 
+/** From now on the volume may hold data that is nowhere else. */
+export function mayBeWritten(state: ControllerState, volume: Uid): void {
+  const record = state.elements.get(volume);
+  if (record?.unwritten === undefined) return;
+  const { unwritten: _unwritten, ...rest } = record;
+  saveElement(state, rest);
+}
 /** The element of the model that a record stands for; undefined for one that is being deleted. */
 export const elementOf = (state: ControllerState, record: ElementRecord): Element | undefined =>
   record.deleting ? undefined : state.cell?.elements.get(record.path);
