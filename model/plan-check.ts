@@ -33,6 +33,8 @@ interface Question {
   readonly is: ReadonlyMap<ElementPath, ElementPath>;
   readonly steps: ReadonlyMap<ElementPath, PlanStep>;
   /** Volumes that were found to hold data of their own, or not to. */
+  /** Some element has another path than before. */
+  readonly moves: boolean;
   readonly holders: Map<ElementPath, boolean>;
   readonly position: ReadonlyMap<ElementPath, number>;
   readonly wrong: (path: string, what: string) => void;
@@ -60,6 +62,7 @@ export function planFaults(
   };
   const was = continuations(from, to);
   const is = new Map([...was].map(([now, before]) => [before, now]));
+  const moves = [...was].some(([now, before]) => now !== before);
   const steps = new Map<ElementPath, PlanStep>();
   const position = new Map<ElementPath, number>();
   for (const [index, step] of plan.steps.entries()) {
@@ -69,7 +72,7 @@ export function planFaults(
     if (to?.elements.has(step.path) !== true && from?.elements.has(step.path) !== true)
       wrong(step.path, "is an element of neither cell");
   }
-  const question: Question = { from, to, unwritten, was, is, steps, holders: new Map(), position, wrong };
+  const question: Question = { from, to, unwritten, was, is, steps, holders: new Map(), moves, position, wrong };
   const consequences = vmConsequences(question);
   const [needs, needed] = [usesIn(to), usesIn(from)];
   for (const element of to?.elements.values() ?? []) checkKept(question, element, consequences, needs);
@@ -165,12 +168,24 @@ function checkAction({ wrong }: Question, { path, action, causes }: PlanStep, re
 }
 
 /** What about an element itself, or about what its identity rests on, makes it change. */
-function reasonsOf({ is, steps, from, to }: Question, former: Element, element: Element): Reasons {
+function reasonsOf({ is, steps, from, to, moves }: Question, former: Element, element: Element): Reasons {
   const reasons: Reasons = new Map();
   if (former.type !== element.type) {
     reasons.set("x.type", { from: former.type, to: element.type, action: "replace", needed: true });
     return reasons;
   }
+  if (moves || fieldsDiffer(former, element)) addDifferences(reasons, former, element, is);
+  if (element.type === "Subnet" && from && to && from.subnetConnectivity !== to.subnetConnectivity) {
+    const [old, now] = [from.subnetConnectivity, to.subnetConnectivity];
+    reasons.set("x.policy.subnetConnectivity", { from: old, to: now, action: "change", needed: true });
+  }
+  for (const [name, path] of restsOn(element))
+    if (steps.get(path)?.action === "replace" && !reasons.has(name))
+      reasons.set(name, { from: path, to: path, action: "replace", needed: false });
+  return reasons;
+}
+
+function addDifferences(reasons: Reasons, former: Element, element: Element, is: Question["is"]): void {
   const [before, after] = [written(former, (path) => is.get(path) ?? path), written(element, (path) => path)];
   for (const name of new Set([...before.keys(), ...after.keys()])) {
     const [old = null, now = null] = [before.get(name), after.get(name)];
@@ -181,14 +196,6 @@ function reasonsOf({ is, steps, from, to }: Question, former: Element, element: 
     const action = smaller ? "replace" : own;
     if (action !== "none") reasons.set(name, { from: old, to: now, action, needed: true });
   }
-  if (element.type === "Subnet" && from && to && from.subnetConnectivity !== to.subnetConnectivity) {
-    const [old, now] = [from.subnetConnectivity, to.subnetConnectivity];
-    reasons.set("x.policy.subnetConnectivity", { from: old, to: now, action: "change", needed: true });
-  }
-  for (const [name, path] of restsOn(element))
-    if (steps.get(path)?.action === "replace" && !reasons.has(name))
-      reasons.set(name, { from: path, to: path, action: "replace", needed: false });
-  return reasons;
 }
 
 /** What its own identity includes: with a new one there, it is a new one itself. */
@@ -246,6 +253,17 @@ function vmConsequences(question: Question): Map<ElementPath, Reasons> {
         add(link.vm, `${element.path}/${name}`, { from: old, to: next });
   }
   return found;
+}
+
+const elsewhere: ReadonlySet<string> = new Set(["path", "type", "position", "movedFrom"]);
+
+/** A quick look, for the many that stay as they are: true for whatever is not plainly equal. */
+function fieldsDiffer(former: Element, element: Element): boolean {
+  const [old, now] = [former, element] as unknown as [Record<string, Json>, Record<string, Json>];
+  return [...Object.keys(old), ...Object.keys(now)].some(
+    (name) =>
+      !elsewhere.has(name) && old[name] !== now[name] && JSON.stringify(old[name]) !== JSON.stringify(now[name]),
+  );
 }
 
 /** The element's attributes as they are written, from its fields. */

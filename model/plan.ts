@@ -25,6 +25,7 @@ const ranks: Readonly<Record<ElementType, number>> = {
   ...{ Subnet: 0, Volume: 0, VolumeCopy: 1, VolumeGrant: 2, VolumeConnection: 3, VirtualInterface: 3 },
   ...{ NetworkRule: 4, VM: 5, CellController: 6 },
 };
+const rankOrder: ReadonlySet<number> = new Set(Object.values(ranks).sort((a, b) => a - b));
 const strength: readonly PlanAction[] = ["none", "change", "restart", "replace", "create"];
 
 const nothing: ReadonlySet<ElementPath> = new Set();
@@ -42,12 +43,18 @@ export function planChange(from: Cell | null, to: Cell | null, unwritten: Readon
   const formers = pairs(from, to);
   const renamed = new Map<ElementPath, ElementPath>();
   for (const [path, former] of formers) renamed.set(former.path, path);
+  const moved = [...renamed].some(([before, now]) => before !== now);
   const drafts = new Map<ElementPath, Draft>();
-  for (const [path, element] of to?.elements ?? [])
+  for (const [path, element] of to?.elements ?? []) {
+    const former = formers.get(path) ?? null;
     drafts.set(
       path,
-      compare(element, formers.get(path) ?? null, (old) => renamed.get(old) ?? old),
+      // Most elements of a large cell stay as they are, which is seen at once where no link can have a new name.
+      former && !moved && sameFields(former, element)
+        ? { element, former, action: "none", causes: [] }
+        : compare(element, former, (old) => renamed.get(old) ?? old),
     );
+  }
   if (from && to && from.subnetConnectivity !== to.subnetConnectivity)
     for (const draft of drafts.values())
       if (draft.element.type === "Subnet" && draft.former?.type === "Subnet")
@@ -57,9 +64,10 @@ export function planChange(from: Cell | null, to: Cell | null, unwritten: Readon
           to: to.subnetConnectivity,
         });
   const gone = [...(from?.elements.values() ?? [])].filter((element) => !renamed.has(element.path));
-  drawConsequences(drafts, to, gone, renamed);
+  const inOrder = to ? ordered(to, to.elements.values()) : [];
+  drawConsequences(drafts, inOrder, gone, renamed);
   const leaving: Leaving = { gone, from, renamed, drafts, unwritten };
-  return Object.freeze({ steps: Object.freeze([...keptSteps(to, leaving), ...deleteSteps(leaving)]) });
+  return Object.freeze({ steps: Object.freeze([...keptSteps(to, inOrder, leaving), ...deleteSteps(leaving)]) });
 }
 
 /** The former element of each path of `to` that goes on. */
@@ -100,6 +108,16 @@ function raise(draft: Draft, action: PlanAction, cause: Cause): void {
   if (!draft.causes.some(({ attribute }) => attribute === cause.attribute)) draft.causes.push(cause);
 }
 
+/** Equal in every field but where they were written. */
+function sameFields(former: Element, element: Element): boolean {
+  const [old, now] = [former, element] as unknown as [Record<string, Json>, Record<string, Json>];
+  const differs = (name: string): boolean =>
+    name !== "position" && name !== "movedFrom" && old[name] !== now[name] && !sameJson(old[name], now[name]);
+  for (const name in now) if (differs(name)) return false;
+  for (const name in old) if (now[name] === undefined && differs(name)) return false;
+  return true;
+}
+
 function compare(element: Element, former: Element | null, rename: (path: ElementPath) => ElementPath): Draft {
   if (!former) return { element, former, action: "create", causes: [] };
   const draft: Draft = { element, former, action: "none", causes: [] };
@@ -127,14 +145,12 @@ function actionOf(element: Element, attribute: string, old: Json | undefined, no
 
 function drawConsequences(
   drafts: ReadonlyMap<ElementPath, Draft>,
-  to: Cell | null,
+  inOrder: readonly Element[],
   gone: readonly Element[],
   renamed: ReadonlyMap<ElementPath, ElementPath>,
 ): void {
   // What has its identity from another stands behind it in this order, copies behind their origins: once is enough.
-  const inRankOrder = to
-    ? ordered(to, to.elements.values()).flatMap((element) => drafts.get(element.path) ?? [])
-    : [...drafts.values()];
+  const inRankOrder = inOrder.flatMap(({ path }) => drafts.get(path) ?? []);
   for (const draft of inRankOrder) {
     if (draft.action === "create" || draft.action === "replace") continue;
     for (const [attribute, path] of identityLinks(draft.element))
@@ -231,10 +247,11 @@ function ordered(cell: Cell, elements: Iterable<Element>): Element[] {
     for (const copy of chain.reverse()) depths.set(copy.path, ++below);
     return depths.get(element.path) ?? 0;
   };
-  return [...elements]
-    .map((element) => ({ element, depth: depth(element) }))
-    .sort((a, b) => ranks[a.element.type] - ranks[b.element.type] || a.depth - b.depth)
-    .map(({ element }) => element);
+  const byRank = Map.groupBy(elements, ({ type }) => ranks[type]);
+  const copies = (byRank.get(ranks.VolumeCopy) ?? []).map((element) => ({ element, depth: depth(element) }));
+  copies.sort((one, other) => one.depth - other.depth);
+  const inDepth = copies.map(({ element }) => element);
+  return [...rankOrder].flatMap((rank) => (rank === ranks.VolumeCopy ? inDepth : (byRank.get(rank) ?? [])));
 }
 
 /**
@@ -273,11 +290,11 @@ function lossesIn({ from, renamed, drafts, unwritten }: Leaving): (element: Elem
 const withLoss = (loss: DataLoss | null): Pick<PlanStep, "losesData" | "loss"> =>
   loss === null ? { losesData: false } : { losesData: true, loss: Object.freeze(loss) };
 
-function keptSteps(to: Cell | null, leaving: Leaving): PlanStep[] {
+function keptSteps(to: Cell | null, inOrder: readonly Element[], leaving: Leaving): PlanStep[] {
   if (!to) return [];
   const lossOf = lossesIn(leaving);
   const needs = dependenciesOf(to);
-  return ordered(to, to.elements.values()).flatMap((element) => {
+  return inOrder.flatMap((element) => {
     const draft = leaving.drafts.get(element.path);
     if (!draft) return [];
     const { action, former } = draft;
