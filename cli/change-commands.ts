@@ -1,6 +1,13 @@
 import type { Changed } from "../model/api.ts";
 import type { Bundle } from "../model/cell.ts";
-import { destroysData, destroysDataRefusal, lossLines, unnamedLosses } from "../model/data-loss.ts";
+import {
+  allowDestroyFlag,
+  destroysData,
+  destroysDataRefusal,
+  losesOf,
+  lossLines,
+  unnamedLosses,
+} from "../model/data-loss.ts";
 import type { Diagnostic } from "../model/diagnostic.ts";
 import { isEmptyPlan, planChange } from "../model/plan.ts";
 import type { Plan } from "../model/plan-types.ts";
@@ -58,7 +65,11 @@ const planOf = async (context: Context, file: string) => {
 export const plan = async (context: Context, file: string, all: boolean): Promise<void> => {
   const { changed } = await planOf(context, file);
   if (context.json) printJson(context, changed);
-  else context.terminal.print(renderPlan(changed.plan, { color: context.terminal.colour, all }));
+  else {
+    context.terminal.print(renderPlan(changed.plan, { color: context.terminal.colour, all }));
+    const lost = losesOf(changed.plan).map(({ path }) => path);
+    if (lost.length > 0) context.terminal.print(`Applying it without being asked needs ${allowDestroyFlag(lost)}`);
+  }
 };
 
 /**
