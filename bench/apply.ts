@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildTinyImage } from "../image/build.ts";
+import { losesOf } from "../model/data-loss.ts";
 import type { ImageManifest } from "../runtime/installation.ts";
 import { cacheDirectory } from "../testbed/places.ts";
 import type { Bench, BenchOptions, Figure } from "./bench.ts";
@@ -42,7 +43,8 @@ async function applied({ client, testbed }: Cloud, count: number): Promise<Appli
 }
 
 async function deleted({ client }: Cloud): Promise<void> {
-  await client.delete(cellName, "", false);
+  const { plan } = await client.delete(cellName, "", true);
+  await client.delete(cellName, "", false, { allowDestroy: losesOf(plan).map(({ path }) => path) });
   for (const end = performance.now() + timeoutMs; (await client.cells()).length > 0; ) {
     if (performance.now() > end) throw new Error("the cell is not gone after five minutes");
     await new Promise((resolve) => setTimeout(resolve, 300));

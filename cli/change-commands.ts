@@ -1,9 +1,17 @@
 import type { Changed } from "../model/api.ts";
 import type { Bundle } from "../model/cell.ts";
+import {
+  allowDestroyFlag,
+  destroysData,
+  destroysDataRefusal,
+  losesOf,
+  lossLines,
+  unnamedLosses,
+} from "../model/data-loss.ts";
 import type { Diagnostic } from "../model/diagnostic.ts";
 import { isEmptyPlan, planChange } from "../model/plan.ts";
 import type { Plan } from "../model/plan-types.ts";
-import { renderDiagnostic } from "../model/render-diagnostic.ts";
+import { printable, printableLines, renderDiagnostic } from "../model/render-diagnostic.ts";
 import { renderPlan } from "../model/render-plan.ts";
 import { readSpecification } from "../model/specification.ts";
 import { readBundle } from "./bundle.ts";
@@ -37,7 +45,8 @@ const explained = async <T>({ terminal }: Context, bundle: Bundle, work: () => P
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof Refused) || error.diagnostics.length === 0) throw error;
+    // What is no fault of the text says all in its message.
+    if (!(error instanceof Refused) || error.diagnostics.length === 0 || error.code === destroysData) throw error;
     throw new CommandFailure(error.exitCode, diagnosticsText(error.diagnostics, bundle.files, terminal.colour));
   }
 };
@@ -56,23 +65,47 @@ const planOf = async (context: Context, file: string) => {
 export const plan = async (context: Context, file: string, all: boolean): Promise<void> => {
   const { changed } = await planOf(context, file);
   if (context.json) printJson(context, changed);
-  else context.terminal.print(renderPlan(changed.plan, { color: context.terminal.colour, all }));
+  else {
+    context.terminal.print(renderPlan(changed.plan, { color: context.terminal.colour, all }));
+    const lost = losesOf(changed.plan).map(({ path }) => path);
+    if (lost.length > 0) context.terminal.print(`Applying it without being asked needs ${allowDestroyFlag(lost)}`);
+  }
 };
 
-const confirm = async (context: Context, yes: boolean, question: string): Promise<void> => {
-  if (yes) return;
-  if (!context.terminal.canAsk || context.json) throw usage("nobody can be asked here: add --yes to do it");
-  if (!(await context.terminal.ask(question))) throw new CommandFailure(exitCodes.refused, "nothing was changed");
+/**
+ * Asks where that is needed and possible, and answers what may be destroyed. `--yes` is no answer to the loss of data that
+ * `--allow-destroy` does not name: a person is asked with every volume named, a script gets the option that it lacks.
+ */
+const confirm = async (
+  { terminal, json }: Context,
+  { yes, allowDestroy = [] }: WaitOptions,
+  what: string,
+  changing: Plan,
+): Promise<readonly string[]> => {
+  const unnamed = unnamedLosses(changing, allowDestroy);
+  if (yes && unnamed.length === 0) return allowDestroy;
+  if (!terminal.canAsk || json) {
+    if (unnamed.length === 0) throw usage("nobody can be asked here: add --yes to do it");
+    const { message } = destroysDataRefusal(unnamed);
+    throw new CommandFailure(exitCodes.refused, printableLines(`${message}${yes ? "" : "\nand --yes"}`));
+  }
+  if (unnamed.length > 0) {
+    terminal.print(terminal.paint("red", "This destroys data that no other copy holds:"));
+    for (const line of lossLines(unnamed)) terminal.print(`  ${printable(line)}`);
+  }
+  const names = unnamed.map(({ path }) => printable(path)).join(", ");
+  const question = unnamed.length === 0 ? what : `${what} The data of ${names} is lost.`;
+  if (!(await terminal.ask(question))) throw new CommandFailure(exitCodes.refused, "nothing was changed");
+  return [...allowDestroy, ...unnamed.map(({ path }) => path)];
 };
 
-const losesData = ({ steps }: Plan): number => steps.filter((step) => step.losesData).length;
-
-const question = (what: string, changing: Plan): string => {
-  const lost = losesData(changing);
-  return lost === 0
-    ? what
-    : `${what} ${lost} ${lost === 1 ? "element loses" : "elements lose"} data that has no other copy.`;
-};
+/** Somebody else was faster. */
+const overtaken = (error: unknown): error is Refused => error instanceof Refused && error.status === 412;
+const conflict = (cell: string, error: Refused, again: string): CommandFailure =>
+  new CommandFailure(
+    exitCodes.refused,
+    `nothing was changed: the cell ${cell} is not the one any more for which the plan was made (${error.message}). ${again} shows what would happen now.`,
+  );
 
 /** Until nothing that was taken out of the model is left. */
 const untilRemoved = async (
@@ -119,19 +152,33 @@ const untilLeft = async (
 
 export interface WaitOptions {
   readonly yes: boolean;
+  /** Volumes whose data may be lost; each a path, or several with commas in between. */
+  readonly allowDestroy?: readonly string[];
   readonly wait: boolean;
   readonly timeoutMs: number;
 }
+
+/** There was nothing before. */
+const isFirst = ({ steps }: Plan): boolean => steps.every(({ action }) => action === "create");
 
 /** Makes the cell what the file says, and waits until it is. */
 export const apply = async (context: Context, file: string, options: WaitOptions): Promise<void> => {
   const { terminal, json } = context;
   const { bundle, cell, changed: planned } = await planOf(context, file);
   if (!json) terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
-  if (!isEmptyPlan(planned.plan))
-    await confirm(context, options.yes, question(`Apply this to the cell ${cell.name}?`, planned.plan));
+  const allowDestroy = isEmptyPlan(planned.plan)
+    ? []
+    : await confirm(context, options, `Apply this to the cell ${cell.name}?`, planned.plan);
   const client = context.client();
-  const changed = await explained(context, bundle, () => client.apply(cell.name, bundle, false));
+  const send = (version: number): Promise<Changed> =>
+    explained(context, bundle, () => client.apply(cell.name, bundle, false, { version, allowDestroy }));
+  const changed = await send(planned.version).catch(async (error: unknown) => {
+    if (!overtaken(error)) throw error;
+    // A cell that was deleted starts to count anew once its controller has ended; there is nothing in it to overwrite.
+    const again = isFirst(planned.plan) ? (await planOf(context, file)).changed : null;
+    if (again === null || !isFirst(again.plan)) throw conflict(cell.name, error, `\`cells plan ${file}\``);
+    return send(again.version);
+  });
   let elements: readonly ElementWithState[] = [];
   if (options.wait) {
     elements = await followUntilReady(client, cell.name, terminal, options.timeoutMs, json);
@@ -148,8 +195,11 @@ export const remove = async (context: Context, pathText: string, options: WaitOp
   const client = context.client();
   const planned = await client.delete(cell, path === cell ? "" : path, true);
   if (!json) terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
-  await confirm(context, options.yes, question(`Delete ${path}?`, planned.plan));
-  const changed = await client.delete(cell, path === cell ? "" : path, false);
+  const allowDestroy = await confirm(context, options, `Delete ${path}?`, planned.plan);
+  const conditions = { version: planned.version, allowDestroy };
+  const changed = await client.delete(cell, path === cell ? "" : path, false, conditions).catch((error: unknown) => {
+    throw overtaken(error) ? conflict(cell, error, "The same command without --yes") : error;
+  });
   if (options.wait) {
     const left = changed.plan.steps.filter(({ action }) => action !== "delete").length;
     await untilRemoved(client, cell, terminal, left, options.timeoutMs);

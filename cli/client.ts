@@ -58,6 +58,18 @@ const inUrl = (path: string): string => path.split("/").map(encodeURIComponent).
 const modelUrl = (cell: string, path: string): string =>
   `/cells/${encodeURIComponent(cell)}/model${path === "" ? "" : `/${inUrl(path)}`}`;
 
+interface Body {
+  readonly type: string;
+  readonly text: string;
+}
+/** On which a change is made. */
+export interface Conditions {
+  /** The model has this version; absent: any. */
+  readonly version?: number;
+  /** Volumes whose data may be lost with it; each a path, or several with commas in between. */
+  readonly allowDestroy?: readonly string[];
+}
+
 /** Client of the published contract (`model/api.ts`). Every method rejects with `Refused`, or that nothing answers. */
 export class Client {
   readonly #configuration: ClientConfiguration;
@@ -69,11 +81,12 @@ export class Client {
   async #send(
     method: string,
     path: string,
-    body?: { readonly type: string; readonly text: string },
+    body?: Body,
     signal?: AbortSignal,
+    more: Readonly<Record<string, string>> = {},
   ): Promise<Response> {
     const { url, credential } = this.#configuration;
-    const headers: Record<string, string> = { authorization: `Bearer ${credential}` };
+    const headers: Record<string, string> = { authorization: `Bearer ${credential}`, ...more };
     if (body !== undefined) headers["content-type"] = body.type;
     let response: Response;
     try {
@@ -123,15 +136,27 @@ export class Client {
     return this.#get(`${modelUrl(cell, path)}${withState ? "?state=true" : ""}`);
   }
 
-  async apply(cell: string, bundle: Bundle, dryRun: boolean): Promise<Changed> {
+  async apply(cell: string, bundle: Bundle, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
     const body = { type: bundleMediaType, text: JSON.stringify(bundle) };
-    const response = await this.#send("PUT", `${modelUrl(cell, "")}${dryRun ? "?dryRun=true" : ""}`, body);
-    return (await response.json()) as Changed;
+    return this.#change("PUT", modelUrl(cell, ""), dryRun, conditions, body);
   }
 
-  async delete(cell: string, path: string, dryRun: boolean): Promise<Changed> {
-    const response = await this.#send("DELETE", `${modelUrl(cell, path)}${dryRun ? "?dryRun=true" : ""}`);
-    return (await response.json()) as Changed;
+  async delete(cell: string, path: string, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
+    return this.#change("DELETE", modelUrl(cell, path), dryRun, conditions);
+  }
+
+  async #change(
+    method: "PUT" | "DELETE",
+    url: string,
+    dryRun: boolean,
+    { version, allowDestroy = [] }: Conditions,
+    body?: Body,
+  ): Promise<Changed> {
+    const query = new URLSearchParams(dryRun ? { dryRun: "true" } : {});
+    for (const path of allowDestroy) query.append("allowDestroy", path);
+    const headers = version === undefined ? {} : { "if-match": `"${version}"` };
+    const request = `${url}${query.size === 0 ? "" : `?${query}`}`;
+    return (await (await this.#send(method, request, body, undefined, headers)).json()) as Changed;
   }
 
   get url(): string {

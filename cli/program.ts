@@ -62,6 +62,12 @@ const testbedCommands = (program: Command, context: () => Context): void => {
 };
 
 const changeCommands = (program: Command, context: () => Context): void => {
+  const allowDestroy = new Option(
+    "--allow-destroy <paths>",
+    "volumes whose data may be lost, by their paths with commas in between; can be repeated",
+  )
+    .default([], "none")
+    .argParser((paths: string, before: readonly string[]) => [...before, paths]);
   const timeout = new Option("--timeout <seconds>", "how long to wait").default(300).argParser(secondsOf);
   withHelp(
     program
@@ -78,10 +84,11 @@ const changeCommands = (program: Command, context: () => Context): void => {
       .description("make a cell what its specification says, and wait until it is")
       .argument("<file>", "a specification, .sf or .json; what it includes is read with it")
       .option("-y, --yes", "do not ask")
+      .addOption(allowDestroy)
       .option("--no-wait", "return when the change is accepted")
       .addOption(timeout)
-      .action((file, { yes, wait, timeout: seconds }) =>
-        apply(context(), file, { yes: yes === true, wait, timeoutMs: seconds * 1000 }),
+      .action((file, { yes, allowDestroy, wait, timeout: seconds }) =>
+        apply(context(), file, { yes: yes === true, allowDestroy, wait, timeoutMs: seconds * 1000 }),
       ),
     ["cells apply examples/shop/shop.sf", "cells apply shop.sf --yes --output json"],
   );
@@ -91,12 +98,13 @@ const changeCommands = (program: Command, context: () => Context): void => {
       .description("take an element, a group or a whole cell out of the model, and wait until it is gone")
       .argument("<path>", "cell/group/element")
       .option("-y, --yes", "do not ask")
+      .addOption(allowDestroy)
       .option("--no-wait", "return when the change is accepted")
       .addOption(timeout)
-      .action((path, { yes, wait, timeout: seconds }) =>
-        remove(context(), path, { yes: yes === true, wait, timeoutMs: seconds * 1000 }),
+      .action((path, { yes, allowDestroy, wait, timeout: seconds }) =>
+        remove(context(), path, { yes: yes === true, allowDestroy, wait, timeoutMs: seconds * 1000 }),
       ),
-    ["cells delete shop/web", "cells delete shop --yes"],
+    ["cells delete shop/web", "cells delete shop/db --yes --allow-destroy shop/db/data,shop/db/bootvol"],
   );
 };
 

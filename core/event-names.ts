@@ -35,6 +35,7 @@ export const eventNames = {
   "cell/made": "the gateway had a cell's controller made",
   "cell/ended": "nothing is left of a cell, and its controller was ended",
   "model/accepted": "a cell's model was changed: version and how many elements each action concerns",
+  "model/plan-refused": "a defect of this service: the plan of a change was not right, and was not executed",
   "element/state": "an element's phase or reason changed",
   "element/removed": "nothing is left of a deleted element",
   "reservation/complete": "an all-or-none deployment has everything it needs: how many elements",

@@ -9,10 +9,11 @@ import type { Plan } from "./plan-types.ts";
  *
  * GET    /cells                                   → CellSummary[]
  * GET    /status                                  → InstallationStatus
- * PUT    /cells/<cell>/model[/path][?dryRun=true] body: BundleBody or canonical JSON → Changed | refusal
+ * PUT    /cells/<cell>/model[/path][?dryRun=true][&allowDestroy=<path>,…] body: BundleBody (of a whole model) or canonical
+ *                                                   JSON → Changed | refusal
  * GET    /cells/<cell>/model[/path][?state=true]  → canonical JSON; if state=true with "$state" in every element, and with
  *                                                   those that left the model and are still being taken away ("deleting")
- * DELETE /cells/<cell>/model[/path][?dryRun=true] → Changed | refusal
+ * DELETE /cells/<cell>/model[/path][?dryRun=true][&allowDestroy=<path>,…] → Changed | refusal
  * GET    /events[?follow=true][&since=<ISO 8601>][&cell=C][&service=S] → text/event-stream of ServiceEvent, the past first
  * GET    /metrics[?service=S]                     → Prometheus' text format, every service with a label `service`
  * GET    /cells/<cell>/events[?follow=true][&past=false] → text/event-stream of CellEvent, the past first
@@ -30,7 +31,11 @@ import type { Plan } from "./plan-types.ts";
  * A credential of the operator opens everything; one of a cell only what is below `/cells/<cell>/`.
  *
  * `PUT` and `DELETE` answer 200 with Changed, 400 with a refusal for a bad specification, 401 without a credential,
- * 404 for a path that does not exist, 409 where the change conflicts with what is in use.
+ * 404 for a path that does not exist, 409 where the change conflicts with what is in use, 412 if the model has not the
+ * version of `If-Match` (the ETag of an answer; `*` for any), 500 "internal" with nothing changed if the plan was not right.
+ *
+ * A change with which data is lost (`losesData` in its plan) is refused with 409 "change/destroys-data" and a diagnostic
+ * for every volume, unless `allowDestroy` names each of them by its path; it may be given several times, and may name more.
  * `PUT /cells/<cell>/model` of an unknown cell creates it; its name must be the specification's.
  */
 export interface BundleBody {

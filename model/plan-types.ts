@@ -4,6 +4,15 @@ import type { Json } from "./json.ts";
 
 export type PlanAction = "create" | "change" | "restart" | "replace" | "delete" | "none";
 
+/** What goes with a volume: everything that was written since it was made. */
+export interface DataLoss {
+  /** Of the volume; null: it was as large as its origin. */
+  readonly sizeMiB: number | null;
+  /** What it was made from, and what can be made from that again; both absent: it began empty. */
+  readonly image?: string;
+  readonly copyOf?: ElementPath;
+}
+
 /** What happens to one element when a cell changes into another, and why. Plain data: it is sent, printed and executed. */
 export interface PlanStep {
   readonly path: ElementPath;
@@ -11,10 +20,11 @@ export interface PlanStep {
   readonly action: PlanAction;
   /** The attributes that cause it, as written (`x.memory`), with both values; a null side means absent. Empty for create and delete. */
   readonly causes: readonly { readonly attribute: string; readonly from: Json; readonly to: Json }[];
-  /** Elements whose readiness this step waits for (for a delete: whose deletion). */
+  /** Elements whose readiness this step waits for; for a delete: those that used it, until they are gone or have let go of it. */
   readonly waitsFor: readonly ElementPath[];
-  /** Bytes that no other copy holds are lost. */
+  /** Bytes that no other copy holds are lost; `loss` says which, and is there exactly then. */
   readonly losesData: boolean;
+  readonly loss?: DataLoss;
   /** Where the element was before, if `x.movedFrom` renamed it. */
   readonly movedFrom?: ElementPath;
 }

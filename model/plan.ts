@@ -3,7 +3,7 @@ import { describedAttributes, sameJson } from "./described.ts";
 import type { ElementPath } from "./identifiers.ts";
 import { elementPath } from "./identifiers.ts";
 import type { Json } from "./json.ts";
-import type { Plan, PlanAction, PlanStep } from "./plan-types.ts";
+import type { DataLoss, Plan, PlanAction, PlanStep } from "./plan-types.ts";
 import { attributeSchema, type ChangeEffect } from "./schema.ts";
 
 /*
@@ -25,7 +25,10 @@ const ranks: Readonly<Record<ElementType, number>> = {
   ...{ Subnet: 0, Volume: 0, VolumeCopy: 1, VolumeGrant: 2, VolumeConnection: 3, VirtualInterface: 3 },
   ...{ NetworkRule: 4, VM: 5, CellController: 6 },
 };
+const rankOrder: ReadonlySet<number> = new Set(Object.values(ranks).sort((a, b) => a - b));
 const strength: readonly PlanAction[] = ["none", "change", "restart", "replace", "create"];
+
+const nothing: ReadonlySet<ElementPath> = new Set();
 
 /** Nothing is to be done: the plan of a cell into itself. */
 export const isEmptyPlan = (plan: Plan): boolean =>
@@ -33,29 +36,38 @@ export const isEmptyPlan = (plan: Plan): boolean =>
 
 /**
  * What happens to every element when `from` becomes `to`; null is a cell that is not there. Pure and deterministic. A
- * change of the cell's own `x.policy.subnetConnectivity` shows as a change of its subnets.
+ * change of the cell's own `x.policy.subnetConnectivity` shows as a change of its subnets. `unwritten` are the volumes of
+ * `from` that nobody was ever given: nothing is lost with them.
  */
-export function planChange(from: Cell | null, to: Cell | null): Plan {
+export function planChange(from: Cell | null, to: Cell | null, unwritten: ReadonlySet<ElementPath> = nothing): Plan {
   const formers = pairs(from, to);
   const renamed = new Map<ElementPath, ElementPath>();
   for (const [path, former] of formers) renamed.set(former.path, path);
+  const moved = [...renamed].some(([before, now]) => before !== now);
   const drafts = new Map<ElementPath, Draft>();
-  for (const [path, element] of to?.elements ?? [])
+  for (const [path, element] of to?.elements ?? []) {
+    const former = formers.get(path) ?? null;
     drafts.set(
       path,
-      compare(element, formers.get(path) ?? null, (old) => renamed.get(old) ?? old),
+      // Most elements of a large cell stay as they are, which is seen at once where no link can have a new name.
+      former && !moved && sameFields(former, element)
+        ? { element, former, action: "none", causes: [] }
+        : compare(element, former, (old) => renamed.get(old) ?? old),
     );
+  }
   if (from && to && from.subnetConnectivity !== to.subnetConnectivity)
     for (const draft of drafts.values())
-      if (draft.element.type === "Subnet" && draft.former)
+      if (draft.element.type === "Subnet" && draft.former?.type === "Subnet")
         raise(draft, "change", {
           attribute: "x.policy.subnetConnectivity",
           from: from.subnetConnectivity,
           to: to.subnetConnectivity,
         });
   const gone = [...(from?.elements.values() ?? [])].filter((element) => !renamed.has(element.path));
-  drawConsequences(drafts, gone, renamed);
-  return Object.freeze({ steps: Object.freeze([...keptSteps(drafts, to), ...deleteSteps(gone, from)]) });
+  const inOrder = to ? ordered(to, to.elements.values()) : [];
+  drawConsequences(drafts, inOrder, gone, renamed);
+  const leaving: Leaving = { gone, from, renamed, drafts, unwritten };
+  return Object.freeze({ steps: Object.freeze([...keptSteps(to, inOrder, leaving), ...deleteSteps(leaving)]) });
 }
 
 /** The former element of each path of `to` that goes on. */
@@ -96,6 +108,16 @@ function raise(draft: Draft, action: PlanAction, cause: Cause): void {
   if (!draft.causes.some(({ attribute }) => attribute === cause.attribute)) draft.causes.push(cause);
 }
 
+/** Equal in every field but where they were written. */
+function sameFields(former: Element, element: Element): boolean {
+  const [old, now] = [former, element] as unknown as [Record<string, Json>, Record<string, Json>];
+  const differs = (name: string): boolean =>
+    name !== "position" && name !== "movedFrom" && old[name] !== now[name] && !sameJson(old[name], now[name]);
+  for (const name in now) if (differs(name)) return false;
+  for (const name in old) if (now[name] === undefined && differs(name)) return false;
+  return true;
+}
+
 function compare(element: Element, former: Element | null, rename: (path: ElementPath) => ElementPath): Draft {
   if (!former) return { element, former, action: "create", causes: [] };
   const draft: Draft = { element, former, action: "none", causes: [] };
@@ -123,24 +145,22 @@ function actionOf(element: Element, attribute: string, old: Json | undefined, no
 
 function drawConsequences(
   drafts: ReadonlyMap<ElementPath, Draft>,
+  inOrder: readonly Element[],
   gone: readonly Element[],
   renamed: ReadonlyMap<ElementPath, ElementPath>,
 ): void {
-  const inRankOrder = [...drafts.values()].sort((a, b) => ranks[a.element.type] - ranks[b.element.type]);
-  // A copy of a copy may stand before its origin, so copies are gone over until nothing changes.
-  for (let changed = true; changed; ) {
-    changed = false;
-    for (const draft of inRankOrder) {
-      if (draft.action === "create" || draft.action === "replace") continue;
-      for (const [attribute, path] of identityLinks(draft.element)) {
-        if (drafts.get(path)?.action !== "replace") continue;
-        raise(draft, "replace", { attribute, from: path, to: path });
-        changed = true;
-      }
-    }
+  // What has its identity from another stands behind it in this order, copies behind their origins: once is enough.
+  const inRankOrder = inOrder.flatMap(({ path }) => drafts.get(path) ?? []);
+  for (const draft of inRankOrder) {
+    if (draft.action === "create" || draft.action === "replace") continue;
+    for (const [attribute, path] of identityLinks(draft.element))
+      if (drafts.get(path)?.action === "replace") raise(draft, "replace", { attribute, from: path, to: path });
   }
   for (const { element, former, action, causes } of inRankOrder) {
-    if (!isLink(element)) continue;
+    if (!isLink(element)) {
+      if (former && isLink(former)) detach(former, element.path);
+      continue;
+    }
     const was = former && isLink(former) ? former : null;
     const previous = was ? (renamed.get(was.vm) ?? was.vm) : null;
     const rewired = action === "create" || action === "replace";
@@ -156,13 +176,11 @@ function drawConsequences(
     if (was && previous !== null && !stays)
       restart(drafts, previous, { attribute: element.path, from: target(was, renamed), to: null });
   }
-  for (const element of gone)
-    if (isLink(element))
-      restart(drafts, renamed.get(element.vm) ?? element.vm, {
-        attribute: element.path,
-        from: target(element, renamed),
-        to: null,
-      });
+  for (const element of gone) if (isLink(element)) detach(element, element.path);
+
+  function detach(link: LinkElement, attribute: ElementPath): void {
+    restart(drafts, renamed.get(link.vm) ?? link.vm, { attribute, from: target(link, renamed), to: null });
+  }
 }
 
 function restart(drafts: ReadonlyMap<ElementPath, Draft>, vm: ElementPath, cause: Cause): void {
@@ -229,48 +247,96 @@ function ordered(cell: Cell, elements: Iterable<Element>): Element[] {
     for (const copy of chain.reverse()) depths.set(copy.path, ++below);
     return depths.get(element.path) ?? 0;
   };
-  return [...elements]
-    .map((element) => ({ element, depth: depth(element) }))
-    .sort((a, b) => ranks[a.element.type] - ranks[b.element.type] || a.depth - b.depth)
-    .map(({ element }) => element);
+  const byRank = Map.groupBy(elements, ({ type }) => ranks[type]);
+  const copies = (byRank.get(ranks.VolumeCopy) ?? []).map((element) => ({ element, depth: depth(element) }));
+  copies.sort((one, other) => one.depth - other.depth);
+  const inDepth = copies.map(({ element }) => element);
+  return [...rankOrder].flatMap((rank) => (rank === ranks.VolumeCopy ? inDepth : (byRank.get(rank) ?? [])));
 }
 
-const holdsData = (element: Element): boolean => element.type === "Volume" || element.type === "VolumeCopy";
+/**
+ * What goes with a volume; null: nothing of its own. Nobody can write one that is "ro"; one that nobody ever wrote has only
+ * what it was made from. For a copy that is its origin, which must stay then or hold nothing itself: the copy may be
+ * what somebody calls a backup.
+ */
+function lossesIn({ from, renamed, drafts, unwritten }: Leaving): (element: Element) => DataLoss | null {
+  const stays = (path: ElementPath): boolean => {
+    const now = renamed.get(path);
+    return now !== undefined && drafts.get(now)?.action !== "replace";
+  };
+  const known = new Map<ElementPath, boolean>();
+  const loses = (element: Element): boolean => {
+    const chain: ElementPath[] = [];
+    let at: Element | undefined = element;
+    let answer: boolean | undefined;
+    for (; answer === undefined; at = from?.elements.get(at.image)) {
+      // A copy of another cell's volume: nobody here knows whether that one stays.
+      if (at === undefined) answer = true;
+      else if (known.has(at.path) || (chain.length > 0 && stays(at.path))) answer = known.get(at.path) ?? false;
+      else if (at.type !== "VolumeCopy") answer = at.type === "Volume" && at.access === "rw" && !unwritten.has(at.path);
+      else if (!unwritten.has(at.path)) answer = true;
+      if (answer !== undefined || at?.type !== "VolumeCopy") break;
+      chain.push(at.path);
+    }
+    for (const path of [element.path, ...chain]) known.set(path, answer ?? true);
+    return answer ?? true;
+  };
+  return (element) => {
+    if ((element.type !== "Volume" && element.type !== "VolumeCopy") || !loses(element)) return null;
+    if (element.type === "VolumeCopy") return { sizeMiB: element.sizeMiB ?? null, copyOf: element.image };
+    return { sizeMiB: element.sizeMiB, ...(element.import === undefined ? {} : { image: element.import }) };
+  };
+}
+const withLoss = (loss: DataLoss | null): Pick<PlanStep, "losesData" | "loss"> =>
+  loss === null ? { losesData: false } : { losesData: true, loss: Object.freeze(loss) };
 
-function keptSteps(drafts: ReadonlyMap<ElementPath, Draft>, to: Cell | null): PlanStep[] {
+function keptSteps(to: Cell | null, inOrder: readonly Element[], leaving: Leaving): PlanStep[] {
   if (!to) return [];
+  const lossOf = lossesIn(leaving);
   const needs = dependenciesOf(to);
-  return ordered(to, to.elements.values()).flatMap((element) => {
-    const draft = drafts.get(element.path);
+  return inOrder.flatMap((element) => {
+    const draft = leaving.drafts.get(element.path);
     if (!draft) return [];
     const { action, former } = draft;
     const moved = former && former.path !== element.path ? { movedFrom: former.path } : {};
     return Object.freeze({
       ...{ path: element.path, type: element.type, action, causes: Object.freeze(draft.causes) },
       waitsFor: Object.freeze(action === "none" ? [] : (needs.get(element.path) ?? [])),
-      losesData: action === "replace" && former !== null && holdsData(former),
+      ...withLoss(action === "replace" && former ? lossOf(former) : null),
       ...moved,
     });
   });
 }
 
-/** Reversed: what needed an element goes before it. */
-function deleteSteps(gone: readonly Element[], from: Cell | null): PlanStep[] {
+interface Leaving {
+  readonly gone: readonly Element[];
+  readonly from: Cell | null;
+  readonly renamed: ReadonlyMap<ElementPath, ElementPath>;
+  readonly drafts: ReadonlyMap<ElementPath, Draft>;
+  readonly unwritten: ReadonlySet<ElementPath>;
+}
+
+/** Reversed: what needed an element goes, or lets go of it, before it. */
+function deleteSteps(leaving: Leaving): PlanStep[] {
+  const { gone, from, renamed, drafts } = leaving;
   if (!from) return [];
-  const going = new Set(gone.map((element) => element.path));
-  const neededBy = new Map<ElementPath, ElementPath[]>();
-  const needs = new Map([...dependenciesOf(from)].map(([path, list]) => [path, [...list]]));
+  const lossOf = lossesIn(leaving);
+  const users = new Map<ElementPath, ElementPath[]>(gone.map(({ path }) => [path, []]));
+  const uses = (user: ElementPath, used: ElementPath): void => {
+    const stays = renamed.get(user);
+    // What stays as it is did not use it really: an interface that only names a subnet it need not wait for.
+    if (stays === undefined || drafts.get(stays)?.action !== "none") users.get(used)?.push(stays ?? user);
+  };
+  for (const [path, list] of dependenciesOf(from)) for (const need of list) uses(path, need);
   // A link goes after its VM, which would lose a disk or a card while it runs.
-  for (const element of gone) if (isLink(element)) needs.get(element.vm)?.push(element.path);
-  for (const [path, list] of needs)
-    if (going.has(path)) for (const need of list) neededBy.set(need, [...(neededBy.get(need) ?? []), path]);
+  for (const element of gone) if (isLink(element)) uses(element.vm, element.path);
   return ordered(from, gone)
     .reverse()
     .map((element) =>
       Object.freeze({
         ...{ path: element.path, type: element.type, action: "delete" as const, causes: Object.freeze([]) },
-        waitsFor: Object.freeze(neededBy.get(element.path) ?? []),
-        losesData: holdsData(element),
+        waitsFor: Object.freeze(users.get(element.path) ?? []),
+        ...withLoss(lossOf(element)),
       }),
     );
 }

@@ -1,4 +1,6 @@
-import type { Json } from "./json.ts";
+import { losesOf, lossText } from "./data-loss.ts";
+import { sameJson } from "./described.ts";
+import type { Json, JsonObject } from "./json.ts";
 import type { Plan, PlanAction, PlanStep } from "./plan-types.ts";
 import { painter, printable } from "./render-diagnostic.ts";
 
@@ -20,16 +22,23 @@ const styles: Readonly<Record<PlanAction, Style>> = {
 };
 const widestValue = 60;
 
+const mostNamed = 4;
+const mostDifferences = 6;
+
+type Paint = ReturnType<typeof painter>;
+
 /**
- * A plan as a person reads it, in the order of execution, with the counts at the end and no newline after them. `all`
- * shows unchanged elements and what each step waits for as well.
+ * A plan as a person reads it, in the order of execution, with the counts at the end and no newline after them. A step
+ * shows what causes it, and what it waits for as far as something happens there; `all` shows unchanged elements and
+ * everything that is waited for as well.
  */
 export function renderPlan(plan: Plan, options: { readonly color: boolean; readonly all?: boolean }): string {
   const paint = painter(options.color);
   const all = options.all ?? false;
+  const busy = new Set(plan.steps.flatMap(({ path, action }) => (action === "none" ? [] : [path])));
   const shown = plan.steps.filter((step) => all || step.action !== "none" || step.movedFrom !== undefined);
-  const width = Math.max(0, ...shown.map((step) => Math.min(step.path.length, 48)));
-  const typeWidth = Math.max(0, ...shown.map((step) => step.type.length));
+  const width = shown.reduce((most, { path }) => Math.max(most, Math.min(path.length, 48)), 0);
+  const typeWidth = shown.reduce((most, { type }) => Math.max(most, type.length), 0);
   const lines: string[] = [];
   for (const step of shown) {
     const style = styles[step.action];
@@ -39,29 +48,81 @@ export function renderPlan(plan: Plan, options: { readonly color: boolean; reado
     lines.push(
       `${paint(style.color, `${style.sign} ${path}`)}  ${paint(2, step.type.padEnd(typeWidth))}  ${what}${loss}`,
     );
-    lines.push(...details(step, all).map((line) => `    ${line}`));
+    const waits = step.waitsFor.filter((other) => all || busy.has(other));
+    lines.push(...details(step, waits, paint).map((line) => `    ${line}`));
   }
   if (shown.length > 0) lines.push("");
+  const lost = losesOf(plan).map(({ path }) => path);
+  if (lost.length > 0) lines.push(paint(31, `The data of ${named(lost)} is lost.`));
   lines.push(counts(plan, paint));
   return lines.join("\n");
+}
 
-  function details(step: PlanStep, withWaits: boolean): string[] {
-    const found: string[] = [];
-    if (step.movedFrom !== undefined) found.push(paint(36, `was ${printable(step.movedFrom)}`));
-    for (const { attribute, from, to } of step.causes)
-      found.push(`${printable(attribute)}: ${paint(31, value(from))} → ${paint(32, value(to))}`);
-    if (withWaits && step.waitsFor.length > 0) found.push(paint(2, `after ${printable(step.waitsFor.join(", "))}`));
-    return found;
+function details(step: PlanStep, waits: readonly string[], paint: Paint): string[] {
+  const found: string[] = [];
+  if (step.movedFrom !== undefined) found.push(paint(36, `was ${printable(step.movedFrom)}`));
+  for (const cause of step.causes) found.push(...causeLines(cause, paint));
+  if (step.loss !== undefined) found.push(paint(31, `loses ${printable(lossText(step.loss))}`));
+  if (waits.length > 0) found.push(paint(2, `after ${named(waits)}`));
+  return found;
+}
+
+const named = (paths: readonly string[]): string => {
+  const more = paths.length > mostNamed + 1 ? paths.length - mostNamed : 0;
+  const shown = more > 0 ? paths.slice(0, mostNamed) : paths;
+  return `${printable(shown.join(", "))}${more > 0 ? ` and ${more} more` : ""}`;
+};
+
+function causeLines({ attribute, from, to }: PlanStep["causes"][number], paint: Paint): string[] {
+  const name = printable(attribute);
+  // A path is that of a connection or interface, which gives its VM something else; `a/b/x.c` is its attribute.
+  if (!/(^|\/)x\.[^/]*$/.test(attribute)) {
+    const [old, now] = [paint(31, plain(from)), paint(32, plain(to))];
+    if (from === null) return [`${name} connects ${now}`];
+    if (to === null) return [`${name} connects ${old} no longer`];
+    return [from === to ? `${name} connects ${now} anew` : `${name} connects ${now} instead of ${old}`];
   }
+  if (from === to) return [`${name}: ${plain(to)} is made anew`];
+  const parts = differences(name, from, to);
+  const lines = parts.slice(0, mostDifferences).map(([part, old, now]) => {
+    const [before, after] = around(old, now);
+    return `${part}: ${paint(31, before)} → ${paint(32, after)}`;
+  });
+  const more = parts.length - lines.length;
+  return more > 0 ? [...lines, `and ${more} more in ${name}`] : lines;
 }
 
-function value(json: Json): string {
-  if (json === null) return "nothing";
-  const text = printable(JSON.stringify(json));
-  return text.length > widestValue ? `${text.slice(0, widestValue)}…` : text;
+const plain = (json: Json): string => (typeof json === "string" ? printable(json) : value(json));
+
+const isObject = (json: Json | undefined): json is JsonObject =>
+  typeof json === "object" && json !== null && !Array.isArray(json);
+
+/** What differs inside of two structures, each with its own name: of large data a person wants to see just that. */
+function differences(name: string, from: Json, to: Json): (readonly [string, Json, Json])[] {
+  if (!isObject(from) || !isObject(to)) return [[name, from, to]];
+  const parts = [...new Set([...Object.keys(from), ...Object.keys(to)])].flatMap((key) => {
+    const [old, now] = [from[key] ?? null, to[key] ?? null];
+    return sameJson(old, now) ? [] : differences(`${name}/${printable(key)}`, old, now);
+  });
+  return parts.length > 0 ? parts : [[name, from, to]];
 }
 
-function counts(plan: Plan, paint: (code: number, text: string) => string): string {
+/** Both values, cut so that the place where they differ is seen. */
+function around(from: Json, to: Json): readonly [string, string] {
+  const [old, now] = [value(from), value(to)];
+  let at = 0;
+  while (at < old.length && old[at] === now[at]) at++;
+  const start = Math.max(old.length, now.length) > widestValue && at > 30 ? at - 20 : 0;
+  const cut = (text: string): string => {
+    const shown = text.slice(start, start + widestValue);
+    return `${start > 0 ? "…" : ""}${shown}${start + widestValue < text.length ? "…" : ""}`;
+  };
+  return [cut(old), cut(now)];
+}
+
+const value = (json: Json): string => (json === null ? "nothing" : printable(JSON.stringify(json)));
+
+function counts(plan: Plan, paint: Paint): string {
   const parts: string[] = [];
   for (const [action, style] of Object.entries(styles)) {
     const number = plan.steps.filter((step) => step.action === action).length;

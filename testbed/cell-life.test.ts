@@ -221,7 +221,8 @@ test("a specification becomes running, isolated machines", {
     });
 
     await t.test("deleting the cell leaves nothing of it", async () => {
-      await cells(testbed, "delete", "shop", "--yes");
+      const disks = ["web", "app", "db"].flatMap((tier) => ["--allow-destroy", `shop/${tier}/bootvol`]);
+      await cells(testbed, "delete", "shop", "--yes", ...disks);
       await until("the cell is gone", async () => {
         const { stdout } = await testbed.cells(["status", "--output", "json"]);
         const { cells: left } = JSON.parse(stdout) as { readonly cells?: readonly CellSummary[] };

@@ -334,7 +334,8 @@ const loseHost = async ({ t, writer, other }: Scene): Promise<void> => {
   const away = new RegExp(`host ${host} is not reachable`);
   await lab.untilSaid(t, writer, away);
   assert.equal((await lab.stateOf(t, other))?.reason, null, "machines of other hosts are not concerned");
-  await lab.cells(t, "delete", "lab", "--yes", "--no-wait");
+  const disks = lab.machines.map(diskOf).join(",");
+  await lab.cells(t, "delete", "lab", "--yes", "--no-wait", "--allow-destroy", disks);
   const waiting = await lab.untilSaid(t, writer, away);
   assert.equal(waiting?.phase, "deleting");
   await lab.until(

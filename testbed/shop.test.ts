@@ -74,7 +74,12 @@ describe("the shop on a testbed", { skip }, () => {
       await t.up();
       await apply(t);
       assert.equal(await inGuest(t, "cat /root/kept"), "kept");
-      const deleted = await t.cells(["delete", "shop", "--yes"]);
+      const unnamed = await t.cells(["delete", "shop", "--yes"]);
+      assert.equal(unnamed.code, 1);
+      assert.match(unnamed.stderr, /--allow-destroy \S*shop\/db\/bootvol/);
+      assert.doesNotMatch(unnamed.stderr, /golden/, "nobody can write the image");
+      const disks = ["web", "app", "db"].map((tier) => `shop/${tier}/bootvol`).join(",");
+      const deleted = await t.cells(["delete", "shop", "--yes", "--allow-destroy", disks]);
       assert.equal(deleted.code, 0, deleted.stderr);
       assert.equal((await t.cells(["get", "--output", "json"])).stdout.trim(), "[]");
     });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { hostName, peerName } from "../../model/identifiers.ts";
 import type { JsonObject } from "../../model/json.ts";
 import type { DesiredConnection, DesiredName, DesiredPlacement } from "../documents.ts";
-import { shop, World } from "./world.testing.ts";
+import { shop, World, written } from "./world.testing.ts";
 
 const cellOf = (document: JsonObject): JsonObject => document.shop as JsonObject;
 const withVm = (name: "web" | "db", changes: JsonObject): JsonObject =>
@@ -56,7 +56,7 @@ test("a crash after every step ends the same", () => {
   assert.equal(crashing.vm("shop/db")?.document.incarnation, 2);
   assert.equal(crashing.vm("shop/web")?.document.incarnation, 1);
   for (const world of [steady, crashing]) {
-    world.ask({ method: "DELETE", path: "" });
+    world.ask({ method: "DELETE", path: "", allowDestroy: written });
     world.settle();
     const summary = world.ask({ method: "SUMMARY" }).body as JsonObject;
     assert.equal(summary.empty, true);
@@ -296,7 +296,7 @@ test("a host that is not reachable is no host that has stopped", () => {
   assert.equal(world.phase("shop/web"), "ready: host h1 is not reachable");
   world.fire("lost/host.h1");
   assert.equal(world.phase("shop/web"), "waiting: host h1 is not reachable: whether it still runs there is not known");
-  world.ask({ method: "DELETE", path: "" });
+  world.ask({ method: "DELETE", path: "", allowDestroy: written });
   world.settle();
   world.crash();
   world.settle();
@@ -336,7 +336,7 @@ test("a volume leaves only when no incarnation has it any more", () => {
   world.put(shop());
   world.slowStops.add(hostName("h1"));
   const { dbDisk: _disk, dbBoot: _boot, ...rest } = cellOf(shop());
-  world.put({ shop: rest });
+  world.put({ shop: rest }, written);
   assert.equal(world.documents("storage-manager", "volume").length, 3);
   world.slowStops.clear();
   world.settle();

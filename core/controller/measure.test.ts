@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { CellSummary } from "../../model/api.ts";
 import { peerName } from "../../model/identifiers.ts";
 import { measureController } from "./measure.ts";
-import { shop, World } from "./world.testing.ts";
+import { shop, World, written } from "./world.testing.ts";
 
 const summaryOf = (world: World): CellSummary => world.ask({ method: "SUMMARY" }).body as unknown as CellSummary;
 const figureOf = (world: World, name: string, labels: Readonly<Record<string, string>>): number | undefined =>
@@ -35,7 +35,7 @@ test("a cell in numbers follows its elements and its VMs' lives", () => {
   assert.equal(figureOf(world, "cells_vm_runs", { stage: "running" }), 2);
   assert.equal(figureOf(world, "cells_vm_incarnations_total", { path: "shop/web" }), 1);
   assert.ok((figureOf(world, "cells_policy_rules", {}) ?? 0) > 0);
-  world.ask({ method: "DELETE", path: "" });
+  world.ask({ method: "DELETE", path: "", allowDestroy: written });
   world.settle();
   assert.equal(figureOf(world, "cells_vm_runs", { stage: "running" }), 0);
   assert.equal(figureOf(world, "cells_elements", { type: "VM", phase: "ready" }), undefined);

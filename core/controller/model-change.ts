@@ -4,12 +4,22 @@ import { type ElementPath, elementPath, type Uid } from "../../model/identifiers
 import { identify } from "../../model/identity.ts";
 import type { Json } from "../../model/json.ts";
 import { planChange } from "../../model/plan.ts";
+import { planFaults } from "../../model/plan-check.ts";
 import type { Plan } from "../../model/plan-types.ts";
 import { log } from "../outbox.ts";
 import { stopRun } from "./life-cycle.ts";
 import { type ControllerState, mintIdentity, saveCounters, saveElement, saveModel, saveVm } from "./state.ts";
 
-export const planFor = (state: ControllerState, cell: Cell | null): Plan => planChange(state.cell, cell);
+export const planFor = (state: ControllerState, cell: Cell | null): Plan =>
+  planChange(state.cell, cell, unwrittenIn(state));
+
+/** Volumes of the model that were never anybody's to write. */
+const unwrittenIn = (state: ControllerState): ReadonlySet<ElementPath> =>
+  new Set(
+    [...state.elements.values()].flatMap(({ path, unwritten, deleting }) =>
+      unwritten === true && !deleting ? [path] : [],
+    ),
+  );
 
 /** Why a cell cannot take the place of the present one, beyond what the specification itself says; empty if it can. */
 export function refusalsOf(state: ControllerState, cell: Cell): readonly Diagnostic[] {
@@ -26,9 +36,21 @@ export function refusalsOf(state: ControllerState, cell: Cell): readonly Diagnos
 
 /**
  * Takes a checked cell (null: none, the whole is deleted) as the model. One transaction: the document, the UIDs and what
- * the plan says of each element are durable together. A plan without changes makes no new version.
+ * the plan says of each element are durable together. A plan without changes makes no new version. A plan that is not
+ * right (`model/plan-check.ts`), which only a mistake of ours can make, is not executed: the answer is what is wrong with
+ * it, a sentence each, and nothing has changed.
  */
-export function acceptModel(state: ControllerState, cell: Cell | null, plan: Plan): void {
+export function acceptModel(state: ControllerState, cell: Cell | null, plan: Plan): readonly string[] {
+  const faults = planFaults(state.cell, cell, plan, unwrittenIn(state));
+  if (faults.length > 0) {
+    log(state.outbox, "model/plan-refused", { path: state.options.cell, type: "Cell", faults });
+    return faults;
+  }
+  executePlan(state, cell, plan);
+  return [];
+}
+
+function executePlan(state: ControllerState, cell: Cell | null, plan: Plan): void {
   const before = state.cell;
   const version = state.model.version + 1;
   const { uids, nextNumber } = identify(state.uids, plan, state.options.cellUid, state.counters.nextNumber);
@@ -71,6 +93,7 @@ function adoptElements(state: ControllerState, cell: Cell | null, uids: Readonly
       path: element.path,
       type: element.type,
       deleting: false,
+      ...(element.type === "Volume" || element.type === "VolumeCopy" ? { unwritten: true } : {}),
       identity: named ? mintIdentity(state) : 0,
       allocation: null,
       range: null,

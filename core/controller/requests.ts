@@ -1,5 +1,6 @@
 import type { CellSummary, Changed, CredentialSummary, ElementState, Refusal } from "../../model/api.ts";
 import type { Bundle, Cell } from "../../model/cell.ts";
+import { destroysDataRefusal, unnamedLosses } from "../../model/data-loss.ts";
 import type { Diagnostic } from "../../model/diagnostic.ts";
 import { getAt, removeAt, replaceAt } from "../../model/document.ts";
 import { elementPath, type Uid } from "../../model/identifiers.ts";
@@ -37,6 +38,8 @@ export type ControllerRequest =
       readonly dryRun?: boolean;
       /** Version that the model must have. */
       readonly ifMatch?: number;
+      /** Paths of volumes whose data may be lost, or several with commas in between. */
+      readonly allowDestroy?: readonly string[];
       readonly state?: boolean;
     }
   | { readonly method: "SUMMARY" }
@@ -114,7 +117,7 @@ const session = (
 type ChangeRequest = Extract<ControllerRequest, { readonly dryRun?: boolean }>;
 
 function change(state: ControllerState, request: ChangeRequest): Result<Json, Refused> {
-  const { ifMatch, dryRun = false } = request;
+  const { ifMatch, dryRun = false, allowDestroy = [] } = request;
   if (ifMatch !== undefined && ifMatch !== state.model.version) {
     const message = `the model has version ${state.model.version}, not ${ifMatch}: somebody changed it meanwhile`;
     return fail(refused(412, "version-mismatch", message));
@@ -126,9 +129,21 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
   if (diagnostics.length > 0) return fail(invalid(diagnostics));
   const plan = planFor(state, cell);
   const same = isEmptyPlan(plan) && sameJson(cell?.document ?? null, state.model.document);
-  if (!dryRun && !same) acceptModel(state, cell, plan);
+  if (!dryRun && !same) {
+    const losses = unnamedLosses(plan, allowDestroy);
+    if (losses.length > 0) return fail({ status: 409, error: destroysDataRefusal(losses) });
+    const faults = acceptModel(state, cell, plan);
+    if (faults.length > 0) return fail(refused(500, "internal", wrongPlan(faults)));
+  }
   return ok(toJson({ plan, version: state.model.version, dryRun } satisfies Changed));
 }
+
+const wrongPlan = (faults: readonly string[]): string =>
+  [
+    "nothing was changed: the plan of this change is not right, which is a mistake of the cloud and not of the specification.",
+    ...faults.map((fault) => `  ${fault}`),
+    "Please report it together with both models. A change in smaller steps may pass.",
+  ].join("\n");
 
 function invalid(diagnostics: readonly Diagnostic[]): Refused {
   const more = diagnostics.length > 1 ? ` (and ${diagnostics.length - 1} more)` : "";

@@ -67,6 +67,8 @@ export interface ElementRecord {
   readonly deleting: boolean;
   /** New in an all-or-none deployment that does not have everything yet; absent: never was. */
   readonly reserving?: boolean;
+  /** A volume that nobody was ever given: it holds what it was made from and nothing more. Absent: it may hold data. */
+  readonly unwritten?: true;
   /** Of a VM, subnet or interface in compiled rules; 0 for other types. */
   readonly identity: number;
   /** Of an interface; kept until no incarnation uses it. */
@@ -214,6 +216,13 @@ export function mintIdentity(state: ControllerState): number {
   return nextIdentity;
 }
 
+/** From now on the volume may hold data that is nowhere else. */
+export function mayBeWritten(state: ControllerState, volume: Uid): void {
+  const record = state.elements.get(volume);
+  if (record?.unwritten === undefined) return;
+  const { unwritten: _unwritten, ...rest } = record;
+  saveElement(state, rest);
+}
 /** The element of the model that a record stands for; undefined for one that is being deleted. */
 export const elementOf = (state: ControllerState, record: ElementRecord): Element | undefined =>
   record.deleting ? undefined : state.cell?.elements.get(record.path);

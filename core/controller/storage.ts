@@ -7,6 +7,7 @@ import {
   inUse,
   isHeldBack,
   keepWish,
+  mayBeWritten,
   recordAt,
   runs,
   storageManager,
@@ -31,12 +32,15 @@ export function wishForStorage(state: ControllerState, wishes: Wishes): void {
       else if (used.has(record.uid)) keepWish(state, wishes, storageManager, key);
     } else if (element?.type === "VolumeGrant") {
       const grant = grantDocument(state, record.uid, element);
-      if (grant !== null) wish(wishes, storageManager, `grant/${record.uid}`, grant);
+      if (grant === null) continue;
+      wish(wishes, storageManager, `grant/${record.uid}`, grant);
+      if (grant.grant === "connect") mayBeWritten(state, grant.volume);
     }
   }
   for (const { vm, run } of runs(state)) {
     if (run.stage === "placing" || run.host === null) continue;
     for (const disk of run.disks) {
+      mayBeWritten(state, disk.volume);
       wish(wishes, storageManager, `connection/${disk.connection}`, {
         uid: disk.connection,
         volume: disk.volume,

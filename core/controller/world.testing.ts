@@ -231,8 +231,8 @@ export class World {
     return reply.response as unknown as ControllerResponse;
   }
 
-  put(json: JsonObject): ControllerResponse {
-    const response = this.ask({ method: "PUT", path: "", json });
+  put(json: JsonObject, allowDestroy: readonly string[] = []): ControllerResponse {
+    const response = this.ask({ method: "PUT", path: "", json, allowDestroy });
     if (response.status !== 200) throw new Error(JSON.stringify(response.body));
     this.settle();
     return response;
@@ -285,6 +285,9 @@ function connectionAnswer({ volume, incarnation, host }: DesiredConnection): Act
   const attachment = { volume, epoch: incarnation, sizeMiB: 64, layers: [layer], boot: null };
   return { phase: "ready", reason: null, incarnation, attachment };
 }
+
+/** Volumes of the shop that its VMs write. */
+export const written: readonly string[] = ["shop/webDisk", "shop/dbDisk"];
 
 /** Two web servers, one database, one subnet each; every VM on its own copy of a golden image. */
 export function shop(changes: JsonObject = {}): JsonObject {

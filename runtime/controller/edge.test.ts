@@ -115,6 +115,8 @@ test("a controller as a process: its model, its events and their past survive a 
     const put = await call({ method: "PUT", path, body: bundle, type: bundleMediaType });
     assert.deepEqual([put.status, put.headers.etag], [200, '"1"']);
     assert.equal((await call({ method: "PUT", path, body: shop(), headers: { "if-match": '"7"' } })).status, 412);
+    for (const version of ['W/"1"', '"1", "2"', "one"])
+      assert.equal((await call({ method: "DELETE", path, headers: { "if-match": version } })).status, 400, version);
     assert.deepEqual(await jsonOf(await call({ path })), JSON.parse(JSON.stringify(shop())));
     const web = await jsonOf(await call({ path: `${path}/shop/web?state=true` }));
     assert.equal((web.$state as JsonObject).uid?.toString().startsWith("c1-"), true);

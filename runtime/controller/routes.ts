@@ -155,10 +155,18 @@ async function read(exchange: Exchange): Promise<void> {
 
 async function change(exchange: Exchange): Promise<void> {
   const { incoming, response, rest, query } = exchange;
-  const version = /^"?(\d+)"?$/.exec(incoming.headers["if-match"] ?? "")?.[1];
+  const condition = incoming.headers["if-match"]?.trim() ?? "*";
+  const version = /^"?(\d+)"?$/.exec(condition)?.[1];
+  // What guards against a lost update is not to be overlooked for how it is written.
+  if (version === undefined && condition !== "*") {
+    const message = `If-Match is one version as ETag gave it, such as "7", or *; it was ${condition}`;
+    sendRefusal(response, 400, "bad-request", message);
+    return;
+  }
   const common = {
     path: rest.join("/"),
     dryRun: query.get("dryRun") === "true",
+    allowDestroy: query.getAll("allowDestroy"),
     ...(version === undefined ? {} : { ifMatch: Number(version) }),
   };
   if (incoming.method === "DELETE") {
