@@ -1,7 +1,7 @@
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, posix, relative, resolve, sep } from "node:path";
 import type { Bundle } from "../model/cell.ts";
-import { usage } from "./failure.ts";
+import { CommandFailure, usage } from "./failure.ts";
 
 /**
  * Names of the files that a SmartFrog text includes, as written. Comments and strings are skipped, so that an
@@ -26,8 +26,11 @@ const read = (file: string, shown: string, includedBy: string | undefined): stri
   }
 };
 
-/** Reads a specification with all it includes. Everything must lie in the directory of the file or below. */
-export const readBundle = (file: string): Bundle => {
+/**
+ * Reads a specification with all it includes. Everything must lie in the directory of the file or below. An included
+ * file that cannot be had is refused, or left out so that the parser can say where it was to be included.
+ */
+export const readBundle = (file: string, missing: "refuse" | "leave-out" = "refuse"): Bundle => {
   const main = basename(file);
   if (!/\.(sf|json)$/.test(main)) throw usage(`${file}: a specification is a \`.sf\` or \`.json\` file`);
   const root = dirname(resolve(file));
@@ -45,11 +48,16 @@ export const readBundle = (file: string): Bundle => {
     for (const included of includesOf(text)) {
       const target = posix.normalize(posix.join(posix.dirname(name), included));
       if (posix.isAbsolute(included) || target === ".." || target.startsWith("../")) {
+        if (missing === "leave-out") continue;
         throw usage(
           `${name} includes "${included}", which is outside ${root}: put it into that directory or one below, and include it by its relative path`,
         );
       }
-      visit(target, name);
+      try {
+        visit(target, name);
+      } catch (error) {
+        if (missing === "refuse" || !(error instanceof CommandFailure)) throw error;
+      }
     }
   };
   visit(main, undefined);

@@ -1,0 +1,13 @@
+import type { Command } from "commander";
+import type { Context } from "./context.ts";
+import { registerSpecCheck } from "./spec-check.ts";
+
+/** `cells spec …`: work on specifications as texts. None of these commands asks a gateway. */
+export const specCommands = (
+  program: Command,
+  context: () => Context,
+  withHelp: (command: Command, examples: readonly string[]) => Command,
+): void => {
+  const spec = program.command("spec").description("check and format specifications, without a gateway");
+  registerSpecCheck(spec, context, withHelp);
+};
