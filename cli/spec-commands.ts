@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Context } from "./context.ts";
 import { registerSpecCheck } from "./spec-check.ts";
+import { registerSpecFmt } from "./spec-fmt.ts";
 
 /** `cells spec …`: work on specifications as texts. None of these commands asks a gateway. */
 export const specCommands = (
@@ -10,4 +11,5 @@ export const specCommands = (
 ): void => {
   const spec = program.command("spec").description("check and format specifications, without a gateway");
   registerSpecCheck(spec, context, withHelp);
+  registerSpecFmt(spec, context, withHelp);
 };
