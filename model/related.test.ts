@@ -81,3 +81,18 @@ test("what is written out has one place, and so have faults in the main file", (
   const missing = only({ "shop.sf": '#include "a.sf"\nshop extends Cell { }\n', "a.sf": "a extends {\n" });
   assert.deepEqual(missing.related, ["shop.sf:1:10 `a.sf` is included here"]);
 });
+
+test("a fault of the link phase says which use of the template lacks what", () => {
+  const tier = "Tier extends {\n  memory TBD;\n  vm extends VM { x.memory memory; }\n}\n";
+  const cell = "shop extends Cell {\n  web extends Tier { memory 128; }\n  app extends Tier { }\n  z 1;\n}\n";
+  const { fault, related } = only({ "shop.sf": `#include "tier.sf"\n${cell}`, "tier.sf": tier });
+  assert.deepEqual([fault.code, fault.position?.line], ["link/tbd", 2]);
+  assert.deepEqual(related, ["shop.sf:4:3 used here, for `shop/app`", "shop.sf:1:10 `tier.sf` is included here"]);
+  assert.deepEqual(only({ "shop.sf": "shop extends Cell {\n  a b;\n}\n" }).related, []);
+});
+
+test("a fault in a template with many copies is told once, without looking through all of them each time", () => {
+  const copies = Array.from({ length: 5000 }, (_, at) => `  web${at} extends Tier { }\n`).join("");
+  const { related } = only({ "shop.sf": `Tier extends { memory TBD; }\nshop extends Cell {\n${copies}}\n` });
+  assert.deepEqual(related, ["shop.sf:3:3 used here, for `shop/web0`"]);
+});

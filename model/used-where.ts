@@ -1,6 +1,6 @@
 import type { Diagnostic, Position, RelatedPosition } from "./diagnostic.ts";
 import type { JsonObject } from "./json.ts";
-import type { AttributePositions, Positions } from "./positions.ts";
+import type { Positions } from "./positions.ts";
 import { isObject } from "./reference.ts";
 
 /*
@@ -12,26 +12,46 @@ import { isObject } from "./reference.ts";
 
 const before = (a: Position, b: Position): boolean => a.line < b.line || (a.line === b.line && a.column < b.column);
 
-/** The first of these names behind `from` in its file: a text inside of what `from` names has ended before. */
-function nextName(from: Position, names: ReadonlyMap<string, AttributePositions> | undefined): Position | undefined {
+/** A component on the way from the document to a fault. */
+export interface Holder {
+  /** From the document, with `/` between names. */
+  readonly path: string;
+  /** Where its name was written. */
+  readonly name: Position;
+  /** Names that cannot be inside of it: those beside it and those of the whole document. */
+  readonly others: readonly Iterable<{ readonly name: Position }>[];
+}
+
+/** The first name behind `from` in its file: a text inside of what `from` names has ended before. */
+function endOf({ name: from, others }: Holder): Position | undefined {
   let next: Position | undefined;
-  for (const { name } of names?.values() ?? [])
-    if (name.file === from.file && before(from, name) && (next === undefined || before(name, next))) next = name;
+  for (const names of others)
+    for (const { name } of names)
+      if (name.file === from.file && before(from, name) && (next === undefined || before(name, next))) next = name;
   return next;
 }
 
 /**
- * Where templates were used so that a fault at `fault` came to be one of the element at `path`, innermost first; empty if
- * the element was written out.
+ * Where templates were used so that a fault at `fault` came to be one of the last of the holders (which begin with the
+ * outermost): innermost first, and empty if it was written out.
  */
-function usedWhere(
-  document: JsonObject,
-  positions: Positions,
-  path: string,
-  fault: Position,
-): readonly RelatedPosition[] {
+export function usesAlong(holders: readonly Holder[], fault: Position): readonly RelatedPosition[] {
+  const used: RelatedPosition[] = [];
+  for (let index = holders.length - 1; index >= 0; index--) {
+    const outer = holders[index];
+    if (!outer) continue;
+    const inner = holders[index + 1]?.name ?? fault;
+    const end = endOf(outer);
+    const within =
+      inner.file === outer.name.file && !before(inner, outer.name) && (end === undefined || before(inner, end));
+    if (!within) used.push({ message: `used here, for \`${outer.path}\``, position: outer.name });
+  }
+  return used;
+}
+
+function holdersOf(document: JsonObject, positions: Positions, path: string): readonly Holder[] {
   const parts = path.split("/");
-  const chain: { readonly path: string; readonly name: Position; readonly end: readonly Position[] }[] = [];
+  const holders: Holder[] = [];
   const outermost = positions.get(document);
   let holder = document;
   for (const [index, part] of parts.entries()) {
@@ -39,21 +59,11 @@ function usedWhere(
     const name = names?.get(part)?.name;
     const inside = Object.hasOwn(holder, part) ? holder[part] : undefined;
     if (!name || !isObject(inside)) break;
-    const ends = [nextName(name, names), nextName(name, outermost)].flatMap((end) => end ?? []);
-    chain.push({ path: parts.slice(0, index + 1).join("/"), name, end: ends });
+    const others = [names, outermost].flatMap((map) => (map ? [[...map.values()]] : []));
+    holders.push({ path: parts.slice(0, index + 1).join("/"), name, others });
     holder = inside;
   }
-  const used: RelatedPosition[] = [];
-  for (let index = chain.length - 1; index >= 0; index--) {
-    const outer = chain[index];
-    if (!outer) continue;
-    const inner = chain[index + 1]?.name ?? fault;
-    const same = (a: Position): boolean => a.file === outer.name.file;
-    const within =
-      same(inner) && !before(inner, outer.name) && outer.end.every((end) => !same(end) || before(inner, end));
-    if (!within) used.push({ message: `used here, for \`${outer.path}\``, position: outer.name });
-  }
-  return used;
+  return holders;
 }
 
 /** The same diagnostics; those of an element that is made from a template say where the template was used. */
@@ -65,7 +75,7 @@ export function withUses(
   return diagnostics.map((diagnostic) => {
     const { path, position } = diagnostic;
     if (path === undefined || position === undefined) return diagnostic;
-    const used = usedWhere(tree.document, tree.positions, path, position);
+    const used = usesAlong(holdersOf(tree.document, tree.positions, path), position);
     return used.length === 0 ? diagnostic : { ...diagnostic, related: [...used, ...(diagnostic.related ?? [])] };
   });
 }
