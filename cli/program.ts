@@ -2,6 +2,7 @@ import { Command, Option } from "commander";
 import { apply, get, plan, remove, watch } from "./change-commands.ts";
 import { type Context, createContext, secondsOf } from "./context.ts";
 import { addCredential, listCredentials, revokeCredential } from "./credential-commands.ts";
+import { registerExplain } from "./explain.ts";
 import { exitCodesHelp, usage } from "./failure.ts";
 import { addImage, deleteImage, listImages } from "./image-commands.ts";
 import { observeCommands } from "./observe-commands.ts";
@@ -225,6 +226,7 @@ export const createProgram = (makeContext: (output: string) => Context = createC
   credentialCommands(program, context);
   imageCommands(program, context);
   specCommands(program, context, withHelp);
+  registerExplain(program, context, withHelp);
   for (const command of program.commands.flatMap((each) => [each, ...each.commands])) {
     // `--output` is accepted behind the command, where people write it.
     command.exitOverride().option("-o, --output <format>", "text or json");

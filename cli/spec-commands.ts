@@ -1,5 +1,7 @@
 import type { Command } from "commander";
 import type { Context } from "./context.ts";
+import { registerSpecCheck } from "./spec-check.ts";
+import { registerSpecFmt } from "./spec-fmt.ts";
 import { registerSpecTree } from "./spec-tree.ts";
 
 /** `cells spec …`: work on specifications as texts. None of these commands asks a gateway. */
@@ -8,6 +10,8 @@ export const specCommands = (
   context: () => Context,
   withHelp: (command: Command, examples: readonly string[]) => Command,
 ): void => {
-  const spec = program.command("spec").description("look at specifications, without a gateway");
+  const spec = program.command("spec").description("check, format and look at specifications, without a gateway");
+  registerSpecCheck(spec, context, withHelp);
+  registerSpecFmt(spec, context, withHelp);
   registerSpecTree(spec, context, withHelp);
 };

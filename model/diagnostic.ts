@@ -6,6 +6,12 @@ export interface Position {
   readonly length: number;
 }
 
+/** Another place that has to do with a fault, such as where the template or file that holds it is used. */
+export interface RelatedPosition {
+  readonly message: string;
+  readonly position: Position;
+}
+
 /** One thing that is wrong with a specification, as its author reads it. */
 export interface Diagnostic {
   /** Stable code, e.g. `syntax/expected`, `schema/unknown-attribute`, `reference/dangling`. */
@@ -16,4 +22,6 @@ export interface Diagnostic {
   readonly position?: Position;
   /** Path of the element or component it is about, where there is one. */
   readonly path?: string;
+  /** From the inside outwards: where a template was used, where a file was included. */
+  readonly related?: readonly RelatedPosition[];
 }

@@ -4,6 +4,7 @@ import { type Supply, unknownSupply } from "./check-supply.ts";
 import type { Diagnostic } from "./diagnostic.ts";
 import { Diagnostics } from "./diagnostics.ts";
 import { canonical } from "./document.ts";
+import { withInclusions } from "./included-where.ts";
 import type { JsonObject } from "./json.ts";
 import { parseJsonText } from "./json-text.ts";
 import { limits } from "./limits.ts";
@@ -11,6 +12,7 @@ import type { Positions } from "./positions.ts";
 import { fail, ok, type Result } from "./result.ts";
 import { standardPrototypes } from "./schema.ts";
 import { resolveSmartFrog, smartFrogDocument } from "./smartfrog/document.ts";
+import { withUses } from "./used-where.ts";
 
 /**
  * Reads the texts of a specification, in the language that the extension of `bundle.main` says, and checks the cell in
@@ -21,7 +23,7 @@ export function readSpecification(bundle: Bundle, supply: Supply = unknownSupply
   const diagnostics = new Diagnostics();
   const tree = readTree(bundle, diagnostics);
   const cell = tree && checkTree(tree.document, tree.positions, diagnostics, supply);
-  return cell ? ok(cell) : fail(diagnostics.list);
+  return cell ? ok(cell) : fail(withInclusions(bundle, withUses(tree, diagnostics.list)));
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
 import type { Attribute, Component, Value } from "./component.ts";
+import { usesOf } from "./component-uses.ts";
 import { applyFunction, type FunctionState, refusal, standardClass } from "./functions.ts";
 import { OperationError, operate, vectorOf } from "./operations.ts";
 import { expressionText, functionText, lazyText } from "./print.ts";
@@ -36,6 +37,10 @@ class Linker {
   readonly #seen = new Set<Component>();
   /** Components that something links to, which must be linked as well, wherever they stand. */
   readonly #shared: Component[] = [];
+  /** Whose attributes are being linked: what a fault in a template is about. */
+  #linking: Component | null = null;
+  /** Where faults were found: in a template they are found again for each of its copies. */
+  readonly #faulty = new Set<Position>();
 
   constructor(resolver: Resolver, diagnostics: Diagnostics) {
     this.#resolver = resolver;
@@ -50,6 +55,7 @@ class Linker {
   #all(component: Component): void {
     if (this.#seen.has(component)) return;
     this.#seen.add(component);
+    this.#linking = component;
     for (const attribute of component.attributes.values()) {
       if (this.#diagnostics.full) return;
       this.#depth = 0;
@@ -62,10 +68,13 @@ class Linker {
         if (thrown !== unlinked) throw thrown;
       }
     }
+    this.#linking = component.parent;
   }
 
   #fail(code: string, message: string, position: Position, more: { readonly hint?: string } = {}): never {
-    this.#diagnostics.add({ code, message, position, ...more });
+    const uses = this.#linking && !this.#faulty.has(position) ? usesOf(this.#linking, position) : {};
+    this.#faulty.add(position);
+    this.#diagnostics.add({ code, message, position, ...more, ...uses });
     throw unlinked;
   }
 

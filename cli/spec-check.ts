@@ -1,0 +1,52 @@
+import type { Command } from "commander";
+import { renderDiagnostic } from "../model/render-diagnostic.ts";
+import { readSpecification } from "../model/specification.ts";
+import { readBundle } from "./bundle.ts";
+import { type Context, printJson } from "./context.ts";
+import { CommandFailure, exitCodes } from "./failure.ts";
+
+/**
+ * `cells spec check FILE`: all that is wrong with a specification, without a gateway. Exit code 0 if nothing is, else 1.
+ * With `--output json`: `{ok, cell?, elements?, diagnostics}`. What only an installation knows (hosts, quotas,
+ * addresses) is not checked.
+ */
+export const check = (context: Context, file: string): void => {
+  const { terminal } = context;
+  const bundle = readBundle(file, "leave-out");
+  const read = readSpecification(bundle);
+  if (context.json) {
+    const cell = read.ok ? { cell: read.value.name, elements: read.value.elements.size } : {};
+    printJson(context, { ok: read.ok, ...cell, diagnostics: read.ok ? [] : read.error });
+    if (!read.ok) process.exitCode = exitCodes.refused;
+    return;
+  }
+  if (read.ok) {
+    const { name, elements } = read.value;
+    terminal.print(`${file}: the cell ${name}, ${elements.size} element${elements.size === 1 ? "" : "s"}: no errors`);
+    return;
+  }
+  const faults = read.error.map((diagnostic) => renderDiagnostic(diagnostic, bundle.files, terminal.colour));
+  const codes = [...new Set(read.error.map(({ code }) => code))];
+  const count = `${faults.length} error${faults.length === 1 ? "" : "s"}`;
+  throw new CommandFailure(
+    exitCodes.refused,
+    [...faults, `${count}; \`cells explain ${codes[0]}\` says more${codes.length > 1 ? " of the first" : ""}`].join(
+      "\n\n",
+    ),
+  );
+};
+
+export const registerSpecCheck = (
+  spec: Command,
+  context: () => Context,
+  withHelp: (command: Command, examples: readonly string[]) => Command,
+): void => {
+  withHelp(
+    spec
+      .command("check")
+      .description("check a specification here, without a gateway, and show all of its errors")
+      .argument("<file>", "a specification; what it includes is read with it")
+      .action((file) => check(context(), file)),
+    ["cells spec check shop.sf", "cells spec check shop.sf --output json"],
+  );
+};

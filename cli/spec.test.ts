@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+/** `cells spec` and `cells explain` as a user runs them: without configuration or gateway. */
+const main = fileURLToPath(new URL("main.ts", import.meta.url));
+const directory = mkdtempSync(join(tmpdir(), "cells-spec-"));
+after(() => rmSync(directory, { recursive: true, force: true }));
+
+const file = (name: string, text: string): string => {
+  writeFileSync(join(directory, name), text);
+  return join(directory, name);
+};
+const cells = (args: readonly string[], input = "") => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
+    ...{ input, encoding: "utf8", cwd: directory },
+    env: { ...process.env, CELLS_CONFIG: join(directory, "none.json"), CELLS_HOME: join(directory, "none") },
+  });
+  return { status, stdout, stderr };
+};
+
+test("check shows all errors at once, and ends with 1", () => {
+  const good = cells(["spec", "check", file("good.sf", "shop extends Cell { vm extends VM { x.memory 128; } }\n")]);
+  assert.deepEqual([good.status, good.stderr], [0, ""]);
+  assert.match(good.stdout, /the cell shop, 1 element: no errors/);
+  const text =
+    '#include "gone.sf"\nshop extends Cell {\n  a extends VM { x.memory 12ab; }\n  b extends { x 1 + 2; }\n}\n';
+  const bad = cells(["spec", "check", file("bad.sf", text)]);
+  assert.deepEqual([bad.status, bad.stdout], [1, ""]);
+  assert.match(bad.stderr, /bad\.sf:1:10: error: There is no file `gone\.sf`/);
+  assert.match(bad.stderr, /bad\.sf:3:27: error: `12ab` is neither/);
+  assert.match(bad.stderr, /bad\.sf:4:19: error: Expected `;`/);
+  assert.match(bad.stderr, /3 errors; `cells explain syntax\/include-missing` says more/);
+  const json = cells(["spec", "check", "bad.sf", "--output", "json"]);
+  assert.equal(json.status, 1);
+  const answer: { ok: boolean; diagnostics: { code: string }[] } = JSON.parse(json.stdout);
+  assert.equal(answer.ok, false);
+  assert.deepEqual(
+    answer.diagnostics.map(({ code }) => code),
+    ["syntax/include-missing", "syntax/number", "syntax/expected"],
+  );
+  assert.equal(cells(["spec", "check", "nowhere.sf"]).status, 2);
+});
+
+test("fmt prints, checks, or writes in place", () => {
+  const ugly = "// kept\nshop   extends Cell{}";
+  const neat = "// kept\nshop extends Cell { }\n";
+  const path = file("ugly.sf", ugly);
+  assert.deepEqual(cells(["spec", "fmt", path]), { status: 0, stdout: neat, stderr: "" });
+  assert.deepEqual(cells(["spec", "fmt", "-"], ugly), { status: 0, stdout: neat, stderr: "" });
+  assert.deepEqual(cells(["spec", "fmt", "--check", path]), { status: 1, stdout: `${path}\n`, stderr: "" });
+  assert.equal(readFileSync(path, "utf8"), ugly, "so far nothing was written");
+  const { mode } = statSync(path);
+  assert.deepEqual(cells(["spec", "fmt", "--write", path]), { status: 0, stdout: `${path}\n`, stderr: "" });
+  assert.equal(readFileSync(path, "utf8"), neat);
+  assert.equal(statSync(path).mode, mode);
+  assert.deepEqual(cells(["spec", "fmt", "--check", path]), { status: 0, stdout: "", stderr: "" });
+  const broken = file("broken.sf", "a extends {");
+  const refused = cells(["spec", "fmt", "--write", broken]);
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, /never closed/);
+  assert.equal(readFileSync(broken, "utf8"), "a extends {");
+  assert.equal(cells(["spec", "fmt", "a.json"]).status, 2);
+});
+
+test("explain shows a page, lists all, and suggests", () => {
+  const page = cells(["explain", "schema/required"]);
+  assert.equal(page.status, 0);
+  assert.match(page.stdout, /^schema\/required: an attribute that is missing\n/);
+  assert.match(cells(["explain"]).stdout, /^link\/tbd +`TBD` that nobody has filled in$/m);
+  const unknown = cells(["explain", "schema/requierd"]);
+  assert.equal(unknown.status, 2);
+  assert.match(unknown.stderr, /did you mean `schema\/required`\?/);
+  const json: { code: string; wrong: string } = JSON.parse(cells(["explain", "link/tbd", "-o", "json"]).stdout);
+  assert.equal(json.code, "link/tbd");
+  assert.match(json.wrong, /memory TBD;/);
+});

@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { diagnosticPages } from "../../model/diagnostic-codes.ts";
+import { getAt, replaceAt } from "../../model/document.ts";
+import type { Json, JsonObject } from "../../model/json.ts";
+import { limits } from "../../model/limits.ts";
+import { checkDocument } from "../../model/specification.ts";
+import type { ControllerResponse } from "./requests.ts";
+import { World } from "./world.testing.ts";
+
+/*
+ * The pages of codes that no text of a specification leads to: for each, the request that is refused with it and the
+ * mended one. Those about texts are run by `model/diagnostic-codes.test.ts`.
+ */
+const cell = (inside: JsonObject = {}, name = "shop"): JsonObject => ({ [name]: { "x.type": "Cell", ...inside } });
+const vm: JsonObject = { "x.type": "VM", "x.memory": 128 };
+const nested = (depth: number): JsonObject => {
+  let document: JsonObject = {};
+  for (let at = 0; at < depth; at++) document = { a: document };
+  return document;
+};
+
+/** Codes of an answer: its own, or those of its diagnostics where these say more. */
+function codesOf({ status, body }: ControllerResponse): readonly string[] {
+  if (status === 200) return [];
+  const { error } = body as { error: { code: string; diagnostics?: readonly { code: string }[] } };
+  return [error.code, ...(error.diagnostics ?? []).map(({ code }) => code)];
+}
+const ask =
+  (request: object): (() => readonly string[]) =>
+  () => {
+    const world = new World();
+    world.put(cell({ web: vm }));
+    return codesOf(world.ask(request));
+  };
+const put = (json: Json, more: object = {}): (() => readonly string[]) =>
+  ask({ method: "PUT", path: "", json, ...more });
+const failing = (result: { ok: boolean; error?: { code: string } | readonly { code: string }[] }): readonly string[] =>
+  [result.error ?? []].flat().map(({ code }) => code);
+const bundle = (text: string): object => ({
+  ...{ method: "PUT", path: "" },
+  bundle: { main: "shop.sf", files: { "shop.sf": text } },
+});
+
+const examples: Readonly<Record<string, readonly [wrong: () => readonly string[], right: () => readonly string[]]>> = {
+  "cell/wrong-name": [ask(bundle("store extends Cell { }")), ask(bundle('store extends Cell { x.name "shop"; }'))],
+  "limit/document": [
+    () => failing(checkDocument(nested(limits.nesting + 44))),
+    () => failing(checkDocument(cell(nested(20)))),
+  ],
+  "document/no-path": [
+    () => failing(getAt(cell({ web: vm }), "shop/wbe")),
+    () => failing(getAt(cell({ web: vm }), "shop/web")),
+  ],
+  "document/not-an-object": [() => failing(replaceAt(cell(), "", 5)), () => failing(replaceAt(cell(), "", cell()))],
+  "bad-request": [ask({ method: "PUT", path: "" }), put(cell())],
+  "not-found": [ask({ method: "GET", path: "shop/wbe" }), ask({ method: "GET", path: "shop/web" })],
+  "version-mismatch": [put(cell(), { ifMatch: 6 }), put(cell(), { ifMatch: 1 })],
+  "invalid-specification": [
+    ask(bundle("shop extends Cell { vm extends VM { } }")),
+    ask(bundle("shop extends Cell { vm extends VM { x.memory 128; } }")),
+  ],
+  conflict: [
+    () => {
+      const world = new World();
+      world.put(cell({ vm: { ...vm, "x.desiredState": "off" } }));
+      return codesOf(world.ask({ method: "EXEC-TARGET", vm: "shop/vm" }));
+    },
+    () => {
+      const world = new World();
+      world.put(cell({ vm }));
+      return codesOf(world.ask({ method: "EXEC-TARGET", vm: "shop/vm" }));
+    },
+  ],
+};
+
+for (const [code, { wrong }] of diagnosticPages) {
+  if (wrong.kind !== "request") continue;
+  test(`the examples of ${code}`, () => {
+    const example = examples[code];
+    assert.ok(example, "a request that is refused with this code");
+    const [refused, accepted] = example;
+    assert.ok(refused().includes(code), `${refused()} includes ${code}`);
+    assert.deepEqual(accepted(), []);
+  });
+}

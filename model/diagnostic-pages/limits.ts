@@ -1,0 +1,77 @@
+import { type DiagnosticPage, filesPage, largePage, requestPage, smartFrogPage } from "../diagnostic-page.ts";
+import { limits } from "../limits.ts";
+
+const shop = (inside: string): string => `shop extends Cell {\n${inside}}\n`;
+const nested = (depth: number): string => `${"a extends { ".repeat(depth)}b 1; ${"}".repeat(depth)}\n`;
+/** Each template holds two of the one before, so 2 to the power of `count` attributes come of it. */
+const doubling = (count: number): string => {
+  const lines = ["t0 extends { a 1; }\n"];
+  for (let at = 1; at <= count; at++) lines.push(`t${at} extends { a extends t${at - 1}; b extends t${at - 1}; }\n`);
+  return `${lines.join("")}${shop("")}`;
+};
+const chain = (count: number): string => {
+  const lines: string[] = [];
+  for (let at = 0; at < count; at++) lines.push(`a${at} a${at + 1};\n`);
+  return shop(`${lines.join("")}a${count} 1;\n`);
+};
+const includes = (count: number): Readonly<Record<string, string>> => {
+  const files: Record<string, string> = { "shop.sf": `#include "f1.sf"\n${shop("")}` };
+  for (let at = 1; at <= count; at++) files[`f${at}.sf`] = at === count ? "a 1;\n" : `#include "f${at + 1}.sf"\n`;
+  return files;
+};
+const comments = (characters: number): string => `// ${"x".repeat(characters)}\n${shop("")}`;
+
+/** Bounds on what one specification may cost. */
+export const limitPages: Readonly<Record<string, DiagnosticPage>> = {
+  "limit/nesting": largePage(
+    "nested too deeply",
+    `Components, vectors and expressions may stand at most ${limits.nesting} inside one another. No sensible cell comes near; a program that writes specifications usually has a loop in it.`,
+    [`a extends { a extends { … b 1; … } }   (${limits.nesting + 44} levels)`, () => shop(nested(limits.nesting + 44))],
+    ["a extends { a extends { … b 1; … } }   (20 levels)", () => shop(nested(20))],
+  ),
+  "limit/attributes": largePage(
+    "too many attributes",
+    `A specification may have ${limits.attributes} attributes, everything that templates copy included. Templates that hold several copies of one another grow exponentially.`,
+    [
+      "t1 extends { a extends t0; b extends t0; }\nt2 extends { a extends t1; b extends t1; }\n…   (up to t22)",
+      () => doubling(22),
+    ],
+    ["t1 extends { a extends t0; b extends t0; }\nt2 extends { a extends t1; b extends t1; }", () => doubling(2)],
+  ),
+  "limit/references": largePage(
+    "too long a chain of references",
+    `At most ${limits.references} references, or components that extend one another, may follow one after another.`,
+    [`a0 a1;\na1 a2;\n…   (up to a${limits.references + 100})`, () => chain(limits.references + 100)],
+    ["a0 a1;\na1 a2;\na2 1;", () => chain(2)],
+  ),
+  "limit/text": largePage(
+    "too much text",
+    `All files of a bundle together may have ${limits.textLength / 1024 / 1024} MiB. Use templates, or make several cells of one.`,
+    ["(a file of 17 MiB)", () => comments(limits.textLength)],
+    ["(a file of 1 KiB)", () => comments(1000)],
+  ),
+  "limit/include": ((): DiagnosticPage => {
+    const page = filesPage(
+      "includes that are too deep",
+      `Files may include one another ${limits.includeDepth} deep. Include what is needed from a file nearer to the main one.`,
+      includes(limits.includeDepth + 2),
+      includes(2),
+    );
+    const { wrong } = page;
+    if (wrong.kind !== "bundle") return page;
+    const shown = `shop.sf: #include "f1.sf"\nf1.sf: #include "f2.sf"\n…   (up to f${limits.includeDepth + 2}.sf)`;
+    return { ...page, wrong: { kind: "large", shown, bundle: () => wrong.bundle } };
+  })(),
+  "limit/data": smartFrogPage(
+    "data that contains itself, or is too large",
+    "References inside `x.data` are replaced by what they lead to, so that the guest sees plain data. A structure that refers to what it stands in would have no end.",
+    'shop extends Cell {\n  settings extends { all "<ref:/shop/settings>"; }\n  vm extends VM { x.memory 128; x.data "<ref:/shop/settings>"; }\n}\n',
+    'shop extends Cell {\n  settings extends { port 80; }\n  vm extends VM { x.memory 128; x.data "<ref:/shop/settings>"; }\n}\n',
+  ),
+  "limit/document": requestPage(
+    "a submitted document beyond a limit",
+    `A document is one JSON object of at most ${limits.attributes} attributes, nested at most ${limits.nesting} deep.`,
+    `PUT /model\n{"document": {"a": {"a": … }}}   (${limits.nesting + 44} levels)`,
+    'PUT /model\n{"document": {"shop": {"x.type": "Cell"}}}',
+  ),
+};

@@ -1,0 +1,81 @@
+import type { Diagnostic, Position, RelatedPosition } from "./diagnostic.ts";
+import type { JsonObject } from "./json.ts";
+import type { Positions } from "./positions.ts";
+import { isObject } from "./reference.ts";
+
+/*
+ * A component made from a template has attributes that were written elsewhere, and a fault in one of these stands in the
+ * template. Its author wants both places: where it was written and where the template was used. A resolved document
+ * knows for each name on an element's path where that name was written. What was written inside a component stands
+ * behind its name and before the next name that is not inside; what does not stand there came through `extends`.
+ */
+
+const before = (a: Position, b: Position): boolean => a.line < b.line || (a.line === b.line && a.column < b.column);
+
+/** A component on the way from the document to a fault. */
+export interface Holder {
+  /** From the document, with `/` between names. */
+  readonly path: string;
+  /** Where its name was written. */
+  readonly name: Position;
+  /** Names that cannot be inside of it: those beside it and those of the whole document. */
+  readonly others: readonly Iterable<{ readonly name: Position }>[];
+}
+
+/** The first name behind `from` in its file: a text inside of what `from` names has ended before. */
+function endOf({ name: from, others }: Holder): Position | undefined {
+  let next: Position | undefined;
+  for (const names of others)
+    for (const { name } of names)
+      if (name.file === from.file && before(from, name) && (next === undefined || before(name, next))) next = name;
+  return next;
+}
+
+/**
+ * Where templates were used so that a fault at `fault` came to be one of the last of the holders (which begin with the
+ * outermost): innermost first, and empty if it was written out.
+ */
+export function usesAlong(holders: readonly Holder[], fault: Position): readonly RelatedPosition[] {
+  const used: RelatedPosition[] = [];
+  for (let index = holders.length - 1; index >= 0; index--) {
+    const outer = holders[index];
+    if (!outer) continue;
+    const inner = holders[index + 1]?.name ?? fault;
+    const end = endOf(outer);
+    const within =
+      inner.file === outer.name.file && !before(inner, outer.name) && (end === undefined || before(inner, end));
+    if (!within) used.push({ message: `used here, for \`${outer.path}\``, position: outer.name });
+  }
+  return used;
+}
+
+function holdersOf(document: JsonObject, positions: Positions, path: string): readonly Holder[] {
+  const parts = path.split("/");
+  const holders: Holder[] = [];
+  const outermost = positions.get(document);
+  let holder = document;
+  for (const [index, part] of parts.entries()) {
+    const names = positions.get(holder);
+    const name = names?.get(part)?.name;
+    const inside = Object.hasOwn(holder, part) ? holder[part] : undefined;
+    if (!name || !isObject(inside)) break;
+    const others = [names, outermost].flatMap((map) => (map ? [[...map.values()]] : []));
+    holders.push({ path: parts.slice(0, index + 1).join("/"), name, others });
+    holder = inside;
+  }
+  return holders;
+}
+
+/** The same diagnostics; those of an element that is made from a template say where the template was used. */
+export function withUses(
+  tree: { readonly document: JsonObject; readonly positions: Positions } | null,
+  diagnostics: readonly Diagnostic[],
+): readonly Diagnostic[] {
+  if (!tree) return diagnostics;
+  return diagnostics.map((diagnostic) => {
+    const { path, position } = diagnostic;
+    if (path === undefined || position === undefined) return diagnostic;
+    const used = usesAlong(holdersOf(tree.document, tree.positions, path), position);
+    return used.length === 0 ? diagnostic : { ...diagnostic, related: [...used, ...(diagnostic.related ?? [])] };
+  });
+}
