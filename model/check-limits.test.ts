@@ -143,3 +143,16 @@ test("a cell that passes with some limits passes with larger ones", () => {
     }),
   );
 });
+
+test("a chain of copies has the size of its origin all along, and copies in a circle have none", () => {
+  const chain: Record<string, JsonObject> = { golden: { "x.type": "Volume", "x.size": 3 } };
+  for (let index = 0; index < 300; index += 1) {
+    const origin = index === 299 ? "golden" : `copy${index + 1}`;
+    chain[`copy${index}`] = { "x.type": "VolumeCopy", "x.image": `<ref:/shop/${origin}>` };
+  }
+  assert.deepEqual(faults({ ...chain, "x.limits.storage": 903 }), []);
+  assert.match(said({ ...chain, "x.limits.storage": 902 }), /asks for 903 MiB of storage/);
+  const circle = (origin: string): JsonObject => ({ "x.type": "VolumeCopy", "x.image": `<ref:/shop/${origin}>` });
+  const codes = faults({ a: circle("b"), b: circle("a"), "x.limits.storage": 0 }).map(({ code }) => code);
+  assert.ok(codes.length > 0 && codes.every((code) => code === "cell/copy-cycle"));
+});

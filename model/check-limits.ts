@@ -51,15 +51,25 @@ function sizeOf(element: Element, cell: Cell): number {
   if (element.type === "Volume") return element.sizeMiB;
   return element.type === "VolumeCopy" ? copySize(element, cell) : 0;
 }
+const copySizes = new WeakMap<Cell, Map<ElementPath, number>>();
 function copySize(copy: VolumeCopyElement, cell: Cell): number {
-  const seen = new Set<ElementPath>();
-  for (let at: Element | undefined = copy; at?.type === "VolumeCopy" && !seen.has(at.path); ) {
-    if (at.sizeMiB !== undefined) return at.sizeMiB;
-    seen.add(at.path);
+  const known = copySizes.get(cell) ?? new Map<ElementPath, number>();
+  copySizes.set(cell, known);
+  // Each copy of a chain is gone through once, however long the chain is; one that is its own origin has no size.
+  const chain: ElementPath[] = [];
+  let size = 0;
+  for (let at: Element | undefined = copy; at !== undefined; ) {
+    const found: number | undefined = known.get(at.path) ?? ("sizeMiB" in at ? at.sizeMiB : undefined);
+    if (found !== undefined || at.type !== "VolumeCopy") {
+      size = found ?? 0;
+      break;
+    }
+    known.set(at.path, 0);
+    chain.push(at.path);
     at = cell.elements.get(at.image);
-    if (at?.type === "Volume") return at.sizeMiB;
   }
-  return 0;
+  for (const path of chain) known.set(path, size);
+  return size;
 }
 
 /** A fixed range is taken as a whole, whatever is asked for of it. */

@@ -256,3 +256,31 @@ test("deleting a cell whose deployment waits leaves nothing, at any stage", () =
     assert.equal(world.timers.has("all-or-none"), false);
   }
 });
+
+test("property: whatever crashes, timers, changes of policy and of room come before, a cell has everything once there is room", () => {
+  const commands = fc.array(fc.constantFrom("crash", "room", "no room", "possible", "all", "timer"), { maxLength: 14 });
+  let resting = 0;
+  fc.assert(
+    fc.property(fc.boolean(), commands, (crashing, list) => {
+      const world = small();
+      world.crashing = crashing;
+      for (const command of list) {
+        if (command === "crash") world.crash();
+        else if (command === "room" || command === "no room")
+          world.hosts.set(hostName("h1"), command === "room" ? 4096 : 1200);
+        else if (command === "timer") {
+          if (world.timers.has("all-or-none")) world.fire("all-or-none");
+        } else world.put(shop({ "x.policy.deploy": command === "all" ? "all-or-none" : "as-possible" }));
+        world.settle();
+        resting += Number(world.state.reservation.stage === "resting");
+      }
+      world.hosts.set(hostName("h1"), 4096);
+      world.settle();
+      for (let tries = 0; tries < 3 && world.timers.has("all-or-none"); tries += 1) world.fire("all-or-none");
+      assert.deepEqual(new Set(Object.values(world.phases())), new Set(["ready"]));
+      assert.equal(world.timers.has("all-or-none"), false);
+    }),
+    { numRuns: 60 },
+  );
+  assert.ok(resting > 0, "in some runs everything was given back");
+});

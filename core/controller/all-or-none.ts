@@ -1,4 +1,4 @@
-import type { ElementPath, PeerName, Uid } from "../../model/identifiers.ts";
+import type { PeerName, Uid } from "../../model/identifiers.ts";
 import type { ActualSubnet, ActualVolume } from "../documents.ts";
 import { log } from "../outbox.ts";
 import { stopRun, wantedOn } from "./life-cycle.ts";
@@ -12,6 +12,7 @@ import {
   type ElementRecord,
   elementOf,
   linksOf,
+  noReservation,
   placer,
   recordAt,
   saveElement,
@@ -80,14 +81,14 @@ export function advanceReservation(state: ControllerState): void {
   const members = membersOf(state);
   if (members.length === 0) {
     if (state.reservation.stage !== "asking" || state.reservation.isTimed) setTimer(state, null);
-    state.reservation = { stage: "asking", attempt: 0, isTimed: false, short: [] };
+    state.reservation = noReservation;
   } else if (state.reservation.stage === "clearing") {
     if (!members.every((record) => isGone(state, record))) return;
     state.reservation = { ...state.reservation, stage: "asking", attempt: state.reservation.attempt + 1 };
   } else if (state.reservation.stage === "asking" && members.every((record) => isHad(state, record))) {
     for (const record of members) unmark(state, record);
     if (state.reservation.isTimed) setTimer(state, null);
-    state.reservation = { stage: "asking", attempt: 0, isTimed: false, short: [] };
+    state.reservation = noReservation;
     log(state.outbox, "reservation/complete", { path: state.cell?.path ?? null, elements: members.length });
   }
 }
@@ -96,11 +97,12 @@ export function advanceReservation(state: ControllerState): void {
 export function watchReservation(state: ControllerState): void {
   const { reservation } = state;
   if (reservation.stage !== "asking") return;
-  const short = membersOf(state).filter((record) => isShort(state, record));
+  const lacking = membersOf(state).filter((record) => !isHad(state, record));
+  const short = lacking.filter((record) => isShort(state, record));
   if (short.length > 0 && !reservation.isTimed) setTimer(state, holdMs(state.options.cellNumber, reservation.attempt));
   if (short.length === 0 && reservation.isTimed) setTimer(state, null);
-  const paths = short.map(({ path }) => path);
-  state.reservation = { ...reservation, isTimed: short.length > 0, short: paths };
+  const pathsOf = (records: readonly ElementRecord[]) => records.map(({ path }) => path);
+  state.reservation = { ...reservation, isTimed: short.length > 0, short: pathsOf(short), lacking: pathsOf(lacking) };
 }
 
 /** After a restart: whoever had given everything back rests once more, since how long it did is not known. */
@@ -222,9 +224,6 @@ export function reservationReason(state: ControllerState, record: ElementRecord)
     : `${back}; waits until all of it is gone`;
 }
 
-/** The members that are not had yet: for those that are, and wait. */
-export function lackingOf(state: ControllerState): readonly ElementPath[] {
-  return membersOf(state).flatMap((record) => (isHad(state, record) ? [] : [record.path]));
-}
+/** A few of many paths, for people. */
 export const shortened = (paths: readonly string[]): string =>
   paths.length <= 5 ? paths.join(", ") : `${paths.slice(0, 5).join(", ")} and ${paths.length - 5} more`;

@@ -3,7 +3,7 @@ import type { PeerName } from "../../model/identifiers.ts";
 import type { ActualName, ActualSubnet, ActualVolume, Progress } from "../documents.ts";
 import { log, progress } from "../outbox.ts";
 import { chooseAddress } from "./addresses.ts";
-import { lackingOf, reservationReason, shortened } from "./all-or-none.ts";
+import { reservationReason, shortened } from "./all-or-none.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { placementOf, refusalReason } from "./placement.ts";
 import { requirementsOf } from "./requirements.ts";
@@ -127,7 +127,7 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
     const placement = placementOf(state, vm.uid, run);
     if (placement === undefined) return progress("working", `asks for a host${after}`);
     if (placement.host === null) return progress("waiting", `${refusalReason(placement)}${after}`);
-    const others = shortened(lackingOf(state));
+    const others = shortened(state.reservation.lacking);
     return progress("waiting", `all-or-none: waits until ${others} can be had too${after}`);
   }
   if (run.stage === "connecting") {

@@ -143,7 +143,10 @@ export interface ReservationState {
   readonly attempt: number;
   readonly isTimed: boolean;
   readonly short: readonly ElementPath[];
+  /** Members that are not had yet, short or still on their way. */
+  readonly lacking: readonly ElementPath[];
 }
+export const noReservation: ReservationState = { stage: "asking", attempt: 0, isTimed: false, short: [], lacking: [] };
 
 export interface ControllerState {
   readonly options: ControllerOptions;

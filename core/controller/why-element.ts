@@ -2,7 +2,7 @@ import type { ElementAnswer, ElementCheck } from "../../model/api.ts";
 import type { Element, VmElement } from "../../model/cell.ts";
 import type { ElementPath } from "../../model/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import { lackingOf, reservationReason, shortened } from "./all-or-none.ts";
+import { reservationReason, shortened } from "./all-or-none.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { placementOf } from "./placement.ts";
 import {
@@ -176,7 +176,7 @@ function runChecks(
 function placementChecks(state: ControllerState, vm: VmRecord, run: Run, checks: ElementCheck[]): void {
   const placement = placementOf(state, vm.uid, run);
   if (placement?.host != null) {
-    const others = shortened(state.elements.get(vm.uid)?.reserving === true ? lackingOf(state) : []);
+    const others = shortened(state.elements.get(vm.uid)?.reserving === true ? state.reservation.lacking : []);
     const lifts = `make room for ${others}, or write x.policy.deploy "as-possible"`;
     const detail = others === "" ? "it waits for nothing else" : `${others} cannot be had yet`;
     checks.push(check("all or none", others === "", detail, lifts));
