@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Refusal } from "../../model/api.ts";
+import type { Changed, Refusal } from "../../model/api.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { acceptModel, planFor } from "./model-change.ts";
 import { shop, World, written } from "./world.testing.ts";
@@ -113,4 +113,22 @@ test("a change is made to the version it was planned against, or not at all", ()
   }
   assert.equal(world.ask({ method: "PUT", path: "shop/web", json: web, ifMatch: 1 }).version, 2);
   assert.equal(world.ask({ method: "DELETE", path: "shop/toDb", ifMatch: 1 }).status, 412);
+});
+
+test("any part can be put and deleted, a single attribute too, and is checked with the whole", () => {
+  const world = running();
+  assert.equal(world.ask({ method: "PUT", path: "shop/web/x.memory", json: 768 }).status, 200);
+  assert.equal(world.ask({ method: "PUT", path: "shop/web/x.memory", json: "much" }).status, 400);
+  assert.equal(world.ask({ method: "PUT", path: "shop/nothing/x.memory", json: 1 }).status, 404);
+  const group = { inner: { "x.type": "Subnet", "x.size": 8 } };
+  assert.equal(world.ask({ method: "PUT", path: "shop/group", json: group }).status, 200);
+  assert.equal(world.ask({ method: "DELETE", path: "shop/web" }).status, 400, "its disk and its interface refer to it");
+  const { plan } = world.ask({ method: "DELETE", path: "shop/group", dryRun: true }).body as unknown as Changed;
+  assert.deepEqual(
+    plan.steps.filter(({ action }) => action !== "none").map(({ path, action }) => `${action} ${path}`),
+    ["delete shop/group/inner"],
+  );
+  assert.equal(world.ask({ method: "DELETE", path: "shop/group" }).status, 200);
+  assert.equal(world.ask({ method: "DELETE", path: "shop/web/x.restartOnFailure" }).status, 200);
+  assert.equal(world.state.model.version, 5);
 });
