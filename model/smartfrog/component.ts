@@ -28,7 +28,7 @@ export interface Attribute {
   readonly tags: readonly string[];
   /** A component, or a value that the link phase finds out. */
   readonly content: Component | Exclude<Expression, { kind: "component" }>;
-  link: { state: "open" | "busy" } | { state: "done"; value: Value };
+  link: { state: "open" | "busy" | "failed" } | { state: "done"; value: Value };
 }
 
 export interface Placement {

@@ -3,6 +3,7 @@ import { Diagnostics } from "../diagnostics.ts";
 import type { Json, JsonObject } from "../json.ts";
 import { PositionedBuilder, type PositionedEntry, type Positions } from "../positions.ts";
 import type { Component, Value } from "./component.ts";
+import { boundExpansion } from "./expansion.ts";
 import { link } from "./linker.ts";
 import { guarded, type Phases, runPhases } from "./phases.ts";
 
@@ -19,6 +20,8 @@ export function resolveSmartFrog(
   if (typeof phases === "string") return null;
   return guarded(diagnostics, () => {
     linkDocument(phases, diagnostics);
+    const typed = new Typed();
+    if (diagnostics.none) boundExpansion(phases.root, diagnostics, (linked) => !typed.has(linked));
     return phases.root;
   });
 }
@@ -57,7 +60,7 @@ export function smartFrogDocument(root: Component): { readonly document: JsonObj
 
 class DocumentWriter {
   readonly builder = new PositionedBuilder();
-  readonly #typed = new Map<Component, boolean>();
+  readonly #typed = new Typed();
   /** Components being written: a link to one of these would have no end. */
   readonly #open = new Set<Component>();
 
@@ -83,7 +86,7 @@ class DocumentWriter {
       case "component":
         // A link to an element is a reference to it, not a second element.
         if (value.parent && value.parent.role !== "plain" && !this.#open.has(value)) return this.component(value);
-        return this.#open.has(value) || this.#hasType(value) ? `<ref:${pathOf(value)}>` : this.component(value);
+        return this.#open.has(value) || this.#typed.has(value) ? `<ref:${pathOf(value)}>` : this.component(value);
       case "vector":
         return Object.freeze(value.items.map((item) => this.#value(item)));
       case "null":
@@ -97,15 +100,20 @@ class DocumentWriter {
         return value.value;
     }
   }
+}
 
-  #hasType(component: Component): boolean {
-    const known = this.#typed.get(component);
+/** Which components are elements or hold some. */
+class Typed {
+  readonly #known = new Map<Component, boolean>();
+
+  has(component: Component): boolean {
+    const known = this.#known.get(component);
     if (known !== undefined) return known;
     const { attributes } = component;
     const typed =
       attributes.has("x.type") ||
-      [...attributes.values()].some(({ content }) => content.kind === "component" && this.#hasType(content));
-    this.#typed.set(component, typed);
+      [...attributes.values()].some(({ content }) => content.kind === "component" && this.has(content));
+    this.#known.set(component, typed);
     return typed;
   }
 }

@@ -250,7 +250,7 @@ export abstract class ExpressionParser {
         otherwise = scalar({ kind: "null" }, position);
         if (this.accept("(")) {
           const at = this.token.position;
-          otherwise = this.expression();
+          otherwise = this.nested(() => this.expression());
           if (!isLiteral(otherwise))
             this.report("syntax/literal", "The default of `OPTIONAL` is a literal", at, 'As in `OPTIONAL("none") a`.');
           this.expect(")", "after the default of `OPTIONAL`");

@@ -58,9 +58,8 @@ class Linker {
     this.#linking = component;
     for (const attribute of component.attributes.values()) {
       if (this.#diagnostics.full) return;
-      this.#depth = 0;
       try {
-        const value = this.#value(component, attribute, attribute.position);
+        const value = this.#settle(component, attribute);
         if (value.kind !== "component") continue;
         if (value === attribute.content) this.#all(value);
         else this.#shared.push(value);
@@ -78,39 +77,74 @@ class Linker {
     throw unlinked;
   }
 
+  /**
+   * The value of an attribute, however far its references lead: what lies too deep for the stack is found first, with a
+   * stack of its own, and remembered.
+   */
+  #settle(holder: Component, attribute: Attribute): Value {
+    const open: Postponed[] = [new Postponed(holder, attribute, attribute.position, 0)];
+    for (;;) {
+      const next = open.at(-1);
+      if (!next) throw new Error("the attribute itself is settled last");
+      this.#following = 0;
+      this.#depth = 0;
+      try {
+        const value = this.#value(next.holder, next.attribute, next.from);
+        if (open.length === 1) return value;
+        open.pop();
+      } catch (thrown) {
+        if (!(thrown instanceof Postponed)) {
+          for (const each of open) each.attribute.link = { state: "failed" };
+          throw thrown;
+        }
+        open.push(thrown);
+        this.#boundChain(open);
+      }
+    }
+  }
+
+  #boundChain(open: readonly Postponed[]): void {
+    const last = open.at(-1);
+    const again = open.some(({ attribute }, index) => attribute === last?.attribute && index < open.length - 1);
+    const followed = open.reduce((sum, each) => sum + each.followed, 0);
+    if (!last || (!again && followed <= limits.references)) return;
+    for (const { attribute } of open) attribute.link = { state: "failed" };
+    if (again) this.#cycle(last.from);
+    this.#fail("limit/references", `More than ${limits.references} references follow one another here`, last.from, {
+      hint: "Let them lead to where the value stands more directly.",
+    });
+  }
+  #cycle(from: Position): never {
+    this.#fail("link/cycle", "This reference leads back to itself", from, {
+      hint: "Give one attribute of the circle a value.",
+    });
+  }
+
   #value(holder: Component, attribute: Attribute, from: Position): Value {
     const { content, link: found } = attribute;
     if (content.kind === "component" && content.role === "plain") return content;
     if (found.state === "done") return found.value;
-    if (found.state === "busy")
-      this.#fail("link/cycle", "This reference leads back to itself", from, {
-        hint: "Give one attribute of the circle a value.",
-      });
-    if (++this.#following > limits.references)
-      this.#fail("limit/references", `More than ${limits.references} references follow one another here`, from);
+    // Told already, where it was found.
+    if (found.state === "failed") throw unlinked;
+    if (found.state === "busy") this.#cycle(from);
+    if (this.#following >= segment.references || this.#depth >= segment.depth)
+      throw new Postponed(holder, attribute, from, this.#following);
+    this.#following++;
     attribute.link = { state: "busy" };
     try {
       const value = content.kind === "component" ? this.#apply(content) : this.#evaluate(holder, content);
       attribute.link = { state: "done", value };
       return value;
+    } catch (thrown) {
+      attribute.link = { state: thrown === unlinked ? "failed" : "open" };
+      throw thrown;
     } finally {
-      if (attribute.link.state === "busy") attribute.link = { state: "open" };
       this.#following--;
     }
   }
 
-  /**
-   * Bounded as a whole: each of many references that follow one another may stand deep in an expression. A level costs
-   * few frames of the stack, for which a thousand levels must do.
-   */
   #evaluate(holder: Component, expression: Expression): Value {
     const depth = this.#depth;
-    if (depth >= evaluationDepth)
-      this.#fail(
-        "limit/references",
-        "References and expressions are too deep inside one another here",
-        expression.position,
-      );
     this.#depth++;
     let value: Value;
     if (expression.kind === "reference") value = this.#reference(holder, expression);
@@ -344,8 +378,22 @@ class Linker {
   }
 }
 
-/** Expressions and references inside one another, each some frames of the stack. */
-const evaluationDepth = limits.references + limits.nesting;
+/** References followed, and expressions inside one another, for which a stack must do. */
+const segment = { references: 100, depth: 300 } as const;
+
+/** Thrown to settle `attribute` first, `followed` references away from where it was needed. */
+class Postponed {
+  readonly holder: Component;
+  readonly attribute: Attribute;
+  readonly from: Position;
+  readonly followed: number;
+  constructor(holder: Component, attribute: Attribute, from: Position, followed: number) {
+    this.holder = holder;
+    this.attribute = attribute;
+    this.from = from;
+    this.followed = followed;
+  }
+}
 
 const lazy = (text: string, form: Lazy["form"]): Value => ({ kind: "lazy", when: "LAZY", text: `LAZY ${text}`, form });
 

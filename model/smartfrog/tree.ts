@@ -2,8 +2,8 @@ import type { Bundle } from "../cell.ts";
 import type { Diagnostic } from "../diagnostic.ts";
 import { Diagnostics } from "../diagnostics.ts";
 import type { Json } from "../json.ts";
-import { limits } from "../limits.ts";
 import type { Component, Value } from "./component.ts";
+import { boundExpansion } from "./expansion.ts";
 import { javaDouble, javaFloat } from "./java-number.ts";
 import { link } from "./linker.ts";
 import { guarded, type Phase, runPhases } from "./phases.ts";
@@ -39,6 +39,7 @@ export function smartFrogTree(bundle: Bundle, standard: readonly string[]): Tree
   const configuration = attribute.content;
   const sfConfig = guarded(diagnostics, () => {
     link(configuration, resolver, diagnostics);
+    if (diagnostics.none) boundExpansion(configuration, diagnostics, () => true);
     return diagnostics.none ? new Encoder(diagnostics).component(configuration) : null;
   });
   return sfConfig === null ? refused("link") : { ok: true, sfConfig };
@@ -47,22 +48,24 @@ export function smartFrogTree(bundle: Bundle, standard: readonly string[]): Tree
 class Encoder {
   readonly #diagnostics: Diagnostics;
   readonly #open = new Set<Component>();
-  #attributes = 0;
 
   constructor(diagnostics: Diagnostics) {
     this.#diagnostics = diagnostics;
   }
 
   component(component: Component): Json {
-    if (this.#open.has(component))
-      this.#stop("link/cycle", `\`${component.name}\` would contain itself: something in it links to it`, component);
-    if (this.#open.size >= 2 * limits.nesting)
-      this.#stop("limit/nesting", "Components linked into one another are nested too deep", component);
+    if (this.#open.has(component)) {
+      this.#diagnostics.add({
+        code: "link/cycle",
+        message: `\`${component.name}\` would contain itself: something in it links to it`,
+        hint: "Link to a part of it, or make the reference `LAZY`.",
+        position: component.position,
+      });
+      throw limitPassed;
+    }
     this.#open.add(component);
     const pairs: Json[] = [];
     for (const [name, { content, link: found, tags }] of component.attributes) {
-      if (++this.#attributes > limits.attributes)
-        this.#stop("limit/attributes", `The tree grows beyond ${limits.attributes} attributes here`, component);
       const value = found.state === "done" ? found.value : content.kind === "component" ? content : null;
       if (value === null || value.kind === "nothing" || tags.includes("sfTemp")) continue;
       const json = this.#value(value);
@@ -92,10 +95,5 @@ class Encoder {
       default:
         return value.value;
     }
-  }
-
-  #stop(code: string, message: string, { position }: Component): never {
-    this.#diagnostics.add({ code, message, position, hint: "Use fewer links to whole components." });
-    throw limitPassed;
   }
 }

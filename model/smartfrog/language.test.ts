@@ -1,0 +1,219 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { smartFrogTree } from "./tree.ts";
+
+/** The language beyond its recorded cases: what each form means, and that nothing small costs much. */
+const library = '#include "/org/smartfrog/functions.sf"\n#include "/org/smartfrog/predicates.sf"\n';
+const tree = (text: string, files: Readonly<Record<string, string>> = {}): ReturnType<typeof smartFrogTree> =>
+  smartFrogTree({ main: "a.sf", files: { ...files, "a.sf": text } }, []);
+
+/** The attributes of `sfConfig extends { <text> }`. */
+function attributes(text: string, before = ""): unknown {
+  const outcome = tree(`${before}\nsfConfig extends { ${text} }`);
+  assert.ok(outcome.ok, JSON.stringify(outcome));
+  return (outcome.sfConfig as { $cd: unknown }).$cd;
+}
+/** Phase, code and place of the first fault. */
+function fault(text: string): readonly unknown[] {
+  const outcome = tree(text);
+  assert.ok(!outcome.ok, JSON.stringify(outcome));
+  const [{ code, position } = { code: "" }] = outcome.errors;
+  return [outcome.phase, code, `${position?.line}:${position?.column}`];
+}
+const lazy = (text: string): unknown => ({ $ref: text, eager: false, data: false });
+
+test("numbers are of the type that they are written as, and of the widest where they meet", () => {
+  assert.deepEqual(attributes("a .5; b 5.; c 1e10; d 2f; e 1.0E-5D; f 7L; g (1 + 1.5); h (1L * 2D); i (7 / 2);"), [
+    ["a", { $float: "0.5" }],
+    ["b", { $float: "5.0" }],
+    ["c", { $float: "1.0E10" }],
+    ["d", { $float: "2.0" }],
+    ["e", { $double: "1.0E-5" }],
+    ["f", { $long: 7 }],
+    ["g", { $float: "2.5" }],
+    ["h", { $double: "2.0" }],
+    ["i", 3],
+  ]);
+  assert.deepEqual(attributes("a (1 == 1); b (1 == 1L); c (1 != 1.0);"), [
+    ["a", true],
+    ["b", false],
+    ["c", true],
+  ]);
+});
+
+test("texts over several lines have escapes; bytes have four ways of writing", () => {
+  assert.deepEqual(attributes('a ##x\\n\\#\ny#; b #DEC#255 001#; c #OCT#377#; d (1.5 ++ "" ++ 2L);'), [
+    ["a", "x\n#\ny"],
+    ...["FF01", "FF"].map((digits, index) => [
+      "bc"[index],
+      { $class: "org.smartfrog.sfcore.common.SFByteArray", text: `#HEX#${digits}#` },
+    ]),
+    ["d", "1.52"],
+  ]);
+  assert.deepEqual(fault("sfConfig extends { a #DEC#256#; }"), ["raw", "syntax/bytes", "1:22"]);
+});
+
+test("DATA and LAZY are left as they stand, and so is what depends on what is lazy", () => {
+  assert.deepEqual(attributes('a DATA x:y; b a; c LAZY OPTIONAL("d") x; d c; e (d ++ 1); f d:z; g [LAZY x];'), [
+    ["a", { $ref: "DATA x:y", eager: true, data: true }],
+    ["b", { $ref: "DATA x:y", eager: true, data: true }],
+    ["c", lazy('LAZY OPTIONAL  ("d") x')],
+    ["d", lazy("LAZY c")],
+    [
+      "e",
+      lazy('LAZY APPLY {sfFunctionClass "org.smartfrog.sfcore.languages.sf.functions.Concatenate";\n-- d;\n-- 1;\n}'),
+    ],
+    ["f", lazy("LAZY d:z")],
+    ["g", lazy('LAZY APPLY {sfFunctionClass "org.smartfrog.sfcore.languages.sf.functions.Vector";\n-- LAZY x;\n}')],
+  ]);
+  assert.deepEqual(attributes("a extends DATA { b 1; } c extends LAZY a; d extends; e extends NULL { f 1; }"), [
+    ["a", { $cd: [["b", 1]], $data: true }],
+    ["c", { $cd: [["b", 1]], $data: true }],
+    ["d", { $cd: [] }],
+    ["e", { $cd: [["f", 1]] }],
+  ]);
+});
+
+test("tags: sfFinal and sfOverride speak of other parts, not of the same block", () => {
+  assert.deepEqual(attributes('[b "a c", b] x 1; [sfTemp] t 2; y t; [sfFinal] z 1; z 2;'), [
+    ["x", 1, ["a c", "b"]],
+    ["y", 2],
+    ["z", 2, ["sfFinal"]],
+  ]);
+  const base = "a extends { [sfFinal] x 1; }\n";
+  assert.deepEqual(fault(`${base}sfConfig extends a { x 2; }`), ["type", "type/final", "2:22"]);
+  assert.deepEqual(fault(`${base}b extends a { y 1; }\nsfConfig extends b, { x 2; }`), ["type", "type/final", "3:23"]);
+  assert.deepEqual(fault(`${base}b extends { x 1; }\nsfConfig extends a, b;`), ["type", "type/final", "3:10"]);
+  assert.deepEqual(tree("a extends { x 1; } sfConfig extends a { [sfOverride] x 2; }"), {
+    ok: true,
+    sfConfig: { $cd: [["x", 2, ["sfOverride"]]] },
+  });
+  assert.deepEqual(fault("sfConfig extends { [sfOverride] x 2; }"), ["type", "type/override", "1:33"]);
+});
+
+test("sfLocal is seen from inside its component only", () => {
+  assert.deepEqual(attributes("a extends { [sfLocal] l 1; m l; n extends { o l; } } p a:m; q OPTIONAL(9) a:l;"), [
+    [
+      "a",
+      {
+        $cd: [
+          ["l", 1, ["sfLocal"]],
+          ["m", 1],
+          ["n", { $cd: [["o", 1]] }],
+        ],
+      },
+    ],
+    ["p", 1],
+    ["q", 9],
+  ]);
+});
+
+test("schemas check what stands beside them, where it was written", () => {
+  const schema = "T extends { s extends Schema { port extends Long; name extends OptionalString; c extends CD; } }\n";
+  const good = tree(`${library}${schema}sfConfig extends T { port 1; c extends {} }`);
+  assert.ok(good.ok && JSON.stringify(good).includes("LAZY ASSERT {port APPLY"), JSON.stringify(good));
+  assert.deepEqual(fault(`${library}${schema}sfConfig extends T { port 1.5; c extends {} }`), [
+    "link",
+    "link/operand",
+    "4:27",
+  ]);
+  assert.deepEqual(fault(`${library}${schema}sfConfig extends T { port 1; }`), ["link", "link/operand", "4:10"]);
+  assert.deepEqual(fault(`${library}sfConfig extends { s extends Schema { port 5; } }`), [
+    "function",
+    "function/schema",
+    "3:39",
+  ]);
+  assert.deepEqual(fault("sfConfig extends { s extends Schema {} }"), ["type", "type/unknown", "1:30"]);
+});
+
+test("assertions hold or are faults; static ones are gone afterwards", () => {
+  const asserting = (phase: string, x: string): string =>
+    `${library}sfConfig extends { x ${x}; v extends Assertions { ${phase} ok (x > 3); } }`;
+  assert.deepEqual(tree(asserting('sfAssertionPhase "static";', "5")), { ok: true, sfConfig: { $cd: [["x", 5]] } });
+  assert.deepEqual(fault(asserting("", "2")).slice(0, 2), ["link", "link/operand"]);
+  assert.deepEqual(fault(asserting('sfAssertionPhase "static";', "LAZY y")).slice(0, 2), ["link", "link/assertion"]);
+  assert.ok(tree(asserting("", "LAZY y")).ok);
+});
+
+test("functions of templates and of APPLY", () => {
+  const functions = "org.smartfrog.sfcore.languages.sf.functions.";
+  const text = `a extends formatString { format "$1-$0"; s1 "p"; s0 "q"; } b extends not { data true; }
+    c extends minus { left 5; right 2L; } d extends ifThenElse { if (1 == 1); then "y"; else "n"; }
+    e APPLY { sfFunctionClass "${functions}Sum"; l x; r y; y 5; }; x 3;
+    f [APPLY { sfFunctionClass "${functions}Product"; l 2; r x; }, 4]; g extends next { base 7; } h extends append { -- [1]; -- [2]; }
+    i LAZY APPLY { sfFunctionClass "${functions}Sum"; l 1; };`;
+  assert.deepEqual(attributes(text, library), [
+    ["a", "p-q"],
+    ["b", false],
+    ["c", { $long: 3 }],
+    ["d", "y"],
+    ["e", 8 + 5],
+    ["x", 3],
+    ["f", [6, 4]],
+    ["g", 7],
+    ["h", [1, 2]],
+    ["i", lazy(`LAZY APPLY {sfFunctionClass "${functions}Sum";\nl 1;\n}`)],
+  ]);
+});
+
+test("what needs Java is refused with a sentence", () => {
+  const outcome = tree(
+    `${library}sfConfig extends { a APPLY { sfFunctionClass "com.acme.Foo"; }; b PROPERTY user.home; c HOST "x":y; d CONSTANT a.b.C; e PROCESS:x; f extends random; g ENVPROPERTY HOME; }`,
+  );
+  assert.ok(!outcome.ok);
+  assert.deepEqual(
+    outcome.errors.map(({ code }) => code),
+    Array(7).fill("link/needs-java"),
+  );
+  for (const { message, hint } of outcome.errors) assert.match(`${message} ${hint}`, /Java|the same text/);
+});
+
+test("includes stand in for what they hold, and overriding goes on from there", () => {
+  const files = { "d/b.sf": '#include "c.sf"\nb c;', "d/c.sf": "c 1;" };
+  assert.deepEqual(tree('#include "d/b.sf"\nc 2;\nsfConfig extends { x b; }', files), {
+    ok: true,
+    sfConfig: { $cd: [["x", 2]] },
+  });
+});
+
+const chain = (count: number, link: (next: string) => string): string =>
+  `${library}sfConfig extends { ${Array.from({ length: count }, (_, n) => `a${n} ${link(`a${n + 1}`)}`).join(" ")} a${count} 1; }`;
+const deep = (inner: string): string => "(".repeat(200) + inner + " + 1)".repeat(200);
+
+test("nine hundred references in a row are followed, however deep in expressions they stand", () => {
+  for (const text of [
+    chain(900, (next) => `${next};`),
+    chain(900, (next) => `${deep(next)};`),
+    chain(400, (next) => `extends sum { -- ${next}; -- 1; }`),
+  ])
+    assert.ok(tree(text).ok);
+});
+
+test("what would grow without end is a fault, told a few times at most", () => {
+  const grown = (first: string, link: (last: string) => string): string =>
+    `sfConfig extends { a0 ${first} ${Array.from({ length: 60 }, (_, n) => `a${n + 1} ${link(`a${n}`)}`).join(" ")} }`;
+  const hostile: readonly (readonly [string, string])[] = [
+    [chain(5000, (next) => `${next};`), "limit/references"],
+    [chain(5000, (next) => `extends sum { -- ${next}; }`), "limit/references"],
+    [grown("[1];", (last) => `[${last}, ${last}];`), "link/operand"],
+    [grown("[1];", (last) => `(${last} <> ${last});`), "link/operand"],
+    [grown('"x";', (last) => `(${last} ++ ${last});`), "link/operand"],
+    [grown("extends { x 1; }", (last) => `extends { p ${last}; q ${last}; }`), "limit/attributes"],
+    [`sfConfig extends { a ${"OPTIONAL ( ".repeat(100_000)}`, "limit/nesting"],
+    [`sfConfig extends { a ${"APPLY { x ".repeat(100_000)}`, "limit/nesting"],
+    ["sfConfig extends { a PARENT:sfConfig; }\n", "link/cycle"],
+    [
+      `sfConfig extends { a0 extends {} ${Array.from({ length: 5000 }, (_, n) => `a${n + 1} extends { p a${n}; }`).join(" ")} }`,
+      "limit/nesting",
+    ],
+  ];
+  for (const [text, code] of hostile) {
+    const outcome = tree(text);
+    assert.ok(!outcome.ok, text.slice(0, 80));
+    assert.ok(
+      outcome.errors.some((error) => error.code === code),
+      `${text.slice(0, 80)}: ${JSON.stringify(outcome.errors[0])}`,
+    );
+    assert.ok(outcome.errors.length <= 20, "not once for each of 5000");
+  }
+});
