@@ -1,6 +1,7 @@
 import { closestName } from "./closest-name.ts";
 import type { DiagnosticPage, Example } from "./diagnostic-page.ts";
 import { cellPages, requestPages, schemaPages } from "./diagnostic-pages/cell.ts";
+import { functionPages } from "./diagnostic-pages/functions.ts";
 import { limitPages } from "./diagnostic-pages/limits.ts";
 import { resolutionPages } from "./diagnostic-pages/resolution.ts";
 import { syntaxPages } from "./diagnostic-pages/syntax.ts";
@@ -11,7 +12,7 @@ import { syntaxPages } from "./diagnostic-pages/syntax.ts";
  * sources and fails for a code without a page as for a page without a code; another runs the examples.
  */
 export const diagnosticPages: ReadonlyMap<string, DiagnosticPage> = new Map(
-  [syntaxPages, resolutionPages, schemaPages, cellPages, limitPages, requestPages].flatMap((pages) =>
+  [syntaxPages, resolutionPages, functionPages, schemaPages, cellPages, limitPages, requestPages].flatMap((pages) =>
     Object.entries(pages),
   ),
 );
