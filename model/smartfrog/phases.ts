@@ -26,7 +26,7 @@ export function runPhases(bundle: Bundle, standard: readonly string[], diagnosti
   const resolver = guarded(diagnostics, () => resolveTypes(attributes, known, origin, diagnostics));
   if (!resolver) return "type";
   if (guarded(diagnostics, () => resolver.place()) === null) return "place";
-  constructFunctions(resolver.root, diagnostics);
+  if (resolver.hasFunctions || standardIncludes.size > 0) constructFunctions(resolver.root, diagnostics);
   return diagnostics.none ? { root: resolver.root, resolver } : "function";
 }
 

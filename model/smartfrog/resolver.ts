@@ -30,6 +30,8 @@ export function standardTypes(names: readonly string[]): ReadonlyMap<string, Com
 
 export class Resolver {
   readonly root: Component;
+  /** Whether the document itself has a component that the function phase is about. */
+  hasFunctions = false;
   readonly #standard: ReadonlyMap<string, Component>;
   readonly #diagnostics: Diagnostics;
   #attributes = 0;
@@ -234,6 +236,7 @@ export class Resolver {
     tags: readonly string[],
   ): void {
     this.#count(at.namePosition);
+    if (name === "phase.function") this.hasFunctions = true;
     const { namePosition, value } = at;
     const content = value.kind === "component" ? fresh(into, name, value) : value;
     into.attributes.set(name, { namePosition, position: value.position, tags, content, link: { state: "open" } });
