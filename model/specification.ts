@@ -26,7 +26,7 @@ export function readSpecification(
   const diagnostics = new Diagnostics();
   const tree = readTree(bundle, diagnostics);
   const cell = tree && checkTree(tree.document, tree.positions, diagnostics, hosts);
-  return cell ? ok(cell) : fail(withInclusions(bundle, withUses(tree, diagnostics.list)));
+  return cell ? ok(cell) : fail(withInclusions(bundle, withUses(tree, bundle.files, diagnostics.list)));
 }
 
 /**
