@@ -23,7 +23,7 @@ function codesIn(text: string): ReadonlySet<string> {
   const literals = new RegExp(`["'](?:${families.join("|")})/[a-z][a-z-]*["']`, "g");
   const reports =
     /(?:\b(?:fault|fail|report|refuse|error|stop|wrong|ValueFault)\(|\bcode:)\s*["']([a-z]+(?:[/-][a-z]+)*)["']/g;
-  const refusals = [...code.matchAll(/\brefused\((?!\s*status:)[^;]*/g)].flatMap(
+  const refusals = [...code.matchAll(/\brefused\((?:\d+|[\w.]+\.status),[^;]*/g)].flatMap(
     ([call]) => call.match(/"[a-z]+(?:-[a-z]+)*"/g) ?? [],
   );
   return new Set([
