@@ -4,6 +4,7 @@ import { cellPages, requestPages, schemaPages } from "./diagnostic-pages/cell.ts
 import { functionPages } from "./diagnostic-pages/functions.ts";
 import { limitPages } from "./diagnostic-pages/limits.ts";
 import { resolutionPages } from "./diagnostic-pages/resolution.ts";
+import { supplyPages } from "./diagnostic-pages/supply.ts";
 import { syntaxPages } from "./diagnostic-pages/syntax.ts";
 
 /*
@@ -12,8 +13,8 @@ import { syntaxPages } from "./diagnostic-pages/syntax.ts";
  * sources and fails for a code without a page as for a page without a code; another runs the examples.
  */
 export const diagnosticPages: ReadonlyMap<string, DiagnosticPage> = new Map(
-  [syntaxPages, resolutionPages, functionPages, schemaPages, cellPages, limitPages, requestPages].flatMap((pages) =>
-    Object.entries(pages),
+  [syntaxPages, resolutionPages, functionPages, schemaPages, cellPages, supplyPages, limitPages, requestPages].flatMap(
+    (pages) => Object.entries(pages),
   ),
 );
 

@@ -96,3 +96,10 @@ test("a fault in a template with many copies is told once, without looking throu
   const { related } = only({ "shop.sf": `Tier extends { memory TBD; }\nshop extends Cell {\n${copies}}\n` });
   assert.deepEqual(related, ["shop.sf:3:3 used here, for `shop/web0`"]);
 });
+
+test("a fault of what a standard prototype gives is told where the prototype is used", () => {
+  const { fault, related } = only({ "shop.sf": "shop extends Cell {\n  g extends { inner extends Cell { } }\n}\n" });
+  assert.deepEqual([fault.code, fault.path], ["schema/unknown-type", "shop/g/inner"]);
+  assert.deepEqual(fault.position, { file: "shop.sf", line: 2, column: 15, length: 5 });
+  assert.deepEqual(related, []);
+});

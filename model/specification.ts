@@ -23,7 +23,7 @@ export function readSpecification(bundle: Bundle, supply: Supply = unknownSupply
   const diagnostics = new Diagnostics();
   const tree = readTree(bundle, diagnostics);
   const cell = tree && checkTree(tree.document, tree.positions, diagnostics, supply);
-  return cell ? ok(cell) : fail(withInclusions(bundle, withUses(tree, diagnostics.list)));
+  return cell ? ok(cell) : fail(withInclusions(bundle, withUses(tree, bundle.files, diagnostics.list)));
 }
 
 /**

@@ -66,16 +66,27 @@ function holdersOf(document: JsonObject, positions: Positions, path: string): re
   return holders;
 }
 
-/** The same diagnostics; those of an element that is made from a template say where the template was used. */
+/**
+ * The same diagnostics; those of an element that is made from a template say where the template was used. What stands in
+ * none of `files`, such as the type that a standard prototype gives, is told at the name of the component that has it.
+ */
 export function withUses(
   tree: { readonly document: JsonObject; readonly positions: Positions } | null,
+  files: Readonly<Record<string, string>>,
   diagnostics: readonly Diagnostic[],
 ): readonly Diagnostic[] {
   if (!tree) return diagnostics;
   return diagnostics.map((diagnostic) => {
-    const { path, position } = diagnostic;
-    if (path === undefined || position === undefined) return diagnostic;
-    const used = usesAlong(holdersOf(tree.document, tree.positions, path), position);
-    return used.length === 0 ? diagnostic : { ...diagnostic, related: [...used, ...(diagnostic.related ?? [])] };
+    const { path, position: written } = diagnostic;
+    if (path === undefined || written === undefined) return diagnostic;
+    const holders = holdersOf(tree.document, tree.positions, path);
+    const position = Object.hasOwn(files, written.file) ? written : holders.at(-1)?.name;
+    if (position === undefined) return diagnostic;
+    const used = usesAlong(holders, position);
+    return {
+      ...diagnostic,
+      position,
+      ...(used.length === 0 ? {} : { related: [...used, ...(diagnostic.related ?? [])] }),
+    };
   });
 }

@@ -60,7 +60,7 @@ for (const [what, room] of Object.entries(rooms)) {
         assert.deepEqual(rivals.held(loser), []);
         assert.equal(rivals.isComplete(winner), true);
         // What the winner gives up is had by the other, by itself.
-        rivals.ask(winner, { method: "DELETE", path: "" });
+        rivals.ask(winner, { method: "DELETE", path: "", allowDestroy: [`${winner}/disk0,${winner}/disk1`] });
         rivals.settle();
         race(rivals, [loser]);
       }),

@@ -115,6 +115,18 @@ export const requestPages: Readonly<Record<string, DiagnosticPage>> = {
     "PUT /model   If-Match: 6   (the version is 7)",
     "PUT /model   If-Match: 7",
   ),
+  "change/destroys-data": requestPage(
+    "a change that would destroy data",
+    "Volumes that are deleted or replaced take with them what was written to them. Name each in `--allow-destroy` (`allowDestroy` of the API) if that is meant, or leave the volume in the specification.",
+    "DELETE /model/shop/disk",
+    "DELETE /model/shop/disk?allowDestroy=shop/disk",
+  ),
+  internal: requestPage(
+    "a mistake of ours, found before it did harm",
+    "Every plan is verified by a second program part that shares no code with the planner. They disagree, so nothing was changed. Please report it with the message.",
+    "PUT /model   (and a fault in the planner)",
+    "PUT /model",
+  ),
   "invalid-specification": requestPage(
     "a specification with errors",
     "Nothing was changed. `error.diagnostics` holds each fault with a code of its own, its position and what would be right.",

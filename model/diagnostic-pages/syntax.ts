@@ -58,12 +58,6 @@ export const syntaxPages: Readonly<Record<string, DiagnosticPage>> = {
     "size 3;\nsizes [|1, 2, size|];",
     "size 3;\nsizes [1, 2, size];",
   ),
-  "syntax/not-supported": cellPage(
-    "part of SmartFrog that is refused here",
-    "What needs a Java runtime, such as its properties, classes and hosts, has no meaning here. It is refused rather than ignored, since the outcome would be another one.",
-    "vm extends VM { x.memory PROPERTY memory; }",
-    "vm extends VM { x.memory 128; }",
-  ),
   "syntax/duplicate": jsonPage(
     "a name that is given twice in one JSON object",
     "Programs differ in which of the two they take, so neither is taken. (In SmartFrog the later one counts.)",

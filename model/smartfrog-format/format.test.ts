@@ -22,7 +22,7 @@ const examples = folder(new URL("../../examples/", import.meta.url));
 
 /** The syntax tree without its positions. Included files are others' business. */
 function meaning(text: string): string {
-  const ignored = ["syntax/include-missing", "syntax/include-absolute", "syntax/not-supported"];
+  const ignored = ["syntax/include-missing", "syntax/include-absolute"];
   const diagnostics = new Diagnostics(ignored);
   const attributes = parseBundle({ main: "a.sf", files: { "a.sf": text } }, diagnostics);
   assert.deepEqual(diagnostics.list, []);
