@@ -47,6 +47,7 @@ class Checker {
   readonly #diagnostics: Diagnostics;
   readonly #found: Found[] = [];
   readonly #types = new Map<string, ElementType>();
+  readonly #byPath = new Map<string, Found>();
 
   constructor(document: JsonObject, positions: Positions, diagnostics: Diagnostics) {
     this.#document = document;
@@ -64,6 +65,7 @@ class Checker {
       types: this.#types,
       cellPath: name,
       budget: limits.attributes,
+      copies: new Map(),
     };
     const values = this.#read(context, { path: [name], component, type: "Cell", position });
     const elements = new Map<ElementPath, Element>();
@@ -158,7 +160,9 @@ class Checker {
         });
     } else if (typeof type === "string" && isElementType(type)) {
       this.#types.set(joined, type);
-      this.#found.push({ path, component, type, position });
+      const found = { path, component, type, position };
+      this.#found.push(found);
+      this.#byPath.set(joined, found);
     } else {
       const cell = type === "Cell";
       const message = cell ? "A cell cannot stand inside a cell" : `${JSON.stringify(type)} is not a type of element`;
@@ -189,6 +193,7 @@ class Checker {
     };
     for (const [name, json] of Object.entries(component)) {
       if (!name.startsWith("x.") || name === "x.type") continue;
+      if (this.#diagnostics.full) return null;
       const schema = attributeSchema(type, name);
       if (!schema) {
         const names = attributeNames(type);
@@ -230,7 +235,7 @@ class Checker {
     more: { readonly position?: Position; readonly hint?: string | undefined; readonly attribute?: string } = {},
   ): void => {
     if (!this.#diagnostics.wants(code)) return;
-    const found = more.position ? undefined : this.#found.find((element) => element.path.join("/") === path);
+    const found = more.position ? undefined : this.#byPath.get(path);
     const position =
       found && more.attribute
         ? this.#at(found.component, more.attribute, "value", found.position).position

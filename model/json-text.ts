@@ -25,6 +25,35 @@ export function parseJsonText(
   }
 }
 
+/** Positions as bare numbers: a document has many, and hardly one is ever asked for. */
+class JsonEntry implements PositionedEntry {
+  readonly json: Json;
+  readonly source: string;
+  readonly numbers: JsonPlaces;
+
+  constructor(source: string, numbers: JsonPlaces, json: Json) {
+    this.source = source;
+    this.numbers = numbers;
+    this.json = json;
+  }
+  get name(): Position {
+    const { nameLine: line, nameColumn: column, nameLength: length } = this.numbers;
+    return { file: this.source, line, column, length };
+  }
+  get value(): Position {
+    const { line, column, length } = this.numbers;
+    return { file: this.source, line, column, length };
+  }
+}
+interface JsonPlaces {
+  readonly nameLine: number;
+  readonly nameColumn: number;
+  readonly nameLength: number;
+  readonly line: number;
+  readonly column: number;
+  readonly length: number;
+}
+
 class JsonParser {
   readonly builder = new PositionedBuilder();
   readonly #file: string;
@@ -35,6 +64,7 @@ class JsonParser {
   #lineStart = 0;
   #nesting = 0;
   #attributes = 0;
+  #names = 0;
 
   constructor(file: string, text: string, diagnostics: Diagnostics) {
     this.#file = file;
@@ -165,28 +195,33 @@ class JsonParser {
     else
       do {
         this.#count();
+        if (++this.#names > limits.tokens)
+          this.#fail(
+            "limit/tokens",
+            `This text has more than ${limits.tokens} named attributes`,
+            "Split the cell into several, or write it in SmartFrog with templates.",
+          );
         const start = this.#at;
-        const name = this.#here();
+        const [nameLine, nameColumn] = [this.#line, start - this.#lineStart + 1];
         if (this.#text[start] !== '"')
           this.#fail("syntax/expected", `Expected a name in double quotes, found ${this.#found()}`);
         const key = this.#string();
-        const namePosition = { ...name, length: this.#at - start };
+        const nameLength = this.#at - start;
         if (entries.has(key))
-          this.#fail(
-            "syntax/duplicate",
-            `\`${key}\` is given twice in this object`,
-            "Keep one of the two.",
-            namePosition,
-          );
+          this.#fail("syntax/duplicate", `\`${key}\` is given twice in this object`, "Keep one of the two.", {
+            file: this.#file,
+            line: nameLine,
+            column: nameColumn,
+            length: nameLength,
+          });
         this.#space();
         if (this.#text[this.#at] !== ":") this.#fail("syntax/expected", `Expected \`:\`, found ${this.#found()}`);
         this.#at++;
         this.#space();
-        const value = this.#here();
-        const before = this.#at;
+        const [line, column, before] = [this.#line, this.#at - this.#lineStart + 1, this.#at];
         const json = this.#value();
-        const length = value.line === this.#line ? this.#at - before : 1;
-        entries.set(key, { name: namePosition, value: { ...value, length }, json });
+        const length = line === this.#line ? this.#at - before : 1;
+        entries.set(key, new JsonEntry(this.#file, { nameLine, nameColumn, nameLength, line, column, length }, json));
       } while (this.#more("}"));
     this.#nesting--;
     return this.builder.object(entries);

@@ -24,9 +24,11 @@ export class PositionedBuilder {
   /** Canonical order: `x.type` first, the rest as given. Names such as `__proto__` become plain own properties. */
   object(entries: ReadonlyMap<string, PositionedEntry>): JsonObject {
     const type = entries.get("x.type");
-    const pairs: [string, Json][] = type ? [["x.type", type.json]] : [];
-    for (const [name, entry] of entries) if (entry !== type) pairs.push([name, entry.json]);
-    const object = Object.freeze(Object.fromEntries(pairs));
+    const json: Record<string, Json> = type ? { "x.type": type.json } : {};
+    for (const [name, entry] of entries)
+      if (name !== "__proto__") json[name] = entry.json;
+      else Object.defineProperty(json, name, { value: entry.json, enumerable: true, configurable: true });
+    const object = Object.freeze(json);
     this.positions.set(object, entries);
     return object;
   }

@@ -6,6 +6,7 @@ import type { Component, Value } from "./component.ts";
 import { link } from "./linker.ts";
 import { parseBundle } from "./parser.ts";
 import { limitPassed, resolveTypes } from "./resolver.ts";
+import { checkSize } from "./size.ts";
 
 /**
  * A SmartFrog bundle through all phases. `sfConfig`, if the document has one, is the only part that is linked (LANGUAGE,
@@ -23,6 +24,7 @@ export function resolveSmartFrog(
     const root = resolveTypes(attributes, standard, origin, diagnostics);
     if (!diagnostics.none) return null;
     linkDocument(root, diagnostics);
+    if (diagnostics.none) checkSize(root, diagnostics);
     return diagnostics.none ? root : null;
   } catch (thrown) {
     if (thrown === limitPassed) return null;
@@ -45,8 +47,11 @@ function linkDocument(root: Component, diagnostics: Diagnostics): void {
   for (const cell of cells) link(cell, diagnostics);
   if (!diagnostics.none) return;
   const outside = new Diagnostics(cells.length > 0 ? ["link/tbd", "link/unknown"] : []);
-  link(root, outside);
-  for (const fault of outside.list) diagnostics.add(fault);
+  try {
+    link(root, outside);
+  } finally {
+    for (const fault of outside.list) diagnostics.add(fault);
+  }
 }
 
 function isCell(component: Component): boolean {

@@ -231,7 +231,7 @@ export abstract class ExpressionParser {
       } else if (this.accept("OPTIONAL")) {
         otherwise = scalar({ kind: "null" }, position);
         if (this.accept("(")) {
-          otherwise = this.expression();
+          otherwise = this.nested(() => this.expression());
           this.expect(")", "after the default of `OPTIONAL`");
         }
       } else return { kind: "reference", reference: this.reference(), when, otherwise, position };

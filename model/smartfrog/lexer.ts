@@ -1,5 +1,6 @@
 import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
+import { limits } from "../limits.ts";
 import type { NumberType, Token } from "./tokens.ts";
 
 /** Longest first, so that `<=` is not taken for `<`. */
@@ -38,7 +39,16 @@ class Lexer {
   }
 
   run(): Token[] {
-    while (this.#skipSpace()) this.#next();
+    while (this.#skipSpace() && !this.#diagnostics.full && this.#tokens.length < limits.tokens) this.#next();
+    if (this.#tokens.length >= limits.tokens) {
+      this.#tokens.length = 0;
+      this.#error(
+        "limit/tokens",
+        `This text has more than ${limits.tokens} words, signs and values`,
+        this.#here(1),
+        "Let templates hold what repeats itself, or split the cell into several.",
+      );
+    }
     this.#push("end", "", this.#here(1));
     return this.#tokens;
   }
@@ -173,7 +183,7 @@ class Lexer {
     let run = at;
     for (;;) {
       const character = this.#text[at];
-      if (character === undefined || character === "\n") {
+      if (character === undefined || character === "\n" || this.#diagnostics.full) {
         const length = at - start;
         this.#error(
           "syntax/unclosed-string",
@@ -256,11 +266,9 @@ class Lexer {
 
   /** Bytes of any encoding as upper-case hexadecimal digits. */
   #bytes(encoding: string, content: string, position: Position): string {
-    if (encoding === "HEX" && /^([0-9a-fA-F]{2})*$/.test(content)) return content.toUpperCase();
-    if (encoding === "BIN" && /^([01]{8})*$/.test(content))
-      return (content.match(/.{8}/g) ?? [])
-        .map((bits) => Number.parseInt(bits, 2).toString(16).padStart(2, "0").toUpperCase())
-        .join("");
+    if (encoding === "HEX" && content.length % 2 === 0 && /^[0-9a-fA-F]*$/.test(content)) return content.toUpperCase();
+    if (encoding === "BIN" && content.length % 8 === 0 && /^[01]*$/.test(content))
+      return content.replace(/[01]{4}/g, (bits) => Number.parseInt(bits, 2).toString(16).toUpperCase());
     const known = encoding === "HEX" || encoding === "BIN";
     this.#error(
       known ? "syntax/bytes" : "syntax/not-supported",

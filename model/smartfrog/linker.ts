@@ -3,8 +3,8 @@ import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
 import type { Attribute, Component, Value } from "./component.ts";
-import { OperationError, operate } from "./operations.ts";
-import { enclosing, rootOf, visibleNames } from "./resolver.ts";
+import { Budget, budgetSpent, OperationError, operate } from "./operations.ts";
+import { enclosing, limitPassed, rootOf, visibleNames } from "./resolver.ts";
 import { type Expression, type Reference, referenceText } from "./syntax.ts";
 
 /** Thrown when a value cannot be had; the fault is already reported. */
@@ -20,6 +20,7 @@ export function link(component: Component, diagnostics: Diagnostics): void {
 
 class Linker {
   readonly #diagnostics: Diagnostics;
+  readonly #budget = new Budget();
   #following = 0;
   readonly #seen = new Set<Component>();
   /** Components that something links to, which must be linked as well, wherever they stand. */
@@ -44,11 +45,21 @@ class Linker {
         if (attribute.content.kind === "component") this.#all(attribute.content);
         else if (value.kind === "component") this.#shared.push(value);
       } catch (thrown) {
+        if (thrown === budgetSpent) this.#tooMuch(attribute.position);
         if (thrown !== unlinked) throw thrown;
       }
     }
   }
 
+  #tooMuch(position: Position): never {
+    this.#diagnostics.add({
+      code: "limit/evaluation",
+      message: "The expressions of this document are too much to work out; the limit is reached here",
+      hint: "Vectors and texts made of others may have doubled too often.",
+      position,
+    });
+    throw limitPassed;
+  }
   #fail(code: string, message: string, position: Position, more: { readonly hint?: string } = {}): never {
     this.#diagnostics.add({ code, message, position, ...more });
     throw unlinked;
@@ -62,8 +73,11 @@ class Linker {
       this.#fail("link/cycle", "This reference leads back to itself", from, {
         hint: "Give one attribute of the circle a value.",
       });
-    if (++this.#following > limits.references)
-      this.#fail("limit/references", `More than ${limits.references} references follow one another here`, from);
+    if (++this.#following > limits.references) {
+      const message = `More than ${limits.references} references follow one another here`;
+      this.#diagnostics.add({ code: "limit/references", message, position: from });
+      throw limitPassed;
+    }
     attribute.link = { state: "busy" };
     try {
       const value = this.#evaluate(holder, content);
@@ -76,10 +90,12 @@ class Linker {
   }
 
   #evaluate(holder: Component, expression: Expression): Value {
+    if (expression.kind !== "scalar") this.#budget.spend(1);
     switch (expression.kind) {
       case "scalar":
         return expression.scalar;
       case "vector":
+        this.#budget.spend(expression.items.length);
         return { kind: "vector", items: expression.items.map((item) => this.#evaluate(holder, item)) };
       case "reference":
         return this.#reference(holder, expression);
@@ -87,7 +103,7 @@ class Linker {
         return this.#choice(holder, expression);
       case "operation": {
         const operands = expression.operands.map((operand) => this.#evaluate(holder, operand));
-        const outcome = operate(expression.operator, operands);
+        const outcome = operate(expression.operator, operands, this.#budget);
         if (outcome instanceof OperationError)
           this.#fail("link/operand", outcome.message, expression.position, { hint: outcome.hint });
         return outcome;
@@ -159,6 +175,8 @@ class Linker {
         const attribute = owner?.attributes.get(part.name);
         if (!owner || !attribute) {
           if (permitted) return null;
+          // Copies of one template all miss the same name: it is looked for once.
+          if (this.#diagnostics.told("link/unknown", reference.position)) throw unlinked;
           const where =
             part.kind === "HERE" && index > 0 ? `in \`${from.name || "the document"}\`` : "here or further out";
           const known =

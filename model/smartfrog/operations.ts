@@ -1,6 +1,28 @@
+import { limits } from "../limits.ts";
 import type { Value } from "./component.ts";
 import type { Operator } from "./syntax.ts";
 import type { NumberType } from "./tokens.ts";
+
+/** Thrown when working out expressions costs more than a specification may. */
+export const budgetSpent = Symbol("budget spent");
+
+/**
+ * What working out the expressions of one document may still cost. A few lines of SmartFrog double a vector or a text
+ * sixty times over, so everything that can grow is paid for before it is made.
+ */
+export class Budget {
+  #steps: number = limits.evaluation;
+  #characters: number = limits.textLength;
+
+  spend(steps: number): void {
+    this.#steps -= steps;
+    if (this.#steps < 0) throw budgetSpent;
+  }
+  spendText(characters: number): void {
+    this.#characters -= characters;
+    if (this.#characters < 0) throw budgetSpent;
+  }
+}
 
 /** Operands that do not fit their operator. */
 export class OperationError {
@@ -16,18 +38,19 @@ type NumberValue = Extract<Value, { kind: "number" }>;
 const widths: readonly NumberType[] = ["int", "long", "float", "double"];
 const boolean = (value: boolean): Value => ({ kind: "boolean", value });
 
-/** Applies an operator to values. The type of a number is the widest of its operands'; whole numbers stay in range. */
-export function operate(operator: Operator, operands: readonly Value[]): Value | OperationError {
+/** Applies an operator to values; throws `budgetSpent` when that is too much. The type of a number is the widest of its operands'; whole numbers stay in range. */
+export function operate(operator: Operator, operands: readonly Value[], budget: Budget): Value | OperationError {
   if (operator === "==" || operator === "!=") {
     const [left, right] = operands;
     if (!left || !right) return new OperationError(`\`${operator}\` takes two values`, "Write `(a == b)`.");
-    return boolean(equal(left, right) === (operator === "=="));
+    return boolean(equal(left, right, budget) === (operator === "=="));
   }
-  if (operator === "++") return { kind: "string", value: operands.map(text).join("") };
+  if (operator === "++") return { kind: "string", value: operands.map((operand) => text(operand, budget)).join("") };
   if (operator === "<>") {
     const vectors = operands.filter((operand) => operand.kind === "vector");
     if (vectors.length < operands.length)
       return new OperationError("`<>` joins vectors only", "Use `++` to join texts.");
+    budget.spend(vectors.reduce((sum, { items }) => sum + items.length, 0));
     return { kind: "vector", items: vectors.flatMap((vector) => vector.items) };
   }
   if (operator === "!" || operator === "&&" || operator === "||" || operator === "->" || operator === "x|")
@@ -78,11 +101,12 @@ function compute(operator: string, numbers: readonly NumberValue[], whole: boole
   return whole ? Math.trunc(a / b) : a / b;
 }
 
-function equal(left: Value, right: Value): boolean {
+function equal(left: Value, right: Value, budget: Budget): boolean {
+  budget.spend(1);
   if (left.kind === "vector" && right.kind === "vector")
     return (
       left.items.length === right.items.length &&
-      left.items.every((item, index) => equal(item, right.items[index] ?? item))
+      left.items.every((item, index) => equal(item, right.items[index] ?? item, budget))
     );
   if (left.kind === "component" || right.kind === "component") return left === right;
   if (left.kind === "null" || right.kind === "null") return left.kind === right.kind;
@@ -91,8 +115,10 @@ function equal(left: Value, right: Value): boolean {
 }
 
 /** A value as `++` joins it. */
-function text(value: Value): string {
-  if (value.kind === "vector") return `[${value.items.map(text).join(", ")}]`;
+function text(value: Value, budget: Budget): string {
+  budget.spend(1);
+  if (value.kind === "string" || value.kind === "bytes") budget.spendText(value.value.length);
+  if (value.kind === "vector") return `[${value.items.map((item) => text(item, budget)).join(", ")}]`;
   if (value.kind === "null") return "NULL";
   if (value.kind === "bytes") return `#HEX#${value.value}#`;
   if (value.kind === "lazy") return value.text;

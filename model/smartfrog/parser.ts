@@ -20,6 +20,8 @@ class BundleParser {
   readonly #bundle: Bundle;
   readonly #diagnostics: Diagnostics;
   readonly #parsed = new Map<string, readonly AttributeSyntax[]>();
+  /** Attributes that all includes together have brought. */
+  #included = 0;
 
   constructor(bundle: Bundle, diagnostics: Diagnostics) {
     this.#bundle = bundle;
@@ -78,7 +80,16 @@ class BundleParser {
       else if (parts.pop() === undefined)
         return refuse("syntax/include-outside", `\`${path}\` leads outside the bundle`);
     }
-    return this.file(parts.join("/"), open, position);
+    const included = this.file(parts.join("/"), open, position);
+    this.#included += included.length;
+    if (this.#included <= limits.attributes) return included;
+    this.#diagnostics.add({
+      code: "limit/attributes",
+      message: `Includes bring more than ${limits.attributes} attributes`,
+      hint: "Include each file once, from the file that needs it.",
+      position,
+    });
+    return [];
   }
 }
 
@@ -182,10 +193,7 @@ class SmartFrogParser extends ExpressionParser {
         'It reads `#include "file.sf"`.',
       );
     this.at++;
-    const included = this.#include(text, position);
-    if (into.length + included.length > limits.attributes)
-      this.fail("limit/attributes", `This includes more than ${limits.attributes} attributes`);
-    for (const attribute of included) into.push(attribute);
+    for (const attribute of this.#include(text, position)) into.push(attribute);
   }
 
   /** Tags mean nothing to a cell; those that would change the outcome are refused rather than ignored. */

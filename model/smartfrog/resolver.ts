@@ -3,7 +3,7 @@ import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
 import type { Attribute, Component, Placement } from "./component.ts";
-import { type AttributeSyntax, type Expression, type Reference, referenceText } from "./syntax.ts";
+import { type AttributeSyntax, type Expression, type Prototype, type Reference, referenceText } from "./syntax.ts";
 
 /** Thrown when a limit is passed: going on would only cost more. The fault is already reported. */
 export const limitPassed = Symbol("limit passed");
@@ -31,6 +31,9 @@ class Resolver {
   #attributes = 0;
   #unnamed = 0;
   #following = 0;
+  #placed = 0;
+  /** Until placements change components that others were copied from. */
+  #lazily = true;
   /** Every component that has something to place, in document order. */
   readonly #placing: Component[] = [];
 
@@ -51,6 +54,7 @@ class Resolver {
   /** In several passes: a placed component may be what another placement needs. */
   place(root: Component): void {
     collectPlacements(root, this.#placing);
+    this.#lazily = false;
     let open = this.#placing.flatMap((component) =>
       component.placements.map((placement) => ({ component, placement })),
     );
@@ -192,7 +196,7 @@ class Resolver {
   ): void {
     this.#count(at.namePosition);
     const { namePosition, value } = at;
-    into.attributes.set(name, { namePosition, position: value.position, content, link: { state: "open" } });
+    into.attributes.set(name, { namePosition, position: value.position, content, link: unlinkedState(content) });
   }
   #instantiate(parent: Component, name: string, value: Expression): Attribute["content"] {
     if (value.kind !== "component") return value;
@@ -207,30 +211,95 @@ class Resolver {
     if (depth(into) > limits.nesting)
       this.#stop("limit/nesting", `Components are nested deeper than ${limits.nesting} levels`, into.position);
     for (const placement of from.placements) into.placements.push(placement);
+    if (this.#lazily) this.#count(into.position, sizeOf(from));
     for (const [name, attribute] of from.attributes) {
-      this.#count(attribute.namePosition);
-      const { content } = attribute;
-      into.attributes.set(name, {
-        ...attribute,
-        content: content.kind === "component" ? this.#copy(content, into) : content,
-        link: { state: "open" },
-      });
+      if (!this.#lazily) this.#count(attribute.namePosition);
+      into.attributes.set(
+        name,
+        copied(attribute, (component) => this.#copy(component, into)),
+      );
     }
   }
   #copy(component: Component, parent: Component): Component {
+    if (this.#lazily) return new LazyCopy(component, parent);
     const copy: Component = { ...component, parent, attributes: new Map(), placements: [] };
     this.#inherit(copy, component);
     return copy;
   }
 
-  #count(position: Position): void {
-    if (++this.#attributes > limits.attributes)
+  #count(position: Position, attributes = 1): void {
+    this.#attributes += attributes;
+    if (!this.#lazily) this.#placed += attributes;
+    if (this.#placed > limits.placed)
+      this.#stop("limit/placed", `Placements make more than ${limits.placed} attributes, here`, position);
+    if (this.#attributes > limits.attributes)
       this.#stop("limit/attributes", `The document grows beyond ${limits.attributes} attributes here`, position);
   }
   #stop(code: string, message: string, position: Position): never {
     this.#diagnostics.add({ code, message, position, hint: "Use fewer or smaller templates." });
     throw limitPassed;
   }
+}
+
+/** A value that is written out means the same everywhere: there is nothing to link, and copies share the attribute. */
+const unlinkedState = (content: Attribute["content"]): Attribute["link"] =>
+  content.kind === "scalar" ? { state: "done", value: content.scalar } : { state: "open" };
+
+function copied(attribute: Attribute, copy: (component: Component) => Component): Attribute {
+  const { content } = attribute;
+  if (content.kind === "scalar") return attribute;
+  return {
+    ...attribute,
+    content: content.kind === "component" ? copy(content) : content,
+    link: { state: "open" },
+  };
+}
+
+/**
+ * A copy of a complete component that is made when somebody looks into it. What only grows, such as templates that copy
+ * one another, is then counted and refused before it is there.
+ */
+class LazyCopy implements Component {
+  readonly kind = "component";
+  readonly parent: Component;
+  readonly name: string;
+  readonly position: Position;
+  readonly prototypes: readonly Prototype[] = [];
+  readonly placements: Placement[];
+  state: Component["state"] = "complete";
+  readonly origin: Component;
+  #attributes: Map<string, Attribute> | null = null;
+
+  constructor(origin: Component, parent: Component) {
+    this.parent = parent;
+    this.name = origin.name;
+    this.position = origin.position;
+    this.placements = [...origin.placements];
+    this.origin = origin;
+  }
+
+  get attributes(): Map<string, Attribute> {
+    if (this.#attributes) return this.#attributes;
+    this.#attributes = new Map();
+    for (const [name, attribute] of this.origin.attributes)
+      this.#attributes.set(
+        name,
+        copied(attribute, (component) => new LazyCopy(component, this)),
+      );
+    return this.#attributes;
+  }
+}
+
+/** Attributes of complete components, those inside included; placements change none that is in here. */
+const sizes = new WeakMap<Component, number>();
+function sizeOf(component: Component): number {
+  if (component instanceof LazyCopy) return sizeOf(component.origin);
+  const known = sizes.get(component);
+  if (known !== undefined) return known;
+  let size = component.attributes.size;
+  for (const { content } of component.attributes.values()) if (content.kind === "component") size += sizeOf(content);
+  sizes.set(component, size);
+  return size;
 }
 
 function standardPrototype(name: string): Component {
