@@ -12,6 +12,7 @@ import { limits } from "./limits.ts";
 import type { Positions } from "./positions.ts";
 import { isObject } from "./reference.ts";
 import {
+  type AttributeSchema,
   attributeNames,
   attributeSchema,
   cellAttributes,
@@ -32,6 +33,17 @@ export function checkTree(
   hosts: readonly HostOffer[] | null,
 ): Cell | null {
   return new Checker(document, positions, diagnostics).check(hosts);
+}
+
+/** What an element of a type cannot be without. */
+const requiredOf = new Map<string, readonly [name: string, schema: AttributeSchema][]>();
+function required(type: ElementType | "Cell"): readonly [name: string, schema: AttributeSchema][] {
+  const known = requiredOf.get(type);
+  if (known) return known;
+  const table = type === "Cell" ? cellAttributes : elementSchemas[type];
+  const found = Object.entries(table).filter(([, schema]) => schema.required);
+  requiredOf.set(type, found);
+  return found;
 }
 
 interface Found {
@@ -210,9 +222,9 @@ class Checker {
         wrong(meaning.code, meaning.message, { ...this.#at(component, name, "value", position), hint: meaning.hint });
       else meanings.set(name, meaning);
     }
-    for (const [name, schema] of Object.entries(type === "Cell" ? cellAttributes : elementSchemas[type])) {
+    for (const [name, schema] of required(type)) {
       const given = Object.hasOwn(component, name) && component[name] !== null;
-      if (schema.required && !given && !meant.has(name))
+      if (!given && !meant.has(name))
         wrong("schema/required", `\`${path.at(-1)}\` has no \`${name}\`, which a ${type} needs`, {
           ...(position ? { position } : {}),
           hint: Object.hasOwn(component, name.slice("x.".length))

@@ -23,8 +23,8 @@ export function resolveSmartFrog(
     const origin = { file: bundle.main, line: 1, column: 1, length: 1 };
     const root = resolveTypes(attributes, standard, origin, diagnostics);
     if (!diagnostics.none) return null;
-    linkDocument(root, diagnostics);
-    if (diagnostics.none) checkSize(root, diagnostics);
+    const shares = linkDocument(root, diagnostics);
+    if (shares && diagnostics.none) checkSize(root, diagnostics);
     return diagnostics.none ? root : null;
   } catch (thrown) {
     if (thrown === limitPassed) return null;
@@ -34,21 +34,22 @@ export function resolveSmartFrog(
 
 /**
  * Links what is deployed: `sfConfig` if there is one, else the components of type Cell. The templates beside a cell may
- * leave to their users what is still missing in them, so `TBD` and unknown names are no faults there.
+ * leave to their users what is still missing in them, so `TBD` and unknown names are no faults there. Answers whether
+ * anything may be shared.
  */
-function linkDocument(root: Component, diagnostics: Diagnostics): void {
+function linkDocument(root: Component, diagnostics: Diagnostics): boolean {
   const parts = [...root.attributes.values()].map(({ content }) => content).filter((part) => part.kind === "component");
   const configuration = parts.find((part) => part.name === "sfConfig");
   const cells = parts.filter((part) => part.attributes.has("x.type") && isCell(part));
   if (configuration) {
     link(configuration, diagnostics);
-    return;
+    return true;
   }
   for (const cell of cells) link(cell, diagnostics);
-  if (!diagnostics.none) return;
+  if (!diagnostics.none) return false;
   const outside = new Diagnostics(cells.length > 0 ? ["link/tbd", "link/unknown"] : []);
   try {
-    link(root, outside);
+    return link(root, outside);
   } finally {
     for (const fault of outside.list) diagnostics.add(fault);
   }

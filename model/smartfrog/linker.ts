@@ -12,16 +12,17 @@ const unlinked = Symbol("unlinked");
 
 /**
  * Link phase: finds the value of every attribute below `component`. A reference leads from the component that holds the
- * attribute; what it leads to is shared, not copied. All faults are reported, each once.
+ * attribute; what it leads to is shared, not copied. All faults are reported, each once. Answers whether anything is shared.
  */
-export function link(component: Component, diagnostics: Diagnostics): void {
-  new Linker(diagnostics).link(component);
+export function link(component: Component, diagnostics: Diagnostics): boolean {
+  return new Linker(diagnostics).link(component);
 }
 
 class Linker {
   readonly #diagnostics: Diagnostics;
   readonly #budget = new Budget();
   #following = 0;
+  #shares = false;
   readonly #seen = new Set<Component>();
   /** Components that something links to, which must be linked as well, wherever they stand. */
   readonly #shared: Component[] = [];
@@ -30,20 +31,24 @@ class Linker {
     this.#diagnostics = diagnostics;
   }
 
-  link(component: Component): void {
+  link(component: Component): boolean {
     this.#all(component);
     for (let shared = this.#shared.pop(); shared; shared = this.#shared.pop()) this.#all(shared);
+    return this.#shares;
   }
 
   #all(component: Component): void {
     if (this.#seen.has(component)) return;
     this.#seen.add(component);
     for (const attribute of component.attributes.values()) {
+      if (attribute.content.kind === "scalar" && attribute.link.state === "done") continue;
       if (this.#diagnostics.full) return;
       try {
         const value = this.#value(component, attribute, attribute.position);
         if (attribute.content.kind === "component") this.#all(attribute.content);
         else if (value.kind === "component") this.#shared.push(value);
+        if (attribute.content.kind !== "component" && (value.kind === "component" || value.kind === "vector"))
+          this.#shares = true;
       } catch (thrown) {
         if (thrown === budgetSpent) this.#tooMuch(attribute.position);
         if (thrown !== unlinked) throw thrown;

@@ -96,6 +96,11 @@ class Resolver {
       }
       const target = this.#supertype(component, prototype.reference);
       if (target) this.#inherit(component, target);
+      // What is wrong with a type is wrong where the type was written, not in a prototype that no file holds.
+      const type =
+        target && this.#standard.get(target.name) === target ? component.attributes.get("x.type") : undefined;
+      const { position } = prototype.reference;
+      if (type) component.attributes.set("x.type", { ...type, namePosition: position, position });
     }
     component.state = "shaped";
   }
