@@ -10,7 +10,9 @@ export interface AttributePositions {
  * Positions of a canonical document, beside it rather than in it: keyed by the identity of each object, then by the name
  * of the attribute. A document that was stored has none.
  */
-export type Positions = ReadonlyMap<JsonObject, ReadonlyMap<string, AttributePositions>>;
+export interface Positions {
+  get(object: JsonObject): { get(name: string): AttributePositions | undefined } | undefined;
+}
 
 export interface PositionedEntry extends AttributePositions {
   readonly value: Position;

@@ -1,11 +1,11 @@
 import type { Bundle } from "../cell.ts";
 import { Diagnostics } from "../diagnostics.ts";
 import type { Json, JsonObject } from "../json.ts";
-import { PositionedBuilder, type PositionedEntry, type Positions } from "../positions.ts";
-import type { Component, Value } from "./component.ts";
+import type { AttributePositions, Positions } from "../positions.ts";
+import type { Attribute, Component, Value } from "./component.ts";
 import { link } from "./linker.ts";
 import { parseBundle } from "./parser.ts";
-import { limitPassed, resolveTypes } from "./resolver.ts";
+import { constantOrigin, limitPassed, resolveTypes } from "./resolver.ts";
 import { checkSize } from "./size.ts";
 
 /**
@@ -63,27 +63,59 @@ function isCell(component: Component): boolean {
 /** The canonical JSON of a resolved document, with the positions of everything in it. */
 export function smartFrogDocument(root: Component): { readonly document: JsonObject; readonly positions: Positions } {
   const writer = new DocumentWriter();
-  return { document: writer.component(root), positions: writer.builder.positions };
+  return { document: writer.component(root), positions: writer };
 }
 
-class DocumentWriter {
-  readonly builder = new PositionedBuilder();
+class DocumentWriter implements Positions {
+  /** What each object was written from, which knows the positions: hardly one is ever asked for. */
+  readonly #sources = new Map<JsonObject, Component>();
+  /** Written once, however often it was copied. */
+  readonly #constants = new Map<Component, JsonObject>();
   readonly #typed = new Map<Component, boolean>();
   /** Components being written: a link to one of these would have no end. */
   readonly #open = new Set<Component>();
 
+  get(object: JsonObject): { get(name: string): AttributePositions | undefined } | undefined {
+    const attributes = this.#sources.get(object)?.attributes;
+    return (
+      attributes && {
+        get: (name) => {
+          const attribute = attributes.get(name);
+          return attribute && { name: attribute.namePosition, value: attribute.position };
+        },
+      }
+    );
+  }
+
   component(component: Component): JsonObject {
+    const origin = constantOrigin(component);
+    if (!origin) return this.#written(component);
+    const known = this.#constants.get(origin) ?? this.#written(origin);
+    this.#constants.set(origin, known);
+    return known;
+  }
+
+  #written(component: Component): JsonObject {
     this.#open.add(component);
-    const entries = new Map<string, PositionedEntry>();
-    for (const [name, { namePosition, position, content, link }] of component.attributes) {
-      let json: Json = null;
-      if (content.kind === "component") json = this.component(content);
-      else if (link.state === "done") json = this.#value(link.value);
-      else if (content.kind === "scalar") json = this.#value(content.scalar);
-      entries.set(name, { name: namePosition, value: position, json });
+    const { attributes } = component;
+    const json: Record<string, Json> = {};
+    const type = attributes.get("x.type");
+    if (type) json["x.type"] = this.#attribute(type);
+    for (const [name, attribute] of attributes) {
+      if (attribute === type) continue;
+      if (name !== "__proto__") json[name] = this.#attribute(attribute);
+      else Object.defineProperty(json, name, { value: this.#attribute(attribute), enumerable: true });
     }
     this.#open.delete(component);
-    return this.builder.object(entries);
+    const object = Object.freeze(json);
+    this.#sources.set(object, component);
+    return object;
+  }
+
+  #attribute({ content, link }: Attribute): Json {
+    if (content.kind === "component") return this.component(content);
+    if (link.state === "done") return this.#value(link.value);
+    return content.kind === "scalar" ? this.#value(content.scalar) : null;
   }
 
   #value(value: Value): Json {

@@ -4,7 +4,7 @@ import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
 import type { Attribute, Component, Value } from "./component.ts";
 import { Budget, budgetSpent, OperationError, operate } from "./operations.ts";
-import { enclosing, limitPassed, rootOf, visibleNames } from "./resolver.ts";
+import { constantOrigin, enclosing, limitPassed, rootOf, visibleNames } from "./resolver.ts";
 import { type Expression, type Reference, referenceText } from "./syntax.ts";
 
 /** Thrown when a value cannot be had; the fault is already reported. */
@@ -38,7 +38,7 @@ class Linker {
   }
 
   #all(component: Component): void {
-    if (this.#seen.has(component)) return;
+    if (this.#seen.has(component) || constantOrigin(component)) return;
     this.#seen.add(component);
     for (const attribute of component.attributes.values()) {
       if (attribute.content.kind === "scalar" && attribute.link.state === "done") continue;

@@ -32,6 +32,7 @@ class Resolver {
   #unnamed = 0;
   #following = 0;
   #placed = 0;
+  #places = false;
   /** Until placements change components that others were copied from. */
   #lazily = true;
   /** Every component that has something to place, in document order. */
@@ -53,6 +54,7 @@ class Resolver {
 
   /** In several passes: a placed component may be what another placement needs. */
   place(root: Component): void {
+    if (!this.#places) return;
     collectPlacements(root, this.#placing);
     this.#lazily = false;
     let open = this.#placing.flatMap((component) =>
@@ -188,6 +190,7 @@ class Resolver {
   #add(component: Component, { name, namePosition, value }: AttributeSyntax): void {
     if (name && name.length > 1) {
       component.placements.push({ name, namePosition, value });
+      this.#places = true;
       return;
     }
     const single = name?.[0] ?? `--${this.#unnamed++}`;
@@ -213,15 +216,16 @@ class Resolver {
 
   /** Copies everything of a complete component; a name that is there keeps its place and gets the new value. */
   #inherit(into: Component, from: Component): void {
-    if (depth(into) > limits.nesting)
+    const size = this.#lazily ? sizeOf(from) : { attributes: 0, height: 0 };
+    if (depth(into) + size.height > limits.nesting)
       this.#stop("limit/nesting", `Components are nested deeper than ${limits.nesting} levels`, into.position);
+    if (this.#lazily) this.#count(into.position, size.attributes);
     for (const placement of from.placements) into.placements.push(placement);
-    if (this.#lazily) this.#count(into.position, sizeOf(from));
     for (const [name, attribute] of from.attributes) {
       if (!this.#lazily) this.#count(attribute.namePosition);
       into.attributes.set(
         name,
-        copied(attribute, (component) => this.#copy(component, into)),
+        attribute.content.kind === "scalar" ? attribute : copied(attribute, (component) => this.#copy(component, into)),
       );
     }
   }
@@ -283,6 +287,10 @@ class LazyCopy implements Component {
     this.origin = origin;
   }
 
+  /** Whether somebody has looked into it, and may have changed what is in it. */
+  get open(): boolean {
+    return this.#attributes !== null;
+  }
   get attributes(): Map<string, Attribute> {
     if (this.#attributes) return this.#attributes;
     this.#attributes = new Map();
@@ -295,14 +303,41 @@ class LazyCopy implements Component {
   }
 }
 
-/** Attributes of complete components, those inside included; placements change none that is in here. */
-const sizes = new WeakMap<Component, number>();
-function sizeOf(component: Component): number {
+const constants = new WeakMap<Component, boolean>();
+/** Nothing but values that are written out, none of which is a reference: the same wherever it is copied to. */
+function isConstant(component: Component): boolean {
+  if (component instanceof LazyCopy) return isConstant(component.origin);
+  const known = constants.get(component);
+  if (known !== undefined) return known;
+  const constant = [...component.attributes.values()].every(({ content }) => {
+    if (content.kind === "component") return isConstant(content);
+    return content.kind === "scalar" && !(content.scalar.kind === "string" && /ref:/i.test(content.scalar.value));
+  });
+  constants.set(component, constant);
+  return constant;
+}
+
+/** What a copy that nobody has looked into is a copy of, if it is the same in every way; null for all others. */
+export function constantOrigin(component: Component): Component | null {
+  let origin = component;
+  while (origin instanceof LazyCopy && !origin.open) origin = origin.origin;
+  return origin !== component && !(origin instanceof LazyCopy) && isConstant(origin) ? origin : null;
+}
+
+/** Attributes of complete components, those inside included, and levels; placements change none that is in here. */
+const sizes = new WeakMap<Component, { readonly attributes: number; readonly height: number }>();
+function sizeOf(component: Component): { readonly attributes: number; readonly height: number } {
   if (component instanceof LazyCopy) return sizeOf(component.origin);
   const known = sizes.get(component);
   if (known !== undefined) return known;
-  let size = component.attributes.size;
-  for (const { content } of component.attributes.values()) if (content.kind === "component") size += sizeOf(content);
+  let [attributes, height] = [component.attributes.size, 0];
+  for (const { content } of component.attributes.values()) {
+    if (content.kind !== "component") continue;
+    const inside = sizeOf(content);
+    attributes += inside.attributes;
+    height = Math.max(height, inside.height + 1);
+  }
+  const size = { attributes, height };
   sizes.set(component, size);
   return size;
 }
