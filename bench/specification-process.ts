@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { planChange } from "../model/plan.ts";
 import { readSpecification } from "../model/specification.ts";
 
 /** What one process of this program measured of itself: milliseconds of CPU time of reading, or of a plan as the clock has it. */
@@ -25,6 +24,7 @@ const [first, second] = cells;
 if (first === undefined) throw new Error("the arguments are one or two files");
 let { ms } = first;
 if (second !== undefined) {
+  const { planChange } = await import("../model/plan.ts");
   const start = process.hrtime.bigint();
   const { steps } = planChange(first.cell, second.cell);
   ms = Number(process.hrtime.bigint() - start) / 1e6;
