@@ -142,8 +142,10 @@ class Checker {
 
   /** Finds the elements inside a component, in document order; `x.` attributes hold none. */
   #collect(component: JsonObject, path: readonly string[]): void {
-    for (const [name, value] of Object.entries(component)) {
-      if (!isObject(value) || name.startsWith("x.")) continue;
+    for (const name of Object.keys(component)) {
+      if (name.startsWith("x.")) continue;
+      const value = component[name];
+      if (!isObject(value)) continue;
       const here = [...path, name];
       const at = { ...this.#at(component, name, "name") };
       if (path.length > limits.nesting) {
@@ -203,8 +205,9 @@ class Checker {
       sound = false;
       this.#fault(code, message, joined, more);
     };
-    for (const [name, json] of Object.entries(component)) {
-      if (!name.startsWith("x.") || name === "x.type") continue;
+    for (const name of Object.keys(component)) {
+      const json = component[name];
+      if (json === undefined || !name.startsWith("x.") || name === "x.type") continue;
       if (this.#diagnostics.full) return null;
       const schema = attributeSchema(type, name);
       if (!schema) {
