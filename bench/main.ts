@@ -13,6 +13,8 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   resume: async () => (await import("./resume.ts")).resume,
   restart: async () => (await import("./restart.ts")).restart,
   "host-manager": async () => (await import("./host-manager.ts")).hostManager,
+  specification: async () => (await import("./specification.ts")).specification,
+  plan: async () => (await import("./plan.ts")).plan,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
 };
 

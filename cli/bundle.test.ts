@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -67,5 +67,28 @@ test("a file that is not there is named, with who includes it", () => {
     );
     assert.throws(() => readBundle(join(directory, "none.sf")), /none\.sf: there is no such file/);
     assert.throws(() => readBundle(join(directory, "x.txt")), /\.sf/);
+  });
+});
+
+test("bytes that are no UTF-8 are refused, with the line that they are in", () => {
+  inDirectory({ "main.sf": '#include "part.sf"' }, (directory) => {
+    const part = join(directory, "part.sf");
+    const after = (bytes: readonly number[]): Buffer =>
+      Buffer.concat([Buffer.from("a 1;\nb 2;\n"), Buffer.from(bytes)]);
+    // A lone continuation, an overlong `/`, half a surrogate pair, beyond U+10FFFF, and a character cut off.
+    for (const bytes of [[0x80], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0xe2, 0x82]]) {
+      writeFileSync(part, after(bytes));
+      assert.throws(() => readBundle(join(directory, "main.sf")), /part\.sf is not text in UTF-8 \(line 3\)/);
+    }
+    writeFileSync(part, after([0xe2, 0x82, 0xac]));
+    assert.equal(readBundle(join(directory, "main.sf")).files["part.sf"], "a 1;\nb 2;\n€");
+  });
+});
+
+test("a file larger than a specification may be is not read at all", () => {
+  inDirectory({ "main.sf": "" }, (directory) => {
+    const file = join(directory, "main.sf");
+    truncateSync(file, 17 * 1024 * 1024);
+    assert.throws(() => readBundle(file), /larger than 16 MiB/);
   });
 });

@@ -1,6 +1,8 @@
+import { isUtf8 } from "node:buffer";
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, posix, relative, resolve, sep } from "node:path";
 import type { Bundle } from "../model/cell.ts";
+import { limits } from "../model/limits.ts";
 import { isStandardInclude } from "../model/smartfrog/parser.ts";
 import { CommandFailure, usage } from "./failure.ts";
 
@@ -16,13 +18,32 @@ export const includesOf = (text: string): readonly string[] => {
   );
 };
 
+/** Where bytes stop being UTF-8, as an author looks for it. */
+const firstFault = (bytes: Buffer): string => {
+  let line = 1;
+  let start = 0;
+  // A line feed is never part of a longer character, so each line is sound by itself or not.
+  for (let end = bytes.indexOf(10); end >= 0 && isUtf8(bytes.subarray(start, end)); end = bytes.indexOf(10, start)) {
+    line++;
+    start = end + 1;
+  }
+  return `line ${line}`;
+};
+
 const mostFiles = 1000;
 
 const read = (file: string, shown: string, includedBy: string | undefined): string => {
   try {
     if (statSync(file).isDirectory())
       throw usage(`${shown} is a directory: name a specification, e.g. ${shown}/shop.sf`);
-    return readFileSync(file, "utf8");
+    const { size } = statSync(file);
+    if (size > limits.textLength)
+      throw usage(`${shown} is larger than ${limits.textLength / 1024 / 1024} MiB, more than a specification may be`);
+    const bytes = readFileSync(file);
+    if (isUtf8(bytes)) return bytes.toString("utf8");
+    throw usage(
+      `${shown} is not text in UTF-8 (${firstFault(bytes)}): save it as UTF-8, or see whether it is a specification at all`,
+    );
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
     const by = includedBy === undefined ? "" : `, which ${includedBy} includes`;

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { bundleMediaType, type Changed, type Refusal } from "../model/api.ts";
 import type { Cell } from "../model/cell.ts";
 import type { Diagnostic } from "../model/diagnostic.ts";
@@ -28,6 +29,8 @@ export const firstPlan = (cell: Cell): Changed => ({ plan: planChange(null, cell
 
 function readBody(mediaType: string | undefined, body: Buffer): Result<Cell, Refusal["error"]> {
   const bad = (message: string) => fail({ code: "bad-request", message });
+  // Replacing what is no UTF-8 would silently turn one name into another.
+  if (!isUtf8(body)) return bad("the body is not text in UTF-8: send JSON in UTF-8 (RFC 8259, section 8.1)");
   let json: Json;
   try {
     json = JSON.parse(body.toString("utf8"));

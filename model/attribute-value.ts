@@ -35,6 +35,14 @@ export interface DocumentContext {
   readonly cellPath: string;
   /** Attributes that `x.data` may still copy out of the document before it is too large. */
   budget: number;
+  /** What `x.data` has copied already, so that what is referred to again and again is kept once. */
+  readonly copies: Map<JsonObject, DataCopy>;
+}
+interface DataCopy {
+  readonly json: Json;
+  /** Attributes in it, and how deep they are nested. */
+  readonly size: number;
+  readonly height: number;
 }
 
 const text = (value: string): Meaning => ({ kind: "text", value });
@@ -304,16 +312,36 @@ function copyObject(
   object: JsonObject,
   depth: number,
 ): Json | ValueFault {
+  const known = context.copies.get(object);
+  if (known) {
+    context.budget -= known.size;
+    return depth + known.height > limits.nesting || context.budget < 0 ? tooLarge() : known.json;
+  }
   if (depth > limits.nesting) return tooLarge();
+  const before = context.budget;
   const copies: [string, Json][] = [];
+  let height = 0;
   for (const [name, item] of Object.entries(object)) {
+    if (isObject(item) && --context.budget < 0) return tooLarge();
     const copy = isObject(item)
       ? copyObject(context, [...path, name], item, depth + 1)
       : copyData(context, path, item, depth + 1);
     if (copy instanceof ValueFault) return copy;
     copies.push([name, copy]);
+    height = Math.max(height, heightOf(context, item, copy));
   }
-  return Object.freeze(Object.fromEntries(copies));
+  const json = Object.freeze(Object.fromEntries(copies));
+  context.copies.set(object, { json, size: before - context.budget, height });
+  context.copies.set(json, { json, size: before - context.budget, height });
+  return json;
+}
+
+/** Levels that an item adds to what holds it. */
+function heightOf(context: DocumentContext, item: Json, copy: Json): number {
+  if (Array.isArray(copy))
+    return copy.reduce((most: number, each: Json) => Math.max(most, 1 + heightOf(context, each, each)), 1);
+  if (!isObject(copy)) return 1;
+  return 1 + ((isObject(item) ? context.copies.get(item) : context.copies.get(copy))?.height ?? 0);
 }
 
 const tooLarge = (): ValueFault =>

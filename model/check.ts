@@ -13,6 +13,7 @@ import { limits } from "./limits.ts";
 import type { Positions } from "./positions.ts";
 import { isObject } from "./reference.ts";
 import {
+  type AttributeSchema,
   attributeNames,
   attributeSchema,
   cellAttributes,
@@ -46,6 +47,17 @@ function readChild(json: Json): Cell | null {
   return checkTree(document, new Map(), new Diagnostics(), acceptedBefore);
 }
 
+/** What an element of a type cannot be without. */
+const requiredOf = new Map<string, readonly [name: string, schema: AttributeSchema][]>();
+function required(type: ElementType | "Cell"): readonly [name: string, schema: AttributeSchema][] {
+  const known = requiredOf.get(type);
+  if (known) return known;
+  const table = type === "Cell" ? cellAttributes : elementSchemas[type];
+  const found = Object.entries(table).filter(([, schema]) => schema.required);
+  requiredOf.set(type, found);
+  return found;
+}
+
 interface Found {
   readonly path: readonly string[];
   readonly component: JsonObject;
@@ -59,6 +71,7 @@ class Checker {
   readonly #diagnostics: Diagnostics;
   readonly #found: Found[] = [];
   readonly #types = new Map<string, ElementType>();
+  readonly #byPath = new Map<string, Found>();
 
   constructor(document: JsonObject, positions: Positions, diagnostics: Diagnostics) {
     this.#document = document;
@@ -76,6 +89,7 @@ class Checker {
       types: this.#types,
       cellPath: name,
       budget: limits.attributes,
+      copies: new Map(),
     };
     const values = this.#read(context, { path: [name], component, type: "Cell", position });
     const elements = new Map<ElementPath, Element>();
@@ -150,8 +164,10 @@ class Checker {
 
   /** Finds the elements inside a component, in document order; `x.` attributes hold none. */
   #collect(component: JsonObject, path: readonly string[]): void {
-    for (const [name, value] of Object.entries(component)) {
-      if (!isObject(value) || name.startsWith("x.")) continue;
+    for (const name of Object.keys(component)) {
+      if (name.startsWith("x.")) continue;
+      const value = component[name];
+      if (!isObject(value)) continue;
       const here = [...path, name];
       const at = { ...this.#at(component, name, "name") };
       if (path.length > limits.nesting) {
@@ -180,7 +196,9 @@ class Checker {
         });
     } else if (typeof type === "string" && isElementType(type)) {
       this.#types.set(joined, type);
-      this.#found.push({ path, component, type, position });
+      const found = { path, component, type, position };
+      this.#found.push(found);
+      this.#byPath.set(joined, found);
     } else {
       const cell = type === "Cell";
       const message = cell ? "A cell cannot stand inside a cell" : `${JSON.stringify(type)} is not a type of element`;
@@ -209,8 +227,10 @@ class Checker {
       sound = false;
       this.#fault(code, message, joined, more);
     };
-    for (const [name, json] of Object.entries(component)) {
-      if (!name.startsWith("x.") || name === "x.type") continue;
+    for (const name of Object.keys(component)) {
+      const json = component[name];
+      if (json === undefined || !name.startsWith("x.") || name === "x.type") continue;
+      if (this.#diagnostics.full) return null;
       const schema = attributeSchema(type, name);
       if (!schema) {
         const names = attributeNames(type);
@@ -227,9 +247,9 @@ class Checker {
         wrong(meaning.code, meaning.message, { ...this.#at(component, name, "value", position), hint: meaning.hint });
       else meanings.set(name, meaning);
     }
-    for (const [name, schema] of Object.entries(type === "Cell" ? cellAttributes : elementSchemas[type])) {
+    for (const [name, schema] of required(type)) {
       const given = Object.hasOwn(component, name) && component[name] !== null;
-      if (schema.required && !given && !meant.has(name))
+      if (!given && !meant.has(name))
         wrong("schema/required", `\`${path.at(-1)}\` has no \`${name}\`, which a ${type} needs`, {
           ...(position ? { position } : {}),
           hint: Object.hasOwn(component, name.slice("x.".length))
@@ -252,7 +272,7 @@ class Checker {
     more: { readonly position?: Position; readonly hint?: string | undefined; readonly attribute?: string } = {},
   ): void => {
     if (!this.#diagnostics.wants(code)) return;
-    const found = more.position ? undefined : this.#found.find((element) => element.path.join("/") === path);
+    const found = more.position ? undefined : this.#byPath.get(path);
     const position =
       found && more.attribute
         ? this.#at(found.component, more.attribute, "value", found.position).position

@@ -1,6 +1,15 @@
 /** Edit distance (insert, delete, substitute, swap of neighbours), given up above `most`. */
 function distance(from: string, to: string, most: number): number {
   if (Math.abs(from.length - to.length) > most) return most + 1;
+  let [start, end] = [0, 0];
+  const shorter = Math.min(from.length, to.length);
+  while (start < shorter && from[start] === to[start]) start++;
+  while (end < shorter - start && from[from.length - 1 - end] === to[to.length - 1 - end]) end++;
+  return distanceOfDifferent(from.slice(start, from.length - end), to.slice(start, to.length - end), most);
+}
+
+/** The same of what is left between the parts in which both agree. */
+function distanceOfDifferent(from: string, to: string, most: number): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (let row = 1; row <= from.length; row++) {
@@ -16,11 +25,15 @@ function distance(from: string, to: string, most: number): number {
         best = Math.min(best, (beforeLast[column - 2] ?? 0) + 1);
       current.push(best);
     }
+    if (Math.min(...current) > most) return most + 1;
     beforeLast = last;
     last = current;
   }
   return last[to.length] ?? most + 1;
 }
+
+/** Names that are looked at: a hint is worth no more. */
+const mostNames = 2_000;
 
 /** The known name that an author most likely meant by `name`, or undefined if none is near enough to be helpful. */
 export function closestName(name: string, known: Iterable<string>): string | undefined {
@@ -28,7 +41,9 @@ export function closestName(name: string, known: Iterable<string>): string | und
   const wanted = name.slice(0, 100).toLowerCase();
   let best: string | undefined;
   let bestDistance = most + 1;
+  let looked = 0;
   for (const candidate of known) {
+    if (++looked > mostNames) break;
     if (candidate === name) continue;
     const found = distance(wanted, candidate.toLowerCase(), most);
     if (found < bestDistance) {

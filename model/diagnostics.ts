@@ -1,5 +1,11 @@
-import type { Diagnostic } from "./diagnostic.ts";
+import type { Diagnostic, Position } from "./diagnostic.ts";
 import { limits } from "./limits.ts";
+
+/** Longest sentence, in characters: names in it are as long as their author made them. */
+const longestSentence = 4000;
+const shortened = (text: string): string =>
+  text.length <= longestSentence ? text : `${text.slice(0, longestSentence / 2)} … ${text.slice(-longestSentence / 4)}`;
+const placeKey = (code: string, { file, line, column }: Position): string => `${code} ${file}:${line}:${column}`;
 
 /**
  * Collects what is wrong with one specification. The same fault at the same place is kept once: a fault in a template
@@ -20,15 +26,23 @@ export class Diagnostics {
     return !this.full && !this.#ignored.includes(code);
   }
 
+  /** Whether that fault was told of that place: if so, it need not be worked out again. */
+  told(code: string, position: Position): boolean {
+    return this.#seen.has(placeKey(code, position));
+  }
+
   add(diagnostic: Diagnostic): void {
     if (!this.wants(diagnostic.code)) return;
-    const { position } = diagnostic;
-    const key = position
-      ? `${diagnostic.code} ${position.file}:${position.line}:${position.column}`
-      : `${diagnostic.code} ${diagnostic.path} ${diagnostic.message}`;
+    const { code, message, hint, path, position } = diagnostic;
+    const key = position ? placeKey(code, position) : `${code} ${path} ${message}`;
     if (this.#seen.has(key)) return;
     this.#seen.add(key);
-    this.#list.push(diagnostic);
+    this.#list.push({
+      ...diagnostic,
+      message: shortened(message),
+      ...(hint === undefined ? {} : { hint: shortened(hint) }),
+      ...(path === undefined ? {} : { path: shortened(path) }),
+    });
   }
   has(code: string): boolean {
     return this.#list.some((diagnostic) => diagnostic.code === code);

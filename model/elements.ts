@@ -24,13 +24,15 @@ export class AttributeValues {
 
   number(name: string): number | undefined {
     const meaning = this.#meanings.get(name);
+    if (meaning?.kind === "number") return meaning.value;
     const fallback = this.#default(name);
-    return meaning?.kind === "number" ? meaning.value : typeof fallback === "number" ? fallback : undefined;
+    return typeof fallback === "number" ? fallback : undefined;
   }
   text(name: string): string | undefined {
     const meaning = this.#meanings.get(name);
+    if (meaning?.kind === "text") return meaning.value;
     const fallback = this.#default(name);
-    return meaning?.kind === "text" ? meaning.value : typeof fallback === "string" ? fallback : undefined;
+    return typeof fallback === "string" ? fallback : undefined;
   }
   ports(name: string): PortRange | undefined {
     const meaning = this.#meanings.get(name);
@@ -78,10 +80,12 @@ export class AttributeValues {
   }
 }
 
+const nothing = Object.freeze({});
 /** Leaves out what is undefined, as `exactOptionalPropertyTypes` wants it. */
 function optional<K extends string, V>(key: K, value: V | undefined): { readonly [key in K]?: V } {
+  if (value === undefined) return nothing;
   const pair: { [key in K]?: V } = {};
-  if (value !== undefined) pair[key] = value;
+  pair[key] = value;
   return pair;
 }
 
@@ -93,13 +97,13 @@ export function buildElement(
   position: Position | undefined,
 ): Element {
   const movedFrom = values.text("x.movedFrom");
-  const base = {
+  const base: { path: ElementPath; public: boolean; movedFrom?: ElementPath; position?: Position } = {
     path,
     public: values.needBoolean("x.public"),
-    ...optional("movedFrom", movedFrom === undefined ? undefined : elementPath(movedFrom)),
-    ...optional("position", position),
   };
-  return Object.freeze({ ...base, ...attributes(type, values) });
+  if (movedFrom !== undefined) base.movedFrom = elementPath(movedFrom);
+  if (position !== undefined) base.position = position;
+  return Object.freeze(Object.assign(base, attributes(type, values)));
 }
 
 type Own<E> = E extends Element ? Omit<E, "path" | "public" | "movedFrom" | "position"> : never;

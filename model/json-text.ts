@@ -32,6 +32,35 @@ export function parseJsonText(
 const unquoted = /'[^'\n]*'?|[^\s,:{}[\]"']+/y;
 const quotesHint = "Names and texts stand in double quotes.";
 
+/** Positions as bare numbers: a document has many, and hardly one is ever asked for. */
+class JsonEntry implements PositionedEntry {
+  readonly json: Json;
+  readonly source: string;
+  readonly numbers: JsonPlaces;
+
+  constructor(source: string, numbers: JsonPlaces, json: Json) {
+    this.source = source;
+    this.numbers = numbers;
+    this.json = json;
+  }
+  get name(): Position {
+    const { nameLine: line, nameColumn: column, nameLength: length } = this.numbers;
+    return { file: this.source, line, column, length };
+  }
+  get value(): Position {
+    const { line, column, length } = this.numbers;
+    return { file: this.source, line, column, length };
+  }
+}
+interface JsonPlaces {
+  readonly nameLine: number;
+  readonly nameColumn: number;
+  readonly nameLength: number;
+  readonly line: number;
+  readonly column: number;
+  readonly length: number;
+}
+
 class JsonParser {
   readonly builder = new PositionedBuilder();
   sound = true;
@@ -44,6 +73,7 @@ class JsonParser {
   #line = 1;
   #lineStart = 0;
   #attributes = 0;
+  #names = 0;
   /** After a text without its end, which has swallowed the comma or brace behind it. */
   #commaLost = false;
 
@@ -276,19 +306,23 @@ class JsonParser {
     return this.builder.object(entries);
   }
   #entry(entries: Map<string, PositionedEntry>): void {
+    if (++this.#names > limits.tokens)
+      this.#stop(
+        "limit/tokens",
+        `This text has more than ${limits.tokens} named attributes`,
+        "Split the cell into several, or write it in SmartFrog with templates.",
+      );
     const start = this.#at;
-    const name = this.#here();
+    const [nameLine, nameColumn] = [this.#line, start - this.#lineStart + 1];
     const key = this.#name();
-    const namePosition = { ...name, length: Math.max(1, this.#at - start) };
+    const nameLength = Math.max(1, this.#at - start);
     // A missing quote of the name has swallowed the value, too.
     if (key === null || this.#commaLost) return;
     if (entries.has(key))
-      this.#report(
-        "syntax/duplicate",
-        `\`${key}\` is given twice in this object`,
-        "Keep one of the two.",
-        namePosition,
-      );
+      this.#report("syntax/duplicate", `\`${key}\` is given twice in this object`, "Keep one of the two.", {
+        ...{ file: this.#file, line: nameLine },
+        ...{ column: nameColumn, length: nameLength },
+      });
     this.#space();
     const colon = this.#text[this.#at];
     if (colon === ":") this.#at++;
@@ -299,11 +333,10 @@ class JsonParser {
       else if (/[,}\]]/.test(colon)) return;
     }
     this.#space();
-    const value = this.#here();
-    const before = this.#at;
+    const [line, column, before] = [this.#line, this.#at - this.#lineStart + 1, this.#at];
     const json = this.#value();
-    const length = value.line === this.#line ? Math.max(1, this.#at - before) : 1;
-    entries.set(key, { name: namePosition, value: { ...value, length }, json });
+    const length = line === this.#line ? Math.max(1, this.#at - before) : 1;
+    entries.set(key, new JsonEntry(this.#file, { nameLine, nameColumn, nameLength, line, column, length }, json));
   }
   /** Null if there is none; what stands in its place is passed over. */
   #name(): string | null {

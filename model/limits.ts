@@ -6,6 +6,17 @@ export const limits = {
   textLength: 16 * 1024 * 1024,
   /** Attributes of the tree, copies made by `extends` included: this is what bounds exponential templates. */
   attributes: 2_000_000,
+  /**
+   * Words, signs and values of a SmartFrog text, and named attributes of a JSON text. What is written costs some ten times
+   * the memory of what a template repeats, since its place is remembered.
+   */
+  tokens: 500_000,
+  /** Attributes that placements make. */
+  placed: 100_000,
+  /** Attributes of a document with functions or assertions, copies included: each copy has functions of its own. */
+  withFunctions: 500_000,
+  /** Steps of working out expressions: parts of expressions, items of vectors joined, compared and written as text. */
+  evaluation: 4_000_000,
   /** Components or vectors inside one another. */
   nesting: 256,
   /** References followed one after another, by links, by `extends` and by `<ref:…>`. */

@@ -10,7 +10,13 @@ export interface AttributePositions {
  * Positions of a canonical document, beside it rather than in it: keyed by the identity of each object, then by the name
  * of the attribute. A document that was stored has none.
  */
-export type Positions = ReadonlyMap<JsonObject, ReadonlyMap<string, AttributePositions>>;
+export interface Positions {
+  get(object: JsonObject): ObjectPositions | undefined;
+}
+export interface ObjectPositions {
+  get(name: string): AttributePositions | undefined;
+  values(): Iterable<AttributePositions>;
+}
 
 export interface PositionedEntry extends AttributePositions {
   readonly value: Position;
@@ -24,9 +30,11 @@ export class PositionedBuilder {
   /** Canonical order: `x.type` first, the rest as given. Names such as `__proto__` become plain own properties. */
   object(entries: ReadonlyMap<string, PositionedEntry>): JsonObject {
     const type = entries.get("x.type");
-    const pairs: [string, Json][] = type ? [["x.type", type.json]] : [];
-    for (const [name, entry] of entries) if (entry !== type) pairs.push([name, entry.json]);
-    const object = Object.freeze(Object.fromEntries(pairs));
+    const json: Record<string, Json> = type ? { "x.type": type.json } : {};
+    for (const [name, entry] of entries)
+      if (name !== "__proto__") json[name] = entry.json;
+      else Object.defineProperty(json, name, { value: entry.json, enumerable: true, configurable: true });
+    const object = Object.freeze(json);
     this.positions.set(object, entries);
     return object;
   }

@@ -34,6 +34,14 @@ export function follow(document: JsonObject, holder: readonly string[], referenc
   return new Follower(document).follow(holder, reference);
 }
 
+/** A document is frozen, so what a reference in it leads to never changes. */
+const targets = new WeakMap<JsonObject, Map<string, Target>>();
+function remember(document: JsonObject): Map<string, Target> {
+  const known = targets.get(document) ?? new Map<string, Target>();
+  targets.set(document, known);
+  return known;
+}
+
 class Follower {
   readonly #document: JsonObject;
   readonly #open = new Set<string>();
@@ -65,6 +73,17 @@ class Follower {
     }
   }
 
+  /** Remembers what references in the middle of a chain lead to: a long one may have many beginnings. */
+  #further(holder: readonly string[], reference: string): Target {
+    const remembered = remember(this.#document);
+    const key = reference.startsWith("/") ? reference : `${holder.join("/")} ${reference}`;
+    const known = remembered.get(key);
+    if (known) return known;
+    const target = this.follow(holder, reference);
+    if (target.kind !== "fault") remembered.set(key, target);
+    return target;
+  }
+
   #walk(from: readonly string[], reference: string): Target {
     const path = [...from];
     const parts = reference.split("/").filter((part) => part !== "" && part !== ".");
@@ -87,7 +106,7 @@ class Follower {
         path.push(part);
         continue;
       }
-      const target = this.follow(path, further);
+      const target = this.#further(path, further);
       if (index === parts.length - 1 || target.kind === "fault") return target;
       if (target.kind !== "component")
         return fault("reference/dangling", `\`<ref:${reference}>\` leads into a value at \`${part}\``);
@@ -105,9 +124,18 @@ function at(document: JsonObject, path: readonly string[]): Json | undefined {
   return current;
 }
 
+/** Copies of one template all miss the same name in the same place: it is looked for once. */
+const nearest = new WeakMap<JsonObject, Map<string, string | undefined>>();
+function closestIn(holder: JsonObject, part: string): string | undefined {
+  const known = nearest.get(holder) ?? new Map<string, string | undefined>();
+  nearest.set(holder, known);
+  if (!known.has(part)) known.set(part, closestName(part, Object.keys(holder)));
+  return known.get(part);
+}
+
 function dangling(reference: string, part: string, path: readonly string[], holder: JsonObject): Target {
   const where = path.length === 0 ? "the document" : `\`/${path.join("/")}\``;
-  const closest = closestName(part, Object.keys(holder));
+  const closest = closestIn(holder, part);
   return fault(
     "reference/dangling",
     `\`<ref:${reference}>\` leads nowhere: there is no \`${part}\` in ${where}`,

@@ -19,6 +19,11 @@ const includes = (count: number): Readonly<Record<string, string>> => {
   for (let at = 1; at <= count; at++) files[`f${at}.sf`] = at === count ? "a 1;\n" : `#include "f${at + 1}.sf"\n`;
   return files;
 };
+const times = (count: number, line: (at: number) => string): string =>
+  Array.from({ length: count }, (_, at) => line(at)).join("");
+const placements = (count: number): string =>
+  `${times(count, (at) => `t${at + 1} extends { }\nt${at + 1}:a extends t${at};\nt${at + 1}:b extends t${at};\n`)}z extends t${count};\n`;
+const joined = (count: number): string => `v0 [1];\n${times(count, (at) => `v${at + 1} (v${at} <> v${at});\n`)}`;
 const comments = (characters: number): string => `// ${"x".repeat(characters)}\n${shop("")}`;
 
 /** Bounds on what one specification may cost. */
@@ -41,7 +46,7 @@ export const limitPages: Readonly<Record<string, DiagnosticPage>> = {
   "limit/references": largePage(
     "too long a chain of references",
     `At most ${limits.references} references, or components that extend one another, may follow one after another.`,
-    [`a0 a1;\na1 a2;\n…   (up to a${limits.references + 100})`, () => chain(limits.references + 100)],
+    [`a0 a1;\na1 a2;\n…   (up to a${limits.references + 200})`, () => chain(limits.references + 200)],
     ["a0 a1;\na1 a2;\na2 1;", () => chain(2)],
   ),
   "limit/text": largePage(
@@ -62,6 +67,27 @@ export const limitPages: Readonly<Record<string, DiagnosticPage>> = {
     const shown = `shop.sf: #include "f1.sf"\nf1.sf: #include "f2.sf"\n…   (up to f${limits.includeDepth + 2}.sf)`;
     return { ...page, wrong: { kind: "large", shown, bundle: () => wrong.bundle } };
   })(),
+  "limit/tokens": largePage(
+    "too much written out",
+    `A text may have ${limits.tokens} words, signs and values: what is written costs more than what a template repeats. Let templates hold what repeats itself, or make several cells of one.`,
+    [`list [1, 1, 1, …];   (${limits.tokens} numbers)`, () => shop(`list [${"1,".repeat(limits.tokens)}1];\n`)],
+    ["list [1, 1, 1];", () => shop("list [1, 1, 1];\n")],
+  ),
+  "limit/placed": largePage(
+    "placements that make too much",
+    `Placements (\`a:b value;\`) may make ${limits.placed} attributes. Placements into what other placements make grow exponentially.`,
+    [
+      "t1 extends { }\nt1:a extends t0;\nt1:b extends t0;\nt2 extends { }\n…   (up to t60)",
+      () => `t0 extends { v 1; }\n${placements(60)}${shop("")}`,
+    ],
+    ["t1 extends { }\nt1:a extends t0;", () => `t0 extends { v 1; }\n${placements(1)}${shop("")}`],
+  ),
+  "limit/evaluation": largePage(
+    "expressions that are too much to work out",
+    "Vectors and texts that are made of two of the one before grow exponentially, so what expressions make is counted.",
+    ["v1 (v0 <> v0);\nv2 (v1 <> v1);\n…   (up to v60)", () => shop(joined(60))],
+    ["v1 (v0 <> v0);\nv2 (v1 <> v1);", () => shop(joined(2))],
+  ),
   "limit/data": smartFrogPage(
     "data that contains itself, or is too large",
     "References inside `x.data` are replaced by what they lead to, so that the guest sees plain data. A structure that refers to what it stands in would have no end.",

@@ -1,11 +1,12 @@
 import type { Bundle } from "../cell.ts";
 import { Diagnostics } from "../diagnostics.ts";
 import type { Json, JsonObject } from "../json.ts";
-import { PositionedBuilder, type PositionedEntry, type Positions } from "../positions.ts";
-import type { Component, Value } from "./component.ts";
+import type { AttributePositions, ObjectPositions, Positions } from "../positions.ts";
+import type { Attribute, Component, Value } from "./component.ts";
 import { boundExpansion } from "./expansion.ts";
 import { link } from "./linker.ts";
 import { guarded, type Phases, runPhases } from "./phases.ts";
+import { constantOrigin } from "./resolver.ts";
 
 /**
  * A SmartFrog bundle through all phases. `sfConfig`, if the document has one, is the only part that is linked (LANGUAGE,
@@ -55,30 +56,76 @@ function isCell(component: Component): boolean {
 /** The canonical JSON of a resolved document, with the positions of everything in it. */
 export function smartFrogDocument(root: Component): { readonly document: JsonObject; readonly positions: Positions } {
   const writer = new DocumentWriter();
-  return { document: writer.component(root), positions: writer.builder.positions };
+  return { document: writer.component(root), positions: writer };
 }
 
-class DocumentWriter {
-  readonly builder = new PositionedBuilder();
+const outcomeOf = ({ content, link }: Attribute): Value | null =>
+  link.state === "done" ? link.value : content.kind === "scalar" ? content.scalar : null;
+/** Assertions have been checked, and nobody else asks for them. */
+function isGone(attribute: Attribute): boolean {
+  const value = outcomeOf(attribute);
+  return (
+    value?.kind === "nothing" ||
+    (value?.kind === "lazy" && value.form === "ASSERT") ||
+    attribute.tags.includes("sfTemp")
+  );
+}
+
+class DocumentWriter implements Positions {
+  /** What each object was written from, which knows the positions: hardly one is ever asked for. */
+  readonly #sources = new Map<JsonObject, Component>();
+  /** Written once, however often it was copied. */
+  readonly #constants = new Map<Component, JsonObject>();
   readonly #typed = new Typed();
   /** Components being written: a link to one of these would have no end. */
   readonly #open = new Set<Component>();
 
+  get(object: JsonObject): ObjectPositions | undefined {
+    const attributes = this.#sources.get(object)?.attributes;
+    const places = ({ namePosition, position }: Attribute): AttributePositions => ({
+      ...{ name: namePosition, value: position },
+    });
+    return (
+      attributes && {
+        get: (name) => {
+          const attribute = attributes.get(name);
+          return attribute && places(attribute);
+        },
+        values: () => [...attributes.values()].filter((attribute) => !isGone(attribute)).map(places),
+      }
+    );
+  }
+
   component(component: Component): JsonObject {
+    const origin = constantOrigin(component);
+    if (!origin) return this.#written(component);
+    const known = this.#constants.get(origin) ?? this.#written(origin);
+    this.#constants.set(origin, known);
+    return known;
+  }
+
+  #written(component: Component): JsonObject {
     this.#open.add(component);
-    const entries = new Map<string, PositionedEntry>();
-    for (const [name, { namePosition, position, content, link, tags }] of component.attributes) {
-      const value = link.state === "done" ? link.value : content.kind === "scalar" ? content.scalar : null;
-      // Assertions have been checked, and nobody else asks for them.
-      const gone = value?.kind === "nothing" || (value?.kind === "lazy" && value.form === "ASSERT");
-      if (gone || tags.includes("sfTemp")) continue;
-      let json: Json = null;
-      if (content.kind === "component" && content.role === "plain") json = this.component(content);
-      else if (value) json = this.#value(value);
-      entries.set(name, { name: namePosition, value: position, json });
+    const { attributes } = component;
+    const json: Record<string, Json> = {};
+    const type = attributes.get("x.type");
+    if (type && !isGone(type)) json["x.type"] = this.#attribute(type);
+    for (const [name, attribute] of attributes) {
+      if (attribute === type || isGone(attribute)) continue;
+      if (name !== "__proto__") json[name] = this.#attribute(attribute);
+      else Object.defineProperty(json, name, { value: this.#attribute(attribute), enumerable: true });
     }
     this.#open.delete(component);
-    return this.builder.object(entries);
+    const object = Object.freeze(json);
+    this.#sources.set(object, component);
+    return object;
+  }
+
+  #attribute(attribute: Attribute): Json {
+    const { content } = attribute;
+    if (content.kind === "component" && content.role === "plain") return this.component(content);
+    const value = outcomeOf(attribute);
+    return value ? this.#value(value) : null;
   }
 
   #value(value: Value): Json {

@@ -1,7 +1,7 @@
 import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
 import type { Component, Value } from "./component.ts";
-import { limitPassed } from "./resolver.ts";
+import { constantOrigin, limitPassed } from "./resolver.ts";
 
 /** What something is when written out: attributes and items, characters of its texts, levels. */
 interface Extent {
@@ -33,7 +33,8 @@ class Expansion {
     this.#isCopied = isCopied;
   }
 
-  component(at: Component, level: number): Extent {
+  component(copy: Component, level: number): Extent {
+    const at = constantOrigin(copy) ?? copy;
     const known = this.#known.get(at);
     if (known) return known;
     // One that would contain itself counts as nothing inside itself; that is told by who writes it.

@@ -1,5 +1,5 @@
 import type { Value } from "./component.ts";
-import { OperationError, operate, text, vectorOf } from "./operations.ts";
+import { type Budget, OperationError, operate, text, vectorOf } from "./operations.ts";
 import type { Operator } from "./syntax.ts";
 
 /**
@@ -9,6 +9,8 @@ import type { Operator } from "./syntax.ts";
 export interface FunctionState {
   /** What `next` has given last in this document. */
   last: number;
+  /** What working out the expressions of the document may still cost. */
+  readonly budget: Budget;
 }
 type Parameters = ReadonlyMap<string, Value>;
 type StandardFunction = (parameters: Parameters, state: FunctionState) => Value | OperationError;
@@ -22,18 +24,18 @@ const missing = (name: string): OperationError =>
 /** Takes all parameters in order, whatever their names. */
 const joining =
   (operator: Operator): StandardFunction =>
-  (parameters) => {
+  (parameters, { budget }) => {
     const values = [...parameters.values()];
     const [only] = values;
     if (!only) return new OperationError("This function has no parameters", "Give it some: `-- 1; -- 2;`.");
-    return values.length === 1 && operator !== "<>" ? only : operate(operator, values);
+    return values.length === 1 && operator !== "<>" ? only : operate(operator, values, budget);
   };
 const binary =
   (operator: Operator): StandardFunction =>
-  (parameters) => {
+  (parameters, { budget }) => {
     const [left, right] = [parameters.get("left"), parameters.get("right")];
     if (!left || !right) return missing(left ? "right" : "left");
-    return operate(operator, [left, right]);
+    return operate(operator, [left, right], budget);
   };
 
 const joined: readonly (readonly [string, Operator])[] = [
@@ -59,14 +61,15 @@ const compared: readonly (readonly [string, Operator])[] = [
 const standard: ReadonlyMap<string, StandardFunction> = new Map<string, StandardFunction>([
   ...joined.map(([name, operator]): [string, StandardFunction] => [name, joining(operator)]),
   ...compared.map(([name, operator]): [string, StandardFunction] => [name, binary(operator)]),
-  ["Not", (parameters) => operateOn(parameters, "data", (data) => operate("!", [data]))],
+  ["Not", (parameters, { budget }) => operateOn(parameters, "data", (data) => operate("!", [data], budget))],
   ["Vector", (parameters) => vectorOf([...parameters.values()])],
   [
     "Append",
-    (parameters) =>
+    (parameters, { budget }) =>
       operate(
         "<>",
         [...parameters.values()].filter((value) => value.kind === "vector"),
+        budget,
       ),
   ],
   ["IfThenElse", ifThenElse],
@@ -121,7 +124,7 @@ function ifThenElse(parameters: Parameters): Value | OperationError {
 }
 
 /** `$0` to `$9` in `format` become the parameters `s0` to `s9`; what is no string leaves nothing, as at HP. */
-function format(parameters: Parameters): Value | OperationError {
+function format(parameters: Parameters, { budget }: FunctionState): Value | OperationError {
   const pattern = parameters.get("format");
   if (pattern && pattern.kind !== "string")
     return new OperationError("`format` must be a string", 'As in `format "$0:$1";`.');
@@ -129,7 +132,9 @@ function format(parameters: Parameters): Value | OperationError {
   const value = (pattern?.value ?? "").replace(/\$([0-9])/g, (_place, digit: string) => {
     const parameter = parameters.get(`s${digit}`);
     if (!parameter) absent ??= `s${digit}`;
-    return parameter?.kind === "string" ? parameter.value : "";
+    if (parameter?.kind !== "string") return "";
+    budget.spendText(parameter.value.length);
+    return parameter.value;
   });
   return absent === null ? { kind: "string", value } : missing(absent);
 }
@@ -144,11 +149,11 @@ function next(parameters: Parameters, state: FunctionState): Value | OperationEr
   return { kind: "number", type: "int", value: state.last };
 }
 
-function checkAssertions(parameters: Parameters): Value | OperationError {
+function checkAssertions(parameters: Parameters, { budget }: FunctionState): Value | OperationError {
   for (const [name, value] of parameters)
     if (value.kind !== "boolean" || !value.value)
       return new OperationError(
-        `The assertion \`${name}\` ${value.kind === "boolean" ? "does not hold" : `is ${text(value)}, not true or false`}`,
+        `The assertion \`${name}\` ${value.kind === "boolean" ? "does not hold" : `is ${text(value, budget)}, not true or false`}`,
         "Change what it speaks of, or the assertion.",
       );
   return { kind: "boolean", value: true };

@@ -1,5 +1,6 @@
 import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
+import { limits } from "../limits.ts";
 import type { NumberType, Token } from "./tokens.ts";
 
 /** Longest first, so that `<=` is not taken for `<`. */
@@ -15,12 +16,14 @@ const space = /[ \t\r\n\f\ufeff]+|\/\/[^\n]*/y;
 const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f" };
 
 /** Bytes are written with a fixed number of digits each. */
-const byteForms: ReadonlyMap<string, { readonly base: number; readonly whole: RegExp; readonly each: RegExp }> =
-  new Map([
-    ["BIN", { base: 2, whole: /^(?:[01]{8})*$/, each: /.{8}/g }],
-    ["OCT", { base: 8, whole: /^(?:[0-7]{3})*$/, each: /.{3}/g }],
-    ["DEC", { base: 10, whole: /^(?:[0-9]{3})*$/, each: /.{3}/g }],
-  ]);
+const byteForms: ReadonlyMap<
+  string,
+  { readonly base: number; readonly digits: number; readonly whole: RegExp; readonly each: RegExp }
+> = new Map([
+  ["BIN", { base: 2, digits: 8, whole: /^[01]*$/, each: /.{8}/g }],
+  ["OCT", { base: 8, digits: 3, whole: /^[0-7]*$/, each: /.{3}/g }],
+  ["DEC", { base: 10, digits: 3, whole: /^[0-9]*$/, each: /.{3}/g }],
+]);
 
 /**
  * Splits SmartFrog text into tokens; the last is `end`. What cannot be a token is reported and skipped, so the parser
@@ -48,7 +51,16 @@ class Lexer {
   }
 
   run(): Token[] {
-    while (this.#skipSpace()) this.#next();
+    while (this.#skipSpace() && !this.#diagnostics.full && this.#tokens.length < limits.tokens) this.#next();
+    if (this.#tokens.length >= limits.tokens) {
+      this.#tokens.length = 0;
+      this.#error(
+        "limit/tokens",
+        `This text has more than ${limits.tokens} words, signs and values`,
+        this.#here(1),
+        "Let templates hold what repeats itself, or split the cell into several.",
+      );
+    }
     this.#push("end", "", this.#here(1));
     return this.#tokens;
   }
@@ -196,7 +208,7 @@ class Lexer {
     let run = start;
     for (let at = start; ; ) {
       const character = this.#text[at];
-      if (character === undefined || (quote === '"' && character === "\n"))
+      if (character === undefined || (quote === '"' && character === "\n") || this.#diagnostics.full)
         return { text: text + this.#text.slice(run, at), end: at, closed: false };
       if (character === quote) return { text: text + this.#text.slice(run, at), end: at + 1, closed: true };
       if (character === "\\") {
@@ -270,9 +282,9 @@ class Lexer {
 
   /** Bytes of any encoding as upper-case hexadecimal digits. */
   #bytes(encoding: string, content: string, position: Position): string {
-    if (encoding === "HEX" && /^([0-9a-fA-F]{2})*$/.test(content)) return content.toUpperCase();
+    if (encoding === "HEX" && content.length % 2 === 0 && /^[0-9a-fA-F]*$/.test(content)) return content.toUpperCase();
     const form = byteForms.get(encoding);
-    if (form?.whole.test(content)) {
+    if (form && content.length % form.digits === 0 && form.whole.test(content)) {
       const bytes = (content.match(form.each) ?? []).map((digits) => Number.parseInt(digits, form.base));
       if (bytes.every((byte) => byte <= 255))
         return bytes.map((byte) => byte.toString(16).padStart(2, "0").toUpperCase()).join("");
@@ -282,9 +294,7 @@ class Lexer {
       "syntax/bytes",
       known ? `These are no whole bytes in ${encoding}` : `The encoding \`#${encoding}#\` is not known`,
       position,
-      known && form
-        ? `Each byte takes ${form.base === 2 ? 8 : 3} digits.`
-        : "Write the bytes as `#HEX#0A1B#`, two digits each.",
+      known && form ? `Each byte takes ${form.digits} digits.` : "Write the bytes as `#HEX#0A1B#`, two digits each.",
     );
     return "";
   }

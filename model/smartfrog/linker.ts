@@ -5,9 +5,9 @@ import { limits } from "../limits.ts";
 import { usesOf } from "./applied-where.ts";
 import type { Attribute, Component, Value } from "./component.ts";
 import { applyFunction, type FunctionState, refusal, standardClass } from "./functions.ts";
-import { OperationError, operate, vectorOf } from "./operations.ts";
+import { Budget, budgetSpent, OperationError, operate, vectorOf } from "./operations.ts";
 import { expressionText, functionText, lazyText } from "./print.ts";
-import { enclosing, type Resolver, rootOf, visibleNames } from "./resolver.ts";
+import { constantOrigin, enclosing, limitPassed, type Resolver, rootOf, visibleNames } from "./resolver.ts";
 import { checkSchemaElement } from "./schema-element.ts";
 import { type Expression, type Reference, type ReferencePart, referenceText } from "./syntax.ts";
 
@@ -31,7 +31,8 @@ const isLazy = (value: Value): value is Lazy => value.kind === "lazy" && value.w
 class Linker {
   readonly #diagnostics: Diagnostics;
   readonly #resolver: Resolver;
-  readonly #functions: FunctionState = { last: -1 };
+  readonly #budget = new Budget();
+  readonly #functions: FunctionState = { last: -1, budget: this.#budget };
   #following = 0;
   #depth = 0;
   readonly #seen = new Set<Component>();
@@ -53,10 +54,11 @@ class Linker {
   }
 
   #all(component: Component): void {
-    if (this.#seen.has(component)) return;
+    if (this.#seen.has(component) || constantOrigin(component)) return;
     this.#seen.add(component);
     this.#linking = component;
     for (const attribute of component.attributes.values()) {
+      if (attribute.content.kind === "scalar" && attribute.link.state === "done") continue;
       if (this.#diagnostics.full) return;
       try {
         const value = this.#settle(component, attribute);
@@ -64,12 +66,22 @@ class Linker {
         if (value === attribute.content) this.#all(value);
         else this.#shared.push(value);
       } catch (thrown) {
+        if (thrown === budgetSpent) this.#tooMuch(attribute.position);
         if (thrown !== unlinked) throw thrown;
       }
     }
     this.#linking = component.parent;
   }
 
+  #tooMuch(position: Position): never {
+    this.#diagnostics.add({
+      code: "limit/evaluation",
+      message: "The expressions of this document are too much to work out; the limit is reached here",
+      hint: "Vectors and texts made of others may have doubled too often.",
+      position,
+    });
+    throw limitPassed;
+  }
   #fail(code: string, message: string, position: Position, more: { readonly hint?: string } = {}): never {
     const uses = this.#linking && !this.#faulty.has(position) ? usesOf(this.#linking, position) : {};
     this.#faulty.add(position);
@@ -147,6 +159,7 @@ class Linker {
     const depth = this.#depth;
     this.#depth++;
     let value: Value;
+    if (expression.kind !== "scalar") this.#budget.spend(1);
     if (expression.kind === "reference") value = this.#reference(holder, expression);
     else if (expression.kind === "scalar") value = expression.scalar;
     else if (expression.kind === "apply") value = this.#inlineFunction(holder, expression);
@@ -174,10 +187,11 @@ class Linker {
     }
     if (values.length < parts.length) throw unlinked;
     if (values.some(isLazy)) return lazy(expressionText(expression), "APPLY");
+    this.#budget.spend(values.length);
     if (expression.kind === "vector") return this.#checked(vectorOf(values), expression.position);
     if (expression.kind === "choice") return this.#choose(expression, values);
     if (expression.kind === "operation")
-      return this.#checked(operate(expression.operator, values), expression.position);
+      return this.#checked(operate(expression.operator, values, this.#budget), expression.position);
     throw new Error(`the parser lets no ${expression.kind} into an expression`);
   }
 
@@ -189,8 +203,7 @@ class Linker {
   }
 
   #checked(outcome: Value | OperationError, position: Position): Value {
-    if (outcome instanceof OperationError)
-      this.#fail("link/operand", outcome.message, position, { hint: outcome.hint });
+    if (outcome instanceof OperationError) this.#fail(outcome.code, outcome.message, position, { hint: outcome.hint });
     return outcome;
   }
 
@@ -353,6 +366,8 @@ class Linker {
     const attribute = owner?.attributes.get(part.name);
     if (!owner || !attribute) {
       if (permitted) return null;
+      // Copies of one template all miss the same name: it is looked for once.
+      if (this.#diagnostics.told("link/unknown", reference.position)) throw unlinked;
       const where = part.kind === "HERE" && !first ? `in \`${from.name || "the document"}\`` : "here or further out";
       const wanted = this.#diagnostics.wants("link/unknown");
       const known = part.kind === "HERE" || !wanted ? from.attributes.keys() : visibleNames(from);

@@ -4,13 +4,36 @@ import { javaDouble, javaFloat } from "./java-number.ts";
 import type { Operator } from "./syntax.ts";
 import type { NumberType } from "./tokens.ts";
 
+/** Thrown when working out expressions costs more than a specification may. */
+export const budgetSpent = Symbol("budget spent");
+
+/**
+ * What working out the expressions of one document may still cost. A few lines of SmartFrog double a vector or a text
+ * sixty times over, so everything that can grow is paid for before it is made.
+ */
+export class Budget {
+  #steps: number = limits.evaluation;
+  #characters: number = limits.textLength;
+
+  spend(steps: number): void {
+    this.#steps -= steps;
+    if (this.#steps < 0) throw budgetSpent;
+  }
+  spendText(characters: number): void {
+    this.#characters -= characters;
+    if (this.#characters < 0) throw budgetSpent;
+  }
+}
+
 /** Operands that do not fit their operator. */
 export class OperationError {
   readonly message: string;
   readonly hint: string;
-  constructor(message: string, hint: string) {
+  readonly code: string;
+  constructor(message: string, hint: string, code = "link/operand") {
     this.message = message;
     this.hint = hint;
+    this.code = code;
   }
 }
 
@@ -27,37 +50,50 @@ export function vectorOf(items: readonly Value[]): Value | OperationError {
   }
   if (size > limits.attributes) return tooLarge();
   if (depth >= limits.nesting)
-    return new OperationError(`Vectors are nested deeper than ${limits.nesting} levels`, "Use fewer levels.");
+    return new OperationError(
+      `Vectors are nested deeper than ${limits.nesting} levels`,
+      "Use fewer levels.",
+      "limit/nesting",
+    );
   const vector: Value = { kind: "vector", items };
   extents.set(vector, { size, depth: depth + 1 });
   return vector;
 }
 const extents = new WeakMap<Value, { readonly size: number; readonly depth: number }>();
 const tooLarge = (): OperationError =>
-  new OperationError(`This vector has more than ${limits.attributes} items`, "Join less.");
+  new OperationError(`This vector has more than ${limits.attributes} items`, "Join less.", "limit/attributes");
 
 type NumberValue = Extract<Value, { kind: "number" }>;
 const widths: readonly NumberType[] = ["int", "long", "float", "double"];
 const boolean = (value: boolean): Value => ({ kind: "boolean", value });
 
-/** Applies an operator to values. The type of a number is the widest of its operands'; whole numbers stay in range. */
-export function operate(operator: Operator, operands: readonly Value[]): Value | OperationError {
+/**
+ * Applies an operator to values; throws `budgetSpent` when that is too much. The type of a number is the widest of its
+ * operands'; whole numbers stay in range.
+ */
+export function operate(operator: Operator, operands: readonly Value[], budget: Budget): Value | OperationError {
   if (operator === "==" || operator === "!=") {
     const [left, right] = operands;
     if (!left || !right) return new OperationError(`\`${operator}\` takes two values`, "Write `(a == b)`.");
-    return boolean(equal(left, right) === (operator === "=="));
+    return boolean(equal(left, right, budget) === (operator === "=="));
   }
   if (operator === "++") {
-    const parts = operands.map(text);
+    const parts = operands.map((operand) => text(operand, budget));
     if (parts.reduce((sum, part) => sum + part.length, 0) > limits.textLength)
-      return new OperationError(`This text is longer than ${limits.textLength} characters`, "Join less.");
+      return new OperationError(
+        `This text is longer than ${limits.textLength} characters`,
+        "Join less.",
+        "limit/evaluation",
+      );
     return { kind: "string", value: parts.join("") };
   }
   if (operator === "<>") {
     const vectors = operands.filter((operand) => operand.kind === "vector");
     if (vectors.length < operands.length)
       return new OperationError("`<>` joins vectors only", "Use `++` to join texts.");
-    if (vectors.reduce((sum, vector) => sum + vector.items.length, 0) > limits.attributes) return tooLarge();
+    const size = vectors.reduce((sum, vector) => sum + vector.items.length, 0);
+    budget.spend(size);
+    if (size > limits.attributes) return tooLarge();
     return vectorOf(vectors.flatMap((vector) => vector.items));
   }
   if (operator === "!" || operator === "&&" || operator === "||" || operator === "->" || operator === "x|")
@@ -108,11 +144,12 @@ function compute(operator: string, numbers: readonly NumberValue[], whole: boole
   return whole ? Math.trunc(a / b) : a / b;
 }
 
-function equal(left: Value, right: Value): boolean {
+function equal(left: Value, right: Value, budget: Budget): boolean {
+  budget.spend(1);
   if (left.kind === "vector" && right.kind === "vector")
     return (
       left.items.length === right.items.length &&
-      left.items.every((item, index) => equal(item, right.items[index] ?? item))
+      left.items.every((item, index) => equal(item, right.items[index] ?? item, budget))
     );
   if (left.kind === "component" || right.kind === "component") return left === right;
   if (left.kind === "null" || right.kind === "null") return left.kind === right.kind;
@@ -125,11 +162,13 @@ function equal(left: Value, right: Value): boolean {
 }
 
 /** A value as `++` joins it. */
-export function text(value: Value): string {
+export function text(value: Value, budget: Budget): string {
+  budget.spend(1);
+  if (value.kind === "string" || value.kind === "bytes") budget.spendText(value.value.length);
   if (value.kind === "number" && value.type === "float") return javaFloat(value.value);
   if (value.kind === "number" && value.type === "double") return javaDouble(value.value);
   if (value.kind === "nothing") return "";
-  if (value.kind === "vector") return `[${value.items.map(text).join(", ")}]`;
+  if (value.kind === "vector") return `[${value.items.map((item) => text(item, budget)).join(", ")}]`;
   if (value.kind === "null") return "NULL";
   if (value.kind === "bytes") return `#HEX#${value.value}#`;
   if (value.kind === "lazy") return value.text;

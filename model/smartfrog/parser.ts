@@ -32,6 +32,8 @@ class BundleParser {
   readonly #bundle: Bundle;
   readonly #diagnostics: Diagnostics;
   readonly #parsed = new Map<string, readonly AttributeSyntax[]>();
+  /** Attributes that all includes together have brought. */
+  #included = 0;
   readonly standardIncludes = new Set<string>();
 
   constructor(bundle: Bundle, diagnostics: Diagnostics) {
@@ -95,7 +97,16 @@ class BundleParser {
       else if (parts.pop() === undefined)
         return refuse("syntax/include-outside", `\`${path}\` leads outside the bundle`);
     }
-    return this.file(parts.join("/"), open, position);
+    const included = this.file(parts.join("/"), open, position);
+    this.#included += included.length;
+    if (this.#included <= limits.attributes) return included;
+    this.#diagnostics.add({
+      code: "limit/attributes",
+      message: `Includes bring more than ${limits.attributes} attributes`,
+      hint: "Include each file once, from the file that needs it.",
+      position,
+    });
+    return [];
   }
 }
 
@@ -202,10 +213,7 @@ class SmartFrogParser extends ExpressionParser {
         'It reads `#include "file.sf"`.',
       );
     this.at++;
-    const included = this.#include(text, position);
-    if (into.length + included.length > limits.attributes)
-      this.fail("limit/attributes", `This includes more than ${limits.attributes} attributes`);
-    for (const attribute of included) into.push(attribute);
+    for (const attribute of this.#include(text, position)) into.push(attribute);
   }
 
   /** Behind `[`. Words or strings, with or without commas. */

@@ -26,7 +26,11 @@ export function runPhases(bundle: Bundle, standard: readonly string[], diagnosti
   const resolver = guarded(diagnostics, () => resolveTypes(attributes, known, origin, diagnostics));
   if (!resolver) return "type";
   if (guarded(diagnostics, () => resolver.place()) === null) return "place";
-  if (resolver.hasFunctions || standardIncludes.size > 0) constructFunctions(resolver.root, diagnostics);
+  if (resolver.hasFunctions || standardIncludes.size > 0) {
+    // A copy made of what became a function before would miss what made it one.
+    if (guarded(diagnostics, () => resolver.makeCopies()) === null) return "function";
+    constructFunctions(resolver.root, diagnostics);
+  }
   return diagnostics.none ? { root: resolver.root, resolver } : "function";
 }
 

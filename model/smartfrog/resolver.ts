@@ -37,6 +37,11 @@ export class Resolver {
   #attributes = 0;
   #unnamed = 0;
   #following = 0;
+  #placed = 0;
+  #places = false;
+  /** Until placements and functions change components that others were copied from. */
+  #lazily = true;
+  #puts = false;
   /** Every component that has something to place, in document order. */
   readonly #placing: Component[] = [];
 
@@ -54,6 +59,8 @@ export class Resolver {
 
   /** The parameters of an `APPLY` or `ASSERT`, which stand in a scope of their own below `parent`. */
   parameters(apply: Extract<Expression, { kind: "apply" }>, parent: Component): Component {
+    this.#lazily = false;
+    this.#puts = false;
     const { prototypes, position, form } = apply;
     const component = fresh(parent, "", { prototypes, data: false, position });
     component.role = form;
@@ -63,7 +70,10 @@ export class Resolver {
 
   /** In several passes: a placed component may be what another placement needs. */
   place(): void {
+    if (!this.#places) return;
     collectPlacements(this.root, this.#placing);
+    this.#lazily = false;
+    this.#puts = true;
     let open = this.#placing.flatMap((component) =>
       component.placements.map((placement) => ({ component, placement })),
     );
@@ -80,6 +90,22 @@ export class Resolver {
         hint: "A placement `a:b value` needs a component `a` in scope.",
         position: placement.namePosition,
       });
+    }
+  }
+
+  /** Makes the copies that nobody has looked into yet. */
+  makeCopies(): void {
+    let attributes = 0;
+    const open: Component[] = [this.root];
+    for (let at = open.pop(); at; at = open.pop()) {
+      attributes += at.attributes.size;
+      if (attributes > limits.withFunctions)
+        this.#stop(
+          "limit/attributes",
+          `With functions, a document may have ${limits.withFunctions} attributes; it grows beyond that here`,
+          at.position,
+        );
+      for (const { content } of at.attributes.values()) if (content.kind === "component") open.push(content);
     }
   }
 
@@ -203,6 +229,7 @@ export class Resolver {
     for (const { name, namePosition, tags, value } of attributes) {
       if (name && name.length > 1) {
         component.placements.push({ name, namePosition, tags, value });
+        this.#places = true;
         continue;
       }
       const single = name?.[0] ?? `--${this.#unnamed++}`;
@@ -239,41 +266,143 @@ export class Resolver {
     if (name === "phase.function") this.hasFunctions = true;
     const { namePosition, value } = at;
     const content = value.kind === "component" ? fresh(into, name, value) : value;
-    into.attributes.set(name, { namePosition, position: value.position, tags, content, link: { state: "open" } });
+    into.attributes.set(name, { namePosition, position: value.position, tags, content, link: unlinkedState(content) });
   }
 
   /** Copies everything of a complete component; a name that is there keeps its place and gets the new value. */
   #inherit(into: Component, from: Component): void {
-    if (depth(into) > limits.nesting)
+    const size = this.#lazily ? sizeOf(from) : { attributes: 0, height: 0 };
+    if (depth(into) + size.height > limits.nesting)
       this.#stop("limit/nesting", `Components are nested deeper than ${limits.nesting} levels`, into.position);
+    if (this.#lazily) this.#count(into.position, size.attributes);
     for (const placement of from.placements) into.placements.push(placement);
     for (const [name, attribute] of from.attributes) {
-      this.#count(attribute.namePosition);
-      const { content } = attribute;
+      if (!this.#lazily) this.#count(attribute.namePosition);
       const before = into.attributes.get(name);
       if (before?.tags.includes("sfFinal")) this.#final("type/final", name, into.position);
-      into.attributes.set(name, {
-        ...attribute,
-        tags: union(before?.tags, attribute.tags),
-        content: content.kind === "component" ? this.#copy(content, into) : content,
-        link: { state: "open" },
-      });
+      const copy = copied(attribute, (component) => this.#copy(component, into));
+      const tags = union(before?.tags, attribute.tags);
+      into.attributes.set(name, tags === copy.tags ? copy : { ...copy, tags });
     }
   }
   #copy(component: Component, parent: Component): Component {
+    if (this.#lazily) return new LazyCopy(component, parent);
     const copy: Component = { ...component, parent, attributes: new Map(), placements: [] };
     this.#inherit(copy, component);
     return copy;
   }
 
-  #count(position: Position): void {
-    if (++this.#attributes > limits.attributes)
+  #count(position: Position, attributes = 1): void {
+    this.#attributes += attributes;
+    if (this.#puts) this.#placed += attributes;
+    if (this.#placed > limits.placed)
+      this.#stop("limit/placed", `Placements make more than ${limits.placed} attributes, here`, position);
+    if (this.#attributes > limits.attributes)
       this.#stop("limit/attributes", `The document grows beyond ${limits.attributes} attributes here`, position);
   }
   #stop(code: string, message: string, position: Position): never {
     this.#diagnostics.add({ code, message, position, hint: "Use fewer or smaller templates." });
     throw limitPassed;
   }
+}
+
+/** A value that is written out means the same everywhere: there is nothing to link, and copies share the attribute. */
+const unlinkedState = (content: Attribute["content"]): Attribute["link"] =>
+  content.kind === "scalar" ? { state: "done", value: content.scalar } : { state: "open" };
+
+function copied(attribute: Attribute, copy: (component: Component) => Component): Attribute {
+  const { content } = attribute;
+  if (content.kind === "scalar") return attribute;
+  return {
+    ...attribute,
+    content: content.kind === "component" ? copy(content) : content,
+    link: { state: "open" },
+  };
+}
+
+/**
+ * A copy of a complete component that is made when somebody looks into it. What only grows, such as templates that copy
+ * one another, is then counted and refused before it is there.
+ */
+class LazyCopy implements Component {
+  readonly kind = "component";
+  readonly parent: Component;
+  readonly name: string;
+  readonly position: Position;
+  readonly data: boolean;
+  role: Component["role"];
+  readonly prototypes: readonly Prototype[] = [];
+  readonly placements: Placement[];
+  state: Component["state"] = "complete";
+  readonly origin: Component;
+  #attributes: Map<string, Attribute> | null = null;
+
+  constructor(origin: Component, parent: Component) {
+    this.parent = parent;
+    this.name = origin.name;
+    this.position = origin.position;
+    this.data = origin.data;
+    this.role = origin.role;
+    this.placements = [...origin.placements];
+    this.origin = origin;
+  }
+
+  /** Whether somebody has looked into it, and may have changed what is in it. */
+  get open(): boolean {
+    return this.#attributes !== null;
+  }
+  get attributes(): Map<string, Attribute> {
+    if (this.#attributes) return this.#attributes;
+    this.#attributes = new Map();
+    for (const [name, attribute] of this.origin.attributes)
+      this.#attributes.set(
+        name,
+        copied(attribute, (component) => new LazyCopy(component, this)),
+      );
+    return this.#attributes;
+  }
+}
+
+const constants = new WeakMap<Component, boolean>();
+/** Nothing but values that are written out, none of which is a reference: the same wherever it is copied to. */
+function isConstant(component: Component): boolean {
+  if (component instanceof LazyCopy) return isConstant(component.origin);
+  const known = constants.get(component);
+  if (known !== undefined) return known;
+  const plain = component.role === "plain" && !component.attributes.has("phase.function");
+  const constant =
+    plain &&
+    [...component.attributes.values()].every(({ content }) => {
+      if (content.kind === "component") return isConstant(content);
+      return content.kind === "scalar" && !(content.scalar.kind === "string" && /ref:/i.test(content.scalar.value));
+    });
+  constants.set(component, constant);
+  return constant;
+}
+
+/** What a copy that nobody has looked into is a copy of, if it is the same in every way; null for all others. */
+export function constantOrigin(component: Component): Component | null {
+  let origin = component;
+  while (origin instanceof LazyCopy && !origin.open) origin = origin.origin;
+  return origin !== component && !(origin instanceof LazyCopy) && isConstant(origin) ? origin : null;
+}
+
+/** Attributes of complete components, those inside included, and levels; placements change none that is in here. */
+const sizes = new WeakMap<Component, { readonly attributes: number; readonly height: number }>();
+function sizeOf(component: Component): { readonly attributes: number; readonly height: number } {
+  if (component instanceof LazyCopy) return sizeOf(component.origin);
+  const known = sizes.get(component);
+  if (known !== undefined) return known;
+  let [attributes, height] = [component.attributes.size, 0];
+  for (const { content } of component.attributes.values()) {
+    if (content.kind !== "component") continue;
+    const inside = sizeOf(content);
+    attributes += inside.attributes;
+    height = Math.max(height, inside.height + 1);
+  }
+  const size = { attributes, height };
+  sizes.set(component, size);
+  return size;
 }
 
 function standardPrototype(name: string): Component {

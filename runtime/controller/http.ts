@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
@@ -15,16 +16,23 @@ export function sendRefusal(response: ServerResponse, status: number, code: stri
   sendJson(response, status, { error: { code, message } } satisfies Refusal);
 }
 
-/** Reads a whole body; null when it is larger than the limit, of which no more is then kept. */
-export async function readBody(body: Readable, limit = bodyLimitBytes): Promise<string | null> {
+/**
+ * Reads a whole body; null when it is larger than the limit, of which no more is then kept. Bytes that are no UTF-8 are
+ * refused rather than replaced: a name or a password would silently become another.
+ */
+export async function readBody(
+  body: Readable,
+  limit = bodyLimitBytes,
+): Promise<Result<string, "too-large" | "not-utf8">> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > limit) return null;
+    if (size > limit) return fail("too-large");
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString("utf8");
+  const bytes = Buffer.concat(chunks);
+  return isUtf8(bytes) ? ok(bytes.toString("utf8")) : fail("not-utf8");
 }
 
 export function parseJson(text: string): Result<Json, string> {

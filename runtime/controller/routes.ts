@@ -191,24 +191,32 @@ const isObject = (json: Json | undefined): json is JsonObject =>
 function bundleOf(body: Json): Result<Bundle, string> {
   const shape = 'a bundle is {"main": "<file>", "files": {"<file>": "<text>"}}';
   if (!isObject(body) || typeof body.main !== "string" || !isObject(body.files)) return fail(shape);
-  const files: Record<string, string> = {};
+  const files: [name: string, text: string][] = [];
   for (const [name, text] of Object.entries(body.files)) {
     if (typeof text !== "string") return fail(`${shape}; the file "${name}" is not text`);
-    files[name] = text;
+    files.push([name, text]);
   }
-  if (!Object.hasOwn(files, body.main)) return fail(`the bundle's main file "${body.main}" is not among its files`);
-  return ok({ main: body.main, files });
+  if (!Object.hasOwn(body.files, body.main))
+    return fail(`the bundle's main file "${body.main}" is not among its files`);
+  return ok({ main: body.main, files: Object.fromEntries(files) });
 }
 
 /** The body as JSON; null when it was refused, which the client was then told. */
 async function jsonBody({ incoming, response }: Exchange): Promise<Json | null> {
   const text = await readBody(incoming.body);
-  if (text === null) {
-    const message = `the body is larger than ${bodyLimitBytes / 1024 / 1024} MiB`;
-    sendRefusal(response, 413, "too-large", message);
+  if (!text.ok) {
+    const tooLarge = `the body is larger than ${bodyLimitBytes / 1024 / 1024} MiB`;
+    if (text.error === "too-large") sendRefusal(response, 413, "too-large", tooLarge);
+    else
+      sendRefusal(
+        response,
+        400,
+        "bad-request",
+        "the body is not text in UTF-8: send JSON in UTF-8 (RFC 8259, section 8.1)",
+      );
     return null;
   }
-  const json = parseJson(text);
+  const json = parseJson(text.value);
   if (json.ok && json.value !== null) return json.value;
   sendRefusal(response, 400, "bad-request", json.ok ? "the body is null" : json.error);
   return null;
