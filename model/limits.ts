@@ -13,8 +13,11 @@ export const limits = {
   tokens: 500_000,
   /** Attributes that placements make. */
   placed: 100_000,
-  /** Attributes of a document with functions or assertions, copies included: each copy has functions of its own. */
-  withFunctions: 500_000,
+  /**
+   * Attributes of a document with functions or assertions, copies included: each copy has functions of its own. Copies of
+   * what is written out, with nothing to work out in it, do not count.
+   */
+  withFunctions: 100_000,
   /** Steps of working out expressions: parts of expressions, items of vectors joined, compared and written as text. */
   evaluation: 4_000_000,
   /** Components or vectors inside one another. */

@@ -2,6 +2,7 @@ import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
 import type { Attribute, Component } from "./component.ts";
 import { functionPackage } from "./functions.ts";
+import { constantOrigin } from "./resolver.ts";
 
 /**
  * Function phase: a component that has an attribute `phase.function` becomes what that says, a function or an assertion,
@@ -9,7 +10,7 @@ import { functionPackage } from "./functions.ts";
  */
 export function constructFunctions(root: Component, diagnostics: Diagnostics): void {
   for (const { content } of root.attributes.values())
-    if (content.kind === "component") constructFunctions(content, diagnostics);
+    if (content.kind === "component" && !constantOrigin(content)) constructFunctions(content, diagnostics);
   const phase = root.attributes.get("phase.function");
   const made = phase?.content;
   if (!phase || !made || root.role !== "plain") return;

@@ -102,10 +102,11 @@ export class Resolver {
       if (attributes > limits.withFunctions)
         this.#stop(
           "limit/attributes",
-          `With functions, a document may have ${limits.withFunctions} attributes; it grows beyond that here`,
+          `A document with functions may have ${limits.withFunctions} attributes beside plain values; it grows beyond that here`,
           at.position,
         );
-      for (const { content } of at.attributes.values()) if (content.kind === "component") open.push(content);
+      for (const { content } of at.attributes.values())
+        if (content.kind === "component" && !constantOrigin(content)) open.push(content);
     }
   }
 

@@ -44,10 +44,10 @@ const growth: Readonly<Record<string, HostileText>> = {
       smartFrog(`t0 extends { v 1; }\n${each(60, (i) => `t${i + 1} extends { a extends t${i}; b extends t${i}; }`)}`),
     code: "limit/attributes",
   },
-  "templates that double, beside a function": {
+  "templates of functions that double": {
     text: () =>
       smartFrog(
-        `#include "/org/smartfrog/functions.sf"\nf extends sum { l 1; r 2; }\nt0 extends { v 1; }\n${each(20, (i) => `t${i + 1} extends { a extends t${i}; b extends f; }\nu${i} extends { a extends t${i}; b extends t${i}; }`)}w0 extends { v 1; }\n${each(18, (i) => `w${i + 1} extends { a extends w${i}; b extends w${i}; }`)}`,
+        `#include "/org/smartfrog/functions.sf"\nt0 extends { f extends sum { l 1; r 2; } }\n${each(14, (i) => `t${i + 1} extends { a extends t${i}; b extends t${i}; }`)}`,
       ),
     code: "limit/attributes",
   },
