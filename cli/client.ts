@@ -20,6 +20,7 @@ import type { Diagnostic } from "../model/diagnostic.ts";
 import type { Json } from "../model/json.ts";
 import { printableLines } from "../model/render-diagnostic.ts";
 import type { SessionGrant, SessionRequest } from "../model/sessions.ts";
+import { readEventStream } from "../runtime/event-stream.ts";
 import { type ClientConfiguration, clientConfigurationFile, readClientConfiguration } from "./client-config.ts";
 import type { Connection } from "./connection.ts";
 import { CommandFailure, exitCodes, unreachable } from "./failure.ts";
@@ -128,7 +129,7 @@ export class Client {
   ): AsyncGenerator<E> {
     const response = await this.#send("GET", path, undefined, signal);
     opened?.();
-    if (response.body !== null) yield* readEvents<E>(response.body);
+    if (response.body !== null) yield* readEventStream<E>(response.body);
   }
 
   /** `path` is that of the document, the cell's component first; "" is the whole document. */
@@ -227,25 +228,7 @@ export class Client {
       `/cells/${encodeURIComponent(cell)}/events${follow ? "?follow=true" : ""}`,
     );
     if (response.body === null) return;
-    yield* readEvents(response.body);
-  }
-}
-
-/** Events of a text/event-stream (HTML Living Standard, section 9.2.6); only `data` matters here. */
-export async function* readEvents<E = CellEvent>(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<E> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of chunks) {
-    rest += decoder.decode(chunk, { stream: true });
-    const blocks = rest.split(/\r?\n\r?\n/);
-    rest = blocks.pop() ?? "";
-    for (const block of blocks) {
-      const data = block
-        .split(/\r?\n/)
-        .flatMap((line) => (line.startsWith("data:") ? [line.slice(5).trimStart()] : []))
-        .join("\n");
-      if (data !== "") yield JSON.parse(data) as E;
-    }
+    yield* readEventStream<CellEvent>(response.body);
   }
 }
 

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { CellEvent } from "../model/api.ts";
-import { readEvents } from "./client.ts";
+import { readEventStream } from "../runtime/event-stream.ts";
 import { writeClientConfiguration } from "./client-config.ts";
 
 /** The command line as a user runs it, against a gateway that answers what the test says. */
@@ -152,6 +152,6 @@ test("events are read from a stream however it is cut", async () => {
     for (const byte of bytes) yield new Uint8Array([byte]);
   };
   const read: CellEvent[] = [];
-  for await (const event of readEvents(pieces())) read.push(event);
+  for await (const event of readEventStream<CellEvent>(pieces())) read.push(event);
   assert.deepEqual(read, [{ id: 1, reason: "ä" }, { id: 2 }]);
 });

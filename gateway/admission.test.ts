@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import type { FastifyInstance } from "fastify";
 import type { Refusal } from "../model/api.ts";
 import { peerName } from "../model/identifiers.ts";
-import { hashOf, newCredential } from "../runtime/credentials.ts";
+import { hashCredential, newCredential } from "../runtime/credentials.ts";
 import { type PeerServer, servePeers } from "../runtime/https.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../runtime/installation.testing.ts";
 import { createGateway } from "./gateway.ts";
@@ -38,7 +38,10 @@ before(async () => {
   supervisor.listen(supervisorSocket);
   await once(supervisor, "listening");
   const gateway = await installation.configure(peerName("gateway"), {
-    change: { role: "gateway", gateway: { listenFd: -1, supervisorSocket, credentialHashes: [hashOf(operator)] } },
+    change: {
+      role: "gateway",
+      gateway: { listenFd: -1, supervisorSocket, credentialHashes: [hashCredential(operator)] },
+    },
   });
   app = createGateway(gateway.configuration);
   url = await app.listen({ host: "127.0.0.1", port: 0 });

@@ -1,5 +1,5 @@
 import type { FastifyReply } from "fastify";
-import { bearerOf, hashOf } from "../runtime/credentials.ts";
+import { bearerOf, hashCredential } from "../runtime/credentials.ts";
 import { peerRequest } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import type { Cells } from "./cells.ts";
@@ -51,7 +51,7 @@ export const createIntroduction = (configuration: ProcessConfiguration, cells: C
       throw refused(502, "controller-unreachable", `the controller of the cell "${cell}" answered ${answer.status}`);
   };
   return async (cell, authorization) => {
-    const hash = hashOf(bearerOf(authorization) ?? "");
+    const hash = hashCredential(bearerOf(authorization) ?? "");
     if ((known.get(hash) ?? 0) > performance.now()) return;
     if (questions.of(cell) >= mostQuestions.perCell || questions.all >= mostQuestions.inAll) throw busy();
     questions.add(cell, 1);

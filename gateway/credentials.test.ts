@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hashOf, newCredential } from "../runtime/credentials.ts";
+import { hashCredential, newCredential } from "../runtime/credentials.ts";
 import { beyondScope, scopeOf } from "./credentials.ts";
 
-const operator = [hashOf("open-sesame")];
+const operator = [hashCredential("open-sesame")];
 const { credential } = newCredential("shop");
 
 test("the operator's credential opens everything, a cell's that cell alone", () => {

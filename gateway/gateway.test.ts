@@ -11,7 +11,8 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { bundleMediaType, type Changed, type Refusal } from "../model/api.ts";
 import { peerName } from "../model/identifiers.ts";
-import { createAuthority, hashCredential, issueCertificate } from "../runtime/certificates.ts";
+import { createAuthority, issueCertificate } from "../runtime/certificates.ts";
+import { hashCredential } from "../runtime/credentials.ts";
 import { type PeerHandler, type PeerServer, servePeers } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 

@@ -1,11 +1,12 @@
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import type { Changed, Refusal } from "../model/api.ts";
+import { isAuthorized } from "../runtime/credentials.ts";
 import type { PeerResponse } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { createObserver, type Observer } from "../runtime/observer.ts";
 import { createIntroduction, createPlaces } from "./admission.ts";
 import { type Cells, createCells } from "./cells.ts";
-import { beyondScope, isAuthorized, scopeOf } from "./credentials.ts";
+import { beyondScope, scopeOf } from "./credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack } from "./forward.ts";
 import { registerImages } from "./images.ts";
 import { registerObservation } from "./observation.ts";

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { type IncomingMessage, request } from "node:http";
 import type { ServiceEvent } from "../model/api.ts";
 import { type PeerName, peerName } from "../model/identifiers.ts";
-import { readEventStream } from "../runtime/events.ts";
+import { readEventStream } from "../runtime/event-stream.ts";
 import { peerRequest } from "../runtime/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../runtime/installation.ts";
 

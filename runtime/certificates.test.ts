@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { peerName } from "../model/identifiers.ts";
-import { createAuthority, hashCredential, issueCertificate } from "./certificates.ts";
+import { createAuthority, issueCertificate } from "./certificates.ts";
+import { hashCredential } from "./credentials.ts";
 
 let directory = "";
 before(async () => {

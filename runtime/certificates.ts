@@ -1,5 +1,5 @@
 import "reflect-metadata";
-import { createHash, randomBytes, webcrypto } from "node:crypto";
+import { randomBytes, webcrypto } from "node:crypto";
 import { chmod, link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as x509 from "@peculiar/x509";
@@ -153,6 +153,3 @@ export const issueCertificate = async (
   for (const file of [files.keyFile, files.certFile]) await chmod(file, 0o600);
   return files;
 };
-
-/** SHA-256 (hex) of a secret, as `credentialHashes` in a configuration holds it. */
-export const hashCredential = (secret: string): string => createHash("sha256").update(secret).digest("hex");

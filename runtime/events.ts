@@ -106,24 +106,6 @@ export const streamEvents = <E>(response: ServerResponse, { past, follow, headin
   });
 };
 
-/** Events of a text/event-stream as they come; only `data` matters here. Ends with the stream, rejects when it breaks. */
-export async function* readEventStream<E>(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<E> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of chunks) {
-    rest += decoder.decode(chunk, { stream: true });
-    const blocks = rest.split(/\r?\n\r?\n/);
-    rest = blocks.pop() ?? "";
-    for (const block of blocks) {
-      const data = block
-        .split(/\r?\n/)
-        .flatMap((line) => (line.startsWith("data:") ? [line.slice(5).trimStart()] : []))
-        .join("\n");
-      if (data !== "") yield JSON.parse(data) as E;
-    }
-  }
-}
-
 export const serviceHeading = ({ id, event }: ServiceEvent): { readonly id: string; readonly event: string } => ({
   id,
   event,

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { isEventName } from "../core/event-names.ts";
 import type { Labels, Metric } from "../core/metrics.ts";
 import type { CellSummary, InstallationStatus, ServiceEvent } from "../model/api.ts";
-import { readEventStream } from "../runtime/events.ts";
+import { readEventStream } from "../runtime/event-stream.ts";
 import { parseMetrics } from "../runtime/metrics-text.ts";
 import { type Testbed, withTestbed } from "./harness.ts";
 

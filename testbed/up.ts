@@ -1,8 +1,9 @@
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import { type ClientConfiguration, readClientConfiguration, writeClientConfiguration } from "../cli/client-config.ts";
+import { hashCredential } from "../runtime/credentials.ts";
 import { cgroupRoots, removeCgroups } from "./cgroups.ts";
 import { prepareCompiled } from "./compile-cache.ts";
 import { readJson, writeJson } from "./files.ts";
@@ -46,8 +47,6 @@ const goodbyeMs = 12_000;
 const pollMs = 150;
 const mostOfAKind = 64;
 
-const hashOf = (credential: string): string => createHash("sha256").update(credential).digest("hex");
-
 /** Memory of one host, in MiB: the machine's less 4 GiB, shared out, at most 4 GiB each. */
 export const hostMemory = (machineMiB: number, hosts: number): number =>
   Math.max(512, Math.min(4096, Math.floor((machineMiB - 4096) / hosts)));
@@ -84,13 +83,13 @@ const nextRecord = (
     port: found?.port ?? 0,
     nextCellNumber: found?.nextCellNumber ?? 1,
     cells: found?.cells ?? {},
-    credentialHash: hashOf(credential),
+    credentialHash: hashCredential(credential),
   };
 };
 
 /** The credential that the user has, if it is the installation's; otherwise a new one. */
 const credentialFor = (found: InstallationRecord | undefined, known: ClientConfiguration | undefined): string =>
-  known !== undefined && hashOf(known.credential) === found?.credentialHash
+  known !== undefined && hashCredential(known.credential) === found?.credentialHash
     ? known.credential
     : randomBytes(32).toString("base64url");
 
@@ -225,7 +224,7 @@ const alreadyUp = async (at: Places, options: UpOptions): Promise<ClientConfigur
     );
   }
   const client = { url: `http://127.0.0.1:${record.port}`, credential: known.credential };
-  const healthy = members.every(({ answers }) => answers) && hashOf(known.credential) === record.credentialHash;
+  const healthy = members.every(({ answers }) => answers) && hashCredential(known.credential) === record.credentialHash;
   return healthy && (await gatewayAnswers(client)) ? client : undefined;
 };
 

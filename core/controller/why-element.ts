@@ -147,7 +147,9 @@ function runChecks(
     const connection = connectionOf(state, disk.connection, run);
     const path = state.elements.get(disk.volume)?.path ?? disk.volume;
     const ready = connection?.phase === "ready" || run.stage !== "connecting";
-    checks.push(check(`lease of ${path}`, ready, connection?.reason ?? "the Storage Manager was asked"));
+    checks.push(
+      check(`lease of ${path}`, ready, connection?.reason ?? (ready ? "it is held" : "the Storage Manager was asked")),
+    );
   }
   if (run.stage === "connecting") return;
   const reachable = run.host === null || state.reachable.get(hostPeer(run.host)) !== false;

@@ -15,8 +15,8 @@ import {
 } from "../../model/api.ts";
 import { type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
-import { createAuthority, hashCredential, issueCertificate } from "../certificates.ts";
-import { newCredential } from "../credentials.ts";
+import { createAuthority, issueCertificate } from "../certificates.ts";
+import { hashCredential, newCredential } from "../credentials.ts";
 import { type PeerResponse, type PeerServer, peerRequest, servePeers } from "../https.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { runController } from "./edge.ts";

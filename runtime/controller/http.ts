@@ -1,5 +1,4 @@
 import { isUtf8 } from "node:buffer";
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import type { Refusal } from "../../model/api.ts";
@@ -41,20 +40,4 @@ export function parseJson(text: string): Result<Json, string> {
   } catch (error) {
     return fail(`the body is not JSON: ${(error as Error).message}`);
   }
-}
-
-/**
- * Does `Authorization: Bearer <credential>` hold a credential of this cell? Credentials are known by their SHA-256 only,
- * and every hash is compared in constant time.
- */
-export function isAuthorized(authorization: string | undefined, hashes: readonly string[]): boolean {
-  const credential = /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
-  if (credential === undefined) return false;
-  const digest = createHash("sha256").update(credential).digest();
-  let authorized = false;
-  for (const hash of hashes) {
-    const known = Buffer.from(hash, "hex");
-    if (known.length === digest.length && timingSafeEqual(known, digest)) authorized = true;
-  }
-  return authorized;
 }

@@ -6,13 +6,13 @@ import type { Bundle } from "../../model/cell.ts";
 import { peerName } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import { bearerOf, hashOf, newCredential } from "../credentials.ts";
+import { bearerOf, hashCredential, isAuthorized, newCredential } from "../credentials.ts";
 import { streamEvents } from "../events.ts";
 import { type PeerHandler, type PeerRequest, type PeerUpgradeHandler, peerRequest } from "../https.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { refuseUpgrade } from "../upgrade.ts";
 import type { CellEvents } from "./events.ts";
-import { bodyLimitBytes, isAuthorized, parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
+import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
 import type { ControllerSessions } from "./sessions.ts";
 import { type Check, connectionAnswer, type Examined, type Question } from "./why.ts";
 
@@ -106,7 +106,7 @@ async function mayEnter(context: EdgeContext, authorization: string | undefined)
   if (isAuthorized(authorization, context.controller.credentialHashes)) return true;
   const credential = bearerOf(authorization);
   if (credential === null) return false;
-  return (await ask(context, { method: "CREDENTIAL-KNOWN", hash: hashOf(credential) })).body === true;
+  return (await ask(context, { method: "CREDENTIAL-KNOWN", hash: hashCredential(credential) })).body === true;
 }
 
 async function addCredential(exchange: Exchange): Promise<void> {
@@ -119,7 +119,7 @@ async function addCredential(exchange: Exchange): Promise<void> {
     return;
   }
   const { id, credential } = newCredential(context.controller.cell);
-  const added = await ask(context, { method: "CREDENTIAL-ADD", id, hash: hashOf(credential), note });
+  const added = await ask(context, { method: "CREDENTIAL-ADD", id, hash: hashCredential(credential), note });
   const answer = added.status === 200 ? ({ id, credential } satisfies NewCredential) : added.body;
   sendJson(response, added.status, answer, { "cache-control": "no-store" });
 }

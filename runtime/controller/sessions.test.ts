@@ -6,7 +6,7 @@ import type { ExecTarget } from "../../core/controller/session-requests.ts";
 import { hostName, peerName, uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { capabilityPrefix, type SessionGrant, sessionProtocol } from "../../model/sessions.ts";
-import { hashCredential } from "../certificates.ts";
+import { hashCredential } from "../credentials.ts";
 import { type PeerServer, peerRequest, servePeers } from "../https.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../installation.testing.ts";
 import type { ProcessConfiguration } from "../installation.ts";

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import type { ControllerResponse } from "../../core/controller/requests.ts";
 import type { ExecTarget } from "../../core/controller/session-requests.ts";
 import { peerName } from "../../model/identifiers.ts";
@@ -11,6 +11,7 @@ import {
   sessionProtocol,
   sessionVerbs,
 } from "../../model/sessions.ts";
+import { hashCredential } from "../credentials.ts";
 import type { PeerUpgrade } from "../https.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { capabilityLifetimeMs, encodeCapability, hostCapabilityHeader } from "../session-capability.ts";
@@ -130,20 +131,18 @@ export class SessionGrants {
     for (const [hash, { until }] of this.#granted) if (until < this.#now()) this.#granted.delete(hash);
     if (this.#granted.size >= mostGranted) return null;
     const session = randomBytes(32).toString("base64url");
-    this.#granted.set(hashOf(session), { grant, until: this.#now() + capabilityLifetimeMs });
+    this.#granted.set(hashCredential(session), { grant, until: this.#now() + capabilityLifetimeMs });
     return session;
   }
 
   /** Uses it up; null when it opens nothing. */
   redeem(session: string): Grant | null {
-    const hash = hashOf(session);
+    const hash = hashCredential(session);
     const found = this.#granted.get(hash);
     this.#granted.delete(hash);
     return found === undefined || found.until < this.#now() ? null : found.grant;
   }
 }
-
-const hashOf = (session: string): string => createHash("sha256").update(session).digest("hex");
 
 function requestOf(body: Json): Result<{ readonly vm: string; readonly verb: SessionVerb }, string> {
   const shape = `the body is {"vm": "<path>", "verb": ${sessionVerbs.map((verb) => `"${verb}"`).join(" or ")}}`;

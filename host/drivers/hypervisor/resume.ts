@@ -123,7 +123,7 @@ const memoriesKept = 4;
 /** What one driver needs to resume machines: what this host is, and the saved memories that it has used. */
 export class Resumption {
   readonly #memories = new Map<string, number>();
-  #engine: { readonly program: string; readonly engine: Promise<string> } | null = null;
+  #engine: { readonly program: string | null; readonly engine: Promise<string> } | null = null;
 
   /** Why this machine cannot be resumed, as the rest of a sentence; null: it can. */
   async obstacle(machine: MachineSpecification, accelerator: Accelerator): Promise<string | null> {
@@ -132,12 +132,10 @@ export class Resumption {
 
   /** Asked again when QEMU was upgraded while this process goes on. */
   async #here(accelerator: Accelerator): Promise<string> {
-    const { ino, mtimeMs } = await stat("/usr/bin/qemu-system-x86_64").catch(() => ({
-      ino: 0,
-      mtimeMs: Math.random(),
-    }));
-    const program = `${ino} ${mtimeMs}`;
-    if (this.#engine?.program !== program) this.#engine = { program, engine: engineOf(accelerator) };
+    const file = await stat("/usr/bin/qemu-system-x86_64").catch(() => null);
+    const program = file === null ? null : `${file.ino} ${file.mtimeMs}`;
+    if (program === null || this.#engine?.program !== program)
+      this.#engine = { program, engine: engineOf(accelerator) };
     return this.#engine.engine;
   }
 
