@@ -31,7 +31,7 @@ import {
  *   ```console                  commands with what they print; a line `…` leaves lines out
  *
  * A comment `<!-- … -->` in the line before a block `console` says `cell: FILE`, of which specification the cell is that
- * `plan` and `apply` find; `edit: FILE: old => new`, what is changed first; or `recorded`, that a running cloud printed
+ * `plan` and `apply` find; `edit: FILE: old => new && old => new`, what is changed first; or `recorded`, that a running cloud printed
  * this: then only what is printed before it is asked is compared.
  */
 
@@ -158,13 +158,18 @@ async function shownFaults(path: string, block: Block): Promise<readonly string[
   const { directive } = block;
   const recorded = /\brecorded\b/.test(directive);
   const cell = /\bcell: (\S+?)(?:;|$)/.exec(directive)?.[1] ?? null;
-  const edit = /\bedit: (\S+): (.+?) => (.+)$/.exec(directive);
-  const [, file = "", old = "", now = ""] = edit ?? [];
+  const edit = /\bedit: (\S+): (.+)$/.exec(directive);
+  const [, file = "", changes = ""] = edit ?? [];
   const before = edit === null ? "" : readFileSync(file, "utf8");
-  if (edit !== null && !before.includes(old)) return [`${path}:${block.line}: ${file} does not contain ${old}`];
+  let edited = before;
+  for (const change of edit === null ? [] : changes.split(" && ")) {
+    const [old = "", now = ""] = change.split(/ => ?/);
+    if (!edited.includes(old)) return [`${path}:${block.line}: ${file} does not contain ${old}`];
+    edited = edited.replace(old, now);
+  }
   const existing = cell === null ? null : cellOf(cell);
   try {
-    if (edit !== null) writeFileSync(file, before.replace(old, now));
+    if (edit !== null) writeFileSync(file, edited);
     const faults: string[] = [];
     for (const { line, command, output } of entriesOf(block)) {
       const words = wordsOf(command);
@@ -174,8 +179,10 @@ async function shownFaults(path: string, block: Block): Promise<readonly string[
       if (!alone) continue;
       const printed = await printedBy(words, existing);
       if (!printed.whole && !recorded) faults.push(`${where}: say \`recorded\`, since a cloud goes on with it`);
-      const shown = printed.whole ? output : output.slice(0, printed.lines.length);
-      if (!isShown(shown, printed.lines)) faults.push(`${where} prints\n${printed.lines.join("\n")}`);
+      // Where a cloud goes on, what is shown begins with what is printed before.
+      const shown = printed.whole ? [output] : [output, ...output.map((_, at) => output.slice(0, at))];
+      if (!shown.some((lines) => isShown(lines, printed.lines)))
+        faults.push(`${where} prints\n${printed.lines.join("\n")}`);
     }
     return faults;
   } finally {
