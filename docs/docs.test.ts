@@ -198,6 +198,13 @@ test("what a command is shown to print, it prints", async () => {
   });
   for (const folder of ["docs", "examples"]) cpSync(join(root, folder), join(copy, folder), { recursive: true });
   process.chdir(copy);
+  // What the rules above say of each specification, the command says as well; languages that only it knows are among them.
+  const parts = library.sources.flatMap(({ path, text }) =>
+    [...text.matchAll(/^#include "([^"]+)"/gm)].map(([, name]) => join(dirname(path), name ?? "")),
+  );
+  const whole = /^(docs\/tutorial|examples)\/(.*\.(sf|json|ya?ml)|.*\/shop\.ts)$/;
+  for (const path of paths.filter((each) => whole.test(each) && !parts.includes(each)))
+    assert.match((await printedBy(["spec", "check", path], null)).lines.join("\n"), /: no errors$/, path);
   const faultsOf = async ({ path, text }: Document): Promise<readonly string[]> => {
     const blocks = blocksOf({ path, text }).filter(({ language }) => language === "console");
     const faults: string[] = [];
