@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import {
   allow,
@@ -46,6 +47,9 @@ const operation = fc.record({
         "hide" as const,
         "show" as const,
         "timers" as const,
+        "lose" as const,
+        "life" as const,
+        "declare" as const,
       ),
     },
   ),
@@ -78,6 +82,17 @@ const move = (network: Network, pick: number, crash: boolean): void => {
   deliver(network, wire, side, crash);
 };
 
+/** A key goes missing at a client by a mistake that nobody made yet. */
+const lose = (network: Network, name: string, peer: string, key: string): void => {
+  const target = machineOf(network, name).node?.distribution.targets.get(peerName(peer));
+  const seq = target?.link?.seen.get(key);
+  if (target === undefined || seq === undefined) return;
+  target.link?.seen.delete(key);
+  target.link?.digest.toggle(key, seq);
+  target.actual.delete(key);
+  stateOf(network, name).actual.delete(`${peer} ${key}`);
+};
+
 const perform = (network: Network, expected: Expected, { what, who, other, key, pick }: Operation): void => {
   const name = names[who] ?? "a";
   const peer = names.filter((candidate) => candidate !== name)[other] ?? "b";
@@ -102,6 +117,17 @@ const perform = (network: Network, expected: Expected, { what, who, other, key, 
       feed(network, machine, { kind: "stop" });
       halt(network, machine);
       return;
+    case "lose":
+      lose(network, name, peer, keyName);
+      return;
+    case "life":
+      feed(network, machine, { kind: "life", life: expected.counter + 1 });
+      return;
+    case "declare": {
+      const life = machineOf(network, peer).node?.distribution.life ?? 0;
+      if (life > 0) feed(network, machine, { kind: "declared-dead", peer: peerName(peer), life });
+      return;
+    }
     case "timers":
       fireTimers(network, machine);
       return;
@@ -188,6 +214,10 @@ test("after healing everyone has the newest, and nobody ever went backwards", (c
       const expected: Expected = { desired: new Map(), counter: 0 };
       for (const one of operations) perform(network, expected, one);
       for (const name of names) boot(network, machineOf(network, name));
+      // Who was declared dead begins a new life; what got lost is found by the next digests.
+      for (const name of names) feed(network, machineOf(network, name), { kind: "life", life: expected.counter + 2 });
+      settle(network);
+      for (const name of names) fireTimers(network, machineOf(network, name));
       settle(network);
       assert.deepEqual(network.faults, []);
       checkDesired(network, expected);
