@@ -72,6 +72,9 @@ class Checker {
   readonly #found: Found[] = [];
   readonly #types = new Map<string, ElementType>();
   readonly #byPath = new Map<string, Found>();
+  /** An element that was made from each template, and which templates have components in them. */
+  readonly #elementsOf = new Map<JsonObject, Element>();
+  readonly #holding = new Map<JsonObject, boolean>();
 
   constructor(document: JsonObject, positions: Positions, diagnostics: Diagnostics) {
     this.#document = document;
@@ -95,10 +98,9 @@ class Checker {
     const elements = new Map<ElementPath, Element>();
     for (const found of this.#found) {
       if (this.#diagnostics.full) return null;
-      const read = this.#read(context, found);
-      if (!read) continue;
       const path = elementPath(found.path.join("/"));
-      elements.set(path, buildElement(found.type, path, read, found.position));
+      const element = this.#element(context, found, path);
+      if (element) elements.set(path, element);
     }
     const cell = values && this.#cell(name, values, elements, position);
     if (cell) checkCell(cell, this.#fault);
@@ -162,9 +164,18 @@ class Checker {
     });
   }
 
+  #holds(template: JsonObject): boolean {
+    const known = this.#holding.get(template);
+    if (known !== undefined) return known;
+    const holds = Object.entries(template).some(([name, value]) => !name.startsWith("x.") && isObject(value));
+    this.#holding.set(template, holds);
+    return holds;
+  }
+
   /** Finds the elements inside a component, in document order; `x.` attributes hold none. */
   #collect(component: JsonObject, path: readonly string[]): void {
-    for (const name of Object.keys(component)) {
+    const made = this.#positions.madeFrom?.(component);
+    for (const name of made && !this.#holds(made.template) ? made.own.keys() : Object.keys(component)) {
       if (name.startsWith("x.")) continue;
       const value = component[name];
       if (!isObject(value)) continue;
@@ -210,6 +221,20 @@ class Checker {
         hint: (cell ? undefined : didYouMean(String(type), standardPrototypes).hint) ?? hint,
       });
     }
+  }
+
+  /** Null if an attribute is wrong. What differs from others of its template in nothing that an element has is read once. */
+  #element(context: DocumentContext, found: Found, path: ElementPath): Element | null {
+    const { component, type, position } = found;
+    const made = this.#positions.madeFrom?.(component);
+    const template = made && ![...made.own.keys()].some((name) => name.startsWith("x.")) ? made.template : null;
+    const like = template && this.#elementsOf.get(template);
+    if (like && position) return Object.freeze({ ...like, path, position });
+    const read = this.#read(context, found);
+    if (!read) return null;
+    const element = buildElement(type, path, read, position);
+    if (template) this.#elementsOf.set(template, element);
+    return element;
   }
 
   /** All attributes of one element, defaults included; null if one of them is wrong. */

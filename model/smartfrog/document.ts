@@ -1,12 +1,12 @@
 import type { Bundle } from "../cell.ts";
 import { Diagnostics } from "../diagnostics.ts";
 import type { Json, JsonObject } from "../json.ts";
-import type { AttributePositions, ObjectPositions, Positions } from "../positions.ts";
+import type { AttributePositions, MadeFrom, ObjectPositions, Positions } from "../positions.ts";
 import type { Attribute, Component, Value } from "./component.ts";
+import { constantOrigin } from "./copies.ts";
 import { boundExpansion } from "./expansion.ts";
 import { link } from "./linker.ts";
 import { guarded, type Phases, runPhases } from "./phases.ts";
-import { constantOrigin } from "./resolver.ts";
 
 /**
  * A SmartFrog bundle through all phases. `sfConfig`, if the document has one, is the only part that is linked (LANGUAGE,
@@ -20,9 +20,9 @@ export function resolveSmartFrog(
   const phases = runPhases(bundle, standard, diagnostics);
   if (typeof phases === "string") return null;
   return guarded(diagnostics, () => {
-    linkDocument(phases, diagnostics);
+    const grew = linkDocument(phases, diagnostics);
     const typed = new Typed();
-    if (diagnostics.none) boundExpansion(phases.root, diagnostics, (linked) => !typed.has(linked));
+    if (grew && diagnostics.none) boundExpansion(phases.root, diagnostics, (linked) => !typed.has(linked));
     return phases.root;
   });
 }
@@ -30,21 +30,20 @@ export function resolveSmartFrog(
 /**
  * Links what is deployed: `sfConfig` if there is one, else the components of type Cell. The templates beside a cell may
  * leave to their users what is still missing in them, so `TBD`, unknown names and functions that lack their parameters
- * are no faults there.
+ * are no faults there. Answers whether the document got larger.
  */
-function linkDocument({ root, resolver }: Phases, diagnostics: Diagnostics): void {
+function linkDocument({ root, resolver }: Phases, diagnostics: Diagnostics): boolean {
   const parts = [...root.attributes.values()].map(({ content }) => content).filter((part) => part.kind === "component");
   const configuration = parts.find((part) => part.name === "sfConfig");
   const cells = parts.filter((part) => part.attributes.has("x.type") && isCell(part));
-  if (configuration) {
-    link(configuration, resolver, diagnostics);
-    return;
-  }
-  for (const cell of cells) link(cell, resolver, diagnostics);
-  if (!diagnostics.none) return;
+  if (configuration) return link(configuration, resolver, diagnostics);
+  let grew = false;
+  for (const cell of cells) grew = link(cell, resolver, diagnostics) || grew;
+  if (!diagnostics.none) return grew;
   const outside = new Diagnostics(cells.length > 0 ? templateFaults : []);
-  link(root, resolver, outside);
+  grew = link(root, resolver, outside) || grew;
   for (const fault of outside.list) diagnostics.add(fault);
+  return grew;
 }
 const templateFaults = ["link/tbd", "link/unknown", "link/operand", "link/function", "link/assertion"];
 
@@ -76,6 +75,7 @@ class DocumentWriter implements Positions {
   readonly #sources = new Map<JsonObject, Component>();
   /** Written once, however often it was copied. */
   readonly #constants = new Map<Component, JsonObject>();
+  readonly #made = new Map<JsonObject, MadeFrom>();
   readonly #typed = new Typed();
   /** Components being written: a link to one of these would have no end. */
   readonly #open = new Set<Component>();
@@ -96,15 +96,41 @@ class DocumentWriter implements Positions {
     );
   }
 
+  madeFrom(object: JsonObject): MadeFrom | undefined {
+    return this.#made.get(object);
+  }
+
   component(component: Component): JsonObject {
     const origin = constantOrigin(component);
-    if (!origin) return this.#written(component);
-    const known = this.#constants.get(origin) ?? this.#written(origin);
-    this.#constants.set(origin, known);
+    return origin ? this.#constant(origin) : this.#written(component);
+  }
+  #constant(component: Component): JsonObject {
+    const known = this.#constants.get(component) ?? this.#written(component);
+    this.#constants.set(component, known);
     return known;
   }
 
+  /** What was made from a template of plain values, as a copy of that; null if its own attributes are too special. */
+  #fromTemplate(component: Component, template: Component): JsonObject | null {
+    const { own } = component;
+    const made = this.#constant(template);
+    for (const [name, attribute] of own) {
+      const misplaced = name === "x.type" && !Object.hasOwn(made, name);
+      if (misplaced || name === "__proto__" || isGone(attribute)) return null;
+    }
+    this.#open.add(component);
+    const json: Record<string, Json> = { ...made };
+    for (const [name, attribute] of own) json[name] = this.#attribute(attribute);
+    this.#open.delete(component);
+    const object = Object.freeze(json);
+    this.#sources.set(object, component);
+    this.#made.set(object, { template: made, own });
+    return object;
+  }
+
   #written(component: Component): JsonObject {
+    const made = component.template && this.#fromTemplate(component, component.template);
+    if (made) return made;
     this.#open.add(component);
     const { attributes } = component;
     const json: Record<string, Json> = {};
