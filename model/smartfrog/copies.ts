@@ -22,6 +22,8 @@ export class Written implements Component {
   own = new Map<string, Attribute>();
   /** Once complete: it has nothing but values that are written out, none of which is a reference. */
   plain = false;
+  /** What copying it costs, once complete and somebody asked. */
+  size: Size | null = null;
   /** The template's attributes and its own, once somebody looked into it. */
   #all: Map<string, Attribute> | null = null;
 
@@ -77,6 +79,15 @@ export const attributeOf = (component: Component, name: string): Attribute | und
   component.template
     ? (component.own.get(name) ?? attributeOf(component.template, name))
     : component.attributes.get(name);
+
+/** Whether there is an attribute of that name; a template's attributes are not copied for that. */
+export const hasAttribute = (component: Component, name: string): boolean =>
+  component.template
+    ? component.own.has(name) || hasAttribute(component.template, name)
+    : component.attributes.has(name);
+/** What a name stands for. */
+export const contentOf = (component: Component, name: string): Attribute["content"] | undefined =>
+  (component.own.get(name) ?? component.attributes.get(name))?.content;
 
 const isPlainText = (text: string): boolean => !/ref:/i.test(text);
 /** Values that are written out, none of which is a reference: the same wherever they are copied to. */
@@ -183,11 +194,10 @@ interface Size {
   readonly height: number;
 }
 /** Attributes of complete components, those inside included, and levels; placements change none that is in here. */
-const sizes = new WeakMap<Component, Size>();
 export function sizeOf(component: Component): Size {
   if (component instanceof LazyCopy) return sizeOf(component.origin);
-  const known = sizes.get(component);
-  if (known !== undefined) return known;
+  const known = component instanceof Written ? component.size : null;
+  if (known) return known;
   let [attributes, characters, height] = [component.attributes.size, 0, 0];
   for (const [name, { content }] of component.attributes) {
     characters += charactersOf(name, content);
@@ -198,6 +208,6 @@ export function sizeOf(component: Component): Size {
     height = Math.max(height, inside.height + 1);
   }
   const size = { attributes, characters, height };
-  sizes.set(component, size);
+  if (component instanceof Written) component.size = size;
   return size;
 }

@@ -3,7 +3,7 @@ import { Diagnostics } from "../diagnostics.ts";
 import type { Json, JsonObject } from "../json.ts";
 import type { AttributePositions, MadeFrom, ObjectPositions, Positions } from "../positions.ts";
 import type { Attribute, Component, Value } from "./component.ts";
-import { constantOrigin } from "./copies.ts";
+import { attributeOf, constantOrigin } from "./copies.ts";
 import { boundExpansion } from "./expansion.ts";
 import { link } from "./linker.ts";
 import { guarded, type Phases, runPhases } from "./phases.ts";
@@ -35,7 +35,7 @@ export function resolveSmartFrog(
 function linkDocument({ root, resolver }: Phases, diagnostics: Diagnostics): boolean {
   const parts = [...root.attributes.values()].map(({ content }) => content).filter((part) => part.kind === "component");
   const configuration = parts.find((part) => part.name === "sfConfig");
-  const cells = parts.filter((part) => part.attributes.has("x.type") && isCell(part));
+  const cells = parts.filter((part) => isCell(part));
   if (configuration) return link(configuration, resolver, diagnostics);
   let grew = false;
   for (const cell of cells) grew = link(cell, resolver, diagnostics) || grew;
@@ -48,7 +48,7 @@ function linkDocument({ root, resolver }: Phases, diagnostics: Diagnostics): boo
 const templateFaults = ["link/tbd", "link/unknown", "link/operand", "link/function", "link/assertion"];
 
 function isCell(component: Component): boolean {
-  const type = component.attributes.get("x.type")?.content;
+  const type = attributeOf(component, "x.type")?.content;
   return type?.kind === "scalar" && type.scalar.kind === "string" && type.scalar.value === "Cell";
 }
 
@@ -70,30 +70,42 @@ function isGone(attribute: Attribute): boolean {
   );
 }
 
+class ComponentPositions implements ObjectPositions {
+  readonly #component: Component;
+
+  constructor(component: Component) {
+    this.#component = component;
+  }
+  get(name: string): AttributePositions | undefined {
+    const attribute = attributeOf(this.#component, name);
+    return attribute && places(attribute);
+  }
+  *values(): Iterable<AttributePositions> {
+    for (const attribute of this.#component.attributes.values()) if (!isGone(attribute)) yield places(attribute);
+  }
+}
+const places = ({ namePosition, position }: Attribute): AttributePositions => ({
+  ...{ name: namePosition, value: position },
+});
+
 class DocumentWriter implements Positions {
   /** What each object was written from, which knows the positions: hardly one is ever asked for. */
   readonly #sources = new Map<JsonObject, Component>();
   /** Written once, however often it was copied. */
   readonly #constants = new Map<Component, JsonObject>();
   readonly #made = new Map<JsonObject, MadeFrom>();
+  /** Who asks for a position asks for another one of the same object. */
+  #last: { readonly object: JsonObject; readonly positions: ObjectPositions | undefined } | null = null;
   readonly #typed = new Typed();
   /** Components being written: a link to one of these would have no end. */
   readonly #open = new Set<Component>();
 
   get(object: JsonObject): ObjectPositions | undefined {
-    const attributes = this.#sources.get(object)?.attributes;
-    const places = ({ namePosition, position }: Attribute): AttributePositions => ({
-      ...{ name: namePosition, value: position },
-    });
-    return (
-      attributes && {
-        get: (name) => {
-          const attribute = attributes.get(name);
-          return attribute && places(attribute);
-        },
-        values: () => [...attributes.values()].filter((attribute) => !isGone(attribute)).map(places),
-      }
-    );
+    if (this.#last?.object === object) return this.#last.positions;
+    const component = this.#sources.get(object);
+    const positions = component && new ComponentPositions(component);
+    this.#last = { object, positions };
+    return positions;
   }
 
   madeFrom(object: JsonObject): MadeFrom | undefined {

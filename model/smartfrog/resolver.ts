@@ -7,7 +7,9 @@ import {
   attributeOf,
   charactersOf,
   constantOrigin,
+  contentOf,
   copied,
+  hasAttribute,
   isPlain,
   LazyCopy,
   put,
@@ -209,7 +211,8 @@ export class Resolver {
   /** The component that a supertype's name means, seen from around `component`. */
   #find(component: Component, reference: Reference): Component | null {
     let current: Component | null = component.parent;
-    for (const [index, part] of reference.parts.entries()) {
+    let first = true;
+    for (const part of reference.parts) {
       let next: Component | null | undefined;
       if (part.kind === "ROOT") next = rootOf(component);
       else if (part.kind === "PARENT") next = current?.parent ?? null;
@@ -217,14 +220,15 @@ export class Resolver {
       else if (part.kind !== "ATTRIB" && part.kind !== "HERE")
         return this.#unknown(reference, part.kind, null, component);
       else {
-        if (index > 0 && current?.state === "new") this.#shape(current);
+        if (!first && current?.state === "new") this.#shape(current);
         const holder: Component | null = part.kind === "HERE" ? current : enclosing(current, part.name);
-        const found = holder?.attributes.get(part.name)?.content;
+        const found = holder ? contentOf(holder, part.name) : undefined;
         if (found && found.kind !== "component") return this.#notAComponent(reference, part.name);
-        next = found ?? (index === 0 ? this.#standard.get(part.name) : undefined);
-        if (!next) return this.#unknown(reference, part.name, index === 0 ? null : current, component);
+        next = found ?? (first ? this.#standard.get(part.name) : undefined);
+        if (!next) return this.#unknown(reference, part.name, first ? null : current, component);
       }
       current = next;
+      first = false;
       if (!current) return this.#unknown(reference, part.kind, null, component);
     }
     return current;
@@ -255,7 +259,7 @@ export class Resolver {
   #addBlock(component: Component, attributes: readonly AttributeSyntax[]): void {
     // Within one block a name may be repeated; `sfFinal` and `sfOverride` are about what comes from elsewhere.
     const extending = component.template !== null || component.own.size > 0;
-    const inherited = new Map<string, Attribute | undefined>();
+    const inherited = extending && attributes.length > 1 ? new Map<string, Attribute | undefined>() : null;
     for (const { name, namePosition, tags, value } of attributes) {
       if (name && name.length > 1) {
         component.placements.push({ name, namePosition, tags, value });
@@ -265,8 +269,8 @@ export class Resolver {
       const single = name?.[0] ?? `--${this.#unnamed++}`;
       let before: Attribute | undefined;
       if (extending) {
-        before = inherited.has(single) ? inherited.get(single) : attributeOf(component, single);
-        inherited.set(single, before);
+        before = inherited?.has(single) ? inherited.get(single) : attributeOf(component, single);
+        inherited?.set(single, before);
       }
       if (before?.tags.includes("sfFinal")) this.#final("type/final", single, namePosition);
       if (!before && tags.includes("sfOverride"))
@@ -388,7 +392,7 @@ export function rootOf(component: Component): Component {
 }
 /** The closest component from `from` outwards that has an attribute `name`. */
 export function enclosing(from: Component | null, name: string): Component | null {
-  for (let at = from; at; at = at.parent) if (at.attributes.has(name)) return at;
+  for (let at = from; at; at = at.parent) if (hasAttribute(at, name)) return at;
   return null;
 }
 export function visibleNames(from: Component | null): string[] {
