@@ -73,7 +73,7 @@ class Checker {
   readonly #types = new Map<string, ElementType>();
   readonly #byPath = new Map<string, Found>();
   /** An element that was made from each template, and which templates have components in them. */
-  readonly #elementsOf = new Map<JsonObject, Element>();
+  readonly #elementsOf = new Map<JsonObject, Element | null>();
   readonly #holding = new Map<JsonObject, boolean>();
 
   constructor(document: JsonObject, positions: Positions, diagnostics: Diagnostics) {
@@ -230,9 +230,10 @@ class Checker {
     const template = made && ![...made.own.keys()].some((name) => name.startsWith("x.")) ? made.template : null;
     const like = template && this.#elementsOf.get(template);
     if (like && position) return Object.freeze({ ...like, path, position });
+    // What is wrong with it has been told of the first.
+    if (like === null && template) return null;
     const read = this.#read(context, found);
-    if (!read) return null;
-    const element = buildElement(type, path, read, position);
+    const element = read && buildElement(type, path, read, position);
     if (template) this.#elementsOf.set(template, element);
     return element;
   }

@@ -41,9 +41,12 @@ function linkDocument({ root, resolver }: Phases, diagnostics: Diagnostics): boo
   for (const cell of cells) grew = link(cell, resolver, diagnostics) || grew;
   if (!diagnostics.none) return grew;
   const outside = new Diagnostics(cells.length > 0 ? templateFaults : []);
-  grew = link(root, resolver, outside) || grew;
-  for (const fault of outside.list) diagnostics.add(fault);
-  return grew;
+  try {
+    return link(root, resolver, outside) || grew;
+  } finally {
+    // Also those of a limit, which ends it.
+    for (const fault of outside.list) diagnostics.add(fault);
+  }
 }
 const templateFaults = ["link/tbd", "link/unknown", "link/operand", "link/function", "link/assertion"];
 

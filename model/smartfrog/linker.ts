@@ -129,9 +129,13 @@ class Linker {
     if (!last || (!again && followed <= limits.references)) return;
     for (const { attribute } of open) attribute.link = { state: "failed" };
     if (again) this.#cycle(last.from);
-    this.#fail("limit/references", `More than ${limits.references} references follow one another here`, last.from, {
+    this.#diagnostics.add({
+      code: "limit/references",
+      message: `More than ${limits.references} references follow one another here`,
       hint: "Let them lead to where the value stands more directly.",
+      position: last.from,
     });
+    throw limitPassed;
   }
   #cycle(from: Position): never {
     this.#fail("link/cycle", "This reference leads back to itself", from, {

@@ -245,8 +245,7 @@ export class Resolver {
   }
   #unknown(reference: Reference, name: string, inside: Component | null, from: Component): null {
     if (!this.#diagnostics.wants("type/unknown")) return null;
-    const known = inside ? [...inside.attributes.keys()] : [...this.#standard.keys(), ...visibleNames(from.parent)];
-    const closest = closestName(name, known);
+    const closest = closestName(name, inside ? inside.attributes.keys() : this.#inScope(from.parent));
     this.#diagnostics.add({
       code: "type/unknown",
       message: `There is no component \`${name}\` ${inside ? `in \`${inside.name}\`` : "to extend"}`,
@@ -254,6 +253,11 @@ export class Resolver {
       position: reference.position,
     });
     return null;
+  }
+
+  *#inScope(from: Component | null): Iterable<string> {
+    yield* this.#standard.keys();
+    yield* visibleNames(from);
   }
 
   #addBlock(component: Component, attributes: readonly AttributeSyntax[]): void {
@@ -395,8 +399,7 @@ export function enclosing(from: Component | null, name: string): Component | nul
   for (let at = from; at; at = at.parent) if (hasAttribute(at, name)) return at;
   return null;
 }
-export function visibleNames(from: Component | null): string[] {
-  const names: string[] = [];
-  for (let at = from; at; at = at.parent) names.push(...at.attributes.keys());
-  return names;
+/** Names that could be meant at a place, the nearest first: a hint looks at some of them only. */
+export function* visibleNames(from: Component | null): Iterable<string> {
+  for (let at = from; at; at = at.parent) yield* at.attributes.keys();
 }
