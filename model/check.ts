@@ -58,8 +58,14 @@ function required(type: ElementType | "Cell"): readonly [name: string, schema: A
   return found;
 }
 
+function hasElementAttribute(names: Iterable<string>): boolean {
+  for (const name of names) if (name.startsWith("x.")) return true;
+  return false;
+}
+
 interface Found {
   readonly path: readonly string[];
+  readonly joined: string;
   readonly component: JsonObject;
   readonly type: ElementType;
   readonly position: Position | undefined;
@@ -94,11 +100,11 @@ class Checker {
       budget: limits.attributes,
       copies: new Map(),
     };
-    const values = this.#read(context, { path: [name], component, type: "Cell", position });
+    const values = this.#read(context, { path: [name], joined: name, component, type: "Cell", position });
     const elements = new Map<ElementPath, Element>();
     for (const found of this.#found) {
       if (this.#diagnostics.full) return null;
-      const path = elementPath(found.path.join("/"));
+      const path = elementPath(found.joined);
       const element = this.#element(context, found, path);
       if (element) elements.set(path, element);
     }
@@ -180,7 +186,7 @@ class Checker {
       const value = component[name];
       if (!isObject(value)) continue;
       const here = [...path, name];
-      const at = { ...this.#at(component, name, "name") };
+      const at = this.#at(component, name, "name");
       if (path.length > limits.nesting) {
         this.#fault("limit/nesting", `Components are nested deeper than ${limits.nesting} levels`, here.join("/"), at);
         return;
@@ -207,7 +213,7 @@ class Checker {
         });
     } else if (typeof type === "string" && isElementType(type)) {
       this.#types.set(joined, type);
-      const found = { path, component, type, position };
+      const found = { path, joined, component, type, position };
       this.#found.push(found);
       this.#byPath.set(joined, found);
     } else {
@@ -227,7 +233,7 @@ class Checker {
   #element(context: DocumentContext, found: Found, path: ElementPath): Element | null {
     const { component, type, position } = found;
     const made = this.#positions.madeFrom?.(component);
-    const template = made && ![...made.own.keys()].some((name) => name.startsWith("x.")) ? made.template : null;
+    const template = made && !hasElementAttribute(made.own.keys()) ? made.template : null;
     const like = template && this.#elementsOf.get(template);
     if (like && position) return Object.freeze({ ...like, path, position });
     // What is wrong with it has been told of the first.
@@ -243,8 +249,7 @@ class Checker {
     context: DocumentContext,
     found: Omit<Found, "type"> & { readonly type: ElementType | "Cell" },
   ): AttributeValues | null {
-    const { component, path, type, position } = found;
-    const joined = path.join("/");
+    const { component, path, joined, type, position } = found;
     const meanings = new Map<string, Meaning>();
     let sound = true;
     /** Names that unknown ones were surely meant to be: these are not missed again below. */
@@ -254,8 +259,9 @@ class Checker {
       this.#fault(code, message, joined, more);
     };
     for (const name of Object.keys(component)) {
+      if (!name.startsWith("x.") || name === "x.type") continue;
       const json = component[name];
-      if (json === undefined || !name.startsWith("x.") || name === "x.type") continue;
+      if (json === undefined) continue;
       if (this.#diagnostics.full) return null;
       const schema = attributeSchema(type, name);
       if (!schema) {

@@ -87,9 +87,10 @@ class ComponentPositions implements ObjectPositions {
     for (const attribute of this.#component.attributes.values()) if (!isGone(attribute)) yield places(attribute);
   }
 }
-const places = ({ namePosition, position }: Attribute): AttributePositions => ({
-  ...{ name: namePosition, value: position },
-});
+const places = (attribute: Attribute): AttributePositions => {
+  const { namePosition: name, position: value } = attribute;
+  return { name, value };
+};
 
 class DocumentWriter implements Positions {
   /** What each object was written from, which knows the positions: hardly one is ever asked for. */
