@@ -30,14 +30,12 @@ const byteOrderMark = 0xfeff;
 const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f" };
 
 /** Bytes are written with a fixed number of digits each. */
-const byteForms: ReadonlyMap<
-  string,
-  { readonly base: number; readonly digits: number; readonly whole: RegExp; readonly each: RegExp }
-> = new Map([
-  ["BIN", { base: 2, digits: 8, whole: /^[01]*$/, each: /.{8}/g }],
-  ["OCT", { base: 8, digits: 3, whole: /^[0-7]*$/, each: /.{3}/g }],
-  ["DEC", { base: 10, digits: 3, whole: /^[0-9]*$/, each: /.{3}/g }],
-]);
+const byteForms: ReadonlyMap<string, { readonly base: number; readonly digits: number; readonly whole: RegExp }> =
+  new Map([
+    ["BIN", { base: 2, digits: 8, whole: /^[01]*$/ }],
+    ["OCT", { base: 8, digits: 3, whole: /^[0-7]*$/ }],
+    ["DEC", { base: 10, digits: 3, whole: /^[0-9]*$/ }],
+  ]);
 
 function numberType(whole: string, suffix: string): NumberType {
   if (suffix === "" && !/[.eE]/.test(whole)) return "int";
@@ -318,9 +316,13 @@ class Lexer {
     if (encoding === "HEX" && content.length % 2 === 0 && /^[0-9a-fA-F]*$/.test(content)) return content.toUpperCase();
     const form = byteForms.get(encoding);
     if (form && content.length % form.digits === 0 && form.whole.test(content)) {
-      const bytes = (content.match(form.each) ?? []).map((digits) => Number.parseInt(digits, form.base));
-      if (bytes.every((byte) => byte <= 255))
-        return bytes.map((byte) => byte.toString(16).padStart(2, "0").toUpperCase()).join("");
+      let bytes = "";
+      for (let at = 0, sound = true; sound; at += form.digits) {
+        if (at >= content.length) return bytes;
+        const byte = Number.parseInt(content.slice(at, at + form.digits), form.base);
+        sound = byte <= 255;
+        bytes += byte.toString(16).padStart(2, "0").toUpperCase();
+      }
     }
     const known = encoding === "HEX" || form !== undefined;
     this.#error(
