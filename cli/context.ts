@@ -1,4 +1,4 @@
-import { type Client, clientFromConfiguration } from "./client.ts";
+import type { Client } from "./client.ts";
 import { usage } from "./failure.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
 
@@ -11,14 +11,15 @@ export interface Context {
   client(): Client;
 }
 
-export const createContext = (output: string): Context => {
+/** `makeClient` is a parameter so that commands which ask no gateway need not load what speaks with one. */
+export const createContext = (output: string, makeClient: () => Client): Context => {
   if (output !== "text" && output !== "json") throw usage(`--output is text or json, not \`${output}\``);
   let client: Client | undefined;
   return {
     terminal: processTerminal(),
     json: output === "json",
     client: () => {
-      client ??= clientFromConfiguration();
+      client ??= makeClient();
       return client;
     },
   };
