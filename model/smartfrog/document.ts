@@ -1,4 +1,5 @@
 import type { Bundle } from "../cell.ts";
+import type { Position } from "../diagnostic.ts";
 import { Diagnostics } from "../diagnostics.ts";
 import type { Json, JsonObject } from "../json.ts";
 import type { AttributePositions, ObjectPositions, Positions } from "../positions.ts";
@@ -6,6 +7,8 @@ import type { Attribute, Component, Value } from "./component.ts";
 import { boundExpansion } from "./expansion.ts";
 import { link } from "./linker.ts";
 import { guarded, type Phases, runPhases } from "./phases.ts";
+import { leftUnlinked } from "./print.ts";
+import { linkReached } from "./reached.ts";
 import { constantOrigin } from "./resolver.ts";
 
 /**
@@ -38,6 +41,7 @@ function linkDocument({ root, resolver }: Phases, diagnostics: Diagnostics): voi
   const cells = parts.filter((part) => part.attributes.has("x.type") && isCell(part));
   if (configuration) {
     link(configuration, resolver, diagnostics);
+    if (diagnostics.none) linkReached(root, [configuration], resolver, diagnostics);
     return;
   }
   for (const cell of cells) link(cell, resolver, diagnostics);
@@ -45,6 +49,7 @@ function linkDocument({ root, resolver }: Phases, diagnostics: Diagnostics): voi
   const outside = new Diagnostics(cells.length > 0 ? templateFaults : []);
   link(root, resolver, outside);
   for (const fault of outside.list) diagnostics.add(fault);
+  if (cells.length > 0 && diagnostics.none && outside.passedOver) linkReached(root, cells, resolver, diagnostics);
 }
 const templateFaults = ["link/tbd", "link/unknown", "link/operand", "link/function", "link/assertion"];
 
@@ -53,13 +58,20 @@ function isCell(component: Component): boolean {
   return type?.kind === "scalar" && type.scalar.kind === "string" && type.scalar.value === "Cell";
 }
 
-/** The canonical JSON of a resolved document, with the positions of everything in it. */
-export function smartFrogDocument(root: Component): { readonly document: JsonObject; readonly positions: Positions } {
-  const writer = new DocumentWriter();
+/**
+ * The canonical JSON of a resolved document, with the positions of everything in it. What JSON cannot hold goes to
+ * `diagnostics`.
+ */
+export function smartFrogDocument(
+  root: Component,
+  diagnostics: Diagnostics,
+): { readonly document: JsonObject; readonly positions: Positions } {
+  const writer = new DocumentWriter(diagnostics);
   return { document: writer.component(root), positions: writer };
 }
 
-const outcomeOf = ({ content, link }: Attribute): Value | null =>
+const outcomeOf = (attribute: Attribute): Value | null => leftUnlinked(attribute) ?? linkedValue(attribute);
+const linkedValue = ({ content, link }: Attribute): Value | null =>
   link.state === "done" ? link.value : content.kind === "scalar" ? content.scalar : null;
 /** Assertions have been checked, and nobody else asks for them. */
 function isGone(attribute: Attribute): boolean {
@@ -79,6 +91,11 @@ class DocumentWriter implements Positions {
   readonly #typed = new Typed();
   /** Components being written: a link to one of these would have no end. */
   readonly #open = new Set<Component>();
+  readonly #diagnostics: Diagnostics;
+
+  constructor(diagnostics: Diagnostics) {
+    this.#diagnostics = diagnostics;
+  }
 
   get(object: JsonObject): ObjectPositions | undefined {
     const attributes = this.#sources.get(object)?.attributes;
@@ -125,17 +142,17 @@ class DocumentWriter implements Positions {
     const { content } = attribute;
     if (content.kind === "component" && content.role === "plain") return this.component(content);
     const value = outcomeOf(attribute);
-    return value ? this.#value(value) : null;
+    return value ? this.#value(value, attribute.position) : null;
   }
 
-  #value(value: Value): Json {
+  #value(value: Value, position: Position): Json {
     switch (value.kind) {
       case "component":
         // A link to an element is a reference to it, not a second element.
         if (value.parent && value.parent.role !== "plain" && !this.#open.has(value)) return this.component(value);
         return this.#open.has(value) || this.#typed.has(value) ? `<ref:${pathOf(value)}>` : this.component(value);
       case "vector":
-        return Object.freeze(value.items.map((item) => this.#value(item)));
+        return Object.freeze(value.items.map((item) => this.#value(item, position)));
       case "null":
       case "nothing":
         return null;
@@ -143,6 +160,16 @@ class DocumentWriter implements Positions {
         return `#HEX#${value.value}#`;
       case "lazy":
         return value.text;
+      case "number":
+        if (value.type !== "long") return value.value;
+        if (!Number.isSafeInteger(Number(value.value)))
+          this.#diagnostics.add({
+            code: "link/long",
+            message: `${value.value} is beyond 2^53, and the numbers of a cell are exact up to there only`,
+            hint: `Write it as a text: "${value.value}".`,
+            position,
+          });
+        return Number(value.value);
       default:
         return value.value;
     }

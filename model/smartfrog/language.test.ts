@@ -168,6 +168,89 @@ test("what needs Java is refused with a sentence", () => {
   for (const { message, hint } of outcome.errors) assert.match(`${message} ${hint}`, /Java|the same text/);
 });
 
+test("longs are exact over 64 bits, in expressions as well", () => {
+  const outcome = tree(
+    'sfConfig extends { a 9007199254740993L; b (9223372036854775806L + 1); c -9223372036854775808L; d (a == 9007199254740992L); e (a ++ ""); f (a % 10); g (3L / 2); h (a > 9007199254740992L); i [7L]; }',
+  );
+  assert.equal(
+    JSON.stringify(outcome),
+    '{"ok":true,"sfConfig":{"$cd":[["a",{"$long":9007199254740993}],["b",{"$long":9223372036854775807}],["c",{"$long":-9223372036854775808}],["d",false],["e","9007199254740993"],["f",{"$long":3}],["g",{"$long":1}],["h",true],["i",[{"$long":7}]]]}}',
+  );
+  assert.deepEqual(fault("sfConfig extends { a 9223372036854775808L; }"), ["raw", "syntax/number", "1:22"]);
+  assert.deepEqual(fault("sfConfig extends { a 1.5L; }"), ["raw", "syntax/number", "1:22"]);
+  assert.deepEqual(fault("sfConfig extends { a (9223372036854775807L + 1); }"), ["link", "link/operand", "1:22"]);
+  assert.deepEqual(fault("sfConfig extends { a (5L / 0); }"), ["link", "link/operand", "1:22"]);
+});
+
+test("what is placed under `--` has a name of its own, wherever it comes from", () => {
+  const [a, b] = attributes("a extends { -- 1; } a:-- 2; a:-- 3; b extends a;") as [
+    string,
+    { $cd: [string, number][] },
+  ][];
+  const inside = (each: typeof a): readonly [string, number][] => each?.[1].$cd ?? [];
+  assert.deepEqual(
+    inside(a).map(([, value]) => value),
+    [1, 2, 3],
+  );
+  assert.equal(new Set(inside(a).map(([name]) => name)).size, 3);
+  assert.deepEqual(
+    inside(b).map(([, value]) => value),
+    [1],
+  );
+  assert.deepEqual(attributes('a extends {} a:"b c" 5;'), [["a", { $cd: [["b c", 5]] }]]);
+  assert.deepEqual(fault('sfConfig extends { a extends {} "a":b 5; }'), ["raw", "syntax/expected", "1:36"]);
+  assert.deepEqual(fault("sfConfig extends { a extends {} PARENT:b 5; }"), ["raw", "syntax/expected", "1:33"]);
+});
+
+test("sfIgnoreLink keeps a reference as it was written, for others it is followed", () => {
+  assert.deepEqual(attributes("[sfIgnoreLink] a b; b 1; c a; [sfIgnoreLink] d nowhere; [sfIgnoreLink] e 2;"), [
+    ["a", { $ref: "b", eager: true, data: false }, ["sfIgnoreLink"]],
+    ["b", 1],
+    ["c", 1],
+    ["d", { $ref: "nowhere", eager: true, data: false }, ["sfIgnoreLink"]],
+    ["e", 2, ["sfIgnoreLink"]],
+  ]);
+});
+
+test("phaseList may name the phases that there are, and is no part of the document", () => {
+  const listed = (phases: string): string => `phaseList [|${phases}|];\nsfConfig extends { a ROOT:b; }\nb 1;`;
+  const all = '"type", "place", "function", "sfConfig", "link"';
+  for (const phases of [all, '"type", "place", "sfConfig", "link"'])
+    assert.deepEqual(tree(listed(phases)), { ok: true, sfConfig: { $cd: [["a", 1]] } });
+  for (const phases of ['"type", "com.example.Check", "place", "link"', '"link", "type", "place"', '"type"', ""])
+    assert.deepEqual(fault(listed(phases)), ["type", "type/phases", "1:11"]);
+  assert.deepEqual(attributes("phaseList 1; a phaseList;"), [
+    ["phaseList", 1],
+    ["a", 1],
+  ]);
+});
+
+test("forms that name Java classes are refused with a sentence, and nothing else is told about them", () => {
+  const files = { "b.sf": "b 1;" };
+  const outcome = tree('#codebase "http://x/a.jar" #include "b.sf"\nsfConfig extends:Node { a b; }', files);
+  assert.ok(!outcome.ok);
+  assert.deepEqual(
+    outcome.errors.map(({ code, position }) => [code, position?.line, position?.column]),
+    [
+      ["syntax/needs-java", 1, 1],
+      ["syntax/needs-java", 2, 17],
+    ],
+  );
+});
+
+test("each word of a reference's binding is said once", () => {
+  for (const text of ["LAZY LAZY b", "DATA LAZY b", "OPTIONAL(1) OPTIONAL(2) b"])
+    assert.equal(fault(`sfConfig extends { a ${text}; b 1; }`)[1], "syntax/expected");
+});
+
+test("bytes in base 64", () => {
+  assert.deepEqual(attributes("a #B64#AAEC/w==#; b #B64##;"), [
+    ["a", { $class: "org.smartfrog.sfcore.common.SFByteArray", text: "#HEX#000102FF#" }],
+    ["b", { $class: "org.smartfrog.sfcore.common.SFByteArray", text: "#HEX##" }],
+  ]);
+  assert.deepEqual(fault("sfConfig extends { a #B64#AAE#; }"), ["raw", "syntax/bytes", "1:22"]);
+});
+
 test("includes stand in for what they hold, and overriding goes on from there", () => {
   const files = { "d/b.sf": '#include "c.sf"\nb c;', "d/c.sf": "c 1;" };
   assert.deepEqual(tree('#include "d/b.sf"\nc 2;\nsfConfig extends { x b; }', files), {

@@ -12,7 +12,15 @@ const symbols = [
 const word =
   /[A-Za-z_$\u00a2-\u00a5\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff][A-Za-z0-9._\-+@#~$%^&\u00a2-\u00a5\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff]*/y;
 const number = /-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?([LlFfDd]?)/y;
+/** A reference to an element without its quotes, and texts in quotes that are not the language's. */
+const bareReference = /<\s?ref:[^\s>;"{}]*>?/y;
+const otherQuotes = /'([^'\n\r]*)'|[“”„]([^“”\n\r]*)[“”]/y;
+/** Letters of any script: surely meant as a name. */
+const foreignWord = /[\p{L}_$][\p{L}\p{M}\p{N}._\-+@#~$%^&]*/uy;
 const space = /[ \t\r\n\f\ufeff]+|\/\/[^\n]*/y;
+const codebaseDirective = /#codebase(?:[ \t]*"[^"\n\r]*")?/y;
+/** What is a comment in most other languages: the whole line. */
+const hashComment = /#+[ !][^\n]*/y;
 const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f" };
 
 /** Bytes are written with a fixed number of digits each. */
@@ -24,6 +32,16 @@ const byteForms: ReadonlyMap<
   ["OCT", { base: 8, digits: 3, whole: /^[0-7]*$/, each: /.{3}/g }],
   ["DEC", { base: 10, digits: 3, whole: /^[0-9]*$/, each: /.{3}/g }],
 ]);
+
+const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/** Base 64 (RFC 4648, section 4) as upper-case hexadecimal digits. */
+function base64Bytes(content: string): string {
+  const digits = content.replace(/=+$/, "");
+  const bits = [...digits].map((digit) => base64Digits.indexOf(digit).toString(2).padStart(6, "0")).join("");
+  return (bits.match(/.{8}/g) ?? [])
+    .map((byte) => Number.parseInt(byte, 2).toString(16).padStart(2, "0").toUpperCase())
+    .join("");
+}
 
 /**
  * Splits SmartFrog text into tokens; the last is `end`. What cannot be a token is reported and skipped, so the parser
@@ -121,16 +139,19 @@ class Lexer {
       return;
     }
     const name = this.#match(word);
-    if (name) {
+    // One that goes on with letters of another script is told as a whole.
+    if (name && !(this.#text.charCodeAt(this.#at + name[0].length) > 0xff && this.#mistaken())) {
       this.#push("word", name[0], this.#here(name[0].length));
       this.#advance(this.#at + name[0].length);
       return;
     }
+    if (name) return;
     const digits = this.#match(number);
     if (digits) {
       this.#number(digits[0], digits[1] ?? "");
       return;
     }
+    if (this.#mistaken()) return;
     const symbol = symbols.find((candidate) => this.#text.startsWith(candidate, this.#at));
     if (symbol) {
       this.#symbol(symbol);
@@ -144,9 +165,42 @@ class Lexer {
       "syntax/character",
       `The character \`${shown}\` means nothing here`,
       this.#here(1),
-      "Names start with a letter, `_` or `$`; anything else is written as a string, in double quotes.",
+      found === "="
+        ? "A value stands right behind its name, as in `name value;`; values are compared with `==`."
+        : "Names start with a letter, `_` or `$`; anything else is written as a string, in double quotes.",
     );
     this.#advance(this.#at + found.length);
+  }
+
+  /** What another notation would have here is told once and taken for what it surely means. */
+  #mistaken(): boolean {
+    const reference = this.#match(bareReference);
+    if (reference) {
+      const [text] = reference;
+      this.#take("string", text, text, "A reference to an element is a text", `Write it in double quotes: "${text}".`);
+      return true;
+    }
+    const quotes = this.#match(otherQuotes);
+    if (quotes) {
+      const text = quotes[1] ?? quotes[2] ?? "";
+      const message = `\`${quotes[0]}\` is not how a text is quoted`;
+      this.#take("string", quotes[0], text, message, `Write it in double quotes: "${text}".`);
+      return true;
+    }
+    const letters = this.#match(foreignWord);
+    if (letters) {
+      const [text] = letters;
+      const message = `\`${text}\` has letters that a name cannot have`;
+      this.#take("word", text, text, message, `Write it as a string: "${text}".`);
+      return true;
+    }
+    return false;
+  }
+  #take(kind: "word" | "string", source: string, meaning: string, message: string, hint: string): void {
+    const position = this.#here(source.length);
+    this.#error("syntax/character", message, position, hint);
+    this.#push(kind, meaning, position);
+    this.#advance(this.#at + source.length);
   }
 
   #symbol(text: string): void {
@@ -179,13 +233,28 @@ class Lexer {
         : /[fF.eE]/.test(whole)
           ? "float"
           : "int";
+    if (type === "long") {
+      const value = this.#long(whole, digits, position);
+      this.#tokens.push({ kind: "number", text: whole, position, number: { type, value } });
+      return;
+    }
     const value = Number(digits);
     if (type === "int" && (value > 2_147_483_647 || value < -2_147_483_648))
       this.#error("syntax/number", `${whole} does not fit into 32 bits`, position, `Write ${whole}L for a long.`);
-    if (type === "long" && (!Number.isSafeInteger(value) || /[.eE]/.test(digits)))
-      this.#error("syntax/number", `${whole} is not a whole number of up to 53 bits`, position);
     if (!Number.isFinite(value)) this.#error("syntax/number", `${whole} is too large a number`, position);
     this.#tokens.push({ kind: "number", text: whole, position, number: { type, value } });
+  }
+
+  #long(whole: string, digits: string, position: Position): bigint {
+    if (/[.eE]/.test(digits)) {
+      const hint = `Write ${digits} alone, or ${digits}F or ${digits}D.`;
+      this.#error("syntax/number", `${whole} is not a whole number, so it cannot be a long`, position, hint);
+      return 0n;
+    }
+    const value = digits.length > 400 ? 2n ** 64n : BigInt(digits);
+    if (BigInt.asIntN(64, value) !== value)
+      this.#error("syntax/number", `${whole} does not fit into 64 bits`, position, `Write ${digits}D for a double.`);
+    return value;
   }
 
   #string(): void {
@@ -208,7 +277,11 @@ class Lexer {
     let run = start;
     for (let at = start; ; ) {
       const character = this.#text[at];
-      if (character === undefined || (quote === '"' && character === "\n") || this.#diagnostics.full)
+      if (
+        character === undefined ||
+        (quote === '"' && (character === "\n" || character === "\r")) ||
+        this.#diagnostics.full
+      )
         return { text: text + this.#text.slice(run, at), end: at, closed: false };
       if (character === quote) return { text: text + this.#text.slice(run, at), end: at + 1, closed: true };
       if (character === "\\") {
@@ -250,15 +323,29 @@ class Lexer {
       this.#advance(this.#at + 8);
       return;
     }
+    const codebase = this.#match(codebaseDirective);
+    if (codebase) {
+      this.#error(
+        "syntax/needs-java",
+        "`#codebase` says where HP's runtime loads Java classes from, and there is no Java here",
+        this.#here(9),
+        "Remove it, with the text behind it.",
+      );
+      this.#advance(this.#at + codebase[0].length);
+      return;
+    }
     const opening = /^#([A-Z0-9]*)#/.exec(this.#text.slice(this.#at, this.#at + 10));
     if (!opening) {
+      const remark = this.#match(hashComment);
       this.#error(
         "syntax/character",
         "`#` means nothing here",
         this.#here(1),
-        'Known are `#include "file"`, `##text#` and `#HEX#…#`.',
+        remark
+          ? "A comment begins with `//`, or stands between `/*` and `*/`."
+          : 'Known are `#include "file"`, `##text#` and `#HEX#…#`.',
       );
-      this.#advance(this.#at + 1);
+      this.#advance(this.#at + (remark ?? "#")[0].length);
       return;
     }
     const start = this.#at + opening[0].length;
@@ -283,13 +370,15 @@ class Lexer {
   /** Bytes of any encoding as upper-case hexadecimal digits. */
   #bytes(encoding: string, content: string, position: Position): string {
     if (encoding === "HEX" && content.length % 2 === 0 && /^[0-9a-fA-F]*$/.test(content)) return content.toUpperCase();
+    if (encoding === "B64" && /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(content))
+      return base64Bytes(content);
     const form = byteForms.get(encoding);
     if (form && content.length % form.digits === 0 && form.whole.test(content)) {
       const bytes = (content.match(form.each) ?? []).map((digits) => Number.parseInt(digits, form.base));
       if (bytes.every((byte) => byte <= 255))
         return bytes.map((byte) => byte.toString(16).padStart(2, "0").toUpperCase()).join("");
     }
-    const known = encoding === "HEX" || form !== undefined;
+    const known = encoding === "HEX" || encoding === "B64" || form !== undefined;
     this.#error(
       "syntax/bytes",
       known ? `These are no whole bytes in ${encoding}` : `The encoding \`#${encoding}#\` is not known`,

@@ -3,10 +3,11 @@ import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
 import { usesOf } from "./applied-where.ts";
-import type { Attribute, Component, Value } from "./component.ts";
+import { type Attribute, type Component, isLeftUnlinked, type Value } from "./component.ts";
+import { wordMeant } from "./expressions.ts";
 import { applyFunction, type FunctionState, refusal, standardClass } from "./functions.ts";
 import { Budget, budgetSpent, OperationError, operate, vectorOf } from "./operations.ts";
-import { expressionText, functionText, lazyText } from "./print.ts";
+import { expressionText, functionText, lazyText, leftUnlinked } from "./print.ts";
 import { constantOrigin, enclosing, limitPassed, type Resolver, rootOf, visibleNames } from "./resolver.ts";
 import { checkSchemaElement } from "./schema-element.ts";
 import { type Expression, type Reference, type ReferencePart, referenceText } from "./syntax.ts";
@@ -21,6 +22,16 @@ const unlinked = Symbol("unlinked");
  */
 export function link(component: Component, resolver: Resolver, diagnostics: Diagnostics): void {
   new Linker(resolver, diagnostics).link(component);
+}
+
+/** The same of single attributes, which stand outside of what is linked as a whole. */
+export function linkAttributes(
+  attributes: Iterable<{ readonly holder: Component; readonly attribute: Attribute }>,
+  resolver: Resolver,
+  diagnostics: Diagnostics,
+): void {
+  const linker = new Linker(resolver, diagnostics);
+  for (const { holder, attribute } of attributes) linker.attribute(holder, attribute);
 }
 
 /** Parameters that are the function's own business. */
@@ -53,24 +64,37 @@ class Linker {
     for (let shared = this.#shared.pop(); shared; shared = this.#shared.pop()) this.#all(shared);
   }
 
+  attribute(holder: Component, attribute: Attribute): void {
+    this.#linking = holder;
+    const value = this.#told(holder, attribute);
+    if (value?.kind === "component") this.link(value);
+  }
+
   #all(component: Component): void {
     if (this.#seen.has(component) || constantOrigin(component)) return;
     this.#seen.add(component);
     this.#linking = component;
     for (const attribute of component.attributes.values()) {
       if (attribute.content.kind === "scalar" && attribute.link.state === "done") continue;
+      if (isLeftUnlinked(attribute)) continue;
       if (this.#diagnostics.full) return;
-      try {
-        const value = this.#settle(component, attribute);
-        if (value.kind !== "component") continue;
-        if (value === attribute.content) this.#all(value);
-        else this.#shared.push(value);
-      } catch (thrown) {
-        if (thrown === budgetSpent) this.#tooMuch(attribute.position);
-        if (thrown !== unlinked) throw thrown;
-      }
+      const value = this.#told(component, attribute);
+      if (value?.kind !== "component") continue;
+      if (value === attribute.content) this.#all(value);
+      else this.#shared.push(value);
     }
     this.#linking = component.parent;
+  }
+
+  /** Null if there is no value, which has been told. */
+  #told(holder: Component, attribute: Attribute): Value | null {
+    try {
+      return this.#settle(holder, attribute);
+    } catch (thrown) {
+      if (thrown === budgetSpent) this.#tooMuch(attribute.position);
+      if (thrown !== unlinked) throw thrown;
+      return null;
+    }
   }
 
   #tooMuch(position: Position): never {
@@ -237,7 +261,7 @@ class Linker {
     for (const [name, attribute] of component.attributes) {
       if (reservedParameters.has(name) || name.startsWith("phase.")) continue;
       try {
-        const value = this.#value(component, attribute, attribute.position);
+        const value = leftUnlinked(attribute) ?? this.#value(component, attribute, attribute.position);
         if (value.kind === "component") this.#shared.push(value);
         if (value.kind !== "nothing") parameters.set(name, value);
       } catch (thrown) {
@@ -375,7 +399,7 @@ class Linker {
         "link/unknown",
         `There is no \`${part.name}\` ${where}`,
         reference.position,
-        wanted ? didYouMean(part.name, known) : {},
+        wanted ? unknownHint(part.name, known) : {},
       );
     }
     if (part.kind === "HERE" && !first && attribute.tags.includes("sfLocal")) {
@@ -391,6 +415,12 @@ class Linker {
     }
     return { component: owner, attribute };
   }
+}
+
+function unknownHint(name: string, known: Iterable<string>): { readonly hint: string } {
+  const meant = wordMeant(name);
+  const hint = meant ? `Did you mean \`${meant}\`?` : didYouMean(name, known).hint;
+  return { hint: hint ?? `If it is meant as a text, write it in double quotes: "${name}".` };
 }
 
 /** References followed, and expressions inside one another, for which a stack must do. */

@@ -227,9 +227,10 @@ export class Resolver {
     // Within one block a name may be repeated; `sfFinal` and `sfOverride` are about what comes from elsewhere.
     const extending = component.attributes.size > 0;
     const inherited = new Map<string, Attribute | undefined>();
-    for (const { name, namePosition, tags, value } of attributes) {
-      if (name && name.length > 1) {
-        component.placements.push({ name, namePosition, tags, value });
+    for (const { name, unique, namePosition, tags, value } of attributes) {
+      if (name && (unique || name.length > 1)) {
+        const target = unique ? [...name, `--${this.#unnamed++}`] : name;
+        component.placements.push({ name: target, namePosition, tags, value });
         this.#places = true;
         continue;
       }
