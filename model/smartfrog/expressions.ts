@@ -75,7 +75,9 @@ export abstract class ExpressionParser {
     this.diagnostics.add({ code, message, position, ...(hint === undefined ? {} : { hint }) });
   }
   protected fail(code: string, message: string, hint?: string): never {
-    this.report(code, message, this.token.position, hint);
+    // What is open has swallowed the rest of the file: one fault, not two.
+    const swallowed = this.token.kind === "end" && this.diagnostics.has("syntax/unclosed-string");
+    if (!swallowed) this.report(code, message, this.token.position, hint);
     throw abandoned;
   }
   /** Runs `parse` one level deeper. */

@@ -359,7 +359,12 @@ class Lexer {
       end = closed ? behind - 1 : -1;
     } else content = this.#text.slice(start, end < 0 ? this.#text.length : end);
     if (end < 0) {
-      this.#error("syntax/unclosed-string", "This text is never closed", position, "Close it with `#`.");
+      this.#error(
+        "syntax/unclosed-string",
+        "This text is never closed",
+        position,
+        "Close it with `#`; a comment begins with `//`.",
+      );
       end = this.#text.length;
     }
     if (encoding === "") this.#push("string", content, position);
