@@ -14,6 +14,7 @@ interface Sample {
   readonly means: unknown;
 }
 const scalar = (value: Scalar, means: unknown): Sample => ({ text: scalarText(value), means });
+const byteClass = "org.smartfrog.sfcore.common.SFByteArray";
 const longSample = (value: bigint): Sample =>
   scalar({ kind: "number", type: "long", value }, { $long: longJson(value) });
 const samples = fc.letrec<{ value: Sample; component: Sample }>((tie) => {
@@ -34,6 +35,10 @@ const samples = fc.letrec<{ value: Sample; component: Sample }>((tie) => {
       real.map((value) => scalar({ kind: "number", type: "double", value }, { $double: javaDouble(value) })),
       float.map((value) => scalar({ kind: "number", type: "float", value }, { $float: javaFloat(value) })),
       fc.boolean().map((value) => scalar({ kind: "boolean", value }, value)),
+      fc
+        .uint8Array({ maxLength: 4 })
+        .map((bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0").toUpperCase()).join(""))
+        .map((value) => scalar({ kind: "bytes", value }, { $class: byteClass, text: `#HEX#${value}#` })),
       fc.constant(scalar({ kind: "null" }, { $null: true })),
       fc.array(tie("value"), { maxLength: 3 }).map((items) => ({
         text: `[${items.map(({ text }) => text).join(", ")}]`,
