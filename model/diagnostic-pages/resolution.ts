@@ -1,4 +1,4 @@
-import { cellPage, type DiagnosticPage, smartFrogPage } from "../diagnostic-page.ts";
+import { cellPage, type DiagnosticPage, requestPage, smartFrogPage } from "../diagnostic-page.ts";
 
 const cell = "shop extends Cell {\n  vm extends VM { x.memory 128; }\n}\n";
 
@@ -27,6 +27,12 @@ export const resolutionPages: Readonly<Record<string, DiagnosticPage>> = {
     "`a:b value;` puts `b` into the component `a`, which must be in scope once all types are settled.",
     "vm extends VM { x.memory 128; }\nvn:x.cpus 2;",
     "vm extends VM { x.memory 128; }\nvm:x.cpus 2;",
+  ),
+  "tree/no-component": requestPage(
+    "no component to show",
+    "`cells spec tree` shows the component `sfConfig` of a document, as other implementations of SmartFrog do. A cell needs none of that name.",
+    "a extends { b 1; }",
+    "sfConfig extends { b 1; }",
   ),
   "type/phases": smartFrogPage(
     "a list of other phases",

@@ -30,7 +30,7 @@ export function smartFrogTree(bundle: Bundle, standard: readonly string[]): Tree
   const attribute = root.attributes.get("sfConfig");
   if (attribute?.content.kind !== "component" || attribute.content.role !== "plain") {
     diagnostics.add({
-      code: "sfConfig/missing",
+      code: "tree/no-component",
       message: attribute ? "`sfConfig` is not a component" : "The document has no component `sfConfig`",
       hint: "It is what is shown: write `sfConfig extends { … }`.",
       position: attribute?.position ?? root.position,
