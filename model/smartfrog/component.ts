@@ -36,6 +36,8 @@ export interface Placement {
   readonly namePosition: Position;
   readonly tags: readonly string[];
   readonly value: Expression;
+  /** Of a component: what is copied to where it belongs. Its types are those that are seen from where it was written. */
+  readonly made: Component | null;
 }
 
 /** What a tag keeps from being linked: a reference or an expression that the attribute was given. */

@@ -202,6 +202,50 @@ test("what is placed under `--` has a name of its own, wherever it comes from", 
   assert.deepEqual(fault("sfConfig extends { a extends {} PARENT:b 5; }"), ["raw", "syntax/expected", "1:33"]);
 });
 
+test("placement: beside the target only, with the types that are seen where it is written", () => {
+  const inside = (text: string): unknown => {
+    const outcome = tree(text);
+    assert.ok(outcome.ok, JSON.stringify(outcome));
+    return outcome.sfConfig;
+  };
+  // What is placed may place something itself; a template places in each of its copies.
+  assert.deepEqual(
+    inside("sfConfig extends { a extends {} a:b extends { c extends {} c:d 1; } a:b:c:e 2; }"),
+    inside("sfConfig extends { a extends { b extends { c extends { e 2; d 1; } } } }"),
+  );
+  assert.deepEqual(
+    inside("t extends { a extends { v 1; } a:w u; u 5; } sfConfig extends { x extends t { u 6; } y extends t; }"),
+    inside(
+      "sfConfig extends { x extends { a extends { v 1; w 6; } u 6; } y extends { a extends { v 1; w 5; } u 5; } }",
+    ),
+  );
+  // What is placed into a template is not inherited: types are settled before.
+  assert.deepEqual(
+    inside("t extends { a 1; } t:b 2; sfConfig extends { x extends t; }"),
+    inside("sfConfig extends { x extends { a 1; } }"),
+  );
+  assert.deepEqual(
+    inside("T extends { a 1; } f extends { T extends { a 2; } } f:b extends T; sfConfig extends { x f:b; }"),
+    inside("sfConfig extends { x extends { a 1; } }"),
+  );
+  assert.deepEqual(fault("f extends {} f:b extends Nope; sfConfig extends { x f; }"), ["type", "type/unknown", "1:26"]);
+  assert.deepEqual(fault("a extends {} sfConfig extends { a:x 1; }"), ["place", "place/unresolved", "1:33"]);
+});
+
+test("supertypes: PARENT is what the component stands in", () => {
+  assert.deepEqual(attributes("b extends PARENT:A; c extends { d extends PARENT:PARENT:A; } A extends { x 1; }"), [
+    ["b", { $cd: [["x", 1]] }],
+    ["c", { $cd: [["d", { $cd: [["x", 1]] }]] }],
+    ["A", { $cd: [["x", 1]] }],
+  ]);
+  assert.deepEqual(fault("sfConfig extends PARENT:PARENT:A; A extends {}").slice(0, 2), ["type", "type/unknown"]);
+});
+
+test("a float beyond 32 bits is refused, and says what to write", () => {
+  assert.deepEqual(fault("sfConfig extends { a 1e39; }"), ["raw", "syntax/number", "1:22"]);
+  assert.deepEqual(attributes("a 1e39D;"), [["a", { $double: "1.0E39" }]]);
+});
+
 test("sfIgnoreLink keeps a reference as it was written, for others it is followed", () => {
   assert.deepEqual(attributes("[sfIgnoreLink] a b; b 1; c a; [sfIgnoreLink] d nowhere; [sfIgnoreLink] e 2;"), [
     ["a", { $ref: "b", eager: true, data: false }, ["sfIgnoreLink"]],

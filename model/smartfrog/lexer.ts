@@ -61,6 +61,8 @@ class Lexer {
   #lineStart = 0;
   /** Kept, so that a text of one long line is not searched again for each token. */
   #nextLineEnd = -1;
+  /** Whether the string before this place was not closed. */
+  #open = false;
 
   constructor(file: string, text: string, diagnostics: Diagnostics) {
     this.#file = file;
@@ -134,7 +136,7 @@ class Lexer {
       this.#hash();
       return;
     }
-    if (this.#text.startsWith("x|", this.#at) && !this.#text.startsWith("x||", this.#at)) {
+    if (this.#text.startsWith("x|", this.#at) && !/[|\]]/.test(this.#text[this.#at + 2] ?? "")) {
       this.#symbol("x|");
       return;
     }
@@ -241,7 +243,10 @@ class Lexer {
     const value = Number(digits);
     if (type === "int" && (value > 2_147_483_647 || value < -2_147_483_648))
       this.#error("syntax/number", `${whole} does not fit into 32 bits`, position, `Write ${whole}L for a long.`);
-    if (!Number.isFinite(value)) this.#error("syntax/number", `${whole} is too large a number`, position);
+    if (!Number.isFinite(value) || (type === "float" && !Number.isFinite(Math.fround(value)))) {
+      const hint = Number.isFinite(value) ? `Write ${digits}D for a double.` : "Doubles go up to 1.79E308.";
+      this.#error("syntax/number", `${whole} is too large a number`, position, hint);
+    }
     this.#tokens.push({ kind: "number", text: whole, position, number: { type, value } });
   }
 
@@ -260,6 +265,13 @@ class Lexer {
   #string(): void {
     const start = this.#at;
     const { text, end, closed } = this.#quoted(start + 1, '"');
+    // A quote that nothing follows ends what was open already.
+    const ends = this.#open && /^[;,)\]}\s]?$/.test(this.#text[start + 1] ?? "");
+    this.#open = !closed && !ends;
+    if (ends) {
+      this.#advance(start + 1);
+      return;
+    }
     if (!closed)
       this.#error(
         "syntax/unclosed-string",
@@ -310,7 +322,7 @@ class Lexer {
         "syntax/escape",
         `\`\\${character}\` is no escape`,
         position,
-        "A backslash itself is written `\\\\`.",
+        character === "u" ? "`\\u` takes four hexadecimal digits." : "A backslash itself is written `\\\\`.",
       );
     }
     return { text: character, length: 2 };

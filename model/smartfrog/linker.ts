@@ -7,6 +7,7 @@ import { type Attribute, type Component, isLeftUnlinked, type Value } from "./co
 import { wordMeant } from "./expressions.ts";
 import { applyFunction, type FunctionState, refusal, standardClass } from "./functions.ts";
 import { Budget, budgetSpent, OperationError, operate, vectorOf } from "./operations.ts";
+import { isStandardInclude } from "./parser.ts";
 import { expressionText, functionText, lazyText, leftUnlinked } from "./print.ts";
 import { constantOrigin, enclosing, limitPassed, type Resolver, rootOf, visibleNames } from "./resolver.ts";
 import { checkSchemaElement } from "./schema-element.ts";
@@ -106,11 +107,20 @@ class Linker {
     });
     throw limitPassed;
   }
-  #fail(code: string, message: string, position: Position, more: { readonly hint?: string } = {}): never {
+  #fail(code: string, message: string, at: Position, more: { readonly hint?: string } = {}): never {
+    const position = this.#shown(at);
     const uses = this.#linking && !this.#faulty.has(position) ? usesOf(this.#linking, position) : {};
     this.#faulty.add(position);
     this.#diagnostics.add({ code, message, position, ...more, ...uses });
     throw unlinked;
+  }
+
+  /** What is missing in a template of HP's include files is missing where that is used: nobody has those files. */
+  #shown(position: Position): Position {
+    if (!isStandardInclude(position.file)) return position;
+    for (let user = this.#linking; user; user = user.parent)
+      if (!isStandardInclude(user.position.file)) return user.position;
+    return position;
   }
 
   /**
@@ -419,7 +429,11 @@ class Linker {
 
 function unknownHint(name: string, known: Iterable<string>): { readonly hint: string } {
   const meant = wordMeant(name);
-  const hint = meant ? `Did you mean \`${meant}\`?` : didYouMean(name, known).hint;
+  const [, operand, operator] = /^([A-Za-z_$][A-Za-z0-9._]*)(\+\+|[-+%])./.exec(name) ?? [];
+  const names = [...known];
+  if (operand !== undefined && names.includes(operand))
+    return { hint: `\`${name}\` is one name: put spaces around \`${operator}\`.` };
+  const hint = meant ? `Did you mean \`${meant}\`?` : didYouMean(name, names).hint;
   return { hint: hint ?? `If it is meant as a text, write it in double quotes: "${name}".` };
 }
 

@@ -136,6 +136,12 @@ const otherNotations: readonly Mistake[] = [
 ];
 const lexical: readonly Mistake[] = [
   { what: "an open string", text: 'a ^"b;\nc 1;\nd ^,;', told: [/not closed on its line/, /Expected a value/] },
+  { what: "a text over several lines", text: 'a ^"b\nc"; d "e"; f ^"g;\n', told: [/`##…#`/, /not closed/] },
+  {
+    what: "signs that belong to a name",
+    text: "c extends Cell { a 1; b ^a-1; d (^a++b); }",
+    told: [/spaces/, /spaces/],
+  },
   { what: "an open text", text: "c extends Cell {\n  a ^##b;\n}\n", told: [/never closed/] },
   { what: "an open comment", text: `c extends Cell {\n  ^/* a\n  v extends VM { ${vm} }\n}\n`, told: [/never closed/] },
   {

@@ -184,7 +184,8 @@ class SmartFrogParser extends ExpressionParser {
     const tags = this.accept("[") ? this.#tags() : [];
     const namePosition = this.token.position;
     const name = this.#name();
-    const unique = name !== null && this.accept("--") ? ({ unique: true } as const) : {};
+    const placed = this.tokens[this.at - 1];
+    const unique = name && placed?.kind === "symbol" && this.accept("--") ? ({ unique: true } as const) : {};
     if (this.is("}") || this.token.kind === "end")
       this.fail("syntax/expected", `\`${name?.join(":") ?? "--"}\` has no value`, "Write a value, or `;` for none.");
     if (this.accept(";")) {

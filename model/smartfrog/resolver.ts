@@ -71,6 +71,13 @@ export class Resolver {
   /** In several passes: a placed component may be what another placement needs. */
   place(): void {
     if (!this.#places) return;
+    // Counted before the copies are made that they stand in.
+    if (placementsIn(this.root) > limits.placed)
+      this.#stop(
+        "limit/placed",
+        `There are more than ${limits.placed} placements, with those of copies`,
+        this.root.position,
+      );
     collectPlacements(this.root, this.#placing);
     this.#lazily = false;
     this.#puts = true;
@@ -78,19 +85,35 @@ export class Resolver {
       component.placements.map((placement) => ({ component, placement })),
     );
     for (let progress = true; progress && open.length > 0; ) {
-      const left = open.filter(({ component, placement }) => !this.#put(component, placement));
+      const inside: Component[] = [];
+      const left = open.filter(({ component, placement }) => !this.#put(component, placement, inside));
       progress = left.length < open.length;
+      // What was placed may have something to place itself.
+      for (const component of inside) for (const placement of component.placements) left.push({ component, placement });
       open = left;
     }
-    for (const { placement } of open) {
-      const target = placement.name.slice(0, -1).join(":");
-      this.#diagnostics.add({
-        code: "place/unresolved",
-        message: `There is no component \`${target}\` to put \`${placement.name.at(-1)}\` into`,
-        hint: "A placement `a:b value` needs a component `a` in scope.",
-        position: placement.namePosition,
-      });
-    }
+    for (const { component, placement } of open) this.#unplaced(component, placement);
+  }
+
+  #unplaced(component: Component, { name, namePosition }: Placement): void {
+    const [first = ""] = name;
+    const outside = !component.attributes.has(first) && enclosing(component, first);
+    const target = name.slice(0, -1).join(":");
+    const known = [...component.attributes].filter(([, { content }]) => content.kind === "component");
+    const closest = closestName(
+      first,
+      Array.from(known, ([each]) => each),
+    );
+    this.#diagnostics.add({
+      code: "place/unresolved",
+      message: `There is no component \`${target}\` to put \`${name.at(-1)}\` into`,
+      hint: outside
+        ? `\`${first}\` stands further out: write the placement beside it.`
+        : closest && !component.attributes.has(first)
+          ? `Did you mean \`${closest}\`?`
+          : "A placement `a:b value` needs a component `a` beside it.",
+      position: namePosition,
+    });
   }
 
   /** Makes the copies that nobody has looked into yet. */
@@ -110,11 +133,12 @@ export class Resolver {
     }
   }
 
-  #put(component: Component, placement: Placement): boolean {
+  /** Only what stands beside the placement can be placed into. `inside`: components that came with what was placed. */
+  #put(component: Component, placement: Placement, inside: Component[]): boolean {
     const [first, ...rest] = placement.name.slice(0, -1);
     const name = placement.name.at(-1);
     if (first === undefined || name === undefined) return true;
-    let target = child(enclosing(component, first), first);
+    let target = child(component, first);
     for (const part of rest) target = child(target, part);
     if (!target) return false;
     const before = target.attributes.get(name);
@@ -122,9 +146,10 @@ export class Resolver {
       this.#final("place/final", name, placement.namePosition);
       return true;
     }
-    this.#set(target, name, placement, union(before?.tags, placement.tags));
-    const placed = child(target, name);
-    if (placed) this.#complete(placed);
+    const tags = union(before?.tags, placement.tags);
+    const content = placement.made && this.#copy(placement.made, target);
+    this.#set(target, name, placement, tags, content);
+    if (content) collectPlacements(content, inside);
     return true;
   }
 
@@ -152,6 +177,7 @@ export class Resolver {
     if (component.state === "new") this.#shape(component);
     component.state = "completing";
     for (const { content } of component.attributes.values()) if (content.kind === "component") this.#complete(content);
+    for (const { made } of component.placements) if (made) this.#complete(made);
     component.state = "complete";
     this.#following--;
   }
@@ -183,7 +209,8 @@ export class Resolver {
     for (const [index, part] of reference.parts.entries()) {
       let next: Component | null | undefined;
       if (part.kind === "ROOT") next = rootOf(component);
-      else if (part.kind === "PARENT") next = current?.parent ?? null;
+      // The first step up is from the component itself to what it stands in.
+      else if (part.kind === "PARENT") next = index === 0 ? current : (current?.parent ?? null);
       else if (part.kind === "THIS") next = current;
       else if (part.kind !== "ATTRIB" && part.kind !== "HERE")
         return this.#unknown(reference, part.kind, null, component);
@@ -230,7 +257,8 @@ export class Resolver {
     for (const { name, unique, namePosition, tags, value } of attributes) {
       if (name && (unique || name.length > 1)) {
         const target = unique ? [...name, `--${this.#unnamed++}`] : name;
-        component.placements.push({ name: target, namePosition, tags, value });
+        const made = value.kind === "component" ? fresh(component, target.at(-1) ?? "", value) : null;
+        component.placements.push({ name: target, namePosition, tags, value, made });
         this.#places = true;
         continue;
       }
@@ -263,11 +291,12 @@ export class Resolver {
     name: string,
     at: { readonly namePosition: Position; readonly value: Expression },
     tags: readonly string[],
+    made: Component | null = null,
   ): void {
     this.#count(at.namePosition);
     if (name === "phase.function") this.hasFunctions = true;
     const { namePosition, value } = at;
-    const content = value.kind === "component" ? fresh(into, name, value) : value;
+    const content = value.kind === "component" ? (made ?? fresh(into, name, value)) : value;
     into.attributes.set(name, { namePosition, position: value.position, tags, content, link: unlinkedState(content) });
   }
 
@@ -434,7 +463,22 @@ function union(some: readonly string[] | undefined, more: readonly string[]): re
   return more.length === 0 ? some : [...new Set([...some, ...more])];
 }
 
+/** Of complete components, before any of them is placed. */
+const placements = new WeakMap<Component, number>();
+function placementsIn(component: Component): number {
+  if (component instanceof LazyCopy && !component.open) return placementsIn(component.origin);
+  const known = placements.get(component);
+  if (known !== undefined) return known;
+  let count = component.placements.length;
+  for (const { made } of component.placements) if (made) count += placementsIn(made);
+  for (const { content } of component.attributes.values())
+    if (content.kind === "component") count += placementsIn(content);
+  placements.set(component, count);
+  return count;
+}
+
 function collectPlacements(component: Component, into: Component[]): void {
+  if (placementsIn(component) === 0) return;
   if (component.placements.length > 0) into.push(component);
   for (const { content } of component.attributes.values())
     if (content.kind === "component") collectPlacements(content, into);
