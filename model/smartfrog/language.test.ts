@@ -241,6 +241,11 @@ test("supertypes: PARENT is what the component stands in", () => {
   assert.deepEqual(fault("sfConfig extends PARENT:PARENT:A; A extends {}").slice(0, 2), ["type", "type/unknown"]);
 });
 
+test("a tree needs a component sfConfig", () => {
+  assert.deepEqual(fault("a extends { b 1; }"), ["sfConfig", "tree/no-component", "1:1"]);
+  assert.deepEqual(fault("sfConfig 5;"), ["sfConfig", "tree/no-component", "1:10"]);
+});
+
 test("a float beyond 32 bits is refused, and says what to write", () => {
   assert.deepEqual(fault("sfConfig extends { a 1e39; }"), ["raw", "syntax/number", "1:22"]);
   assert.deepEqual(attributes("a 1e39D;"), [["a", { $double: "1.0E39" }]]);
