@@ -158,12 +158,12 @@ test("functions of templates and of APPLY", () => {
 
 test("what needs Java is refused with a sentence", () => {
   const outcome = tree(
-    `${library}sfConfig extends { a APPLY { sfFunctionClass "com.acme.Foo"; }; b PROPERTY user.home; c HOST "x":y; d CONSTANT a.b.C; e PROCESS:x; f extends random; g ENVPROPERTY HOME; }`,
+    `${library}sfConfig extends { a APPLY { sfFunctionClass "com.acme.Foo"; }; b PROPERTY user.home; c HOST "x":y; d CONSTANT a.b.C; e PROCESS:x; f extends random; g ENVPROPERTY HOME; h extends System; i extends LazyConstraint; }`,
   );
   assert.ok(!outcome.ok);
   assert.deepEqual(
     outcome.errors.map(({ code }) => code),
-    Array(7).fill("link/needs-java"),
+    Array(9).fill("link/needs-java"),
   );
   for (const { message, hint } of outcome.errors) assert.match(`${message} ${hint}`, /Java|the same text/);
 });
