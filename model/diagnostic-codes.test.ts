@@ -80,7 +80,10 @@ test("most examples are run here; the others are requests", () => {
   const requests = [...diagnosticPages].filter(([, { wrong }]) => wrong.kind === "request").map(([code]) => code);
   assert.ok(requests.length * 5 < diagnosticPages.size);
   for (const code of requests)
-    assert.match(code, /^(cell\/wrong-name|change\/destroys-data|limit\/document|document\/.*|[a-z-]+)$/);
+    assert.match(
+      code,
+      /^(cell\/wrong-name|change\/destroys-data|limit\/document|document\/.*|tree\/no-component|[a-z-]+)$/,
+    );
 });
 
 test("a page is found by its code, by its last part, or by what is close to it", () => {

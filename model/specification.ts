@@ -62,7 +62,7 @@ function readTree(bundle: Bundle, diagnostics: Diagnostics): { document: JsonObj
   if (bundle.main.endsWith(".json")) return parseJsonText(bundle.main, text, diagnostics);
   if (bundle.main.endsWith(".sf")) {
     const root = resolveSmartFrog(bundle, standardPrototypes, diagnostics);
-    return root && smartFrogDocument(root);
+    return root && smartFrogDocument(root, diagnostics);
   }
   if (bundle.evaluated) return readEvaluated(bundle.evaluated, diagnostics);
   return refuse(

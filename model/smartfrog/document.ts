@@ -1,4 +1,5 @@
 import type { Bundle } from "../cell.ts";
+import type { Position } from "../diagnostic.ts";
 import { Diagnostics } from "../diagnostics.ts";
 import type { Json, JsonObject } from "../json.ts";
 import type { AttributePositions, MadeFrom, ObjectPositions, Positions } from "../positions.ts";
@@ -7,6 +8,8 @@ import { attributeOf, constantOrigin } from "./copies.ts";
 import { boundExpansion } from "./expansion.ts";
 import { link } from "./linker.ts";
 import { guarded, type Phases, runPhases } from "./phases.ts";
+import { leftUnlinked } from "./print.ts";
+import { linkReached } from "./reached.ts";
 
 /**
  * A SmartFrog bundle through all phases. `sfConfig`, if the document has one, is the only part that is linked (LANGUAGE,
@@ -36,17 +39,25 @@ function linkDocument({ root, resolver }: Phases, diagnostics: Diagnostics): boo
   const parts = [...root.attributes.values()].map(({ content }) => content).filter((part) => part.kind === "component");
   const configuration = parts.find((part) => part.name === "sfConfig");
   const cells = parts.filter((part) => isCell(part));
-  if (configuration) return link(configuration, resolver, diagnostics);
+  if (configuration) {
+    const grew = link(configuration, resolver, diagnostics);
+    if (!diagnostics.none) return grew;
+    linkReached(root, [configuration], resolver, diagnostics);
+    return true;
+  }
   let grew = false;
   for (const cell of cells) grew = link(cell, resolver, diagnostics) || grew;
   if (!diagnostics.none) return grew;
   const outside = new Diagnostics(cells.length > 0 ? templateFaults : []);
   try {
-    return link(root, resolver, outside) || grew;
+    grew = link(root, resolver, outside) || grew;
   } finally {
     // Also those of a limit, which ends it.
     for (const fault of outside.list) diagnostics.add(fault);
   }
+  if (cells.length === 0 || !diagnostics.none || !outside.passedOver) return grew;
+  linkReached(root, cells, resolver, diagnostics);
+  return true;
 }
 const templateFaults = ["link/tbd", "link/unknown", "link/operand", "link/function", "link/assertion"];
 
@@ -55,13 +66,20 @@ function isCell(component: Component): boolean {
   return type?.kind === "scalar" && type.scalar.kind === "string" && type.scalar.value === "Cell";
 }
 
-/** The canonical JSON of a resolved document, with the positions of everything in it. */
-export function smartFrogDocument(root: Component): { readonly document: JsonObject; readonly positions: Positions } {
-  const writer = new DocumentWriter();
+/**
+ * The canonical JSON of a resolved document, with the positions of everything in it. What JSON cannot hold goes to
+ * `diagnostics`.
+ */
+export function smartFrogDocument(
+  root: Component,
+  diagnostics: Diagnostics,
+): { readonly document: JsonObject; readonly positions: Positions } {
+  const writer = new DocumentWriter(diagnostics);
   return { document: writer.component(root), positions: writer };
 }
 
-const outcomeOf = ({ content, link }: Attribute): Value | null =>
+const outcomeOf = (attribute: Attribute): Value | null => leftUnlinked(attribute) ?? linkedValue(attribute);
+const linkedValue = ({ content, link }: Attribute): Value | null =>
   link.state === "done" ? link.value : content.kind === "scalar" ? content.scalar : null;
 /** Assertions have been checked, and nobody else asks for them. */
 function isGone(attribute: Attribute): boolean {
@@ -103,6 +121,11 @@ class DocumentWriter implements Positions {
   readonly #typed = new Typed();
   /** Components being written: a link to one of these would have no end. */
   readonly #open = new Set<Component>();
+  readonly #diagnostics: Diagnostics;
+
+  constructor(diagnostics: Diagnostics) {
+    this.#diagnostics = diagnostics;
+  }
 
   get(object: JsonObject): ObjectPositions | undefined {
     if (this.#last?.object === object) return this.#last.positions;
@@ -167,17 +190,17 @@ class DocumentWriter implements Positions {
     const { content } = attribute;
     if (content.kind === "component" && content.role === "plain") return this.component(content);
     const value = outcomeOf(attribute);
-    return value ? this.#value(value) : null;
+    return value ? this.#value(value, attribute.position) : null;
   }
 
-  #value(value: Value): Json {
+  #value(value: Value, position: Position): Json {
     switch (value.kind) {
       case "component":
         // A link to an element is a reference to it, not a second element.
         if (value.parent && value.parent.role !== "plain" && !this.#open.has(value)) return this.component(value);
         return this.#open.has(value) || this.#typed.has(value) ? `<ref:${pathOf(value)}>` : this.component(value);
       case "vector":
-        return Object.freeze(value.items.map((item) => this.#value(item)));
+        return Object.freeze(value.items.map((item) => this.#value(item, position)));
       case "null":
       case "nothing":
         return null;
@@ -185,6 +208,16 @@ class DocumentWriter implements Positions {
         return `#HEX#${value.value}#`;
       case "lazy":
         return value.text;
+      case "number":
+        if (value.type !== "long") return value.value;
+        if (!Number.isSafeInteger(Number(value.value)))
+          this.#diagnostics.add({
+            code: "link/long",
+            message: `${value.value} is beyond 2^53, and the numbers of a cell are exact up to there only`,
+            hint: `Write it as a text: "${value.value}".`,
+            position,
+          });
+        return Number(value.value);
       default:
         return value.value;
     }

@@ -88,6 +88,13 @@ export class Resolver {
   /** In several passes: a placed component may be what another placement needs. */
   place(): void {
     if (!this.#places) return;
+    // Counted before the copies are made that they stand in.
+    if (placementsIn(this.root) > limits.placed)
+      this.#stop(
+        "limit/placed",
+        `There are more than ${limits.placed} placements, with those of copies`,
+        this.root.position,
+      );
     this.#forgetTemplates();
     collectPlacements(this.root, this.#placing);
     this.#lazily = false;
@@ -96,19 +103,35 @@ export class Resolver {
       component.placements.map((placement) => ({ component, placement })),
     );
     for (let progress = true; progress && open.length > 0; ) {
-      const left = open.filter(({ component, placement }) => !this.#put(component, placement));
+      const inside: Component[] = [];
+      const left = open.filter(({ component, placement }) => !this.#put(component, placement, inside));
       progress = left.length < open.length;
+      // What was placed may have something to place itself.
+      for (const component of inside) for (const placement of component.placements) left.push({ component, placement });
       open = left;
     }
-    for (const { placement } of open) {
-      const target = placement.name.slice(0, -1).join(":");
-      this.#diagnostics.add({
-        code: "place/unresolved",
-        message: `There is no component \`${target}\` to put \`${placement.name.at(-1)}\` into`,
-        hint: "A placement `a:b value` needs a component `a` in scope.",
-        position: placement.namePosition,
-      });
-    }
+    for (const { component, placement } of open) this.#unplaced(component, placement);
+  }
+
+  #unplaced(component: Component, { name, namePosition }: Placement): void {
+    const [first = ""] = name;
+    const outside = !component.attributes.has(first) && enclosing(component, first);
+    const target = name.slice(0, -1).join(":");
+    const known = [...component.attributes].filter(([, { content }]) => content.kind === "component");
+    const closest = closestName(
+      first,
+      Array.from(known, ([each]) => each),
+    );
+    this.#diagnostics.add({
+      code: "place/unresolved",
+      message: `There is no component \`${target}\` to put \`${name.at(-1)}\` into`,
+      hint: outside
+        ? `\`${first}\` stands further out: write the placement beside it.`
+        : closest && !component.attributes.has(first)
+          ? `Did you mean \`${closest}\`?`
+          : "A placement `a:b value` needs a component `a` beside it.",
+      position: namePosition,
+    });
   }
 
   /** From here on templates may change, what was made from them does not. */
@@ -134,11 +157,12 @@ export class Resolver {
     }
   }
 
-  #put(component: Component, placement: Placement): boolean {
+  /** Only what stands beside the placement can be placed into. `inside`: components that came with what was placed. */
+  #put(component: Component, placement: Placement, inside: Component[]): boolean {
     const [first, ...rest] = placement.name.slice(0, -1);
     const name = placement.name.at(-1);
     if (first === undefined || name === undefined) return true;
-    let target = child(enclosing(component, first), first);
+    let target = child(component, first);
     for (const part of rest) target = child(target, part);
     if (!target) return false;
     const before = target.attributes.get(name);
@@ -146,9 +170,10 @@ export class Resolver {
       this.#final("place/final", name, placement.namePosition);
       return true;
     }
-    this.#set(target, name, placement, union(before?.tags, placement.tags));
-    const placed = child(target, name);
-    if (placed) this.#complete(placed);
+    const tags = union(before?.tags, placement.tags);
+    const content = placement.made && this.#copy(placement.made, target);
+    this.#set(target, name, placement, tags, content);
+    if (content) collectPlacements(content, inside);
     return true;
   }
 
@@ -182,6 +207,7 @@ export class Resolver {
       if (content.kind === "component") this.#complete(content);
       plain &&= isPlain(content) && name !== "phase.function";
     }
+    for (const { made } of component.placements) if (made) this.#complete(made);
     component.state = "complete";
     if (component instanceof Written) component.plain = plain;
     this.#following--;
@@ -215,7 +241,8 @@ export class Resolver {
     for (const part of reference.parts) {
       let next: Component | null | undefined;
       if (part.kind === "ROOT") next = rootOf(component);
-      else if (part.kind === "PARENT") next = current?.parent ?? null;
+      // The first step up is from the component itself to what it stands in.
+      else if (part.kind === "PARENT") next = first ? current : (current?.parent ?? null);
       else if (part.kind === "THIS") next = current;
       else if (part.kind !== "ATTRIB" && part.kind !== "HERE")
         return this.#unknown(reference, part.kind, null, component);
@@ -264,9 +291,11 @@ export class Resolver {
     // Within one block a name may be repeated; `sfFinal` and `sfOverride` are about what comes from elsewhere.
     const extending = component.template !== null || component.own.size > 0;
     const inherited = extending && attributes.length > 1 ? new Map<string, Attribute | undefined>() : null;
-    for (const { name, namePosition, tags, value } of attributes) {
-      if (name && name.length > 1) {
-        component.placements.push({ name, namePosition, tags, value });
+    for (const { name, unique, namePosition, tags, value } of attributes) {
+      if (name && (unique || name.length > 1)) {
+        const target = unique ? [...name, `--${this.#unnamed++}`] : name;
+        const made = value.kind === "component" ? new Written(component, target.at(-1) ?? "", value) : null;
+        component.placements.push({ name: target, namePosition, tags, value, made });
         this.#places = true;
         continue;
       }
@@ -299,11 +328,12 @@ export class Resolver {
     name: string,
     at: { readonly namePosition: Position; readonly value: Expression },
     tags: readonly string[],
+    made: Component | null = null,
   ): void {
     if (name === "phase.function") this.hasFunctions = true;
     const { namePosition, value } = at;
     this.#count(namePosition, 1, charactersOf(name, value));
-    const content = value.kind === "component" ? new Written(into, name, value) : value;
+    const content = value.kind === "component" ? (made ?? new Written(into, name, value)) : value;
     put(into, name, { namePosition, position: value.position, tags, content, link: unlinkedState(content) });
   }
 
@@ -374,7 +404,24 @@ function union(some: readonly string[] | undefined, more: readonly string[]): re
   return more.length === 0 ? some : [...new Set([...some, ...more])];
 }
 
+/** Of complete components, before any of them is placed. */
+const placements = new WeakMap<Component, number>();
+function placementsIn(component: Component): number {
+  if (component instanceof LazyCopy && !component.open) return placementsIn(component.origin);
+  const known = placements.get(component);
+  if (known !== undefined) return known;
+  let count = component.placements.length;
+  for (const { made } of component.placements) if (made) count += placementsIn(made);
+  // What begins as a template has its placements already, and what is inside has those inside.
+  if (component.template) count += placementsIn(component.template);
+  for (const { content } of (component.template ? component.own : component.attributes).values())
+    if (content.kind === "component") count += placementsIn(content);
+  placements.set(component, count);
+  return count;
+}
+
 function collectPlacements(component: Component, into: Component[]): void {
+  if (placementsIn(component) === 0) return;
   if (component.placements.length > 0) into.push(component);
   for (const { content } of component.attributes.values())
     if (content.kind === "component") collectPlacements(content, into);

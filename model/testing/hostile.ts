@@ -75,7 +75,7 @@ const growth: Readonly<Record<string, HostileText>> = {
   "placements that double": {
     text: () =>
       smartFrog(
-        `t0 extends { v 1; }\n${each(60, (i) => `t${i + 1} extends { }\nt${i + 1}:a extends t${i};\nt${i + 1}:b extends t${i};`)}\nz extends t60;`,
+        `t0 extends { in extends { } in:v 1; }\n${each(17, (i) => `t${i + 1} extends { a extends t${i}; b extends t${i}; }`)}\nz extends t17;`,
       ),
     code: "limit/placed",
   },
