@@ -74,7 +74,7 @@ const changeCommands = (program: Command, context: () => Context): void => {
     program
       .command("plan")
       .description("show what `apply` would do, and do nothing")
-      .argument("<file>", "a specification, .sf or .json; what it includes is read with it")
+      .argument("<file>", "a specification, .sf, .json, .yaml or .ts; what it includes is read with it")
       .option("--all", "show what stays as it is, too")
       .action((file, options) => plan(context(), file, options.all === true)),
     ["cells plan examples/shop/shop.sf"],
@@ -83,7 +83,7 @@ const changeCommands = (program: Command, context: () => Context): void => {
     program
       .command("apply")
       .description("make a cell what its specification says, and wait until it is")
-      .argument("<file>", "a specification, .sf or .json; what it includes is read with it")
+      .argument("<file>", "a specification, .sf, .json, .yaml or .ts; what it includes is read with it")
       .option("-y, --yes", "do not ask")
       .addOption(allowDestroy)
       .option("--no-wait", "return when the change is accepted")
