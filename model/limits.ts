@@ -15,8 +15,8 @@ export const limits = {
    * Characters of a YAML text, and its names, values, signs and line ends. It is read through a library that keeps each of
    * them as an object: some eight for a line, each a kilobyte of memory at the worst.
    */
-  yamlLength: 2 * 1024 * 1024,
-  yamlTokens: 250_000,
+  yamlLength: 1024 * 1024,
+  yamlTokens: 150_000,
   /** Attributes that aliases and merge keys of a YAML text copy. */
   aliased: 100_000,
   /** Attributes that placements make. */

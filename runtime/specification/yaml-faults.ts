@@ -32,8 +32,9 @@ export function faultOf(error: YAMLParseError | YAMLWarning, text: string, lastQ
       return badIndentation(error.message);
     case "MISSING_CHAR":
     case "MULTILINE_IMPLICIT_KEY":
-    case "KEY_OVER_1024_CHARS":
       return missing(error.message, found, text, lastQuote);
+    case "KEY_OVER_1024_CHARS":
+      return fault("yaml/key", "This name is longer than 1024 characters", "Use a shorter one.");
     case "BLOCK_AS_IMPLICIT_KEY":
       return fault(
         "yaml/indentation",
@@ -41,11 +42,7 @@ export function faultOf(error: YAMLParseError | YAMLWarning, text: string, lastQ
         'Put it on a line of its own, indented as its neighbours; a text that holds ": " stands in double quotes.',
       );
     case "BAD_DQ_ESCAPE":
-      return fault(
-        "yaml/escape",
-        `${error.message.replace("Invalid escape sequence ", "`")}\` is no escape of a text in double quotes`,
-        "Write a backslash twice, or put the text into single quotes, where it means itself.",
-      );
+      return wrongEscape(error.message.replace("Invalid escape sequence ", ""));
     case "BAD_SCALAR_START":
       return fault("yaml/quotes", `A text cannot begin with \`${found[0] ?? ""}\``, "Put it into double quotes.");
     case "TAG_RESOLVE_FAILED":
@@ -58,11 +55,25 @@ export function faultOf(error: YAMLParseError | YAMLWarning, text: string, lastQ
       return fault("yaml/alias", `${error.message}`, "An anchor reads `&name`, what repeats it `*name`.");
     case "BAD_DIRECTIVE":
       return fault("yaml/directive", `${error.message}`, "Leave the line out: YAML 1.2 is read in any case.");
+    case "IMPOSSIBLE":
+      if (/^[[{]/.test(found)) return collectionName;
+      return unexpected(error.message, found);
     default:
       return unexpected(error.message, found);
   }
 }
 
+export const wrongEscape = (sign: string): YamlFault =>
+  fault(
+    "yaml/escape",
+    `\`${sign}\` is no escape of a text in double quotes`,
+    "Write a backslash twice, or put the text into single quotes, where it means itself.",
+  );
+export const collectionName = fault(
+  "yaml/key",
+  "A list or mapping cannot be a name",
+  "Names are texts; what begins with `{`, `[` or `*` stands in double quotes.",
+);
 export const tagFault = (tag: string): YamlFault =>
   fault(
     "yaml/tag",

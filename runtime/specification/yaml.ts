@@ -18,7 +18,7 @@ import type { Json, JsonObject } from "../../model/json.ts";
 import { limits } from "../../model/limits.ts";
 import { isObject } from "../../model/reference.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import { faultOf, missingSpace, nameWithoutSpace, tagFault } from "./yaml-faults.ts";
+import { collectionName, faultOf, missingSpace, nameWithoutSpace, tagFault, wrongEscape } from "./yaml-faults.ts";
 
 /*
  * YAML 1.2 with its core schema: what JSON can say, written with less. The library reads the text into nodes; what they
@@ -125,7 +125,7 @@ class YamlReader {
           `This text has more than ${limits.yamlTokens} names, values, signs and line ends`,
           "Split the cell into several, or write it in SmartFrog with templates, or as JSON.",
         );
-      if (lexeme[0] === '"' || lexeme[0] === "'") this.#lastQuote = parser.offset;
+      if (lexeme[0] === '"' || lexeme[0] === "'") this.#quoted(lexeme, parser.offset);
       for (const token of parser.next(lexeme)) tokens.push(token);
       // A document, its collections, and a scalar that is being built.
       if (parser.stack.length > limits.nesting + 2)
@@ -162,6 +162,18 @@ class YamlReader {
     }
     if (only === undefined) throw new Error("the composer was told to give an empty document where there is none");
     return only;
+  }
+
+  /** A text in quotes at `offset`. The library makes an error of each wrong escape, so those of a hostile text are told here. */
+  #quoted(lexeme: string, offset: number): void {
+    this.#lastQuote = offset;
+    if (lexeme[0] !== '"') return;
+    let count = 0;
+    for (const { index } of lexeme.matchAll(/\\([\s\S])/g)) {
+      if (/[0abtnvfre "/\\N_LPxuU\t\r\n]/.test(lexeme[index + 1] ?? "") || ++count < limits.diagnostics) continue;
+      const fault = wrongEscape(lexeme.slice(index, index + 2));
+      this.#stop(fault.code, fault.message, fault.hint, this.#position(offset + index, offset + index + 2));
+    }
   }
 
   #libraryFaults({ errors, warnings, directives }: Document.Parsed): void {
@@ -377,12 +389,8 @@ class YamlReader {
   #name(key: ParsedNode, value: Node): string | null {
     const position = this.#of(key);
     if (!isScalar(key)) {
-      this.#report(
-        "yaml/key",
-        isAlias(key) ? "A name cannot be repeated by an alias" : "A list or mapping cannot be a name",
-        "Names are texts; what begins with `{`, `[` or `*` stands in double quotes.",
-        position,
-      );
+      const { code, message, hint } = collectionName;
+      this.#report(code, isAlias(key) ? "A name cannot be repeated by an alias" : message, hint, position);
       return null;
     }
     if (key.tag !== undefined) this.#tag(key.tag, key);
