@@ -6,7 +6,17 @@ import { limits } from "./limits.ts";
 import { isObject } from "./reference.ts";
 import { fail, ok, type Result } from "./result.ts";
 
-/** A document in canonical form, frozen: `x.type` first in every object. Null beyond a limit, told in `diagnostics`. */
+/**
+ * Whether an attribute of the document itself is for editors alone: `$schema` names the JSON Schema that they check it
+ * with. It is read over, so that a text with it and one without are the same cell.
+ */
+export const isForEditors = (name: string, json: Json | undefined): boolean =>
+  name === "$schema" && typeof json === "string";
+
+/**
+ * A document in canonical form, frozen: `x.type` first in every object, without what is for editors. Null beyond a limit,
+ * told in `diagnostics`.
+ */
 export function canonical(document: JsonObject, diagnostics: Diagnostics): JsonObject | null {
   let left: number = limits.attributes;
   let passed: string | null = null;
@@ -16,6 +26,11 @@ export function canonical(document: JsonObject, diagnostics: Diagnostics): JsonO
     if (passed !== null || typeof json !== "object" || json === null) return json;
     if (Array.isArray(json)) return Object.freeze(json.map((item: Json) => copy(item, depth + 1)));
     const entries = Object.entries(json);
+    if (depth === 0 && isForEditors("$schema", json.$schema))
+      entries.splice(
+        entries.findIndex(([name]) => name === "$schema"),
+        1,
+      );
     if (Object.hasOwn(json, "x.type")) entries.sort(([a], [b]) => Number(b === "x.type") - Number(a === "x.type"));
     return Object.freeze(Object.fromEntries(entries.map(([name, value]) => [name, copy(value, depth + 1)])));
   };

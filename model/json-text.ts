@@ -1,5 +1,6 @@
 import type { Position } from "./diagnostic.ts";
 import type { Diagnostics } from "./diagnostics.ts";
+import { isForEditors } from "./document.ts";
 import type { Json, JsonObject } from "./json.ts";
 import { limits } from "./limits.ts";
 import { PositionedBuilder, type PositionedEntry, type Positions } from "./positions.ts";
@@ -335,6 +336,7 @@ class JsonParser {
     this.#space();
     const [line, column, before] = [this.#line, this.#at - this.#lineStart + 1, this.#at];
     const json = this.#value();
+    if (this.#open.length === 1 && isForEditors(key, json)) return;
     const length = line === this.#line ? Math.max(1, this.#at - before) : 1;
     entries.set(key, new JsonEntry(this.#file, { nameLine, nameColumn, nameLength, line, column, length }, json));
   }
