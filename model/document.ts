@@ -25,12 +25,8 @@ export function canonical(document: JsonObject, diagnostics: Diagnostics): JsonO
     else if (--left < 0) passed = `has more than ${limits.attributes} attributes`;
     if (passed !== null || typeof json !== "object" || json === null) return json;
     if (Array.isArray(json)) return Object.freeze(json.map((item: Json) => copy(item, depth + 1)));
-    const entries = Object.entries(json);
-    if (depth === 0 && isForEditors("$schema", json.$schema))
-      entries.splice(
-        entries.findIndex(([name]) => name === "$schema"),
-        1,
-      );
+    const all = Object.entries(json);
+    const entries = depth === 0 ? all.filter(([name, value]) => !isForEditors(name, value)) : all;
     if (Object.hasOwn(json, "x.type")) entries.sort(([a], [b]) => Number(b === "x.type") - Number(a === "x.type"));
     return Object.freeze(Object.fromEntries(entries.map(([name, value]) => [name, copy(value, depth + 1)])));
   };
