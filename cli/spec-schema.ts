@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import type { Command } from "commander";
 import { specificationSchema } from "../model/json-schema.ts";
+import { referencePage } from "../model/reference-page.ts";
 import type { Context } from "./context.ts";
 import { usage } from "./failure.ts";
 
@@ -30,5 +31,13 @@ export const registerSpecSchema = (
       .argument("[file]", "write it there instead")
       .action((file) => put(context(), `${JSON.stringify(specificationSchema(), null, 2)}\n`, file)),
     ["cells spec schema cells.schema.json"],
+  );
+  withHelp(
+    spec
+      .command("reference")
+      .description("print the reference of types and attributes, as Markdown")
+      .argument("[file]", "write it there instead")
+      .action((file) => put(context(), referencePage(), file)),
+    ["cells spec reference", "cells spec reference reference.md"],
   );
 };
