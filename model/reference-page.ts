@@ -88,7 +88,7 @@ const attributes = (all: TypeSchema): string =>
 const remarks: Readonly<Partial<Record<ElementType | "Cell", string>>> = {
   Cell: "A document has exactly one. Its name is that of its component, or `x.name` where that is no DNS label in lower case. A limit counts what stands in the model, running or not, what the child cells have included; without one, only the parent's limits and the installation's resources bound the cell.",
   VM: "A `udp` probe needs `x.liveness.port`. Names below `x.placement.` are wishes about the host: `x.placement.host` pins the VM to one.",
-  Volume: "A volume grows in place and never shrinks.",
+  Volume: "A volume grows in place. A smaller `x.size` replaces it by a new one, and its data are lost.",
   VolumeCopy:
     "The origin becomes immutable with its first copy. A copy is never smaller than its origin, and copies of copies are fine.",
   Subnet:
@@ -98,7 +98,8 @@ const remarks: Readonly<Partial<Record<ElementType | "Cell", string>>> = {
     "`x.address` needs a subnet with `x.cidr`. Addresses, MAC addresses and host names are each the only ones of their cell.",
   NetworkRule: "At least one end is in the cell. Ports are those of `tcp` and `udp`; `icmp` has none.",
   VolumeGrant: "It names one of `x.vm` and `x.cell`. The other cell can see the volume only if that is `x.public`.",
-  CellController: "Deleting it deletes the child cell with all that is in it.",
+  CellController:
+    "What the child asks for counts in the limits of this cell. Child cells are not made yet: submit the child as a cell of its own.",
 };
 
 const typeSection = (type: ElementType | "Cell", all: TypeSchema): string =>
