@@ -7,16 +7,19 @@ export interface Context {
   readonly terminal: Terminal;
   /** `--output json`: one JSON text on standard output (for streams one per line), nothing else there. */
   readonly json: boolean;
+  /** `--output yaml`, which `get` knows. */
+  readonly yaml?: boolean;
   /** Made when first asked for: `cells up` needs none. */
   client(): Client;
 }
 
 export const createContext = (output: string): Context => {
-  if (output !== "text" && output !== "json") throw usage(`--output is text or json, not \`${output}\``);
+  if (!["text", "json", "yaml"].includes(output)) throw usage(`--output is text or json, not \`${output}\``);
   let client: Client | undefined;
   return {
     terminal: processTerminal(),
     json: output === "json",
+    yaml: output === "yaml",
     client: () => {
       client ??= clientFromConfiguration();
       return client;

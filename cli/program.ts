@@ -117,7 +117,7 @@ const viewCommands = (program: Command, context: () => Context): void => {
       .argument("[path]", "cell/group/element")
       .option("--state", "with the actual state of every element")
       .action((path, options) => get(context(), path, options.state === true)),
-    ["cells get", "cells get shop --state", "cells get shop/web/vm"],
+    ["cells get", "cells get shop --state", "cells get shop/web/vm", "cells get shop --output yaml"],
   );
   withHelp(
     program
@@ -229,10 +229,13 @@ export const createProgram = (makeContext: (output: string) => Context = createC
   registerExplain(program, context, withHelp);
   for (const command of program.commands.flatMap((each) => [each, ...each.commands])) {
     // `--output` is accepted behind the command, where people write it.
-    command.exitOverride().option("-o, --output <format>", "text or json");
+    const yaml = command.name() === "get";
+    command.exitOverride().option("-o, --output <format>", yaml ? "text, json or yaml" : "text or json");
     command.hook("preAction", (_program, action) => {
       const chosen: unknown = action.opts().output;
       if (typeof chosen === "string") program.setOptionValue("output", chosen);
+      if (program.opts().output === "yaml" && !yaml)
+        throw usage("--output is text or json; only `cells get` prints YAML");
     });
   }
   return withHelp(program, ["sudo cells demo", "cells apply examples/shop/shop.sf"]);

@@ -6,6 +6,14 @@ export interface YamlFault extends Pick<Diagnostic, "code" | "message" | "hint">
   readonly at?: number;
 }
 
+/**
+ * Characters that YAML 1.2 (5.1) does not allow in a text; the library takes some of them for signs of its own. (U+007F,
+ * which should be escaped, does no harm.)
+ */
+export const controlCharacter = new RegExp(
+  `[${["00-08", "0b-0c", "0e-1f"].map((range) => range.replace(/[0-9a-f]{2}/g, "\\u00$&")).join("")}]`,
+);
+
 const closing: Readonly<Record<string, string>> = { "[": "]", "{": "}" };
 const fault = (code: string, message: string, hint: string, at?: number): YamlFault => ({
   ...{ code, message, hint },

@@ -18,7 +18,15 @@ import type { Json, JsonObject } from "../../model/json.ts";
 import { limits } from "../../model/limits.ts";
 import { isObject } from "../../model/reference.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import { collectionName, faultOf, missingSpace, nameWithoutSpace, tagFault, wrongEscape } from "./yaml-faults.ts";
+import {
+  collectionName,
+  controlCharacter,
+  faultOf,
+  missingSpace,
+  nameWithoutSpace,
+  tagFault,
+  wrongEscape,
+} from "./yaml-faults.ts";
 
 /*
  * YAML 1.2 with its core schema: what JSON can say, written with less. The library reads the text into nodes; what they
@@ -48,18 +56,6 @@ export function readYaml(file: string, text: string): Result<Evaluated, readonly
     Error.stackTraceLimit = before;
   }
 }
-
-/** Characters that YAML 1.2 (5.1) does not allow in a text; the library takes them for signs of its own. */
-const forbidden = new RegExp(
-  `[${[
-    [0, 8],
-    [11, 12],
-    [14, 31],
-    [127, 127],
-  ]
-    .map((range) => range.map((code) => `\\u${code.toString(16).padStart(4, "0")}`).join("-"))
-    .join("")}]`,
-);
 
 type Node = ParsedNode | null;
 
@@ -94,7 +90,7 @@ class YamlReader {
       );
     for (let at = this.#text.indexOf("\n"); at >= 0; at = this.#text.indexOf("\n", at + 1))
       this.#lineStarts.push(at + 1);
-    const control = forbidden.exec(this.#text);
+    const control = controlCharacter.exec(this.#text);
     if (control)
       this.#stop(
         "yaml/character",
