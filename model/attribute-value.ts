@@ -187,7 +187,7 @@ function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Mea
       if (typeof json !== "number" || !Number.isInteger(json))
         return wrong(
           "a whole number",
-          inUnit(json, unit) ?? `Write it without quotes, ${range}${unit ? ` ${unit}` : ""}.`,
+          inUnit(json, unit) ?? `Write a number, without quotes, ${range}${unit ? ` ${unit}` : ""}.`,
         );
       if (json < kind.minimum || json > kind.maximum)
         return new ValueFault("schema/range", `\`${name}\` is ${json}; it must be ${range}${unit ? ` ${unit}` : ""}`);

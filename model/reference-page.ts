@@ -82,7 +82,10 @@ const attributeRow = ([name, schema]: readonly [string, AttributeSchema]): reado
   ];
 };
 const attributes = (all: TypeSchema): string =>
-  table(["attribute", "kind", "unit", "default", "range", "a change", ""], Object.entries(all).map(attributeRow));
+  table(
+    ["attribute", "kind", "unit", "default", "range", "a change", "meaning"],
+    Object.entries(all).map(attributeRow),
+  );
 
 /** What the checks say of several attributes of a type together, and what is easily taken amiss. */
 const remarks: Readonly<Partial<Record<ElementType | "Cell", string>>> = {
