@@ -254,6 +254,7 @@ export const get = async (context: Context, pathText: string | undefined, state:
     const cells = await client.cells();
     if (context.json) printJson(context, cells);
     else if (context.yaml) await putYaml(context, cells);
+    else if (cells.length === 0) terminal.print("there is no cell yet: `cells apply FILE` makes one");
     else
       for (const { cell, version, elements } of cells)
         terminal.print(`${cell}  version ${version}  ${elements} elements`);
