@@ -1,7 +1,5 @@
 import { writeFileSync } from "node:fs";
 import type { Command } from "commander";
-import { specificationSchema } from "../model/json-schema.ts";
-import { referencePage } from "../model/reference-page.ts";
 import type { Context } from "./context.ts";
 import { usage } from "./failure.ts";
 
@@ -29,7 +27,11 @@ export const registerSpecSchema = (
       .command("schema")
       .description("print the JSON Schema of specifications, for editors of JSON and YAML")
       .argument("[file]", "write it there instead")
-      .action((file) => put(context(), `${JSON.stringify(specificationSchema(), null, 2)}\n`, file)),
+      .action(async (file) => {
+        // Loaded only here: no other command needs them, and each begins sooner without.
+        const { specificationSchema } = await import("../model/json-schema.ts");
+        put(context(), `${JSON.stringify(specificationSchema(), null, 2)}\n`, file);
+      }),
     ["cells spec schema cells.schema.json"],
   );
   withHelp(
@@ -37,7 +39,7 @@ export const registerSpecSchema = (
       .command("reference")
       .description("print the reference of types and attributes, as Markdown")
       .argument("[file]", "write it there instead")
-      .action((file) => put(context(), referencePage(), file)),
+      .action(async (file) => put(context(), (await import("../model/reference-page.ts")).referencePage(), file)),
     ["cells spec reference", "cells spec reference reference.md"],
   );
 };
