@@ -1,4 +1,4 @@
-import { type Client, clientFromConfiguration } from "./client.ts";
+import type { Client } from "./client.ts";
 import { usage } from "./failure.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
 
@@ -13,7 +13,8 @@ export interface Context {
   client(): Client;
 }
 
-export const createContext = (output: string): Context => {
+/** `makeClient` is a parameter so that commands which ask no gateway need not load what speaks with one. */
+export const createContext = (output: string, makeClient: () => Client): Context => {
   if (!["text", "json", "yaml"].includes(output)) throw usage(`--output is text or json, not \`${output}\``);
   let client: Client | undefined;
   return {
@@ -21,7 +22,7 @@ export const createContext = (output: string): Context => {
     json: output === "json",
     yaml: output === "yaml",
     client: () => {
-      client ??= clientFromConfiguration();
+      client ??= makeClient();
       return client;
     },
   };

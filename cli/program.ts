@@ -1,9 +1,11 @@
-import { Command, Option } from "commander";
+import { type Command, Option } from "commander";
+import { assembled, withHelp } from "./assembled.ts";
 import { apply, get, plan, remove, watch } from "./change-commands.ts";
+import { clientFromConfiguration } from "./client.ts";
 import { type Context, createContext, secondsOf } from "./context.ts";
 import { addCredential, listCredentials, revokeCredential } from "./credential-commands.ts";
 import { registerExplain } from "./explain.ts";
-import { exitCodesHelp, usage } from "./failure.ts";
+import { usage } from "./failure.ts";
 import { addImage, deleteImage, listImages } from "./image-commands.ts";
 import { observeCommands } from "./observe-commands.ts";
 import { why } from "./query-commands.ts";
@@ -15,12 +17,6 @@ const countOf = (text: string): number => {
   if (!/^\d+$/.test(text)) throw usage(`\`${text}\` is no number`);
   return Number(text);
 };
-
-const withHelp = (command: Command, examples: readonly string[]): Command =>
-  command.addHelpText(
-    "after",
-    `\n${examples.length > 1 ? "Examples" : "Example"}:\n${examples.map((each) => `  $ ${each}`).join("\n")}\n${exitCodesHelp}`,
-  );
 
 const testbedCommands = (program: Command, context: () => Context): void => {
   const directory = new Option("-d, --directory <dir>", "where the testbed keeps its data").env("CELLS_HOME");
@@ -209,34 +205,18 @@ const credentialCommands = (program: Command, context: () => Context): void => {
   );
 };
 
-/** The command line. `context` is replaced by tests. */
-export const createProgram = (makeContext: (output: string) => Context = createContext): Command => {
-  const program = new Command("cells")
-    .description("a small self-hosting private cloud")
-    .option("-o, --output <format>", "text or json", "text")
-    .helpCommand(true)
-    .showHelpAfterError("(`--help` shows what is possible)")
-    .exitOverride();
-  const context = (): Context => makeContext(String(program.opts().output));
-  testbedCommands(program, context);
-  changeCommands(program, context);
-  viewCommands(program, context);
-  observeCommands(program, context, withHelp);
-  sessionCommands(program, context, withHelp);
-  credentialCommands(program, context);
-  imageCommands(program, context);
-  specCommands(program, context, withHelp);
-  registerExplain(program, context, withHelp);
-  for (const command of program.commands.flatMap((each) => [each, ...each.commands])) {
-    // `--output` is accepted behind the command, where people write it.
-    const yaml = command.name() === "get";
-    command.exitOverride().option("-o, --output <format>", yaml ? "text, json or yaml" : "text or json");
-    command.hook("preAction", (_program, action) => {
-      const chosen: unknown = action.opts().output;
-      if (typeof chosen === "string") program.setOptionValue("output", chosen);
-      if (program.opts().output === "yaml" && !yaml)
-        throw usage("--output is text or json; only `cells get` prints YAML");
-    });
-  }
-  return withHelp(program, ["sudo cells demo", "cells apply examples/shop/shop.sf"]);
-};
+/** The command line. `makeContext` is replaced by tests. */
+export const createProgram = (
+  makeContext: (output: string) => Context = (output) => createContext(output, clientFromConfiguration),
+): Command =>
+  assembled(makeContext, (program, context) => {
+    testbedCommands(program, context);
+    changeCommands(program, context);
+    viewCommands(program, context);
+    observeCommands(program, context, withHelp);
+    sessionCommands(program, context, withHelp);
+    credentialCommands(program, context);
+    imageCommands(program, context);
+    specCommands(program, context, withHelp);
+    registerExplain(program, context, withHelp);
+  });

@@ -6,6 +6,8 @@ export const limits = {
   textLength: 16 * 1024 * 1024,
   /** Attributes of the tree, copies made by `extends` included: this is what bounds exponential templates. */
   attributes: 2_000_000,
+  /** Characters of names and texts of the tree, copies included. */
+  characters: 64 * 1024 * 1024,
   /**
    * Words, signs and values of a SmartFrog text, and named attributes of a JSON text. What is written costs some ten times
    * the memory of what a template repeats, since its place is remembered.

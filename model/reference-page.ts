@@ -119,6 +119,7 @@ const mebi = 1024 * 1024;
 const limitTexts: Readonly<Record<keyof typeof limits, readonly [amount: string, what: string]>> = {
   textLength: [`${limits.textLength / mebi} MiB`, "characters of all texts of a bundle together"],
   attributes: [`${limits.attributes}`, "attributes of the tree, copies by `extends` included"],
+  characters: [`${limits.characters / mebi} MiB`, "characters of names and texts of the tree, copies included"],
   tokens: [`${limits.tokens}`, "words, signs and values of a SmartFrog text, named attributes of a JSON text"],
   yamlLength: [`${limits.yamlLength / mebi} MiB`, "characters of a YAML text"],
   yamlTokens: [`${limits.yamlTokens}`, "names, values, signs and line ends of a YAML text"],

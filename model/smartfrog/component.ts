@@ -13,6 +13,12 @@ export interface Component {
   role: "plain" | "APPLY" | "ASSERT";
   readonly prototypes: readonly Prototype[];
   readonly attributes: Map<string, Attribute>;
+  /**
+   * A template of nothing but plain values that this component begins as, with its `own` attributes behind or instead;
+   * null: nothing is known but the attributes. What only asks for these two need not have the template's copied.
+   */
+  readonly template: Component | null;
+  readonly own: ReadonlyMap<string, Attribute>;
   /** Attributes that are to be put elsewhere in the tree once all types are known. */
   readonly placements: Placement[];
   /**

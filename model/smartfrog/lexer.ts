@@ -9,21 +9,39 @@ const symbols = [
   ...["{", "}", "(", ")", "[", "]", ",", ";", ":", "+", "-", "*", "/", "%", "<", ">", "!"],
 ];
 /** HP's parser takes the letters of Latin-1 as well. */
-const word =
-  /[A-Za-z_$\u00a2-\u00a5\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff][A-Za-z0-9._\-+@#~$%^&\u00a2-\u00a5\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff]*/y;
+const wordStart = /[A-Za-z_$\u00a2-\u00a5\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff]/;
+const wordPart = /[A-Za-z0-9._\-+@#~$%^&\u00a2-\u00a5\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff]/;
+/** What each character of Latin-1 can be: most of a text is words, signs and space, told apart by one look. */
+const sorts = { wordStart: 1, wordPart: 2, space: 4, sign: 8 } as const;
+const sortOf = Uint8Array.from({ length: 256 }, (_, code) => {
+  const character = String.fromCharCode(code);
+  return (
+    (wordStart.test(character) ? sorts.wordStart : 0) |
+    (wordPart.test(character) ? sorts.wordPart : 0) |
+    (/[ \t\r\n\f]/.test(character) ? sorts.space : 0) |
+    // Signs that nothing longer begins with.
+    (/[{}();,:]/.test(character) ? sorts.sign : 0)
+  );
+});
+const signs: readonly string[] = Array.from({ length: 256 }, (_, code) => String.fromCharCode(code));
+const isSort = (code: number, sort: number): boolean => ((sortOf[code] ?? 0) & sort) !== 0;
 const number = /-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?([LlFfDd]?)/y;
-const space = /[ \t\r\n\f\ufeff]+|\/\/[^\n]*/y;
+const byteOrderMark = 0xfeff;
 const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f" };
 
 /** Bytes are written with a fixed number of digits each. */
-const byteForms: ReadonlyMap<
-  string,
-  { readonly base: number; readonly digits: number; readonly whole: RegExp; readonly each: RegExp }
-> = new Map([
-  ["BIN", { base: 2, digits: 8, whole: /^[01]*$/, each: /.{8}/g }],
-  ["OCT", { base: 8, digits: 3, whole: /^[0-7]*$/, each: /.{3}/g }],
-  ["DEC", { base: 10, digits: 3, whole: /^[0-9]*$/, each: /.{3}/g }],
-]);
+const byteForms: ReadonlyMap<string, { readonly base: number; readonly digits: number; readonly whole: RegExp }> =
+  new Map([
+    ["BIN", { base: 2, digits: 8, whole: /^[01]*$/ }],
+    ["OCT", { base: 8, digits: 3, whole: /^[0-7]*$/ }],
+    ["DEC", { base: 10, digits: 3, whole: /^[0-9]*$/ }],
+  ]);
+
+function numberType(whole: string, suffix: string): NumberType {
+  if (suffix === "" && !/[.eE]/.test(whole)) return "int";
+  if (suffix === "l" || suffix === "L") return "long";
+  return suffix === "d" || suffix === "D" ? "double" : "float";
+}
 
 /**
  * Splits SmartFrog text into tokens; the last is `end`. What cannot be a token is reported and skipped, so the parser
@@ -69,7 +87,7 @@ class Lexer {
     return { file: this.#file, line: this.#line, column: this.#at - this.#lineStart + 1, length };
   }
   #push(kind: Token["kind"], text: string, position: Position): void {
-    this.#tokens.push({ kind, text, position });
+    this.#tokens.push({ kind, text, position, number: undefined });
   }
   #error(code: string, message: string, position: Position, hint?: string): void {
     this.#diagnostics.add({ code, message, position, ...(hint === undefined ? {} : { hint }) });
@@ -94,16 +112,30 @@ class Lexer {
   /** Past white space and comments; false at the end of the text. */
   #skipSpace(): boolean {
     for (;;) {
-      const blank = this.#match(space);
-      if (blank) {
-        this.#advance(this.#at + blank[0].length);
-      } else if (this.#text.startsWith("/*", this.#at)) {
-        const end = this.#text.indexOf("*/", this.#at + 2);
+      let at = this.#at;
+      for (let code = this.#text.charCodeAt(at); isSort(code, sorts.space) || code === byteOrderMark; )
+        code = this.#text.charCodeAt(++at);
+      if (at > this.#at) this.#advance(at);
+      if (this.#text[at] !== "/") return at < this.#text.length;
+      if (this.#text[at + 1] === "/") {
+        const end = this.#text.indexOf("\n", at);
+        this.#advance(end < 0 ? this.#text.length : end);
+      } else if (this.#text[at + 1] === "*") {
+        const end = this.#text.indexOf("*/", at + 2);
         if (end < 0)
           this.#error("syntax/unclosed-comment", "This comment is never closed", this.#here(2), "Close it with `*/`.");
         this.#advance(end < 0 ? this.#text.length : end + 2);
-      } else return this.#at < this.#text.length;
+      } else return true;
     }
+  }
+
+  /** The end of the word that begins here; where none does, here. */
+  #wordEnd(): number {
+    let at = this.#at;
+    if (!isSort(this.#text.charCodeAt(at), sorts.wordStart)) return at;
+    do at++;
+    while (isSort(this.#text.charCodeAt(at), sorts.wordPart));
+    return at;
   }
 
   #next(): void {
@@ -116,14 +148,19 @@ class Lexer {
       this.#hash();
       return;
     }
-    if (this.#text.startsWith("x|", this.#at) && !this.#text.startsWith("x||", this.#at)) {
+    const code = this.#text.charCodeAt(this.#at);
+    if (isSort(code, sorts.sign)) {
+      this.#symbol(signs[code] ?? character);
+      return;
+    }
+    if (character === "x" && this.#text.startsWith("x|", this.#at) && !this.#text.startsWith("x||", this.#at)) {
       this.#symbol("x|");
       return;
     }
-    const name = this.#match(word);
-    if (name) {
-      this.#push("word", name[0], this.#here(name[0].length));
-      this.#advance(this.#at + name[0].length);
+    const end = this.#wordEnd();
+    if (end > this.#at) {
+      this.#push("word", this.#text.slice(this.#at, end), this.#here(end - this.#at));
+      this.#advance(end);
       return;
     }
     const digits = this.#match(number);
@@ -157,28 +194,22 @@ class Lexer {
   #number(whole: string, suffix: string): void {
     const position = this.#here(whole.length);
     this.#advance(this.#at + whole.length);
-    const tail = this.#match(word);
-    if (tail) {
-      const text = whole + tail[0];
+    const end = this.#wordEnd();
+    if (end > this.#at) {
+      const text = whole + this.#text.slice(this.#at, end);
       this.#error(
         "syntax/number",
         `\`${text}\` is neither a number nor a name`,
         { ...position, length: text.length },
         `A name does not start with a digit; a string is written "${text}".`,
       );
-      this.#advance(this.#at + tail[0].length);
+      this.#advance(end);
       // Taken as a name from here on, so that the same is not told twice.
       this.#push("word", text, position);
       return;
     }
     const digits = suffix === "" ? whole : whole.slice(0, -1);
-    const type: NumberType = /[lL]/.test(suffix)
-      ? "long"
-      : /[dD]/.test(suffix)
-        ? "double"
-        : /[fF.eE]/.test(whole)
-          ? "float"
-          : "int";
+    const type = numberType(whole, suffix);
     const value = Number(digits);
     if (type === "int" && (value > 2_147_483_647 || value < -2_147_483_648))
       this.#error("syntax/number", `${whole} does not fit into 32 bits`, position, `Write ${whole}L for a long.`);
@@ -285,9 +316,13 @@ class Lexer {
     if (encoding === "HEX" && content.length % 2 === 0 && /^[0-9a-fA-F]*$/.test(content)) return content.toUpperCase();
     const form = byteForms.get(encoding);
     if (form && content.length % form.digits === 0 && form.whole.test(content)) {
-      const bytes = (content.match(form.each) ?? []).map((digits) => Number.parseInt(digits, form.base));
-      if (bytes.every((byte) => byte <= 255))
-        return bytes.map((byte) => byte.toString(16).padStart(2, "0").toUpperCase()).join("");
+      let bytes = "";
+      for (let at = 0, sound = true; sound; at += form.digits) {
+        if (at >= content.length) return bytes;
+        const byte = Number.parseInt(content.slice(at, at + form.digits), form.base);
+        sound = byte <= 255;
+        bytes += byte.toString(16).padStart(2, "0").toUpperCase();
+      }
     }
     const known = encoding === "HEX" || form !== undefined;
     this.#error(

@@ -4,10 +4,11 @@ import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
 import { usesOf } from "./applied-where.ts";
 import type { Attribute, Component, Value } from "./component.ts";
+import { constantOrigin } from "./copies.ts";
 import { applyFunction, type FunctionState, refusal, standardClass } from "./functions.ts";
 import { Budget, budgetSpent, OperationError, operate, vectorOf } from "./operations.ts";
 import { expressionText, functionText, lazyText } from "./print.ts";
-import { constantOrigin, enclosing, limitPassed, type Resolver, rootOf, visibleNames } from "./resolver.ts";
+import { enclosing, limitPassed, type Resolver, rootOf, visibleNames } from "./resolver.ts";
 import { checkSchemaElement } from "./schema-element.ts";
 import { type Expression, type Reference, type ReferencePart, referenceText } from "./syntax.ts";
 
@@ -17,14 +18,16 @@ const unlinked = Symbol("unlinked");
 /**
  * Link phase: finds the value of every attribute below `component`. A reference leads from the component that holds the
  * attribute; what it leads to is shared, not copied. All faults are reported, each once. `resolver` builds the parameters
- * of an `APPLY` inside an expression.
+ * of an `APPLY` inside an expression. Answers whether something got larger by that: a component, vector or text that
+ * stands elsewhere or was made here.
  */
-export function link(component: Component, resolver: Resolver, diagnostics: Diagnostics): void {
-  new Linker(resolver, diagnostics).link(component);
+export function link(component: Component, resolver: Resolver, diagnostics: Diagnostics): boolean {
+  return new Linker(resolver, diagnostics).link(component);
 }
 
 /** Parameters that are the function's own business. */
 const reservedParameters: ReadonlySet<string> = new Set(["sfFunctionClass", "sfFunctionLazy", "sfAssertionPhase"]);
+const growing: ReadonlySet<Value["kind"]> = new Set(["component", "vector", "string", "bytes"]);
 type Lazy = Extract<Value, { kind: "lazy" }>;
 const isLazy = (value: Value): value is Lazy => value.kind === "lazy" && value.when === "LAZY";
 
@@ -35,6 +38,7 @@ class Linker {
   readonly #functions: FunctionState = { last: -1, budget: this.#budget };
   #following = 0;
   #depth = 0;
+  #grew = false;
   readonly #seen = new Set<Component>();
   /** Components that something links to, which must be linked as well, wherever they stand. */
   readonly #shared: Component[] = [];
@@ -48,20 +52,23 @@ class Linker {
     this.#diagnostics = diagnostics;
   }
 
-  link(component: Component): void {
+  link(component: Component): boolean {
     this.#all(component);
     for (let shared = this.#shared.pop(); shared; shared = this.#shared.pop()) this.#all(shared);
+    return this.#grew;
   }
 
   #all(component: Component): void {
     if (this.#seen.has(component) || constantOrigin(component)) return;
     this.#seen.add(component);
     this.#linking = component;
-    for (const attribute of component.attributes.values()) {
+    // There is nothing to link in a template of plain values.
+    for (const attribute of (component.template ? component.own : component.attributes).values()) {
       if (attribute.content.kind === "scalar" && attribute.link.state === "done") continue;
       if (this.#diagnostics.full) return;
       try {
         const value = this.#settle(component, attribute);
+        this.#grew ||= value !== attribute.content && growing.has(value.kind);
         if (value.kind !== "component") continue;
         if (value === attribute.content) this.#all(value);
         else this.#shared.push(value);
@@ -122,9 +129,13 @@ class Linker {
     if (!last || (!again && followed <= limits.references)) return;
     for (const { attribute } of open) attribute.link = { state: "failed" };
     if (again) this.#cycle(last.from);
-    this.#fail("limit/references", `More than ${limits.references} references follow one another here`, last.from, {
+    this.#diagnostics.add({
+      code: "limit/references",
+      message: `More than ${limits.references} references follow one another here`,
       hint: "Let them lead to where the value stands more directly.",
+      position: last.from,
     });
+    throw limitPassed;
   }
   #cycle(from: Position): never {
     this.#fail("link/cycle", "This reference leads back to itself", from, {

@@ -3,7 +3,21 @@ import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
 import type { Attribute, Component, Placement } from "./component.ts";
-import { type AttributeSyntax, type Expression, type Prototype, type Reference, referenceText } from "./syntax.ts";
+import {
+  attributeOf,
+  charactersOf,
+  constantOrigin,
+  contentOf,
+  copied,
+  hasAttribute,
+  isPlain,
+  LazyCopy,
+  put,
+  sizeOf,
+  unlinkedState,
+  Written,
+} from "./copies.ts";
+import { type AttributeSyntax, type Expression, type Reference, referenceText } from "./syntax.ts";
 
 /** Thrown when a limit is passed: going on would only cost more. The fault is already reported. */
 export const limitPassed = Symbol("limit passed");
@@ -35,6 +49,7 @@ export class Resolver {
   readonly #standard: ReadonlyMap<string, Component>;
   readonly #diagnostics: Diagnostics;
   #attributes = 0;
+  #characters = 0;
   #unnamed = 0;
   #following = 0;
   #placed = 0;
@@ -42,6 +57,8 @@ export class Resolver {
   /** Until placements and functions change components that others were copied from. */
   #lazily = true;
   #puts = false;
+  /** Components that have a template of plain values, for as long as nobody changes it. */
+  readonly #made: Written[] = [];
   /** Every component that has something to place, in document order. */
   readonly #placing: Component[] = [];
 
@@ -53,7 +70,7 @@ export class Resolver {
   ) {
     this.#standard = standard;
     this.#diagnostics = diagnostics;
-    this.root = fresh(null, "", { prototypes: [{ kind: "block", attributes }], data: false, position });
+    this.root = new Written(null, "", { prototypes: [{ kind: "block", attributes }], data: false, position });
     this.#complete(this.root);
   }
 
@@ -62,7 +79,7 @@ export class Resolver {
     this.#lazily = false;
     this.#puts = false;
     const { prototypes, position, form } = apply;
-    const component = fresh(parent, "", { prototypes, data: false, position });
+    const component = new Written(parent, "", { prototypes, data: false, position });
     component.role = form;
     this.#complete(component);
     return component;
@@ -71,6 +88,7 @@ export class Resolver {
   /** In several passes: a placed component may be what another placement needs. */
   place(): void {
     if (!this.#places) return;
+    this.#forgetTemplates();
     collectPlacements(this.root, this.#placing);
     this.#lazily = false;
     this.#puts = true;
@@ -93,8 +111,14 @@ export class Resolver {
     }
   }
 
+  /** From here on templates may change, what was made from them does not. */
+  #forgetTemplates(): void {
+    for (const component of this.#made.splice(0)) component.forgetTemplate();
+  }
+
   /** Makes the copies that nobody has looked into yet. */
   makeCopies(): void {
+    this.#forgetTemplates();
     let attributes = 0;
     const open: Component[] = [this.root];
     for (let at = open.pop(); at; at = open.pop()) {
@@ -151,8 +175,15 @@ export class Resolver {
       );
     if (component.state === "new") this.#shape(component);
     component.state = "completing";
-    for (const { content } of component.attributes.values()) if (content.kind === "component") this.#complete(content);
+    // What a template of plain values has is complete.
+    const inside = component.template ? component.own : component.attributes;
+    let plain = component.role === "plain";
+    for (const [name, { content }] of inside) {
+      if (content.kind === "component") this.#complete(content);
+      plain &&= isPlain(content) && name !== "phase.function";
+    }
     component.state = "complete";
+    if (component instanceof Written) component.plain = plain;
     this.#following--;
   }
 
@@ -180,7 +211,8 @@ export class Resolver {
   /** The component that a supertype's name means, seen from around `component`. */
   #find(component: Component, reference: Reference): Component | null {
     let current: Component | null = component.parent;
-    for (const [index, part] of reference.parts.entries()) {
+    let first = true;
+    for (const part of reference.parts) {
       let next: Component | null | undefined;
       if (part.kind === "ROOT") next = rootOf(component);
       else if (part.kind === "PARENT") next = current?.parent ?? null;
@@ -188,14 +220,15 @@ export class Resolver {
       else if (part.kind !== "ATTRIB" && part.kind !== "HERE")
         return this.#unknown(reference, part.kind, null, component);
       else {
-        if (index > 0 && current?.state === "new") this.#shape(current);
+        if (!first && current?.state === "new") this.#shape(current);
         const holder: Component | null = part.kind === "HERE" ? current : enclosing(current, part.name);
-        const found = holder?.attributes.get(part.name)?.content;
+        const found = holder ? contentOf(holder, part.name) : undefined;
         if (found && found.kind !== "component") return this.#notAComponent(reference, part.name);
-        next = found ?? (index === 0 ? this.#standard.get(part.name) : undefined);
-        if (!next) return this.#unknown(reference, part.name, index === 0 ? null : current, component);
+        next = found ?? (first ? this.#standard.get(part.name) : undefined);
+        if (!next) return this.#unknown(reference, part.name, first ? null : current, component);
       }
       current = next;
+      first = false;
       if (!current) return this.#unknown(reference, part.kind, null, component);
     }
     return current;
@@ -212,8 +245,7 @@ export class Resolver {
   }
   #unknown(reference: Reference, name: string, inside: Component | null, from: Component): null {
     if (!this.#diagnostics.wants("type/unknown")) return null;
-    const known = inside ? [...inside.attributes.keys()] : [...this.#standard.keys(), ...visibleNames(from.parent)];
-    const closest = closestName(name, known);
+    const closest = closestName(name, inside ? inside.attributes.keys() : this.#inScope(from.parent));
     this.#diagnostics.add({
       code: "type/unknown",
       message: `There is no component \`${name}\` ${inside ? `in \`${inside.name}\`` : "to extend"}`,
@@ -223,10 +255,15 @@ export class Resolver {
     return null;
   }
 
+  *#inScope(from: Component | null): Iterable<string> {
+    yield* this.#standard.keys();
+    yield* visibleNames(from);
+  }
+
   #addBlock(component: Component, attributes: readonly AttributeSyntax[]): void {
     // Within one block a name may be repeated; `sfFinal` and `sfOverride` are about what comes from elsewhere.
-    const extending = component.attributes.size > 0;
-    const inherited = new Map<string, Attribute | undefined>();
+    const extending = component.template !== null || component.own.size > 0;
+    const inherited = extending && attributes.length > 1 ? new Map<string, Attribute | undefined>() : null;
     for (const { name, namePosition, tags, value } of attributes) {
       if (name && name.length > 1) {
         component.placements.push({ name, namePosition, tags, value });
@@ -236,8 +273,8 @@ export class Resolver {
       const single = name?.[0] ?? `--${this.#unnamed++}`;
       let before: Attribute | undefined;
       if (extending) {
-        before = inherited.has(single) ? inherited.get(single) : component.attributes.get(single);
-        inherited.set(single, before);
+        before = inherited?.has(single) ? inherited.get(single) : attributeOf(component, single);
+        inherited?.set(single, before);
       }
       if (before?.tags.includes("sfFinal")) this.#final("type/final", single, namePosition);
       if (!before && tags.includes("sfOverride"))
@@ -247,7 +284,7 @@ export class Resolver {
           hint: "Remove the tag, or extend a component that has this attribute.",
           position: namePosition,
         });
-      const own = tags.length > 0 || before ? tags : (component.attributes.get(single)?.tags ?? tags);
+      const own = tags.length > 0 || before ? tags : (attributeOf(component, single)?.tags ?? tags);
       this.#set(component, single, { namePosition, value }, union(before?.tags, own));
     }
   }
@@ -263,43 +300,56 @@ export class Resolver {
     at: { readonly namePosition: Position; readonly value: Expression },
     tags: readonly string[],
   ): void {
-    this.#count(at.namePosition);
     if (name === "phase.function") this.hasFunctions = true;
     const { namePosition, value } = at;
-    const content = value.kind === "component" ? fresh(into, name, value) : value;
-    into.attributes.set(name, { namePosition, position: value.position, tags, content, link: unlinkedState(content) });
+    this.#count(namePosition, 1, charactersOf(name, value));
+    const content = value.kind === "component" ? new Written(into, name, value) : value;
+    put(into, name, { namePosition, position: value.position, tags, content, link: unlinkedState(content) });
   }
 
   /** Copies everything of a complete component; a name that is there keeps its place and gets the new value. */
   #inherit(into: Component, from: Component): void {
-    const size = this.#lazily ? sizeOf(from) : { attributes: 0, height: 0 };
+    const size = this.#lazily ? sizeOf(from) : { attributes: 0, characters: 0, height: 0 };
     if (depth(into) + size.height > limits.nesting)
       this.#stop("limit/nesting", `Components are nested deeper than ${limits.nesting} levels`, into.position);
-    if (this.#lazily) this.#count(into.position, size.attributes);
+    if (this.#lazily) this.#count(into.position, size.attributes, size.characters);
     for (const placement of from.placements) into.placements.push(placement);
+    if (this.#lazily && into instanceof Written && into.begins(from)) {
+      this.#made.push(into);
+      return;
+    }
     for (const [name, attribute] of from.attributes) {
-      if (!this.#lazily) this.#count(attribute.namePosition);
-      const before = into.attributes.get(name);
+      if (!this.#lazily) this.#count(attribute.namePosition, 1, charactersOf(name, attribute.content));
+      const before = attributeOf(into, name);
       if (before?.tags.includes("sfFinal")) this.#final("type/final", name, into.position);
       const copy = copied(attribute, (component) => this.#copy(component, into));
       const tags = union(before?.tags, attribute.tags);
-      into.attributes.set(name, tags === copy.tags ? copy : { ...copy, tags });
+      put(into, name, tags === copy.tags ? copy : { ...copy, tags });
     }
   }
   #copy(component: Component, parent: Component): Component {
     if (this.#lazily) return new LazyCopy(component, parent);
-    const copy: Component = { ...component, parent, attributes: new Map(), placements: [] };
+    const copy = new Written(parent, component.name, component);
+    copy.role = component.role;
+    copy.state = component.state;
     this.#inherit(copy, component);
     return copy;
   }
 
-  #count(position: Position, attributes = 1): void {
+  #count(position: Position, attributes: number, characters: number): void {
     this.#attributes += attributes;
+    this.#characters += characters;
     if (this.#puts) this.#placed += attributes;
     if (this.#placed > limits.placed)
       this.#stop("limit/placed", `Placements make more than ${limits.placed} attributes, here`, position);
     if (this.#attributes > limits.attributes)
       this.#stop("limit/attributes", `The document grows beyond ${limits.attributes} attributes here`, position);
+    if (this.#characters > limits.characters)
+      this.#stop(
+        "limit/text",
+        `The names and texts of the document grow beyond ${limits.characters} characters here`,
+        position,
+      );
   }
   #stop(code: string, message: string, position: Position): never {
     this.#diagnostics.add({ code, message, position, hint: "Use fewer or smaller templates." });
@@ -307,125 +357,16 @@ export class Resolver {
   }
 }
 
-/** A value that is written out means the same everywhere: there is nothing to link, and copies share the attribute. */
-const unlinkedState = (content: Attribute["content"]): Attribute["link"] =>
-  content.kind === "scalar" ? { state: "done", value: content.scalar } : { state: "open" };
-
-function copied(attribute: Attribute, copy: (component: Component) => Component): Attribute {
-  const { content } = attribute;
-  if (content.kind === "scalar") return attribute;
-  return {
-    ...attribute,
-    content: content.kind === "component" ? copy(content) : content,
-    link: { state: "open" },
-  };
-}
-
-/**
- * A copy of a complete component that is made when somebody looks into it. What only grows, such as templates that copy
- * one another, is then counted and refused before it is there.
- */
-class LazyCopy implements Component {
-  readonly kind = "component";
-  readonly parent: Component;
-  readonly name: string;
-  readonly position: Position;
-  readonly data: boolean;
-  role: Component["role"];
-  readonly prototypes: readonly Prototype[] = [];
-  readonly placements: Placement[];
-  state: Component["state"] = "complete";
-  readonly origin: Component;
-  #attributes: Map<string, Attribute> | null = null;
-
-  constructor(origin: Component, parent: Component) {
-    this.parent = parent;
-    this.name = origin.name;
-    this.position = origin.position;
-    this.data = origin.data;
-    this.role = origin.role;
-    this.placements = [...origin.placements];
-    this.origin = origin;
-  }
-
-  /** Whether somebody has looked into it, and may have changed what is in it. */
-  get open(): boolean {
-    return this.#attributes !== null;
-  }
-  get attributes(): Map<string, Attribute> {
-    if (this.#attributes) return this.#attributes;
-    this.#attributes = new Map();
-    for (const [name, attribute] of this.origin.attributes)
-      this.#attributes.set(
-        name,
-        copied(attribute, (component) => new LazyCopy(component, this)),
-      );
-    return this.#attributes;
-  }
-}
-
-const constants = new WeakMap<Component, boolean>();
-/** Nothing but values that are written out, none of which is a reference: the same wherever it is copied to. */
-function isConstant(component: Component): boolean {
-  if (component instanceof LazyCopy) return isConstant(component.origin);
-  const known = constants.get(component);
-  if (known !== undefined) return known;
-  const plain = component.role === "plain" && !component.attributes.has("phase.function");
-  const constant =
-    plain &&
-    [...component.attributes.values()].every(({ content }) => {
-      if (content.kind === "component") return isConstant(content);
-      return content.kind === "scalar" && !(content.scalar.kind === "string" && /ref:/i.test(content.scalar.value));
-    });
-  constants.set(component, constant);
-  return constant;
-}
-
-/** What a copy that nobody has looked into is a copy of, if it is the same in every way; null for all others. */
-export function constantOrigin(component: Component): Component | null {
-  let origin = component;
-  while (origin instanceof LazyCopy && !origin.open) origin = origin.origin;
-  return origin !== component && !(origin instanceof LazyCopy) && isConstant(origin) ? origin : null;
-}
-
-/** Attributes of complete components, those inside included, and levels; placements change none that is in here. */
-const sizes = new WeakMap<Component, { readonly attributes: number; readonly height: number }>();
-function sizeOf(component: Component): { readonly attributes: number; readonly height: number } {
-  if (component instanceof LazyCopy) return sizeOf(component.origin);
-  const known = sizes.get(component);
-  if (known !== undefined) return known;
-  let [attributes, height] = [component.attributes.size, 0];
-  for (const { content } of component.attributes.values()) {
-    if (content.kind !== "component") continue;
-    const inside = sizeOf(content);
-    attributes += inside.attributes;
-    height = Math.max(height, inside.height + 1);
-  }
-  const size = { attributes, height };
-  sizes.set(component, size);
-  return size;
-}
-
 function standardPrototype(name: string): Component {
   const position: Position = { file: "[standard prototypes]", line: 1, column: 1, length: 1 };
   const content = { kind: "scalar", scalar: { kind: "string", value: name }, position } as const;
-  const attribute: Attribute = { namePosition: position, position, tags: [], content, link: { state: "open" } };
-  const prototype = fresh(null, name, { prototypes: [], data: false, position });
-  prototype.attributes.set("x.type", attribute);
+  const link = { state: "done", value: content.scalar } as const;
+  const attribute: Attribute = { namePosition: position, position, tags: [], content, link };
+  const prototype = new Written(null, name, { prototypes: [], data: false, position });
+  prototype.put("x.type", attribute);
   prototype.state = "complete";
+  prototype.plain = true;
   return prototype;
-}
-
-function fresh(
-  parent: Component | null,
-  name: string,
-  from: { readonly prototypes: readonly Prototype[]; readonly data: boolean; readonly position: Position },
-): Component {
-  const { prototypes, data, position } = from;
-  return {
-    ...{ kind: "component", parent, name, position, data, role: "plain", prototypes },
-    ...{ attributes: new Map(), placements: [], state: "new" },
-  };
 }
 
 function union(some: readonly string[] | undefined, more: readonly string[]): readonly string[] {
@@ -455,11 +396,10 @@ export function rootOf(component: Component): Component {
 }
 /** The closest component from `from` outwards that has an attribute `name`. */
 export function enclosing(from: Component | null, name: string): Component | null {
-  for (let at = from; at; at = at.parent) if (at.attributes.has(name)) return at;
+  for (let at = from; at; at = at.parent) if (hasAttribute(at, name)) return at;
   return null;
 }
-export function visibleNames(from: Component | null): string[] {
-  const names: string[] = [];
-  for (let at = from; at; at = at.parent) names.push(...at.attributes.keys());
-  return names;
+/** Names that could be meant at a place, the nearest first: a hint looks at some of them only. */
+export function* visibleNames(from: Component | null): Iterable<string> {
+  for (let at = from; at; at = at.parent) yield* at.attributes.keys();
 }

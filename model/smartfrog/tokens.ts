@@ -7,5 +7,5 @@ export interface Token {
   readonly kind: "word" | "string" | "number" | "bytes" | "symbol" | "include" | "end";
   readonly text: string;
   readonly position: Position;
-  readonly number?: { readonly type: NumberType; readonly value: number };
+  readonly number: { readonly type: NumberType; readonly value: number } | undefined;
 }

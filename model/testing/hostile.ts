@@ -193,6 +193,20 @@ const references: Readonly<Record<string, HostileText>> = {
       json(`{"shop":{"x.type":"Cell","vm":{"x.type":"VM","x.memory":"<ref:${"/shop/..".repeat(100_000)}/a>"}},"b":1}`),
     code: "reference/",
   },
+  "a circle of 10,000 copies": {
+    text: () =>
+      smartFrog(cell(each(10_000, (i) => `c${i} extends VolumeCopy { x.image "<ref:../c${(i + 1) % 10_000}>"; }`))),
+    code: "cell/copy-cycle",
+  },
+  "20,000 references of 200 parts": {
+    text: () =>
+      json(
+        `{"shop":{"x.type":"Cell","vm":{"x.type":"VM","x.memory":16,"x.data":{"list":[${range(20_000)
+          .map(() => `"<ref:${"/a".repeat(200)}/v>"`)
+          .join(",")}]}}},${'"a":{'.repeat(200)}"v":1${"}".repeat(200)}}`,
+      ),
+    code: null,
+  },
   "data that contains itself": {
     text: () =>
       json(
