@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import type { Context } from "./context.ts";
-import { exitCodesHelp } from "./failure.ts";
+import { exitCodesHelp, usage } from "./failure.ts";
 
 /** A command whose help ends with examples and the exit codes. */
 export const withHelp = (command: Command, examples: readonly string[]): Command =>
@@ -23,10 +23,13 @@ export const assembled = (
   register(program, () => makeContext(String(program.opts().output)));
   for (const command of program.commands.flatMap((each) => [each, ...each.commands])) {
     // `--output` is accepted behind the command, where people write it.
-    command.exitOverride().option("-o, --output <format>", "text or json");
+    const yaml = command.name() === "get";
+    command.exitOverride().option("-o, --output <format>", yaml ? "text, json or yaml" : "text or json");
     command.hook("preAction", (_program, action) => {
       const chosen: unknown = action.opts().output;
       if (typeof chosen === "string") program.setOptionValue("output", chosen);
+      if (program.opts().output === "yaml" && !yaml)
+        throw usage("--output is text or json; only `cells get` prints YAML");
     });
   }
   return withHelp(program, ["sudo cells demo", "cells apply examples/shop/shop.sf"]);

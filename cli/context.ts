@@ -7,17 +7,20 @@ export interface Context {
   readonly terminal: Terminal;
   /** `--output json`: one JSON text on standard output (for streams one per line), nothing else there. */
   readonly json: boolean;
+  /** `--output yaml`, which `get` knows. */
+  readonly yaml?: boolean;
   /** Made when first asked for: `cells up` needs none. */
   client(): Client;
 }
 
 /** `makeClient` is a parameter so that commands which ask no gateway need not load what speaks with one. */
 export const createContext = (output: string, makeClient: () => Client): Context => {
-  if (output !== "text" && output !== "json") throw usage(`--output is text or json, not \`${output}\``);
+  if (!["text", "json", "yaml"].includes(output)) throw usage(`--output is text or json, not \`${output}\``);
   let client: Client | undefined;
   return {
     terminal: processTerminal(),
     json: output === "json",
+    yaml: output === "yaml",
     client: () => {
       client ??= makeClient();
       return client;

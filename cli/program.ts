@@ -70,7 +70,7 @@ const changeCommands = (program: Command, context: () => Context): void => {
     program
       .command("plan")
       .description("show what `apply` would do, and do nothing")
-      .argument("<file>", "a specification, .sf or .json; what it includes is read with it")
+      .argument("<file>", "a specification, .sf, .json, .yaml or .ts; what it includes is read with it")
       .option("--all", "show what stays as it is, too")
       .action((file, options) => plan(context(), file, options.all === true)),
     ["cells plan examples/shop/shop.sf"],
@@ -79,7 +79,7 @@ const changeCommands = (program: Command, context: () => Context): void => {
     program
       .command("apply")
       .description("make a cell what its specification says, and wait until it is")
-      .argument("<file>", "a specification, .sf or .json; what it includes is read with it")
+      .argument("<file>", "a specification, .sf, .json, .yaml or .ts; what it includes is read with it")
       .option("-y, --yes", "do not ask")
       .addOption(allowDestroy)
       .option("--no-wait", "return when the change is accepted")
@@ -113,7 +113,7 @@ const viewCommands = (program: Command, context: () => Context): void => {
       .argument("[path]", "cell/group/element")
       .option("--state", "with the actual state of every element")
       .action((path, options) => get(context(), path, options.state === true)),
-    ["cells get", "cells get shop --state", "cells get shop/web/vm"],
+    ["cells get", "cells get shop --state", "cells get shop/web/vm", "cells get shop --output yaml"],
   );
   withHelp(
     program

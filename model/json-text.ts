@@ -1,5 +1,6 @@
 import type { Position } from "./diagnostic.ts";
 import type { Diagnostics } from "./diagnostics.ts";
+import { isForEditors } from "./document.ts";
 import type { Json, JsonObject } from "./json.ts";
 import { limits } from "./limits.ts";
 import { PositionedBuilder, type PositionedEntry, type Positions } from "./positions.ts";
@@ -352,6 +353,7 @@ class JsonParser {
     const before = this.#at;
     entry.valueAt(line, before - this.#lineStart + 1);
     const json = this.#value();
+    if (this.#open.length === 1 && isForEditors(key, json)) return;
     entry.valueIs(json, line === this.#line ? Math.max(1, this.#at - before) : 1);
     entries.set(key, entry);
   }

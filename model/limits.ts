@@ -13,6 +13,14 @@ export const limits = {
    * the memory of what a template repeats, since its place is remembered.
    */
   tokens: 500_000,
+  /**
+   * Characters of a YAML text, and its names, values, signs and line ends. It is read through a library that keeps each of
+   * them as an object: some eight for a line, each a kilobyte of memory at the worst.
+   */
+  yamlLength: 1024 * 1024,
+  yamlTokens: 150_000,
+  /** Attributes that aliases and merge keys of a YAML text copy. */
+  aliased: 100_000,
   /** Attributes that placements make. */
   placed: 100_000,
   /**

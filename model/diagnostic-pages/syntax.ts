@@ -105,7 +105,7 @@ export const syntaxPages: Readonly<Record<string, DiagnosticPage>> = {
   },
   "syntax/language": filesPage(
     "a file in no known language",
-    "The extension of the main file says its language: `.sf` is SmartFrog, `.json` is JSON.",
+    "The extension of the main file says its language: `.sf` is SmartFrog, `.json` JSON, `.yaml` or `.yml` YAML, `.ts` TypeScript.",
     { "shop.txt": cell },
     { "shop.sf": cell },
   ),

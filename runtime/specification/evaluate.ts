@@ -9,7 +9,13 @@ import { ok, type Result } from "../../model/result.ts";
  */
 export type FrontEnd = (bundle: Bundle) => Promise<Result<Evaluated, readonly Diagnostic[]>>;
 
-const frontEnds: Readonly<Record<string, FrontEnd>> = {};
+/** Loaded when first needed: most bundles are in languages that the model reads. */
+const yaml: FrontEnd = async ({ main, files }) => (await import("./yaml.ts")).readYaml(main, files[main] ?? "");
+
+const frontEnds: Readonly<Record<string, FrontEnd>> = {
+  ".yaml": yaml,
+  ".yml": yaml,
+};
 
 /**
  * The bundle with what its main text evaluates to, for the languages that need that; any other as it is, without a wait
