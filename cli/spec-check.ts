@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { renderDiagnostic } from "../model/render-diagnostic.ts";
+import { printableLines, renderDiagnostic } from "../model/render-diagnostic.ts";
 import { readSpecification } from "../model/specification.ts";
 import { evaluate } from "../runtime/specification/evaluate.ts";
 import { readBundle } from "./bundle.ts";
@@ -14,7 +14,7 @@ import { CommandFailure, exitCodes } from "./failure.ts";
 export const check = async (context: Context, file: string): Promise<void> => {
   const { terminal } = context;
   const bundle = readBundle(file, "leave-out");
-  const evaluated = await evaluate(bundle);
+  const evaluated = await evaluate(bundle, { said: (text) => process.stderr.write(printableLines(text)) });
   const read = evaluated.ok ? readSpecification(evaluated.value) : evaluated;
   if (context.json) {
     const cell = read.ok ? { cell: read.value.name, elements: read.value.elements.size } : {};

@@ -3,6 +3,7 @@ import type { Context } from "./context.ts";
 import { registerSpecCheck } from "./spec-check.ts";
 import { registerSpecFmt } from "./spec-fmt.ts";
 import { registerSpecTree } from "./spec-tree.ts";
+import { registerSpecTypes } from "./spec-types.ts";
 
 /** `cells spec …`: work on specifications as texts. None of these commands asks a gateway. */
 export const specCommands = (
@@ -14,4 +15,5 @@ export const specCommands = (
   registerSpecCheck(spec, context, withHelp);
   registerSpecFmt(spec, context, withHelp);
   registerSpecTree(spec, context, withHelp);
+  registerSpecTypes(spec, context, withHelp);
 };

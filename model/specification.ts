@@ -68,6 +68,6 @@ function readTree(bundle: Bundle, diagnostics: Diagnostics): { document: JsonObj
   return refuse(
     "syntax/language",
     `The language of \`${bundle.main}\` is not known`,
-    "Specifications are `.sf` (SmartFrog) or `.json`.",
+    "Specifications are `.sf` (SmartFrog), `.json`, `.yaml` or `.ts` (TypeScript).",
   );
 }
