@@ -1,6 +1,6 @@
 /** What one evaluation may use. The first that is reached ends it; each is a clear error (decisions/0026). */
 export const bounds = {
-  /** Bytes that QuickJS may have allocated. */
+  /** Bytes of the memory that QuickJS runs in. */
   quickJsBytes: 96 * 1024 * 1024,
   /** MiB of V8's heap in the evaluating process, which holds the texts and the result. */
   heapMiB: 80,

@@ -1,6 +1,7 @@
 import variant from "@jitl/quickjs-ng-wasmfile-release-sync";
 import {
   newQuickJSWASMModuleFromVariant,
+  newVariant,
   type QuickJSContext,
   type QuickJSHandle,
   type QuickJSRuntime,
@@ -21,8 +22,18 @@ export type Run =
 /** Its types describe another of its forms than the one that Node loads. */
 const module = variant as unknown as QuickJSSyncVariant;
 
-/** What is kept back, so that there is room to say what was wrong. */
-const reserveBytes = 8 * 1024 * 1024;
+/** The part of WebAssembly that is used here; Node's types leave it out. */
+interface WasmMemory {
+  readonly buffer: { readonly byteLength: number };
+}
+const { Memory } = (
+  globalThis as unknown as {
+    readonly WebAssembly: { readonly Memory: new (size: { initial: number; maximum: number }) => WasmMemory };
+  }
+).WebAssembly;
+const pageBytes = 65_536;
+/** What the module asks for at least. */
+const initialBytes = 16 * 1024 * 1024;
 
 /** Runs the global script `prelude`, then the module `entry`, whose export `result` is the text that comes back. */
 export async function runModules(
@@ -31,9 +42,11 @@ export async function runModules(
   modules: Modules,
   say: (text: string) => void,
 ): Promise<Run> {
-  const quickJs = await newQuickJSWASMModuleFromVariant(module);
+  // QuickJS cannot count what it has allocated in WebAssembly, so its own limit holds nothing: the memory itself ends.
+  const memory = new Memory({ initial: initialBytes / pageBytes, maximum: bounds.quickJsBytes / pageBytes });
+  const quickJs = await newQuickJSWASMModuleFromVariant(newVariant(module, { wasmMemory: memory as never }));
+  const full = (): boolean => memory.buffer.byteLength >= bounds.quickJsBytes;
   const runtime = quickJs.newRuntime();
-  runtime.setMemoryLimit(bounds.quickJsBytes);
   runtime.setMaxStackSize(bounds.quickJsStackBytes);
   let left: number = bounds.interruptions;
   let tripped = false;
@@ -57,17 +70,22 @@ export async function runModules(
   context.setProp(context.global, "cellsSay", told);
   context.unwrapResult(context.evalCode(prelude, "cells:prelude", { type: "global" }));
   try {
-    return settle(runtime, context, entry, () => tripped);
+    return settle(runtime, context, entry, () => ({ tripped, full: full() }));
   } catch (error) {
     // A stack of the machine code that ran over, or memory that could not be had even to say so.
     if (error instanceof RangeError) return { kind: "stack", stack: "" };
-    if (error instanceof Error && error.name === "RuntimeError") return { kind: "memory", stack: "" };
+    if (full() || (error instanceof Error && error.name === "RuntimeError")) return { kind: "memory", stack: "" };
     throw error;
   }
 }
 
-function settle(runtime: QuickJSRuntime, context: QuickJSContext, entry: string, tripped: () => boolean): Run {
-  const thrown = (error: QuickJSHandle): Run => describe(runtime, context, error, tripped());
+interface Bounded {
+  readonly tripped: boolean;
+  readonly full: boolean;
+}
+
+function settle(runtime: QuickJSRuntime, context: QuickJSContext, entry: string, bounded: () => Bounded): Run {
+  const thrown = (error: QuickJSHandle): Run => describe(context, error, bounded());
   const started = context.evalCode(entry, "cells:entry", { type: "module" });
   if (started.error) return thrown(started.error);
   while (runtime.hasPendingJob()) {
@@ -82,25 +100,22 @@ function settle(runtime: QuickJSRuntime, context: QuickJSContext, entry: string,
 }
 
 /** What was thrown may be anything, and looking at it may throw again: then it is told as something. */
-function describe(runtime: QuickJSRuntime, context: QuickJSContext, error: QuickJSHandle, tripped: boolean): Run {
-  runtime.setMemoryLimit(bounds.quickJsBytes + reserveBytes);
-  const textOf = (handle: QuickJSHandle): string =>
-    context.typeof(handle) === "string" ? context.getString(handle) : "";
+function describe(context: QuickJSContext, error: QuickJSHandle, { tripped, full }: Bounded): Run {
   const property = (name: string): string => {
     try {
-      return textOf(context.getProp(error, name)).slice(0, 20_000);
+      const handle = context.getProp(error, name);
+      return context.typeof(handle) === "string" ? context.getString(handle).slice(0, 20_000) : "";
     } catch {
       return "";
     }
   };
-  const isObject = context.typeof(error) === "object" || context.typeof(error) === "function";
-  if (!isObject) {
-    const shown = String(context.dump(error)).slice(0, 2000);
-    return { kind: "thrown", name: "", message: shown, stack: "" };
-  }
+  const type = context.typeof(error);
+  const shown = type === "object" || type === "function" ? null : String(context.dump(error)).slice(0, 2000);
   const [name, message, stack] = [property("name"), property("message"), property("stack")];
   if (tripped && message === "interrupted") return { kind: "steps", stack };
+  // Without memory for an error, null is thrown.
+  if (full && (message === "out of memory" || message === "")) return { kind: "memory", stack };
   if (name === "InternalError" && message === "out of memory") return { kind: "memory", stack };
   if (/^Maximum call stack size exceeded$|^stack overflow$/.test(message)) return { kind: "stack", stack };
-  return { kind: "thrown", name, message, stack };
+  return { kind: "thrown", name, message: shown ?? message, stack };
 }

@@ -102,8 +102,10 @@ export function walled(command: readonly string[], reads: readonly string[]): re
     ? [`--reuid=${user}`, `--regid=${user}`, "--clear-groups"]
     : [];
   return [
-    // The whole tree ends with us: this one by its parent's death, the next by `--kill-child`.
+    // The whole tree ends with us: this one by its parent's death, the next by `--kill-child`, the rest with that. The
+    // shell stays as process 1 for it, since a process that changes its user loses the signal at its parent's death.
     ...["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--ipc", "--uts", "--pid", "--fork", "--kill-child=KILL"],
+    ...["sh", "-c", '"$@"; exit $?', "sh"],
     ...["setpriv", ...identity, "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"],
     ...["prlimit", "--core=0", "--nofile=64", "--msgqueue=0", "--memlock=0", "--"],
     ...filtered,
