@@ -52,7 +52,7 @@ export async function evaluateTypeScriptBundle(
     );
   try {
     const ended = await launch(JSON.stringify({ main, files }), options);
-    if (ended.how !== "answer") return refuse("typescript/stopped", stoppedMessage(ended), stoppedHint);
+    if (ended.how !== "answer") return refuse("typescript/stopped", stoppedMessage(ended, options), stoppedHint);
     const outcome = outcomeIn(ended.text);
     return outcome ?? refuse("typescript/stopped", "The evaluation gave no sound answer", stoppedHint);
   } finally {
@@ -62,10 +62,10 @@ export async function evaluateTypeScriptBundle(
 
 const stoppedHint = "Look for work on very large lists or texts, and for loops that do not end.";
 
-function stoppedMessage(ended: Exclude<Ended, { how: "answer" }>): string {
+function stoppedMessage(ended: Exclude<Ended, { how: "answer" }>, { wallMs = bounds.wallMs }: LaunchOptions): string {
   switch (ended.how) {
     case "too-long":
-      return `The specification was not evaluated within ${bounds.wallMs / 1000} s`;
+      return `The specification was not evaluated within ${wallMs / 1000} s`;
     case "aborted":
       return "The evaluation was given up, since nobody waits for it";
     case "too-large":

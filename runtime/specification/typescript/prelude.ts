@@ -68,6 +68,10 @@ function lock(): void {
     for (const name of names) define(globalThis, name, hidden(name, sentence));
   define(Math, "random", { value: (): never => refuse("Math.random", `gives another number each time, and ${same}`) });
 
+  // Accessors in QuickJS, which freezing does not stop.
+  define(Error, "prepareStackTrace", { value: undefined, writable: false, configurable: false });
+  define(Error, "stackTraceLimit", { value: 12, writable: false, configurable: false });
+
   const noCode = (name: string) => (): never =>
     refuse(name, "makes code out of text, and a specification is the text that its author wrote");
   const functions = [() => 0, async () => 0, function* () {}, async function* () {}];

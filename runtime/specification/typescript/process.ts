@@ -18,7 +18,15 @@ const say = (text: string): void => {
   if (left <= 0) return;
   const line = Buffer.from(`${text}\n`).subarray(0, left);
   left -= line.length;
-  writeSync(2, left > 0 ? line : Buffer.concat([line, Buffer.from("\n… (more is not shown)\n")]));
+  const words = left > 0 ? line : Buffer.concat([line, Buffer.from("\n… (more is not shown)\n")]);
+  // At once, so that it is seen of a specification that does not end; what finds no room now is written at the end.
+  let written = 0;
+  try {
+    written = writeSync(2, words);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error;
+  }
+  if (written < words.length) process.stderr.write(words.subarray(written));
 };
 const outcome = await evaluateTypeScript(bundle, { prelude: read("prelude.ts"), builder: read("builder.ts") }, say);
 // Synchronously would fail on a full pipe; this ends the process when all is written.

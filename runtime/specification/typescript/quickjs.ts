@@ -57,12 +57,21 @@ export async function runModules(
     left = 50;
     return true;
   });
+  // What is refused gets a name, and its loading fails: of an import that is made up while running, QuickJS forgets the
+  // error that its name gives.
+  const refused = new Map<string, string>();
   runtime.setModuleLoader(
-    (name) => modules.text(name) ?? { error: new Error(`there is no ${name}`) },
+    (name) => {
+      const text = modules.text(name);
+      if (text !== undefined) return text;
+      return { error: Object.assign(new Error(refused.get(name) ?? `there is no ${name}`), { name: "ImportFault" }) };
+    },
     (base, specifier) => {
       const found = modules.resolve(base, specifier);
       if (typeof found === "string") return found;
-      return { error: Object.assign(new Error(found.refused), { name: "ImportFault" }) };
+      const name = `cells:refused ${refused.size}`;
+      refused.set(name, found.refused);
+      return name;
     },
   );
   const context = runtime.newContext();
@@ -110,7 +119,8 @@ function describe(context: QuickJSContext, error: QuickJSHandle, { tripped, full
     }
   };
   const type = context.typeof(error);
-  const shown = type === "object" || type === "function" ? null : String(context.dump(error)).slice(0, 2000);
+  const isObject = type === "object" || type === "function";
+  const shown = isObject ? null : String(context.dump(error)).slice(0, 2000);
   const [name, message, stack] = [property("name"), property("message"), property("stack")];
   if (tripped && message === "interrupted") return { kind: "steps", stack };
   // Without memory for an error, null is thrown.

@@ -125,7 +125,7 @@ function withoutTypes(name: string, text: string): Result<string, Diagnostic> {
     const { message, stack = "", code } = error as Error & { readonly code?: string };
     // Node shows the place as a line number, the line (sometimes behind an empty one), and carets below it.
     const [, line, carets] = /^[^\n]*:(\d+)\n[^^]*?\n([ \t]*\^+)(?:\n|$)/.exec(stack.slice(0, 20_000)) ?? [];
-    const position = line === undefined ? undefined : caretPosition(name, Number(line), carets ?? "^");
+    const position = caretPosition(name, Number(line ?? 1), carets ?? "^");
     const unsupported = code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX";
     const deep = code === "ERR_INTERNAL_ASSERTION";
     return fail({
@@ -136,7 +136,7 @@ function withoutTypes(name: string, text: string): Result<string, Diagnostic> {
         : deep
           ? "Give inner parts names of their own."
           : "An editor with TypeScript shows what it expects.",
-      ...(position ? { position } : {}),
+      position,
     });
   }
 }
