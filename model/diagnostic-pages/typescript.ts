@@ -118,6 +118,12 @@ export default cell("shop", { web, boot: connection({ vm: web, volume: disk }) }
     `${imports("cell")}\nexport default cell("shop", { text: "x".repeat(25 << 20) });\n`,
     `${imports("cell")}\nexport default cell("shop", { text: "x".repeat(25) });\n`,
   ),
+  "typescript/types": described(
+    "The compiler finds a wrong type",
+    "Where a TypeScript compiler is installed beside the specification (`node_modules/.bin/tsc` in its directory or above), `cells spec check` asks it as well, and shows what it says. `cells plan` and `cells apply` go by the cell that comes of the specification, which the schema checks.",
+    "vm({ memory: 128, memry: 3 })",
+    "vm({ memory: 128 })",
+  ),
   "typescript/stopped": described(
     "The evaluation was stopped from outside",
     "Work inside one function of the language (searching a list of four thousand million places, say) counts no steps, so what takes 30 seconds is ended from outside; and so is a process that uses up its memory. No cell needs that: look for very large lists and texts.",

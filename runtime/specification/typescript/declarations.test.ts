@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { typescriptDeclarations } from "../../../model/typescript-declarations.ts";
+import { compilerFor, typeFaults } from "./compiler.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const exampleFolder = join(root, "examples/shop-typescript");
@@ -72,6 +73,32 @@ test("what is wrong does not compile, each at its line", () => {
     compiled(text),
     wrong.map(([, code], index) => `${index + 3}: ${code}`),
   );
+});
+
+test("the author's own compiler is asked where there is one", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "cells-compiler-"));
+  try {
+    mkdirSync(join(directory, "sub"));
+    const file = join(directory, "sub", "shop.ts");
+    writeFileSync(file, `import { tier } from "./tier.ts";\n${head}export default cell("shop", { web, t: tier() });\n`);
+    writeFileSync(
+      join(directory, "sub", "tier.ts"),
+      'import { vm } from "cells/model";\nexport const tier = () => vm({ memry: 1 });\n',
+    );
+    assert.equal(compilerFor(file), null);
+    mkdirSync(join(directory, "node_modules/.bin"), { recursive: true });
+    symlinkSync(join(root, "node_modules/typescript/bin/tsc"), join(directory, "node_modules/.bin/tsc"));
+    const compiler = compilerFor(file);
+    assert.equal(compiler, join(directory, "node_modules/.bin/tsc"));
+    const faults = await typeFaults(compiler ?? "", file);
+    assert.deepEqual(
+      faults.map(({ code, position }) => [code, position?.file, position?.line]),
+      [["typescript/types", "tier.ts", 2]],
+    );
+    assert.match(faults[0]?.message ?? "", /memry.*memory/);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 });
 
 test("the types beside the example are those of the table", () => {
