@@ -59,10 +59,9 @@ test("what it tries works outside of the walls", () => {
   rmSync(targets.write);
 });
 
-test("nothing of it works inside", { skip: linux ? false : "the walls are Linux's" }, async () => {
-  const ended = await launch(JSON.stringify(targets), { program });
-  assert.equal(ended.how, "answer", JSON.stringify(ended));
-  const { outcome, uid, status } = JSON.parse(ended.how === "answer" ? ended.text : "{}") as Attempted;
+/** Of the answer of `wall-attempts.testing.ts` from inside. Gives the user that it runs as. */
+function assertNothingWorks(text: string): number {
+  const { outcome, uid, status } = JSON.parse(text) as Attempted;
   assert.deepEqual(outcome, {
     "read a file": "ERR_ACCESS_DENIED",
     "list a directory": "ERR_ACCESS_DENIED",
@@ -77,8 +76,36 @@ test("nothing of it works inside", { skip: linux ? false : "the walls are Linux'
     "find a variable of its parent": "there is none",
   });
   assert.match(status, /restricted/, "not even of itself can it read anything");
-  if (process.getuid?.() === 0) assert.ok(uid >= 1_900_100_000, `it runs as ${uid}`);
   assert.equal(existsSync(targets.write), false);
+  return uid;
+}
+const skip = linux ? false : "the walls are Linux's";
+const isRoot = process.getuid?.() === 0;
+/** A checkout that only root can read can be run by root alone. */
+const openToAll =
+  isRoot &&
+  [process.execPath, program].every(
+    (file) => spawnSync("test", ["-r", file], { uid: 65_534, gid: 65_534, cwd: "/" }).status === 0,
+  );
+
+test("nothing of it works inside", { skip }, async () => {
+  const ended = await launch(JSON.stringify(targets), { program });
+  assert.equal(ended.how, "answer", JSON.stringify(ended));
+  const uid = assertNothingWorks(ended.how === "answer" ? ended.text : "");
+  if (openToAll) assert.ok(uid >= 1_900_100_000, `it runs as ${uid}`);
+});
+
+test("nor for a user who has no rights to build walls with", {
+  skip: openToAll ? skip : "needs root, and a checkout that all may read",
+}, () => {
+  const script = `const { launch } = await import(${JSON.stringify(join(import.meta.dirname, "launch.ts"))});
+    const ended = await launch(${JSON.stringify(JSON.stringify(targets))}, { program: ${JSON.stringify(program)} });
+    process.stdout.write(ended.text ?? JSON.stringify(ended));`;
+  const user = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
+    ...{ uid: 65_534, gid: 65_534, encoding: "utf8", cwd: "/" },
+  });
+  assert.equal(user.status, 0, user.stderr);
+  assert.equal(assertNothingWorks(user.stdout), 65_534);
 });
 
 const commandOf = (pid: number): string => {
