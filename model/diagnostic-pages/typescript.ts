@@ -114,8 +114,8 @@ export default cell("shop", { web, boot: connection({ vm: web, volume: disk }) }
   ),
   "typescript/too-large": page(
     "The cell is too large",
-    "As JSON a cell that was made by a program may have 24 MiB. Split it into several.",
-    `${imports("cell")}\nexport default cell("shop", { text: "x".repeat(25 << 20) });\n`,
+    "As JSON a cell that was made by a program may have 12 MiB. Split it into several.",
+    `${imports("cell")}\nexport default cell("shop", { text: "x".repeat(13 << 20) });\n`,
     `${imports("cell")}\nexport default cell("shop", { text: "x".repeat(25) });\n`,
   ),
   "typescript/types": described(

@@ -12,7 +12,7 @@ export const bounds = {
    */
   interruptions: 8_000,
   /** Characters of the result as JSON. */
-  resultLength: 24 * 1024 * 1024,
+  resultLength: 12 * 1024 * 1024,
   /** Bytes of what the process answers, and of what a specification prints. */
   answerBytes: 64 * 1024 * 1024,
   saidBytes: 64 * 1024,
