@@ -4,6 +4,7 @@ import { registerSpecCheck } from "./spec-check.ts";
 import { registerSpecFmt } from "./spec-fmt.ts";
 import { registerSpecSchema } from "./spec-schema.ts";
 import { registerSpecTree } from "./spec-tree.ts";
+import { registerSpecTypes } from "./spec-types.ts";
 
 /** `cells spec …`: work on specifications as texts. None of these commands asks a gateway. */
 export const specCommands = (
@@ -16,4 +17,5 @@ export const specCommands = (
   registerSpecFmt(spec, context, withHelp);
   registerSpecSchema(spec, context, withHelp);
   registerSpecTree(spec, context, withHelp);
+  registerSpecTypes(spec, context, withHelp);
 };
