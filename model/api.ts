@@ -60,6 +60,13 @@ export interface Refusal {
   };
 }
 
+/** How a specification with faults is refused, wherever it is read. */
+export function invalidSpecification(diagnostics: readonly Diagnostic[]): Refusal["error"] {
+  const more = diagnostics.length > 1 ? ` (and ${diagnostics.length - 1} more)` : "";
+  const message = `the specification is refused: ${diagnostics[0]?.message ?? "it is not valid"}${more}`;
+  return { code: "invalid-specification", message, diagnostics };
+}
+
 /** The value of "$state" in an element of `GET …?state=true`. Fields that do not apply to a type are absent. */
 export interface ElementState {
   readonly phase: "waiting" | "working" | "ready" | "failed" | "deleting";

@@ -4,6 +4,7 @@ import { type Supply, unknownSupply } from "./check-supply.ts";
 import type { Diagnostic } from "./diagnostic.ts";
 import { Diagnostics } from "./diagnostics.ts";
 import { canonical } from "./document.ts";
+import { readEvaluated } from "./evaluated.ts";
 import { withInclusions } from "./included-where.ts";
 import type { JsonObject } from "./json.ts";
 import { parseJsonText } from "./json-text.ts";
@@ -63,6 +64,7 @@ function readTree(bundle: Bundle, diagnostics: Diagnostics): { document: JsonObj
     const root = resolveSmartFrog(bundle, standardPrototypes, diagnostics);
     return root && smartFrogDocument(root);
   }
+  if (bundle.evaluated) return readEvaluated(bundle.evaluated, diagnostics);
   return refuse(
     "syntax/language",
     `The language of \`${bundle.main}\` is not known`,

@@ -1,7 +1,13 @@
 import type { ServerResponse } from "node:http";
 import type { ControllerRequest, ControllerResponse } from "../../core/controller/requests.ts";
 import type { ExecTarget, WhyEnd, WhyEnds } from "../../core/controller/session-requests.ts";
-import { bundleMediaType, type CellEvent, type NewCredential } from "../../model/api.ts";
+import {
+  bundleMediaType,
+  type CellEvent,
+  invalidSpecification,
+  type NewCredential,
+  type Refusal,
+} from "../../model/api.ts";
 import type { Bundle } from "../../model/cell.ts";
 import { peerName } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
@@ -10,6 +16,7 @@ import { bearerOf, hashCredential, isAuthorized, newCredential } from "../creden
 import { streamEvents } from "../events.ts";
 import { type PeerHandler, type PeerRequest, type PeerUpgradeHandler, peerRequest } from "../https.ts";
 import type { ProcessConfiguration } from "../installation.ts";
+import { evaluate } from "../specification/evaluate.ts";
 import { refuseUpgrade } from "../upgrade.ts";
 import type { CellEvents } from "./events.ts";
 import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
@@ -181,8 +188,13 @@ async function change(exchange: Exchange): Promise<void> {
     return;
   }
   const bundle = bundleOf(body);
-  if (bundle.ok) await relay(exchange, { method: "PUT", ...common, bundle: bundle.value });
-  else sendRefusal(response, 400, "bad-request", bundle.error);
+  if (!bundle.ok) {
+    sendRefusal(response, 400, "bad-request", bundle.error);
+    return;
+  }
+  const evaluated = await evaluate(bundle.value);
+  if (evaluated.ok) await relay(exchange, { method: "PUT", ...common, bundle: evaluated.value });
+  else sendJson(response, 400, { error: invalidSpecification(evaluated.error) } satisfies Refusal);
 }
 
 const isObject = (json: Json | undefined): json is JsonObject =>
