@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Context } from "./context.ts";
 import { registerSpecCheck } from "./spec-check.ts";
 import { registerSpecFmt } from "./spec-fmt.ts";
+import { registerSpecServe } from "./spec-serve.ts";
 import { registerSpecTree } from "./spec-tree.ts";
 
 /** `cells spec …`: work on specifications as texts. None of these commands asks a gateway. */
@@ -14,4 +15,5 @@ export const specCommands = (
   registerSpecCheck(spec, context, withHelp);
   registerSpecFmt(spec, context, withHelp);
   registerSpecTree(spec, context, withHelp);
+  registerSpecServe(spec, withHelp);
 };

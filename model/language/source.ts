@@ -87,7 +87,7 @@ export function lineStartsOf(text: string): readonly number[] {
 
 /** Offset of a diagnostic's position, within the text whatever the position says. */
 export function offsetOf(
-  { text, lineStarts }: SourceFile,
+  { text, lineStarts }: Pick<SourceFile, "text" | "lineStarts">,
   { line, column }: Pick<Position, "line" | "column">,
 ): number {
   const start = lineStarts[Math.min(Math.max(line, 1), lineStarts.length) - 1] ?? 0;
