@@ -2,6 +2,7 @@ import type { Bundle } from "../cell.ts";
 import { limits } from "../limits.ts";
 import { standardPrototypes } from "../schema.ts";
 import { jsonSource } from "./json-source.ts";
+import { reparsed } from "./reparse.ts";
 import { smartFrogSource } from "./smartfrog-source.ts";
 import {
   attributesIn,
@@ -196,7 +197,7 @@ export class BundleTree {
     this.root = new TreeNode(this, null, { name: "", source, file: main });
     // What is placed is there before anybody looks at the place.
     for (const file of files.values())
-      for (const chain of placingIn(file.top))
+      for (const chain of file.placing ? placingIn(file.top) : [])
         for (const top of this.tops(file.name)) void this.inside(top, chain)?.members;
   }
 
@@ -302,7 +303,7 @@ export class BundleTree {
     if (file === this.main) return [this.root];
     if (open.includes(file)) return [];
     return [...this.files.values()].flatMap((by) =>
-      includesIn(by.top).flatMap(({ path, chain }) =>
+      (by.text.includes("#include") ? includesIn(by.top) : []).flatMap(({ path, chain }) =>
         includedFile(by.name, path) === file
           ? this.tops(by.name, [...open, file]).flatMap((top) => this.inside(top, chain) ?? [])
           : [],
@@ -375,7 +376,7 @@ export function viewBundle(bundle: Bundle, previous?: BundleView): BundleView {
     const known = previous?.tree.files.get(name);
     if (known?.text === text) files.set(name, known);
     else if (name.endsWith(".json")) files.set(name, jsonSource(name, text));
-    else if (name.endsWith(".sf")) files.set(name, smartFrogSource(name, text));
+    else if (name.endsWith(".sf")) files.set(name, (known && reparsed(known, text)) ?? smartFrogSource(name, text));
   }
   return { bundle, tree: new BundleTree(bundle.main, files) };
 }

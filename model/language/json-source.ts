@@ -13,7 +13,7 @@ import {
 /** The source tree of a JSON text, whatever is wrong with it: each object is a component of one block. */
 export function jsonSource(file: string, text: string): SourceFile {
   const parser = new JsonSourceParser(file, text);
-  return { name: file, text, language: "json", top: parser.file(), lineStarts: lineStartsOf(text) };
+  return { name: file, text, language: "json", top: parser.file(), lineStarts: lineStartsOf(text), placing: false };
 }
 
 const space = /(?:[\s\ufeff]+|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/y;

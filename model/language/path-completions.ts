@@ -1,7 +1,7 @@
 import type { ElementType } from "../cell.ts";
 import type { AttributeSchema } from "../schema.ts";
 import { standardPrototypes } from "../schema.ts";
-import type { TreeNode } from "./bundle-tree.ts";
+import type { Member, TreeNode } from "./bundle-tree.ts";
 import { nodesOf, pathIn } from "./bundle-tree.ts";
 import type { Completion } from "./completions.ts";
 import { type Cursor, elementType, schemaFor } from "./cursor.ts";
@@ -11,6 +11,8 @@ import type { SourceAttribute, SourceString, Span } from "./source.ts";
 /** Components that are looked at for one completion, and references that are offered in full. */
 const mostNodes = 20_000;
 const mostReferences = 200;
+/** Names of one component that are offered: more are sent only when further letters choose among them. */
+const mostItems = 500;
 
 /** Types of elements that an attribute may refer to; null if it takes no element. */
 function wantedTypes(schema: AttributeSchema | undefined): readonly ElementType[] | null {
@@ -63,8 +65,14 @@ function pathCompletions(cursor: Cursor, { holder, schema, string, path }: Path)
   const items: Completion[] = [];
   const found = base === "" ? holder : view.tree.path(holder, base, 0).target;
   const budget = { left: mostNodes };
-  for (const { name, attribute } of found?.members.values() ?? []) {
-    if (name.startsWith("x.")) continue;
+  const members = found?.members ?? new Map<string, Member>();
+  // Of many, those whose letters have the written ones among them, as editors choose.
+  const begun = members.size > mostItems ? path.slice(slash + 1) : "";
+  const written = new RegExp([...begun].map((each) => each.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")).join(".*"), "is");
+  for (const { name, attribute } of members.values()) {
+    if (name.startsWith("x.") || !written.test(name)) continue;
+    // There are more than anybody reads: the letters to come decide.
+    if (items.length > mostItems) break;
     const child = found?.child(name) ?? null;
     const type = elementType(child);
     const fits = type !== null && type !== "Cell" && wanted?.includes(type);

@@ -20,13 +20,18 @@ import {
 
 /** The source tree of a SmartFrog text, whatever is wrong with it. */
 export function smartFrogSource(file: string, text: string): SourceFile {
+  const parser = new SourceParser(file, text, piecesIn(file, text, 0, new Diagnostics(lexicalFaults)));
+  const top = parser.file();
+  return { name: file, text, language: "smartfrog", top, lineStarts: lineStartsOf(text), placing: parser.placing };
+}
+
+/** The tokens of a text that stands at an offset of a larger one, with their places there. */
+export function piecesIn(file: string, text: string, offset: number, diagnostics: Diagnostics): readonly Piece[] {
   const lineStarts = lineStartsOf(text);
-  const tokens = tokenize(file, text, new Diagnostics(lexicalFaults)).map((token): Piece => {
+  return tokenize(file, text, diagnostics).map((token): Piece => {
     const start = (lineStarts[token.position.line - 1] ?? 0) + token.position.column - 1;
-    return { token, start, end: endOf(token, text, start) };
+    return { token, start: offset + start, end: offset + endOf(token, text, start) };
   });
-  const top = new SourceParser(file, text, tokens).file();
-  return { name: file, text, language: "smartfrog", top, lineStarts };
 }
 
 /** Told by the check; here they would only end the reading after the fiftieth. */
@@ -63,7 +68,12 @@ const opening: ReadonlyMap<string, string> = new Map([
 ]);
 const referenceWord = /^(?:ROOT|PARENT|THIS|ATTRIB|HERE|PROCESS|HOST|I?PROPERTY|I?ENVPROPERTY|CONSTANT)$/;
 
-class SourceParser {
+/** Reads the source tree from pieces of `text`, in which their places are. */
+export class SourceParser {
+  /** Some attribute is a placement. */
+  placing = false;
+  /** Some brace closed nothing. */
+  stray = false;
   readonly #file: string;
   readonly #text: string;
   readonly #pieces: readonly Piece[];
@@ -81,7 +91,7 @@ class SourceParser {
     while (this.#token.kind !== "end") {
       this.#entries(entries);
       // A brace that closes nothing.
-      if (this.#is("}")) this.#at++;
+      if (this.#accept("}")) this.stray = true;
     }
     // The whole text is inside, its first and last place included.
     return { start: -1, end: this.#text.length + 1, entries };
@@ -139,7 +149,8 @@ class SourceParser {
     if (this.#accept("[")) this.#tags();
     const name = this.#name();
     if (name === null) {
-      this.#at++;
+      if (this.#is("{")) this.#block();
+      else this.#at++;
       return null;
     }
     const value: Value = { references: [], strings: [], component: null };
@@ -166,7 +177,8 @@ class SourceParser {
   }
 
   #tags(): void {
-    while (!this.#is("]") && !this.#is("}") && !this.#is(";") && this.#token.kind !== "end") this.#at++;
+    while (!this.#is("]") && !this.#is("{") && !this.#is("}") && !this.#is(";") && this.#token.kind !== "end")
+      this.#at++;
     this.#accept("]");
   }
 
@@ -179,6 +191,7 @@ class SourceParser {
       if (!fits) return names.length > 0 ? names : null;
       names.push({ text: token.text, start, end, quoted: token.kind === "string" });
       this.#at++;
+      if (names.length > 1) this.placing = true;
     } while (this.#accept(":"));
     return names;
   }
@@ -269,6 +282,7 @@ class SourceParser {
     else if (this.#is("SWITCH")) this.#until("ENDSWITCH", into);
     else if (this.#is("LAZY") || this.#is("DATA") || this.#is("OPTIONAL")) this.#qualified(into);
     else if (this.#startsReference()) into.references.push(this.#reference());
+    else if (this.#is("{")) this.#block();
     else if (!this.#endsHere()) this.#at++;
   }
   #qualified(into: Value): void {

@@ -76,6 +76,8 @@ export interface SourceFile {
   readonly language: "smartfrog" | "json";
   readonly top: SourceBlock;
   readonly lineStarts: readonly number[];
+  /** Whether there may be placements in it. */
+  readonly placing: boolean;
 }
 
 /** Where lines begin; only a newline ends one, as in the positions of diagnostics. */
