@@ -150,7 +150,8 @@ export class SourceParser {
     const name = this.#name();
     if (name === null) {
       if (this.#is("{")) this.#block();
-      else this.#at++;
+      // Behind tags, it closes the block.
+      else if (!this.#is("}")) this.#at++;
       return null;
     }
     const value: Value = { references: [], strings: [], component: null };
