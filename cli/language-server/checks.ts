@@ -2,8 +2,7 @@ import { dirname, join } from "node:path";
 import { type Connection, DiagnosticSeverity, type Diagnostic as LspDiagnostic } from "vscode-languageserver/node";
 import type { Diagnostic, Position } from "../../model/diagnostic.ts";
 import { lineStartsOf, offsetOf } from "../../model/language/source.ts";
-import { readSpecification } from "../../model/specification.ts";
-import { evaluate } from "../../runtime/specification/evaluate.ts";
+import { Checker } from "./checker.ts";
 import type { Documents } from "./documents.ts";
 import { languageOf } from "./languages.ts";
 
@@ -17,7 +16,13 @@ const quietMs = 150;
 export class Checks {
   readonly #documents: Documents;
   readonly #connection: Connection;
+  readonly #checker = new Checker();
+  /** Main files that are being checked. */
+  readonly #running = new Set<string>();
+  /** Those of them that have changed since. */
+  readonly #again = new Set<string>();
   readonly #timers = new Map<string, NodeJS.Timeout>();
+  #stopped = false;
   readonly #generations = new Map<string, number>();
   /** What each main file's check found, by path of the file at fault. */
   readonly #found = new Map<string, ReadonlyMap<string, readonly LspDiagnostic[]>>();
@@ -44,16 +49,28 @@ export class Checks {
     for (const main of wanted) {
       this.#generations.set(main, (this.#generations.get(main) ?? 0) + 1);
       clearTimeout(this.#timers.get(main));
-      const timer = setTimeout(() => {
-        this.#timers.delete(main);
-        this.#check(main).catch((error: unknown) => this.#connection.console.error(String(error)));
-      }, quietMs);
-      this.#timers.set(main, timer);
+      this.#start(main);
     }
+  }
+  #start(main: string): void {
+    const timer = setTimeout(() => {
+      // One at a time of each: what comes faster than it can be checked does not pile up.
+      this.#timers.delete(main);
+      if (this.#running.has(main)) {
+        this.#again.add(main);
+        return;
+      }
+      this.#check(main).catch((error: unknown) => {
+        if (!this.#stopped) this.#connection.console.error(String(error));
+      });
+    }, quietMs);
+    this.#timers.set(main, timer);
   }
   stop(): void {
     for (const timer of this.#timers.values()) clearTimeout(timer);
     this.#timers.clear();
+    this.#stopped = true;
+    this.#checker.stop();
   }
 
   #forget(main: string): void {
@@ -69,10 +86,13 @@ export class Checks {
   async #check(main: string): Promise<void> {
     const generation = this.#generations.get(main);
     const bundle = this.#documents.sources.bundle(main);
-    const evaluated = await evaluate(bundle);
+    this.#running.add(main);
+    const faults = await this.#checker.check(bundle).finally(() => {
+      this.#running.delete(main);
+      if (this.#again.delete(main) && this.#generations.has(main)) this.#start(main);
+    });
+    // What was changed meanwhile is checked again.
     if (this.#generations.get(main) !== generation) return;
-    const read = evaluated.ok ? readSpecification(evaluated.value) : evaluated;
-    const faults = read.ok ? [] : read.error;
     this.#faults.set(main, faults);
     const directory = dirname(main);
     const found = new Map<string, LspDiagnostic[]>();

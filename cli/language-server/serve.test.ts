@@ -212,6 +212,29 @@ test("what is no message ends the server with a sentence", { timeout: 60_000 }, 
   );
 });
 
+test("of many changes the last one is what is told, and a check holds nothing up", { timeout: 60_000 }, async () => {
+  const machines = Array.from({ length: 2000 }, (_, index) => `  vm${index} extends VM { x.memory 128; }\n`).join("");
+  const text = `shop extends Cell {\n${machines}  late extends VM { x.memory  }\n}\n`;
+  const file = write("many.sf", text);
+  const editor = new Editor();
+  try {
+    await editor.initialize([workspace]);
+    await editor.open(file, text);
+    const at = placeOf(text, "x.memory  }", 9);
+    for (let digit = 1; digit <= 9; digit++) {
+      await editor.change(file, at, at, String(digit));
+      assert.ok((await editor.labels(file, placeOf(text, "late"))).length > 0);
+    }
+    // 987654321 MiB.
+    const found = await editor.diagnostics(file, (some) => some.some(({ code }) => code !== "syntax/expected"));
+    assert.match(String(found[0]?.message), /987654321/);
+    assert.equal(found.length, 1);
+    assert.equal((await editor.shutdown()).code, 0);
+  } finally {
+    await editor.kill();
+  }
+});
+
 test("a client that goes away without a word is followed", { timeout: 60_000 }, async () => {
   const editor = new Editor();
   try {
