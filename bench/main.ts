@@ -16,6 +16,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   specification: async () => (await import("./specification.ts")).specification,
   "language-server": async () => (await import("./language-server.ts")).languageServer,
   plan: async () => (await import("./plan.ts")).plan,
+  distribution: async () => (await import("./distribution.ts")).distribution,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
 };
 

@@ -248,6 +248,7 @@ export const get = async (context: Context, pathText: string | undefined, state:
   if (pathText === undefined) {
     const cells = await client.cells();
     if (context.json) printJson(context, cells);
+    else if (cells.length === 0) terminal.print("there is no cell yet: `cells apply FILE` makes one");
     else
       for (const { cell, version, elements } of cells)
         terminal.print(`${cell}  version ${version}  ${elements} elements`);

@@ -32,7 +32,7 @@ export const smartFrogPage = (title: string, why: string, wrong: string, right: 
 });
 /** The same with what stands inside a cell. */
 export const cellPage = (title: string, why: string, wrong: string, right: string): DiagnosticPage => {
-  const cell = (text: string): string => `shop extends Cell {\n${text.replace(/^(?=.)/gm, "  ")}\n}\n`;
+  const cell = (text: string): string => `shop extends Cell {\n${text.trimEnd().replace(/^(?=.)/gm, "  ")}\n}\n`;
   return smartFrogPage(title, why, cell(wrong), cell(right));
 };
 export const jsonPage = (title: string, why: string, wrong: string, right: string): DiagnosticPage => ({
