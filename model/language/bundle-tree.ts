@@ -42,6 +42,8 @@ export interface Member {
 
 /** Levels of links that are followed from one to the next. */
 const mostLinks = 50;
+/** Templates that are made from one another. */
+const mostTemplates = 300;
 
 /** A component of the document that the texts make, or of one of its templates. */
 export class TreeNode {
@@ -121,7 +123,7 @@ export class TreeNode {
   #extend(reference: SourceReference, into: Map<string, Member>): void {
     const [only, ...more] = reference.steps;
     const { target } = this.tree.prototype(this, reference);
-    if (target) this.#inherit(target, into);
+    if (target) this.tree.deeper(() => this.#inherit(target, into));
     else if (only && more.length === 0 && standardPrototypes.includes(only.text)) this.#prototype = only.text;
   }
   #inherit(from: TreeNode, into: Map<string, Member>): void {
@@ -188,6 +190,18 @@ export class BundleTree {
   readonly main: string;
   readonly files: ReadonlyMap<string, SourceFile>;
   readonly root: TreeNode;
+
+  #depth = 0;
+  /** A template of a template: beyond a chain of so many there is no telling, and no stack. */
+  deeper(inherit: () => void): void {
+    if (this.#depth >= mostTemplates) return;
+    this.#depth++;
+    try {
+      inherit();
+    } finally {
+      this.#depth--;
+    }
+  }
 
   constructor(main: string, files: ReadonlyMap<string, SourceFile>) {
     this.main = main;
@@ -346,14 +360,15 @@ function includesIn(top: SourceBlock): readonly Inclusion[] {
   return found;
 }
 
-/** A component and all inside it, the outer ones first, up to a number of them. */
+/** A component and all inside it, the outer ones first, up to a number of attributes that all of them have. */
 export function* nodesOf(root: TreeNode, most: number): Generator<TreeNode> {
   const open = [root];
-  for (const [at] of open.entries()) {
-    const node = open[at];
-    if (!node || at >= most) return;
+  let looked = 0;
+  for (const node of open) {
+    if (looked >= most) return;
     yield node;
-    if (open.length < most) for (const child of node.children) open.push(child);
+    looked += 1 + node.members.size;
+    if (looked < most) for (const child of node.children) open.push(child);
   }
 }
 

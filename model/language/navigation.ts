@@ -15,8 +15,8 @@ export interface Found {
   readonly prototype: boolean;
 }
 
-/** Components that are looked at for a use of a template. */
-const mostNodes = 20_000;
+/** Components and attributes that are looked at for a use of a template. */
+const mostNodes = 100_000;
 const mostCopies = 20;
 
 /** What the name, or the part of a reference, at the cursor stands for. Null if nothing there has a meaning. */

@@ -13,8 +13,8 @@ export interface Occurrence extends Location {
   readonly quoted: boolean;
 }
 
-/** Components that are looked into: a bundle is read whole, but not without end. */
-export const mostComponents = 400_000;
+/** Components and attributes that are looked into: a bundle is read whole, but not without end. */
+const mostAttributes = 500_000;
 
 /** Where the path in a reference string begins; null if the string is none, or is written with escapes. */
 export function pathOf({
@@ -36,8 +36,11 @@ export function occurrencesIn({
   const all: Occurrence[] = [];
   const nodes: TreeNode[] = [];
   const open: TreeNode[] = [tree.root];
+  let looked = 0;
   for (let node = open.pop(); node; node = open.pop()) {
-    if (nodes.push(node) > mostComponents) return null;
+    nodes.push(node);
+    looked += 1 + node.members.size;
+    if (looked > mostAttributes) return null;
     const scope = node;
     for (const attribute of attributesOf(scope)) {
       valueOccurrences(scope, attribute, all);

@@ -8,8 +8,8 @@ import { type Cursor, elementType, schemaFor } from "./cursor.ts";
 import { literalsOf } from "./schema-text.ts";
 import type { SourceAttribute, SourceString, Span } from "./source.ts";
 
-/** Components that are looked at for one completion, and references that are offered in full. */
-const mostNodes = 20_000;
+/** Components and attributes that are looked at for one completion, and references that are offered in full. */
+const mostNodes = 100_000;
 const mostReferences = 200;
 /** Names of one component that are offered: more are sent only when further letters choose among them. */
 const mostItems = 500;
@@ -102,7 +102,8 @@ function pathCompletions(cursor: Cursor, { holder, schema, string, path }: Path)
 /** Whether an element of one of the types stands somewhere inside. */
 function holds(node: TreeNode, wanted: readonly ElementType[], budget: { left: number }): boolean {
   // Beyond the budget nothing is left out: too much is better offered than what is looked for is hidden.
-  if (budget.left-- <= 0) return true;
+  if (budget.left <= 0) return true;
+  budget.left -= 1 + node.members.size;
   return node.children.some((child) => {
     const type = elementType(child);
     return (type !== null && type !== "Cell" && wanted.includes(type)) || holds(child, wanted, budget);

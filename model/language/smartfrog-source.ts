@@ -287,9 +287,11 @@ export class SourceParser {
     else if (!this.#endsHere()) this.#at++;
   }
   #qualified(into: Value): void {
-    const optional = this.#is("OPTIONAL");
-    this.#at++;
-    if (optional && this.#is("(")) this.#until(")", into);
+    while (this.#is("LAZY") || this.#is("DATA") || this.#is("OPTIONAL")) {
+      const optional = this.#is("OPTIONAL");
+      this.#at++;
+      if (optional && this.#is("(")) this.#until(")", into);
+    }
     if (!this.#endsHere()) this.#expression(into);
   }
   /** From an opening token up to the one that closes it, or to where the attribute ends without it. */
