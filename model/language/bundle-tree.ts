@@ -42,6 +42,8 @@ export interface Member {
 
 /** Levels of links that are followed from one to the next. */
 const mostLinks = 50;
+/** Components that are made of one bundle's texts. */
+const mostComponents = 250_000;
 /** Templates that are made from one another. */
 const mostTemplates = 300;
 
@@ -99,7 +101,7 @@ export class TreeNode {
     const member = this.members.get(name);
     if (!member?.attribute.component || this.depth > limits.nesting) return null;
     const source = member.from ? member.from.child(name) : member.attribute.component;
-    if (source === null) return null;
+    if (source === null || !this.tree.grow()) return null;
     const child = new TreeNode(this.tree, this, { name, source, file: member.attribute.file });
     this.#children.set(name, child);
     return child;
@@ -190,6 +192,15 @@ export class BundleTree {
   readonly main: string;
   readonly files: ReadonlyMap<string, SourceFile>;
   readonly root: TreeNode;
+
+  #components = 0;
+  /** Whether one more component may be made; of templates that double there is no end. */
+  grow(): boolean {
+    return ++this.#components <= mostComponents;
+  }
+  get whole(): boolean {
+    return this.#components <= mostComponents;
+  }
 
   #depth = 0;
   /** A template of a template: beyond a chain of so many there is no telling, and no stack. */

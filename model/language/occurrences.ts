@@ -40,7 +40,7 @@ export function occurrencesIn({
   for (let node = open.pop(); node; node = open.pop()) {
     nodes.push(node);
     looked += 1 + node.members.size;
-    if (looked > mostAttributes) return null;
+    if (looked > mostAttributes || !tree.whole) return null;
     const scope = node;
     for (const attribute of attributesOf(scope)) {
       valueOccurrences(scope, attribute, all);
