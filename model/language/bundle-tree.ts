@@ -165,7 +165,7 @@ interface Adding {
 }
 
 const merged = (before: readonly Declaration[], more: readonly Declaration[]): readonly Declaration[] =>
-  before.length === 0 ? more : [...before.filter((each) => !more.includes(each)), ...more];
+  before.length === 0 || before === more ? more : [...before.filter((each) => !more.includes(each)), ...more];
 
 function set(into: Map<string, Member>, name: string, { attribute, name: written }: Declaration): void {
   const before = into.get(name)?.declarations ?? [];
