@@ -100,12 +100,18 @@ function inValue(attribute: SourceAttribute, file: SourceFile, offset: number): 
   return { kind: "value", attribute, word: { start: offset, end: offset } };
 }
 
+/** Of a longer line only the end is looked at. */
+const longestLine = 10_000;
 function inComment({ text }: SourceFile, offset: number): boolean {
-  const line = text.slice(text.lastIndexOf("\n", offset - 1) + 1, offset).replace(/"(?:\\.|[^"\\])*"?/g, "");
+  const line = text
+    .slice(Math.max(text.lastIndexOf("\n", offset - 1) + 1, offset - longestLine), offset)
+    .replace(/"(?:\\.|[^"\\])*"?/g, "");
   if (line.includes("//")) return true;
   const open = offset < 2 ? -1 : text.lastIndexOf("/*", offset - 2);
   if (open < 0) return false;
-  const begun = text.slice(text.lastIndexOf("\n", open) + 1, open).replace(/"(?:\\.|[^"\\])*"/g, "");
+  const begun = text
+    .slice(Math.max(text.lastIndexOf("\n", open) + 1, open - longestLine), open)
+    .replace(/"(?:\\.|[^"\\])*"/g, "");
   return !/"|\/\//.test(begun) && !text.slice(open + 2, offset).includes("*/");
 }
 

@@ -49,9 +49,9 @@ function endOf({ kind, text: meaning, position }: Token, text: string, start: nu
   if (kind !== "string" && kind !== "bytes") return start + meaning.length;
   if (text[start] === '"') return start + position.length;
   // The lexer marks the opening of a text of several lines only.
-  const closing = /(?:\\[\s\S]|[^#\\])*#?/y;
-  closing.lastIndex = start + position.length;
-  return start + position.length + (closing.exec(text)?.[0].length ?? 0);
+  let at = start + position.length;
+  while (at < text.length && text[at] !== "#") at += text[at] === "\\" ? 2 : 1;
+  return Math.min(at + 1, text.length);
 }
 
 /** What is collected while a value is read. */
