@@ -36,7 +36,7 @@ const diagnosticsText = (
 /** Reads and checks here first: a fault in the text is told without the gateway, and the cell's name is known. */
 const specification = async ({ terminal }: Context, file: string) => {
   const bundle = readBundle(file);
-  const evaluated = await evaluate(bundle);
+  const evaluated = await evaluate(bundle, { said: (text) => process.stderr.write(printableLines(text)) });
   const read = evaluated.ok ? readSpecification(evaluated.value) : evaluated;
   if (read.ok) return { bundle, cell: read.value };
   throw new CommandFailure(exitCodes.refused, diagnosticsText(read.error, bundle.files, terminal.colour));
@@ -241,13 +241,19 @@ export const events = async (context: Context, cellText: string | undefined, fol
   }
 };
 
-/** Without a path: the cells. With one: the document there, as JSON; with `state` a table of its elements. */
+const putYaml = async ({ terminal }: Context, value: unknown): Promise<void> => {
+  const { printYaml } = await import("../runtime/specification/yaml-print.ts");
+  terminal.print(printYaml(JSON.parse(JSON.stringify(value))).replace(/\n$/, ""));
+};
+
+/** Without a path: the cells. With one: the document there, as JSON or YAML; with `state` a table of its elements. */
 export const get = async (context: Context, pathText: string | undefined, state: boolean): Promise<void> => {
   const client = context.client();
   const { terminal } = context;
   if (pathText === undefined) {
     const cells = await client.cells();
     if (context.json) printJson(context, cells);
+    else if (context.yaml) await putYaml(context, cells);
     else if (cells.length === 0) terminal.print("there is no cell yet: `cells apply FILE` makes one");
     else
       for (const { cell, version, elements } of cells)
@@ -256,6 +262,10 @@ export const get = async (context: Context, pathText: string | undefined, state:
   }
   const { cell, path } = cellOfPath(pathText);
   const document = await client.model(cell, path === cell ? "" : path, state);
+  if (context.yaml) {
+    await putYaml(context, document);
+    return;
+  }
   if (context.json || !state) {
     printJson(context, document);
     return;

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
-import { bundleMediaType, type Changed, invalidSpecification, type Refusal } from "../model/api.ts";
-import type { Cell } from "../model/cell.ts";
+import { bundleMediaType, type Changed, invalidSpecification, isYamlMediaType, type Refusal } from "../model/api.ts";
+import type { Bundle, Cell } from "../model/cell.ts";
 import type { Diagnostic } from "../model/diagnostic.ts";
 import type { Json, JsonObject } from "../model/json.ts";
 import { planChange } from "../model/plan.ts";
@@ -31,7 +31,9 @@ export const firstPlan = (cell: Cell): Changed => ({ plan: planChange(null, cell
 async function readBody(mediaType: string | undefined, body: Buffer): Promise<Result<Cell, Refusal["error"]>> {
   const bad = (message: string) => fail({ code: "bad-request", message });
   // Replacing what is no UTF-8 would silently turn one name into another.
-  if (!isUtf8(body)) return bad("the body is not text in UTF-8: send JSON in UTF-8 (RFC 8259, section 8.1)");
+  if (!isUtf8(body)) return bad("the body is not text in UTF-8: send JSON (RFC 8259, section 8.1) or YAML in UTF-8");
+  if (isYamlMediaType(mediaType))
+    return readTexts({ main: "model.yaml", files: { "model.yaml": body.toString("utf8") } });
   let json: Json;
   try {
     json = JSON.parse(body.toString("utf8"));
@@ -44,8 +46,12 @@ async function readBody(mediaType: string | undefined, body: Buffer): Promise<Re
   if (typeof main !== "string" || !isObject(files) || !Object.values(files).every((file) => typeof file === "string")) {
     return bad('a bundle is {"main": "<file>", "files": {"<file>": "<text>"}}');
   }
-  const bundle = await evaluate({ main, files: files as Record<string, string> });
-  return checked(bundle.ok ? readSpecification(bundle.value) : bundle);
+  return readTexts({ main, files: files as Record<string, string> });
+}
+
+async function readTexts(bundle: Bundle): Promise<Result<Cell, Refusal["error"]>> {
+  const evaluated = await evaluate(bundle);
+  return checked(evaluated.ok ? readSpecification(evaluated.value) : evaluated);
 }
 
 function checked(result: Result<Cell, readonly Diagnostic[]>): Result<Cell, Refusal["error"]> {

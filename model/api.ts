@@ -44,6 +44,10 @@ export interface BundleBody {
   readonly files: Readonly<Record<string, string>>;
 }
 export const bundleMediaType = "application/vnd.cells.bundle+json";
+/** One YAML text instead of JSON (RFC 9512); its deprecated names mean the same. */
+export const yamlMediaType = "application/yaml";
+export const isYamlMediaType = (mediaType: string | undefined): boolean =>
+  /^\s*(?:application|text)\/(?:x-)?yaml\s*(?:;|$)/i.test(mediaType ?? "");
 
 export interface Changed {
   readonly plan: Plan;

@@ -62,12 +62,12 @@ function readTree(bundle: Bundle, diagnostics: Diagnostics): { document: JsonObj
   if (bundle.main.endsWith(".json")) return parseJsonText(bundle.main, text, diagnostics);
   if (bundle.main.endsWith(".sf")) {
     const root = resolveSmartFrog(bundle, standardPrototypes, diagnostics);
-    return root && smartFrogDocument(root);
+    return root && smartFrogDocument(root, diagnostics);
   }
   if (bundle.evaluated) return readEvaluated(bundle.evaluated, diagnostics);
   return refuse(
     "syntax/language",
     `The language of \`${bundle.main}\` is not known`,
-    "Specifications are `.sf` (SmartFrog) or `.json`.",
+    "Specifications are `.sf` (SmartFrog), `.json`, `.yaml` or `.ts` (TypeScript).",
   );
 }

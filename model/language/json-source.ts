@@ -17,7 +17,7 @@ export function jsonSource(file: string, text: string): SourceFile {
 }
 
 const space = /(?:[\s\ufeff]+|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/y;
-const string = /"(?:\\.|[^"\\\n])*"?/y;
+const string = /"[^"\\\n]*(?:\\.[^"\\\n]*)*"?/y;
 const bare = /[^\s,:{}[\]"]+/y;
 
 class JsonSourceParser {

@@ -97,8 +97,8 @@ function interior(
   { start, end }: Span,
 ): { readonly entries: readonly SourceEntry[]; readonly placing: boolean } | null {
   const inside = text.slice(start, end);
-  // A comment would go on over the brace behind it.
-  if (inside.slice(inside.lastIndexOf("\n") + 1).includes("//")) return null;
+  // A comment, or what is taken for one or for a text, would go on over the brace behind it.
+  if (/\/\/|[#'“”„]/.test(inside.slice(inside.lastIndexOf("\n") + 1))) return null;
   const diagnostics = new Diagnostics(["syntax/character", "syntax/number", "syntax/escape"]);
   const pieces = piecesIn(file, inside, start, diagnostics);
   if (!diagnostics.none) return null;

@@ -46,10 +46,11 @@ interface Piece {
 }
 
 function endOf({ kind, text: meaning, position }: Token, text: string, start: number): number {
-  if (kind !== "string" && kind !== "bytes") return start + meaning.length;
-  if (text[start] === '"') return start + position.length;
+  const opened = kind === "string" || kind === "bytes" ? /^#[A-Z0-9]*#/.exec(text.slice(start, start + 10)) : null;
+  // What is written wrongly is a token that means something else than it says.
+  if (!opened) return start + (kind !== "string" && text.startsWith(meaning, start) ? meaning.length : position.length);
   // The lexer marks the opening of a text of several lines only.
-  let at = start + position.length;
+  let at = start + opened[0].length;
   while (at < text.length && text[at] !== "#") at += text[at] === "\\" ? 2 : 1;
   return Math.min(at + 1, text.length);
 }

@@ -5,6 +5,7 @@ import {
   bundleMediaType,
   type CellEvent,
   invalidSpecification,
+  isYamlMediaType,
   type NewCredential,
   type Refusal,
 } from "../../model/api.ts";
@@ -180,6 +181,10 @@ async function change(exchange: Exchange): Promise<void> {
     await relay(exchange, { method: "DELETE", ...common });
     return;
   }
+  if (isYamlMediaType(incoming.headers["content-type"])) {
+    await changeByYaml(exchange, common);
+    return;
+  }
   const body = await jsonBody(exchange);
   if (body === null) return;
   const mediaType = incoming.headers["content-type"]?.split(";")[0]?.trim();
@@ -192,9 +197,30 @@ async function change(exchange: Exchange): Promise<void> {
     sendRefusal(response, 400, "bad-request", bundle.error);
     return;
   }
-  const evaluated = await evaluate(bundle.value);
+  const gone = new AbortController();
+  response.once("close", () => gone.abort());
+  const evaluated = await evaluate(bundle.value, { signal: gone.signal });
   if (evaluated.ok) await relay(exchange, { method: "PUT", ...common, bundle: evaluated.value });
   else sendJson(response, 400, { error: invalidSpecification(evaluated.error) } satisfies Refusal);
+}
+
+/** What a change says beside the model. */
+interface ChangeConditions {
+  readonly path: string;
+  readonly dryRun: boolean;
+  readonly allowDestroy: readonly string[];
+  readonly ifMatch?: number;
+}
+
+/** A whole model is read as a bundle, so that its faults have places; a part is its JSON. */
+async function changeByYaml(exchange: Exchange, common: ChangeConditions): Promise<void> {
+  const text = await textBody(exchange);
+  if (text === null) return;
+  const read = await evaluate({ main: "model.yaml", files: { "model.yaml": text } });
+  if (!read.ok) sendJson(exchange.response, 400, { error: invalidSpecification(read.error) } satisfies Refusal);
+  else if (common.path === "") await relay(exchange, { method: "PUT", ...common, bundle: read.value });
+  else if (read.value.evaluated)
+    await relay(exchange, { method: "PUT", ...common, json: read.value.evaluated.document });
 }
 
 const isObject = (json: Json | undefined): json is JsonObject =>
@@ -213,8 +239,8 @@ function bundleOf(body: Json): Result<Bundle, string> {
   return ok({ main: body.main, files: Object.fromEntries(files) });
 }
 
-/** The body as JSON; null when it was refused, which the client was then told. */
-async function jsonBody({ incoming, response }: Exchange): Promise<Json | null> {
+/** The body as text; null when it was refused, which the client was then told. */
+async function textBody({ incoming, response }: Exchange): Promise<string | null> {
   const text = await readBody(incoming.body);
   if (!text.ok) {
     const tooLarge = `the body is larger than ${bodyLimitBytes / 1024 / 1024} MiB`;
@@ -224,11 +250,19 @@ async function jsonBody({ incoming, response }: Exchange): Promise<Json | null> 
         response,
         400,
         "bad-request",
-        "the body is not text in UTF-8: send JSON in UTF-8 (RFC 8259, section 8.1)",
+        "the body is not text in UTF-8: send JSON (RFC 8259, section 8.1) or YAML in UTF-8",
       );
     return null;
   }
-  const json = parseJson(text.value);
+  return text.value;
+}
+
+/** The same as JSON. */
+async function jsonBody(exchange: Exchange): Promise<Json | null> {
+  const text = await textBody(exchange);
+  if (text === null) return null;
+  const { response } = exchange;
+  const json = parseJson(text);
   if (json.ok && json.value !== null) return json.value;
   sendRefusal(response, 400, "bad-request", json.ok ? "the body is null" : json.error);
   return null;
