@@ -66,7 +66,7 @@ declare module "cells/model" {
     readonly policy?: {
       /** Whether two VMs of one subnet may talk without a rule. Default: false. A change takes effect in place. */
       readonly subnetConnectivity?: boolean;
-      /** Whether the cell is deployed as far as resources go, or only as a whole. Default: "as-possible". */
+      /** Whether as much is deployed as can be had ("as-possible"), or nothing until all of it can be ("all-or-none"). Default: "as-possible". */
       readonly deploy?: "as-possible" | "all-or-none";
     };
     readonly limits?: {
@@ -87,14 +87,14 @@ declare module "cells/model" {
     };
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before; it is renamed, not made anew. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
     readonly movedFrom?: string;
   }
 
   export interface VmAttributes {
     /** Main memory. In MiB, 16 to 16777216. A change restarts the VM. */
     readonly memory: number;
-    /** Virtual processors. 1 to 1024. Default: 1. A change restarts the VM. */
+    /** Number of virtual processors. 1 to 1024. Default: 1. A change restarts the VM. */
     readonly cpus?: number;
     /** Least speed of a processor; 0 is any. In MHz, 0 to 100000. Default: 0. A change restarts the VM. */
     readonly cpuSpeed?: number;
@@ -107,7 +107,7 @@ declare module "cells/model" {
     readonly liveness?: {
       /** How the VM is asked whether it lives; absent: not at all. A change takes effect in place. */
       readonly protocol?: "icmp" | "udp";
-      /** Port of a UDP probe. 1 to 65535. A change takes effect in place. */
+      /** The port that a UDP probe is sent to; needed for one. 1 to 65535. A change takes effect in place. */
       readonly port?: number;
       /** Time between two probes. In ms, 100 to 3600000. Default: 2000. A change takes effect in place. */
       readonly intervalMs?: number;
@@ -124,7 +124,7 @@ declare module "cells/model" {
     };
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before; it is renamed, not made anew. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
     readonly movedFrom?: string;
   }
   /** An element of type VM; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -133,13 +133,13 @@ declare module "cells/model" {
   export interface VolumeAttributes {
     /** Size of the volume. In MiB, 1 to 2147483647. A change takes effect in place. */
     readonly size: number;
-    /** Whether it can be written. Default: "rw". A change replaces the element by a new one. */
+    /** Whether guests may write to it ("rw") or only read it ("ro"). Default: "rw". A change replaces the element by a new one. */
     readonly access?: "rw" | "ro";
-    /** Name of an uploaded image that it starts as. A change replaces the element by a new one. */
+    /** Name of an uploaded image whose content the volume starts with; absent: it starts empty. A change replaces the element by a new one. */
     readonly import?: string;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before; it is renamed, not made anew. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
     readonly movedFrom?: string;
   }
   /** An element of type Volume; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -152,7 +152,7 @@ declare module "cells/model" {
     readonly size?: number;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before; it is renamed, not made anew. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
     readonly movedFrom?: string;
   }
   /** An element of type VolumeCopy; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -167,7 +167,7 @@ declare module "cells/model" {
     readonly cidr?: string;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before; it is renamed, not made anew. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
     readonly movedFrom?: string;
   }
   /** An element of type Subnet; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -184,13 +184,13 @@ declare module "cells/model" {
     readonly busNumber?: number;
     /** Slot on the bus. 0 to 255. A change restarts the VM. */
     readonly busSlot?: number;
-    /** The disk with the lowest is booted from. 0 to 255. A change restarts the VM. */
+    /** Of its disks, a VM boots from the one with the lowest number. 0 to 255. A change restarts the VM. */
     readonly bootOrder?: number;
     /** Whether the volume must be ready before the VM starts. Default: true. A change takes effect in place. */
     readonly requires?: boolean;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before; it is renamed, not made anew. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
     readonly movedFrom?: string;
   }
   /** An element of type VolumeConnection; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -211,7 +211,7 @@ declare module "cells/model" {
     readonly requires?: boolean;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before; it is renamed, not made anew. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
     readonly movedFrom?: string;
   }
   /** An element of type VirtualInterface; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -222,17 +222,17 @@ declare module "cells/model" {
     readonly address1: Subnet | Vm | Vif | Reference | "internet" | "controller" | (string & {});
     /** The other end. A change takes effect in place. */
     readonly address2: Subnet | Vm | Vif | Reference | "internet" | "controller" | (string & {});
-    /** Protocol that may pass. Default: "any". A change takes effect in place. */
+    /** The protocol that may pass. Default: "any". A change takes effect in place. */
     readonly protocol?: "any" | "tcp" | "udp" | "icmp";
     /** Port or "from-to" of the first end; absent: any. A change takes effect in place. */
     readonly port1?: number | string;
     /** Port or "from-to" of the second end; absent: any. A change takes effect in place. */
     readonly port2?: number | string;
-    /** Who may open a connection; answers always pass. Default: "both". A change takes effect in place. */
+    /** Who may open a connection: both ends, or only the first ("1to2"); answers always pass. Default: "both". A change takes effect in place. */
     readonly direction?: "both" | "1to2";
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before; it is renamed, not made anew. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
     readonly movedFrom?: string;
   }
   /** An element of type NetworkRule; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -245,11 +245,11 @@ declare module "cells/model" {
     readonly vm?: Vm | Reference;
     /** The cell that may use it, as `<ref://domain/>`. A change takes effect in place. */
     readonly cell?: Reference;
-    /** What is permitted. A change takes effect in place. */
+    /** What is permitted: to make copies of the volume ("copy"), or to connect it as a disk ("connect"). A change takes effect in place. */
     readonly grant: "copy" | "connect";
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before; it is renamed, not made anew. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
     readonly movedFrom?: string;
   }
   /** An element of type VolumeGrant; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -258,11 +258,11 @@ declare module "cells/model" {
   export interface ControllerAttributes {
     /** Name of the child cell. A change replaces the element by a new one. */
     readonly name?: string;
-    /** The initial model of the child cell. A change takes effect in place. */
+    /** The initial model of the child cell: a component of type Cell, or a document with one. A change takes effect in place. */
     readonly cell: Cell | Data;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before; it is renamed, not made anew. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
     readonly movedFrom?: string;
   }
   /** An element of type CellController; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
