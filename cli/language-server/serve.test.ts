@@ -124,7 +124,7 @@ test("diagnostics, completion, hover, navigation, rename, formatting and the end
   }
 });
 
-test("JSON is served, and other JSON left alone", { timeout: 60_000 }, async () => {
+test("JSON is served, YAML checked, and other JSON left alone", { timeout: 60_000 }, async () => {
   const text = '{"shop": {"x.type": "Cell", "vm": {"x.type": "VM", "x.memroy": 128}}}';
   const [cell, other] = [write("cell.json", text), write("package.json", '{"name": "x"')];
   const editor = new Editor();
@@ -135,6 +135,13 @@ test("JSON is served, and other JSON left alone", { timeout: 60_000 }, async () 
     const found = await editor.diagnostics(cell, (some) => some.length > 0);
     assert.ok(found.some(({ code }) => code === "schema/unknown-attribute"));
     assert.ok((await editor.labels(cell, placeOf(text, '"x.memroy', 3))).includes("x.memory"));
+    const yaml = "shop:\n  x.type: Cell\n  vm: { x.type: VM, x.memroy: 128 }\n";
+    const cloud = write("cell.yaml", yaml);
+    await editor.open(cloud, yaml);
+    const inYaml = await editor.diagnostics(cloud, (some) =>
+      some.some(({ code }) => code === "schema/unknown-attribute"),
+    );
+    assert.ok(inYaml.some(({ range }) => range.start.line === 2));
     assert.equal(await editor.at("textDocument/hover", other, { line: 0, character: 3 }), null);
     assert.equal((await editor.shutdown()).code, 0);
   } finally {

@@ -117,7 +117,7 @@ function documentOf(view: BundleView): JsonObject | null {
   if (bundle.main.endsWith(".json")) document = parseJsonText(bundle.main, text, diagnostics)?.document ?? null;
   else if (bundle.main.endsWith(".sf")) {
     const root = resolveSmartFrog(bundle, standardPrototypes, diagnostics);
-    document = root && smartFrogDocument(root).document;
+    document = root && smartFrogDocument(root, diagnostics).document;
   }
   documents.set(view, document);
   return document;

@@ -85,7 +85,9 @@ function nameRefusal(name: string): string | null {
     return `\`${name}\` cannot be a name: it begins with a letter, \`_\` or \`$\`, and has no spaces or slashes.`;
   if (name.startsWith("x.")) return `\`${name}\` cannot be a name: \`x.\` begins the attributes of the schema.`;
   const position = { file: "", line: 1, column: 1, length: 1 };
-  return isKeyword({ kind: "word", text: name, position }) ? `\`${name}\` is a word of the language.` : null;
+  return isKeyword({ kind: "word", text: name, position, number: undefined })
+    ? `\`${name}\` is a word of the language.`
+    : null;
 }
 
 function syntaxRefusal(bundle: Bundle): string | null {
