@@ -3,6 +3,7 @@ import type { Context } from "./context.ts";
 import { registerSpecCheck } from "./spec-check.ts";
 import { registerSpecFmt } from "./spec-fmt.ts";
 import { registerSpecSchema } from "./spec-schema.ts";
+import { registerSpecServe } from "./spec-serve.ts";
 import { registerSpecTree } from "./spec-tree.ts";
 import { registerSpecTypes } from "./spec-types.ts";
 
@@ -17,5 +18,6 @@ export const specCommands = (
   registerSpecFmt(spec, context, withHelp);
   registerSpecSchema(spec, context, withHelp);
   registerSpecTree(spec, context, withHelp);
+  registerSpecServe(spec, withHelp);
   registerSpecTypes(spec, context, withHelp);
 };
