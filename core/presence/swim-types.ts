@@ -9,6 +9,8 @@ export interface SwimConfig {
   /** While there is something to tell, that many members are told every so often. */
   readonly gossipEveryMs: number;
   readonly gossipTo: number;
+  /** Who does not answer is probed again and again for this long before anyone else is told. */
+  readonly doubtMs: number;
   /** Shortest suspicion: this × log10 of the number of members × `probeEveryMs`. */
   readonly suspicionFactor: number;
   /** Longest suspicion: this × the shortest. */
@@ -35,7 +37,8 @@ export const swimDefaults: SwimConfig = {
   indirectProbes: 3,
   gossipEveryMs: 200,
   gossipTo: 2,
-  suspicionFactor: 2.5,
+  doubtMs: 5500,
+  suspicionFactor: 1.2,
   suspicionMaxFactor: 4,
   confirmations: 3,
   confirmers: 6,
@@ -130,12 +133,19 @@ export interface Probe {
   readonly seq: number;
   readonly target: Member;
   readonly generation: number;
+  readonly startedAt: number;
   indirectAt: number;
   readonly deadline: number;
   /** In turn, and not out of a suspicion: these measure this host's own health. */
   readonly turn: boolean;
   expectedNacks: number;
   nacks: number;
+}
+/** A member that has not answered since, and nobody was told yet. */
+export interface Doubt {
+  readonly since: number;
+  readonly generation: number;
+  readonly incarnation: number;
 }
 export interface Relay {
   readonly origin: HostName;
@@ -173,6 +183,7 @@ export interface SwimState {
   readonly probes: Map<number, Probe>;
   turn: Probe | null;
   readonly relays: Map<number, Relay>;
+  readonly doubts: Map<Member, Doubt>;
   readonly suspects: Set<Member>;
   readonly queue: BroadcastQueue;
   /** How far this host doubts itself, 0 to `maxLocalHealth` (Lifeguard, local health multiplier less 1). */

@@ -34,9 +34,13 @@ import {
  * SWIM (Das, Gupta, Motivala 2002) with the Lifeguard extensions (Dadgar, Phillips, Currey 2017), as a step function.
  *
  * Every host probes one other per second, in random order; who does not answer, directly or through three others, is
- * suspected, and everyone hears of it on the packets that travel anyway. What this adds: of those that hear of a suspicion
- * a few look for themselves at once (`confirmers`), so that a true one is confirmed within a second or two instead of
- * whenever somebody's turn comes; and its end is no death but a report, see `swim-view.ts`.
+ * suspected, and everyone hears of it on the packets that travel anyway.
+ *
+ * What this adds: a host that does not answer is first only doubted, which stays between its prober and itself, and is
+ * probed again for some seconds; so neither lost packets nor short pauses are ever gossip. Whoever hears of a suspicion
+ * and has doubts of its own confirms at once, and of the others a few look for themselves (`confirmers`), so that a true
+ * suspicion is confirmed within a second or two instead of whenever somebody's turn comes. And the end of a suspicion is
+ * no death but a report, see `swim-view.ts`.
  *
  * One deadline (`wakeAt`) stands for all timers. A step that comes far too late means that this process stood still, and
  * whatever it could not hear meanwhile is no evidence against anyone.
@@ -67,6 +71,7 @@ export const createSwim = ({ self, generation, config, seed }: SwimOptions, now:
     probes: new Map(),
     turn: null,
     relays: new Map(),
+    doubts: new Map(),
     suspects: new Set(),
     queue: createQueue(),
     localHealth: 0,
@@ -110,15 +115,18 @@ const send = (
   turn.packets.push({ to, packet: { kind, seq, from, generation, incarnation, target, digest, updates } });
 };
 
-const beginProbe = (state: SwimState, turn: Turn, target: Member, inTurn: boolean): void => {
+/** @param endAt when a doubt would end; a probe that comes near it lasts until then */
+const beginProbe = (state: SwimState, turn: Turn, target: Member, inTurn: boolean, endAt = never): void => {
   const { config, localHealth } = state;
   const patience = localHealth + 1;
+  const deadline = turn.now + config.probeEveryMs * patience;
   const probe: Probe = {
     seq: nextSeq(state),
     target,
     generation: target.generation,
+    startedAt: turn.now,
     indirectAt: turn.now + config.probeTimeoutMs * patience,
-    deadline: turn.now + config.probeEveryMs * patience,
+    deadline: endAt - deadline < config.probeEveryMs / 2 ? Math.max(endAt, deadline) : deadline,
     turn: inTurn,
     expectedNacks: 0,
     nacks: 0,
@@ -133,22 +141,41 @@ const endProbe = (state: SwimState, probe: Probe): void => {
   if (state.turn === probe) state.turn = null;
 };
 
-const doubt = (state: SwimState, by: number): void => {
+const changeHealth = (state: SwimState, by: number): void => {
   state.localHealth = Math.max(0, Math.min(state.config.maxLocalHealth, state.localHealth + by));
 };
 
 const failProbe = (state: SwimState, turn: Turn, probe: Probe): void => {
+  const { target, generation, startedAt } = probe;
   endProbe(state, probe);
   // Those who were asked to help did not answer either: perhaps it is this host that does not hear.
-  if (probe.turn) doubt(state, probe.expectedNacks > 0 ? probe.expectedNacks - probe.nacks : 1);
-  if (probe.target.generation === probe.generation) suspectFirstHand(state, turn, probe.target);
+  if (probe.turn) changeHealth(state, probe.expectedNacks > 0 ? probe.expectedNacks - probe.nacks : 1);
+  if (target.generation !== generation || target.status === "dead" || target.status === "left") {
+    state.doubts.delete(target);
+    return;
+  }
+  const { incarnation } = target;
+  const known = state.doubts.get(target);
+  // It has refuted a suspicion since: that is as good as an answer.
+  const holds = known !== undefined && known.generation === generation && known.incarnation === incarnation;
+  const doubt = holds ? known : { since: startedAt, generation, incarnation };
+  if (target.suspicion !== null || turn.now - doubt.since >= state.config.doubtMs) {
+    state.doubts.delete(target);
+    suspectFirstHand(state, turn, target);
+  } else {
+    state.doubts.set(target, doubt);
+    beginProbe(state, turn, target, false, doubt.since + state.config.doubtMs);
+  }
 };
 
+/** Asks others to probe, and asks once more itself: of two packets one arrives where both being lost would be likely. */
 const askOthers = (state: SwimState, turn: Turn, probe: Probe): void => {
+  const { host } = probe.target;
   probe.indirectAt = never;
+  send(state, turn, host, "ping", probe.seq, host);
   for (const helper of pickMembers(state, state.config.indirectProbes, probe.target)) {
     probe.expectedNacks += 1;
-    send(state, turn, helper.host, "ping-req", probe.seq, probe.target.host);
+    send(state, turn, helper.host, "ping-req", probe.seq, host);
   }
 };
 
@@ -156,7 +183,8 @@ const takeAck = (state: SwimState, turn: Turn, packet: Packet): void => {
   const probe = state.probes.get(packet.seq);
   if (probe !== undefined && packet.target === probe.target.host) {
     endProbe(state, probe);
-    if (probe.turn) doubt(state, -1);
+    if (probe.turn) changeHealth(state, -1);
+    state.doubts.delete(probe.target);
     heardFrom(turn, probe.target);
     return;
   }
@@ -180,8 +208,12 @@ const takePingRequest = (state: SwimState, turn: Turn, { from, seq, target }: Pa
   send(state, turn, target, "ping", own, target);
 };
 
-/** Looks for itself, by chance: about `confirmers` of all hosts do. */
+/** Confirms if it had doubts of its own; else looks for itself, by chance: about `confirmers` of all hosts do. */
 const lookForItself = (state: SwimState, turn: Turn, member: Member): void => {
+  if (state.doubts.delete(member)) {
+    suspectFirstHand(state, turn, member);
+    return;
+  }
   if (nextRandom(state) * Math.max(1, state.live - 2) >= state.config.confirmers) return;
   for (const { target } of state.probes.values()) if (target === member) return;
   beginProbe(state, turn, member, false);
@@ -270,9 +302,10 @@ const wake = (state: SwimState, turn: Turn): void => {
 /** Probes under way when the process stood still prove nothing, nor does a suspicion's time that it did not live through. */
 const stoodStill = (state: SwimState, now: number): void => {
   const lateMs = now - state.wakeAt;
-  if (state.probes.size > 0) doubt(state, 1);
+  if (state.probes.size > 0) changeHealth(state, 1);
   for (const probe of state.probes.values()) endProbe(state, probe);
   state.relays.clear();
+  state.doubts.clear();
   prolongSuspicions(state, lateMs);
   state.probeAt = Math.max(state.probeAt, now);
   if (state.gossipAt < now) state.gossipAt = now;
@@ -301,6 +334,7 @@ const enter = (state: SwimState, turn: Turn, generation: number): void => {
 const leave = (state: SwimState, turn: Turn): void => {
   state.self.status = "left";
   state.probes.clear();
+  state.doubts.clear();
   state.turn = null;
   state.probeAt = never;
   rehash(state, state.self);
