@@ -6,6 +6,8 @@ export interface SwimConfig {
   /** After this long without an answer others are asked to probe as well. */
   readonly probeTimeoutMs: number;
   readonly indirectProbes: number;
+  /** Gossip keeps off when probes and answers leave nothing of this; they themselves always go. */
+  readonly packetsPerSecond: number;
   /** While there is something to tell, that many members are told every so often. */
   readonly gossipEveryMs: number;
   readonly gossipTo: number;
@@ -35,10 +37,11 @@ export const swimDefaults: SwimConfig = {
   probeEveryMs: 1000,
   probeTimeoutMs: 500,
   indirectProbes: 3,
+  packetsPerSecond: 16,
   gossipEveryMs: 200,
   gossipTo: 2,
   doubtMs: 5500,
-  suspicionFactor: 1.2,
+  suspicionFactor: 1,
   suspicionMaxFactor: 4,
   confirmations: 3,
   confirmers: 6,
@@ -92,8 +95,8 @@ export type SwimInput =
   | { readonly kind: "wake" }
   /** Full views over the reliable channel. `answer`: this is the other half of an exchange. */
   | { readonly kind: "sync"; readonly from: HostName; readonly updates: readonly Update[]; readonly answer: boolean }
-  /** Exchange views with this host, to get to know all others. */
-  | { readonly kind: "join"; readonly host: HostName }
+  /** All hosts of the installation by name. Views are exchanged with those that are not known yet until all are. */
+  | { readonly kind: "peers"; readonly hosts: readonly HostName[] }
   /** The Presence group's word. */
   | { readonly kind: "declared"; readonly host: HostName; readonly generation: number }
   /** Begin again with a generation that is durable. */
@@ -148,9 +151,9 @@ export interface Doubt {
   readonly incarnation: number;
 }
 export interface Relay {
-  readonly origin: HostName;
+  readonly origin: Member;
   readonly originSeq: number;
-  readonly target: HostName;
+  readonly target: Member;
   nackAt: number;
   readonly endAt: number;
 }
@@ -184,11 +187,16 @@ export interface SwimState {
   turn: Probe | null;
   readonly relays: Map<number, Relay>;
   readonly doubts: Map<Member, Doubt>;
+  /** Hosts of the installation of which nothing was heard yet. */
+  strangers: HostName[];
   readonly suspects: Set<Member>;
   readonly queue: BroadcastQueue;
   /** How far this host doubts itself, 0 to `maxLocalHealth` (Lifeguard, local health multiplier less 1). */
   localHealth: number;
   digest: number;
+  /** Packets that may still be sent, as of `allowedAt`; below 0: gossip waits. */
+  allowance: number;
+  allowedAt: number;
   probeAt: number;
   gossipAt: number;
   suspicionAt: number;

@@ -2,7 +2,7 @@ import type { HostName } from "../../model/identifiers.ts";
 import { enqueue } from "./swim-gossip.ts";
 import { below, nextRandom } from "./swim-random.ts";
 import { confirmationsNeeded, suspicionMs } from "./swim-suspicion.ts";
-import type { Member, SwimOutput, SwimState, Update, Verdict } from "./swim-types.ts";
+import type { Member, Packet, SwimOutput, SwimState, Update, Verdict } from "./swim-types.ts";
 
 /**
  * One host's view of the others, and the only place that changes it.
@@ -233,17 +233,19 @@ const meet = (state: SwimState, turn: Turn, update: Update): Member | null => {
   return update.status === "suspect" ? member : null;
 };
 
-/** The packet's head: its sender lives. */
+/**
+ * The packet's head: its sender lives. @returns the sender; null when there is no place for it
+ * @param known what this host has of the sender so far
+ */
 export const applySender = (
   state: SwimState,
   turn: Turn,
-  from: HostName,
-  generation: number,
-  incarnation: number,
-): void => {
-  const member = state.members.get(from);
-  if (member?.generation === generation && member.incarnation >= incarnation) return;
+  known: Member | undefined,
+  { from, generation, incarnation }: Packet,
+): Member | null => {
+  if (known?.generation === generation && known.incarnation >= incarnation) return known;
   applyUpdate(state, turn, { status: "alive", host: from, generation, incarnation, from: null });
+  return known ?? state.members.get(from) ?? null;
 };
 
 /** Suspicions that ran out, and when the next one does. */

@@ -72,15 +72,18 @@ export const createSwim = ({ self, generation, config, seed }: SwimOptions, now:
     turn: null,
     relays: new Map(),
     doubts: new Map(),
+    strangers: [],
     suspects: new Set(),
     queue: createQueue(),
     localHealth: 0,
     digest: 0,
+    allowance: config.packetsPerSecond,
+    allowedAt: now,
     probeAt: 0,
     gossipAt: never,
     suspicionAt: never,
     wakeAt: 0,
-    syncedAt: now,
+    syncedAt: Number.NEGATIVE_INFINITY,
     changedAt: now,
     refused: 0,
   };
@@ -98,21 +101,26 @@ const nextSeq = (state: SwimState): number => {
   return state.seq;
 };
 
+const noUpdates: readonly Update[] = [];
+
 const send = (
   state: SwimState,
   turn: Turn,
-  to: HostName,
+  to: Member,
   kind: PacketKind,
   seq: number,
   target: HostName | null,
 ): void => {
-  const { self, config, members, queue, digest } = state;
+  const { self, queue, digest } = state;
   // Who is held for anything but alive hears that first, so that it can refute or begin a new generation.
-  const receiver = members.get(to);
-  const buddy = receiver === undefined || receiver.status === "alive" ? null : updateOf(receiver);
-  const updates = takeUpdates(queue, updateRoom(self.host, target), retransmits(config, state.live), buddy);
+  const buddy = to.status === "alive" ? null : updateOf(to);
+  const updates =
+    buddy === null && queue.byHost.size === 0
+      ? noUpdates
+      : takeUpdates(queue, updateRoom(self.host, target), retransmits(state.config, state.live), buddy);
   const { host: from, generation, incarnation } = self;
-  turn.packets.push({ to, packet: { kind, seq, from, generation, incarnation, target, digest, updates } });
+  state.allowance -= 1;
+  turn.packets.push({ to: to.host, packet: { kind, seq, from, generation, incarnation, target, digest, updates } });
 };
 
 /** @param endAt when a doubt would end; a probe that comes near it lasts until then */
@@ -133,7 +141,7 @@ const beginProbe = (state: SwimState, turn: Turn, target: Member, inTurn: boolea
   };
   state.probes.set(probe.seq, probe);
   if (inTurn) state.turn = probe;
-  send(state, turn, target.host, "ping", probe.seq, target.host);
+  send(state, turn, target, "ping", probe.seq, target.host);
 };
 
 const endProbe = (state: SwimState, probe: Probe): void => {
@@ -172,10 +180,10 @@ const failProbe = (state: SwimState, turn: Turn, probe: Probe): void => {
 const askOthers = (state: SwimState, turn: Turn, probe: Probe): void => {
   const { host } = probe.target;
   probe.indirectAt = never;
-  send(state, turn, host, "ping", probe.seq, host);
+  send(state, turn, probe.target, "ping", probe.seq, host);
   for (const helper of pickMembers(state, state.config.indirectProbes, probe.target)) {
     probe.expectedNacks += 1;
-    send(state, turn, helper.host, "ping-req", probe.seq, host);
+    send(state, turn, helper, "ping-req", probe.seq, host);
   }
 };
 
@@ -189,14 +197,14 @@ const takeAck = (state: SwimState, turn: Turn, packet: Packet): void => {
     return;
   }
   const relay = state.relays.get(packet.seq);
-  if (relay === undefined || packet.target !== relay.target || packet.from !== relay.target) return;
+  if (relay === undefined || packet.target !== relay.target.host || packet.from !== relay.target.host) return;
   state.relays.delete(packet.seq);
-  send(state, turn, relay.origin, "ack", relay.originSeq, relay.target);
+  send(state, turn, relay.origin, "ack", relay.originSeq, relay.target.host);
 };
 
-const takePingRequest = (state: SwimState, turn: Turn, { from, seq, target }: Packet): void => {
-  const busy = state.relays.size >= mostRelays;
-  if (target === null || target === state.self.host || !state.members.has(target) || busy) {
+const takePingRequest = (state: SwimState, turn: Turn, origin: Member, packet: Packet): void => {
+  const target = packet.target === null ? undefined : state.members.get(packet.target);
+  if (target === undefined || target === state.self || state.relays.size >= mostRelays) {
     state.refused += 1;
     return;
   }
@@ -204,8 +212,8 @@ const takePingRequest = (state: SwimState, turn: Turn, { from, seq, target }: Pa
   const own = nextSeq(state);
   // The nack must be back before the asker's probe ends.
   const nackAt = turn.now + 0.8 * probeTimeoutMs;
-  state.relays.set(own, { origin: from, originSeq: seq, target, nackAt, endAt: turn.now + probeEveryMs });
-  send(state, turn, target, "ping", own, target);
+  state.relays.set(own, { origin, originSeq: packet.seq, target, nackAt, endAt: turn.now + probeEveryMs });
+  send(state, turn, target, "ping", own, target.host);
 };
 
 /** Confirms if it had doubts of its own; else looks for itself, by chance: about `confirmers` of all hosts do. */
@@ -236,25 +244,32 @@ const compare = (state: SwimState, turn: Turn, { from, digest }: Packet): void =
   turn.syncs.push({ to: from, updates: fullView(state), answer: false });
 };
 
+/** Known from the probe that it answers, mostly: a thousand hosts look for each other twice a second. */
+const senderOf = (state: SwimState, { kind, seq, from }: Packet): Member | undefined => {
+  const probe = kind === "ack" ? state.probes.get(seq) : undefined;
+  return probe?.target.host === from ? probe.target : state.members.get(from);
+};
+
 const takePacket = (state: SwimState, turn: Turn, packet: Packet): void => {
   const { self } = state;
   if (packet.from === self.host || (packet.kind === "ping" && packet.target !== self.host)) {
     state.refused += 1;
     return;
   }
-  applySender(state, turn, packet.from, packet.generation, packet.incarnation);
-  takeUpdatesOf(state, turn, packet.updates);
+  const sender = applySender(state, turn, senderOf(state, packet), packet);
+  if (sender === null) return;
+  if (packet.updates.length > 0) takeUpdatesOf(state, turn, packet.updates);
   switch (packet.kind) {
     case "ping":
       // Whoever said goodbye does not answer any more.
-      if (self.status !== "left") send(state, turn, packet.from, "ack", packet.seq, self.host);
+      if (self.status !== "left") send(state, turn, sender, "ack", packet.seq, self.host);
       return;
     case "ack":
       takeAck(state, turn, packet);
       if (packet.from === packet.target) compare(state, turn, packet);
       return;
     case "ping-req":
-      takePingRequest(state, turn, packet);
+      takePingRequest(state, turn, sender, packet);
       return;
     case "nack": {
       const probe = state.probes.get(packet.seq);
@@ -268,7 +283,29 @@ const takePacket = (state: SwimState, turn: Turn, packet: Packet): void => {
 };
 
 const gossip = (state: SwimState, turn: Turn, to: number): void => {
-  for (const member of pickMembers(state, to, null)) send(state, turn, member.host, "gossip", 0, null);
+  for (const member of pickMembers(state, to, null)) send(state, turn, member, "gossip", 0, null);
+};
+
+/**
+ * Asks one that is not known yet, often while alone. It does not end with the first answer: several hosts that start at
+ * once would find only each other, and stay an island.
+ */
+const join = (state: SwimState, turn: Turn): void => {
+  const { syncQuietMs, probeEveryMs } = state.config;
+  if (turn.now - state.syncedAt < (state.live === 1 ? probeEveryMs : syncQuietMs)) return;
+  state.strangers = state.strangers.filter((host) => !state.members.has(host));
+  const to = state.strangers[below(state, state.strangers.length)];
+  if (to === undefined) return;
+  state.syncedAt = turn.now;
+  turn.syncs.push({ to, updates: fullView(state), answer: false });
+};
+
+const mayGossip = (state: SwimState, now: number): boolean => {
+  const { packetsPerSecond } = state.config;
+  const gained = ((now - state.allowedAt) * packetsPerSecond) / 1000;
+  state.allowance = Math.min(packetsPerSecond, state.allowance + gained);
+  state.allowedAt = now;
+  return state.allowance > 0;
 };
 
 const wake = (state: SwimState, turn: Turn): void => {
@@ -280,7 +317,7 @@ const wake = (state: SwimState, turn: Turn): void => {
   for (const [seq, relay] of state.relays) {
     if (relay.nackAt <= now) {
       relay.nackAt = never;
-      send(state, turn, relay.origin, "nack", relay.originSeq, relay.target);
+      send(state, turn, relay.origin, "nack", relay.originSeq, relay.target.host);
     }
     if (relay.endAt <= now) state.relays.delete(seq);
   }
@@ -288,14 +325,15 @@ const wake = (state: SwimState, turn: Turn): void => {
   if (state.self.status !== "left" && state.probeAt <= now) {
     if (state.turn !== null) state.probeAt = state.turn.deadline;
     else {
+      if (state.strangers.length > 0) join(state, turn);
       const target = nextInTurn(state);
       if (target !== null) beginProbe(state, turn, target, true);
       state.probeAt = now + state.config.probeEveryMs;
     }
   }
   if (state.gossipAt <= now) {
-    gossip(state, turn, state.config.gossipTo);
     state.gossipAt = never;
+    if (mayGossip(state, now)) gossip(state, turn, state.config.gossipTo);
   }
 };
 
@@ -315,8 +353,10 @@ const arrange = (state: SwimState, turn: Turn): void => {
   if (state.queue.byHost.size === 0) state.gossipAt = never;
   else if (state.gossipAt === never && state.live > 1) state.gossipAt = turn.now + state.config.gossipEveryMs;
   let wakeAt = Math.min(state.probeAt, state.gossipAt, state.suspicionAt);
-  for (const { indirectAt, deadline } of state.probes.values()) wakeAt = Math.min(wakeAt, indirectAt, deadline);
-  for (const { nackAt, endAt } of state.relays.values()) wakeAt = Math.min(wakeAt, nackAt, endAt);
+  if (state.probes.size > 0)
+    for (const { indirectAt, deadline } of state.probes.values()) wakeAt = Math.min(wakeAt, indirectAt, deadline);
+  if (state.relays.size > 0)
+    for (const { nackAt, endAt } of state.relays.values()) wakeAt = Math.min(wakeAt, nackAt, endAt);
   state.wakeAt = wakeAt;
 };
 
@@ -363,8 +403,9 @@ export const stepSwim = (state: SwimState, input: SwimInput, now: number): SwimO
       state.syncedAt = now;
       if (!input.answer) turn.syncs.push({ to: input.from, updates: fullView(state), answer: true });
       break;
-    case "join":
-      turn.syncs.push({ to: input.host, updates: fullView(state), answer: false });
+    case "peers":
+      state.strangers = input.hosts.filter((host) => !state.members.has(host));
+      join(state, turn);
       break;
     case "declared": {
       const { host, generation } = input;

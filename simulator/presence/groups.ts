@@ -42,7 +42,7 @@ export interface Member {
 /** Where something is said or listened to. */
 type End = { readonly host: Host; readonly member: null } | { readonly host: null; readonly member: Member };
 /** One side follows the other. */
-interface Link {
+export interface Link {
   readonly source: End;
   readonly subscriber: End;
   readonly known: Map<string, Json>;
@@ -52,6 +52,8 @@ interface Link {
   good: boolean;
   /** Grows whenever it changes between good and not: what was under way belongs to an earlier one. */
   epoch: number;
+  /** When it last changed between good and not. */
+  changedAt: number;
   deliveredAt: number;
 }
 export interface Declaration {
@@ -132,6 +134,7 @@ export const reconsider = (group: Group, end: Host | Member): void => {
     if (good === link.good) continue;
     link.good = good;
     link.epoch += 1;
+    link.changedAt = world.now;
     const { epoch } = link;
     if (good)
       after(world, between(world, redial.firstMs, redial.lastMs) + reliableDelay(world), () => {
@@ -220,7 +223,7 @@ const linksOf = (hosts: readonly Host[], members: readonly Member[]): readonly L
     ...hosts.map((host): End => ({ host, member: null })),
     ...members.map((member): End => ({ host: null, member })),
   ];
-  const idle = { reachable: null, good: false, epoch: 0, deliveredAt: 0 };
+  const idle = { reachable: null, good: false, epoch: 0, changedAt: 0, deliveredAt: 0 };
   return ends.flatMap((source) =>
     ends
       .filter((subscriber) => source !== subscriber && (source.host === null || subscriber.host === null))
@@ -279,20 +282,12 @@ export const crashHost = (group: Group, host: Host): void => {
   group.hostDocuments.get(host)?.clear();
   reconsider(group, host);
 };
-const joinEveryMs = 1000;
-/** Starts again with nothing but its generation, and asks one host after the other for the rest. */
+/** Starts again with nothing but its generation and the names of the others. */
 export const restartHost = (group: Group, host: Host): void => {
   const { world } = group;
   startHost(world, host);
   reconsider(group, host);
-  const { state } = host;
-  const join = (): void => {
-    if (host.state !== state || state === null || state.live > 1) return;
-    const other = world.hosts[Math.floor(nextRandom(world.random) * world.hosts.length)];
-    if (other !== undefined && other !== host) stepHost(world, host, { kind: "join", host: other.name });
-    after(world, joinEveryMs, join);
-  };
-  join();
+  stepHost(world, host, { kind: "peers", hosts: world.hosts.map(({ name }) => name) });
 };
 export const pauseHost = (group: Group, host: Host, ms: number, clock: boolean, resumed?: () => void): void => {
   if (host.state === null || host.paused) return;

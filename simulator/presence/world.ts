@@ -157,7 +157,10 @@ const asBytes = (world: World, packet: Packet): Packet | null => {
 export const stepHost = (world: World, host: Host, input: SwimInput): void => {
   const { state } = host;
   if (state === null) return;
-  const output = stepSwim(state, input, world.now - host.clockOffset);
+  const local = world.now - host.clockOffset;
+  // Sums of times are not exact; a timer that is due must not come a rounding too early, and then again for ever.
+  const due = input.kind === "wake" && state.wakeAt + host.clockOffset <= world.now;
+  const output = stepSwim(state, input, due ? Math.max(local, state.wakeAt) : local);
   for (const { to, packet } of output.packets) {
     const target = world.byName.get(to);
     host.sent += 1;
