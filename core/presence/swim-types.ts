@@ -141,6 +141,8 @@ export interface Probe {
   readonly deadline: number;
   /** In turn, and not out of a suspicion: these measure this host's own health. */
   readonly turn: boolean;
+  /** Others are asked too. Not for a probe after which a doubt goes on anyway. */
+  readonly indirect: boolean;
   expectedNacks: number;
   nacks: number;
 }

@@ -127,14 +127,16 @@ const send = (
 const beginProbe = (state: SwimState, turn: Turn, target: Member, inTurn: boolean, endAt = never): void => {
   const { config, localHealth } = state;
   const patience = localHealth + 1;
-  const deadline = turn.now + config.probeEveryMs * patience;
+  const after = turn.now + config.probeEveryMs * patience;
+  const deadline = endAt - after < config.probeEveryMs / 2 ? Math.max(endAt, after) : after;
   const probe: Probe = {
     seq: nextSeq(state),
     target,
     generation: target.generation,
     startedAt: turn.now,
     indirectAt: turn.now + config.probeTimeoutMs * patience,
-    deadline: endAt - deadline < config.probeEveryMs / 2 ? Math.max(endAt, deadline) : deadline,
+    deadline,
+    indirect: endAt === never || deadline >= endAt,
     turn: inTurn,
     expectedNacks: 0,
     nacks: 0,
@@ -181,6 +183,7 @@ const askOthers = (state: SwimState, turn: Turn, probe: Probe): void => {
   const { host } = probe.target;
   probe.indirectAt = never;
   send(state, turn, probe.target, "ping", probe.seq, host);
+  if (!probe.indirect) return;
   for (const helper of pickMembers(state, state.config.indirectProbes, probe.target)) {
     probe.expectedNacks += 1;
     send(state, turn, helper, "ping-req", probe.seq, host);
