@@ -190,7 +190,7 @@ function takeFromMember(
   } else if (kind === "dead" && life !== null) {
     // A majority stood behind it when it was made; that it is not so for this member now changes nothing.
     const { declaredAt, reporters } = value as unknown as ActualPresenceDeath;
-    if (isNumber(declaredAt)) declare(state, view, { host: view.host, ...life, declaredAt, reporters });
+    if (isNumber(declaredAt)) declare(state, view, { host: view.host, ...life, declaredAt, reporters }, wallMs);
   }
 }
 
@@ -266,7 +266,7 @@ function evaluate(state: GroupState, view: HostView, wallMs: number): void {
     if (isSame(value, life) && (member === options.self || state.members.has(member))) votes += 1;
   if (votes < quorumOf(options.members.length)) return;
   const reporters = reportersOf(state, view, life);
-  declare(state, view, { host: view.host, ...life, declaredAt: wallMs, reporters });
+  declare(state, view, { host: view.host, ...life, declaredAt: wallMs, reporters }, wallMs);
 }
 
 function ownVote(state: GroupState, view: HostView, life: Life): ActualPresenceVote | null {
@@ -289,7 +289,7 @@ function vote(state: GroupState, view: HostView, own: ActualPresenceVote | null)
   else log(state.outbox, "presence/voted", { host, generation: own.generation, reports: view.reports.size });
 }
 
-function declare(state: GroupState, view: HostView, death: ActualPresenceDeath): void {
+function declare(state: GroupState, view: HostView, death: ActualPresenceDeath, wallMs: number): void {
   if (view.declared !== null && view.declared.generation >= death.generation) return;
   view.declared = death;
   write(state.outbox, deathRecord(view.host), death);
@@ -297,6 +297,8 @@ function declare(state: GroupState, view: HostView, death: ActualPresenceDeath):
   const { host, generation, reporters } = death;
   log(state.outbox, "presence/declared", { host, generation, reporters });
   vote(state, view, null);
+  // What it reported of others counts no more, and there is one host fewer.
+  evaluateReported(state, wallMs);
 }
 
 /** Answer to the request `{kind: "hosts"}`. */

@@ -112,8 +112,10 @@ const send = (
   target: HostName | null,
 ): void => {
   const { self, queue, digest } = state;
-  // Who is held for anything but alive hears that first, so that it can refute or begin a new generation.
-  const buddy = to.status === "alive" ? null : updateOf(to);
+  // Who is held for anything but alive hears that first, so that it can refute or begin a new generation. Whoever leaves
+  // has little time to say so.
+  const heldFor = to.status === "alive" ? null : updateOf(to);
+  const buddy = self.status === "left" ? updateOf(self) : heldFor;
   const updates =
     buddy === null && queue.byHost.size === 0
       ? noUpdates
