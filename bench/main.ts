@@ -16,12 +16,14 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   specification: async () => (await import("./specification.ts")).specification,
   plan: async () => (await import("./plan.ts")).plan,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
+  presence: async () => (await import("./presence.ts")).presence,
 };
 
-const usage = `Usage: ./cells bench [NAME…] [--quick]
+const usage = `Usage: ./cells bench [NAME…] [--quick | --long]
 
 Measures, and writes Markdown tables to the standard output: goal, figure, whether it holds. Nothing else should run on
-the machine meanwhile. --quick: seconds instead of minutes, to see that it works.
+the machine meanwhile. --quick: seconds instead of minutes, to see that it works. --long: also what takes an
+hour or more (presence: a simulated day).
 
 Names: ${Object.keys(benches).join(", ")}; none: all of them.`;
 
@@ -29,14 +31,14 @@ const say = (line: string): void => {
   process.stderr.write(`${line}\n`);
 };
 
-async function runOne(name: string, quick: boolean): Promise<boolean> {
+async function runOne(name: string, quick: boolean, long: boolean): Promise<boolean> {
   const load = benches[name];
   if (load === undefined) throw new Error(`there is no bench "${name}"\n\n${usage}`);
   const bench = await load();
   say(`== ${name}`);
   const from = await provenance(quick);
   try {
-    const figures = await bench.run({ quick, say: (line) => say(`   ${line}`) });
+    const figures = await bench.run({ quick, long, say: (line) => say(`   ${line}`) });
     process.stdout.write(
       `### ${bench.title}\n\n${bench.method}\n\n${renderTable(figures)}\n\n${renderProvenance(from, quick)}\n\n`,
     );
@@ -53,7 +55,11 @@ export async function main(args: readonly string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,
-    options: { quick: { type: "boolean", default: false }, help: { type: "boolean", default: false } },
+    options: {
+      quick: { type: "boolean", default: false },
+      long: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
   });
   if (values.help) {
     process.stdout.write(`${usage}\n`);
@@ -65,7 +71,7 @@ export async function main(args: readonly string[]): Promise<void> {
   cleanUpAtSignals();
   let measured = true;
   for (const name of positionals.length > 0 ? positionals : Object.keys(benches))
-    measured = (await runOne(name, values.quick)) && measured;
+    measured = (await runOne(name, values.quick, values.long)) && measured;
   process.exitCode = measured ? 0 : 1;
 }
 

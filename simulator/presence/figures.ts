@@ -1,4 +1,5 @@
 import { nextRandom } from "../../core/presence/swim-random.ts";
+import type { SwimConfig } from "../../core/presence/swim-types.ts";
 import { crashHost, createGroup, type Group, pauseHost, restartHost, startGroup } from "./groups.ts";
 import { after, type Host, type NetworkOptions, runUntil, type WorldOptions } from "./world.ts";
 
@@ -18,10 +19,21 @@ export interface Conditions {
   readonly seed: number;
   readonly loss: number;
   readonly pauses: Pauses | null;
+  readonly config?: Partial<SwimConfig>;
 }
-const worldOf = ({ hosts, seed, loss }: Conditions): WorldOptions => {
+/** hashicorp/memberlist's defaults, as far as they have a counterpart here; it has no private doubts and no early looks. */
+export const memberlistDefaults: Partial<SwimConfig> = {
+  doubtMs: 0,
+  confirmers: 0,
+  suspicionFactor: 4,
+  suspicionMaxFactor: 6,
+  gossipTo: 3,
+  retransmitFactor: 4,
+  packetsPerSecond: 1000,
+};
+const worldOf = ({ hosts, seed, loss, config = {} }: Conditions): WorldOptions => {
   const network: NetworkOptions = { ...lan, loss };
-  return { hosts, seed, network };
+  return { hosts, seed, network, config };
 };
 const start = (conditions: Conditions): { readonly group: Group; readonly paused: { count: number } } => {
   const group = createGroup(worldOf(conditions), members);
