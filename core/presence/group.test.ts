@@ -220,6 +220,7 @@ test("strangers, hosts that speak for themselves and what has no form are refuse
   ];
   assert.equal(published.size, before);
   assert.ok(effects.some((effect) => effect.kind === "log" && effect.event === "document/refused"));
+  assert.equal(state.refused, 5);
   assert.deepEqual(input({ kind: "desired", from: peer(2), key: "x", value: 1 }), []);
   assert.ok(!service.accepts(peer(2), "anything"));
   assert.ok(service.entitled(state, peerName("controller.shop"), presenceKey.death("h1")));

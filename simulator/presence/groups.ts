@@ -1,8 +1,8 @@
 import type { ActualPresenceDeath } from "../../core/documents.ts";
-import { presenceKey } from "../../core/documents.ts";
 import type { Effect, Input } from "../../core/env.ts";
 import { createPresence } from "../../core/presence/group.ts";
 import type { GroupState } from "../../core/presence/group-state.ts";
+import { ownLife, reportOf } from "../../core/presence/host-publications.ts";
 import { nextRandom } from "../../core/presence/swim-random.ts";
 import { type HostName, hostName, type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
@@ -236,14 +236,14 @@ export const createGroup = (options: WorldOptions, count: number): Group => {
   const edge: HostEdge = {
     incarnated: (host) => {
       if (host.state === null) return;
-      const { generation, incarnation } = host.state.self;
-      publishFrom(group, host, presenceKey.self, { host: host.name, generation, incarnation });
+      const { key, value } = ownLife(host.state);
+      publishFrom(group, host, key, value);
     },
-    verdict: (host, about, verdict, generation, incarnation) => {
-      const failed = verdict === "failed";
-      if (failed) group.failed += 1;
-      if (verdict === "dead") group.onKnown?.(host, about, generation);
-      publishFrom(group, host, presenceKey.report(about), failed ? { host: about, generation, incarnation } : null);
+    verdict: (host, change) => {
+      if (change.verdict === "failed") group.failed += 1;
+      if (change.verdict === "dead") group.onKnown?.(host, change.host, change.generation);
+      const { key, value } = reportOf(change);
+      publishFrom(group, host, key, value);
     },
   };
   const world = createWorld({ ...options, edge });

@@ -8,7 +8,7 @@ import {
   type SwimState,
   swimDefaults,
   type Update,
-  type Verdict,
+  type VerdictChange,
 } from "../../core/presence/swim-types.ts";
 import { type HostName, hostName } from "../../model/identifiers.ts";
 import { type Agenda, createAgenda } from "./agenda.ts";
@@ -38,7 +38,7 @@ export interface WorldOptions {
 export interface HostEdge {
   /** The host's own life changed. */
   incarnated(host: Host): void;
-  verdict(host: Host, about: HostName, verdict: Verdict, generation: number, incarnation: number): void;
+  verdict(host: Host, change: VerdictChange): void;
 }
 export interface Host {
   readonly index: number;
@@ -173,8 +173,7 @@ export const stepHost = (world: World, host: Host, input: SwimInput): void => {
   for (const { to, updates, answer } of output.syncs) exchange(world, host, to, updates, answer);
   const { edge } = world.options;
   if (edge !== undefined) {
-    for (const { host: about, verdict, generation, incarnation } of output.verdicts)
-      edge.verdict(host, about, verdict, generation, incarnation);
+    for (const change of output.verdicts) edge.verdict(host, change);
     if (output.incarnated) edge.incarnated(host);
   }
   if (output.above !== null) {
