@@ -42,6 +42,7 @@ export interface ProcessConfiguration {
     | "address-manager"
     | "dns-manager"
     | "placer"
+    | "presence"
     | "host"
     | "agent"
     | "gateway";
