@@ -1,52 +1,14 @@
-import type { PeerName } from "../model/identifiers.ts";
 import { servePeers } from "./https.ts";
 import { network, type ProcessConfiguration } from "./installation.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observer.ts";
-import { listPeers } from "./peers.ts";
-import { type RunningService, runService } from "./process.ts";
+import { runService } from "./process.ts";
+import { type Members, runWithMembers } from "./run-with-members.ts";
 import { stopAtSignals } from "./signals.ts";
 
 /**
  * Which service each core role runs. A role's code is loaded only where it runs, so that a small VM carries no more than
  * it needs.
  */
-const membersEveryMs = 1000;
-
-type Members = readonly PeerName[];
-
-/**
- * Runs a service that follows every peer under some prefixes, and starts it again, from its store and without a goodbye, when
- * the installation has gained or lost one: that is rare, and a service need not know how to change its mind about it.
- */
-const runWithMembers = async (
-  configuration: ProcessConfiguration,
-  prefixes: readonly string[],
-  run: (members: Members) => Promise<RunningService>,
-): Promise<void> => {
-  const list = async (): Promise<Members> =>
-    (await Promise.all(prefixes.map((prefix) => listPeers(configuration, prefix)))).flat();
-  let members = await list();
-  let running = await run(members);
-  let stopped = false;
-  let checking: Promise<void> = Promise.resolve();
-  const check = async (): Promise<void> => {
-    // A peers file that cannot be read changes nothing.
-    const found = await list().catch(() => members);
-    if (stopped || found.join(" ") === members.join(" ")) return;
-    members = found;
-    await running.stop({ goodbye: false });
-    running = await run(members);
-  };
-  const timer = setInterval(() => {
-    checking = checking.then(check);
-  }, membersEveryMs);
-  stopAtSignals(async () => {
-    stopped = true;
-    clearInterval(timer);
-    await checking;
-  });
-};
-
 const runStorageManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createStorageManager } = await import("../core/storage/manager.ts");
   await runWithMembers(configuration, ["agent."], (agents) =>

@@ -142,6 +142,15 @@ test("what the next version adds is passed over: a field, a status, a kind", () 
       seal,
     );
   assert.deepEqual(longer(packetVersion + 1), { ok: true, value: example });
+  const beyond = decodePacket(
+    resealed((body) => {
+      body[2] = packetVersion + 1;
+      body[start] = 250;
+      return undefined;
+    }),
+    seal,
+  );
+  assert.deepEqual(beyond, { ok: false, error: "malformed" }, "an update that is longer than the packet");
   const status = decodePacket(
     resealed((body) => {
       body[start + 1] = 200;
