@@ -122,6 +122,13 @@ async function run(options: BenchOptions): Promise<readonly Figure[]> {
     ...deathFigures("5 % loss, a tenth pauses", hard, null),
     ...deathFigures("no loss, memberlist's defaults", reference, null),
     {
+      what: "a simulated hour of idle hosts, CPU time of the process",
+      unit: "s",
+      value: (idle.figures.cpuMs / 1000) * (hourMs / idleMs),
+      range: null,
+      atMost: null,
+    },
+    {
       what: "a simulated hour of idle hosts, wall time",
       unit: "s",
       value: (idle.figures.wallMs / 1000) * (hourMs / idleMs),

@@ -107,6 +107,8 @@ export const measureDeaths = (conditions: Conditions, deaths: number): DeathFigu
 export interface QuietFigures {
   readonly simulatedMs: number;
   readonly wallMs: number;
+  /** Of this process: what the wall time would be with nobody else on the machine. */
+  readonly cpuMs: number;
   readonly pauses: number;
   /** Declared although nobody crashed. */
   readonly falseDeaths: number;
@@ -129,6 +131,11 @@ export const measureQuiet = (
   const { world } = group;
   const from = world.now;
   const wall = performance.now();
+  const cpu = process.cpuUsage();
+  const cpuMs = (): number => {
+    const { user, system } = process.cpuUsage(cpu);
+    return (user + system) / 1000;
+  };
   const { failed } = group;
   const packets = world.packets;
   const declared = group.declarations.length;
@@ -136,6 +143,7 @@ export const measureQuiet = (
   const figures = (): QuietFigures => ({
     simulatedMs: world.now - from,
     wallMs: performance.now() - wall,
+    cpuMs: cpuMs(),
     pauses: paused.count,
     falseDeaths: new Set(group.declarations.slice(declared).map(({ host, generation }) => `${host} ${generation}`))
       .size,
