@@ -284,7 +284,9 @@ function vote(state: GroupState, view: HostView, own: ActualPresenceVote | null)
   if (own === null) view.votes.delete(self);
   else view.votes.set(self, own);
   publish(state, presenceKey.vote(view.host), own);
-  const { host } = view;
+  const { host, declared } = view;
+  const over = declared !== null && before !== null && declared.generation >= before.generation;
+  if (own === null && over) return;
   if (own === null) log(state.outbox, "presence/vote-withdrawn", { host });
   else log(state.outbox, "presence/voted", { host, generation: own.generation, reports: view.reports.size });
 }
