@@ -9,6 +9,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   clone: async () => (await import("./clone.ts")).clone,
   rules: async () => (await import("./rules.ts")).rules,
   "rule-change": async () => (await import("./rule-change.ts")).ruleChange,
+  presence: async () => (await import("./presence.ts")).presence,
   apply: async () => (await import("./apply.ts")).apply,
   resume: async () => (await import("./resume.ts")).resume,
   restart: async () => (await import("./restart.ts")).restart,
@@ -16,7 +17,6 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   specification: async () => (await import("./specification.ts")).specification,
   plan: async () => (await import("./plan.ts")).plan,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
-  presence: async () => (await import("./presence.ts")).presence,
 };
 
 const usage = `Usage: ./cells bench [NAME…] [--quick | --long]
