@@ -2,7 +2,7 @@
 export interface Figure {
   readonly what: string;
   /** "×" for a ratio. */
-  readonly unit: "×" | "ns" | "ms" | "s" | "MiB" | "%" | "1/s";
+  readonly unit: "×" | "ns" | "ms" | "s" | "MiB" | "%" | "1/s" | "deaths";
   readonly value: number;
   /** Lowest and highest of what `value` stands for; null where there is just one. */
   readonly range: readonly [number, number] | null;
@@ -15,6 +15,8 @@ export interface Figure {
 export interface BenchOptions {
   /** Seconds instead of minutes: shows that the bench works, and its figures mean little. */
   readonly quick: boolean;
+  /** Also what takes an hour or more, for those benches that have such a thing. Default: no. */
+  readonly long?: boolean;
   /** Tells a person who waits how far it is. */
   readonly say: (line: string) => void;
 }

@@ -9,6 +9,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   clone: async () => (await import("./clone.ts")).clone,
   rules: async () => (await import("./rules.ts")).rules,
   "rule-change": async () => (await import("./rule-change.ts")).ruleChange,
+  presence: async () => (await import("./presence.ts")).presence,
   apply: async () => (await import("./apply.ts")).apply,
   resume: async () => (await import("./resume.ts")).resume,
   restart: async () => (await import("./restart.ts")).restart,
@@ -21,10 +22,11 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
 };
 
-const usage = `Usage: ./cells bench [NAME…] [--quick]
+const usage = `Usage: ./cells bench [NAME…] [--quick | --long]
 
 Measures, and writes Markdown tables to the standard output: goal, figure, whether it holds. Nothing else should run on
-the machine meanwhile. --quick: seconds instead of minutes, to see that it works.
+the machine meanwhile. --quick: seconds instead of minutes, to see that it works. --long: also what takes an
+hour or more (presence: a simulated day).
 
 Names: ${Object.keys(benches).join(", ")}; none: all of them.`;
 
@@ -32,14 +34,14 @@ const say = (line: string): void => {
   process.stderr.write(`${line}\n`);
 };
 
-async function runOne(name: string, quick: boolean): Promise<boolean> {
+async function runOne(name: string, quick: boolean, long: boolean): Promise<boolean> {
   const load = benches[name];
   if (load === undefined) throw new Error(`there is no bench "${name}"\n\n${usage}`);
   const bench = await load();
   say(`== ${name}`);
   const from = await provenance(quick);
   try {
-    const figures = await bench.run({ quick, say: (line) => say(`   ${line}`) });
+    const figures = await bench.run({ quick, long, say: (line) => say(`   ${line}`) });
     process.stdout.write(
       `### ${bench.title}\n\n${bench.method}\n\n${renderTable(figures)}\n\n${renderProvenance(from, quick)}\n\n`,
     );
@@ -56,7 +58,11 @@ export async function main(args: readonly string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,
-    options: { quick: { type: "boolean", default: false }, help: { type: "boolean", default: false } },
+    options: {
+      quick: { type: "boolean", default: false },
+      long: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
   });
   if (values.help) {
     process.stdout.write(`${usage}\n`);
@@ -68,7 +74,7 @@ export async function main(args: readonly string[]): Promise<void> {
   cleanUpAtSignals();
   let measured = true;
   for (const name of positionals.length > 0 ? positionals : Object.keys(benches))
-    measured = (await runOne(name, values.quick)) && measured;
+    measured = (await runOne(name, values.quick, values.long)) && measured;
   process.exitCode = measured ? 0 : 1;
 }
 

@@ -34,6 +34,9 @@ import type { Json } from "../model/json.ts";
  * | storage                 |                                    | storage-manager → controllers     |
  * | addresses               |                                    | address-manager → controllers     |
  * | location/<address>      |                                    | host → host                       |
+ * | presence/…              |                                    | host → presence.<n>               |
+ * | vote/<host>             |                                    | presence.<n> → presence.<n>       |
+ * | dead/<host>             |                                    | presence.<n> → whoever asks       |
  *
  * Keys that name an element use its UID. The client of a desired document is known from the connection, so a controller
  * sees only what concerns its own documents: the source publishes under `<client>/<key>` where several clients share it
@@ -391,3 +394,30 @@ export interface ActualLocation {
   readonly vmIdentity: number;
   readonly subnetIdentity: number;
 }
+
+// --- Presence --------------------------------------------------------------------------------------------------
+
+/** A host of itself (`presence/self`) and of another that it suspects (`presence/failed/<host>`; taken back when refuted). */
+export interface ActualPresence {
+  readonly host: HostName;
+  /** Grows with each start and with each return after a declared death. */
+  readonly generation: number;
+  /** Within the generation: grows with each suspicion that it refuted. */
+  readonly incarnation: number;
+}
+/** A member of the Presence group would declare this life of a host over. */
+export type ActualPresenceVote = ActualPresence;
+/** A majority of the Presence group declared it: this generation of the host is over for good. */
+export interface ActualPresenceDeath extends ActualPresence {
+  /** Milliseconds since 1970, for people. */
+  readonly declaredAt: number;
+  /** How many hosts reported it. */
+  readonly reporters: number;
+}
+export const presenceKey = {
+  all: "presence/",
+  self: "presence/self",
+  report: (host: string): string => `presence/failed/${host}`,
+  vote: (host: string): string => `vote/${host}`,
+  death: (host: string): string => `dead/${host}`,
+} as const;

@@ -65,6 +65,10 @@ export const eventNames = {
   "placement/released": "an incarnation's place is free again",
   "placement/state": "what a controller is told of a placement changed",
   "placement/removed": "a controller is told that a placement is gone",
+  // Presence.
+  "presence/voted": "this member of the Presence group would declare a host dead: generation and number of reports",
+  "presence/vote-withdrawn": "it would no longer",
+  "presence/declared": "a generation of a host is dead by the word of a majority: how many hosts reported it",
   // Storage.
   "volume/placed": "a volume got its storage server",
   "volume/frozen": "a volume is immutable from now on",

@@ -3,12 +3,14 @@ import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hyper
 import type { NetworkAllocation } from "./drivers/network/driver.ts";
 import type { HealthChange } from "./liveness.ts";
 import type { Action } from "./planner.ts";
+import type { PresenceRequest } from "./presence-state.ts";
 
 /**
  * What the executor and the edge ask the Host Manager's service. An answer leaves only after everything before it is
  * durable: that is why the actions come as an answer, and a start is recorded before it happens.
  */
 export type HostRequest =
+  | PresenceRequest
   /** Once at the start: the machines that run. */
   | { readonly kind: "found"; readonly machines: readonly FoundMachine[] }
   /** → `Action[]`, each then under way until `done`. */

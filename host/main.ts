@@ -18,6 +18,7 @@ import { createExecutor, type Executor } from "./executor.ts";
 import { createHostManager } from "./manager.ts";
 import { createHostObservation } from "./observation.ts";
 import { overheadMiB } from "./planner.ts";
+import { type HostPresence, startHostPresence, viewPath } from "./presence.ts";
 import { createProber, type Prober } from "./prober.ts";
 import { createHostSessions } from "./sessions.ts";
 
@@ -64,7 +65,8 @@ async function main(configurationFile: string | undefined): Promise<void> {
     executor?.wake();
     prober?.wake();
   };
-  const service = createHostManager({ host, wake });
+  let presence: HostPresence | null = null;
+  const service = createHostManager({ host, wake, onDeath: (dead, of) => presence?.declared(dead, of) });
   const running = await runService({ configuration, service, goodbye: false });
   const { request } = running;
   logFatalErrors(running.observer);
@@ -87,9 +89,17 @@ async function main(configurationFile: string | undefined): Promise<void> {
     nowSeconds: () => performance.now() / 1000,
   });
   running.observer.measures(metrics);
+  if (configuration.presence !== undefined) {
+    const started = await startHostPresence({ configuration, host: host.host, request, log });
+    presence = started;
+    stopAtSignals(started.close);
+  }
+  const answer = createHostEdge({ hypervisor, network, request, status });
   const edge = await servePeers(
     configuration,
-    observed(running.observer, createHostEdge({ hypervisor, network, request, status })),
+    observed(running.observer, (asked, response) =>
+      asked.url === viewPath && presence !== null ? presence.view(asked, response) : answer(asked, response),
+    ),
     sessions.upgrade,
   );
   stopAtSignals(async () => {

@@ -9,6 +9,7 @@ import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-reques
 import { inventoryOf, measureHost } from "./inventory.ts";
 import type { HealthChange } from "./liveness.ts";
 import { type Action, type Found, planHost, startingRecord, usedMiB, type VmRecord, type Wanted } from "./planner.ts";
+import { declaredDeath, handlePresence, type PresenceState, presenceRecord } from "./presence-state.ts";
 import { locatedInterfaces, publications } from "./publications.ts";
 
 /** After a failure the same action is planned again this much later. */
@@ -18,6 +19,8 @@ export interface HostManagerOptions {
   readonly host: ActualHost;
   /** Called in a step that may have made new actions due; must only wake the executor, which then asks for them. */
   readonly wake: () => void;
+  /** The Presence group declared a generation of a host dead; must only pass it on. */
+  readonly onDeath?: (host: HostName, generation: number) => void;
 }
 
 /** What this host has to do and what it knows. Everything in `records` and `locations` is durable. */
@@ -41,6 +44,7 @@ export interface HostState {
   readonly troubles: Map<Uid | "network", string>;
   readonly published: Map<string, string>;
   readonly subscribed: Set<PeerName>;
+  readonly presence: PresenceState;
 }
 
 /**
@@ -62,6 +66,7 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
   },
   entitled: (state, peer, key) => {
     if (key === "host") return peer === "placer" || /^(controller|host)\./.test(peer);
+    if (key.startsWith("presence/")) return peer.startsWith("presence.");
     if (key.startsWith("location/")) {
       const address = key.slice("location/".length);
       const local = locatedInterfaces(wantedOf(state), foundOf(state, options)).find(
@@ -96,6 +101,7 @@ const restoreState = ({ records }: Restored): HostState => {
     troubles: new Map(),
     published: new Map(),
     subscribed: new Set(),
+    presence: { generation: Number(records.get(presenceRecord) ?? 0), members: new Set() },
   };
   for (const [key, value] of records) {
     const [kind, name = "", address = ""] = key.split("/");
@@ -135,8 +141,11 @@ const handle = (state: HostState, input: Input, options: HostManagerOptions, eff
       return true;
     case "desired":
       return handleDesired(state, input.from, input.key, input.value, effects);
-    case "actual":
+    case "actual": {
+      const death = declaredDeath(state.presence, input.from, input.key, input.value);
+      if (death !== null) options.onDeath?.(death.host, death.generation);
       return handleLocation(state, input.from, input.key, input.value, effects);
+    }
     case "reachable":
       return input.reachable && forgetUnconfirmed(state, input.peer, effects);
     case "timer":
@@ -244,6 +253,11 @@ const handleRequest = (
       return false;
     case "status":
       reply(hostStatus(state, options));
+      return false;
+    case "presence-enter":
+    case "presence-said":
+    case "presence-follow":
+      reply(handlePresence(state.presence, request, effects));
       return false;
     case "exec-target":
       reply(execTarget(state, request.client, request.vm, request.incarnation));

@@ -42,6 +42,7 @@ export interface ProcessConfiguration {
     | "address-manager"
     | "dns-manager"
     | "placer"
+    | "presence"
     | "host"
     | "agent"
     | "gateway";
@@ -77,6 +78,11 @@ export interface ProcessConfiguration {
     readonly cpus: number;
     /** Parent cgroup directories (v1: one per controller; v2: one); empty where none can be used. */
     readonly cgroups: readonly string[];
+  };
+  /** A host's part in Presence; absent: it takes none. */
+  readonly presence?: {
+    /** At least 16 random bytes, the same at every host of the installation. A secret. */
+    readonly gossipKeyFile: string;
   };
   readonly agent?: {
     readonly server: string;

@@ -56,6 +56,7 @@ test("each core role runs as a process and ends in order", async () => {
     "dns-manager": "dns-manager",
     placer: "placer",
     "storage-manager": "storage-manager",
+    "presence.1": "presence",
     "controller.shop": "controller",
   };
   const controller = {

@@ -1,61 +1,36 @@
-import type { PeerName } from "../model/identifiers.ts";
 import { servePeers } from "./https.ts";
 import { network, type ProcessConfiguration } from "./installation.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observer.ts";
-import { listPeers } from "./peers.ts";
-import { type RunningService, runService } from "./process.ts";
+import { runService } from "./process.ts";
+import { type Members, runWithMembers } from "./run-with-members.ts";
 import { stopAtSignals } from "./signals.ts";
 
 /**
  * Which service each core role runs. A role's code is loaded only where it runs, so that a small VM carries no more than
  * it needs.
  */
-const membersEveryMs = 1000;
-
-type Members = readonly PeerName[];
-
-/**
- * Runs a service that follows every peer under a prefix, and starts it again, from its store and without a goodbye, when
- * the installation has gained or lost one: that is rare, and a service need not know how to change its mind about it.
- */
-const runWithMembers = async (
-  configuration: ProcessConfiguration,
-  prefix: string,
-  run: (members: Members) => Promise<RunningService>,
-): Promise<void> => {
-  let members = await listPeers(configuration, prefix);
-  let running = await run(members);
-  let stopped = false;
-  let checking: Promise<void> = Promise.resolve();
-  const check = async (): Promise<void> => {
-    // A peers file that cannot be read changes nothing.
-    const found = await listPeers(configuration, prefix).catch(() => members);
-    if (stopped || found.join(" ") === members.join(" ")) return;
-    members = found;
-    await running.stop({ goodbye: false });
-    running = await run(members);
-  };
-  const timer = setInterval(() => {
-    checking = checking.then(check);
-  }, membersEveryMs);
-  stopAtSignals(async () => {
-    stopped = true;
-    clearInterval(timer);
-    await checking;
-  });
-};
-
 const runStorageManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createStorageManager } = await import("../core/storage/manager.ts");
-  await runWithMembers(configuration, "agent.", (agents) =>
+  await runWithMembers(configuration, ["agent."], (agents) =>
     runService({ configuration, observer, service: createStorageManager({ self: configuration.name, agents }) }),
   );
 };
 
 const runPlacer = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createPlacer } = await import("../core/placer/placer.ts");
-  await runWithMembers(configuration, "host.", (hosts) =>
+  await runWithMembers(configuration, ["host."], (hosts) =>
     runService({ configuration, observer, service: createPlacer({ self: configuration.name, hosts }) }),
+  );
+};
+
+const runPresence = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
+  const { createPresence } = await import("../core/presence/group.ts");
+  const self = configuration.name;
+  const startWith = (all: Members, prefix: string): Members => all.filter((peer) => peer.startsWith(prefix));
+  const serviceFor = (all: Members) =>
+    createPresence({ self, members: startWith(all, "presence."), hosts: startWith(all, "host.") });
+  await runWithMembers(configuration, ["host.", "presence."], (all) =>
+    runService({ configuration, observer, service: serviceFor(all) }),
   );
 };
 
@@ -103,6 +78,9 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
     case "placer":
       await serveObserver(configuration, observer);
       return runPlacer(configuration, observer);
+    case "presence":
+      await serveObserver(configuration, observer);
+      return runPresence(configuration, observer);
     case "address-manager":
       await serveObserver(configuration, observer);
       return runAddressManager(configuration, observer);
@@ -112,7 +90,7 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
     default:
       throw new Error(
         `"${name}" has the role "${role}", which has a program of its own; this one runs controller, storage-manager, ` +
-          "address-manager, dns-manager and placer",
+          "address-manager, dns-manager, placer and presence",
       );
   }
 };

@@ -1,0 +1,55 @@
+import type { HostName, PeerName } from "../../model/identifiers.ts";
+import type { ActualPresenceDeath, ActualPresenceVote } from "../documents.ts";
+import type { Outbox } from "../outbox.ts";
+
+/** A life of a host, as far as it has answered suspicions. */
+export interface Life {
+  readonly generation: number;
+  readonly incarnation: number;
+}
+/** One host as this member of the group sees it. */
+export interface HostView {
+  readonly host: HostName;
+  readonly peer: PeerName;
+  /** This member's own connection to it; null until something was said about it. */
+  reachable: boolean | null;
+  /** What it last said of itself; null: never heard of, or it said goodbye. */
+  self: Life | null;
+  /** By the host that reports it. */
+  readonly reports: Map<HostName, Life>;
+  /** By member of the group, this one included. */
+  readonly votes: Map<PeerName, ActualPresenceVote>;
+  declared: ActualPresenceDeath | null;
+}
+export interface GroupOptions {
+  readonly self: PeerName;
+  /** All members of the group, this one included. */
+  readonly members: readonly PeerName[];
+  /** `host.<name>` of each host. */
+  readonly hosts: readonly PeerName[];
+  /** Reports that are not yet enough in a large installation; default `thresholdCap`. */
+  readonly threshold?: number;
+}
+export interface GroupState {
+  readonly options: GroupOptions;
+  readonly outbox: Outbox;
+  readonly hosts: Map<HostName, HostView>;
+  /** Other members that are in step. */
+  readonly members: Set<PeerName>;
+  /** Live hosts by this member's knowledge, and those of them that it hears itself. Kept up to date. */
+  refused: number;
+}
+/** More reports than this are needed where there are many hosts. */
+export const thresholdCap = 3;
+
+/** Its last life was declared over, or it said goodbye, or it was never there. */
+export const isGone = ({ self, declared }: HostView): boolean =>
+  self === null || (declared !== null && declared.generation >= self.generation);
+
+/**
+ * More distinct hosts than this must report a host. A few in a large installation; among few hosts less than half of the
+ * others, so that the death of any minority is found.
+ * @param hosts that are alive as far as known, the reported one among them
+ */
+export const thresholdOf = (hosts: number, cap: number): number => Math.min(cap, Math.floor((hosts - 1) / 2));
+export const quorumOf = (members: number): number => Math.floor(members / 2) + 1;

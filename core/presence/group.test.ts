@@ -1,0 +1,238 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hostName, type PeerName, peerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { presenceKey } from "../documents.ts";
+import type { Input } from "../env.ts";
+import { createPresence, type HostPresence } from "./group.ts";
+import { thresholdOf } from "./group-state.ts";
+
+const members = [1, 2, 3].map((number) => peerName(`presence.${number}`));
+const [self = peerName(""), second = peerName(""), third = peerName("")] = members;
+const peer = (number: number): PeerName => peerName(`host.h${number}`);
+const life = (number: number, incarnation = 0, generation = 1) => ({ host: `h${number}`, generation, incarnation });
+
+/** The first member, which hears hosts h1 to h<count>, all alive. */
+const member = (count: number, records = new Map<string, Json>()) => {
+  const hosts = Array.from({ length: count }, (_, index) => peer(index + 1));
+  const service = createPresence({ self, members, hosts });
+  let state = service.restore({ records: new Map(records), desiredAt: new Map() });
+  const published = new Map<string, Json>();
+  const subscribed: string[] = [];
+  const input = (what: Input) => {
+    const step = service.step(state, what, { ms: 0, wallMs: 1234 });
+    state = step.state;
+    for (const effect of step.effects) {
+      if (effect.kind === "write" && effect.value !== null) records.set(effect.key, effect.value);
+      else if (effect.kind === "write") records.delete(effect.key);
+      else if (effect.kind === "publish" && effect.value !== null) published.set(effect.key, effect.value);
+      else if (effect.kind === "publish") published.delete(effect.key);
+      else if (effect.kind === "subscribe") subscribed.push(`${effect.to} ${effect.prefix}`);
+    }
+    return step.effects;
+  };
+  const say = (from: PeerName, key: string, value: Json) => input({ kind: "actual", from, key, value });
+  const hear = (number: number, reachable: boolean) => input({ kind: "reachable", peer: peer(number), reachable });
+  const hearMember = (of: PeerName, reachable: boolean) => input({ kind: "reachable", peer: of, reachable });
+  const report = (by: number, of: number, incarnation = 0, generation = 1) =>
+    say(peer(by), presenceKey.report(`h${of}`), life(of, incarnation, generation));
+  const refute = (of: number, incarnation: number) => say(peer(of), presenceKey.self, life(of, incarnation));
+  const vote = (of: PeerName, about: number, incarnation = 0, generation = 1) =>
+    say(of, presenceKey.vote(`h${about}`), life(about, incarnation, generation));
+  input({ kind: "start" });
+  for (let number = 1; number <= count; number += 1) {
+    say(peer(number), presenceKey.self, life(number));
+    hear(number, true);
+  }
+  for (const other of [second, third]) hearMember(other, true);
+  const status = (): readonly HostPresence[] => {
+    const [reply] = input({ kind: "request", id: 1, request: { kind: "hosts" } });
+    assert.equal(reply?.kind, "reply");
+    return (reply.response as unknown as { hosts: readonly HostPresence[] }).hosts;
+  };
+  const voted = (of: number): boolean => published.has(presenceKey.vote(`h${of}`));
+  const dead = (of: number): boolean => published.has(presenceKey.death(`h${of}`));
+  return {
+    input,
+    say,
+    hear,
+    hearMember,
+    report,
+    refute,
+    vote,
+    voted,
+    dead,
+    status,
+    published,
+    records,
+    subscribed,
+    service,
+    state,
+  };
+};
+
+test("so many reports are not enough: a few of many hosts, less than half of few", () => {
+  assert.deepEqual(
+    [1, 2, 3, 4, 5, 6, 7, 10, 1000].map((hosts) => thresholdOf(hosts, 3)),
+    [0, 0, 1, 1, 2, 2, 3, 3, 3],
+  );
+});
+
+test("a member votes when more hosts than the threshold report one that it does not hear itself", () => {
+  const { report, hear, voted, dead, say } = member(10);
+  hear(1, false);
+  for (const by of [2, 3, 4]) report(by, 1);
+  assert.ok(!voted(1));
+  report(4, 1);
+  assert.ok(!voted(1), "the same host once more");
+  report(5, 1);
+  assert.ok(voted(1));
+  assert.ok(!dead(1), "one vote is no majority");
+  say(peer(5), presenceKey.report("h1"), null);
+  assert.ok(!voted(1), "it took its report back");
+});
+
+test("who is heard is alive, whatever others say, also when it is heard again", () => {
+  const { report, hear, voted, dead, vote } = member(10);
+  for (const by of [2, 3, 4, 5, 6]) report(by, 1);
+  assert.ok(!voted(1));
+  hear(1, false);
+  assert.ok(voted(1));
+  hear(1, true);
+  assert.ok(!voted(1));
+  vote(second, 1);
+  assert.ok(!dead(1));
+});
+
+test("reports of hosts that are not heard, are dead themselves, or speak of an earlier life do not count", () => {
+  const { report, hear, voted, refute, vote, hearMember } = member(12);
+  hear(1, false);
+  for (const by of [2, 3, 4, 5]) report(by, 1);
+  assert.ok(voted(1));
+  hear(5, false);
+  assert.ok(!voted(1), "h5 is not heard");
+  hear(5, true);
+  assert.ok(voted(1));
+  refute(1, 1);
+  assert.ok(!voted(1), "all reports are of incarnation 0");
+  for (const by of [2, 3, 4]) report(by, 1, 1);
+  assert.ok(!voted(1));
+  report(5, 1, 1);
+  assert.ok(voted(1));
+  hearMember(second, true);
+  vote(second, 5);
+  vote(third, 5);
+  assert.ok(!voted(1), "a majority declared h5 dead");
+});
+
+test("a member that hears less than half of the hosts may be the one that is cut off, and votes for nobody", () => {
+  const { report, hear, voted } = member(10);
+  for (const by of [2, 3, 4, 5, 6]) report(by, 1);
+  for (const lost of [1, 7, 8, 9, 10]) hear(lost, false);
+  assert.ok(voted(1));
+  hear(6, false);
+  assert.ok(!voted(1));
+  hear(10, true);
+  assert.ok(voted(1));
+});
+
+test("a majority of the group declares: durable first, told to all, and its own vote is over", () => {
+  const { report, hear, vote, voted, dead, records, published, status } = member(10);
+  hear(1, false);
+  for (const by of [2, 3, 4, 5]) report(by, 1);
+  assert.ok(!dead(1));
+  vote(second, 1);
+  assert.ok(dead(1) && !voted(1));
+  assert.deepEqual(published.get(presenceKey.death("h1")), { ...life(1), declaredAt: 1234, reporters: 4 });
+  assert.deepEqual([...records.keys()], ["dead/h1"]);
+  assert.equal(status()[0]?.state, "dead");
+});
+
+test("votes count for the same life only, and only of members that are heard", () => {
+  const { report, hear, vote, dead, hearMember, refute } = member(10);
+  hear(1, false);
+  for (const by of [2, 3, 4, 5]) report(by, 1);
+  hearMember(second, false);
+  vote(second, 1);
+  assert.ok(!dead(1), "it is not heard: its vote may be old");
+  vote(third, 1, 0, 0);
+  assert.ok(!dead(1), "of an earlier generation");
+  refute(1, 1);
+  hearMember(second, true);
+  vote(third, 1);
+  assert.ok(!dead(1), "two votes of a refuted incarnation");
+  const other = member(10);
+  other.hear(1, false);
+  for (const by of [2, 3, 4, 5]) other.report(by, 1);
+  other.hearMember(second, false);
+  other.vote(second, 1);
+  other.hearMember(second, true);
+  assert.ok(other.dead(1));
+});
+
+test("a declaration of another member is taken over, once and for good; a new generation is another life", () => {
+  const { say, dead, published, status, refute, records } = member(5);
+  const death = { ...life(2), declaredAt: 99, reporters: 3 };
+  say(second, presenceKey.death("h2"), death);
+  assert.ok(dead(2));
+  assert.deepEqual(records.get("dead/h2"), death);
+  refute(2, 7);
+  assert.equal(status()[1]?.state, "dead", "that generation is over");
+  say(peer(2), presenceKey.self, life(2, 0, 2));
+  assert.equal(status()[1]?.state, "alive");
+  say(third, presenceKey.death("h2"), { ...life(2, 0, 0), declaredAt: 1, reporters: 3 });
+  assert.deepEqual(published.get(presenceKey.death("h2")), death, "nor does an earlier one come back");
+});
+
+test("after a restart the declarations are there, and the votes are not", () => {
+  const { report, hear, vote, records, voted } = member(10);
+  hear(1, false);
+  for (const by of [2, 3, 4, 5]) report(by, 1);
+  vote(second, 1);
+  hear(9, false);
+  for (const by of [2, 3, 4, 5]) report(by, 9);
+  assert.ok(voted(9));
+  records.set("dead/h99", { ...life(99), declaredAt: 1, reporters: 4 });
+  const again = member(10, records);
+  assert.ok(again.dead(1));
+  assert.ok(!again.voted(9));
+  assert.ok(!records.has("dead/h99"), "h99 is no host of the installation any more");
+});
+
+test("a goodbye is no death: what is still reported of it is not voted on", () => {
+  const { report, hear, voted, say, status } = member(10);
+  for (const by of [2, 3, 4, 5]) report(by, 1);
+  say(peer(1), presenceKey.self, null);
+  hear(1, false);
+  assert.ok(!voted(1));
+  assert.equal(status()[0]?.state, "gone");
+});
+
+test("strangers, hosts that speak for themselves and what has no form are refused, and change nothing", () => {
+  const { say, input, service, state, published } = member(4);
+  const before = published.size;
+  const effects = [
+    ...say(peerName("host.h77"), presenceKey.report("h1"), life(1)),
+    ...say(peer(2), presenceKey.report("h2"), life(2)),
+    ...say(peer(2), presenceKey.report("h1"), { generation: -1, incarnation: "x" }),
+    ...say(second, presenceKey.death("h1"), "dead"),
+    ...say(peerName("placer"), presenceKey.vote("h1"), life(1)),
+  ];
+  assert.equal(published.size, before);
+  assert.ok(effects.some((effect) => effect.kind === "log" && effect.event === "document/refused"));
+  assert.equal(state.refused, 5);
+  assert.deepEqual(input({ kind: "desired", from: peer(2), key: "x", value: 1 }), []);
+  assert.ok(!service.accepts(peer(2), "anything"));
+  assert.ok(service.entitled(state, peerName("controller.shop"), presenceKey.death("h1")));
+  assert.ok(!service.entitled(state, peerName("gateway"), presenceKey.death("h1")));
+  assert.ok(service.entitled(state, second, presenceKey.vote("h1")));
+  assert.ok(!service.entitled(state, peer(1), presenceKey.vote("h1")));
+});
+
+test("it follows every host and every other member", () => {
+  const { subscribed } = member(2);
+  const expected = ["host.h1 presence/", "host.h2 presence/"];
+  for (const other of [second, third]) expected.push(`${other} vote/`, `${other} dead/`);
+  assert.deepEqual(subscribed, expected);
+  assert.equal(hostName("h1"), "h1");
+});

@@ -1,0 +1,349 @@
+import { type HostName, hostName, type PeerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { type ActualPresence, type ActualPresenceDeath, type ActualPresenceVote, presenceKey } from "../documents.ts";
+import type { Input, Restored, Service } from "../env.ts";
+import { counter, gauge, type Metric, sample } from "../metrics.ts";
+import { createOutbox, isObject, log, sameJson, takeEffects, toJson, write } from "../outbox.ts";
+import {
+  type GroupOptions,
+  type GroupState,
+  type HostView,
+  isGone,
+  type Life,
+  quorumOf,
+  thresholdCap,
+  thresholdOf,
+} from "./group-state.ts";
+
+/**
+ * A member of the Presence group. It collects what hosts report of each other and decides with the other members which
+ * host is declared dead. Hosts' reports and members' votes are evidence: they are actual state, are taken back as soon as
+ * they are no longer so, and are rebuilt from scratch after a restart. The declaration alone is durable and final: it ends
+ * one generation of the host, which may come back with the next one.
+ *
+ * A member votes that a host is dead when all of this is so at once:
+ *  - more distinct hosts than a threshold report it, in its present generation and incarnation, and this member hears each
+ *    of these hosts itself (a report of a host that has vanished may be old);
+ *  - this member does not hear the reported host either: who is heard is alive, whatever is said;
+ *  - it hears at least half of all hosts: otherwise it may be this member that was cut off.
+ * It declares when it sees votes of a majority of the group, its own or those of members it hears, for one incarnation.
+ * So nobody alone declares anything, a refutation that reached a majority of the group in time prevails, and no rule rests
+ * on a clock: a member that stood still has old evidence only until its connections say so.
+ *
+ * Rejected: votes that bind (a consensus round per death). Declarations cannot contradict each other, they only grow, so
+ * there is nothing to agree on but "enough of us see it now", and a vote that stays would count against the host later.
+ */
+export function createPresence(options: GroupOptions): Service<GroupState> {
+  return {
+    restore: (restored) => restore(restored, options),
+    step: (state, input, now) => {
+      take(state, input, now.wallMs);
+      state.outbox.quiet = false;
+      return { state, effects: takeEffects(state.outbox) };
+    },
+    entitled: (_state, peer, key) =>
+      key.startsWith(presenceKey.death("")) ? mayKnowDeaths.test(peer) : options.members.includes(peer),
+    accepts: () => false,
+    measure,
+  };
+}
+
+const mayKnowDeaths = /^(host|controller|agent|presence)\.|^(placer|storage-manager|address-manager|dns-manager|ha)$/;
+const deathRecord = (host: HostName): string => `dead/${host}`;
+
+function restore(restored: Restored, options: GroupOptions): GroupState {
+  const state: GroupState = {
+    options,
+    outbox: createOutbox(restored),
+    hosts: new Map(),
+    members: new Set(),
+    refused: 0,
+  };
+  for (const peer of options.hosts) {
+    const host = hostName(peer.slice("host.".length));
+    const value = restored.records.get(deathRecord(host));
+    state.hosts.set(host, {
+      host,
+      peer,
+      reachable: null,
+      self: null,
+      reports: new Map(),
+      votes: new Map(),
+      declared: value === undefined ? null : (value as unknown as ActualPresenceDeath),
+    });
+  }
+  return state;
+}
+
+function take(state: GroupState, input: Input, wallMs: number): void {
+  switch (input.kind) {
+    case "start":
+      start(state);
+      return;
+    case "actual":
+      takeActual(state, input.from, input.key, input.value, wallMs);
+      return;
+    case "reachable":
+      takeReachable(state, input.peer, input.reachable, wallMs);
+      return;
+    case "request":
+      state.outbox.effects.push({ kind: "reply", id: input.id, response: statusOf(state, input.request) });
+      return;
+    case "desired":
+    case "timer":
+      return;
+  }
+}
+
+function start(state: GroupState): void {
+  state.outbox.quiet = true;
+  const { options, outbox } = state;
+  for (const { peer, declared, host } of state.hosts.values()) {
+    outbox.effects.push({ kind: "subscribe", to: peer, prefix: presenceKey.all });
+    if (declared !== null) publish(state, presenceKey.death(host), declared);
+  }
+  // Hosts that the installation does not have any more.
+  for (const key of [...outbox.records.keys()])
+    if (!state.hosts.has(hostName(key.slice(deathRecord(hostName("")).length)))) write(outbox, key, null);
+  for (const to of options.members) {
+    if (to === options.self) continue;
+    outbox.effects.push({ kind: "subscribe", to, prefix: presenceKey.vote("") });
+    outbox.effects.push({ kind: "subscribe", to, prefix: presenceKey.death("") });
+  }
+  const declared = [...state.hosts.values()].filter((view) => view.declared !== null).length;
+  log(outbox, "service/restored", { declared });
+}
+
+function publish(state: GroupState, key: string, value: object | null): void {
+  const before = state.outbox.published.get(key);
+  if (value === null ? before === undefined : sameJson(before, toJson(value))) return;
+  if (value === null) state.outbox.published.delete(key);
+  else state.outbox.published.set(key, toJson(value));
+  state.outbox.effects.push({ kind: "publish", key, value: value === null ? null : toJson(value) });
+}
+
+const isNumber = (value: Json | undefined): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+const lifeOf = (value: Json): Life | null =>
+  isObject(value) && isNumber(value.generation) && isNumber(value.incarnation)
+    ? { generation: value.generation, incarnation: value.incarnation }
+    : null;
+
+/** The host that a peer is; null for any other peer. */
+function hostOf(state: GroupState, peer: PeerName): HostView | null {
+  const view = state.hosts.get(hostName(peer.slice("host.".length)));
+  return view?.peer === peer ? view : null;
+}
+
+function takeActual(state: GroupState, from: PeerName, key: string, value: Json, wallMs: number): void {
+  const life = lifeOf(value);
+  if (value !== null && life === null) {
+    refuse(state, from, key, "it names no generation and incarnation");
+    return;
+  }
+  if (state.options.members.includes(from)) {
+    takeFromMember(state, from, key, life, value, wallMs);
+    return;
+  }
+  const reporter = hostOf(state, from)?.host;
+  if (reporter === undefined) {
+    refuse(state, from, key, "it is no host of this installation");
+    return;
+  }
+  takeFromHost(state, reporter, key, life, wallMs);
+}
+
+function takeFromHost(state: GroupState, reporter: HostName, key: string, life: Life | null, wallMs: number): void {
+  if (key === presenceKey.self) {
+    const view = state.hosts.get(reporter);
+    if (view === undefined) return;
+    view.self = life;
+    // How many hosts there are counts for every decision.
+    evaluateReported(state, wallMs);
+    return;
+  }
+  if (!key.startsWith(presenceKey.report(""))) return;
+  const view = state.hosts.get(hostName(key.slice(presenceKey.report("").length)));
+  if (view === undefined || view.host === reporter) {
+    if (life !== null) refuse(state, `host.${reporter}`, key, "no other host of this installation has that name");
+    return;
+  }
+  if (life === null) view.reports.delete(reporter);
+  else view.reports.set(reporter, life);
+  evaluate(state, view, wallMs);
+}
+
+function takeFromMember(
+  state: GroupState,
+  from: PeerName,
+  key: string,
+  life: Life | null,
+  value: Json,
+  wallMs: number,
+): void {
+  const [kind, name = ""] = key.split("/");
+  const view = state.hosts.get(hostName(name));
+  if (view === undefined) return;
+  if (key === presenceKey.vote(name)) {
+    if (life === null) view.votes.delete(from);
+    else view.votes.set(from, { host: view.host, ...life });
+    evaluate(state, view, wallMs);
+  } else if (kind === "dead" && life !== null) {
+    // A majority stood behind it when it was made; that it is not so for this member now changes nothing.
+    const { declaredAt, reporters } = value as unknown as ActualPresenceDeath;
+    if (isNumber(declaredAt)) declare(state, view, { host: view.host, ...life, declaredAt, reporters }, wallMs);
+  }
+}
+
+function takeReachable(state: GroupState, peer: PeerName, reachable: boolean, wallMs: number): void {
+  if (state.options.members.includes(peer)) {
+    if (reachable) state.members.add(peer);
+    else state.members.delete(peer);
+  } else {
+    const view = hostOf(state, peer);
+    if (view === null || view.reachable === reachable) return;
+    view.reachable = reachable;
+    evaluate(state, view, wallMs);
+  }
+  evaluateReported(state, wallMs);
+}
+
+function refuse(state: GroupState, from: string, key: string, why: string): void {
+  state.refused += 1;
+  if ((state.refused & (state.refused - 1)) === 0) log(state.outbox, "document/refused", { from, key, why });
+}
+
+/** Everything that some evidence concerns. */
+function evaluateReported(state: GroupState, wallMs: number): void {
+  for (const view of state.hosts.values()) if (view.reports.size + view.votes.size > 0) evaluate(state, view, wallMs);
+}
+
+/** The life that reports are about: the latest that anyone knows. A report of an earlier one was refuted. */
+function latest({ self, reports }: HostView): Life | null {
+  let life = self;
+  for (const report of reports.values())
+    if (life === null || isLater(report, life))
+      life = { generation: report.generation, incarnation: report.incarnation };
+  return life;
+}
+const isLater = (a: Life, b: Life): boolean =>
+  a.generation > b.generation || (a.generation === b.generation && a.incarnation > b.incarnation);
+const isSame = (a: Life, b: Life): boolean => a.generation === b.generation && a.incarnation === b.incarnation;
+
+/** Distinct hosts that report this life and are themselves alive and heard. */
+function reportersOf(state: GroupState, view: HostView, life: Life): number {
+  let count = 0;
+  for (const [reporter, report] of view.reports) {
+    const by = state.hosts.get(reporter);
+    if (by !== undefined && by.reachable === true && !isGone(by) && isSame(report, life)) count += 1;
+  }
+  return count;
+}
+
+/** Whether this member itself stands well enough to judge, and how many reports are not enough. */
+function standing(state: GroupState): { readonly hearsHalf: boolean; readonly threshold: number } {
+  let live = 0;
+  let heard = 0;
+  for (const view of state.hosts.values()) {
+    if (isGone(view)) continue;
+    live += 1;
+    if (view.reachable === true) heard += 1;
+  }
+  return {
+    hearsHalf: 2 * heard >= live,
+    threshold: thresholdOf(live, state.options.threshold ?? thresholdCap),
+  };
+}
+
+function evaluate(state: GroupState, view: HostView, wallMs: number): void {
+  const { options } = state;
+  const life = latest(view);
+  const over = life === null || (view.declared !== null && view.declared.generation >= life.generation);
+  const own = over ? null : ownVote(state, view, life);
+  vote(state, view, own);
+  if (over) return;
+  let votes = 0;
+  for (const [member, value] of view.votes)
+    if (isSame(value, life) && (member === options.self || state.members.has(member))) votes += 1;
+  if (votes < quorumOf(options.members.length)) return;
+  const reporters = reportersOf(state, view, life);
+  declare(state, view, { host: view.host, ...life, declaredAt: wallMs, reporters }, wallMs);
+}
+
+function ownVote(state: GroupState, view: HostView, life: Life): ActualPresenceVote | null {
+  // Asked first, as it is so for almost every host that anyone reports.
+  if (view.reachable !== false || view.self === null) return null;
+  const { hearsHalf, threshold } = standing(state);
+  if (!hearsHalf || reportersOf(state, view, life) <= threshold) return null;
+  return { host: view.host, ...life };
+}
+
+function vote(state: GroupState, view: HostView, own: ActualPresenceVote | null): void {
+  const { self } = state.options;
+  const before = view.votes.get(self) ?? null;
+  if (own === null ? before === null : before !== null && isSame(own, before)) return;
+  if (own === null) view.votes.delete(self);
+  else view.votes.set(self, own);
+  publish(state, presenceKey.vote(view.host), own);
+  const { host, declared } = view;
+  const over = declared !== null && before !== null && declared.generation >= before.generation;
+  if (own === null && over) return;
+  if (own === null) log(state.outbox, "presence/vote-withdrawn", { host });
+  else log(state.outbox, "presence/voted", { host, generation: own.generation, reports: view.reports.size });
+}
+
+function declare(state: GroupState, view: HostView, death: ActualPresenceDeath, wallMs: number): void {
+  if (view.declared !== null && view.declared.generation >= death.generation) return;
+  view.declared = death;
+  write(state.outbox, deathRecord(view.host), death);
+  publish(state, presenceKey.death(view.host), death);
+  const { host, generation, reporters } = death;
+  log(state.outbox, "presence/declared", { host, generation, reporters });
+  vote(state, view, null);
+  // What it reported of others counts no more, and there is one host fewer.
+  evaluateReported(state, wallMs);
+}
+
+/** Answer to the request `{kind: "hosts"}`. */
+export interface HostPresence extends ActualPresence {
+  readonly state: "alive" | "reported" | "dead" | "gone";
+  readonly reports: number;
+}
+function statusOf(state: GroupState, request: Json): Json {
+  if (!isObject(request) || request.kind !== "hosts") return { error: 'Presence answers {"kind": "hosts"} only' };
+  const hosts = [...state.hosts.values()].map((view): HostPresence => {
+    const { generation, incarnation } = latest(view) ?? view.declared ?? { generation: 0, incarnation: 0 };
+    const dead = view.declared !== null && view.declared.generation >= generation;
+    const alive = view.reports.size === 0 ? "alive" : "reported";
+    const life = view.self === null ? "gone" : alive;
+    return { host: view.host, generation, incarnation, state: dead ? "dead" : life, reports: view.reports.size };
+  });
+  return toJson({ hosts });
+}
+
+function measure(state: GroupState): readonly Metric[] {
+  const views = [...state.hosts.values()];
+  const count = (of: (view: HostView) => boolean): number => views.filter(of).length;
+  return [
+    gauge("cells_presence_hosts", "Hosts by what this member of the Presence group thinks of them.", [
+      sample(
+        count((view) => !isGone(view) && view.reports.size === 0),
+        { state: "alive" },
+      ),
+      sample(
+        count((view) => !isGone(view) && view.reports.size > 0),
+        { state: "reported" },
+      ),
+      sample(
+        count((view) => isGone(view) && view.declared !== null),
+        { state: "dead" },
+      ),
+    ]),
+    gauge("cells_presence_hosts_heard", "Hosts that this member hears itself.", [
+      sample(count((view) => view.reachable === true)),
+    ]),
+    gauge("cells_presence_votes", "Hosts that this member votes to declare dead.", [
+      sample(count((view) => view.votes.has(state.options.self))),
+    ]),
+    counter("cells_presence_refused_total", "Documents that made no sense.", [sample(state.refused)]),
+  ];
+}

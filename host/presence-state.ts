@@ -1,0 +1,56 @@
+import type { ActualPresenceDeath } from "../core/documents.ts";
+import { presenceKey } from "../core/documents.ts";
+import type { Effect } from "../core/env.ts";
+import type { HostPublication } from "../core/presence/host-publications.ts";
+import { type HostName, hostName, type PeerName } from "../model/identifiers.ts";
+import type { Json } from "../model/json.ts";
+
+/** What the Host Manager's service keeps and says for this host's part in Presence. The generation is durable. */
+export interface PresenceState {
+  generation: number;
+  readonly members: Set<PeerName>;
+}
+export type PresenceRequest =
+  /** → a generation above every earlier one and above this number, once it is durable. */
+  | { readonly kind: "presence-enter"; readonly above: number }
+  | { readonly kind: "presence-said"; readonly publications: readonly HostPublication[] }
+  /** The members of the Presence group whose declarations are to be followed. */
+  | { readonly kind: "presence-follow"; readonly members: readonly PeerName[] };
+
+export const presenceRecord = "presence/generation";
+
+/** @returns the answer */
+export const handlePresence = (state: PresenceState, request: PresenceRequest, effects: Effect[]): Json => {
+  switch (request.kind) {
+    case "presence-enter":
+      state.generation = Math.max(state.generation, request.above) + 1;
+      effects.push({ kind: "write", key: presenceRecord, value: state.generation });
+      return state.generation;
+    case "presence-said":
+      for (const { key, value } of request.publications)
+        if (key.startsWith(presenceKey.all)) effects.push({ kind: "publish", key, value });
+      return null;
+    case "presence-follow": {
+      const [prefix, wanted] = [presenceKey.death(""), new Set(request.members)];
+      for (const to of wanted) if (!state.members.has(to)) effects.push({ kind: "subscribe", to, prefix });
+      for (const to of state.members) if (!wanted.has(to)) effects.push({ kind: "unsubscribe", to, prefix });
+      state.members.clear();
+      for (const to of wanted) state.members.add(to);
+      return null;
+    }
+  }
+};
+
+/** A declaration of a member that this host follows; null for anything else. */
+export const declaredDeath = (
+  state: PresenceState,
+  from: PeerName,
+  key: string,
+  value: Json,
+): { readonly host: HostName; readonly generation: number } | null => {
+  if (!state.members.has(from) || !key.startsWith(presenceKey.death("")) || value === null) return null;
+  const { host, generation } = value as unknown as ActualPresenceDeath;
+  return presenceKey.death(host) === key && Number.isSafeInteger(generation)
+    ? { host: hostName(host), generation }
+    : null;
+};
