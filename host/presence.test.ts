@@ -43,8 +43,8 @@ const startHost = async (installation: Installation, name: string, gossipKeyFile
     onDeath: (dead, of) => presence?.declared(dead, of),
   });
   const running = await runService({ configuration, service, goodbye: false });
-  const { request } = running;
-  const started = await startHostPresence({ configuration, host: host.host, request, log: () => undefined, config });
+  const { request, beginLife } = running;
+  const started = await startHostPresence({ configuration, host: host.host, request, beginLife, log: () => undefined, config });
   presence = started;
   const server = await servePeers(configuration, started.view);
   const stop = async (): Promise<void> => {

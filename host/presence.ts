@@ -29,6 +29,8 @@ export interface HostPresenceOptions {
   readonly configuration: ProcessConfiguration;
   readonly host: HostName;
   readonly request: (request: Json) => Promise<Json>;
+  /** A generation of this host begins: what it says from now on is of that one. */
+  readonly beginLife: (generation: number) => void;
   readonly log: (event: "distribution/refused", fields: { readonly [key: string]: string | number }) => void;
   readonly config?: SwimConfig;
 }
@@ -64,7 +66,9 @@ export const startHostPresence = async (options: HostPresenceOptions): Promise<H
   };
   const enter = async (above: number): Promise<void> => {
     const generation = await ask({ kind: "presence-enter", above }).catch(() => null);
-    if (typeof generation === "number") member.input({ kind: "enter", generation });
+    if (typeof generation !== "number") return;
+    member.input({ kind: "enter", generation });
+    options.beginLife(generation);
   };
   const look = async (): Promise<void> => {
     const peers = await listPeers(configuration, "host.");
@@ -84,6 +88,7 @@ export const startHostPresence = async (options: HostPresenceOptions): Promise<H
   };
 
   const generation = Number(await ask({ kind: "presence-enter", above: 0 }));
+  options.beginLife(generation);
   const member = await createMember({
     self: host,
     generation,

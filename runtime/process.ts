@@ -9,6 +9,7 @@ import type { Json } from "../model/json.ts";
 import type { LogEvent } from "./events.ts";
 import type { ProcessConfiguration } from "./installation.ts";
 import { createObserver, type Observer } from "./observer.ts";
+import { listPeers } from "./peers.ts";
 import { createServiceNumbers, type ServiceNumbers } from "./service-numbers.ts";
 import { stopAtSignals } from "./signals.ts";
 import { openStore, type Store } from "./store.ts";
@@ -31,6 +32,8 @@ export interface RunningService {
    * actual state stays, marked old, until the next life has said what is so.
    */
   stop(options?: { readonly goodbye: boolean }): Promise<void>;
+  /** The life of its host begins, as Presence counts them; a later one makes all that is said new. */
+  beginLife(life: number): void;
   /** Port of state distribution, of use when the configuration asked for port 0. */
   readonly distributionPort: number;
 }
@@ -169,9 +172,10 @@ export const runService = async <State>({
   goodbye = true,
   observer = createObserver(configuration.name),
 }: ServiceRun<State>): Promise<RunningService> => {
+  const presence = await listPeers(configuration, "presence.");
   const store = openStore(join(configuration.directory, "state.sqlite"));
   const loop: Loop<State> = {
-    node: createNode(service, store.load(), configuration.name, instant()),
+    node: createNode(service, store.load(), configuration.name, instant(), presence),
     store,
     listeners: new Set([observer.record]),
     numbers: createServiceNumbers(),
@@ -214,6 +218,7 @@ export const runService = async <State>({
   const unregister = stopAtSignals(() => stop());
   return {
     distributionPort: transport.port,
+    beginLife: (life) => enqueue(loop, { kind: "life", life }),
     observer,
     request: (request) =>
       new Promise((resolve, reject) => {

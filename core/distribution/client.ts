@@ -1,5 +1,6 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
+import { deathIn, interestIn, isForService, isOfService } from "./deaths.ts";
 import { bucketOf, type Digest, differing, digestOf, RunningDigest } from "./digest.ts";
 import { type Holds, isKey, isPrefix, parseServerFrame, type ServerFrame, textOf } from "./frames.ts";
 import { helloOf } from "./hello.ts";
@@ -19,6 +20,7 @@ export const createTarget = (peer: PeerName): Target => ({
   peer,
   documents: new Map(),
   subscriptions: new Map(),
+  interests: new Set(),
   actual: new Map(),
   generation: 0,
   withdrawn: -1,
@@ -34,7 +36,37 @@ const targetOf = (node: Distribution, turn: Turn, peer: PeerName): Target => {
   const target = createTarget(peer);
   node.targets.set(peer, target);
   turn.connects.push(peer);
+  registerInterest(node, turn, peer);
   return target;
+};
+
+/** Asks to be told if the peer's host is declared dead. Also for those that were targets before this start. */
+export const registerInterest = (node: Distribution, turn: Turn, peer: PeerName): void => {
+  const prefix = interestIn(peer);
+  if (prefix === null) return;
+  for (const member of node.presence) if (member !== node.self) addSubscription(node, turn, member, prefix, true);
+};
+
+const addSubscription = (node: Distribution, turn: Turn, to: PeerName, prefix: string, interest: boolean): void => {
+  const target = targetOf(node, turn, to);
+  if (target.subscriptions.has(prefix)) {
+    // The service wants it too now, or did before.
+    if (!interest && target.interests.delete(prefix)) retell(turn, target, prefix);
+    return;
+  }
+  if (interest) target.interests.add(prefix);
+  target.subscriptions.set(prefix, false);
+  if (target.link === null) return;
+  target.link.control.push({ frame: "subscribe", prefix });
+  turn.dirty.add(target.link.connection);
+};
+
+/** What this layer had for itself is news to the service. */
+const retell = (turn: Turn, target: Target, prefix: string): void => {
+  for (const [key, { text }] of target.actual)
+    if (key.startsWith(prefix))
+      turn.inbox.push({ kind: "actual", from: target.peer, key, value: JSON.parse(text) as Json });
+  if (target.reachable !== null) turn.inbox.push({ kind: "reachable", peer: target.peer, reachable: target.reachable });
 };
 
 const misuse = (turn: Turn, effect: string, to: PeerName, key: string, why: string): void => {
@@ -74,12 +106,7 @@ export const subscribe = (node: Distribution, turn: Turn, to: PeerName, prefix: 
     misuse(turn, "subscribe", to, prefix, "the prefix is too long");
     return;
   }
-  const target = targetOf(node, turn, to);
-  if (target.subscriptions.has(prefix)) return;
-  target.subscriptions.set(prefix, false);
-  if (target.link === null) return;
-  target.link.control.push({ frame: "subscribe", prefix });
-  turn.dirty.add(target.link.connection);
+  addSubscription(node, turn, to, prefix, false);
 };
 
 const covered = (prefixes: Iterable<string>, key: string): boolean => {
@@ -90,7 +117,7 @@ const covered = (prefixes: Iterable<string>, key: string): boolean => {
 /** Ends a subscription. What it alone had brought is forgotten without a further word to the service, which asked for it. */
 export const unsubscribe = (node: Distribution, turn: Turn, to: PeerName, prefix: string): void => {
   const target = node.targets.get(to);
-  if (target === undefined || !target.subscriptions.delete(prefix)) return;
+  if (target === undefined || target.interests.has(prefix) || !target.subscriptions.delete(prefix)) return;
   for (const key of [...target.actual.keys()]) {
     if (covered(target.subscriptions.keys(), key)) continue;
     target.actual.delete(key);
@@ -158,7 +185,7 @@ const setReachable = (turn: Turn, target: Target, reachable: boolean): void => {
   if (target.reachable === reachable) return;
   target.reachable = reachable;
   turn.logs.push({ event: reachable ? "peer/reachable" : "peer/unreachable", fields: { peer: target.peer } });
-  turn.inbox.push({ kind: "reachable", peer: target.peer, reachable });
+  if (isOfService(target)) turn.inbox.push({ kind: "reachable", peer: target.peer, reachable });
 };
 
 /** The connection is gone or could not be made: what the source last said stays, and the service knows it is old. */
@@ -183,7 +210,8 @@ const withdraw = (turn: Turn, target: Target, gone: (key: string) => boolean): v
   for (const key of [...target.actual.keys()]) if (gone(key)) withdrawKey(turn, target, key);
 };
 const withdrawKey = (turn: Turn, target: Target, key: string): void => {
-  if (target.actual.delete(key)) turn.inbox.push({ kind: "actual", from: target.peer, key, value: null });
+  if (target.actual.delete(key) && isForService(target, key))
+    turn.inbox.push({ kind: "actual", from: target.peer, key, value: null });
 };
 
 const receiveActual = (
@@ -213,7 +241,10 @@ const receiveActual = (
   }
   remember(link, key, seq);
   target.actual.set(key, { generation: target.generation, seq, text });
-  if (known?.text !== text) turn.inbox.push({ kind: "actual", from: target.peer, key, value });
+  if (known?.text === text) return;
+  if (isForService(target, key)) turn.inbox.push({ kind: "actual", from: target.peer, key, value });
+  const death = deathIn(node, target.peer, key, value);
+  if (death !== null) declaredDead(node, turn, death.peer, death.life);
 };
 
 const acknowledged = (turn: Turn, target: Target, seq: number): void => {

@@ -119,6 +119,7 @@ export interface Machine {
   node: Node<ProbeState> | null;
 }
 export interface Network {
+  readonly presence: readonly PeerName[];
   readonly machines: Map<PeerName, Machine>;
   readonly wires: Map<number, Wire>;
   /** Every frame that was ever sent. */
@@ -129,8 +130,9 @@ export interface Network {
   now: number;
 }
 
-export const createNetwork = (names: readonly string[]): Network => {
+export const createNetwork = (names: readonly string[], presence: readonly string[] = []): Network => {
   const network: Network = {
+    presence: presence.map(peerName),
     machines: new Map(),
     wires: new Map(),
     sent: [],
@@ -216,7 +218,7 @@ export const feed = (network: Network, machine: Machine, input: NodeInput, crash
 export const boot = (network: Network, machine: Machine): void => {
   if (machine.node !== null) return;
   const content = new Map([...machine.store].map(([key, value]) => [key, structuredClone(value)]));
-  machine.node = createNode(createProbe(), content, machine.name, { ms: network.now, wallMs: 0 });
+  machine.node = createNode(createProbe(), content, machine.name, { ms: network.now, wallMs: 0 }, network.presence);
   feed(network, machine, { kind: "start" });
 };
 

@@ -77,6 +77,8 @@ export interface Target {
   readonly documents: Map<string, OutgoingDocument>;
   /** Prefix → its snapshot of the present connection is complete. */
   readonly subscriptions: Map<string, boolean>;
+  /** Those of `subscriptions` that are not the service's, but this layer's own. */
+  readonly interests: Set<string>;
   readonly actual: Map<string, ReceivedActual>;
   /** Newest generation that the source showed; at most `withdrawn` is void. */
   generation: number;
@@ -153,6 +155,8 @@ export interface Distribution {
   readonly self: PeerName;
   generation: number;
   life: number;
+  /** Members of the Presence group, whose declarations count. */
+  readonly presence: ReadonlySet<PeerName>;
   readonly targets: Map<PeerName, Target>;
   readonly clients: Map<PeerName, Client>;
   readonly links: Map<number, ClientLink | ServerLink>;

@@ -9,6 +9,7 @@ import {
   desire,
   flushClient,
   receiveFromServer,
+  registerInterest,
   subscribe,
   unsubscribe,
 } from "./client.ts";
@@ -53,6 +54,7 @@ const serviceTimer = (name: string): string => `service/${name}`;
 /**
  * @param content the service's store, as it was last durable
  * @param self the name in its own certificate
+ * @param presence members of the Presence group: a host that they declare dead has said nothing any more
  * @param now its `wallMs` helps a service that lost its store to be newer than its former life; nothing safe rests on it,
  *   because a stored generation is always exceeded
  */
@@ -61,6 +63,7 @@ export const createNode = <State>(
   content: ReadonlyMap<string, Json>,
   self: PeerName,
   now: Instant,
+  presence: readonly PeerName[] = [],
 ): Node<State> => {
   const stored = readStored(content);
   const node: Node<State> = {
@@ -70,6 +73,7 @@ export const createNode = <State>(
       self,
       generation: Math.max(stored.generation + 1, Math.floor(now.wallMs)),
       life: 0,
+      presence: new Set(presence),
       targets: new Map(),
       clients: new Map(),
       links: new Map(),
@@ -161,6 +165,7 @@ const start = (node: Distribution, turn: Turn): void => {
   node.phase = "running";
   turn.writes.push({ key: storeKey.generation, value: node.generation });
   turn.connects.push(...node.targets.keys());
+  for (const peer of [...node.targets.keys()]) registerInterest(node, turn, peer);
   const inputs: Input[] = [];
   for (const client of node.clients.values()) {
     for (const [key, { value }] of client.documents) inputs.push({ kind: "desired", from: client.peer, key, value });

@@ -229,3 +229,37 @@ test("digests and repairs that make no sense are refused or ignored", () => {
   settle(network);
   assert.deepEqual(actualAt(network, "a"), full(5), "a repair that nobody needed harms nobody");
 });
+
+test("the death that Presence declares withdraws what a host said at everyone who follows it, and nobody else hears of it", () => {
+  const network = createNetwork(["presence.1", "presence.2", "host.h1", "host.h10", "a"], ["presence.1", "presence.2"]);
+  for (const name of ["host.h1", "host.h10"]) {
+    feed(network, machineOf(network, name), { kind: "life", life: 1 });
+    publish(network, name, "vm/1", 1);
+    subscribe(network, "a", name, "");
+  }
+  settle(network);
+  const dead = (by: string, host: string, generation: number): void =>
+    publish(network, by, `dead/${host}`, { host, generation, incarnation: 0, declaredAt: 0, reporters: 3 });
+  dead("a", "h1", 1);
+  dead("presence.1", "h10", 0);
+  settle(network);
+  assert.equal(Object.keys(actualAt(network, "a") as object).length, 2, "another's word, and an earlier life's death");
+  halt(network, machineOf(network, "host.h1"));
+  settle(network);
+  assert.equal(stateOf(network, "a").actual.size, 2, "a connection that is gone is no death");
+  halt(network, machineOf(network, "presence.1"));
+  dead("presence.2", "h1", 1);
+  settle(network);
+  assert.deepEqual(actualAt(network, "a"), { "host.h10 vm/1": 1 });
+  const heard = new Set(stateOf(network, "a").inputs.flatMap((input) => ("from" in input ? [input.from] : [])));
+  assert.deepEqual([...heard].sort(), ["host.h1", "host.h10"], "the service did not ask for Presence");
+  boot(network, machineOf(network, "host.h1"));
+  feed(network, machineOf(network, "host.h1"), { kind: "life", life: 2 });
+  publish(network, "host.h1", "vm/1", 2);
+  boot(network, machineOf(network, "presence.1"));
+  settle(network);
+  assert.deepEqual(actualAt(network, "a"), { "host.h10 vm/1": 1, "host.h1 vm/1": 2 });
+  subscribe(network, "a", "presence.2", "dead/h1");
+  settle(network);
+  assert.ok(stateOf(network, "a").actual.has("presence.2 dead/h1"), "a service that asks is told");
+});

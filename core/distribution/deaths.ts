@@ -1,0 +1,43 @@
+import type { HostName, PeerName } from "../../model/identifiers.ts";
+import { hostName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { presenceKey } from "../documents.ts";
+import { isObject } from "../outbox.ts";
+import type { Distribution, Target } from "./node-types.ts";
+
+/**
+ * From a declared death to what is withdrawn. Whoever follows a host registers an interest in that host's death at every
+ * member of the Presence group, beside whatever the service itself may follow there; the first declaration that is heard
+ * counts. This is the only thing that state distribution reads of what goes through it.
+ */
+const hostOf = (peer: PeerName): HostName | null =>
+  peer.startsWith("host.") ? hostName(peer.slice("host.".length)) : null;
+
+/** Prefixes to follow at each Presence member because of a peer; none for what is not on a host of its own. */
+export const interestIn = (peer: PeerName): string | null => {
+  const host = hostOf(peer);
+  return host === null ? null : presenceKey.death(host);
+};
+
+/** Which peer's life is over, by something that a peer says; null: it is no declaration, or the peer is no Presence member. */
+export function deathIn(
+  node: Distribution,
+  from: PeerName,
+  key: string,
+  value: Json,
+): { readonly peer: PeerName; readonly life: number } | null {
+  if (!node.presence.has(from) || !isObject(value)) return null;
+  const { host, generation } = value;
+  if (typeof host !== "string" || !Number.isSafeInteger(generation) || key !== presenceKey.death(host)) return null;
+  return { peer: `host.${host}` as PeerName, life: Number(generation) };
+}
+
+/** Whether the service asked for it itself, and so hears of it. */
+export function isForService(target: Target, key: string): boolean {
+  for (const prefix of target.subscriptions.keys())
+    if (key.startsWith(prefix) && !target.interests.has(prefix)) return true;
+  return false;
+}
+/** Whether the service has anything to do with the peer. */
+export const isOfService = ({ documents, subscriptions, interests }: Target): boolean =>
+  documents.size > 0 || interests.size < subscriptions.size;
