@@ -25,7 +25,8 @@ export interface ProcessOptions<State> {
 /** One life of a process. Nothing that is scheduled here happens after its end, nor while it stands still. */
 export interface Life {
   readonly request: (request: Json) => Promise<Json>;
-  readonly after: (ms: number, run: () => void) => ScheduledEvent;
+  /** Returns what cancels it. */
+  readonly after: (ms: number, run: () => void) => () => void;
   readonly isAlive: () => boolean;
   readonly nowMs: () => number;
 }
@@ -93,13 +94,15 @@ export class SimulatedProcess<State> {
     const { clock, network } = this.#kernel;
     const life: Life = {
       request: (request) => this.#ask(running, request),
-      after: (ms, run) =>
-        clock.after(ms, () =>
-          this.#happen(running, () => {
-            this.#kernel.poke();
-            run();
-          }),
-        ),
+      after: (ms, run) => {
+        const event = this.#later(running, ms, () => {
+          this.#kernel.poke();
+          run();
+        });
+        return () => {
+          event.cancelled = true;
+        };
+      },
       isAlive: () => running.alive,
       nowMs: () => clock.nowMs - running.startedMs,
     };

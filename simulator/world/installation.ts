@@ -8,9 +8,10 @@ import { createPlacer } from "../../core/placer/placer.ts";
 import { createAgentService } from "../../core/storage/agent.ts";
 import type { AgentReport } from "../../core/storage/agent-work.ts";
 import { createStorageManager } from "../../core/storage/manager.ts";
-import { createExecutor, type Executor as HostExecutor } from "../../host/executor.ts";
+import { createExecutor } from "../../host/executor.ts";
 import { createHostManager, type HostState } from "../../host/manager.ts";
 import { overheadMiB } from "../../host/planner.ts";
+import { createProber } from "../../host/prober.ts";
 import { Executor as AgentExecutor } from "../../host/storage-agent/executor.ts";
 import {
   cellName,
@@ -26,7 +27,7 @@ import {
 import type { Json } from "../../model/json.ts";
 import { network, ports } from "../../runtime/installation.ts";
 import { Disk } from "../kernel/disk.ts";
-import { Kernel } from "../kernel/kernel.ts";
+import { Kernel, type LogFields } from "../kernel/kernel.ts";
 import { type Life, SimulatedProcess } from "../kernel/process.ts";
 import { Dataplane } from "./dataplane.ts";
 import type { History } from "./history.ts";
@@ -192,18 +193,20 @@ export class Installation {
       cpuSpeedMHz: 3000,
       accelerator: "tcg",
     };
-    const executors = new WeakMap<Life, HostExecutor>();
-    const service = (life: Life) => createHostManager({ host, wake: () => executors.get(life)?.wake() });
+    const wakes = new WeakMap<Life, () => void>();
+    const service = (life: Life) => createHostManager({ host, wake: () => wakes.get(life)?.() });
     const begun = (life: Life): void => {
-      const executor = createExecutor({
-        hypervisor: machine.hypervisor(life),
-        network: dataplane.driver(life),
-        storage: machine.storage(life),
-        request: life.request,
-        log: (event, fields) => kernel.log(`host.${name}`, event, fields),
+      const network = dataplane.driver(life);
+      const log = (event: string, fields: LogFields): void => kernel.log(`host.${name}`, event, fields);
+      const { request } = life;
+      const drivers = { hypervisor: machine.hypervisor(life), network, storage: machine.storage(life) };
+      const executor = createExecutor({ ...drivers, request, log });
+      const prober = createProber({ network, request, log, time: life });
+      wakes.set(life, () => {
+        executor.wake();
+        prober.wake();
       });
-      executors.set(life, executor);
-      void executor.start();
+      void executor.start().then(() => prober.wake());
     };
     this.managers.set(name, this.#add(`host.${name}`, service, name, begun));
   }

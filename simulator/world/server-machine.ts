@@ -106,12 +106,7 @@ export class ServerMachine {
       },
       isAlive: (found) => this.#find(found)?.alive === true,
       drawSecrets: () => this.#drawSecrets(),
-      after: (ms, run) => {
-        const event = life.after(ms, run);
-        return () => {
-          event.cancelled = true;
-        };
-      },
+      after: life.after,
     };
   }
 

@@ -38,9 +38,9 @@ const unsettledCell = (
 ): readonly string[] => {
   const faults: string[] = [];
   for (const { path, phase, reason, deleting } of state.elements.values()) {
-    const wanted = accepted.machines.find(({ name }) => path === `${cell}/${name}`);
-    // A VM that its user wants left down after a crash stays failed.
-    if (phase === "ready" || (wanted?.once === true && phase === "failed")) continue;
+    // A VM that its user wants left down after a crash stays failed, and what belongs to it waits.
+    const isLeft = accepted.machines.some(({ name, once }) => once && path.startsWith(`${cell}/${name}`));
+    if (phase === "ready" || isLeft) continue;
     faults.push(`${path} is ${deleting ? "still there" : `${phase}: ${reason ?? ""}`}`);
   }
   for (const { name, off, once } of accepted.machines) {
