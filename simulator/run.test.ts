@@ -12,8 +12,8 @@ const small = parseHistory(`
 `);
 
 test("a cell is deployed in virtual time and comes to rest", async () => {
-  const { unsettled, settledAfterMs, log } = await runHistory(small, { keepLog: true });
-  assert.deepEqual(unsettled, []);
+  const { faults, settledAfterMs, log } = await runHistory(small, { keepLog: true });
+  assert.deepEqual(faults, []);
   assert.equal(settledAfterMs, 500);
   assert.equal([...log.matchAll(/ machine\.h\d+ started /g)].length, 2, "both machines started, once");
 });
@@ -35,10 +35,10 @@ test("what is not as wanted is told: a machine that may not start is missed", as
     at 150 apply c1 vm:a1:256 vm:a2:256
     until 2000
   `);
-  const { unsettled, settledAfterMs } = await runHistory(history);
+  const { faults, settledAfterMs } = await runHistory(history);
   assert.equal(settledAfterMs, null);
   assert.ok(
-    unsettled.some((fault) => fault.includes("c1/a2 runs 0 times")),
-    unsettled.join("\n"),
+    faults.some((fault) => fault.includes("c1/a2 runs 0 times")),
+    faults.join("\n"),
   );
 });

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import type { NodeOutput } from "../../core/distribution/node-types.ts";
+import type { Frame } from "../../core/distribution/frames.ts";
+import type { Effect, Input, Service } from "../../core/env.ts";
 import type { Json } from "../../model/json.ts";
 import { Clock } from "./clock.ts";
 import { Network } from "./network.ts";
@@ -11,8 +12,12 @@ export interface LogFields {
 /** Looks on; what it is told of has just happened. */
 export interface Watcher {
   log?(who: string, event: string, fields: LogFields): void;
-  /** A process has stepped; nothing of it is durable yet. */
-  stepped?(who: string, outputs: readonly NodeOutput[]): void;
+  /** A process begins a life. */
+  began?(who: string): void;
+  /** A service has taken an input; nothing of what follows from it is durable yet. */
+  stepped?(who: string, input: Input, effects: readonly Effect[]): void;
+  /** A frame arrives. */
+  frame?(from: string, to: string, frame: Frame): void;
 }
 
 /** Time, chance, the network and the log of one run. */
@@ -29,7 +34,9 @@ export class Kernel {
 
   constructor(seed: number, keepLog: boolean) {
     this.random = createRandom(seed);
-    this.network = new Network(this.clock, this.random.fork("network"));
+    this.network = new Network(this.clock, this.random.fork("network"), (from, to, frame) => {
+      for (const watcher of this.watchers) watcher.frame?.(from, to, frame);
+    });
     this.#keepLog = keepLog;
   }
 
@@ -41,8 +48,20 @@ export class Kernel {
     for (const watcher of this.watchers) watcher.log?.(who, event, fields);
   }
 
-  stepped(who: string, outputs: readonly NodeOutput[]): void {
-    for (const watcher of this.watchers) watcher.stepped?.(who, outputs);
+  began(who: string): void {
+    for (const watcher of this.watchers) watcher.began?.(who);
+  }
+
+  /** The same service, looked at from outside. */
+  watched<State>(who: string, service: Service<State>): Service<State> {
+    return {
+      ...service,
+      step: (state, input, now) => {
+        const step = service.step(state, input, now);
+        for (const watcher of this.watchers) watcher.stepped?.(who, input, step.effects);
+        return step;
+      },
+    };
   }
 
   /** A promise may have been settled: what waits for it goes on before time does. */

@@ -38,6 +38,9 @@ const firstRetransmissionMs = 200;
 /** What a kernel takes before a sender must wait. */
 const windowCharacters = 1024 * 1024;
 
+/** Called as a frame arrives: from, to, what. */
+export type OnFrame = (from: PeerName, to: PeerName, frame: Frame) => void;
+
 interface Dialer {
   readonly peer: PeerName;
   attempts: number;
@@ -68,6 +71,7 @@ export class Network {
   quality: Quality = goodQuality;
   readonly #clock: Clock;
   readonly #random: Random;
+  readonly #onFrame: OnFrame;
   readonly #attached = new Map<PeerName, Attachment>();
   /** `<from machine> <to machine>` → how many reasons it is cut for. */
   readonly #cuts = new Map<string, number>();
@@ -77,9 +81,10 @@ export class Network {
   /** Frames that arrived. */
   frames = 0;
 
-  constructor(clock: Clock, random: Random) {
+  constructor(clock: Clock, random: Random, onFrame: OnFrame = () => undefined) {
     this.#clock = clock;
     this.#random = random;
+    this.#onFrame = onFrame;
   }
 
   /** A process comes up. What it had before must have been detached. */
@@ -181,7 +186,9 @@ export class Network {
         if (!other.open) return;
         this.frames += 1;
         if (other.role === "client") this.#answered(other);
-        other.owner.endpoint.input({ kind: "frame", connection: other.id, frame: JSON.parse(text) as Json });
+        const arrived = JSON.parse(text) as Frame;
+        this.#onFrame(name, other.owner.endpoint.name, arrived);
+        other.owner.endpoint.input({ kind: "frame", connection: other.id, frame: arrived as unknown as Json });
       });
     }
     if (other.inFlight <= windowCharacters) this.#sendable(end);

@@ -1,6 +1,6 @@
 import type { Frame } from "../../core/distribution/frames.ts";
 import { createNode, type Node, stepNode } from "../../core/distribution/node.ts";
-import type { LogLine, NodeInput, NodeOutput } from "../../core/distribution/node-types.ts";
+import type { Distribution, LogLine, NodeInput, NodeOutput } from "../../core/distribution/node-types.ts";
 import type { Instant, Service } from "../../core/env.ts";
 import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
@@ -87,6 +87,10 @@ export class SimulatedProcess<State> {
   get state(): State | null {
     return this.#running?.node.state ?? null;
   }
+  /** Its share of state distribution, to be looked at from outside. */
+  get distribution(): Distribution | null {
+    return this.#running?.node.distribution ?? null;
+  }
 
   start(): void {
     if (this.#running !== null) return;
@@ -109,7 +113,7 @@ export class SimulatedProcess<State> {
     const now = { ms: 0, wallMs: this.#wallMs() };
     const running: Running<State> = {
       ...life,
-      node: createNode(this.#options.service(life), this.disk.load(), this.name, now),
+      node: createNode(this.#kernel.watched(this.name, this.#options.service(life)), this.disk.load(), this.name, now),
       startedMs: clock.nowMs,
       timers: new Map(),
       requests: new Map(),
@@ -120,6 +124,7 @@ export class SimulatedProcess<State> {
       alive: true,
     };
     this.#running = running;
+    this.#kernel.began(this.name);
     this.#kernel.log(this.name, "process/started", {});
     network.attach({
       name: this.name,
@@ -239,7 +244,6 @@ export class SimulatedProcess<State> {
       this.#setTimers(running, output.timers);
       outputs.push(output);
     }
-    this.#kernel.stepped(this.name, outputs);
     const point = writes.size > 0 ? this.crashPoint : null;
     const takesMs = this.disk.begin(writes);
     if (takesMs === null) {

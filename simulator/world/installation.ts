@@ -47,6 +47,8 @@ export type AnyProcess = Pick<
   | "resume"
   | "request"
   | "state"
+  | "distribution"
+  | "starts"
   | "isRunning"
   | "isPaused"
   | "crashPoint"
