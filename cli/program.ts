@@ -8,6 +8,7 @@ import { addImage, deleteImage, listImages } from "./image-commands.ts";
 import { observeCommands } from "./observe-commands.ts";
 import { why } from "./query-commands.ts";
 import { sessionCommands } from "./session-commands.ts";
+import { simulateCommand } from "./simulate.ts";
 import { specCommands } from "./spec-commands.ts";
 import { down, up } from "./up.ts";
 
@@ -227,6 +228,7 @@ export const createProgram = (makeContext: (output: string) => Context = createC
   imageCommands(program, context);
   specCommands(program, context, withHelp);
   registerExplain(program, context, withHelp);
+  simulateCommand(program, context, withHelp);
   for (const command of program.commands.flatMap((each) => [each, ...each.commands])) {
     // `--output` is accepted behind the command, where people write it.
     command.exitOverride().option("-o, --output <format>", "text or json");

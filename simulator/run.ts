@@ -19,6 +19,8 @@ export interface RunResult {
   readonly digest: string;
   readonly lines: number;
   readonly events: number;
+  /** Virtual time at its end. */
+  readonly endedMs: number;
   /** Virtual time from healing until everything was as wanted; null: it never was. */
   readonly settledAfterMs: number | null;
   readonly checked: readonly Checked[];
@@ -31,6 +33,8 @@ export interface RunOptions {
   readonly keepLog?: boolean;
   /** False: an installation that does not come to rest is as it should be, as where there is no room. */
   readonly mustSettle?: boolean;
+  /** False: it ends without healing. */
+  readonly heals?: boolean;
 }
 
 /** Everything must be as wanted this long after healing; longer than the longest back-off of any service. */
@@ -45,11 +49,11 @@ const lookEveryMs = 500;
  */
 export const runHistory = async (
   history: History,
-  { keepLog = false, mustSettle = true }: RunOptions = {},
+  { keepLog = false, mustSettle = true, heals = true }: RunOptions = {},
 ): Promise<RunResult> => {
   const run = new Run(history, keepLog);
-  await run.play().catch((error: Error) => run.thrown(error));
-  return run.result(mustSettle);
+  await run.play(heals).catch((error: Error) => run.thrown(error));
+  return run.result(mustSettle && heals);
 };
 
 class Run {
@@ -80,7 +84,7 @@ class Run {
     return this.#verdicts.some(({ verdict }) => verdict.violations.length > 0);
   }
 
-  async play(): Promise<void> {
+  async play(heals: boolean): Promise<void> {
     const { kernel } = this.#installation;
     const { steps, untilMs } = this.#history;
     this.#installation.start();
@@ -88,6 +92,7 @@ class Run {
     for (const { atMs, words } of steps) kernel.clock.after(atMs, () => this.#steps.perform(words));
     const stop = (): boolean => this.#isViolated;
     await kernel.runUntil(untilMs, stop);
+    if (stop() || !heals) return;
     this.#steps.heal();
     for (let ms = lookEveryMs; ms <= boundMs && !stop(); ms += lookEveryMs) {
       await kernel.runUntil(untilMs + ms, stop);
@@ -128,6 +133,7 @@ class Run {
       digest: kernel.digest(),
       lines: kernel.lines,
       events: kernel.clock.events,
+      endedMs: kernel.clock.nowMs,
       settledAfterMs: this.#settledAfterMs,
       checked,
       faults: [...this.#thrown, ...violations, ...unsettledFaults.map((fault) => `not at rest: ${fault}`)],
