@@ -68,6 +68,9 @@ function take(state: ControllerState, input: Input): void {
       state.reachable.set(input.peer, input.reachable);
       if (offersHeard(state)) answerWaiting(state);
       break;
+    case "released":
+      state.outbox.releasing.get(input.peer)?.delete(input.key);
+      break;
     case "request": {
       if (mustWait(state, input.request)) {
         if (state.waitingChanges?.length === 0)

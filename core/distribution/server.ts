@@ -257,15 +257,18 @@ export const flushServer = (node: Distribution, turn: Turn, link: ServerLink): v
   const { connection } = link;
   const before = turn.sends.length;
   for (const frame of link.control.splice(0)) turn.sends.push({ connection, frame });
-  if (link.ack !== null) turn.sends.push({ connection, frame: { frame: "ack", seq: link.ack } });
-  link.ack = null;
   let characters = 0;
   for (const key of link.pending) {
     if (turn.sends.length - before >= burst.frames || characters > burst.characters) break;
     link.pending.delete(key);
     characters += sendActual(node, turn, link, key);
   }
-  if (link.pending.size === 0) {
+  // What follows from the documents is said before them, so that a client that hears either knows what became of these.
+  if (link.pending.size === 0 && link.ack !== null) {
+    turn.sends.push({ connection, frame: { frame: "ack", seq: link.ack } });
+    link.ack = null;
+  }
+  if (link.pending.size === 0 && link.seen === null) {
     for (const prefix of link.completing) turn.sends.push({ connection, frame: { frame: "actual-complete", prefix } });
     link.completing.clear();
   }
