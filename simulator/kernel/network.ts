@@ -72,6 +72,7 @@ export class Network {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #onFrame: OnFrame;
+  readonly #chances = new Map<string, Random>();
   readonly #attached = new Map<PeerName, Attachment>();
   /** `<from machine> <to machine>` → how many reasons it is cut for. */
   readonly #cuts = new Map<string, number>();
@@ -121,7 +122,8 @@ export class Network {
     for (const end of this.#orphans) {
       if (end.other?.owner.endpoint.machine !== machine) continue;
       // Its kernel knows nothing of the connection and says so to the next sign of life.
-      this.#clock.after(this.#random.next() * pulseMs, () => this.#broken(end));
+      const random = this.#chance(end.peerName, end.owner.endpoint.name);
+      this.#clock.after(random.next() * pulseMs, () => this.#broken(end));
     }
   }
 
@@ -180,7 +182,7 @@ export class Network {
     for (const frame of frames) {
       const text = JSON.stringify(frame);
       other.inFlight += text.length;
-      this.#arrive(other, this.#retransmissionMs(), () => {
+      this.#arrive(other, this.#retransmissionMs(this.#chance(name, end.peerName)), () => {
         other.inFlight -= text.length;
         if (end.wantsSendable && other.inFlight <= windowCharacters) this.#sendable(end);
         if (!other.open) return;
@@ -203,10 +205,11 @@ export class Network {
   /** One packet, with all that may happen to one. */
   sendDatagram(from: PeerName, to: PeerName, text: string): void {
     const sender = this.#attached.get(from);
-    const copies = this.#random.chance(this.quality.duplication) ? 2 : 1;
+    const random = this.#chance(from, to);
+    const copies = random.chance(this.quality.duplication) ? 2 : 1;
     for (let copy = 0; copy < copies; copy += 1) {
-      if (sender === undefined || this.#random.chance(this.quality.loss)) continue;
-      this.#clock.after(this.#travelMs(), () => {
+      if (sender === undefined || random.chance(this.quality.loss)) continue;
+      this.#clock.after(this.#travelMs(random), () => {
         const receiver = this.#attached.get(to)?.endpoint;
         if (receiver === undefined || !this.isOpen(sender.endpoint.machine, receiver.machine)) return;
         receiver.datagram?.(from, text);
@@ -222,15 +225,25 @@ export class Network {
     );
   }
 
-  #travelMs(): number {
-    const { latencyMs, jitterMs } = this.quality;
-    return latencyMs + this.#random.next() * jitterMs;
+  /**
+   * Each direction between two processes has chance of its own: what others say to each other changes nothing here, and a
+   * history can be shortened.
+   */
+  #chance(from: string, to: string): Random {
+    const key = `${from} ${to}`;
+    const random = this.#chances.get(key) ?? this.#random.fork(key);
+    this.#chances.set(key, random);
+    return random;
   }
 
-  #retransmissionMs(): number {
+  #travelMs(random: Random): number {
+    const { latencyMs, jitterMs } = this.quality;
+    return latencyMs + random.next() * jitterMs;
+  }
+
+  #retransmissionMs(random: Random): number {
     let ms = 0;
-    for (let wait = firstRetransmissionMs; ms < silenceMs && this.#random.chance(this.quality.loss); wait *= 2)
-      ms += wait;
+    for (let wait = firstRetransmissionMs; ms < silenceMs && random.chance(this.quality.loss); wait *= 2) ms += wait;
     return ms;
   }
 
@@ -239,7 +252,8 @@ export class Network {
     const from = end.other?.owner.endpoint.machine ?? "";
     const to = end.owner.endpoint.machine;
     const travel = (): void => {
-      const atMs = Math.max(this.#clock.nowMs + this.#travelMs() + extraMs, end.lastArrivalMs + 0.001);
+      const random = this.#chance(end.peerName, end.owner.endpoint.name);
+      const atMs = Math.max(this.#clock.nowMs + this.#travelMs(random) + extraMs, end.lastArrivalMs + 0.001);
       end.lastArrivalMs = atMs;
       this.#clock.after(atMs - this.#clock.nowMs, () => {
         if (end.owner.alive) happen();
@@ -260,7 +274,8 @@ export class Network {
   #listenForSilence(end: End, lasts: () => boolean): void {
     end.silence += 1;
     const began = end.silence;
-    this.#clock.after(silenceMs + this.#random.next() * pulseMs, () => {
+    const random = this.#chance(end.peerName, end.owner.endpoint.name);
+    this.#clock.after(silenceMs + random.next() * pulseMs, () => {
       if (end.open && end.owner.alive && end.silence === began && lasts()) this.#break(end);
     });
   }
@@ -295,7 +310,9 @@ export class Network {
   #retry(attachment: Attachment, dialer: Dialer): void {
     const most = Math.min(backoff.lastMs, backoff.firstMs * 2 ** Math.min(dialer.attempts, 16));
     dialer.attempts += 1;
-    this.#clock.after(most / 2 + (most / 2) * this.#random.next(), () => this.#dial(attachment, dialer));
+    this.#clock.after(most / 2 + (most / 2) * this.#chance(attachment.endpoint.name, dialer.peer).next(), () =>
+      this.#dial(attachment, dialer),
+    );
   }
 
   #dial(attachment: Attachment, dialer: Dialer): void {
@@ -314,7 +331,8 @@ export class Network {
       this.#clock.after(connectTimeoutMs, failed);
       return;
     }
-    this.#clock.after(3 * this.#travelMs() + this.#retransmissionMs(), () => {
+    const random = this.#chance(endpoint.name, dialer.peer);
+    this.#clock.after(3 * this.#travelMs(random) + this.#retransmissionMs(random), () => {
       if (!attachment.alive) return;
       if (target?.alive !== true || endpoint.isPaused()) failed();
       else this.#join(attachment, dialer, target);
