@@ -268,7 +268,7 @@ export const flushServer = (node: Distribution, turn: Turn, link: ServerLink): v
     turn.sends.push({ connection, frame: { frame: "ack", seq: link.ack } });
     link.ack = null;
   }
-  if (link.pending.size === 0 && link.seen === null) {
+  if (link.pending.size === 0) {
     for (const prefix of link.completing) turn.sends.push({ connection, frame: { frame: "actual-complete", prefix } });
     link.completing.clear();
   }

@@ -17,8 +17,9 @@ export const room: Invariant = {
           takenMiB <= mostMiB,
           () => `${started.host} has ${mostMiB} MiB, and machines take ${takenMiB} MiB`,
         );
-        for (const texts of users.submitted.values()) {
-          for (const { name, apart } of texts.flatMap(({ machines }) => machines)) {
+        for (const { text } of users.wishes.values()) {
+          // What its user does not ask for any more binds nobody.
+          for (const { name, apart } of text?.machines ?? []) {
             if (apart === null || (name !== started.name && apart !== started.name)) continue;
             const other = here.find((machine) => machine.name === (name === started.name ? apart : name));
             verdict.check(other === undefined, () => `${name} runs beside ${apart} at ${started.host}`);

@@ -17,7 +17,8 @@ export interface Endpoint {
   readonly machine: string;
   readonly input: (input: NodeInput) => void;
   readonly datagram?: (from: PeerName, text: string) => void;
-  readonly isPaused: () => boolean;
+  /** Null: it does not stand still. */
+  readonly pausedSinceMs: () => number | null;
 }
 export interface Quality {
   readonly latencyMs: number;
@@ -64,7 +65,6 @@ interface End {
   inFlight: number;
   wantsSendable: boolean;
   readonly held: (() => void)[];
-  silence: number;
 }
 
 export class Network {
@@ -76,6 +76,9 @@ export class Network {
   readonly #attached = new Map<PeerName, Attachment>();
   /** `<from machine> <to machine>` → how many reasons it is cut for. */
   readonly #cuts = new Map<string, number>();
+  /** Which cut it is, so that one that was mended is not taken for the next. */
+  readonly #cutAs = new Map<string, number>();
+  #cutting = 0;
   readonly #down = new Set<string>();
   readonly #orphans = new Set<End>();
   #next = 0;
@@ -138,8 +141,13 @@ export class Network {
 
   cut(from: string, to: string): void {
     const key = `${from} ${to}`;
-    this.#cuts.set(key, (this.#cuts.get(key) ?? 0) + 1);
-    for (const end of this.#endsTowards(from, to)) this.#listenForSilence(end, () => !this.isOpen(from, to));
+    const reasons = this.#cuts.get(key) ?? 0;
+    this.#cuts.set(key, reasons + 1);
+    if (reasons > 0) return;
+    this.#cutting += 1;
+    const cutting = this.#cutting;
+    this.#cutAs.set(key, cutting);
+    for (const end of this.#endsTowards(from, to)) this.#listenForSilence(end, () => this.#cutAs.get(key) === cutting);
   }
 
   mend(from: string, to: string): void {
@@ -150,14 +158,16 @@ export class Network {
       return;
     }
     this.#cuts.delete(key);
+    this.#cutAs.delete(key);
     for (const end of this.#endsTowards(from, to)) for (const release of end.held.splice(0)) release();
   }
 
   /** A process stands still: its peers hear nothing of it. */
   paused(name: PeerName): void {
     const attachment = this.#attached.get(name);
+    const since = attachment?.endpoint.pausedSinceMs();
     for (const { other } of attachment?.ends.values() ?? []) {
-      if (other !== null) this.#listenForSilence(other, () => attachment?.endpoint.isPaused() === true);
+      if (other !== null) this.#listenForSilence(other, () => attachment?.endpoint.pausedSinceMs() === since);
     }
   }
 
@@ -272,11 +282,9 @@ export class Network {
 
   /** An end that hears nothing while `lasts` gives up; looked at when its pulse would. */
   #listenForSilence(end: End, lasts: () => boolean): void {
-    end.silence += 1;
-    const began = end.silence;
     const random = this.#chance(end.peerName, end.owner.endpoint.name);
     this.#clock.after(silenceMs + random.next() * pulseMs, () => {
-      if (end.open && end.owner.alive && end.silence === began && lasts()) this.#break(end);
+      if (end.open && end.owner.alive && lasts()) this.#break(end);
     });
   }
 
@@ -327,14 +335,14 @@ export class Network {
     const machine = target?.endpoint.machine;
     const open =
       machine === undefined || (this.isOpen(endpoint.machine, machine) && this.isOpen(machine, endpoint.machine));
-    if (!open || target?.endpoint.isPaused() === true) {
+    if (!open || (target?.endpoint.pausedSinceMs() ?? null) !== null) {
       this.#clock.after(connectTimeoutMs, failed);
       return;
     }
     const random = this.#chance(endpoint.name, dialer.peer);
     this.#clock.after(3 * this.#travelMs(random) + this.#retransmissionMs(random), () => {
       if (!attachment.alive) return;
-      if (target?.alive !== true || endpoint.isPaused()) failed();
+      if (target?.alive !== true || endpoint.pausedSinceMs() !== null) failed();
       else this.#join(attachment, dialer, target);
     });
   }
@@ -364,7 +372,6 @@ export class Network {
       inFlight: 0,
       wantsSendable: false,
       held: [],
-      silence: 0,
     };
     owner.ends.set(end.id, end);
     return end;

@@ -129,7 +129,7 @@ export class SimulatedProcess<State> {
     network.attach({
       name: this.name,
       machine: this.machine,
-      isPaused: () => this.isPaused,
+      pausedSinceMs: () => this.#pausedSinceMs,
       input: (input) => this.#happen(running, () => this.#enqueue(running, input)),
     });
     this.#enqueue(running, { kind: "start" });
