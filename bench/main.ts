@@ -16,6 +16,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   specification: async () => (await import("./specification.ts")).specification,
   plan: async () => (await import("./plan.ts")).plan,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
+  simulator: async () => (await import("./simulator.ts")).simulator,
 };
 
 const usage = `Usage: ./cells bench [NAME…] [--quick]
