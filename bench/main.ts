@@ -15,6 +15,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   "host-manager": async () => (await import("./host-manager.ts")).hostManager,
   specification: async () => (await import("./specification.ts")).specification,
   plan: async () => (await import("./plan.ts")).plan,
+  distribution: async () => (await import("./distribution.ts")).distribution,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
   simulator: async () => (await import("./simulator.ts")).simulator,
 };

@@ -57,7 +57,8 @@ const read = (file: string, shown: string, includedBy: string | undefined): stri
  */
 export const readBundle = (file: string, missing: "refuse" | "leave-out" = "refuse"): Bundle => {
   const main = basename(file);
-  if (!/\.(sf|json)$/.test(main)) throw usage(`${file}: a specification is a \`.sf\` or \`.json\` file`);
+  if (!/\.(sf|json|ya?ml|ts)$/.test(main))
+    throw usage(`${file}: a specification is a \`.sf\`, \`.json\`, \`.yaml\` or \`.ts\` file`);
   const root = dirname(resolve(file));
   const files: Record<string, string> = {};
   const visit = (name: string, includedBy: string | undefined): void => {

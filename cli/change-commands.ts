@@ -14,6 +14,7 @@ import type { Plan } from "../model/plan-types.ts";
 import { printable, printableLines, renderDiagnostic } from "../model/render-diagnostic.ts";
 import { renderPlan } from "../model/render-plan.ts";
 import { readSpecification } from "../model/specification.ts";
+import { evaluate } from "../runtime/specification/evaluate.ts";
 import { readBundle } from "./bundle.ts";
 import { type Changes, watchCell } from "./changes.ts";
 import { type Client, Refused } from "./client.ts";
@@ -33,9 +34,10 @@ const diagnosticsText = (
 ): string => diagnostics.map((diagnostic) => renderDiagnostic(diagnostic, files, colour)).join("\n\n");
 
 /** Reads and checks here first: a fault in the text is told without the gateway, and the cell's name is known. */
-const specification = ({ terminal }: Context, file: string) => {
+const specification = async ({ terminal }: Context, file: string) => {
   const bundle = readBundle(file);
-  const read = readSpecification(bundle);
+  const evaluated = await evaluate(bundle);
+  const read = evaluated.ok ? readSpecification(evaluated.value) : evaluated;
   if (read.ok) return { bundle, cell: read.value };
   throw new CommandFailure(exitCodes.refused, diagnosticsText(read.error, bundle.files, terminal.colour));
 };
@@ -52,7 +54,7 @@ const explained = async <T>({ terminal }: Context, bundle: Bundle, work: () => P
 };
 
 const planOf = async (context: Context, file: string) => {
-  const { bundle, cell } = specification(context, file);
+  const { bundle, cell } = await specification(context, file);
   const client = context.client();
   const known = (await client.cells()).some((summary) => summary.cell === cell.name);
   // A cell that is not there has no controller yet that could be asked, and a question must not make one.
@@ -239,13 +241,20 @@ export const events = async (context: Context, cellText: string | undefined, fol
   }
 };
 
-/** Without a path: the cells. With one: the document there, as JSON; with `state` a table of its elements. */
+const putYaml = async ({ terminal }: Context, value: unknown): Promise<void> => {
+  const { printYaml } = await import("../runtime/specification/yaml-print.ts");
+  terminal.print(printYaml(JSON.parse(JSON.stringify(value))).replace(/\n$/, ""));
+};
+
+/** Without a path: the cells. With one: the document there, as JSON or YAML; with `state` a table of its elements. */
 export const get = async (context: Context, pathText: string | undefined, state: boolean): Promise<void> => {
   const client = context.client();
   const { terminal } = context;
   if (pathText === undefined) {
     const cells = await client.cells();
     if (context.json) printJson(context, cells);
+    else if (context.yaml) await putYaml(context, cells);
+    else if (cells.length === 0) terminal.print("there is no cell yet: `cells apply FILE` makes one");
     else
       for (const { cell, version, elements } of cells)
         terminal.print(`${cell}  version ${version}  ${elements} elements`);
@@ -253,6 +262,10 @@ export const get = async (context: Context, pathText: string | undefined, state:
   }
   const { cell, path } = cellOfPath(pathText);
   const document = await client.model(cell, path === cell ? "" : path, state);
+  if (context.yaml) {
+    await putYaml(context, document);
+    return;
+  }
   if (context.json || !state) {
     printJson(context, document);
     return;

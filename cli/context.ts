@@ -1,4 +1,4 @@
-import { type Client, clientFromConfiguration } from "./client.ts";
+import type { Client } from "./client.ts";
 import { usage } from "./failure.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
 
@@ -7,18 +7,22 @@ export interface Context {
   readonly terminal: Terminal;
   /** `--output json`: one JSON text on standard output (for streams one per line), nothing else there. */
   readonly json: boolean;
+  /** `--output yaml`, which `get` knows. */
+  readonly yaml?: boolean;
   /** Made when first asked for: `cells up` needs none. */
   client(): Client;
 }
 
-export const createContext = (output: string): Context => {
-  if (output !== "text" && output !== "json") throw usage(`--output is text or json, not \`${output}\``);
+/** `makeClient` is a parameter so that commands which ask no gateway need not load what speaks with one. */
+export const createContext = (output: string, makeClient: () => Client): Context => {
+  if (!["text", "json", "yaml"].includes(output)) throw usage(`--output is text or json, not \`${output}\``);
   let client: Client | undefined;
   return {
     terminal: processTerminal(),
     json: output === "json",
+    yaml: output === "yaml",
     client: () => {
-      client ??= clientFromConfiguration();
+      client ??= makeClient();
       return client;
     },
   };

@@ -75,6 +75,23 @@ test("a refusal is exit code 1, wrong usage 2, no gateway 3", async () => {
   });
 });
 
+test("a model is shown as YAML where one asks for it, and nothing else is", async () => {
+  const body = { shop: { "x.type": "Cell", vm: { "x.type": "VM", "x.memory": 128, note: "yes: no" } } };
+  await withGateway({ "GET /cells/shop/model": { status: 200, body } }, async (config) => {
+    const shown = await cells(["get", "shop", "--output", "yaml"], config);
+    const text = 'shop:\n  x.type: Cell\n  vm:\n    x.type: VM\n    x.memory: 128\n    note: "yes: no"\n';
+    assert.deepEqual([shown.code, shown.stdout], [0, text]);
+    for (const args of [
+      ["status", "-o", "yaml"],
+      ["-o", "yaml", "explain"],
+    ]) {
+      const refused = await cells(args, config);
+      assert.deepEqual([refused.code, refused.stdout], [2, ""]);
+      assert.match(refused.stderr, /only `cells get` prints YAML/);
+    }
+  });
+});
+
 test("what others have written moves no terminal", async () => {
   const evil = "\u001b]0;owned\u0007\u001b[2J";
   const note = [{ id: "01234567", created: "2026-01-01T00:00:00Z", note: `x${evil}` }];

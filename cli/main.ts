@@ -1,6 +1,5 @@
 import { CommanderError } from "commander";
 import { CommandFailure, exitCodes } from "./failure.ts";
-import { createProgram } from "./program.ts";
 
 /** The last step: an expected end becomes a text and an exit code. Anything else is a fault of ours, with its stack. */
 const report = (error: unknown): number => {
@@ -16,8 +15,15 @@ const report = (error: unknown): number => {
 // A reader that has seen enough (`cells events | head`) is no failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
 
+// It is about this program (see `cells`). What this one starts is run by other users as well, who have their own.
+delete process.env.NODE_COMPILE_CACHE;
+
 try {
-  await createProgram().parseAsync();
+  const program =
+    process.argv[2] === "spec"
+      ? (await import("./spec-program.ts")).createSpecProgram()
+      : (await import("./program.ts")).createProgram();
+  await program.parseAsync();
 } catch (error) {
   process.exitCode = report(error);
 }

@@ -1,9 +1,11 @@
-import { Command, Option } from "commander";
+import { type Command, Option } from "commander";
+import { assembled, withHelp } from "./assembled.ts";
 import { apply, get, plan, remove, watch } from "./change-commands.ts";
+import { clientFromConfiguration } from "./client.ts";
 import { type Context, createContext, secondsOf } from "./context.ts";
 import { addCredential, listCredentials, revokeCredential } from "./credential-commands.ts";
 import { registerExplain } from "./explain.ts";
-import { exitCodesHelp, usage } from "./failure.ts";
+import { usage } from "./failure.ts";
 import { addImage, deleteImage, listImages } from "./image-commands.ts";
 import { observeCommands } from "./observe-commands.ts";
 import { why } from "./query-commands.ts";
@@ -16,12 +18,6 @@ const countOf = (text: string): number => {
   if (!/^\d+$/.test(text)) throw usage(`\`${text}\` is no number`);
   return Number(text);
 };
-
-const withHelp = (command: Command, examples: readonly string[]): Command =>
-  command.addHelpText(
-    "after",
-    `\n${examples.length > 1 ? "Examples" : "Example"}:\n${examples.map((each) => `  $ ${each}`).join("\n")}\n${exitCodesHelp}`,
-  );
 
 const testbedCommands = (program: Command, context: () => Context): void => {
   const directory = new Option("-d, --directory <dir>", "where the testbed keeps its data").env("CELLS_HOME");
@@ -75,7 +71,7 @@ const changeCommands = (program: Command, context: () => Context): void => {
     program
       .command("plan")
       .description("show what `apply` would do, and do nothing")
-      .argument("<file>", "a specification, .sf or .json; what it includes is read with it")
+      .argument("<file>", "a specification, .sf, .json, .yaml or .ts; what it includes is read with it")
       .option("--all", "show what stays as it is, too")
       .action((file, options) => plan(context(), file, options.all === true)),
     ["cells plan examples/shop/shop.sf"],
@@ -84,7 +80,7 @@ const changeCommands = (program: Command, context: () => Context): void => {
     program
       .command("apply")
       .description("make a cell what its specification says, and wait until it is")
-      .argument("<file>", "a specification, .sf or .json; what it includes is read with it")
+      .argument("<file>", "a specification, .sf, .json, .yaml or .ts; what it includes is read with it")
       .option("-y, --yes", "do not ask")
       .addOption(allowDestroy)
       .option("--no-wait", "return when the change is accepted")
@@ -118,7 +114,7 @@ const viewCommands = (program: Command, context: () => Context): void => {
       .argument("[path]", "cell/group/element")
       .option("--state", "with the actual state of every element")
       .action((path, options) => get(context(), path, options.state === true)),
-    ["cells get", "cells get shop --state", "cells get shop/web/vm"],
+    ["cells get", "cells get shop --state", "cells get shop/web/vm", "cells get shop --output yaml"],
   );
   withHelp(
     program
@@ -210,32 +206,19 @@ const credentialCommands = (program: Command, context: () => Context): void => {
   );
 };
 
-/** The command line. `context` is replaced by tests. */
-export const createProgram = (makeContext: (output: string) => Context = createContext): Command => {
-  const program = new Command("cells")
-    .description("a small self-hosting private cloud")
-    .option("-o, --output <format>", "text or json", "text")
-    .helpCommand(true)
-    .showHelpAfterError("(`--help` shows what is possible)")
-    .exitOverride();
-  const context = (): Context => makeContext(String(program.opts().output));
-  testbedCommands(program, context);
-  changeCommands(program, context);
-  viewCommands(program, context);
-  observeCommands(program, context, withHelp);
-  sessionCommands(program, context, withHelp);
-  credentialCommands(program, context);
-  imageCommands(program, context);
-  specCommands(program, context, withHelp);
-  registerExplain(program, context, withHelp);
-  simulateCommand(program, context, withHelp);
-  for (const command of program.commands.flatMap((each) => [each, ...each.commands])) {
-    // `--output` is accepted behind the command, where people write it.
-    command.exitOverride().option("-o, --output <format>", "text or json");
-    command.hook("preAction", (_program, action) => {
-      const chosen: unknown = action.opts().output;
-      if (typeof chosen === "string") program.setOptionValue("output", chosen);
-    });
-  }
-  return withHelp(program, ["sudo cells demo", "cells apply examples/shop/shop.sf"]);
-};
+/** The command line. `makeContext` is replaced by tests. */
+export const createProgram = (
+  makeContext: (output: string) => Context = (output) => createContext(output, clientFromConfiguration),
+): Command =>
+  assembled(makeContext, (program, context) => {
+    testbedCommands(program, context);
+    changeCommands(program, context);
+    viewCommands(program, context);
+    observeCommands(program, context, withHelp);
+    sessionCommands(program, context, withHelp);
+    credentialCommands(program, context);
+    imageCommands(program, context);
+    specCommands(program, context, withHelp);
+    registerExplain(program, context, withHelp);
+    simulateCommand(program, context, withHelp);
+  });

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { renderDiagnostic } from "../model/render-diagnostic.ts";
 import { readSpecification } from "../model/specification.ts";
+import { evaluate } from "../runtime/specification/evaluate.ts";
 import { readBundle } from "./bundle.ts";
 import { type Context, printJson } from "./context.ts";
 import { CommandFailure, exitCodes } from "./failure.ts";
@@ -10,10 +11,11 @@ import { CommandFailure, exitCodes } from "./failure.ts";
  * With `--output json`: `{ok, cell?, elements?, diagnostics}`. What only an installation knows (hosts, quotas,
  * addresses) is not checked.
  */
-export const check = (context: Context, file: string): void => {
+export const check = async (context: Context, file: string): Promise<void> => {
   const { terminal } = context;
   const bundle = readBundle(file, "leave-out");
-  const read = readSpecification(bundle);
+  const evaluated = await evaluate(bundle);
+  const read = evaluated.ok ? readSpecification(evaluated.value) : evaluated;
   if (context.json) {
     const cell = read.ok ? { cell: read.value.name, elements: read.value.elements.size } : {};
     printJson(context, { ok: read.ok, ...cell, diagnostics: read.ok ? [] : read.error });

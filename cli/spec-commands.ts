@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Context } from "./context.ts";
 import { registerSpecCheck } from "./spec-check.ts";
 import { registerSpecFmt } from "./spec-fmt.ts";
+import { registerSpecSchema } from "./spec-schema.ts";
 import { registerSpecTree } from "./spec-tree.ts";
 
 /** `cells spec …`: work on specifications as texts. None of these commands asks a gateway. */
@@ -13,5 +14,6 @@ export const specCommands = (
   const spec = program.command("spec").description("check, format and look at specifications, without a gateway");
   registerSpecCheck(spec, context, withHelp);
   registerSpecFmt(spec, context, withHelp);
+  registerSpecSchema(spec, context, withHelp);
   registerSpecTree(spec, context, withHelp);
 };

@@ -1,4 +1,5 @@
 import { chmodSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { extname } from "node:path";
 import type { Command } from "commander";
 import { renderDiagnostic } from "../model/render-diagnostic.ts";
 import { formatSmartFrog } from "../model/smartfrog-format/format.ts";
@@ -14,9 +15,19 @@ interface FormatOptions {
 
 const standardInput = "-";
 
+/** What formats other languages than SmartFrog; their editors bring it along. */
+const otherFormatters: Readonly<Record<string, string>> = {
+  ".json": "for JSON use `jq . FILE`, or your editor's formatter",
+  ".yaml": "for YAML use `prettier --write FILE`, or your editor's formatter",
+  ".yml": "for YAML use `prettier --write FILE`, or your editor's formatter",
+  ".ts": "for TypeScript use the formatter of your project",
+};
+
 const read = (file: string): string => {
-  if (file !== standardInput && !file.endsWith(".sf"))
-    throw usage(`${file}: only \`.sf\` files (SmartFrog) are formatted`);
+  if (file !== standardInput && !file.endsWith(".sf")) {
+    const other = otherFormatters[extname(file)];
+    throw usage(`${file}: only \`.sf\` files (SmartFrog) are formatted${other === undefined ? "" : `; ${other}`}`);
+  }
   try {
     return readFileSync(file === standardInput ? 0 : file, "utf8");
   } catch (error) {

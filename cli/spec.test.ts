@@ -46,6 +46,29 @@ test("check shows all errors at once, and ends with 1", () => {
   assert.equal(cells(["spec", "check", "nowhere.sf"]).status, 2);
 });
 
+test("a YAML text is checked like any other, with the editor's schema beside it", () => {
+  const good =
+    "# yaml-language-server: $schema=cells.schema.json\nshop:\n  x.type: Cell\n  vm: {x.type: VM, x.memory: 128}\n";
+  assert.match(cells(["spec", "check", file("good.yaml", good)]).stdout, /the cell shop, 1 element: no errors/);
+  const bad = cells(["spec", "check", file("bad.yml", good.replace("128", "12, x.memory: 13"))]);
+  assert.equal(bad.status, 1);
+  assert.match(bad.stderr, /bad\.yml:4:34: error: `x\.memory` is given twice/);
+  assert.match(cells(["explain", "yaml/duplicate"]).stdout, /^yaml\/duplicate: a name that is given twice\n/);
+  const unformatted = cells(["spec", "fmt", file("good.yaml", good)]);
+  assert.equal(unformatted.status, 2);
+  assert.match(unformatted.stderr, /only `\.sf` files .* for YAML use/);
+});
+
+test("the schema and the reference are printed, or written to a file", () => {
+  const printed = cells(["spec", "schema"]);
+  assert.deepEqual([printed.status, printed.stderr], [0, ""]);
+  assert.match(JSON.parse(printed.stdout).$schema, /2020-12/);
+  assert.deepEqual(cells(["spec", "schema", "schema.json"]), { status: 0, stdout: "", stderr: "" });
+  assert.equal(readFileSync(join(directory, "schema.json"), "utf8"), printed.stdout);
+  assert.match(cells(["spec", "reference"]).stdout, /^# Reference\n/);
+  assert.equal(cells(["spec", "reference", "none/reference.md"]).status, 2);
+});
+
 test("fmt prints, checks, or writes in place", () => {
   const ugly = "// kept\nshop   extends Cell{}";
   const neat = "// kept\nshop extends Cell { }\n";

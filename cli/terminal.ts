@@ -1,5 +1,3 @@
-import { createInterface } from "node:readline/promises";
-
 export type Colour = "red" | "green" | "yellow" | "blue" | "grey" | "bold";
 const codes: Readonly<Record<Colour, number>> = { red: 31, green: 32, yellow: 33, blue: 34, grey: 90, bold: 1 };
 
@@ -72,6 +70,7 @@ export const processTerminal = (): Terminal => {
     },
     canAsk: stdin.isTTY === true && stdout.isTTY === true,
     ask: async (question) => {
+      const { createInterface } = await import("node:readline/promises");
       const lines = createInterface({ input: stdin, output: stdout });
       try {
         return /^y(es)?$/i.test((await lines.question(`${question} [y/N] `)).trim());

@@ -70,6 +70,11 @@ export interface Service<State> {
   step(state: State, input: Input, now: Instant): Step<State>;
   /** Need to know: may this peer see this key of this service's actual state? Asked at the source, at every send. */
   entitled(state: State, peer: PeerName, key: string): boolean;
+  /**
+   * A value that is another one (by `===`) whenever `entitled` may answer otherwise than before; absent: ask it after every
+   * step, for every key and follower. Constant where the key alone decides.
+   */
+  audience?(state: State): unknown;
   /** May this peer put a desired document under this key? A refused one is counted and logged, and harms nobody. */
   accepts(peer: PeerName, key: string): boolean;
   /** What its state says in numbers. Asked now and then; changes nothing. */

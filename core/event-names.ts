@@ -26,7 +26,11 @@ export const eventNames = {
   "transport/refused":
     "a connection ended before a certificate of this installation was shown; logged at the counts 1, 2, 4, …",
   "transport/bad-stream": "a peer sent what is no frame, and was cut off",
-  "distribution/refused": "a frame or document of a peer was not taken; logged at the counts 1, 2, 4, 8, …",
+  "distribution/refused":
+    "frames or documents of a peer were not taken: how many in all; once a minute for a peer and a reason",
+  "distribution/repaired":
+    "what is here differed from what the peer had given, and is asked for once more: in how many of 64 parts",
+  "distribution/reborn": "this host was declared dead and is not: what it says is said anew, under a new generation",
   "distribution/misuse": "a defect of this service: an effect that cannot be carried out",
   "document/refused": "a document that a peer desires here is not acceptable: key and why",
   "https/handler-failed": "a request over HTTPS failed by a defect of this service",

@@ -176,7 +176,7 @@ async function putModel(
   if ((await cells.names()).includes(cell)) return reachable(cell, forward(configuration, cell, what));
   if (!isAuthorized(what.headers.authorization as string | undefined, credentialHashes))
     throw refused(404, "not-found", `there is no cell "${cell}", and only the operator makes one`);
-  const first = readFirstModel(cell, String(what.headers["content-type"]), what.body ?? Buffer.alloc(0));
+  const first = await readFirstModel(cell, String(what.headers["content-type"]), what.body ?? Buffer.alloc(0));
   if (!first.ok) throw new RefusedError(400, first.error);
   if (new URLSearchParams(what.url.split("?")[1]).get("dryRun") === "true") return firstPlan(first.value);
   await cells.make(cell);

@@ -1,22 +1,23 @@
 import { isUtf8 } from "node:buffer";
-import { bundleMediaType, type Changed, type Refusal } from "../model/api.ts";
-import type { Cell } from "../model/cell.ts";
+import { bundleMediaType, type Changed, invalidSpecification, isYamlMediaType, type Refusal } from "../model/api.ts";
+import type { Bundle, Cell } from "../model/cell.ts";
 import type { Diagnostic } from "../model/diagnostic.ts";
 import type { Json, JsonObject } from "../model/json.ts";
 import { planChange } from "../model/plan.ts";
-import { fail, ok, type Result } from "../model/result.ts";
+import { fail, type Result } from "../model/result.ts";
 import { checkDocument, readSpecification } from "../model/specification.ts";
+import { evaluate } from "../runtime/specification/evaluate.ts";
 
 /**
  * The first model of a cell that has no controller yet is read here, so that neither a mistake nor a dry run leaves a
  * controller behind. Its controller reads it again: what the gateway accepts decides nothing.
  */
-export function readFirstModel(
+export async function readFirstModel(
   cell: string,
   mediaType: string | undefined,
   body: Buffer,
-): Result<Cell, Refusal["error"]> {
-  const read = readBody(mediaType, body);
+): Promise<Result<Cell, Refusal["error"]>> {
+  const read = await readBody(mediaType, body);
   if (!read.ok) return read;
   const name: string = read.value.name;
   if (name === cell) return read;
@@ -27,10 +28,12 @@ export function readFirstModel(
 /** What the controller would answer to a dry run of a first model. */
 export const firstPlan = (cell: Cell): Changed => ({ plan: planChange(null, cell), version: 0, dryRun: true });
 
-function readBody(mediaType: string | undefined, body: Buffer): Result<Cell, Refusal["error"]> {
+async function readBody(mediaType: string | undefined, body: Buffer): Promise<Result<Cell, Refusal["error"]>> {
   const bad = (message: string) => fail({ code: "bad-request", message });
   // Replacing what is no UTF-8 would silently turn one name into another.
-  if (!isUtf8(body)) return bad("the body is not text in UTF-8: send JSON in UTF-8 (RFC 8259, section 8.1)");
+  if (!isUtf8(body)) return bad("the body is not text in UTF-8: send JSON (RFC 8259, section 8.1) or YAML in UTF-8");
+  if (isYamlMediaType(mediaType))
+    return readTexts({ main: "model.yaml", files: { "model.yaml": body.toString("utf8") } });
   let json: Json;
   try {
     json = JSON.parse(body.toString("utf8"));
@@ -43,15 +46,16 @@ function readBody(mediaType: string | undefined, body: Buffer): Result<Cell, Ref
   if (typeof main !== "string" || !isObject(files) || !Object.values(files).every((file) => typeof file === "string")) {
     return bad('a bundle is {"main": "<file>", "files": {"<file>": "<text>"}}');
   }
-  return checked(readSpecification({ main, files: files as Record<string, string> }));
+  return readTexts({ main, files: files as Record<string, string> });
+}
+
+async function readTexts(bundle: Bundle): Promise<Result<Cell, Refusal["error"]>> {
+  const evaluated = await evaluate(bundle);
+  return checked(evaluated.ok ? readSpecification(evaluated.value) : evaluated);
 }
 
 function checked(result: Result<Cell, readonly Diagnostic[]>): Result<Cell, Refusal["error"]> {
-  if (result.ok) return ok(result.value);
-  const [first, ...others] = result.error;
-  const more = others.length > 0 ? ` (and ${others.length} more)` : "";
-  const message = `the specification is refused: ${first?.message ?? "it is not valid"}${more}`;
-  return fail({ code: "invalid-specification", message, diagnostics: result.error });
+  return result.ok ? result : fail(invalidSpecification(result.error));
 }
 
 const isObject = (value: unknown): value is JsonObject =>

@@ -44,6 +44,10 @@ export interface BundleBody {
   readonly files: Readonly<Record<string, string>>;
 }
 export const bundleMediaType = "application/vnd.cells.bundle+json";
+/** One YAML text instead of JSON (RFC 9512); its deprecated names mean the same. */
+export const yamlMediaType = "application/yaml";
+export const isYamlMediaType = (mediaType: string | undefined): boolean =>
+  /^\s*(?:application|text)\/(?:x-)?yaml\s*(?:;|$)/i.test(mediaType ?? "");
 
 export interface Changed {
   readonly plan: Plan;
@@ -58,6 +62,13 @@ export interface Refusal {
     readonly message: string;
     readonly diagnostics?: readonly Diagnostic[];
   };
+}
+
+/** How a specification with faults is refused, wherever it is read. */
+export function invalidSpecification(diagnostics: readonly Diagnostic[]): Refusal["error"] {
+  const more = diagnostics.length > 1 ? ` (and ${diagnostics.length - 1} more)` : "";
+  const message = `the specification is refused: ${diagnostics[0]?.message ?? "it is not valid"}${more}`;
+  return { code: "invalid-specification", message, diagnostics };
 }
 
 /** The value of "$state" in an element of `GET …?state=true`. Fields that do not apply to a type are absent. */

@@ -48,6 +48,8 @@ interface DataCopy {
 const text = (value: string): Meaning => ({ kind: "text", value });
 const isFault = (target: Target): target is Extract<Target, { kind: "fault" }> => target.kind === "fault";
 const labelPattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+/** Without lower-casing first: some letters beyond ASCII have a lower case within. */
+const mixedLabelPattern = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
 
 export function show(json: Json): string {
   const shown = JSON.stringify(json);
@@ -164,6 +166,14 @@ function inUnit(json: Json, unit: string | undefined): string | undefined {
   return `It is counted in ${unit}: write ${value}, without quotes and unit.`;
 }
 
+/** What people write for true and false, in other languages and in YAML before 1.2. */
+function meantAs(json: Json): string {
+  const word = typeof json === "string" ? json.toLowerCase() : String(json);
+  if (["true", "yes", "on", "y", "1"].includes(word)) return "Write true, without quotes.";
+  if (["false", "no", "off", "n", "0"].includes(word)) return "Write false, without quotes.";
+  return "Write it without quotes.";
+}
+
 /** A value that is written out, or that a reference led to. */
 function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Meaning | ValueFault {
   const wrong = (wanted: string, hint?: string): ValueFault =>
@@ -177,16 +187,14 @@ function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Mea
       if (typeof json !== "number" || !Number.isInteger(json))
         return wrong(
           "a whole number",
-          inUnit(json, unit) ?? `Write it without quotes, ${range}${unit ? ` ${unit}` : ""}.`,
+          inUnit(json, unit) ?? `Write a number, without quotes, ${range}${unit ? ` ${unit}` : ""}.`,
         );
       if (json < kind.minimum || json > kind.maximum)
         return new ValueFault("schema/range", `\`${name}\` is ${json}; it must be ${range}${unit ? ` ${unit}` : ""}`);
       return { kind: "number", value: json };
     }
     case "boolean":
-      return typeof json === "boolean"
-        ? { kind: "boolean", value: json }
-        : wrong("true or false", "Write it without quotes.");
+      return typeof json === "boolean" ? { kind: "boolean", value: json } : wrong("true or false", meantAs(json));
     case "choice":
       if (typeof json === "string" && kind.values.includes(json)) return text(json);
       return wrong(kind.values.map((value) => `"${value}"`).join(" or "), didYouMean(String(json), kind.values).hint);
@@ -213,7 +221,7 @@ function textLiteral(name: string, kind: AttributeKind, value: string): Meaning 
     new ValueFault("schema/value", `\`${name}\` must be ${wanted}, not ${show(value)}`, hint);
   switch (kind.kind) {
     case "label":
-      if (labelPattern.test(kind.mixedCase ? value.toLowerCase() : value)) return text(value);
+      if ((kind.mixedCase ? mixedLabelPattern : labelPattern).test(value)) return text(value);
       return wrong(
         "a DNS label",
         `Use up to 63 ${kind.mixedCase ? "" : "lower-case "}letters, digits and \`-\`, with none of those at the ends.`,

@@ -1,4 +1,5 @@
 import type { Position } from "./diagnostic.ts";
+import type { Evaluated } from "./evaluated.ts";
 import type { CellName, Cidr, ElementPath, Ipv4, Mac } from "./identifiers.ts";
 import type { Json, JsonObject } from "./json.ts";
 
@@ -148,7 +149,9 @@ export type ElementType = Element["type"];
 
 /** The submitted texts of one specification. Names are relative paths with `/`; `#include` sees these and nothing else. */
 export interface Bundle {
-  /** The file to start from; its extension (`.sf`, `.json`) says the language. */
+  /** The file to start from; its extension says the language. */
   readonly main: string;
   readonly files: Readonly<Record<string, string>>;
+  /** What the main text evaluates to, in the languages that the model does not read itself. */
+  readonly evaluated?: Evaluated;
 }

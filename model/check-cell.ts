@@ -8,6 +8,7 @@ import type {
   VolumeCopyElement,
   VolumeGrantElement,
 } from "./cell.ts";
+import { sizeOf } from "./check-limits.ts";
 import type { ElementPath } from "./identifiers.ts";
 
 /** Reports a fault of the element at `path`, at its attribute if one is named. */
@@ -23,10 +24,11 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
   const elements = [...cell.elements.values()];
   checkUnique(elements, fault);
   checkOverlaps(elements, fault);
+  const cycles = copyCycles(elements, cell);
   for (const element of elements) {
     if (element.type === "Subnet") checkSubnet(element, fault);
     else if (element.type === "VirtualInterface") checkAddress(cell, element, fault);
-    else if (element.type === "VolumeCopy") checkCopy(cell, element, fault);
+    else if (element.type === "VolumeCopy") checkCopy(cell, element, cycles, fault);
     else if (element.type === "NetworkRule") checkRule(element, fault);
     else if (element.type === "VM" && element.liveness?.protocol === "udp" && element.liveness.port === undefined)
       fault("schema/required", "A UDP probe needs `x.liveness.port`", element.path, {
@@ -148,23 +150,49 @@ function checkAddress(cell: Cell, link: VirtualInterfaceElement, fault: ReportFa
     });
 }
 
-function checkCopy(cell: Cell, copy: VolumeCopyElement, fault: ReportFault): void {
-  const seen = new Set<ElementPath>([copy.path]);
-  let origin = cell.elements.get(copy.image);
-  while (origin?.type === "VolumeCopy") {
-    if (seen.has(origin.path)) {
-      fault("cell/copy-cycle", `\`${copy.path}\` is a copy of itself, through ${[...seen].join(" → ")}`, copy.path, {
-        attribute: "x.image",
-        hint: "Let one of them be a `Volume`.",
-      });
-      return;
+/** Where a copy stands in the circle of copies that it is a part of. */
+interface InCycle {
+  readonly cycle: readonly ElementPath[];
+  readonly index: number;
+}
+/** The copies that are copies of themselves. Each copy is gone through once. */
+function copyCycles(elements: readonly Element[], cell: Cell): ReadonlyMap<ElementPath, InCycle> {
+  const cycles = new Map<ElementPath, InCycle>();
+  const seen = new Set<ElementPath>();
+  for (const element of elements) {
+    const way: ElementPath[] = [];
+    let at: Element | undefined = element;
+    for (; at?.type === "VolumeCopy" && !seen.has(at.path); at = cell.elements.get(at.image)) {
+      seen.add(at.path);
+      way.push(at.path);
     }
-    if (origin.sizeMiB !== undefined) break;
-    seen.add(origin.path);
-    origin = cell.elements.get(origin.image);
+    const cycle = at && way.includes(at.path) ? way.slice(way.indexOf(at.path)) : [];
+    for (const [index, path] of cycle.entries()) cycles.set(path, { cycle, index });
   }
-  const size = origin?.type === "Volume" || origin?.type === "VolumeCopy" ? origin.sizeMiB : undefined;
-  if (size !== undefined && copy.sizeMiB !== undefined && copy.sizeMiB < size)
+  return cycles;
+}
+
+function checkCopy(
+  cell: Cell,
+  copy: VolumeCopyElement,
+  cycles: ReadonlyMap<ElementPath, InCycle>,
+  fault: ReportFault,
+): void {
+  const inCycle = cycles.get(copy.path);
+  if (inCycle !== undefined) {
+    const { cycle, index } = inCycle;
+    const shown = Math.min(cycle.length, mostOnTheWay);
+    const way = Array.from({ length: shown }, (_, step) => cycle[(index + step) % cycle.length]);
+    const through = shown < cycle.length ? `${way.join(" → ")} → …` : way.join(" → ");
+    fault("cell/copy-cycle", `\`${copy.path}\` is a copy of itself, through ${through}`, copy.path, {
+      attribute: "x.image",
+      hint: "Let one of them be a `Volume`.",
+    });
+    return;
+  }
+  const origin = cell.elements.get(copy.image);
+  const size = origin === undefined ? 0 : sizeOf(origin, cell);
+  if (copy.sizeMiB !== undefined && copy.sizeMiB < size)
     fault(
       "cell/shrink",
       `A copy cannot be smaller than its origin: ${copy.sizeMiB} MiB is less than ${size} MiB`,
@@ -175,6 +203,8 @@ function checkCopy(cell: Cell, copy: VolumeCopyElement, fault: ReportFault): voi
       },
     );
 }
+/** Of a circle of copies that are shown. */
+const mostOnTheWay = 10;
 
 function checkRule(rule: NetworkRuleElement, fault: ReportFault): void {
   for (const attribute of ["x.port1", "x.port2"] as const) {

@@ -47,7 +47,7 @@ const quantities: readonly Quantity[] = [
 ];
 
 /** A volume's size; that of a copy without an own one is its origin's. An origin in another cell is not known: 0. */
-function sizeOf(element: Element, cell: Cell): number {
+export function sizeOf(element: Element, cell: Cell): number {
   if (element.type === "Volume") return element.sizeMiB;
   return element.type === "VolumeCopy" ? copySize(element, cell) : 0;
 }

@@ -58,8 +58,14 @@ function required(type: ElementType | "Cell"): readonly [name: string, schema: A
   return found;
 }
 
+function hasElementAttribute(names: Iterable<string>): boolean {
+  for (const name of names) if (name.startsWith("x.")) return true;
+  return false;
+}
+
 interface Found {
   readonly path: readonly string[];
+  readonly joined: string;
   readonly component: JsonObject;
   readonly type: ElementType;
   readonly position: Position | undefined;
@@ -72,6 +78,9 @@ class Checker {
   readonly #found: Found[] = [];
   readonly #types = new Map<string, ElementType>();
   readonly #byPath = new Map<string, Found>();
+  /** An element that was made from each template, and which templates have components in them. */
+  readonly #elementsOf = new Map<JsonObject, Element | null>();
+  readonly #holding = new Map<JsonObject, boolean>();
 
   constructor(document: JsonObject, positions: Positions, diagnostics: Diagnostics) {
     this.#document = document;
@@ -91,14 +100,13 @@ class Checker {
       budget: limits.attributes,
       copies: new Map(),
     };
-    const values = this.#read(context, { path: [name], component, type: "Cell", position });
+    const values = this.#read(context, { path: [name], joined: name, component, type: "Cell", position });
     const elements = new Map<ElementPath, Element>();
     for (const found of this.#found) {
       if (this.#diagnostics.full) return null;
-      const read = this.#read(context, found);
-      if (!read) continue;
-      const path = elementPath(found.path.join("/"));
-      elements.set(path, buildElement(found.type, path, read, found.position));
+      const path = elementPath(found.joined);
+      const element = this.#element(context, found, path);
+      if (element) elements.set(path, element);
     }
     const cell = values && this.#cell(name, values, elements, position);
     if (cell) checkCell(cell, this.#fault);
@@ -162,14 +170,23 @@ class Checker {
     });
   }
 
+  #holds(template: JsonObject): boolean {
+    const known = this.#holding.get(template);
+    if (known !== undefined) return known;
+    const holds = Object.entries(template).some(([name, value]) => !name.startsWith("x.") && isObject(value));
+    this.#holding.set(template, holds);
+    return holds;
+  }
+
   /** Finds the elements inside a component, in document order; `x.` attributes hold none. */
   #collect(component: JsonObject, path: readonly string[]): void {
-    for (const name of Object.keys(component)) {
+    const made = this.#positions.madeFrom?.(component);
+    for (const name of made && !this.#holds(made.template) ? made.own.keys() : Object.keys(component)) {
       if (name.startsWith("x.")) continue;
       const value = component[name];
       if (!isObject(value)) continue;
       const here = [...path, name];
-      const at = { ...this.#at(component, name, "name") };
+      const at = this.#at(component, name, "name");
       if (path.length > limits.nesting) {
         this.#fault("limit/nesting", `Components are nested deeper than ${limits.nesting} levels`, here.join("/"), at);
         return;
@@ -196,7 +213,7 @@ class Checker {
         });
     } else if (typeof type === "string" && isElementType(type)) {
       this.#types.set(joined, type);
-      const found = { path, component, type, position };
+      const found = { path, joined, component, type, position };
       this.#found.push(found);
       this.#byPath.set(joined, found);
     } else {
@@ -212,13 +229,27 @@ class Checker {
     }
   }
 
+  /** Null if an attribute is wrong. What differs from others of its template in nothing that an element has is read once. */
+  #element(context: DocumentContext, found: Found, path: ElementPath): Element | null {
+    const { component, type, position } = found;
+    const made = this.#positions.madeFrom?.(component);
+    const template = made && !hasElementAttribute(made.own.keys()) ? made.template : null;
+    const like = template && this.#elementsOf.get(template);
+    if (like && position) return Object.freeze({ ...like, path, position });
+    // What is wrong with it has been told of the first.
+    if (like === null && template) return null;
+    const read = this.#read(context, found);
+    const element = read && buildElement(type, path, read, position);
+    if (template) this.#elementsOf.set(template, element);
+    return element;
+  }
+
   /** All attributes of one element, defaults included; null if one of them is wrong. */
   #read(
     context: DocumentContext,
     found: Omit<Found, "type"> & { readonly type: ElementType | "Cell" },
   ): AttributeValues | null {
-    const { component, path, type, position } = found;
-    const joined = path.join("/");
+    const { component, path, joined, type, position } = found;
     const meanings = new Map<string, Meaning>();
     let sound = true;
     /** Names that unknown ones were surely meant to be: these are not missed again below. */
@@ -228,8 +259,9 @@ class Checker {
       this.#fault(code, message, joined, more);
     };
     for (const name of Object.keys(component)) {
+      if (!name.startsWith("x.") || name === "x.type") continue;
       const json = component[name];
-      if (json === undefined || !name.startsWith("x.") || name === "x.type") continue;
+      if (json === undefined) continue;
       if (this.#diagnostics.full) return null;
       const schema = attributeSchema(type, name);
       if (!schema) {

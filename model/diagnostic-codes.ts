@@ -6,6 +6,7 @@ import { limitPages } from "./diagnostic-pages/limits.ts";
 import { resolutionPages } from "./diagnostic-pages/resolution.ts";
 import { supplyPages } from "./diagnostic-pages/supply.ts";
 import { syntaxPages } from "./diagnostic-pages/syntax.ts";
+import { yamlPages } from "./diagnostic-pages/yaml.ts";
 
 /*
  * Every code that a specification or a request to a cell's controller can be refused with. Codes are stable: people
@@ -13,9 +14,10 @@ import { syntaxPages } from "./diagnostic-pages/syntax.ts";
  * sources and fails for a code without a page as for a page without a code; another runs the examples.
  */
 export const diagnosticPages: ReadonlyMap<string, DiagnosticPage> = new Map(
-  [syntaxPages, resolutionPages, functionPages, schemaPages, cellPages, supplyPages, limitPages, requestPages].flatMap(
-    (pages) => Object.entries(pages),
-  ),
+  [
+    ...[syntaxPages, resolutionPages, functionPages, schemaPages, cellPages, supplyPages, limitPages, requestPages],
+    yamlPages,
+  ].flatMap((pages) => Object.entries(pages)),
 );
 
 /** The page of a code, in any case and also by its last part alone where that is unambiguous; or the closest code. */

@@ -1,8 +1,8 @@
 import type { Bundle } from "./cell.ts";
 
 /**
- * What a page shows as wrong or mended. `large`: too long to print, so `shown` says how it is built. `request`: not a
- * text but a request to a cell's controller; the controller's tests send it.
+ * What a page shows as wrong or mended. `large`: too long to print, so `shown` says how it is built. `request`: not the
+ * text of a cell but a request to its controller, whose tests send it, or to another command.
  */
 export type Example =
   | { readonly kind: "bundle"; readonly bundle: Bundle }
@@ -32,7 +32,7 @@ export const smartFrogPage = (title: string, why: string, wrong: string, right: 
 });
 /** The same with what stands inside a cell. */
 export const cellPage = (title: string, why: string, wrong: string, right: string): DiagnosticPage => {
-  const cell = (text: string): string => `shop extends Cell {\n${text.replace(/^(?=.)/gm, "  ")}\n}\n`;
+  const cell = (text: string): string => `shop extends Cell {\n${text.trimEnd().replace(/^(?=.)/gm, "  ")}\n}\n`;
   return smartFrogPage(title, why, cell(wrong), cell(right));
 };
 export const jsonPage = (title: string, why: string, wrong: string, right: string): DiagnosticPage => ({

@@ -15,6 +15,7 @@ export class Diagnostics {
   readonly #list: Diagnostic[] = [];
   readonly #seen = new Set<string>();
   readonly #ignored: readonly string[];
+  #passedOver = false;
 
   /** Faults with one of the codes `ignored` are not kept. */
   constructor(ignored: readonly string[] = []) {
@@ -31,7 +32,13 @@ export class Diagnostics {
     return this.#seen.has(placeKey(code, position));
   }
 
+  /** Whether a fault was not kept because of its code. */
+  get passedOver(): boolean {
+    return this.#passedOver;
+  }
+
   add(diagnostic: Diagnostic): void {
+    if (this.#ignored.includes(diagnostic.code)) this.#passedOver = true;
     if (!this.wants(diagnostic.code)) return;
     const { code, message, hint, path, position } = diagnostic;
     const key = position ? placeKey(code, position) : `${code} ${path} ${message}`;

@@ -6,7 +6,17 @@ import { limits } from "./limits.ts";
 import { isObject } from "./reference.ts";
 import { fail, ok, type Result } from "./result.ts";
 
-/** A document in canonical form, frozen: `x.type` first in every object. Null beyond a limit, told in `diagnostics`. */
+/**
+ * Whether an attribute of the document itself is for editors alone: `$schema` names the JSON Schema that they check it
+ * with. It is read over, so that a text with it and one without are the same cell.
+ */
+export const isForEditors = (name: string, json: Json | undefined): boolean =>
+  name === "$schema" && typeof json === "string";
+
+/**
+ * A document in canonical form, frozen: `x.type` first in every object, without what is for editors. Null beyond a limit,
+ * told in `diagnostics`.
+ */
 export function canonical(document: JsonObject, diagnostics: Diagnostics): JsonObject | null {
   let left: number = limits.attributes;
   let passed: string | null = null;
@@ -15,7 +25,8 @@ export function canonical(document: JsonObject, diagnostics: Diagnostics): JsonO
     else if (--left < 0) passed = `has more than ${limits.attributes} attributes`;
     if (passed !== null || typeof json !== "object" || json === null) return json;
     if (Array.isArray(json)) return Object.freeze(json.map((item: Json) => copy(item, depth + 1)));
-    const entries = Object.entries(json);
+    const all = Object.entries(json);
+    const entries = depth === 0 ? all.filter(([name, value]) => !isForEditors(name, value)) : all;
     if (Object.hasOwn(json, "x.type")) entries.sort(([a], [b]) => Number(b === "x.type") - Number(a === "x.type"));
     return Object.freeze(Object.fromEntries(entries.map(([name, value]) => [name, copy(value, depth + 1)])));
   };

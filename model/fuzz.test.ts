@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { broken, numbersOf, shrunk, Texts } from "./specification.fuzz.ts";
 
 /*
- * A few seconds of fuzzing with every run of the unit tests. For a night:
+ * A few seconds of fuzzing with every run of the unit tests, a minute in CI (testbed/run-tests). For a night:
  *   CELLS_FUZZ_SECONDS=28800 ./cells test model/fuzz.test.ts
  * CELLS_SEED repeats a run; a run that failed names its seed and the text, made small.
  */

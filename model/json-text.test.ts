@@ -116,7 +116,8 @@ test("what JSON.parse takes is taken alike, and nothing else is", () => {
       const diagnostics = new Diagnostics();
       const parsed = parseJsonText("a.json", text, diagnostics);
       if (parsed) {
-        assert.deepEqual(JSON.parse(JSON.stringify(parsed.document)), value);
+        // JSON has no -0.
+        assert.deepEqual(JSON.parse(JSON.stringify(parsed.document)), JSON.parse(JSON.stringify(value)));
         taken++;
       } else
         assert.ok(

@@ -1,5 +1,6 @@
 import type { Position } from "./diagnostic.ts";
 import type { Diagnostics } from "./diagnostics.ts";
+import { isForEditors } from "./document.ts";
 import type { Json, JsonObject } from "./json.ts";
 import { limits } from "./limits.ts";
 import { PositionedBuilder, type PositionedEntry, type Positions } from "./positions.ts";
@@ -34,31 +35,36 @@ const quotesHint = "Names and texts stand in double quotes.";
 
 /** Positions as bare numbers: a document has many, and hardly one is ever asked for. */
 class JsonEntry implements PositionedEntry {
-  readonly json: Json;
-  readonly source: string;
-  readonly numbers: JsonPlaces;
+  readonly #file: string;
+  readonly #nameLine: number;
+  readonly #nameColumn: number;
+  readonly #nameLength: number;
+  /** Known once the value is read. */
+  #line = 0;
+  #column = 0;
+  #length = 1;
+  json: Json = null;
 
-  constructor(source: string, numbers: JsonPlaces, json: Json) {
-    this.source = source;
-    this.numbers = numbers;
+  constructor(file: string, nameLine: number, nameColumn: number, nameLength: number) {
+    this.#file = file;
+    this.#nameLine = nameLine;
+    this.#nameColumn = nameColumn;
+    this.#nameLength = nameLength;
+  }
+  valueAt(line: number, column: number): void {
+    this.#line = line;
+    this.#column = column;
+  }
+  valueIs(json: Json, length: number): void {
     this.json = json;
+    this.#length = length;
   }
   get name(): Position {
-    const { nameLine: line, nameColumn: column, nameLength: length } = this.numbers;
-    return { file: this.source, line, column, length };
+    return { file: this.#file, line: this.#nameLine, column: this.#nameColumn, length: this.#nameLength };
   }
   get value(): Position {
-    const { line, column, length } = this.numbers;
-    return { file: this.source, line, column, length };
+    return { file: this.#file, line: this.#line, column: this.#column, length: this.#length };
   }
-}
-interface JsonPlaces {
-  readonly nameLine: number;
-  readonly nameColumn: number;
-  readonly nameLength: number;
-  readonly line: number;
-  readonly column: number;
-  readonly length: number;
 }
 
 class JsonParser {
@@ -184,6 +190,7 @@ class JsonParser {
 
   #string(): string {
     let end = this.#at + 1;
+    let written = true;
     for (let character = this.#text[end]; character !== '"'; character = this.#text[end]) {
       if (character === undefined || character === "\n") {
         this.#report("syntax/unclosed-string", "This string is not closed on its line", 'Close it with `"`.', {
@@ -193,7 +200,14 @@ class JsonParser {
         this.#commaLost = true;
         return "";
       }
+      // An escape, or a control character, which is a fault.
+      if (character === "\\" || character < " ") written = false;
       end += character === "\\" && this.#text[end + 1] !== "\n" ? 2 : 1;
+    }
+    if (written) {
+      const value = this.#text.slice(this.#at + 1, end);
+      this.#at = end + 1;
+      return value;
     }
     const found = this.#text.slice(this.#at, end + 1);
     try {
@@ -313,7 +327,8 @@ class JsonParser {
         "Split the cell into several, or write it in SmartFrog with templates.",
       );
     const start = this.#at;
-    const [nameLine, nameColumn] = [this.#line, start - this.#lineStart + 1];
+    const nameLine = this.#line;
+    const nameColumn = start - this.#lineStart + 1;
     const key = this.#name();
     const nameLength = Math.max(1, this.#at - start);
     // A missing quote of the name has swallowed the value, too.
@@ -333,10 +348,14 @@ class JsonParser {
       else if (/[,}\]]/.test(colon)) return;
     }
     this.#space();
-    const [line, column, before] = [this.#line, this.#at - this.#lineStart + 1, this.#at];
+    const entry = new JsonEntry(this.#file, nameLine, nameColumn, nameLength);
+    const line = this.#line;
+    const before = this.#at;
+    entry.valueAt(line, before - this.#lineStart + 1);
     const json = this.#value();
-    const length = line === this.#line ? Math.max(1, this.#at - before) : 1;
-    entries.set(key, new JsonEntry(this.#file, { nameLine, nameColumn, nameLength, line, column, length }, json));
+    if (this.#open.length === 1 && isForEditors(key, json)) return;
+    entry.valueIs(json, line === this.#line ? Math.max(1, this.#at - before) : 1);
+    entries.set(key, entry);
   }
   /** Null if there is none; what stands in its place is passed over. */
   #name(): string | null {

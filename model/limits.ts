@@ -6,11 +6,21 @@ export const limits = {
   textLength: 16 * 1024 * 1024,
   /** Attributes of the tree, copies made by `extends` included: this is what bounds exponential templates. */
   attributes: 2_000_000,
+  /** Characters of names and texts of the tree, copies included. */
+  characters: 64 * 1024 * 1024,
   /**
    * Words, signs and values of a SmartFrog text, and named attributes of a JSON text. What is written costs some ten times
    * the memory of what a template repeats, since its place is remembered.
    */
   tokens: 500_000,
+  /**
+   * Characters of a YAML text, and its names, values, signs and line ends. It is read through a library that keeps each of
+   * them as an object: some eight for a line, each a kilobyte of memory at the worst.
+   */
+  yamlLength: 1024 * 1024,
+  yamlTokens: 150_000,
+  /** Attributes that aliases and merge keys of a YAML text copy. */
+  aliased: 100_000,
   /** Attributes that placements make. */
   placed: 100_000,
   /**

@@ -86,8 +86,9 @@ function continuations(from: Cell | null, to: Cell | null): Map<ElementPath, Ele
   const was = new Map<ElementPath, ElementPath>();
   if (!from || !to) return was;
   const claimed = new Set<string>();
+  const sayings = new Map<string, string | null>();
   for (const { path, type } of to.elements.values()) {
-    const said = from.elements.has(path) ? path : saidFormer(to, path);
+    const said = from.elements.has(path) ? path : saidFormer(to, path, sayings);
     const former = said === null ? undefined : from.elements.get(elementPath(said));
     if (!former || (former.path !== path && (former.type !== type || to.elements.has(former.path)))) continue;
     if (claimed.has(former.path)) continue;
@@ -97,12 +98,16 @@ function continuations(from: Cell | null, to: Cell | null): Map<ElementPath, Ele
   return was;
 }
 
-function saidFormer(to: Cell, path: ElementPath): string | null {
-  for (let end = path.length; end > 0; end = path.lastIndexOf("/", end - 1)) {
-    const moved = to.elements.get(elementPath(path.slice(0, end)))?.movedFrom;
-    if (moved !== undefined) return moved + path.slice(end);
-  }
-  return null;
+/** `sayings` of the paths around it, which are around others as well. */
+function saidFormer(to: Cell, path: string, sayings: Map<string, string | null>): string | null {
+  const own = to.elements.get(elementPath(path))?.movedFrom;
+  const end = path.lastIndexOf("/");
+  if (own !== undefined || end <= 0) return own ?? null;
+  const around = path.slice(0, end);
+  const known = sayings.get(around);
+  const outer = known === undefined ? saidFormer(to, around, sayings) : known;
+  sayings.set(around, outer);
+  return outer === null ? null : outer + path.slice(end);
 }
 
 function checkKept(question: Question, element: Element, consequences: Map<ElementPath, Reasons>, needs: Uses): void {
@@ -341,8 +346,9 @@ function checkWaits({ position, wrong }: Question, { path, waitsFor }: PlanStep,
     // What comes earlier can wait for nothing that comes later, so nothing ever waits for itself.
     if ((position.get(other) ?? at) >= at) wrong(path, `waits for ${other}, which does not come before it`);
   }
-  if (new Set(waitsFor).size !== waitsFor.length) wrong(path, "waits for something twice");
-  for (const other of due) if (!waitsFor.includes(other)) wrong(path, `does not wait for ${other}`);
+  const waits = new Set(waitsFor);
+  if (waits.size !== waitsFor.length) wrong(path, "waits for something twice");
+  for (const other of due) if (!waits.has(other)) wrong(path, `does not wait for ${other}`);
 }
 
 /** What cannot be written, or never was, holds nothing of its own; a copy then rests on its origin for what it holds. */

@@ -18,6 +18,8 @@ interface Draft {
   readonly former: Element | null;
   action: PlanAction;
   readonly causes: Cause[];
+  /** The attributes that the causes are of; only where there are any. */
+  named?: Set<string>;
 }
 
 /** Where each type stands in an order of execution; deletes go the other way round. */
@@ -28,7 +30,7 @@ const ranks: Readonly<Record<ElementType, number>> = {
 const rankOrder: ReadonlySet<number> = new Set(Object.values(ranks).sort((a, b) => a - b));
 const strength: readonly PlanAction[] = ["none", "change", "restart", "replace", "create"];
 
-const nothing: ReadonlySet<ElementPath> = new Set();
+const none: ReadonlySet<ElementPath> = new Set();
 
 /** Nothing is to be done: the plan of a cell into itself. */
 export const isEmptyPlan = (plan: Plan): boolean =>
@@ -39,7 +41,7 @@ export const isEmptyPlan = (plan: Plan): boolean =>
  * change of the cell's own `x.policy.subnetConnectivity` shows as a change of its subnets. `unwritten` are the volumes of
  * `from` that nobody was ever given: nothing is lost with them.
  */
-export function planChange(from: Cell | null, to: Cell | null, unwritten: ReadonlySet<ElementPath> = nothing): Plan {
+export function planChange(from: Cell | null, to: Cell | null, unwritten: ReadonlySet<ElementPath> = none): Plan {
   const formers = pairs(from, to);
   const renamed = new Map<ElementPath, ElementPath>();
   for (const [path, former] of formers) renamed.set(former.path, path);
@@ -81,9 +83,10 @@ function pairs(from: Cell | null, to: Cell | null): Map<ElementPath, Element> {
     found.set(path, former);
     taken.add(path);
   }
+  const formerPath = formerPaths(to);
   for (const [path, element] of to.elements) {
     if (found.has(path)) continue;
-    const former = from.elements.get(formerPath(to, element));
+    const former = from.elements.get(formerPath(path));
     if (!former || former.type !== element.type || taken.has(former.path)) continue;
     found.set(path, former);
     taken.add(former.path);
@@ -91,21 +94,30 @@ function pairs(from: Cell | null, to: Cell | null): Map<ElementPath, Element> {
   return found;
 }
 
-/** Where a new path was before: what its own `x.movedFrom` says, or that of the closest element around it. */
-function formerPath(to: Cell, element: Element): ElementPath {
-  if (element.movedFrom !== undefined) return element.movedFrom;
-  const parts = element.path.split("/");
-  for (let length = parts.length - 1; length > 0; length--) {
-    const outer = to.elements.get(elementPath(parts.slice(0, length).join("/")));
-    if (outer?.movedFrom !== undefined) return elementPath([outer.movedFrom, ...parts.slice(length)].join("/"));
-  }
-  return element.path;
+/**
+ * Where a new path was before: what its own `x.movedFrom` says, or that of the closest element around it. What stands
+ * around many is asked once.
+ */
+function formerPaths(to: Cell): (path: string) => ElementPath {
+  const known = new Map<string, string>();
+  const former = (path: string): string => {
+    const found = known.get(path);
+    if (found !== undefined) return found;
+    const end = path.lastIndexOf("/");
+    const moved = to.elements.get(elementPath(path))?.movedFrom;
+    const before = moved ?? (end < 0 ? path : `${former(path.slice(0, end))}${path.slice(end)}`);
+    known.set(path, before);
+    return before;
+  };
+  return (path) => elementPath(former(path));
 }
 
 function raise(draft: Draft, action: PlanAction, cause: Cause): void {
   if (draft.action === "create") return;
   if (strength.indexOf(action) > strength.indexOf(draft.action)) draft.action = action;
-  if (!draft.causes.some(({ attribute }) => attribute === cause.attribute)) draft.causes.push(cause);
+  draft.named ??= new Set();
+  if (!draft.named.has(cause.attribute)) draft.causes.push(cause);
+  draft.named.add(cause.attribute);
 }
 
 /** Equal in every field but where they were written. */
@@ -217,12 +229,13 @@ function identityLinks(element: Element): [string, ElementPath][] {
  * volumes and subnets of its links that say `x.requires`. Ends outside the cell are left out.
  */
 export function dependenciesOf(cell: Cell): ReadonlyMap<ElementPath, readonly ElementPath[]> {
-  const needs = new Map<ElementPath, ElementPath[]>();
+  const needs = new Map<ElementPath, Set<ElementPath>>();
   const add = (path: ElementPath, need: ElementPath): void => {
-    const list = needs.get(path);
-    if (list && cell.elements.has(need) && !list.includes(need)) list.push(need);
+    const known = needs.get(path);
+    if (!cell.elements.has(path) || !cell.elements.has(need)) return;
+    if (known) known.add(need);
+    else needs.set(path, new Set([need]));
   };
-  for (const path of cell.elements.keys()) needs.set(path, []);
   for (const element of cell.elements.values()) {
     if (element.type === "VolumeCopy") add(element.path, element.image);
     else if (element.type === "VolumeGrant") add(element.path, element.volume);
@@ -232,7 +245,7 @@ export function dependenciesOf(cell: Cell): ReadonlyMap<ElementPath, readonly El
       if (element.requires) add(element.vm, end);
     }
   }
-  return needs;
+  return new Map([...cell.elements.keys()].map((path) => [path, [...(needs.get(path) ?? none)]]));
 }
 
 /** In document order within a rank, and copies behind their origins. */

@@ -12,6 +12,13 @@ export interface AttributePositions {
  */
 export interface Positions {
   get(object: JsonObject): ObjectPositions | undefined;
+  /** Where an object was made from a template of plain values, which it shares with others: that, and what it has itself. */
+  madeFrom?(object: JsonObject): MadeFrom | undefined;
+}
+export interface MadeFrom {
+  readonly template: JsonObject;
+  /** By their names; these may stand in the template, too. */
+  readonly own: ReadonlyMap<string, unknown>;
 }
 export interface ObjectPositions {
   get(name: string): AttributePositions | undefined;

@@ -86,6 +86,8 @@ class Follower {
 
   #walk(from: readonly string[], reference: string): Target {
     const path = [...from];
+    // What stands at each part of the path, the document first: a long path is not gone through again for each part.
+    let holders = along(this.#document, path);
     const parts = reference.split("/").filter((part) => part !== "" && part !== ".");
     for (const [index, part] of parts.entries()) {
       if (part === "..") {
@@ -95,15 +97,17 @@ class Follower {
             `\`<ref:${reference}>\` leads above the document`,
             "`..` is the parent of the component that holds the attribute.",
           );
+        holders.pop();
         continue;
       }
-      const holder = at(this.#document, path);
+      const holder = holders.at(-1);
       if (!isObject(holder)) return fault("reference/dangling", `\`<ref:${reference}>\` leads into a value`);
       const value = Object.hasOwn(holder, part) ? holder[part] : undefined;
       if (value === undefined) return dangling(reference, part, path, holder);
       const further = typeof value === "string" ? referenceIn(value) : null;
       if (further === null) {
         path.push(part);
+        holders.push(value);
         continue;
       }
       const target = this.#further(path, further);
@@ -111,17 +115,23 @@ class Follower {
       if (target.kind !== "component")
         return fault("reference/dangling", `\`<ref:${reference}>\` leads into a value at \`${part}\``);
       path.splice(0, path.length, ...target.path);
+      holders = along(this.#document, path);
     }
-    const found = at(this.#document, path);
+    const found = holders.at(-1);
     if (isObject(found)) return { kind: "component", path, component: found };
     return { kind: "value", value: found ?? null };
   }
 }
 
-function at(document: JsonObject, path: readonly string[]): Json | undefined {
+/** The document and what stands at each part of a path. */
+function along(document: JsonObject, path: readonly string[]): (Json | undefined)[] {
+  const found: (Json | undefined)[] = [document];
   let current: Json | undefined = document;
-  for (const part of path) current = isObject(current) && Object.hasOwn(current, part) ? current[part] : undefined;
-  return current;
+  for (const part of path) {
+    current = isObject(current) && Object.hasOwn(current, part) ? current[part] : undefined;
+    found.push(current);
+  }
+  return found;
 }
 
 /** Copies of one template all miss the same name in the same place: it is looked for once. */

@@ -51,8 +51,7 @@ function sourceLines(
   paint: (code: number, text: string) => string,
   caretColor: number,
 ): readonly string[] {
-  const text = Object.hasOwn(files, position.file) ? files[position.file] : undefined;
-  const source = text === undefined ? undefined : lineOf(text, position.line);
+  const source = lineOf(files, position.file, position.line);
   if (source === undefined) return [];
   const number = String(position.line);
   const margin = " ".repeat(number.length);
@@ -67,13 +66,31 @@ function sourceLines(
   ];
 }
 
-function lineOf(text: string, line: number): string | undefined {
-  let start = 0;
-  for (let at = 1; at < line; at++) {
+function lineOf(files: Files, file: string, line: number): string | undefined {
+  const text = Object.hasOwn(files, file) ? files[file] : undefined;
+  if (text === undefined) return undefined;
+  const known = stepsOf(files, file);
+  // Lines before that were met on the way to another one are not looked for again.
+  const step = Math.min(Math.floor((line - 1) / linesOfStep), known.length - 1);
+  let start = known[step] ?? 0;
+  for (let at = step * linesOfStep + 1; at < line; at++) {
     const end = text.indexOf("\n", start);
     if (end < 0) return undefined;
     start = end + 1;
+    if (at % linesOfStep === 0 && at / linesOfStep === known.length) known.push(start);
   }
   const end = text.indexOf("\n", start);
   return text.slice(start, end < 0 ? undefined : end).replace(/\r$/, "");
+}
+
+type Files = Readonly<Record<string, string>>;
+const linesOfStep = 1000;
+/** Where each thousandth line begins in the texts that were looked at. */
+const steps = new WeakMap<Files, Map<string, number[]>>();
+function stepsOf(files: Files, file: string): number[] {
+  const all = steps.get(files) ?? new Map<string, number[]>();
+  steps.set(files, all);
+  const known = all.get(file) ?? [0];
+  all.set(file, known);
+  return known;
 }

@@ -63,7 +63,7 @@ export const commonAttributes: TypeSchema = {
   "x.movedFrom": {
     kind: { kind: "path" },
     effect: "none",
-    docs: "The path that the element had before; it is renamed, not made anew.",
+    docs: "The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name.",
   },
 };
 
@@ -75,7 +75,7 @@ export const cellAttributes: TypeSchema = {
   },
   "x.policy.deploy": {
     ...{ kind: choice("as-possible", "all-or-none"), default: "as-possible", effect: "none" },
-    docs: "Whether the cell is deployed as far as resources go, or only as a whole.",
+    docs: 'Whether as much is deployed as can be had ("as-possible"), or nothing until all of it can be ("all-or-none").',
   },
   "x.limits.vms": limit("Most VMs, running or not. What a child cell has counts here too, and so in each limit."),
   "x.limits.memory": limit("Most memory of all VMs.", "MiB"),
@@ -93,7 +93,7 @@ const ports = (docs: string): AttributeSchema => ({ kind: { kind: "ports" }, eff
 export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
   VM: {
     "x.memory": { kind: integer(16, 16_777_216), unit: "MiB", required: true, effect: "restart", docs: "Main memory." },
-    "x.cpus": { kind: integer(1, 1024), default: 1, effect: "restart", docs: "Virtual processors." },
+    "x.cpus": { kind: integer(1, 1024), default: 1, effect: "restart", docs: "Number of virtual processors." },
     "x.cpuSpeed": {
       kind: integer(0, 100_000),
       unit: "MHz",
@@ -119,7 +119,11 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       effect: "change",
       docs: "How the VM is asked whether it lives; absent: not at all.",
     },
-    "x.liveness.port": { kind: integer(1, 65_535), effect: "change", docs: "Port of a UDP probe." },
+    "x.liveness.port": {
+      kind: integer(1, 65_535),
+      effect: "change",
+      docs: "The port that a UDP probe is sent to; needed for one.",
+    },
     "x.liveness.intervalMs": {
       kind: integer(100, 3_600_000),
       unit: "ms",
@@ -144,8 +148,17 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
   },
   Volume: {
     "x.size": { kind: integer(1, largest), unit: "MiB", required: true, effect: "change", docs: "Size of the volume." },
-    "x.access": { kind: choice("rw", "ro"), default: "rw", effect: "replace", docs: "Whether it can be written." },
-    "x.import": { kind: { kind: "text" }, effect: "replace", docs: "Name of an uploaded image that it starts as." },
+    "x.access": {
+      kind: choice("rw", "ro"),
+      default: "rw",
+      effect: "replace",
+      docs: 'Whether guests may write to it ("rw") or only read it ("ro").',
+    },
+    "x.import": {
+      kind: { kind: "text" },
+      effect: "replace",
+      docs: "Name of an uploaded image whose content the volume starts with; absent: it starts empty.",
+    },
   },
   VolumeCopy: {
     "x.image": {
@@ -192,7 +205,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
     },
     "x.busNumber": bus("Number of the bus."),
     "x.busSlot": bus("Slot on the bus."),
-    "x.bootOrder": bus("The disk with the lowest is booted from."),
+    "x.bootOrder": bus("Of its disks, a VM boots from the one with the lowest number."),
     "x.requires": {
       kind: flag,
       default: true,
@@ -229,7 +242,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       kind: choice("any", "tcp", "udp", "icmp"),
       default: "any",
       effect: "change",
-      docs: "Protocol that may pass.",
+      docs: "The protocol that may pass.",
     },
     "x.port1": ports('Port or "from-to" of the first end; absent: any.'),
     "x.port2": ports('Port or "from-to" of the second end; absent: any.'),
@@ -237,7 +250,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       kind: choice("both", "1to2"),
       default: "both",
       effect: "change",
-      docs: "Who may open a connection; answers always pass.",
+      docs: 'Who may open a connection: both ends, or only the first ("1to2"); answers always pass.',
     },
   },
   VolumeGrant: {
@@ -249,12 +262,37 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
     },
     "x.vm": { kind: foreignLink("VM"), effect: "change", docs: "The VM that may use it." },
     "x.cell": { kind: { kind: "domain" }, effect: "change", docs: "The cell that may use it, as `<ref://domain/>`." },
-    "x.grant": { kind: choice("copy", "connect"), required: true, effect: "change", docs: "What is permitted." },
+    "x.grant": {
+      kind: choice("copy", "connect"),
+      required: true,
+      effect: "change",
+      docs: 'What is permitted: to make copies of the volume ("copy"), or to connect it as a disk ("connect").',
+    },
   },
   CellController: {
     "x.name": { kind: label, effect: "replace", docs: "Name of the child cell." },
-    "x.cell": { kind: data, required: true, effect: "change", docs: "The initial model of the child cell." },
+    "x.cell": {
+      kind: data,
+      required: true,
+      effect: "change",
+      docs: "The initial model of the child cell: a component of type Cell, or a document with one.",
+    },
   },
+};
+
+/** What each type is, in one sentence or two. */
+export const typeDocs: Readonly<Record<ElementType | "Cell", string>> = {
+  Cell: "A private cloud within the cloud: its elements, and the rules for what may be deployed.",
+  VM: "A virtual machine. Its disks and network interfaces are elements of their own, which refer to it.",
+  Volume: "A virtual disk with its own data. Deleting it destroys them.",
+  VolumeCopy:
+    "A writable copy of a volume, which takes room only for what is different. Deleting it destroys its data.",
+  Subnet: "A range of addresses, and the virtual network on which the interfaces in it meet.",
+  VolumeConnection: "A volume as a disk of a VM.",
+  VirtualInterface: "A network interface of a VM, with an address of a subnet.",
+  NetworkRule: "Traffic that may pass. Without a rule, nothing passes.",
+  VolumeGrant: "Leave for a VM or a cell to use a volume of this cell.",
+  CellController: "A child cell, with a controller of its own.",
 };
 
 export const elementTypes = Object.keys(elementSchemas) as readonly ElementType[];

@@ -1,12 +1,20 @@
 import type { Bundle } from "./cell.ts";
 import type { Diagnostic, Position } from "./diagnostic.ts";
+import { diagnosticPages } from "./diagnostic-codes.ts";
 import type { Json, JsonObject } from "./json.ts";
+import { renderDiagnostic } from "./render-diagnostic.ts";
+import { standardPrototypes } from "./schema.ts";
+import { smartFrogTree } from "./smartfrog/tree.ts";
+import { formatSmartFrog } from "./smartfrog-format/format.ts";
+import { piecesOf } from "./smartfrog-format/pieces.ts";
 import { checkDocument, readSpecification } from "./specification.ts";
 
 /*
  * A fuzzer of specifications. It mutates known texts (bytes, words, whole lines, pieces of other texts) and makes new ones
- * from the language's own words, and holds every outcome against what must be so of any text at all. One seed gives one
- * sequence of texts, on every machine; a text that breaks a rule is made small before it is shown.
+ * from the language's own words, and holds every outcome against what must be so of any text at all: of the reader, of
+ * the tree, of the formatter and of JSON. One seed gives one sequence of texts, on every machine; a text that breaks a
+ * rule is made small before it is shown. A test runs it for some seconds, CI for a minute, and this for a night:
+ *   CELLS_FUZZ_SECONDS=28800 ./cells test model/fuzz.test.ts
  */
 
 /** Numbers from 0 to 1, the same for the same seed (mulberry32, by Tommy Ettinger, public domain). */
@@ -58,6 +66,7 @@ const smartFrogWords: readonly string[] = [
     "x.cidr",
   ],
   ...["sfConfig", "[sfFinal]", "[sfOverride]", "[sfTemp]", "[sfLocal]", "a", "b", "c:d", "__proto__", "constructor"],
+  ...["#codebase", "#B64#AAEC#", "extends:X", "phaseList", "[sfIgnoreLink]", "a:--", "9007199254740993L", "'x'", "“y”"],
   ...["0", "1", "-1", "128", "2147483648", "9L", "1.5F", "1e999", "0x1f", '"<ref:/shop/a>"', '"<ref:../b>"', '""'],
   ...["\ufeff", "\0", "é", "\u{1f600}", "\ud800", "\u2028", "\t", "\r\n"],
 ];
@@ -151,17 +160,52 @@ export class Texts {
 export function broken(bundle: Bundle): string | null {
   try {
     const result = readSpecification(bundle);
-    if (result.ok) return brokenCell(result.value.document);
-    if (result.error.length === 0) return "it is refused without a reason";
-    for (const diagnostic of result.error) {
-      const why = brokenDiagnostic(bundle, diagnostic);
-      if (why !== null) return `${why}: ${diagnostic.code}: ${diagnostic.message}`;
-    }
-    return null;
+    const why = result.ok ? brokenCell(result.value.document) : brokenRefusal(bundle, result.error);
+    if (why !== null || !bundle.main.endsWith(".sf")) return why;
+    return brokenTree(bundle) ?? brokenForm(bundle, result.ok ? JSON.stringify(result.value.document) : null);
   } catch (error) {
     return `it throws ${error instanceof Error ? error.stack : String(error)}`;
   }
 }
+
+function brokenRefusal(bundle: Bundle, errors: readonly Diagnostic[]): string | null {
+  if (errors.length === 0) return "it is refused without a reason";
+  for (const diagnostic of errors) {
+    const why = brokenDiagnostic(bundle, diagnostic);
+    if (why !== null) return `${why}: ${diagnostic.code}: ${diagnostic.message}`;
+  }
+  return null;
+}
+
+/** What `cells spec tree` shows: a tree that is JSON again, or a phase with its faults. */
+function brokenTree(bundle: Bundle): string | null {
+  const outcome = smartFrogTree(bundle, standardPrototypes);
+  if (!outcome.ok) return brokenRefusal(bundle, outcome.errors);
+  const text = JSON.stringify(outcome.sfConfig);
+  return JSON.stringify(JSON.parse(text)) === text || /"\$long":-?\d{16}/.test(text) ? null : "its tree is no JSON";
+}
+
+/** What `cells spec fmt` makes of the main file: stable, with every comment, and it still means the same. */
+function brokenForm(bundle: Bundle, document: string | null): string | null {
+  const { main, files } = bundle;
+  const text = files[main] ?? "";
+  const formatted = formatSmartFrog(main, text);
+  if (!formatted.ok)
+    return document === null ? null : `it is accepted, and cannot be formatted: ${formatted.error[0]?.code}`;
+  const again = formatSmartFrog(main, formatted.value);
+  if (!again.ok) return "formatted, it is refused";
+  if (again.value !== formatted.value) return "formatted twice, it becomes another text";
+  if (commentsOf(text) !== commentsOf(formatted.value)) return "formatted, its comments are others";
+  if (document === null) return null;
+  const read = readSpecification({ main, files: { ...files, [main]: formatted.value } });
+  if (!read.ok) return `formatted, it is refused: ${read.error[0]?.message}`;
+  return JSON.stringify(read.value.document) === document ? null : "formatted, it means another cell";
+}
+const commentsOf = (text: string): string =>
+  (piecesOf(text) ?? [])
+    .filter(({ kind }) => kind !== "code")
+    .map((comment) => comment.text.replace(/\s+/g, " ").trim())
+    .join("\n");
 
 /** Faults of a whole document stand nowhere in it. */
 const placeless: ReadonlySet<string> = new Set([
@@ -171,8 +215,12 @@ const placeless: ReadonlySet<string> = new Set([
   "limit/text",
 ]);
 
-function brokenDiagnostic(bundle: Bundle, { code, message, position }: Diagnostic): string | null {
-  if (!/^[a-z]+\/[a-z-]+$/.test(code)) return "its code is none";
+function brokenDiagnostic(bundle: Bundle, diagnostic: Diagnostic): string | null {
+  const { code, message, position, hint = "", related = [] } = diagnostic;
+  if (!diagnosticPages.has(code)) return "its code has no page";
+  if (/\bundefined\b|\bNaN\b|\[object /.test(hint.replace(/`[^`]*`|"[^"]*"/g, ""))) return "its hint is none";
+  if (renderDiagnostic(diagnostic, bundle.files, false) === "") return "it cannot be shown";
+  for (const other of related) if (!insideText(bundle, other.position)) return "a related place is outside the text";
   if (message === "" || /\bundefined\b|\bNaN\b|\[object /.test(message.replace(/`[^`]*`|"[^"]*"/g, "")))
     return "its message is none";
   if (position === undefined) return placeless.has(code) ? null : "it has no position";

@@ -302,3 +302,15 @@ test("parts of a document are read, replaced and removed", () => {
   assert.equal(replaceAt(document, "a/x/c", 1).ok, false);
   assert.equal(removeAt(document, "a/x").ok, false);
 });
+
+test("an editor's `$schema` beside the cell is no part of the document", () => {
+  const text = (more: string): string => `{${more} "shop": {"x.type": "Cell", "$schema": "kept"}}`;
+  const [plain, edited] = ["", '"$schema": "cells.schema.json",'].map((more) =>
+    readSpecification({ main: "a.json", files: { "a.json": text(more) } }),
+  );
+  assert.ok(plain?.ok && edited?.ok);
+  assert.deepEqual(edited.value.document, { shop: { "x.type": "Cell", $schema: "kept" } });
+  assert.deepEqual(edited.value.document, plain.value.document);
+  const submitted = checkDocument({ $schema: "cells.schema.json", shop: { "x.type": "Cell" } });
+  assert.deepEqual(submitted.ok && submitted.value.document, { shop: { "x.type": "Cell" } });
+});

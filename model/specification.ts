@@ -4,6 +4,7 @@ import { type Supply, unknownSupply } from "./check-supply.ts";
 import type { Diagnostic } from "./diagnostic.ts";
 import { Diagnostics } from "./diagnostics.ts";
 import { canonical } from "./document.ts";
+import { readEvaluated } from "./evaluated.ts";
 import { withInclusions } from "./included-where.ts";
 import type { JsonObject } from "./json.ts";
 import { parseJsonText } from "./json-text.ts";
@@ -61,11 +62,12 @@ function readTree(bundle: Bundle, diagnostics: Diagnostics): { document: JsonObj
   if (bundle.main.endsWith(".json")) return parseJsonText(bundle.main, text, diagnostics);
   if (bundle.main.endsWith(".sf")) {
     const root = resolveSmartFrog(bundle, standardPrototypes, diagnostics);
-    return root && smartFrogDocument(root);
+    return root && smartFrogDocument(root, diagnostics);
   }
+  if (bundle.evaluated) return readEvaluated(bundle.evaluated, diagnostics);
   return refuse(
     "syntax/language",
     `The language of \`${bundle.main}\` is not known`,
-    "Specifications are `.sf` (SmartFrog) or `.json`.",
+    "Specifications are `.sf` (SmartFrog), `.json`, `.yaml` or `.ts` (TypeScript).",
   );
 }

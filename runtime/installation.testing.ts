@@ -28,6 +28,9 @@ export interface Configured {
   readonly file: string;
 }
 
+/** Ports given before: the kernel may give one again as soon as it is closed. */
+const given = new Set<number>();
+
 const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -35,6 +38,8 @@ const freePort = async (): Promise<number> => {
   server.close();
   await once(server, "close");
   assert.ok(typeof address === "object" && address !== null);
+  if (given.has(address.port)) return freePort();
+  given.add(address.port);
   return address.port;
 };
 

@@ -35,6 +35,8 @@ const aliveEveryMs = 2000;
 const silenceMs = 8000;
 const connectTimeoutMs = 5000;
 const closeTimeoutMs = 2000;
+/** A connection that ends sooner counts as an attempt that failed. */
+const lastingMs = 2000;
 
 interface Connection {
   readonly socket: TLSSocket;
@@ -162,10 +164,12 @@ const dial = async (transport: TransportState, dialer: Dialer): Promise<void> =>
       return;
     }
     adopted = true;
-    adopt(transport, socket, peer, "client", () => retry(transport, dialer));
-    // With TLS 1.3 a server refuses a client's certificate only after this: what it says is the first sign of success.
-    socket.once("data", () => {
-      dialer.attempts = 0;
+    const since = performance.now();
+    adopt(transport, socket, peer, "client", () => {
+      // With TLS 1.3 a server refuses a client's certificate only after this, and either side may not like what the other
+      // says: only a connection that lasted was a success, and the next attempt comes at once.
+      if (performance.now() - since > lastingMs) dialer.attempts = 0;
+      retry(transport, dialer);
     });
   });
   socket.once("close", () => {

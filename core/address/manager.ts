@@ -74,6 +74,7 @@ export function createAddressManager(options: AddressManagerOptions): Service<Ad
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
+    audience: () => null,
     entitled: (_state, peer, key) =>
       key === "addresses" ? cellOfController(peer) !== null : key.startsWith(`${peer}/`),
     accepts: (peer, key) => cellOfController(peer) !== null && /^subnet\/[A-Za-z0-9-]+$/.test(key),

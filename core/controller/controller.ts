@@ -41,6 +41,7 @@ export function createController(options: ControllerOptions): Service<Controller
       return { state, effects: takeEffects(state.outbox) };
     },
     // What a controller knows is read through its edge; it publishes nothing and serves nobody's documents.
+    audience: () => null,
     entitled: () => false,
     accepts: () => false,
     measure: measureController,

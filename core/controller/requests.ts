@@ -1,4 +1,11 @@
-import type { CellSummary, Changed, CredentialSummary, ElementState, Refusal } from "../../model/api.ts";
+import {
+  type CellSummary,
+  type Changed,
+  type CredentialSummary,
+  type ElementState,
+  invalidSpecification,
+  type Refusal,
+} from "../../model/api.ts";
 import type { Bundle, Cell } from "../../model/cell.ts";
 import { destroysDataRefusal, unnamedLosses } from "../../model/data-loss.ts";
 import type { Diagnostic } from "../../model/diagnostic.ts";
@@ -145,11 +152,10 @@ const wrongPlan = (faults: readonly string[]): string =>
     "Please report it together with both models. A change in smaller steps may pass.",
   ].join("\n");
 
-function invalid(diagnostics: readonly Diagnostic[]): Refused {
-  const more = diagnostics.length > 1 ? ` (and ${diagnostics.length - 1} more)` : "";
-  const message = `the specification is refused: ${diagnostics[0]?.message ?? "it is not valid"}${more}`;
-  return { status: 400, error: { code: "invalid-specification", message, diagnostics } };
-}
+const invalid = (diagnostics: readonly Diagnostic[]): Refused => ({
+  status: 400,
+  error: invalidSpecification(diagnostics),
+});
 const checked = (result: Result<Cell, readonly Diagnostic[]>): Result<Cell, Refused> =>
   result.ok ? result : fail(invalid(result.error));
 

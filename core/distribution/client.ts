@@ -1,6 +1,8 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { isKey, isPrefix, parseServerFrame, protocolVersion, type ServerFrame, textOf } from "./frames.ts";
+import { bucketOf, type Digest, differing, digestOf, RunningDigest } from "./digest.ts";
+import { type Holds, isKey, isPrefix, parseServerFrame, type ServerFrame, textOf } from "./frames.ts";
+import { helloOf } from "./hello.ts";
 import type { ClientLink, Distribution, Target, Turn } from "./node-types.ts";
 import { burst, refuse } from "./refuse.ts";
 import { storeKey } from "./stored.ts";
@@ -20,6 +22,7 @@ export const createTarget = (peer: PeerName): Target => ({
   actual: new Map(),
   generation: 0,
   withdrawn: -1,
+  life: 0,
   session: 0,
   reachable: null,
   link: null,
@@ -89,7 +92,9 @@ export const unsubscribe = (node: Distribution, turn: Turn, to: PeerName, prefix
   const target = node.targets.get(to);
   if (target === undefined || !target.subscriptions.delete(prefix)) return;
   for (const key of [...target.actual.keys()]) {
-    if (!covered(target.subscriptions.keys(), key)) target.actual.delete(key);
+    if (covered(target.subscriptions.keys(), key)) continue;
+    target.actual.delete(key);
+    if (target.link !== null) forget(target.link, key);
   }
   if (target.link === null) return;
   target.link.control.push({ frame: "unsubscribe", prefix });
@@ -106,20 +111,47 @@ export const clientConnected = (node: Distribution, turn: Turn, connection: numb
     role: "client",
     connection,
     target,
-    control: [{ frame: "hello", version: protocolVersion, generation: node.generation, session, name: node.self }],
+    control: [helloOf(node, session)],
     pending: new Set([...target.documents].sort(([, a], [, b]) => a.seq - b.seq).map(([key]) => key)),
-    seen: new Set(),
+    seen: new Map(),
+    digest: new RunningDigest(),
+    holding: new Set(),
+    repairing: null,
     completed: false,
     greeted: false,
     ready: true,
   };
   for (const prefix of subscriptions.keys()) {
     subscriptions.set(prefix, false);
-    link.control.push({ frame: "subscribe", prefix });
+    const holds = holdsUnder(target, prefix);
+    if (holds !== null) link.holding.add(prefix);
+    link.control.push({ frame: "subscribe", prefix, ...(holds === null ? {} : { holds }) });
   }
   target.link = link;
   node.links.set(connection, link);
   turn.dirty.add(connection);
+};
+
+/** What is still here of the source's last generation, so that it need not be sent again; null: nothing. */
+const holdsUnder = (target: Target, prefix: string): Holds | null => {
+  const { generation } = target;
+  const pairs: [key: string, seq: number][] = [];
+  for (const [key, known] of target.actual)
+    if (known.generation === generation && key.startsWith(prefix)) pairs.push([key, known.seq]);
+  return pairs.length === 0 ? null : { generation, digest: digestOf(pairs) };
+};
+
+/** Notes what a connection has given of a key. */
+const remember = (link: ClientLink, key: string, seq: number): void => {
+  forget(link, key);
+  link.seen.set(key, seq);
+  link.digest.toggle(key, seq);
+};
+const forget = (link: ClientLink, key: string): void => {
+  const seq = link.seen.get(key);
+  if (seq === undefined) return;
+  link.seen.delete(key);
+  link.digest.toggle(key, seq);
 };
 
 const setReachable = (turn: Turn, target: Target, reachable: boolean): void => {
@@ -148,11 +180,10 @@ const inStep = (turn: Turn, link: ClientLink): void => {
 };
 
 const withdraw = (turn: Turn, target: Target, gone: (key: string) => boolean): void => {
-  for (const key of [...target.actual.keys()]) {
-    if (!gone(key)) continue;
-    target.actual.delete(key);
-    turn.inbox.push({ kind: "actual", from: target.peer, key, value: null });
-  }
+  for (const key of [...target.actual.keys()]) if (gone(key)) withdrawKey(turn, target, key);
+};
+const withdrawKey = (turn: Turn, target: Target, key: string): void => {
+  if (target.actual.delete(key)) turn.inbox.push({ kind: "actual", from: target.peer, key, value: null });
 };
 
 const receiveActual = (
@@ -171,7 +202,8 @@ const receiveActual = (
     return;
   }
   if (value === null) {
-    withdraw(turn, target, (candidate) => candidate === key);
+    forget(link, key);
+    withdrawKey(turn, target, key);
     return;
   }
   const text = textOf(value);
@@ -179,7 +211,7 @@ const receiveActual = (
     refuse(node, turn, target.peer, "value too long", key);
     return;
   }
-  link.seen.add(key);
+  remember(link, key, seq);
   target.actual.set(key, { generation: target.generation, seq, text });
   if (known?.text !== text) turn.inbox.push({ kind: "actual", from: target.peer, key, value });
 };
@@ -210,9 +242,53 @@ const receiveHello = (
     closeClient(node, turn, link);
     return;
   }
+  // What is here is of an earlier life, and nothing in the new one is the same.
+  if (target.generation !== hello.generation) link.holding.clear();
   target.generation = hello.generation;
+  target.life = hello.life ?? 0;
   link.greeted = true;
   inStep(turn, link);
+};
+
+const completed = (turn: Turn, link: ClientLink, prefix: string, same: readonly number[]): void => {
+  const { target } = link;
+  if (!target.subscriptions.has(prefix)) return;
+  target.subscriptions.set(prefix, true);
+  const kept = new Set(link.holding.has(prefix) ? same : []);
+  for (const [key, { generation, seq }] of [...target.actual]) {
+    if (!key.startsWith(prefix) || link.seen.has(key)) continue;
+    if (generation === target.generation && kept.has(bucketOf(key))) remember(link, key, seq);
+    else withdrawKey(turn, target, key);
+  }
+  inStep(turn, link);
+};
+
+/**
+ * The server's digest of what it gave, at its place between what it gave: the same as of what is here, or something was
+ * lost on either side by a mistake. That is named, and asked for once more.
+ */
+const compare = (turn: Turn, link: ClientLink, digest: Digest): void => {
+  const { target } = link;
+  if (link.repairing !== null || target.reachable !== true) return;
+  const buckets = differing(link.digest.value(), digest);
+  if (buckets.length === 0) return;
+  const wanted = new Set(buckets);
+  for (const key of [...link.seen.keys()]) if (wanted.has(bucketOf(key))) forget(link, key);
+  link.repairing = buckets;
+  link.control.push({ frame: "repair", buckets });
+  turn.dirty.add(link.connection);
+  turn.logs.push({ event: "distribution/repaired", fields: { peer: target.peer, buckets: buckets.length } });
+};
+
+/** Presence says that a source's life is over: what it said in it goes, and does not come back. */
+export const declaredDead = (node: Distribution, turn: Turn, peer: PeerName, life: number): void => {
+  const target = node.targets.get(peer);
+  // It has begun a new life meanwhile, or it speaks, so that it is for itself to say which life that is.
+  if (target === undefined || target.life > life || (target.life === 0 && target.link !== null)) return;
+  target.withdrawn = target.generation;
+  if (target.link === null) setReachable(turn, target, false);
+  else closeClient(node, turn, target.link);
+  withdraw(turn, target, () => true);
 };
 
 /** A frame from a server. */
@@ -241,11 +317,18 @@ export const receiveFromServer = (node: Distribution, turn: Turn, link: ClientLi
       receiveActual(node, turn, link, frame);
       return;
     case "actual-complete":
-      if (!target.subscriptions.has(frame.prefix)) return;
-      target.subscriptions.set(frame.prefix, true);
-      withdraw(turn, target, (key) => key.startsWith(frame.prefix) && !link.seen.has(key));
-      inStep(turn, link);
+      completed(turn, link, frame.prefix, frame.same ?? []);
       return;
+    case "digest":
+      compare(turn, link, frame.digest);
+      return;
+    case "repaired": {
+      if (link.repairing === null || link.repairing.join() !== frame.buckets.join()) return;
+      const buckets = new Set(link.repairing);
+      link.repairing = null;
+      withdraw(turn, target, (key) => buckets.has(bucketOf(key)) && !link.seen.has(key));
+      return;
+    }
     case "goodbye":
       target.withdrawn = target.generation;
       // Unreachable first: while a source counts as in step, what it says nothing of is taken to be gone.

@@ -1,14 +1,24 @@
 import type { Json } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
+import { type Digest, isBuckets, isDigest } from "./digest.ts";
 
 /**
  * What goes over one connection. The client is the side that dialled; it desires and subscribes. The server publishes.
  * Two services that are each other's client hold two connections. Frames of one connection arrive in order or not at
  * all; nothing is assumed between connections.
  *
- * A frame of an unknown kind is ignored, so that the next version may add one; another `version` ends the connection.
+ * An upgrade goes service by service, and back: a peer of the previous version or the next is as good as one of this, and
+ * a connection speaks the older of its two. A version beyond those ends it. A frame of an unknown kind is ignored and
+ * counted, an unknown field is left out, so that the next version may add both.
+ *
+ * | version | new in it |
+ * | 1 | |
+ * | 2 | digests: `holds` in `subscribe`, `same` in `actual-complete`, `digest`, `repair`, `repaired` |
  */
-export const protocolVersion = 1;
+export const protocolVersion = 2;
+/** The version that a connection to such a peer speaks; null: none. */
+export const spokenWith = (version: number): number | null =>
+  Math.abs(version - protocolVersion) <= 1 ? Math.min(version, protocolVersion) : null;
 
 export const limits = {
   /** Of one encoded frame. */
@@ -31,6 +41,8 @@ export interface HelloFrame {
   readonly generation: number;
   readonly session: number;
   readonly name: string;
+  /** Of the sender's host, as Presence counts them; absent: not known. */
+  readonly life?: number;
 }
 /** The side that sends it ends in an orderly way; from a server, all its actual state is withdrawn. */
 export interface GoodbyeFrame {
@@ -44,8 +56,15 @@ export type ClientFrame =
   | { readonly frame: "desire"; readonly key: string; readonly seq: number; readonly value: Json }
   /** Every document of this client was sent on this connection: what was not is dropped. */
   | { readonly frame: "desired-complete" }
-  | { readonly frame: "subscribe"; readonly prefix: string }
-  | { readonly frame: "unsubscribe"; readonly prefix: string };
+  /** `holds`: what the client still has under the prefix from an earlier connection, of that generation of the source. */
+  | { readonly frame: "subscribe"; readonly prefix: string; readonly holds?: Holds }
+  | { readonly frame: "unsubscribe"; readonly prefix: string }
+  /** What the client holds in these buckets is not what the server's `digest` said: all in them once more, please. */
+  | { readonly frame: "repair"; readonly buckets: readonly number[] };
+export interface Holds {
+  readonly generation: number;
+  readonly digest: Digest;
+}
 
 export type ServerFrame =
   | HelloFrame
@@ -53,8 +72,15 @@ export type ServerFrame =
   /** Every `desire` of this connection up to `seq` is durable here. */
   | { readonly frame: "ack"; readonly seq: number }
   | { readonly frame: "actual"; readonly key: string; readonly seq: number; readonly value: Json }
-  /** All that the client may see under the prefix was sent on this connection: what was not is withdrawn. */
-  | { readonly frame: "actual-complete"; readonly prefix: string };
+  /**
+   * All that the client may see under the prefix was sent on this connection: what was not is withdrawn. Buckets that are
+   * the `same` as what the client said it holds were not sent, and stay.
+   */
+  | { readonly frame: "actual-complete"; readonly prefix: string; readonly same?: readonly number[] }
+  /** What all that was sent on this connection amounts to, in its place between the other frames. */
+  | { readonly frame: "digest"; readonly digest: Digest }
+  /** All in these buckets was sent again: what was not is withdrawn. */
+  | { readonly frame: "repaired"; readonly buckets: readonly number[] };
 
 export type Frame = ClientFrame | ServerFrame;
 
@@ -91,14 +117,20 @@ export const textOf = (value: Json): string | null => {
 type Fields = { readonly [key: string]: Json | undefined };
 
 const parseHello = (fields: Fields): Result<HelloFrame, Refusal> => {
-  const { version, generation, session, name } = fields;
-  if (version !== protocolVersion) return fail("unsupported version");
+  const { version, generation, session, name, life } = fields;
+  if (!isCount(version) || spokenWith(version) === null) return fail("unsupported version");
   if (!isCount(generation) || !isCount(session) || !isKey(name)) return fail("malformed frame");
-  return ok({ frame: "hello", version, generation, session, name });
+  if (life !== undefined && !isCount(life)) return fail("malformed frame");
+  return ok({ frame: "hello", version, generation, session, name, ...(life === undefined ? {} : { life }) });
 };
 
 const fieldsOf = (json: Json): Fields | null =>
   typeof json === "object" && json !== null && !Array.isArray(json) ? (json as Fields) : null;
+
+function holdsOf(json: Json): { readonly holds: Holds } | null {
+  const { generation, digest } = fieldsOf(json) ?? {};
+  return isCount(generation) && isDigest(digest) ? { holds: { generation, digest } } : null;
+}
 
 /** Reads a frame that a client sent. Fields that this version does not know are left out. */
 export const parseClientFrame = (json: Json): Result<ClientFrame, Refusal> => {
@@ -115,9 +147,14 @@ export const parseClientFrame = (json: Json): Result<ClientFrame, Refusal> => {
       return isKey(key) && isCount(seq) && value !== undefined
         ? ok({ frame, key, seq, value })
         : fail("malformed frame");
-    case "subscribe":
+    case "subscribe": {
+      const holds = fields.holds === undefined ? {} : holdsOf(fields.holds);
+      return isPrefix(prefix) && holds !== null ? ok({ frame, prefix, ...holds }) : fail("malformed frame");
+    }
     case "unsubscribe":
       return isPrefix(prefix) ? ok({ frame, prefix }) : fail("malformed frame");
+    case "repair":
+      return isBuckets(fields.buckets) ? ok({ frame, buckets: fields.buckets }) : fail("malformed frame");
     default:
       return fail("unknown frame");
   }
@@ -139,8 +176,15 @@ export const parseServerFrame = (json: Json): Result<ServerFrame, Refusal> => {
       return isKey(key) && isCount(seq) && value !== undefined
         ? ok({ frame, key, seq, value })
         : fail("malformed frame");
-    case "actual-complete":
-      return isPrefix(prefix) ? ok({ frame, prefix }) : fail("malformed frame");
+    case "actual-complete": {
+      const { same } = fields;
+      if (!isPrefix(prefix) || (same !== undefined && !isBuckets(same))) return fail("malformed frame");
+      return ok({ frame, prefix, ...(same === undefined ? {} : { same }) });
+    }
+    case "digest":
+      return isDigest(fields.digest) ? ok({ frame, digest: fields.digest }) : fail("malformed frame");
+    case "repaired":
+      return isBuckets(fields.buckets) ? ok({ frame, buckets: fields.buckets }) : fail("malformed frame");
     default:
       return fail("unknown frame");
   }

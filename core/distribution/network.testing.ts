@@ -97,8 +97,8 @@ export const createProbe = (): Service<ProbeState> => ({
   accepts: (_peer, key) => !key.startsWith("forbidden/"),
 });
 
-type Side = "client" | "server";
-interface Wire {
+export type Side = "client" | "server";
+export interface Wire {
   readonly id: number;
   readonly client: PeerName;
   readonly server: PeerName;
@@ -280,8 +280,11 @@ export const deliver = (network: Network, wire: Wire, side: Side, crash = false)
   return true;
 };
 
-export const fireTimers = (network: Network, machine: Machine): void => {
-  for (const name of [...machine.timers]) {
+/** The digests go on for ever; whatever else is due comes to an end. */
+const periodic = "distribution/digest";
+
+export const fireTimers = (network: Network, machine: Machine, which: (name: string) => boolean = () => true): void => {
+  for (const name of [...machine.timers].filter(which)) {
     machine.timers.delete(name);
     feed(network, machine, { kind: "timer", name });
   }
@@ -292,8 +295,8 @@ export const settle = (network: Network): void => {
   for (let round = 0; round < 100_000; round += 1) {
     let moved = false;
     for (const machine of network.machines.values()) {
-      if (machine.timers.size > 0) moved = true;
-      fireTimers(network, machine);
+      if ([...machine.timers].some((name) => name !== periodic)) moved = true;
+      fireTimers(network, machine, (name) => name !== periodic);
       for (const peer of machine.dials) {
         const before = network.wireCount;
         dial(network, machine, peer);

@@ -2,6 +2,7 @@ import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import type { Input, Instant } from "../env.ts";
 import type { EventName } from "../event-names.ts";
+import type { RunningDigest } from "./digest.ts";
 import type { Frame, Refusal, ServerFrame } from "./frames.ts";
 import type { StoredDocument } from "./stored.ts";
 
@@ -21,6 +22,10 @@ export type NodeInput =
   | { readonly kind: "sendable"; readonly connection: number }
   | { readonly kind: "timer"; readonly name: string }
   | { readonly kind: "request"; readonly id: number; readonly request: Json }
+  /** Presence declared that the peer's life with that number is over: all it said in it is withdrawn. */
+  | { readonly kind: "declared-dead"; readonly peer: PeerName; readonly life: number }
+  /** What is said from now on is of that life of this source's host. After a declared death it is a new one. */
+  | { readonly kind: "life"; readonly life: number }
   /** Orderly end: says goodbye on every connection. */
   | { readonly kind: "stop" };
 
@@ -76,6 +81,8 @@ export interface Target {
   /** Newest generation that the source showed; at most `withdrawn` is void. */
   generation: number;
   withdrawn: number;
+  /** Of its host, as Presence counts them; 0: the source did not say. */
+  life: number;
   session: number;
   /** Null: nothing was said about it yet. */
   reachable: boolean | null;
@@ -88,8 +95,14 @@ export interface ClientLink {
   readonly control: Frame[];
   /** Keys of documents to send, in the order of their `seq`. */
   readonly pending: Set<string>;
-  /** Keys of actual state that arrived on this connection. */
-  readonly seen: Set<string>;
+  /** Keys of actual state that arrived on this connection, or stayed because the server has the same, with their `seq`. */
+  readonly seen: Map<string, number>;
+  /** Of `seen`. */
+  readonly digest: RunningDigest;
+  /** Prefixes for which the server was told what is still here. */
+  readonly holding: Set<string>;
+  /** Buckets that were asked for once more; null: none. */
+  repairing: readonly number[] | null;
   completed: boolean;
   greeted: boolean;
   ready: boolean;
@@ -111,9 +124,21 @@ export interface ServerLink {
   readonly prefixes: Set<string>;
   /** Prefixes whose snapshot is to be declared complete once nothing is pending. */
   readonly completing: Set<string>;
+  /** Buckets of a prefix that are not sent, because the client has the same. */
+  readonly same: Map<string, readonly number[]>;
   readonly pending: Set<string>;
   /** Key → `seq` of what this connection was last given. */
   readonly sent: Map<string, number>;
+  /** Of `sent`. */
+  readonly digest: RunningDigest;
+  /** Buckets that are being sent again. */
+  readonly repairs: Set<number>;
+  /** Since when the present window runs, how many changes went out in it, and whether what it held back is going out. */
+  windowMs: number;
+  windowFrames: number;
+  draining: boolean;
+  /** Of the protocol; 0 before the hello. */
+  version: number;
   /** Keys of desired documents that arrived before `desired-complete`; null afterwards. */
   seen: Set<string> | null;
   /** Null until its hello was accepted. */
@@ -126,16 +151,25 @@ export interface ServerLink {
 /** Everything of a node but the service's own state. */
 export interface Distribution {
   readonly self: PeerName;
-  readonly generation: number;
+  generation: number;
+  life: number;
   readonly targets: Map<PeerName, Target>;
   readonly clients: Map<PeerName, Client>;
   readonly links: Map<number, ClientLink | ServerLink>;
   readonly published: Map<string, OutgoingDocument>;
   readonly refusals: Map<Refusal, number>;
+  /** `<peer> <reason>` → when that was last logged. */
+  readonly refusalsLogged: Map<string, number>;
+  /** Prefix → connections that follow it; and how many prefixes have which length. */
+  readonly followers: Map<string, Set<ServerLink>>;
+  readonly prefixLengths: Map<number, number>;
   readonly entitled: (peer: PeerName, key: string) => boolean;
   readonly accepts: (peer: PeerName, key: string) => boolean;
   /** Of the last document or publication of this generation. */
   seq: number;
   scanning: boolean;
+  /** What `Service.audience` last answered. */
+  audience: unknown;
+  readonly timersSet: Set<"digest" | "window">;
   phase: "created" | "running" | "stopped";
 }

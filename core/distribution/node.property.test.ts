@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import {
   allow,
@@ -29,13 +30,13 @@ const prefixes = ["", "k", "k1", "m"] as const;
 /** One thing that happens. Numbers are taken modulo what there is to choose from. */
 const operation = fc.record({
   what: fc.oneof(
-    { weight: 6, arbitrary: fc.constant("deliver" as const) },
+    { weight: 9, arbitrary: fc.constant("deliver" as const) },
     { weight: 3, arbitrary: fc.constantFrom("desire" as const, "publish" as const) },
     { weight: 2, arbitrary: fc.constantFrom("dial" as const, "undesire" as const, "unpublish" as const) },
+    { weight: 2, arbitrary: fc.constantFrom("subscribe" as const, "lose" as const) },
     {
       weight: 1,
       arbitrary: fc.constantFrom(
-        "subscribe" as const,
         "unsubscribe" as const,
         "cut" as const,
         "crash" as const,
@@ -46,6 +47,8 @@ const operation = fc.record({
         "hide" as const,
         "show" as const,
         "timers" as const,
+        "life" as const,
+        "declare" as const,
       ),
     },
   ),
@@ -60,6 +63,7 @@ type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 interface Expected {
   /** `<receiver> <client> <key>` → value. */
   readonly desired: Map<string, number>;
+  readonly declared: Set<string>;
   counter: number;
 }
 
@@ -76,6 +80,18 @@ const move = (network: Network, pick: number, crash: boolean): void => {
   if (choice === undefined) return;
   const { wire, side } = choice;
   deliver(network, wire, side, crash);
+};
+
+/** A key goes missing at a client by a mistake that nobody made yet. */
+const lose = (network: Network, name: string, peer: string, pick: number): void => {
+  const target = machineOf(network, name).node?.distribution.targets.get(peerName(peer));
+  const held = [...(target?.link?.seen ?? [])];
+  const [key, seq] = held[pick % Math.max(held.length, 1)] ?? [];
+  if (target === undefined || key === undefined || seq === undefined) return;
+  target.link?.seen.delete(key);
+  target.link?.digest.toggle(key, seq);
+  target.actual.delete(key);
+  stateOf(network, name).actual.delete(`${peer} ${key}`);
 };
 
 const perform = (network: Network, expected: Expected, { what, who, other, key, pick }: Operation): void => {
@@ -102,6 +118,19 @@ const perform = (network: Network, expected: Expected, { what, who, other, key, 
       feed(network, machine, { kind: "stop" });
       halt(network, machine);
       return;
+    case "lose":
+      lose(network, name, peer, pick);
+      return;
+    case "life":
+      feed(network, machine, { kind: "life", life: expected.counter + 1 });
+      return;
+    case "declare": {
+      const life = machineOf(network, peer).node?.distribution.life ?? 0;
+      if (life === 0) return;
+      expected.declared.add(peer);
+      feed(network, machine, { kind: "declared-dead", peer: peerName(peer), life });
+      return;
+    }
     case "timers":
       fireTimers(network, machine);
       return;
@@ -185,9 +214,14 @@ test("after healing everyone has the newest, and nobody ever went backwards", (c
   fc.assert(
     fc.property(fc.array(operation, { minLength: 20, maxLength: 250, size: "max" }), (operations) => {
       const network = createNetwork(names);
-      const expected: Expected = { desired: new Map(), counter: 0 };
+      const expected: Expected = { desired: new Map(), declared: new Set(), counter: 0 };
       for (const one of operations) perform(network, expected, one);
       for (const name of names) boot(network, machineOf(network, name));
+      // Who was declared dead begins a new life; what got lost is found by the next digests.
+      for (const name of expected.declared)
+        feed(network, machineOf(network, name), { kind: "life", life: expected.counter + 2 });
+      settle(network);
+      for (const name of names) fireTimers(network, machineOf(network, name));
       settle(network);
       assert.deepEqual(network.faults, []);
       checkDesired(network, expected);

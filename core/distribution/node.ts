@@ -5,6 +5,7 @@ import {
   clientConnected,
   clientDisconnected,
   createTarget,
+  declaredDead,
   desire,
   flushClient,
   receiveFromServer,
@@ -14,12 +15,16 @@ import {
 import type { Distribution, NodeInput, NodeOutput, Turn } from "./node-types.ts";
 import {
   createClient,
+  digestTimer,
+  endWindow,
   flushServer,
   publish,
   receiveFromClient,
   scanEntitlement,
+  sendDigests,
   serverConnected,
   serverDisconnected,
+  windowTimer,
 } from "./server.ts";
 import { readStored, restoredOf, storeKey } from "./stored.ts";
 
@@ -64,15 +69,21 @@ export const createNode = <State>(
     distribution: {
       self,
       generation: Math.max(stored.generation + 1, Math.floor(now.wallMs)),
+      life: 0,
       targets: new Map(),
       clients: new Map(),
       links: new Map(),
       published: new Map(),
       refusals: new Map(),
+      refusalsLogged: new Map(),
+      followers: new Map(),
+      prefixLengths: new Map(),
       entitled: (peer, key) => service.entitled(node.state, peer, key),
       accepts: (peer, key) => service.accepts(peer, key),
       seq: 0,
       scanning: false,
+      audience: undefined,
+      timersSet: new Set(),
       phase: "created",
     },
   };
@@ -123,6 +134,14 @@ const apply = (node: Distribution, turn: Turn, effect: Effect): void => {
   }
 };
 
+const audienceChanged = <State>({ service, state, distribution }: Node<State>): boolean => {
+  if (service.audience === undefined) return true;
+  const audience = service.audience(state);
+  if (audience === distribution.audience) return false;
+  distribution.audience = audience;
+  return true;
+};
+
 /** Steps the service through all that the layer below has for it; its effects may make more. */
 const runService = <State>(node: Node<State>, turn: Turn): void => {
   const { distribution } = node;
@@ -133,7 +152,7 @@ const runService = <State>(node: Node<State>, turn: Turn): void => {
     stepped = true;
     for (const effect of step.effects) apply(distribution, turn, effect);
   }
-  if (!stepped || distribution.scanning) return;
+  if (!stepped || distribution.scanning || !audienceChanged(node)) return;
   distribution.scanning = true;
   turn.timers.push({ name: scanTimer, afterMs: scanAfterMs });
 };
@@ -189,6 +208,41 @@ const connectionInput = (
   }
 };
 
+const timer = (node: Distribution, turn: Turn, name: string): void => {
+  switch (name) {
+    case scanTimer:
+      node.scanning = false;
+      scanEntitlement(node, turn);
+      return;
+    case digestTimer:
+      sendDigests(node, turn);
+      return;
+    case windowTimer:
+      endWindow(node, turn);
+      return;
+    default:
+      turn.inbox.push({ kind: "timer", name: name.slice(serviceTimer("").length) });
+  }
+};
+
+/**
+ * The host begins a life. The first is only noted. A later one means that others were told of its death and have
+ * withdrawn what was said before: it is said anew, as by a new start, on connections that know the new generation.
+ */
+const beginLife = (node: Distribution, turn: Turn, life: number): void => {
+  if (life <= node.life) return;
+  const first = node.life === 0;
+  node.life = life;
+  if (first) return;
+  node.generation += 1;
+  turn.writes.push({ key: storeKey.generation, value: node.generation });
+  turn.logs.push({ event: "distribution/reborn", fields: { life, generation: node.generation } });
+  for (const link of [...node.links.values()]) {
+    turn.closes.push(link.connection);
+    link.role === "client" ? clientDisconnected(node, turn, link.target) : serverDisconnected(node, link);
+  }
+};
+
 const take = (node: Distribution, turn: Turn, input: NodeInput): void => {
   switch (input.kind) {
     case "start":
@@ -203,12 +257,13 @@ const take = (node: Distribution, turn: Turn, input: NodeInput): void => {
       return;
     }
     case "timer":
-      if (input.name === scanTimer) {
-        node.scanning = false;
-        scanEntitlement(node, turn);
-        return;
-      }
-      turn.inbox.push({ kind: "timer", name: input.name.slice(serviceTimer("").length) });
+      timer(node, turn, input.name);
+      return;
+    case "declared-dead":
+      declaredDead(node, turn, input.peer, input.life);
+      return;
+    case "life":
+      beginLife(node, turn, input.life);
       return;
     case "request":
       turn.inbox.push({ kind: "request", id: input.id, request: input.request });

@@ -74,7 +74,8 @@ test("unknown and malformed frames are counted, logged seldom, and change nothin
 test("the wrong version, a borrowed name and a missing hello end the connection", () => {
   const hello = { frame: "hello", version: protocolVersion, generation: 5, session: 1, name: "a" };
   const cases: [Json, Json][] = [
-    [{ ...hello, version: 2 }, "unsupported version"],
+    [{ ...hello, version: protocolVersion + 2 }, "unsupported version"],
+    [{ ...hello, version: 0 }, "unsupported version"],
     [{ ...hello, name: "c" }, "name differs from certificate"],
     [{ frame: "subscribe", prefix: "" }, "out of order"],
   ];

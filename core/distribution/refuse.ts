@@ -2,14 +2,19 @@ import type { PeerName } from "../../model/identifiers.ts";
 import type { Refusal } from "./frames.ts";
 import type { Distribution, Turn } from "./node-types.ts";
 
+const logEveryMs = 60_000;
+
 /**
- * Counts what a peer sent and this service does not take. Only counts that are a power of two make a line in the log,
- * so that a peer which repeats itself cannot fill the disk. The value is never logged: it may be a secret.
+ * Counts what a peer sent and this service does not take. Of each peer and reason at most one line a minute goes to the
+ * log, so that whoever repeats itself cannot fill the disk. The value is never logged: it may be a secret.
  */
 export const refuse = (node: Distribution, turn: Turn, peer: PeerName, reason: Refusal, key: string | null): void => {
   const count = (node.refusals.get(reason) ?? 0) + 1;
   node.refusals.set(reason, count);
-  if ((count & (count - 1)) !== 0) return;
+  const about = `${peer} ${reason}`;
+  const logged = node.refusalsLogged.get(about);
+  if (logged !== undefined && turn.now.ms - logged < logEveryMs) return;
+  node.refusalsLogged.set(about, turn.now.ms);
   turn.logs.push({ event: "distribution/refused", fields: { peer, reason, key, count } });
 };
 

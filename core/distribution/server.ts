@@ -1,9 +1,20 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { type ClientFrame, isKey, limits, parseClientFrame, protocolVersion, textOf } from "./frames.ts";
+import { bucketOf, type Digest, differing, digestBuckets, digestOf, RunningDigest } from "./digest.ts";
+import { follow, followersOf, follows, unfollow } from "./followers.ts";
+import { type ClientFrame, type Holds, isKey, limits, parseClientFrame, spokenWith, textOf } from "./frames.ts";
+import { helloOf } from "./hello.ts";
 import type { Client, Distribution, ServerLink, Turn } from "./node-types.ts";
 import { burst, refuse } from "./refuse.ts";
 import { storeKey } from "./stored.ts";
+
+export const digestTimer = "distribution/digest";
+export const windowTimer = "distribution/window";
+/** STATE: digests every 30 s, changes coalesced within 100 ms. */
+const digestEveryMs = 30_000;
+const windowMs = 100;
+/** Changes to one follower within a window that leave at once. */
+const eagerFrames = 64;
 
 /**
  * A service as the server of others: it keeps what they desire, and tells them what is so.
@@ -28,8 +39,15 @@ export const serverConnected = (node: Distribution, connection: number, peer: Pe
     control: [],
     prefixes: new Set(),
     completing: new Set(),
+    same: new Map(),
     pending: new Set(),
     sent: new Map(),
+    digest: new RunningDigest(),
+    repairs: new Set(),
+    windowMs: 0,
+    windowFrames: 0,
+    draining: false,
+    version: 0,
     seen: new Set(),
     client: null,
     seq: 0,
@@ -40,17 +58,13 @@ export const serverConnected = (node: Distribution, connection: number, peer: Pe
 
 export const serverDisconnected = (node: Distribution, link: ServerLink): void => {
   node.links.delete(link.connection);
+  for (const prefix of link.prefixes) unfollow(node, link, prefix);
   if (link.client?.link === link) link.client.link = null;
 };
 
 const closeServer = (node: Distribution, turn: Turn, link: ServerLink): void => {
   turn.closes.push(link.connection);
   serverDisconnected(node, link);
-};
-
-const matches = (link: ServerLink, key: string): boolean => {
-  for (const prefix of link.prefixes) if (key.startsWith(prefix)) return true;
-  return false;
 };
 
 /** Sets or (null) takes back actual state. The same value again costs nothing. */
@@ -66,8 +80,7 @@ export const publish = (node: Distribution, turn: Turn, key: string, value: Json
   node.seq += 1;
   if (value === null) node.published.delete(key);
   else node.published.set(key, { seq: node.seq, value, text });
-  for (const link of node.links.values()) {
-    if (link.role !== "server" || !matches(link, key)) continue;
+  for (const link of followersOf(node, key)) {
     link.pending.add(key);
     turn.dirty.add(link.connection);
   }
@@ -78,7 +91,7 @@ export const scanEntitlement = (node: Distribution, turn: Turn): void => {
   for (const link of node.links.values()) {
     if (link.role !== "server" || link.prefixes.size === 0) continue;
     for (const key of node.published.keys()) {
-      if (!matches(link, key) || node.entitled(link.peer, key) === link.sent.has(key)) continue;
+      if (!follows(link, key) || node.entitled(link.peer, key) === link.sent.has(key)) continue;
       link.pending.add(key);
       turn.dirty.add(link.connection);
     }
@@ -111,13 +124,8 @@ const receiveHello = (
   client.link = link;
   node.clients.set(peer, client);
   link.client = client;
-  link.control.push({
-    frame: "hello",
-    version: protocolVersion,
-    generation: node.generation,
-    session,
-    name: node.self,
-  });
+  link.version = spokenWith(hello.version) ?? 0;
+  link.control.push(helloOf(node, session));
 };
 
 const remove = (turn: Turn, client: Client, key: string): void => {
@@ -171,14 +179,100 @@ const receiveComplete = (turn: Turn, link: ServerLink, client: Client): void => 
   for (const key of [...client.documents.keys()]) if (!seen.has(key)) remove(turn, client, key);
 };
 
-const receiveSubscribe = (node: Distribution, turn: Turn, link: ServerLink, prefix: string): void => {
+const receiveSubscribe = (
+  node: Distribution,
+  turn: Turn,
+  link: ServerLink,
+  prefix: string,
+  holds: Holds | undefined,
+): void => {
   if (link.prefixes.size >= limits.subscriptions) {
     refuse(node, turn, link.peer, "too many subscriptions", prefix);
     return;
   }
-  link.prefixes.add(prefix);
+  if (!link.prefixes.has(prefix)) follow(node, link, prefix);
   link.completing.add(prefix);
-  for (const key of node.published.keys()) if (key.startsWith(prefix)) link.pending.add(key);
+  setTimer(node, turn, "digest", digestEveryMs);
+  const same = new Set(holds?.generation === node.generation ? heldAlready(node, link, prefix, holds.digest) : []);
+  link.same.set(prefix, [...same]);
+  for (const [key, { seq }] of node.published) {
+    if (!key.startsWith(prefix)) continue;
+    if (!same.has(bucketOf(key))) link.pending.add(key);
+    else if (node.entitled(link.peer, key)) give(link, key, seq);
+  }
+};
+
+/** Buckets of a prefix in which the client has what it may have, and nothing else. */
+const heldAlready = (node: Distribution, link: ServerLink, prefix: string, held: Digest): readonly number[] => {
+  const pairs: [key: string, seq: number][] = [];
+  for (const [key, { seq }] of node.published)
+    if (key.startsWith(prefix) && node.entitled(link.peer, key)) pairs.push([key, seq]);
+  const different = new Set(differing(digestOf(pairs), held));
+  return Array.from({ length: digestBuckets }, (_, bucket) => bucket).filter((bucket) => !different.has(bucket));
+};
+
+/** Notes what the client has, or (null) has no longer. True if that is news. */
+const give = (link: ServerLink, key: string, seq: number | null): boolean => {
+  const before = link.sent.get(key);
+  if (before === (seq ?? undefined)) return false;
+  if (before !== undefined) link.digest.toggle(key, before);
+  if (seq === null) link.sent.delete(key);
+  else {
+    link.sent.set(key, seq);
+    link.digest.toggle(key, seq);
+  }
+  return true;
+};
+
+const setTimer = (node: Distribution, turn: Turn, timer: "digest" | "window", afterMs: number): void => {
+  if (node.timersSet.has(timer)) return;
+  node.timersSet.add(timer);
+  turn.timers.push({ name: timer === "digest" ? digestTimer : windowTimer, afterMs });
+};
+
+/** Says to every follower what it was given amounts to. One that takes nothing at the moment is left alone. */
+export const sendDigests = (node: Distribution, turn: Turn): void => {
+  node.timersSet.delete("digest");
+  for (const link of node.links.values()) {
+    if (link.role !== "server" || link.prefixes.size === 0) continue;
+    setTimer(node, turn, "digest", digestEveryMs);
+    if (link.version < 2 || !link.ready || link.repairs.size > 0) continue;
+    link.control.push({ frame: "digest", digest: link.digest.value() });
+    turn.dirty.add(link.connection);
+  }
+};
+
+/** The client has something else than it was given. */
+const receiveRepair = (node: Distribution, link: ServerLink, buckets: readonly number[]): void => {
+  for (const bucket of buckets) link.repairs.add(bucket);
+  for (const key of [...link.sent.keys()]) if (link.repairs.has(bucketOf(key))) give(link, key, null);
+  for (const key of node.published.keys())
+    if (link.repairs.has(bucketOf(key)) && follows(link, key)) link.pending.add(key);
+};
+
+/** Sends what was held back until the end of its window. */
+export const endWindow = (node: Distribution, turn: Turn): void => {
+  node.timersSet.delete("window");
+  for (const link of node.links.values()) {
+    if (link.role !== "server" || link.pending.size === 0) continue;
+    link.draining = true;
+    turn.dirty.add(link.connection);
+  }
+};
+
+/**
+ * How many more changes may leave at once. Few changes leave as they come. Of many, what comes beyond the first in a
+ * window waits for its end, so that a value which changes again and again is sent once; a snapshot never waits.
+ */
+const allowance = (node: Distribution, turn: Turn, link: ServerLink): number => {
+  if (link.draining || link.completing.size > 0 || link.repairs.size > 0) return burst.frames;
+  if (turn.now.ms - link.windowMs >= windowMs) {
+    link.windowMs = turn.now.ms;
+    link.windowFrames = 0;
+  }
+  const left = Math.max(eagerFrames - link.windowFrames, 0);
+  if (link.pending.size > left) setTimer(node, turn, "window", Math.max(windowMs - (turn.now.ms - link.windowMs), 1));
+  return left;
 };
 
 /**
@@ -186,11 +280,11 @@ const receiveSubscribe = (node: Distribution, turn: Turn, link: ServerLink, pref
  * again while older frames are on their way, these come first and the retraction makes them void.
  */
 const receiveUnsubscribe = (node: Distribution, link: ServerLink, prefix: string): void => {
-  link.prefixes.delete(prefix);
+  unfollow(node, link, prefix);
   link.completing.delete(prefix);
   for (const key of [...link.sent.keys()]) {
-    if (matches(link, key)) continue;
-    link.sent.delete(key);
+    if (follows(link, key)) continue;
+    give(link, key, null);
     node.seq += 1;
     link.control.push({ frame: "actual", key, seq: node.seq, value: null });
   }
@@ -224,7 +318,10 @@ export const receiveFromClient = (node: Distribution, turn: Turn, link: ServerLi
       receiveComplete(turn, link, client);
       return;
     case "subscribe":
-      receiveSubscribe(node, turn, link, frame.prefix);
+      receiveSubscribe(node, turn, link, frame.prefix, frame.holds);
+      return;
+    case "repair":
+      receiveRepair(node, link, frame.buckets);
       return;
     case "unsubscribe":
       receiveUnsubscribe(node, link, frame.prefix);
@@ -238,17 +335,35 @@ export const receiveFromClient = (node: Distribution, turn: Turn, link: ServerLi
 
 const sendActual = (node: Distribution, turn: Turn, link: ServerLink, key: string): number => {
   const { connection } = link;
-  const entry = matches(link, key) ? node.published.get(key) : undefined;
+  const entry = follows(link, key) ? node.published.get(key) : undefined;
   if (entry !== undefined && node.entitled(link.peer, key)) {
-    if (link.sent.get(key) === entry.seq) return 0;
-    link.sent.set(key, entry.seq);
+    if (!give(link, key, entry.seq)) return 0;
     turn.sends.push({ connection, frame: { frame: "actual", key, seq: entry.seq, value: entry.value } });
     return entry.text.length;
   }
-  if (!link.sent.delete(key)) return 0;
+  if (!give(link, key, null)) return 0;
   node.seq += 1;
   turn.sends.push({ connection, frame: { frame: "actual", key, seq: node.seq, value: null } });
   return 0;
+};
+
+/** Nothing is left to send: says of what that is all. */
+const complete = (turn: Turn, link: ServerLink): void => {
+  const { connection } = link;
+  if (link.draining) {
+    link.draining = false;
+    link.windowMs = turn.now.ms;
+  }
+  for (const prefix of link.completing) {
+    const same = link.same.get(prefix) ?? [];
+    const kept = same.length === 0 || link.version < 2 ? {} : { same };
+    turn.sends.push({ connection, frame: { frame: "actual-complete", prefix, ...kept } });
+  }
+  link.completing.clear();
+  link.same.clear();
+  if (link.repairs.size === 0) return;
+  turn.sends.push({ connection, frame: { frame: "repaired", buckets: [...link.repairs] } });
+  link.repairs.clear();
 };
 
 /** Hands the connection what is due, up to one burst. */
@@ -258,19 +373,19 @@ export const flushServer = (node: Distribution, turn: Turn, link: ServerLink): v
   const before = turn.sends.length;
   for (const frame of link.control.splice(0)) turn.sends.push({ connection, frame });
   let characters = 0;
+  const first = turn.sends.length;
+  const last = first + allowance(node, turn, link);
   for (const key of link.pending) {
-    if (turn.sends.length - before >= burst.frames || characters > burst.characters) break;
+    if (turn.sends.length >= last || turn.sends.length - before >= burst.frames || characters > burst.characters) break;
     link.pending.delete(key);
     characters += sendActual(node, turn, link, key);
   }
-  // What follows from the documents is said before them, so that a client that hears either knows what became of these.
-  if (link.pending.size === 0 && link.ack !== null) {
-    turn.sends.push({ connection, frame: { frame: "ack", seq: link.ack } });
-    link.ack = null;
-  }
+  link.windowFrames += turn.sends.length - first;
   if (link.pending.size === 0) {
-    for (const prefix of link.completing) turn.sends.push({ connection, frame: { frame: "actual-complete", prefix } });
-    link.completing.clear();
+    // What follows from the documents is said before them, so that a client that hears it knows what became of these.
+    if (link.ack !== null) turn.sends.push({ connection, frame: { frame: "ack", seq: link.ack } });
+    link.ack = null;
+    complete(turn, link);
   }
   if (turn.sends.length > before) link.ready = false;
 };

@@ -74,6 +74,7 @@ export function createDnsManager({ domain = "cells.internal" }: DnsManagerOption
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
+    audience: () => null,
     entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
     accepts: (peer, key) => cellOfController(peer) !== null && /^name\/[A-Za-z0-9-]+$/.test(key),
     measure: ({ owners, wanted }) => [

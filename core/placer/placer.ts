@@ -83,6 +83,7 @@ export function createPlacer(options: PlacerOptions): Service<PlacerState> {
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
+    audience: () => null,
     entitled: (_state, peer, key) => (key === "hosts" ? cellOfController(peer) !== null : key.startsWith(`${peer}/`)),
     accepts: (peer, key) => cellOfController(peer) !== null && /^placement\/[A-Za-z0-9-]+$/.test(key),
     measure: measurePlacer,

@@ -73,6 +73,7 @@ export function createAgentService(options: AgentOptions): Service<AgentState> {
   return {
     restore: (restored) => restore(options, restored),
     step,
+    audience: () => null,
     entitled: (_state, peer, key) => managers.has(peer) && (isAgentKey(key) || /^(server$|image\/)/.test(key)),
     accepts: (peer: PeerName, key: string) => managers.has(peer) && isAgentKey(key),
     measure: measureAgent,

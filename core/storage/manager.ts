@@ -50,6 +50,7 @@ export function createStorageManager({ agents }: StorageManagerOptions): Service
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
+    audience: () => null,
     entitled: (_state, peer, key) => (key === "storage" ? cellOfController(peer) !== null : key.startsWith(`${peer}/`)),
     accepts: (peer, key) => cellOfController(peer) !== null && /^(volume|connection|grant)\/[A-Za-z0-9-]+$/.test(key),
     measure: measureStorageManager,

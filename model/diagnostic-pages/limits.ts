@@ -22,7 +22,7 @@ const includes = (count: number): Readonly<Record<string, string>> => {
 const times = (count: number, line: (at: number) => string): string =>
   Array.from({ length: count }, (_, at) => line(at)).join("");
 const placements = (count: number): string =>
-  `${times(count, (at) => `t${at + 1} extends { }\nt${at + 1}:a extends t${at};\nt${at + 1}:b extends t${at};\n`)}z extends t${count};\n`;
+  `t0 extends { in extends { } in:v 1; }\n${times(count, (at) => `t${at + 1} extends { a extends t${at}; b extends t${at}; }\n`)}`;
 const joined = (count: number): string => `v0 [1];\n${times(count, (at) => `v${at + 1} (v${at} <> v${at});\n`)}`;
 const comments = (characters: number): string => `// ${"x".repeat(characters)}\n${shop("")}`;
 
@@ -75,12 +75,15 @@ export const limitPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "limit/placed": largePage(
     "placements that make too much",
-    `Placements (\`a:b value;\`) may make ${limits.placed} attributes. Placements into what other placements make grow exponentially.`,
+    `Placements (\`a:b value;\`) may make ${limits.placed} attributes. One in a template is done in each copy of it, and copies of copies grow exponentially.`,
     [
-      "t1 extends { }\nt1:a extends t0;\nt1:b extends t0;\nt2 extends { }\n…   (up to t60)",
-      () => `t0 extends { v 1; }\n${placements(60)}${shop("")}`,
+      "t0 extends { in extends { } in:v 1; }\nt1 extends { a extends t0; b extends t0; }\n…   (up to t17)",
+      () => `${placements(17)}${shop("")}`,
     ],
-    ["t1 extends { }\nt1:a extends t0;", () => `t0 extends { v 1; }\n${placements(1)}${shop("")}`],
+    [
+      "t0 extends { in extends { } in:v 1; }\nt1 extends { a extends t0; b extends t0; }",
+      () => `${placements(1)}${shop("")}`,
+    ],
   ),
   "limit/evaluation": largePage(
     "expressions that are too much to work out",

@@ -1,4 +1,6 @@
-import { cellPage, type DiagnosticPage, smartFrogPage } from "../diagnostic-page.ts";
+import { cellPage, type DiagnosticPage, requestPage, smartFrogPage } from "../diagnostic-page.ts";
+
+const cell = "shop extends Cell {\n  vm extends VM { x.memory 128; }\n}\n";
 
 /** SmartFrog's later phases: supertypes, placements, links. */
 export const resolutionPages: Readonly<Record<string, DiagnosticPage>> = {
@@ -25,6 +27,24 @@ export const resolutionPages: Readonly<Record<string, DiagnosticPage>> = {
     "`a:b value;` puts `b` into the component `a`, which must be in scope once all types are settled.",
     "vm extends VM { x.memory 128; }\nvn:x.cpus 2;",
     "vm extends VM { x.memory 128; }\nvm:x.cpus 2;",
+  ),
+  "tree/no-component": requestPage(
+    "no component to show",
+    "`cells spec tree` shows the component `sfConfig` of a document, as other implementations of SmartFrog do. A cell needs none of that name.",
+    "a extends { b 1; }",
+    "sfConfig extends { b 1; }",
+  ),
+  "type/phases": smartFrogPage(
+    "a list of other phases",
+    "A document goes through the phases type, place, function, sfConfig and link, in this order. `phaseList` may name them; other ones are Java classes, and there is no Java here.",
+    `phaseList [|"type", "place", "com.example.Check", "link"|];\n${cell}`,
+    `phaseList [|"type", "place", "function", "sfConfig", "link"|];\n${cell}`,
+  ),
+  "link/long": cellPage(
+    "a long that a cell cannot hold",
+    "A cell is kept as JSON, whose numbers are exact up to 2^53. Longs are exact while a document is worked out, but one that stays in it must be smaller, or be a text.",
+    "serial 9007199254740993L;",
+    'serial "9007199254740993";',
   ),
   "link/unknown": smartFrogPage(
     "a reference to an unknown attribute",

@@ -18,9 +18,15 @@ export const syntaxPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "syntax/number": cellPage(
     "not a number of its kind",
-    "A whole number without a suffix has 32 bits, one with `L` has 53 here, and a name does not begin with a digit. Units are not written: each attribute has its own, which the reference states.",
+    "A whole number without a suffix has 32 bits, one with `L` has 64, and a name does not begin with a digit. Units are not written: each attribute has its own, which the reference states.",
     "vm extends VM { x.memory 2048MiB; }",
     "vm extends VM { x.memory 2048; }",
+  ),
+  "syntax/needs-java": cellPage(
+    "a form that only Java gives a meaning",
+    "`#codebase` and `extends:Class` say which Java classes HP's runtime is to load and to build components of. There is no Java here, and a component needs no class.",
+    "vm extends:Machine VM { x.memory 128; }",
+    "vm extends VM { x.memory 128; }",
   ),
   "syntax/unclosed-string": cellPage(
     "a string without its end",
@@ -99,7 +105,7 @@ export const syntaxPages: Readonly<Record<string, DiagnosticPage>> = {
   },
   "syntax/language": filesPage(
     "a file in no known language",
-    "The extension of the main file says its language: `.sf` is SmartFrog, `.json` is JSON.",
+    "The extension of the main file says its language: `.sf` is SmartFrog, `.json` JSON, `.yaml` or `.yml` YAML, `.ts` TypeScript.",
     { "shop.txt": cell },
     { "shop.sf": cell },
   ),

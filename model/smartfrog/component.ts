@@ -13,6 +13,12 @@ export interface Component {
   role: "plain" | "APPLY" | "ASSERT";
   readonly prototypes: readonly Prototype[];
   readonly attributes: Map<string, Attribute>;
+  /**
+   * A template of nothing but plain values that this component begins as, with its `own` attributes behind or instead;
+   * null: nothing is known but the attributes. What only asks for these two need not have the template's copied.
+   */
+  readonly template: Component | null;
+  readonly own: ReadonlyMap<string, Attribute>;
   /** Attributes that are to be put elsewhere in the tree once all types are known. */
   readonly placements: Placement[];
   /**
@@ -36,7 +42,13 @@ export interface Placement {
   readonly namePosition: Position;
   readonly tags: readonly string[];
   readonly value: Expression;
+  /** Of a component: what is copied to where it belongs. Its types are those that are seen from where it was written. */
+  readonly made: Component | null;
 }
+
+/** What a tag keeps from being linked: a reference or an expression that the attribute was given. */
+export const isLeftUnlinked = ({ tags, content }: Attribute): boolean =>
+  tags.includes("sfIgnoreLink") && content.kind !== "component" && content.kind !== "scalar";
 
 /** What an attribute is after the link phase. A component may be shared: a link to it is the component itself. */
 export type Value =
@@ -44,7 +56,9 @@ export type Value =
   | Scalar
   | { readonly kind: "vector"; readonly items: readonly Value[] }
   /** A lazy or data reference as it was written, or one that depends on a lazy one. */
-  | { readonly kind: "lazy"; readonly text: string; readonly when: "LAZY" | "DATA"; readonly form: Lazy["form"] }
+  | { readonly kind: "lazy"; readonly text: string; readonly when: Unresolved; readonly form: Lazy["form"] }
   /** What is left of an assertion that was wanted only once: nothing. */
   | { readonly kind: "nothing" };
+/** `sfIgnoreLink` is the tag of an attribute that keeps its reference as it was written. */
+export type Unresolved = "LAZY" | "DATA" | "sfIgnoreLink";
 type Lazy = { readonly form: "reference" | "APPLY" | "ASSERT" };

@@ -1,12 +1,15 @@
 import type { Bundle } from "../cell.ts";
+import type { Position } from "../diagnostic.ts";
 import { Diagnostics } from "../diagnostics.ts";
 import type { Json, JsonObject } from "../json.ts";
-import type { AttributePositions, ObjectPositions, Positions } from "../positions.ts";
+import type { AttributePositions, MadeFrom, ObjectPositions, Positions } from "../positions.ts";
 import type { Attribute, Component, Value } from "./component.ts";
+import { attributeOf, constantOrigin } from "./copies.ts";
 import { boundExpansion } from "./expansion.ts";
 import { link } from "./linker.ts";
 import { guarded, type Phases, runPhases } from "./phases.ts";
-import { constantOrigin } from "./resolver.ts";
+import { leftUnlinked } from "./print.ts";
+import { linkReached } from "./reached.ts";
 
 /**
  * A SmartFrog bundle through all phases. `sfConfig`, if the document has one, is the only part that is linked (LANGUAGE,
@@ -20,9 +23,9 @@ export function resolveSmartFrog(
   const phases = runPhases(bundle, standard, diagnostics);
   if (typeof phases === "string") return null;
   return guarded(diagnostics, () => {
-    linkDocument(phases, diagnostics);
+    const grew = linkDocument(phases, diagnostics);
     const typed = new Typed();
-    if (diagnostics.none) boundExpansion(phases.root, diagnostics, (linked) => !typed.has(linked));
+    if (grew && diagnostics.none) boundExpansion(phases.root, diagnostics, (linked) => !typed.has(linked));
     return phases.root;
   });
 }
@@ -30,36 +33,53 @@ export function resolveSmartFrog(
 /**
  * Links what is deployed: `sfConfig` if there is one, else the components of type Cell. The templates beside a cell may
  * leave to their users what is still missing in them, so `TBD`, unknown names and functions that lack their parameters
- * are no faults there.
+ * are no faults there. Answers whether the document got larger.
  */
-function linkDocument({ root, resolver }: Phases, diagnostics: Diagnostics): void {
+function linkDocument({ root, resolver }: Phases, diagnostics: Diagnostics): boolean {
   const parts = [...root.attributes.values()].map(({ content }) => content).filter((part) => part.kind === "component");
   const configuration = parts.find((part) => part.name === "sfConfig");
-  const cells = parts.filter((part) => part.attributes.has("x.type") && isCell(part));
+  const cells = parts.filter((part) => isCell(part));
   if (configuration) {
-    link(configuration, resolver, diagnostics);
-    return;
+    const grew = link(configuration, resolver, diagnostics);
+    if (!diagnostics.none) return grew;
+    linkReached(root, [configuration], resolver, diagnostics);
+    return true;
   }
-  for (const cell of cells) link(cell, resolver, diagnostics);
-  if (!diagnostics.none) return;
+  let grew = false;
+  for (const cell of cells) grew = link(cell, resolver, diagnostics) || grew;
+  if (!diagnostics.none) return grew;
   const outside = new Diagnostics(cells.length > 0 ? templateFaults : []);
-  link(root, resolver, outside);
-  for (const fault of outside.list) diagnostics.add(fault);
+  try {
+    grew = link(root, resolver, outside) || grew;
+  } finally {
+    // Also those of a limit, which ends it.
+    for (const fault of outside.list) diagnostics.add(fault);
+  }
+  if (cells.length === 0 || !diagnostics.none || !outside.passedOver) return grew;
+  linkReached(root, cells, resolver, diagnostics);
+  return true;
 }
 const templateFaults = ["link/tbd", "link/unknown", "link/operand", "link/function", "link/assertion"];
 
 function isCell(component: Component): boolean {
-  const type = component.attributes.get("x.type")?.content;
+  const type = attributeOf(component, "x.type")?.content;
   return type?.kind === "scalar" && type.scalar.kind === "string" && type.scalar.value === "Cell";
 }
 
-/** The canonical JSON of a resolved document, with the positions of everything in it. */
-export function smartFrogDocument(root: Component): { readonly document: JsonObject; readonly positions: Positions } {
-  const writer = new DocumentWriter();
+/**
+ * The canonical JSON of a resolved document, with the positions of everything in it. What JSON cannot hold goes to
+ * `diagnostics`.
+ */
+export function smartFrogDocument(
+  root: Component,
+  diagnostics: Diagnostics,
+): { readonly document: JsonObject; readonly positions: Positions } {
+  const writer = new DocumentWriter(diagnostics);
   return { document: writer.component(root), positions: writer };
 }
 
-const outcomeOf = ({ content, link }: Attribute): Value | null =>
+const outcomeOf = (attribute: Attribute): Value | null => leftUnlinked(attribute) ?? linkedValue(attribute);
+const linkedValue = ({ content, link }: Attribute): Value | null =>
   link.state === "done" ? link.value : content.kind === "scalar" ? content.scalar : null;
 /** Assertions have been checked, and nobody else asks for them. */
 function isGone(attribute: Attribute): boolean {
@@ -71,40 +91,85 @@ function isGone(attribute: Attribute): boolean {
   );
 }
 
+class ComponentPositions implements ObjectPositions {
+  readonly #component: Component;
+
+  constructor(component: Component) {
+    this.#component = component;
+  }
+  get(name: string): AttributePositions | undefined {
+    const attribute = attributeOf(this.#component, name);
+    return attribute && places(attribute);
+  }
+  *values(): Iterable<AttributePositions> {
+    for (const attribute of this.#component.attributes.values()) if (!isGone(attribute)) yield places(attribute);
+  }
+}
+const places = (attribute: Attribute): AttributePositions => {
+  const { namePosition: name, position: value } = attribute;
+  return { name, value };
+};
+
 class DocumentWriter implements Positions {
   /** What each object was written from, which knows the positions: hardly one is ever asked for. */
   readonly #sources = new Map<JsonObject, Component>();
   /** Written once, however often it was copied. */
   readonly #constants = new Map<Component, JsonObject>();
+  readonly #made = new Map<JsonObject, MadeFrom>();
+  /** Who asks for a position asks for another one of the same object. */
+  #last: { readonly object: JsonObject; readonly positions: ObjectPositions | undefined } | null = null;
   readonly #typed = new Typed();
   /** Components being written: a link to one of these would have no end. */
   readonly #open = new Set<Component>();
+  readonly #diagnostics: Diagnostics;
+
+  constructor(diagnostics: Diagnostics) {
+    this.#diagnostics = diagnostics;
+  }
 
   get(object: JsonObject): ObjectPositions | undefined {
-    const attributes = this.#sources.get(object)?.attributes;
-    const places = ({ namePosition, position }: Attribute): AttributePositions => ({
-      ...{ name: namePosition, value: position },
-    });
-    return (
-      attributes && {
-        get: (name) => {
-          const attribute = attributes.get(name);
-          return attribute && places(attribute);
-        },
-        values: () => [...attributes.values()].filter((attribute) => !isGone(attribute)).map(places),
-      }
-    );
+    if (this.#last?.object === object) return this.#last.positions;
+    const component = this.#sources.get(object);
+    const positions = component && new ComponentPositions(component);
+    this.#last = { object, positions };
+    return positions;
+  }
+
+  madeFrom(object: JsonObject): MadeFrom | undefined {
+    return this.#made.get(object);
   }
 
   component(component: Component): JsonObject {
     const origin = constantOrigin(component);
-    if (!origin) return this.#written(component);
-    const known = this.#constants.get(origin) ?? this.#written(origin);
-    this.#constants.set(origin, known);
+    return origin ? this.#constant(origin) : this.#written(component);
+  }
+  #constant(component: Component): JsonObject {
+    const known = this.#constants.get(component) ?? this.#written(component);
+    this.#constants.set(component, known);
     return known;
   }
 
+  /** What was made from a template of plain values, as a copy of that; null if its own attributes are too special. */
+  #fromTemplate(component: Component, template: Component): JsonObject | null {
+    const { own } = component;
+    const made = this.#constant(template);
+    for (const [name, attribute] of own) {
+      const misplaced = name === "x.type" && !Object.hasOwn(made, name);
+      if (misplaced || name === "__proto__" || isGone(attribute)) return null;
+    }
+    this.#open.add(component);
+    const json: Record<string, Json> = { ...made };
+    for (const [name, attribute] of own) json[name] = this.#attribute(attribute);
+    this.#open.delete(component);
+    const object = Object.freeze(json);
+    this.#sources.set(object, component);
+    this.#made.set(object, { template: made, own });
+    return object;
+  }
+
   #written(component: Component): JsonObject {
+    const made = component.template && this.#fromTemplate(component, component.template);
+    if (made) return made;
     this.#open.add(component);
     const { attributes } = component;
     const json: Record<string, Json> = {};
@@ -125,17 +190,17 @@ class DocumentWriter implements Positions {
     const { content } = attribute;
     if (content.kind === "component" && content.role === "plain") return this.component(content);
     const value = outcomeOf(attribute);
-    return value ? this.#value(value) : null;
+    return value ? this.#value(value, attribute.position) : null;
   }
 
-  #value(value: Value): Json {
+  #value(value: Value, position: Position): Json {
     switch (value.kind) {
       case "component":
         // A link to an element is a reference to it, not a second element.
         if (value.parent && value.parent.role !== "plain" && !this.#open.has(value)) return this.component(value);
         return this.#open.has(value) || this.#typed.has(value) ? `<ref:${pathOf(value)}>` : this.component(value);
       case "vector":
-        return Object.freeze(value.items.map((item) => this.#value(item)));
+        return Object.freeze(value.items.map((item) => this.#value(item, position)));
       case "null":
       case "nothing":
         return null;
@@ -143,6 +208,16 @@ class DocumentWriter implements Positions {
         return `#HEX#${value.value}#`;
       case "lazy":
         return value.text;
+      case "number":
+        if (value.type !== "long") return value.value;
+        if (!Number.isSafeInteger(Number(value.value)))
+          this.#diagnostics.add({
+            code: "link/long",
+            message: `${value.value} is beyond 2^53, and the numbers of a cell are exact up to there only`,
+            hint: `Write it as a text: "${value.value}".`,
+            position,
+          });
+        return Number(value.value);
       default:
         return value.value;
     }

@@ -1,7 +1,8 @@
 import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
 import type { Component, Value } from "./component.ts";
-import { constantOrigin, limitPassed } from "./resolver.ts";
+import { constantOrigin } from "./copies.ts";
+import { limitPassed } from "./resolver.ts";
 
 /** What something is when written out: attributes and items, characters of its texts, levels. */
 interface Extent {
@@ -40,10 +41,11 @@ class Expansion {
     // One that would contain itself counts as nothing inside itself; that is told by who writes it.
     const extent: Extent = { size: 1, characters: 0, depth: 1 };
     this.#known.set(at, extent);
-    for (const { content, link } of at.attributes.values()) {
+    for (const [name, { content, link }] of at.attributes) {
       const plain = content.kind === "component" && content.role === "plain" ? content : null;
       const value = link.state === "done" ? link.value : plain;
       extent.size++;
+      extent.characters += name.length;
       if (value && (value === plain || value.kind !== "component" || this.#isCopied(value)))
         add(extent, this.#value(value, level + 1));
       this.#check(extent, level, at);
@@ -53,7 +55,7 @@ class Expansion {
 
   #value(value: Value, level: number): Extent {
     if (value.kind === "component") return this.component(value, level);
-    if (value.kind === "string") return { size: 0, characters: value.value.length, depth: 0 };
+    if (value.kind === "string" || value.kind === "bytes") return { size: 0, characters: value.value.length, depth: 0 };
     if (value.kind !== "vector") return nothing;
     const known = this.#known.get(value);
     if (known) return known;
@@ -69,8 +71,8 @@ class Expansion {
       this.#stop("limit/nesting", "Components linked into one another are nested too deep here", at);
     if (size > limits.attributes)
       this.#stop("limit/attributes", `The tree grows beyond ${limits.attributes} attributes here`, at);
-    if (characters > 4 * limits.textLength)
-      this.#stop("limit/text", `The texts of the tree grow beyond ${4 * limits.textLength} characters here`, at);
+    if (characters > limits.characters)
+      this.#stop("limit/text", `The names and texts of the tree grow beyond ${limits.characters} characters here`, at);
   }
 
   #stop(code: string, message: string, { position }: Component): never {

@@ -20,6 +20,9 @@ const foreign: ReadonlySet<string> = new Set<ForeignPart>([
 ]);
 
 export const isKeyword = (token: Token): boolean => token.kind === "word" && reserved.has(token.text);
+/** The word of the language that a name is but for its case, such as `LAZY` for `lazy`. */
+export const wordMeant = (name: string): string | undefined =>
+  [...reserved].find((word) => word.toLowerCase() === name.toLowerCase());
 /** A token as a message names it. */
 export function shown(token: Token): string {
   if (token.kind === "end") return "the end of the file";
@@ -27,6 +30,8 @@ export function shown(token: Token): string {
     return `the string "${token.text.length > 30 ? `${token.text.slice(0, 30)}…` : token.text}"`;
   return `\`${token.text}\``;
 }
+const isOperator = ({ kind, text }: Token): boolean =>
+  kind === "symbol" && (anyNumber.has(text) || exactlyTwo.has(text));
 const scalar = (value: Scalar, position: Position): Expression => ({ kind: "scalar", scalar: value, position });
 
 /** Parses values; `SmartFrogParser` adds components and files. SmartFrog has no operator precedence at all. */
@@ -70,7 +75,9 @@ export abstract class ExpressionParser {
     this.diagnostics.add({ code, message, position, ...(hint === undefined ? {} : { hint }) });
   }
   protected fail(code: string, message: string, hint?: string): never {
-    this.report(code, message, this.token.position, hint);
+    // What is open has swallowed the rest of the file: one fault, not two.
+    const swallowed = this.token.kind === "end" && this.diagnostics.has("syntax/unclosed-string");
+    if (!swallowed) this.report(code, message, this.token.position, hint);
     throw abandoned;
   }
   /** Runs `parse` one level deeper. */
@@ -140,6 +147,14 @@ export abstract class ExpressionParser {
   protected component(): Expression {
     const { position } = this.token;
     this.at++;
+    if (this.is(":")) {
+      const where = this.token.position;
+      this.at++;
+      const { text } = this.token;
+      this.at++;
+      const message = `\`extends:${text}\` names a Java class that is to hold the component, and there is no Java here`;
+      this.report("syntax/needs-java", message, where, `Write \`extends\` without \`:${text}\`.`);
+    }
     const data = this.accept("DATA") || this.accept("LAZY");
     return { kind: "component", prototypes: this.nested(() => this.prototypes()), data, position };
   }
@@ -184,30 +199,30 @@ export abstract class ExpressionParser {
     this.at++;
     if (this.accept("!")) {
       const operand = this.expression();
-      this.expect(")", "after the operand of `!`");
+      this.expect(")", "after the operand of `!`", "`!` has parentheses of its own: `((!a) && b)`.");
       return { kind: "operation", operator: "!", operands: [operand], position };
     }
     const first = this.expression();
     if (this.accept(")")) return first;
     const operator = this.token;
-    if (operator.kind !== "symbol" || !(anyNumber.has(operator.text) || exactlyTwo.has(operator.text)))
+    if (!isOperator(operator))
       this.fail(
         "syntax/expected",
         `Expected an operator or \`)\`, found ${shown(operator)}`,
-        "Put spaces around `-`: `(a - 1)`.",
+        operator.kind === "number" ? "Put spaces around `-`: `(a - 1)`." : "Each `(` has its `)`.",
       );
     const operands = [first];
     while (this.accept(operator.text)) {
       operands.push(this.expression());
       if (exactlyTwo.has(operator.text)) break;
     }
-    if (!this.is(")") && this.token.kind === "symbol")
-      this.fail(
-        "syntax/expected",
-        `Expected \`)\`, found ${shown(this.token)}`,
-        "There is no precedence: put parentheses around each operation, as in `((a + b) - c)`.",
-      );
-    this.expect(")", "after the expression");
+    this.expect(
+      ")",
+      "after the expression",
+      isOperator(this.token)
+        ? "There is no precedence: put parentheses around each operation, as in `((a + b) - c)`."
+        : "Each `(` has its `)`.",
+    );
     return { kind: "operation", operator: operator.text as Operator, operands, position };
   }
 
@@ -215,11 +230,12 @@ export abstract class ExpressionParser {
     const { position } = this.token;
     this.at++;
     const condition = this.expression();
-    this.expect("THEN", "after the condition of `IF`");
+    const whole = "The whole reads `IF (condition) THEN value ELSE value FI`.";
+    this.expect("THEN", "after the condition of `IF`", whole);
     const value = this.expression();
-    this.expect("ELSE", "after the value of `THEN`");
+    this.expect("ELSE", "after the value of `THEN`", whole);
     const otherwise = this.expression();
-    this.expect("FI", "at the end of `IF … THEN … ELSE …`");
+    this.expect("FI", "at the end of `IF … THEN … ELSE …`", whole);
     return { kind: "choice", cases: [{ condition, value }], otherwise, position };
   }
   #switch(): Expression {
@@ -241,12 +257,16 @@ export abstract class ExpressionParser {
     let otherwise: Expression | null = null;
     for (;;) {
       if (this.is("LAZY") || this.is("DATA")) {
+        if (when !== "eager")
+          this.fail("syntax/expected", `\`${when}\` has been said already`, "Write one of both, once.");
         when = this.is("LAZY") ? "LAZY" : "DATA";
         this.at++;
         if (this.is("extends"))
           this.fail("syntax/expected", `\`${when}\` stands behind \`extends\``, `Write \`extends ${when} …\`.`);
         if (this.is("APPLY") || this.is("ASSERT")) return this.nested(() => this.#apply(when));
-      } else if (this.accept("OPTIONAL")) {
+      } else if (this.is("OPTIONAL")) {
+        if (otherwise) this.fail("syntax/expected", "`OPTIONAL` has been said already", "Write it once.");
+        this.at++;
         otherwise = scalar({ kind: "null" }, position);
         if (this.accept("(")) {
           const at = this.token.position;

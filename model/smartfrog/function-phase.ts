@@ -1,8 +1,8 @@
 import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
 import type { Attribute, Component } from "./component.ts";
+import { constantOrigin } from "./copies.ts";
 import { functionPackage } from "./functions.ts";
-import { constantOrigin } from "./resolver.ts";
 
 /**
  * Function phase: a component that has an attribute `phase.function` becomes what that says, a function or an assertion,

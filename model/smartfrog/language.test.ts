@@ -158,14 +158,146 @@ test("functions of templates and of APPLY", () => {
 
 test("what needs Java is refused with a sentence", () => {
   const outcome = tree(
-    `${library}sfConfig extends { a APPLY { sfFunctionClass "com.acme.Foo"; }; b PROPERTY user.home; c HOST "x":y; d CONSTANT a.b.C; e PROCESS:x; f extends random; g ENVPROPERTY HOME; }`,
+    `${library}sfConfig extends { a APPLY { sfFunctionClass "com.acme.Foo"; }; b PROPERTY user.home; c HOST "x":y; d CONSTANT a.b.C; e PROCESS:x; f extends random; g ENVPROPERTY HOME; h extends System; i extends LazyConstraint; }`,
   );
   assert.ok(!outcome.ok);
   assert.deepEqual(
     outcome.errors.map(({ code }) => code),
-    Array(7).fill("link/needs-java"),
+    Array(9).fill("link/needs-java"),
   );
   for (const { message, hint } of outcome.errors) assert.match(`${message} ${hint}`, /Java|the same text/);
+});
+
+test("longs are exact over 64 bits, in expressions as well", () => {
+  const outcome = tree(
+    'sfConfig extends { a 9007199254740993L; b (9223372036854775806L + 1); c -9223372036854775808L; d (a == 9007199254740992L); e (a ++ ""); f (a % 10); g (3L / 2); h (a > 9007199254740992L); i [7L]; }',
+  );
+  assert.equal(
+    JSON.stringify(outcome),
+    '{"ok":true,"sfConfig":{"$cd":[["a",{"$long":9007199254740993}],["b",{"$long":9223372036854775807}],["c",{"$long":-9223372036854775808}],["d",false],["e","9007199254740993"],["f",{"$long":3}],["g",{"$long":1}],["h",true],["i",[{"$long":7}]]]}}',
+  );
+  assert.deepEqual(fault("sfConfig extends { a 9223372036854775808L; }"), ["raw", "syntax/number", "1:22"]);
+  assert.deepEqual(fault("sfConfig extends { a 1.5L; }"), ["raw", "syntax/number", "1:22"]);
+  assert.deepEqual(fault("sfConfig extends { a (9223372036854775807L + 1); }"), ["link", "link/operand", "1:22"]);
+  assert.deepEqual(fault("sfConfig extends { a (5L / 0); }"), ["link", "link/operand", "1:22"]);
+});
+
+test("what is placed under `--` has a name of its own, wherever it comes from", () => {
+  const [a, b] = attributes("a extends { -- 1; } a:-- 2; a:-- 3; b extends a;") as [
+    string,
+    { $cd: [string, number][] },
+  ][];
+  const inside = (each: typeof a): readonly [string, number][] => each?.[1].$cd ?? [];
+  assert.deepEqual(
+    inside(a).map(([, value]) => value),
+    [1, 2, 3],
+  );
+  assert.equal(new Set(inside(a).map(([name]) => name)).size, 3);
+  assert.deepEqual(
+    inside(b).map(([, value]) => value),
+    [1],
+  );
+  assert.deepEqual(attributes('a extends {} a:"b c" 5;'), [["a", { $cd: [["b c", 5]] }]]);
+  assert.deepEqual(fault('sfConfig extends { a extends {} "a":b 5; }'), ["raw", "syntax/expected", "1:36"]);
+  assert.deepEqual(fault("sfConfig extends { a extends {} PARENT:b 5; }"), ["raw", "syntax/expected", "1:33"]);
+});
+
+test("placement: beside the target only, with the types that are seen where it is written", () => {
+  const inside = (text: string): unknown => {
+    const outcome = tree(text);
+    assert.ok(outcome.ok, JSON.stringify(outcome));
+    return outcome.sfConfig;
+  };
+  // What is placed may place something itself; a template places in each of its copies.
+  assert.deepEqual(
+    inside("sfConfig extends { a extends {} a:b extends { c extends {} c:d 1; } a:b:c:e 2; }"),
+    inside("sfConfig extends { a extends { b extends { c extends { e 2; d 1; } } } }"),
+  );
+  assert.deepEqual(
+    inside("t extends { a extends { v 1; } a:w u; u 5; } sfConfig extends { x extends t { u 6; } y extends t; }"),
+    inside(
+      "sfConfig extends { x extends { a extends { v 1; w 6; } u 6; } y extends { a extends { v 1; w 5; } u 5; } }",
+    ),
+  );
+  // What is placed into a template is not inherited: types are settled before.
+  assert.deepEqual(
+    inside("t extends { a 1; } t:b 2; sfConfig extends { x extends t; }"),
+    inside("sfConfig extends { x extends { a 1; } }"),
+  );
+  assert.deepEqual(
+    inside("T extends { a 1; } f extends { T extends { a 2; } } f:b extends T; sfConfig extends { x f:b; }"),
+    inside("sfConfig extends { x extends { a 1; } }"),
+  );
+  assert.deepEqual(fault("f extends {} f:b extends Nope; sfConfig extends { x f; }"), ["type", "type/unknown", "1:26"]);
+  assert.deepEqual(fault("a extends {} sfConfig extends { a:x 1; }"), ["place", "place/unresolved", "1:33"]);
+});
+
+test("supertypes: PARENT is what the component stands in", () => {
+  assert.deepEqual(attributes("b extends PARENT:A; c extends { d extends PARENT:PARENT:A; } A extends { x 1; }"), [
+    ["b", { $cd: [["x", 1]] }],
+    ["c", { $cd: [["d", { $cd: [["x", 1]] }]] }],
+    ["A", { $cd: [["x", 1]] }],
+  ]);
+  assert.deepEqual(fault("sfConfig extends PARENT:PARENT:A; A extends {}").slice(0, 2), ["type", "type/unknown"]);
+});
+
+test("a tree needs a component sfConfig", () => {
+  assert.deepEqual(fault("a extends { b 1; }"), ["sfConfig", "tree/no-component", "1:1"]);
+  assert.deepEqual(fault("sfConfig 5;"), ["sfConfig", "tree/no-component", "1:10"]);
+});
+
+test("a float beyond 32 bits is refused, and says what to write", () => {
+  assert.deepEqual(fault("sfConfig extends { a 1e39; }"), ["raw", "syntax/number", "1:22"]);
+  assert.deepEqual(attributes("a 1e39D;"), [["a", { $double: "1.0E39" }]]);
+});
+
+test("sfIgnoreLink keeps a reference as it was written, for others it is followed", () => {
+  assert.deepEqual(attributes("[sfIgnoreLink] a b; b 1; c a; [sfIgnoreLink] d nowhere; [sfIgnoreLink] e 2;"), [
+    ["a", { $ref: "b", eager: true, data: false }, ["sfIgnoreLink"]],
+    ["b", 1],
+    ["c", 1],
+    ["d", { $ref: "nowhere", eager: true, data: false }, ["sfIgnoreLink"]],
+    ["e", 2, ["sfIgnoreLink"]],
+  ]);
+});
+
+test("phaseList may name the phases that there are, and is no part of the document", () => {
+  const listed = (phases: string): string => `phaseList [|${phases}|];\nsfConfig extends { a ROOT:b; }\nb 1;`;
+  const all = '"type", "place", "function", "sfConfig", "link"';
+  for (const phases of [all, '"type", "place", "sfConfig", "link"'])
+    assert.deepEqual(tree(listed(phases)), { ok: true, sfConfig: { $cd: [["a", 1]] } });
+  for (const phases of ['"type", "com.example.Check", "place", "link"', '"link", "type", "place"', '"type"', ""])
+    assert.deepEqual(fault(listed(phases)), ["type", "type/phases", "1:11"]);
+  assert.deepEqual(attributes("phaseList 1; a phaseList;"), [
+    ["phaseList", 1],
+    ["a", 1],
+  ]);
+});
+
+test("forms that name Java classes are refused with a sentence, and nothing else is told about them", () => {
+  const files = { "b.sf": "b 1;" };
+  const outcome = tree('#codebase "http://x/a.jar" #include "b.sf"\nsfConfig extends:Node { a b; }', files);
+  assert.ok(!outcome.ok);
+  assert.deepEqual(
+    outcome.errors.map(({ code, position }) => [code, position?.line, position?.column]),
+    [
+      ["syntax/needs-java", 1, 1],
+      ["syntax/needs-java", 2, 17],
+    ],
+  );
+});
+
+test("each word of a reference's binding is said once", () => {
+  for (const text of ["LAZY LAZY b", "DATA LAZY b", "OPTIONAL(1) OPTIONAL(2) b"])
+    assert.equal(fault(`sfConfig extends { a ${text}; b 1; }`)[1], "syntax/expected");
+});
+
+test("bytes in base 64", () => {
+  assert.deepEqual(attributes("a #B64#AAEC/w==#; b #B64##;"), [
+    ["a", { $class: "org.smartfrog.sfcore.common.SFByteArray", text: "#HEX#000102FF#" }],
+    ["b", { $class: "org.smartfrog.sfcore.common.SFByteArray", text: "#HEX##" }],
+  ]);
+  assert.deepEqual(fault("sfConfig extends { a #B64#AAE#; }"), ["raw", "syntax/bytes", "1:22"]);
 });
 
 test("includes stand in for what they hold, and overriding goes on from there", () => {

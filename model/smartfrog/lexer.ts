@@ -9,21 +9,57 @@ const symbols = [
   ...["{", "}", "(", ")", "[", "]", ",", ";", ":", "+", "-", "*", "/", "%", "<", ">", "!"],
 ];
 /** HP's parser takes the letters of Latin-1 as well. */
-const word =
-  /[A-Za-z_$\u00a2-\u00a5\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff][A-Za-z0-9._\-+@#~$%^&\u00a2-\u00a5\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff]*/y;
+const wordStart = /[A-Za-z_$\u00a2-\u00a5\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff]/;
+const wordPart = /[A-Za-z0-9._\-+@#~$%^&\u00a2-\u00a5\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff]/;
+/** What each character of Latin-1 can be: most of a text is words, signs and space, told apart by one look. */
+const sorts = { wordStart: 1, wordPart: 2, space: 4, sign: 8 } as const;
+const sortOf = Uint8Array.from({ length: 256 }, (_, code) => {
+  const character = String.fromCharCode(code);
+  return (
+    (wordStart.test(character) ? sorts.wordStart : 0) |
+    (wordPart.test(character) ? sorts.wordPart : 0) |
+    (/[ \t\r\n\f]/.test(character) ? sorts.space : 0) |
+    // Signs that nothing longer begins with.
+    (/[{}();,:]/.test(character) ? sorts.sign : 0)
+  );
+});
+const signs: readonly string[] = Array.from({ length: 256 }, (_, code) => String.fromCharCode(code));
+const isSort = (code: number, sort: number): boolean => ((sortOf[code] ?? 0) & sort) !== 0;
 const number = /-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?([LlFfDd]?)/y;
-const space = /[ \t\r\n\f\ufeff]+|\/\/[^\n]*/y;
+const byteOrderMark = 0xfeff;
+/** A reference to an element without its quotes, and texts in quotes that are not the language's. */
+const bareReference = /<\s?ref:[^\s>;"{}]*>?/y;
+const otherQuotes = /'([^'\n\r]*)'|[“”„]([^“”\n\r]*)[“”]/y;
+/** Letters of any script: surely meant as a name. */
+const foreignWord = /[\p{L}_$][\p{L}\p{M}\p{N}._\-+@#~$%^&]*/uy;
+const codebaseDirective = /#codebase(?:[ \t]*"[^"\n\r]*")?/y;
+/** What is a comment in most other languages: the whole line. */
+const hashComment = /#+[ !][^\n]*/y;
 const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f" };
 
 /** Bytes are written with a fixed number of digits each. */
-const byteForms: ReadonlyMap<
-  string,
-  { readonly base: number; readonly digits: number; readonly whole: RegExp; readonly each: RegExp }
-> = new Map([
-  ["BIN", { base: 2, digits: 8, whole: /^[01]*$/, each: /.{8}/g }],
-  ["OCT", { base: 8, digits: 3, whole: /^[0-7]*$/, each: /.{3}/g }],
-  ["DEC", { base: 10, digits: 3, whole: /^[0-9]*$/, each: /.{3}/g }],
-]);
+const byteForms: ReadonlyMap<string, { readonly base: number; readonly digits: number; readonly whole: RegExp }> =
+  new Map([
+    ["BIN", { base: 2, digits: 8, whole: /^[01]*$/ }],
+    ["OCT", { base: 8, digits: 3, whole: /^[0-7]*$/ }],
+    ["DEC", { base: 10, digits: 3, whole: /^[0-9]*$/ }],
+  ]);
+
+function numberType(whole: string, suffix: string): NumberType {
+  if (suffix === "" && !/[.eE]/.test(whole)) return "int";
+  if (suffix === "l" || suffix === "L") return "long";
+  return suffix === "d" || suffix === "D" ? "double" : "float";
+}
+
+const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/** Base 64 (RFC 4648, section 4) as upper-case hexadecimal digits. */
+function base64Bytes(content: string): string {
+  const digits = content.replace(/=+$/, "");
+  const bits = [...digits].map((digit) => base64Digits.indexOf(digit).toString(2).padStart(6, "0")).join("");
+  return (bits.match(/.{8}/g) ?? [])
+    .map((byte) => Number.parseInt(byte, 2).toString(16).padStart(2, "0").toUpperCase())
+    .join("");
+}
 
 /**
  * Splits SmartFrog text into tokens; the last is `end`. What cannot be a token is reported and skipped, so the parser
@@ -43,6 +79,8 @@ class Lexer {
   #lineStart = 0;
   /** Kept, so that a text of one long line is not searched again for each token. */
   #nextLineEnd = -1;
+  /** Whether the string before this place was not closed. */
+  #open = false;
 
   constructor(file: string, text: string, diagnostics: Diagnostics) {
     this.#file = file;
@@ -69,7 +107,7 @@ class Lexer {
     return { file: this.#file, line: this.#line, column: this.#at - this.#lineStart + 1, length };
   }
   #push(kind: Token["kind"], text: string, position: Position): void {
-    this.#tokens.push({ kind, text, position });
+    this.#tokens.push({ kind, text, position, number: undefined });
   }
   #error(code: string, message: string, position: Position, hint?: string): void {
     this.#diagnostics.add({ code, message, position, ...(hint === undefined ? {} : { hint }) });
@@ -94,16 +132,30 @@ class Lexer {
   /** Past white space and comments; false at the end of the text. */
   #skipSpace(): boolean {
     for (;;) {
-      const blank = this.#match(space);
-      if (blank) {
-        this.#advance(this.#at + blank[0].length);
-      } else if (this.#text.startsWith("/*", this.#at)) {
-        const end = this.#text.indexOf("*/", this.#at + 2);
+      let at = this.#at;
+      for (let code = this.#text.charCodeAt(at); isSort(code, sorts.space) || code === byteOrderMark; )
+        code = this.#text.charCodeAt(++at);
+      if (at > this.#at) this.#advance(at);
+      if (this.#text[at] !== "/") return at < this.#text.length;
+      if (this.#text[at + 1] === "/") {
+        const end = this.#text.indexOf("\n", at);
+        this.#advance(end < 0 ? this.#text.length : end);
+      } else if (this.#text[at + 1] === "*") {
+        const end = this.#text.indexOf("*/", at + 2);
         if (end < 0)
           this.#error("syntax/unclosed-comment", "This comment is never closed", this.#here(2), "Close it with `*/`.");
         this.#advance(end < 0 ? this.#text.length : end + 2);
-      } else return this.#at < this.#text.length;
+      } else return true;
     }
+  }
+
+  /** The end of the word that begins here; where none does, here. */
+  #wordEnd(): number {
+    let at = this.#at;
+    if (!isSort(this.#text.charCodeAt(at), sorts.wordStart)) return at;
+    do at++;
+    while (isSort(this.#text.charCodeAt(at), sorts.wordPart));
+    return at;
   }
 
   #next(): void {
@@ -116,14 +168,21 @@ class Lexer {
       this.#hash();
       return;
     }
-    if (this.#text.startsWith("x|", this.#at) && !this.#text.startsWith("x||", this.#at)) {
+    const code = this.#text.charCodeAt(this.#at);
+    if (isSort(code, sorts.sign)) {
+      this.#symbol(signs[code] ?? character);
+      return;
+    }
+    if (character === "x" && this.#text[this.#at + 1] === "|" && !/[|\]]/.test(this.#text[this.#at + 2] ?? "")) {
       this.#symbol("x|");
       return;
     }
-    const name = this.#match(word);
-    if (name) {
-      this.#push("word", name[0], this.#here(name[0].length));
-      this.#advance(this.#at + name[0].length);
+    const end = this.#wordEnd();
+    if (end > this.#at) {
+      // One that goes on with letters of another script is told as a whole.
+      if (this.#text.charCodeAt(end) > 0xff && this.#mistaken()) return;
+      this.#push("word", this.#text.slice(this.#at, end), this.#here(end - this.#at));
+      this.#advance(end);
       return;
     }
     const digits = this.#match(number);
@@ -131,6 +190,7 @@ class Lexer {
       this.#number(digits[0], digits[1] ?? "");
       return;
     }
+    if (this.#mistaken()) return;
     const symbol = symbols.find((candidate) => this.#text.startsWith(candidate, this.#at));
     if (symbol) {
       this.#symbol(symbol);
@@ -144,9 +204,42 @@ class Lexer {
       "syntax/character",
       `The character \`${shown}\` means nothing here`,
       this.#here(1),
-      "Names start with a letter, `_` or `$`; anything else is written as a string, in double quotes.",
+      found === "="
+        ? "A value stands right behind its name, as in `name value;`; values are compared with `==`."
+        : "Names start with a letter, `_` or `$`; anything else is written as a string, in double quotes.",
     );
     this.#advance(this.#at + found.length);
+  }
+
+  /** What another notation would have here is told once and taken for what it surely means. */
+  #mistaken(): boolean {
+    const reference = this.#match(bareReference);
+    if (reference) {
+      const [text] = reference;
+      this.#take("string", text, text, "A reference to an element is a text", `Write it in double quotes: "${text}".`);
+      return true;
+    }
+    const quotes = this.#match(otherQuotes);
+    if (quotes) {
+      const text = quotes[1] ?? quotes[2] ?? "";
+      const message = `\`${quotes[0]}\` is not how a text is quoted`;
+      this.#take("string", quotes[0], text, message, `Write it in double quotes: "${text}".`);
+      return true;
+    }
+    const letters = this.#match(foreignWord);
+    if (letters) {
+      const [text] = letters;
+      const message = `\`${text}\` has letters that a name cannot have`;
+      this.#take("word", text, text, message, `Write it as a string: "${text}".`);
+      return true;
+    }
+    return false;
+  }
+  #take(kind: "word" | "string", source: string, meaning: string, message: string, hint: string): void {
+    const position = this.#here(source.length);
+    this.#error("syntax/character", message, position, hint);
+    this.#push(kind, meaning, position);
+    this.#advance(this.#at + source.length);
   }
 
   #symbol(text: string): void {
@@ -157,40 +250,59 @@ class Lexer {
   #number(whole: string, suffix: string): void {
     const position = this.#here(whole.length);
     this.#advance(this.#at + whole.length);
-    const tail = this.#match(word);
-    if (tail) {
-      const text = whole + tail[0];
+    const end = this.#wordEnd();
+    if (end > this.#at) {
+      const text = whole + this.#text.slice(this.#at, end);
       this.#error(
         "syntax/number",
         `\`${text}\` is neither a number nor a name`,
         { ...position, length: text.length },
         `A name does not start with a digit; a string is written "${text}".`,
       );
-      this.#advance(this.#at + tail[0].length);
+      this.#advance(end);
       // Taken as a name from here on, so that the same is not told twice.
       this.#push("word", text, position);
       return;
     }
     const digits = suffix === "" ? whole : whole.slice(0, -1);
-    const type: NumberType = /[lL]/.test(suffix)
-      ? "long"
-      : /[dD]/.test(suffix)
-        ? "double"
-        : /[fF.eE]/.test(whole)
-          ? "float"
-          : "int";
+    const type = numberType(whole, suffix);
+    if (type === "long") {
+      const value = this.#long(whole, digits, position);
+      this.#tokens.push({ kind: "number", text: whole, position, number: { type, value } });
+      return;
+    }
     const value = Number(digits);
     if (type === "int" && (value > 2_147_483_647 || value < -2_147_483_648))
       this.#error("syntax/number", `${whole} does not fit into 32 bits`, position, `Write ${whole}L for a long.`);
-    if (type === "long" && (!Number.isSafeInteger(value) || /[.eE]/.test(digits)))
-      this.#error("syntax/number", `${whole} is not a whole number of up to 53 bits`, position);
-    if (!Number.isFinite(value)) this.#error("syntax/number", `${whole} is too large a number`, position);
+    if (!Number.isFinite(value) || (type === "float" && !Number.isFinite(Math.fround(value)))) {
+      const hint = Number.isFinite(value) ? `Write ${digits}D for a double.` : "Doubles go up to 1.79E308.";
+      this.#error("syntax/number", `${whole} is too large a number`, position, hint);
+    }
     this.#tokens.push({ kind: "number", text: whole, position, number: { type, value } });
+  }
+
+  #long(whole: string, digits: string, position: Position): bigint {
+    if (/[.eE]/.test(digits)) {
+      const hint = `Write ${digits} alone, or ${digits}F or ${digits}D.`;
+      this.#error("syntax/number", `${whole} is not a whole number, so it cannot be a long`, position, hint);
+      return 0n;
+    }
+    const value = digits.length > 400 ? 2n ** 64n : BigInt(digits);
+    if (BigInt.asIntN(64, value) !== value)
+      this.#error("syntax/number", `${whole} does not fit into 64 bits`, position, `Write ${digits}D for a double.`);
+    return value;
   }
 
   #string(): void {
     const start = this.#at;
     const { text, end, closed } = this.#quoted(start + 1, '"');
+    // A quote that nothing follows ends what was open already.
+    const ends = this.#open && /^[;,)\]}\s]?$/.test(this.#text[start + 1] ?? "");
+    this.#open = !closed && !ends;
+    if (ends) {
+      this.#advance(start + 1);
+      return;
+    }
     if (!closed)
       this.#error(
         "syntax/unclosed-string",
@@ -208,7 +320,11 @@ class Lexer {
     let run = start;
     for (let at = start; ; ) {
       const character = this.#text[at];
-      if (character === undefined || (quote === '"' && character === "\n") || this.#diagnostics.full)
+      if (
+        character === undefined ||
+        (quote === '"' && (character === "\n" || character === "\r")) ||
+        this.#diagnostics.full
+      )
         return { text: text + this.#text.slice(run, at), end: at, closed: false };
       if (character === quote) return { text: text + this.#text.slice(run, at), end: at + 1, closed: true };
       if (character === "\\") {
@@ -237,7 +353,7 @@ class Lexer {
         "syntax/escape",
         `\`\\${character}\` is no escape`,
         position,
-        "A backslash itself is written `\\\\`.",
+        character === "u" ? "`\\u` takes four hexadecimal digits." : "A backslash itself is written `\\\\`.",
       );
     }
     return { text: character, length: 2 };
@@ -250,15 +366,29 @@ class Lexer {
       this.#advance(this.#at + 8);
       return;
     }
+    const codebase = this.#match(codebaseDirective);
+    if (codebase) {
+      this.#error(
+        "syntax/needs-java",
+        "`#codebase` says where HP's runtime loads Java classes from, and there is no Java here",
+        this.#here(9),
+        "Remove it, with the text behind it.",
+      );
+      this.#advance(this.#at + codebase[0].length);
+      return;
+    }
     const opening = /^#([A-Z0-9]*)#/.exec(this.#text.slice(this.#at, this.#at + 10));
     if (!opening) {
+      const remark = this.#match(hashComment);
       this.#error(
         "syntax/character",
         "`#` means nothing here",
         this.#here(1),
-        'Known are `#include "file"`, `##text#` and `#HEX#…#`.',
+        remark
+          ? "A comment begins with `//`, or stands between `/*` and `*/`."
+          : 'Known are `#include "file"`, `##text#` and `#HEX#…#`.',
       );
-      this.#advance(this.#at + 1);
+      this.#advance(this.#at + (remark ?? "#")[0].length);
       return;
     }
     const start = this.#at + opening[0].length;
@@ -272,7 +402,12 @@ class Lexer {
       end = closed ? behind - 1 : -1;
     } else content = this.#text.slice(start, end < 0 ? this.#text.length : end);
     if (end < 0) {
-      this.#error("syntax/unclosed-string", "This text is never closed", position, "Close it with `#`.");
+      this.#error(
+        "syntax/unclosed-string",
+        "This text is never closed",
+        position,
+        "Close it with `#`; a comment begins with `//`.",
+      );
       end = this.#text.length;
     }
     if (encoding === "") this.#push("string", content, position);
@@ -283,13 +418,19 @@ class Lexer {
   /** Bytes of any encoding as upper-case hexadecimal digits. */
   #bytes(encoding: string, content: string, position: Position): string {
     if (encoding === "HEX" && content.length % 2 === 0 && /^[0-9a-fA-F]*$/.test(content)) return content.toUpperCase();
+    if (encoding === "B64" && /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(content))
+      return base64Bytes(content);
     const form = byteForms.get(encoding);
     if (form && content.length % form.digits === 0 && form.whole.test(content)) {
-      const bytes = (content.match(form.each) ?? []).map((digits) => Number.parseInt(digits, form.base));
-      if (bytes.every((byte) => byte <= 255))
-        return bytes.map((byte) => byte.toString(16).padStart(2, "0").toUpperCase()).join("");
+      let bytes = "";
+      for (let at = 0, sound = true; sound; at += form.digits) {
+        if (at >= content.length) return bytes;
+        const byte = Number.parseInt(content.slice(at, at + form.digits), form.base);
+        sound = byte <= 255;
+        bytes += byte.toString(16).padStart(2, "0").toUpperCase();
+      }
     }
-    const known = encoding === "HEX" || form !== undefined;
+    const known = encoding === "HEX" || encoding === "B64" || form !== undefined;
     this.#error(
       "syntax/bytes",
       known ? `These are no whole bytes in ${encoding}` : `The encoding \`#${encoding}#\` is not known`,

@@ -3,11 +3,14 @@ import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
 import { usesOf } from "./applied-where.ts";
-import type { Attribute, Component, Value } from "./component.ts";
+import { type Attribute, type Component, isLeftUnlinked, type Value } from "./component.ts";
+import { constantOrigin } from "./copies.ts";
+import { wordMeant } from "./expressions.ts";
 import { applyFunction, type FunctionState, refusal, standardClass } from "./functions.ts";
 import { Budget, budgetSpent, OperationError, operate, vectorOf } from "./operations.ts";
-import { expressionText, functionText, lazyText } from "./print.ts";
-import { constantOrigin, enclosing, limitPassed, type Resolver, rootOf, visibleNames } from "./resolver.ts";
+import { isStandardInclude } from "./parser.ts";
+import { expressionText, functionText, lazyText, leftUnlinked } from "./print.ts";
+import { enclosing, limitPassed, type Resolver, rootOf, visibleNames } from "./resolver.ts";
 import { checkSchemaElement } from "./schema-element.ts";
 import { type Expression, type Reference, type ReferencePart, referenceText } from "./syntax.ts";
 
@@ -17,14 +20,26 @@ const unlinked = Symbol("unlinked");
 /**
  * Link phase: finds the value of every attribute below `component`. A reference leads from the component that holds the
  * attribute; what it leads to is shared, not copied. All faults are reported, each once. `resolver` builds the parameters
- * of an `APPLY` inside an expression.
+ * of an `APPLY` inside an expression. Answers whether something got larger by that: a component, vector or text that
+ * stands elsewhere or was made here.
  */
-export function link(component: Component, resolver: Resolver, diagnostics: Diagnostics): void {
-  new Linker(resolver, diagnostics).link(component);
+export function link(component: Component, resolver: Resolver, diagnostics: Diagnostics): boolean {
+  return new Linker(resolver, diagnostics).link(component);
+}
+
+/** The same of single attributes, which stand outside of what is linked as a whole. */
+export function linkAttributes(
+  attributes: Iterable<{ readonly holder: Component; readonly attribute: Attribute }>,
+  resolver: Resolver,
+  diagnostics: Diagnostics,
+): void {
+  const linker = new Linker(resolver, diagnostics);
+  for (const { holder, attribute } of attributes) linker.attribute(holder, attribute);
 }
 
 /** Parameters that are the function's own business. */
 const reservedParameters: ReadonlySet<string> = new Set(["sfFunctionClass", "sfFunctionLazy", "sfAssertionPhase"]);
+const growing: ReadonlySet<Value["kind"]> = new Set(["component", "vector", "string", "bytes"]);
 type Lazy = Extract<Value, { kind: "lazy" }>;
 const isLazy = (value: Value): value is Lazy => value.kind === "lazy" && value.when === "LAZY";
 
@@ -35,6 +50,7 @@ class Linker {
   readonly #functions: FunctionState = { last: -1, budget: this.#budget };
   #following = 0;
   #depth = 0;
+  #grew = false;
   readonly #seen = new Set<Component>();
   /** Components that something links to, which must be linked as well, wherever they stand. */
   readonly #shared: Component[] = [];
@@ -48,29 +64,46 @@ class Linker {
     this.#diagnostics = diagnostics;
   }
 
-  link(component: Component): void {
+  link(component: Component): boolean {
     this.#all(component);
     for (let shared = this.#shared.pop(); shared; shared = this.#shared.pop()) this.#all(shared);
+    return this.#grew;
+  }
+
+  attribute(holder: Component, attribute: Attribute): void {
+    this.#linking = holder;
+    const value = this.#told(holder, attribute);
+    if (value?.kind === "component") this.link(value);
   }
 
   #all(component: Component): void {
     if (this.#seen.has(component) || constantOrigin(component)) return;
     this.#seen.add(component);
     this.#linking = component;
-    for (const attribute of component.attributes.values()) {
+    // There is nothing to link in a template of plain values.
+    for (const attribute of (component.template ? component.own : component.attributes).values()) {
       if (attribute.content.kind === "scalar" && attribute.link.state === "done") continue;
+      if (isLeftUnlinked(attribute)) continue;
       if (this.#diagnostics.full) return;
-      try {
-        const value = this.#settle(component, attribute);
-        if (value.kind !== "component") continue;
-        if (value === attribute.content) this.#all(value);
-        else this.#shared.push(value);
-      } catch (thrown) {
-        if (thrown === budgetSpent) this.#tooMuch(attribute.position);
-        if (thrown !== unlinked) throw thrown;
-      }
+      const value = this.#told(component, attribute);
+      if (!value) continue;
+      this.#grew ||= value !== attribute.content && growing.has(value.kind);
+      if (value.kind !== "component") continue;
+      if (value === attribute.content) this.#all(value);
+      else this.#shared.push(value);
     }
     this.#linking = component.parent;
+  }
+
+  /** Null if there is no value, which has been told. */
+  #told(holder: Component, attribute: Attribute): Value | null {
+    try {
+      return this.#settle(holder, attribute);
+    } catch (thrown) {
+      if (thrown === budgetSpent) this.#tooMuch(attribute.position);
+      if (thrown !== unlinked) throw thrown;
+      return null;
+    }
   }
 
   #tooMuch(position: Position): never {
@@ -82,11 +115,20 @@ class Linker {
     });
     throw limitPassed;
   }
-  #fail(code: string, message: string, position: Position, more: { readonly hint?: string } = {}): never {
+  #fail(code: string, message: string, at: Position, more: { readonly hint?: string } = {}): never {
+    const position = this.#shown(at);
     const uses = this.#linking && !this.#faulty.has(position) ? usesOf(this.#linking, position) : {};
     this.#faulty.add(position);
     this.#diagnostics.add({ code, message, position, ...more, ...uses });
     throw unlinked;
+  }
+
+  /** What is missing in a template of HP's include files is missing where that is used: nobody has those files. */
+  #shown(position: Position): Position {
+    if (!isStandardInclude(position.file)) return position;
+    for (let user = this.#linking; user; user = user.parent)
+      if (!isStandardInclude(user.position.file)) return user.position;
+    return position;
   }
 
   /**
@@ -122,9 +164,13 @@ class Linker {
     if (!last || (!again && followed <= limits.references)) return;
     for (const { attribute } of open) attribute.link = { state: "failed" };
     if (again) this.#cycle(last.from);
-    this.#fail("limit/references", `More than ${limits.references} references follow one another here`, last.from, {
+    this.#diagnostics.add({
+      code: "limit/references",
+      message: `More than ${limits.references} references follow one another here`,
       hint: "Let them lead to where the value stands more directly.",
+      position: last.from,
     });
+    throw limitPassed;
   }
   #cycle(from: Position): never {
     this.#fail("link/cycle", "This reference leads back to itself", from, {
@@ -237,7 +283,7 @@ class Linker {
     for (const [name, attribute] of component.attributes) {
       if (reservedParameters.has(name) || name.startsWith("phase.")) continue;
       try {
-        const value = this.#value(component, attribute, attribute.position);
+        const value = leftUnlinked(attribute) ?? this.#value(component, attribute, attribute.position);
         if (value.kind === "component") this.#shared.push(value);
         if (value.kind !== "nothing") parameters.set(name, value);
       } catch (thrown) {
@@ -375,7 +421,7 @@ class Linker {
         "link/unknown",
         `There is no \`${part.name}\` ${where}`,
         reference.position,
-        wanted ? didYouMean(part.name, known) : {},
+        wanted ? unknownHint(part.name, known) : {},
       );
     }
     if (part.kind === "HERE" && !first && attribute.tags.includes("sfLocal")) {
@@ -391,6 +437,16 @@ class Linker {
     }
     return { component: owner, attribute };
   }
+}
+
+function unknownHint(name: string, known: Iterable<string>): { readonly hint: string } {
+  const meant = wordMeant(name);
+  const [, operand, operator] = /^([A-Za-z_$][A-Za-z0-9._]*)(\+\+|[-+%])./.exec(name) ?? [];
+  const names = [...known];
+  if (operand !== undefined && names.includes(operand))
+    return { hint: `\`${name}\` is one name: put spaces around \`${operator}\`.` };
+  const hint = meant ? `Did you mean \`${meant}\`?` : didYouMean(name, names).hint;
+  return { hint: hint ?? `If it is meant as a text, write it in double quotes: "${name}".` };
 }
 
 /** References followed, and expressions inside one another, for which a stack must do. */

@@ -125,20 +125,40 @@ function arithmetic(operator: string, operands: readonly Value[]): Value | Opera
   if (operator === ">=") return boolean(a >= b);
   const type = widths[Math.max(...numbers.map((number) => widths.indexOf(number.type)))] ?? "double";
   const whole = type === "int" || type === "long";
-  if (whole && b === 0 && (operator === "/" || operator === "%"))
+  if (whole && Number(b) === 0 && (operator === "/" || operator === "%"))
     return new OperationError("Division by zero", "Check the divisor.");
-  const value = compute(operator, numbers, whole);
+  if (type === "long") return long(operator, numbers);
+  const value = compute(
+    operator,
+    numbers.map((number) => Number(number.value)),
+    whole,
+  );
   if (type === "int" && (value > 2_147_483_647 || value < -2_147_483_648))
     return new OperationError("The outcome does not fit into 32 bits", "Make one operand a long: `1024L`.");
-  if (!Number.isFinite(value) || (whole && !Number.isSafeInteger(value)))
-    return new OperationError("The outcome is too large a number", "Use smaller operands.");
+  if (!Number.isFinite(value)) return new OperationError("The outcome is too large a number", "Use smaller operands.");
   return { kind: "number", type, value };
 }
 
-function compute(operator: string, numbers: readonly NumberValue[], whole: boolean): number {
-  const [a = 0, b = 0] = numbers.map((number) => number.value);
-  if (operator === "+") return numbers.reduce((sum, number) => sum + number.value, 0);
-  if (operator === "*") return numbers.reduce((product, number) => product * number.value, 1);
+/** Exact, where the doubles of JavaScript are not. */
+function long(operator: string, numbers: readonly NumberValue[]): Value | OperationError {
+  const values = numbers.map((number) => BigInt(number.value));
+  const [a = 0n, b = 0n] = values;
+  let value = operator === "-" ? a - b : operator === "/" ? a / b : operator === "%" ? a % b : a;
+  if (operator === "+" || operator === "*")
+    for (const each of values.slice(1)) {
+      value = operator === "+" ? value + each : value * each;
+      // What is left of a product of many would take long to work out.
+      if (BigInt.asIntN(128, value) !== value) break;
+    }
+  return BigInt.asIntN(64, value) === value
+    ? { kind: "number", type: "long", value }
+    : new OperationError("The outcome does not fit into 64 bits", "Use smaller operands, or a double: `1024D`.");
+}
+
+function compute(operator: string, numbers: readonly number[], whole: boolean): number {
+  const [a = 0, b = 0] = numbers;
+  if (operator === "+") return numbers.reduce((sum, number) => sum + number, 0);
+  if (operator === "*") return numbers.reduce((product, number) => product * number, 1);
   if (operator === "-") return a - b;
   if (operator === "%") return a % b;
   return whole ? Math.trunc(a / b) : a / b;

@@ -1,5 +1,5 @@
 import type { Bundle } from "../cell.ts";
-import { didYouMean } from "../closest-name.ts";
+import { closestName, didYouMean } from "../closest-name.ts";
 import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
@@ -116,6 +116,8 @@ class SmartFrogParser extends ExpressionParser {
   readonly #include: Include;
   /** A missing `}` is told once, for the innermost component. */
   #unclosedTold = false;
+  /** Of a component that ends on a line further out than the one it begins on: where a `}` is missing most likely. */
+  #suspect: Position | null = null;
 
   constructor(tokens: readonly Token[], diagnostics: Diagnostics, include: Include) {
     super(tokens, diagnostics);
@@ -170,6 +172,7 @@ class SmartFrogParser extends ExpressionParser {
       }
     }
     if (this.at === start && !this.is("}")) this.at++;
+    while (this.is(")") || this.is("]") || this.is("|]")) this.at++;
   }
 
   #attribute(into: AttributeSyntax[]): void {
@@ -181,17 +184,19 @@ class SmartFrogParser extends ExpressionParser {
     const tags = this.accept("[") ? this.#tags() : [];
     const namePosition = this.token.position;
     const name = this.#name();
+    const placed = this.tokens[this.at - 1];
+    const unique = name && placed?.kind === "symbol" && this.accept("--") ? ({ unique: true } as const) : {};
     if (this.is("}") || this.token.kind === "end")
       this.fail("syntax/expected", `\`${name?.join(":") ?? "--"}\` has no value`, "Write a value, or `;` for none.");
     if (this.accept(";")) {
       into.push({
-        ...{ name, namePosition, tags },
+        ...{ name, ...unique, namePosition, tags },
         value: { kind: "scalar", scalar: { kind: "null" }, position: namePosition },
       });
       return;
     }
-    const value = this.is("extends") ? this.component() : this.expression();
-    into.push({ name, namePosition, tags, value });
+    const value = this.is("extends") || this.#mistakenComponent(name) ? this.component() : this.expression();
+    into.push({ name, ...unique, namePosition, tags, value });
     const { kind }: Token = this.next;
     if (this.accept(";") || this.is("}") || this.is("--") || this.is("[") || kind === "include" || kind === "end")
       return;
@@ -199,19 +204,50 @@ class SmartFrogParser extends ExpressionParser {
     this.fail(
       "syntax/expected",
       `Expected \`;\` after the value of \`${name?.join(":") ?? "--"}\`, found ${shown(this.token)}`,
-      "An expression of several parts stands in parentheses: `(1 + 2)`.",
+      value.kind === "component"
+        ? "What a component holds stands in braces: `name extends Prototype { … }`."
+        : "An expression of several parts stands in parentheses: `(1 + 2)`.",
     );
   }
 
+  /**
+   * At what lacks its `extends`, or has it misspelt: no other text reads `name word {` or `name {`. It is told, and read
+   * as the component that it is meant to be.
+   */
+  #mistakenComponent(name: readonly string[] | null): boolean {
+    const [{ kind, text, position }, second, third] = [this.token, this.tokens[this.at + 1], this.tokens[this.at + 2]];
+    const opens = (token: Token | undefined): boolean => token?.kind === "symbol" && token.text === "{";
+    const plain = kind === "word" && !isKeyword(this.token);
+    const misspelt = plain && closestName(text, ["extends"]) !== undefined;
+    const named = (misspelt && second?.kind === "word" && opens(third)) || (misspelt && opens(second));
+    if (!named && !(plain && opens(second)) && !opens(this.token)) return false;
+    const written = name?.join(":") ?? "--";
+    const prototype = named ? (second?.kind === "word" ? `${second.text} ` : "") : plain ? `${text} ` : "";
+    this.report(
+      "syntax/expected",
+      `Expected \`extends\` after \`${written}\`, found ${shown(this.token)}`,
+      position,
+      `A component is written \`${written} extends ${prototype}{ … }\`.`,
+    );
+    // `component` passes over one token, which is `extends` where it is not missing.
+    if (!named) this.at--;
+    return true;
+  }
+
   #includeDirective(into: AttributeSyntax[]): void {
+    const { line } = this.token.position;
     this.at++;
     const { kind, text, position } = this.token;
-    if (kind !== "string")
-      this.fail(
+    if (kind !== "string") {
+      this.report(
         "syntax/expected",
         `Expected a file name after \`#include\`, found ${shown(this.token)}`,
+        position,
         'It reads `#include "file.sf"`.',
       );
+      while (this.token.kind !== "end" && this.token.position.line === line) this.at++;
+      return;
+    }
     this.at++;
     for (const attribute of this.#include(text, position)) into.push(attribute);
   }
@@ -229,23 +265,55 @@ class SmartFrogParser extends ExpressionParser {
     return [...tags];
   }
 
+  /** Words, of which all but the last are where it is placed; the last may be a string, or `--` for one of its own. */
   #name(): readonly string[] | null {
     if (this.accept("--")) return null;
     const name: string[] = [];
-    do {
+    for (;;) {
       const { kind, text } = this.token;
-      if ((kind !== "word" && kind !== "string") || isKeyword(this.token))
-        this.fail(
-          "syntax/expected",
-          isKeyword(this.token)
-            ? `\`${text}\` is a word of the language and cannot be a name`
-            : `Expected the name of an attribute, found ${shown(this.token)}`,
-          isKeyword(this.token) ? `Write it as a string: "${text}".` : "An attribute is written `name value;`.",
-        );
+      if (name.length > 0 && this.is("--")) return name;
+      if ((kind !== "word" && kind !== "string") || isKeyword(this.token)) this.#noName(name);
       name.push(text);
       this.at++;
-    } while (this.accept(":"));
-    return name;
+      if (!this.is(":")) return name;
+      if (kind === "string")
+        this.fail(
+          "syntax/expected",
+          `Expected a value behind the string "${text}", found \`:\``,
+          "An attribute is written `name value;`; where it is placed, as in `a:b value;`, is named by words.",
+        );
+      this.at++;
+    }
+  }
+  #noName(before: readonly string[]): never {
+    const { text } = this.token;
+    if (before.length > 0)
+      this.fail(
+        "syntax/expected",
+        `Expected a name after \`${before.join(":")}:\`, found ${shown(this.token)}`,
+        text === "extends"
+          ? `A component is written \`${before.join(":")} extends …\`, without \`:\` before it.`
+          : "An attribute is written `name value;`, without `:` between both.",
+      );
+    if (text === "extends" && isKeyword(this.token))
+      this.fail(
+        "syntax/expected",
+        "Expected the name of a component before `extends`",
+        "It reads `name extends Prototype { … }`.",
+      );
+    if (isKeyword(this.token))
+      this.fail(
+        "syntax/expected",
+        `\`${text}\` is a word of the language and cannot be a name`,
+        `Write it as a string: "${text}".`,
+      );
+    this.fail(
+      "syntax/expected",
+      `Expected the name of an attribute, found ${shown(this.token)}`,
+      text === "{" && this.token.kind === "symbol"
+        ? "A component is written `name extends Prototype { … }`, with no `;` before the `{`."
+        : "An attribute is written `name value;`.",
+    );
   }
 
   /** What follows `extends`. */
@@ -274,16 +342,29 @@ class SmartFrogParser extends ExpressionParser {
   }
 
   protected override block(): Prototype {
+    const begin = this.at;
     const opening = this.token.position;
     this.at++;
     const attributes: AttributeSyntax[] = [];
     this.#attributes(attributes);
+    if (this.is("}")) this.#compareIndents(begin);
     if (!this.accept("}") && !this.#unclosedTold && !this.diagnostics.full) {
       this.#unclosedTold = true;
-      // An open string has swallowed what closes the block: one fault, not two.
-      if (this.diagnostics.has("syntax/unclosed-string")) return { kind: "block", attributes };
-      this.report("syntax/unbalanced", "This `{` is never closed", opening, "Add the missing `}`.");
+      // What is open has swallowed what closes the block: one fault, not two.
+      if (["syntax/unclosed-string", "syntax/unclosed-comment"].some((code) => this.diagnostics.has(code)))
+        return { kind: "block", attributes };
+      this.report("syntax/unbalanced", "This `{` is never closed", this.#suspect ?? opening, "Add the missing `}`.");
     }
     return { kind: "block", attributes };
+  }
+
+  /** At the `}` of a component whose `{` is token `begin`. */
+  #compareIndents(begin: number): void {
+    const { line, column } = this.token.position;
+    if (this.#suspect || this.tokens[this.at - 1]?.position.line === line) return;
+    let first = begin;
+    while (this.tokens[first - 1]?.position.line === this.tokens[begin]?.position.line) first--;
+    const opened = this.tokens[first]?.position;
+    if (opened && column < opened.column) this.#suspect = this.tokens[begin]?.position ?? null;
   }
 }

@@ -5,6 +5,7 @@ import { constructFunctions } from "./function-phase.ts";
 import { parseBundle } from "./parser.ts";
 import { limitPassed, type Resolver, resolveTypes, standardTypes } from "./resolver.ts";
 import { standardTemplates } from "./standard-library.ts";
+import type { AttributeSyntax } from "./syntax.ts";
 
 /** As recorded outcomes call them; `raw` is include and syntax. `sfConfig` chooses what is linked. */
 export type Phase = "raw" | "type" | "place" | "function" | "sfConfig" | "link";
@@ -19,8 +20,10 @@ export interface Phases {
  * Answers the phase that refused, its faults in `diagnostics`. `standard` are types that are always in scope.
  */
 export function runPhases(bundle: Bundle, standard: readonly string[], diagnostics: Diagnostics): Phases | Phase {
-  const { attributes, standardIncludes } = parseBundle(bundle, diagnostics);
+  const { attributes: parsed, standardIncludes } = parseBundle(bundle, diagnostics);
   if (!diagnostics.none) return "raw";
+  const attributes = withoutPhaseList(parsed, diagnostics);
+  if (!attributes) return "type";
   const known = new Map([...standardTypes(standard), ...standardTemplates(standardIncludes)]);
   const origin = { file: bundle.main, line: 1, column: 1, length: 1 };
   const resolver = guarded(diagnostics, () => resolveTypes(attributes, known, origin, diagnostics));
@@ -32,6 +35,39 @@ export function runPhases(bundle: Bundle, standard: readonly string[], diagnosti
     constructFunctions(resolver.root, diagnostics);
   }
   return diagnostics.none ? { root: resolver.root, resolver } : "function";
+}
+
+/** The phases that a document may ask for. */
+const phaseNames: readonly string[] = ["type", "place", "function", "sfConfig", "link"];
+const always: readonly string[] = ["type", "place", "link"];
+
+/**
+ * A document may list the phases that it is to go through in an attribute `phaseList`, which is then no part of it. They
+ * are always the same here; what asks for others, such as phases that are Java classes, is refused with null.
+ */
+function withoutPhaseList(
+  attributes: readonly AttributeSyntax[],
+  diagnostics: Diagnostics,
+): readonly AttributeSyntax[] | null {
+  const list = attributes.findLast(({ name }) => name?.length === 1 && name[0] === "phaseList");
+  if (!list) return attributes;
+  const { value } = list;
+  const asked = (value.kind === "vector" ? value.items : []).map((item) =>
+    item.kind === "scalar" && item.scalar.kind === "string" ? item.scalar.value : "",
+  );
+  const standard = phaseNames.filter((phase) => asked.includes(phase));
+  if (always.every((phase) => asked.includes(phase)) && standard.join(" ") === asked.join(" "))
+    return attributes.filter(({ name }) => name?.length !== 1 || name[0] !== "phaseList");
+  const unknown = asked.find((phase) => !phaseNames.includes(phase));
+  diagnostics.add({
+    code: "type/phases",
+    message: unknown
+      ? `\`phaseList\` asks for the phase \`${unknown}\`, which could only be a Java class, and there is no Java here`
+      : "`phaseList` asks for other phases than every document goes through",
+    hint: `Leave it out, or write \`phaseList [|${phaseNames.map((phase) => `"${phase}"`).join(", ")}|];\`.`,
+    position: value.position,
+  });
+  return null;
 }
 
 /** Null if a phase found faults or a limit was passed, which is told. */

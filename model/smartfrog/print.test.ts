@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { javaDouble, javaFloat } from "./java-number.ts";
 import { scalarText } from "./print.ts";
 import type { Scalar } from "./syntax.ts";
-import { smartFrogTree } from "./tree.ts";
+import { longJson, smartFrogTree } from "./tree.ts";
 
 const seed = Number(process.env.CELLS_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
@@ -14,6 +14,9 @@ interface Sample {
   readonly means: unknown;
 }
 const scalar = (value: Scalar, means: unknown): Sample => ({ text: scalarText(value), means });
+const byteClass = "org.smartfrog.sfcore.common.SFByteArray";
+const longSample = (value: bigint): Sample =>
+  scalar({ kind: "number", type: "long", value }, { $long: longJson(value) });
 const samples = fc.letrec<{ value: Sample; component: Sample }>((tie) => {
   const name = fc.oneof(fc.stringMatching(/^[a-z][a-z0-9.]{0,4}$/), fc.string({ maxLength: 5 })).map((text) => ({
     text: scalarText({ kind: "string", value: text }),
@@ -28,10 +31,14 @@ const samples = fc.letrec<{ value: Sample; component: Sample }>((tie) => {
       { maxDepth: 4 },
       fc.string({ unit: "binary" }).map((value) => scalar({ kind: "string", value }, value)),
       whole.map((value) => scalar({ kind: "number", type: "int", value }, value)),
-      whole.map((value) => scalar({ kind: "number", type: "long", value }, { $long: value })),
+      fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map((value) => longSample(value)),
       real.map((value) => scalar({ kind: "number", type: "double", value }, { $double: javaDouble(value) })),
       float.map((value) => scalar({ kind: "number", type: "float", value }, { $float: javaFloat(value) })),
       fc.boolean().map((value) => scalar({ kind: "boolean", value }, value)),
+      fc
+        .uint8Array({ maxLength: 4 })
+        .map((bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0").toUpperCase()).join(""))
+        .map((value) => scalar({ kind: "bytes", value }, { $class: byteClass, text: `#HEX#${value}#` })),
       fc.constant(scalar({ kind: "null" }, { $null: true })),
       fc.array(tie("value"), { maxLength: 3 }).map((items) => ({
         text: `[${items.map(({ text }) => text).join(", ")}]`,

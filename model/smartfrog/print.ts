@@ -1,4 +1,4 @@
-import type { Attribute, Component } from "./component.ts";
+import { type Attribute, type Component, isLeftUnlinked, type Value } from "./component.ts";
 import { javaDouble, javaFloat } from "./java-number.ts";
 import { type Expression, type Operator, type Reference, referenceText, type Scalar } from "./syntax.ts";
 
@@ -87,6 +87,13 @@ function choiceText({ cases, otherwise }: Extract<Expression, { kind: "choice" }
     ]);
   const parts = cases.map(({ condition, value }) => `IF ${expressionText(condition)} THEN ${expressionText(value)}`);
   return `SWITCH ${parts.join(" ")} ENDSWITCH`;
+}
+
+/** The value of an attribute that its tag `sfIgnoreLink` keeps as it was written; null for all others. */
+export function leftUnlinked(attribute: Attribute): Value | null {
+  const { content } = attribute;
+  if (!isLeftUnlinked(attribute) || content.kind === "component") return null;
+  return { kind: "lazy", when: "sfIgnoreLink", text: expressionText(content), form: "reference" };
 }
 
 /** As it can be read again. */

@@ -3,7 +3,21 @@ import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
 import type { Attribute, Component, Placement } from "./component.ts";
-import { type AttributeSyntax, type Expression, type Prototype, type Reference, referenceText } from "./syntax.ts";
+import {
+  attributeOf,
+  charactersOf,
+  constantOrigin,
+  contentOf,
+  copied,
+  hasAttribute,
+  isPlain,
+  LazyCopy,
+  put,
+  sizeOf,
+  unlinkedState,
+  Written,
+} from "./copies.ts";
+import { type AttributeSyntax, type Expression, type Reference, referenceText } from "./syntax.ts";
 
 /** Thrown when a limit is passed: going on would only cost more. The fault is already reported. */
 export const limitPassed = Symbol("limit passed");
@@ -35,6 +49,7 @@ export class Resolver {
   readonly #standard: ReadonlyMap<string, Component>;
   readonly #diagnostics: Diagnostics;
   #attributes = 0;
+  #characters = 0;
   #unnamed = 0;
   #following = 0;
   #placed = 0;
@@ -42,6 +57,8 @@ export class Resolver {
   /** Until placements and functions change components that others were copied from. */
   #lazily = true;
   #puts = false;
+  /** Components that have a template of plain values, for as long as nobody changes it. */
+  readonly #made: Written[] = [];
   /** Every component that has something to place, in document order. */
   readonly #placing: Component[] = [];
 
@@ -53,7 +70,7 @@ export class Resolver {
   ) {
     this.#standard = standard;
     this.#diagnostics = diagnostics;
-    this.root = fresh(null, "", { prototypes: [{ kind: "block", attributes }], data: false, position });
+    this.root = new Written(null, "", { prototypes: [{ kind: "block", attributes }], data: false, position });
     this.#complete(this.root);
   }
 
@@ -62,7 +79,7 @@ export class Resolver {
     this.#lazily = false;
     this.#puts = false;
     const { prototypes, position, form } = apply;
-    const component = fresh(parent, "", { prototypes, data: false, position });
+    const component = new Written(parent, "", { prototypes, data: false, position });
     component.role = form;
     this.#complete(component);
     return component;
@@ -71,6 +88,14 @@ export class Resolver {
   /** In several passes: a placed component may be what another placement needs. */
   place(): void {
     if (!this.#places) return;
+    // Counted before the copies are made that they stand in.
+    if (placementsIn(this.root) > limits.placed)
+      this.#stop(
+        "limit/placed",
+        `There are more than ${limits.placed} placements, with those of copies`,
+        this.root.position,
+      );
+    this.#forgetTemplates();
     collectPlacements(this.root, this.#placing);
     this.#lazily = false;
     this.#puts = true;
@@ -78,23 +103,45 @@ export class Resolver {
       component.placements.map((placement) => ({ component, placement })),
     );
     for (let progress = true; progress && open.length > 0; ) {
-      const left = open.filter(({ component, placement }) => !this.#put(component, placement));
+      const inside: Component[] = [];
+      const left = open.filter(({ component, placement }) => !this.#put(component, placement, inside));
       progress = left.length < open.length;
+      // What was placed may have something to place itself.
+      for (const component of inside) for (const placement of component.placements) left.push({ component, placement });
       open = left;
     }
-    for (const { placement } of open) {
-      const target = placement.name.slice(0, -1).join(":");
-      this.#diagnostics.add({
-        code: "place/unresolved",
-        message: `There is no component \`${target}\` to put \`${placement.name.at(-1)}\` into`,
-        hint: "A placement `a:b value` needs a component `a` in scope.",
-        position: placement.namePosition,
-      });
-    }
+    for (const { component, placement } of open) this.#unplaced(component, placement);
+  }
+
+  #unplaced(component: Component, { name, namePosition }: Placement): void {
+    const [first = ""] = name;
+    const outside = !component.attributes.has(first) && enclosing(component, first);
+    const target = name.slice(0, -1).join(":");
+    const known = [...component.attributes].filter(([, { content }]) => content.kind === "component");
+    const closest = closestName(
+      first,
+      Array.from(known, ([each]) => each),
+    );
+    this.#diagnostics.add({
+      code: "place/unresolved",
+      message: `There is no component \`${target}\` to put \`${name.at(-1)}\` into`,
+      hint: outside
+        ? `\`${first}\` stands further out: write the placement beside it.`
+        : closest && !component.attributes.has(first)
+          ? `Did you mean \`${closest}\`?`
+          : "A placement `a:b value` needs a component `a` beside it.",
+      position: namePosition,
+    });
+  }
+
+  /** From here on templates may change, what was made from them does not. */
+  #forgetTemplates(): void {
+    for (const component of this.#made.splice(0)) component.forgetTemplate();
   }
 
   /** Makes the copies that nobody has looked into yet. */
   makeCopies(): void {
+    this.#forgetTemplates();
     let attributes = 0;
     const open: Component[] = [this.root];
     for (let at = open.pop(); at; at = open.pop()) {
@@ -110,11 +157,12 @@ export class Resolver {
     }
   }
 
-  #put(component: Component, placement: Placement): boolean {
+  /** Only what stands beside the placement can be placed into. `inside`: components that came with what was placed. */
+  #put(component: Component, placement: Placement, inside: Component[]): boolean {
     const [first, ...rest] = placement.name.slice(0, -1);
     const name = placement.name.at(-1);
     if (first === undefined || name === undefined) return true;
-    let target = child(enclosing(component, first), first);
+    let target = child(component, first);
     for (const part of rest) target = child(target, part);
     if (!target) return false;
     const before = target.attributes.get(name);
@@ -122,9 +170,10 @@ export class Resolver {
       this.#final("place/final", name, placement.namePosition);
       return true;
     }
-    this.#set(target, name, placement, union(before?.tags, placement.tags));
-    const placed = child(target, name);
-    if (placed) this.#complete(placed);
+    const tags = union(before?.tags, placement.tags);
+    const content = placement.made && this.#copy(placement.made, target);
+    this.#set(target, name, placement, tags, content);
+    if (content) collectPlacements(content, inside);
     return true;
   }
 
@@ -151,8 +200,16 @@ export class Resolver {
       );
     if (component.state === "new") this.#shape(component);
     component.state = "completing";
-    for (const { content } of component.attributes.values()) if (content.kind === "component") this.#complete(content);
+    // What a template of plain values has is complete.
+    const inside = component.template ? component.own : component.attributes;
+    let plain = component.role === "plain";
+    for (const [name, { content }] of inside) {
+      if (content.kind === "component") this.#complete(content);
+      plain &&= isPlain(content) && name !== "phase.function";
+    }
+    for (const { made } of component.placements) if (made) this.#complete(made);
     component.state = "complete";
+    if (component instanceof Written) component.plain = plain;
     this.#following--;
   }
 
@@ -180,22 +237,25 @@ export class Resolver {
   /** The component that a supertype's name means, seen from around `component`. */
   #find(component: Component, reference: Reference): Component | null {
     let current: Component | null = component.parent;
-    for (const [index, part] of reference.parts.entries()) {
+    let first = true;
+    for (const part of reference.parts) {
       let next: Component | null | undefined;
       if (part.kind === "ROOT") next = rootOf(component);
-      else if (part.kind === "PARENT") next = current?.parent ?? null;
+      // The first step up is from the component itself to what it stands in.
+      else if (part.kind === "PARENT") next = first ? current : (current?.parent ?? null);
       else if (part.kind === "THIS") next = current;
       else if (part.kind !== "ATTRIB" && part.kind !== "HERE")
         return this.#unknown(reference, part.kind, null, component);
       else {
-        if (index > 0 && current?.state === "new") this.#shape(current);
+        if (!first && current?.state === "new") this.#shape(current);
         const holder: Component | null = part.kind === "HERE" ? current : enclosing(current, part.name);
-        const found = holder?.attributes.get(part.name)?.content;
+        const found = holder ? contentOf(holder, part.name) : undefined;
         if (found && found.kind !== "component") return this.#notAComponent(reference, part.name);
-        next = found ?? (index === 0 ? this.#standard.get(part.name) : undefined);
-        if (!next) return this.#unknown(reference, part.name, index === 0 ? null : current, component);
+        next = found ?? (first ? this.#standard.get(part.name) : undefined);
+        if (!next) return this.#unknown(reference, part.name, first ? null : current, component);
       }
       current = next;
+      first = false;
       if (!current) return this.#unknown(reference, part.kind, null, component);
     }
     return current;
@@ -212,8 +272,7 @@ export class Resolver {
   }
   #unknown(reference: Reference, name: string, inside: Component | null, from: Component): null {
     if (!this.#diagnostics.wants("type/unknown")) return null;
-    const known = inside ? [...inside.attributes.keys()] : [...this.#standard.keys(), ...visibleNames(from.parent)];
-    const closest = closestName(name, known);
+    const closest = closestName(name, inside ? inside.attributes.keys() : this.#inScope(from.parent));
     this.#diagnostics.add({
       code: "type/unknown",
       message: `There is no component \`${name}\` ${inside ? `in \`${inside.name}\`` : "to extend"}`,
@@ -223,21 +282,28 @@ export class Resolver {
     return null;
   }
 
+  *#inScope(from: Component | null): Iterable<string> {
+    yield* this.#standard.keys();
+    yield* visibleNames(from);
+  }
+
   #addBlock(component: Component, attributes: readonly AttributeSyntax[]): void {
     // Within one block a name may be repeated; `sfFinal` and `sfOverride` are about what comes from elsewhere.
-    const extending = component.attributes.size > 0;
-    const inherited = new Map<string, Attribute | undefined>();
-    for (const { name, namePosition, tags, value } of attributes) {
-      if (name && name.length > 1) {
-        component.placements.push({ name, namePosition, tags, value });
+    const extending = component.template !== null || component.own.size > 0;
+    const inherited = extending && attributes.length > 1 ? new Map<string, Attribute | undefined>() : null;
+    for (const { name, unique, namePosition, tags, value } of attributes) {
+      if (name && (unique || name.length > 1)) {
+        const target = unique ? [...name, `--${this.#unnamed++}`] : name;
+        const made = value.kind === "component" ? new Written(component, target.at(-1) ?? "", value) : null;
+        component.placements.push({ name: target, namePosition, tags, value, made });
         this.#places = true;
         continue;
       }
       const single = name?.[0] ?? `--${this.#unnamed++}`;
       let before: Attribute | undefined;
       if (extending) {
-        before = inherited.has(single) ? inherited.get(single) : component.attributes.get(single);
-        inherited.set(single, before);
+        before = inherited?.has(single) ? inherited.get(single) : attributeOf(component, single);
+        inherited?.set(single, before);
       }
       if (before?.tags.includes("sfFinal")) this.#final("type/final", single, namePosition);
       if (!before && tags.includes("sfOverride"))
@@ -247,7 +313,7 @@ export class Resolver {
           hint: "Remove the tag, or extend a component that has this attribute.",
           position: namePosition,
         });
-      const own = tags.length > 0 || before ? tags : (component.attributes.get(single)?.tags ?? tags);
+      const own = tags.length > 0 || before ? tags : (attributeOf(component, single)?.tags ?? tags);
       this.#set(component, single, { namePosition, value }, union(before?.tags, own));
     }
   }
@@ -262,44 +328,58 @@ export class Resolver {
     name: string,
     at: { readonly namePosition: Position; readonly value: Expression },
     tags: readonly string[],
+    made: Component | null = null,
   ): void {
-    this.#count(at.namePosition);
     if (name === "phase.function") this.hasFunctions = true;
     const { namePosition, value } = at;
-    const content = value.kind === "component" ? fresh(into, name, value) : value;
-    into.attributes.set(name, { namePosition, position: value.position, tags, content, link: unlinkedState(content) });
+    this.#count(namePosition, 1, charactersOf(name, value));
+    const content = value.kind === "component" ? (made ?? new Written(into, name, value)) : value;
+    put(into, name, { namePosition, position: value.position, tags, content, link: unlinkedState(content) });
   }
 
   /** Copies everything of a complete component; a name that is there keeps its place and gets the new value. */
   #inherit(into: Component, from: Component): void {
-    const size = this.#lazily ? sizeOf(from) : { attributes: 0, height: 0 };
+    const size = this.#lazily ? sizeOf(from) : { attributes: 0, characters: 0, height: 0 };
     if (depth(into) + size.height > limits.nesting)
       this.#stop("limit/nesting", `Components are nested deeper than ${limits.nesting} levels`, into.position);
-    if (this.#lazily) this.#count(into.position, size.attributes);
+    if (this.#lazily) this.#count(into.position, size.attributes, size.characters);
     for (const placement of from.placements) into.placements.push(placement);
+    if (this.#lazily && into instanceof Written && into.begins(from)) {
+      this.#made.push(into);
+      return;
+    }
     for (const [name, attribute] of from.attributes) {
-      if (!this.#lazily) this.#count(attribute.namePosition);
-      const before = into.attributes.get(name);
+      if (!this.#lazily) this.#count(attribute.namePosition, 1, charactersOf(name, attribute.content));
+      const before = attributeOf(into, name);
       if (before?.tags.includes("sfFinal")) this.#final("type/final", name, into.position);
       const copy = copied(attribute, (component) => this.#copy(component, into));
       const tags = union(before?.tags, attribute.tags);
-      into.attributes.set(name, tags === copy.tags ? copy : { ...copy, tags });
+      put(into, name, tags === copy.tags ? copy : { ...copy, tags });
     }
   }
   #copy(component: Component, parent: Component): Component {
     if (this.#lazily) return new LazyCopy(component, parent);
-    const copy: Component = { ...component, parent, attributes: new Map(), placements: [] };
+    const copy = new Written(parent, component.name, component);
+    copy.role = component.role;
+    copy.state = component.state;
     this.#inherit(copy, component);
     return copy;
   }
 
-  #count(position: Position, attributes = 1): void {
+  #count(position: Position, attributes: number, characters: number): void {
     this.#attributes += attributes;
+    this.#characters += characters;
     if (this.#puts) this.#placed += attributes;
     if (this.#placed > limits.placed)
       this.#stop("limit/placed", `Placements make more than ${limits.placed} attributes, here`, position);
     if (this.#attributes > limits.attributes)
       this.#stop("limit/attributes", `The document grows beyond ${limits.attributes} attributes here`, position);
+    if (this.#characters > limits.characters)
+      this.#stop(
+        "limit/text",
+        `The names and texts of the document grow beyond ${limits.characters} characters here`,
+        position,
+      );
   }
   #stop(code: string, message: string, position: Position): never {
     this.#diagnostics.add({ code, message, position, hint: "Use fewer or smaller templates." });
@@ -307,125 +387,16 @@ export class Resolver {
   }
 }
 
-/** A value that is written out means the same everywhere: there is nothing to link, and copies share the attribute. */
-const unlinkedState = (content: Attribute["content"]): Attribute["link"] =>
-  content.kind === "scalar" ? { state: "done", value: content.scalar } : { state: "open" };
-
-function copied(attribute: Attribute, copy: (component: Component) => Component): Attribute {
-  const { content } = attribute;
-  if (content.kind === "scalar") return attribute;
-  return {
-    ...attribute,
-    content: content.kind === "component" ? copy(content) : content,
-    link: { state: "open" },
-  };
-}
-
-/**
- * A copy of a complete component that is made when somebody looks into it. What only grows, such as templates that copy
- * one another, is then counted and refused before it is there.
- */
-class LazyCopy implements Component {
-  readonly kind = "component";
-  readonly parent: Component;
-  readonly name: string;
-  readonly position: Position;
-  readonly data: boolean;
-  role: Component["role"];
-  readonly prototypes: readonly Prototype[] = [];
-  readonly placements: Placement[];
-  state: Component["state"] = "complete";
-  readonly origin: Component;
-  #attributes: Map<string, Attribute> | null = null;
-
-  constructor(origin: Component, parent: Component) {
-    this.parent = parent;
-    this.name = origin.name;
-    this.position = origin.position;
-    this.data = origin.data;
-    this.role = origin.role;
-    this.placements = [...origin.placements];
-    this.origin = origin;
-  }
-
-  /** Whether somebody has looked into it, and may have changed what is in it. */
-  get open(): boolean {
-    return this.#attributes !== null;
-  }
-  get attributes(): Map<string, Attribute> {
-    if (this.#attributes) return this.#attributes;
-    this.#attributes = new Map();
-    for (const [name, attribute] of this.origin.attributes)
-      this.#attributes.set(
-        name,
-        copied(attribute, (component) => new LazyCopy(component, this)),
-      );
-    return this.#attributes;
-  }
-}
-
-const constants = new WeakMap<Component, boolean>();
-/** Nothing but values that are written out, none of which is a reference: the same wherever it is copied to. */
-function isConstant(component: Component): boolean {
-  if (component instanceof LazyCopy) return isConstant(component.origin);
-  const known = constants.get(component);
-  if (known !== undefined) return known;
-  const plain = component.role === "plain" && !component.attributes.has("phase.function");
-  const constant =
-    plain &&
-    [...component.attributes.values()].every(({ content }) => {
-      if (content.kind === "component") return isConstant(content);
-      return content.kind === "scalar" && !(content.scalar.kind === "string" && /ref:/i.test(content.scalar.value));
-    });
-  constants.set(component, constant);
-  return constant;
-}
-
-/** What a copy that nobody has looked into is a copy of, if it is the same in every way; null for all others. */
-export function constantOrigin(component: Component): Component | null {
-  let origin = component;
-  while (origin instanceof LazyCopy && !origin.open) origin = origin.origin;
-  return origin !== component && !(origin instanceof LazyCopy) && isConstant(origin) ? origin : null;
-}
-
-/** Attributes of complete components, those inside included, and levels; placements change none that is in here. */
-const sizes = new WeakMap<Component, { readonly attributes: number; readonly height: number }>();
-function sizeOf(component: Component): { readonly attributes: number; readonly height: number } {
-  if (component instanceof LazyCopy) return sizeOf(component.origin);
-  const known = sizes.get(component);
-  if (known !== undefined) return known;
-  let [attributes, height] = [component.attributes.size, 0];
-  for (const { content } of component.attributes.values()) {
-    if (content.kind !== "component") continue;
-    const inside = sizeOf(content);
-    attributes += inside.attributes;
-    height = Math.max(height, inside.height + 1);
-  }
-  const size = { attributes, height };
-  sizes.set(component, size);
-  return size;
-}
-
 function standardPrototype(name: string): Component {
   const position: Position = { file: "[standard prototypes]", line: 1, column: 1, length: 1 };
   const content = { kind: "scalar", scalar: { kind: "string", value: name }, position } as const;
-  const attribute: Attribute = { namePosition: position, position, tags: [], content, link: { state: "open" } };
-  const prototype = fresh(null, name, { prototypes: [], data: false, position });
-  prototype.attributes.set("x.type", attribute);
+  const link = { state: "done", value: content.scalar } as const;
+  const attribute: Attribute = { namePosition: position, position, tags: [], content, link };
+  const prototype = new Written(null, name, { prototypes: [], data: false, position });
+  prototype.put("x.type", attribute);
   prototype.state = "complete";
+  prototype.plain = true;
   return prototype;
-}
-
-function fresh(
-  parent: Component | null,
-  name: string,
-  from: { readonly prototypes: readonly Prototype[]; readonly data: boolean; readonly position: Position },
-): Component {
-  const { prototypes, data, position } = from;
-  return {
-    ...{ kind: "component", parent, name, position, data, role: "plain", prototypes },
-    ...{ attributes: new Map(), placements: [], state: "new" },
-  };
 }
 
 function union(some: readonly string[] | undefined, more: readonly string[]): readonly string[] {
@@ -433,7 +404,24 @@ function union(some: readonly string[] | undefined, more: readonly string[]): re
   return more.length === 0 ? some : [...new Set([...some, ...more])];
 }
 
+/** Of complete components, before any of them is placed. */
+const placements = new WeakMap<Component, number>();
+function placementsIn(component: Component): number {
+  if (component instanceof LazyCopy && !component.open) return placementsIn(component.origin);
+  const known = placements.get(component);
+  if (known !== undefined) return known;
+  let count = component.placements.length;
+  for (const { made } of component.placements) if (made) count += placementsIn(made);
+  // What begins as a template has its placements already, and what is inside has those inside.
+  if (component.template) count += placementsIn(component.template);
+  for (const { content } of (component.template ? component.own : component.attributes).values())
+    if (content.kind === "component") count += placementsIn(content);
+  placements.set(component, count);
+  return count;
+}
+
 function collectPlacements(component: Component, into: Component[]): void {
+  if (placementsIn(component) === 0) return;
   if (component.placements.length > 0) into.push(component);
   for (const { content } of component.attributes.values())
     if (content.kind === "component") collectPlacements(content, into);
@@ -455,11 +443,10 @@ export function rootOf(component: Component): Component {
 }
 /** The closest component from `from` outwards that has an attribute `name`. */
 export function enclosing(from: Component | null, name: string): Component | null {
-  for (let at = from; at; at = at.parent) if (at.attributes.has(name)) return at;
+  for (let at = from; at; at = at.parent) if (hasAttribute(at, name)) return at;
   return null;
 }
-export function visibleNames(from: Component | null): string[] {
-  const names: string[] = [];
-  for (let at = from; at; at = at.parent) names.push(...at.attributes.keys());
-  return names;
+/** Names that could be meant at a place, the nearest first: a hint looks at some of them only. */
+export function* visibleNames(from: Component | null): Iterable<string> {
+  for (let at = from; at; at = at.parent) yield* at.attributes.keys();
 }

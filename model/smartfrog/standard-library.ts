@@ -15,6 +15,8 @@ const functionTemplates: Readonly<Record<string, string>> = {
   ...{ or: "Or", not: "Not", GE: "GE", LE: "LE", GT: "GT", LT: "LT", EQ: "EQ", NE: "NE", ifThenElse: "IfThenElse" },
   ...{ next: "Next", random: "Random", date: "Date", userinput: "UserInput", ref: "Ref", Ref: "Ref", Array: "Array" },
   ...{ Constraint: "Constraint", Aggregator: "Aggregator", nsum: "NSumProduct", nproduct: "NSumProduct" },
+  ...{ System: "SystemComponent", PolicyRef: "Ref", RawRef: "Ref", LazyConstraint: "Constraint" },
+  ...{ DynamicPolicyEvaluation: "DynamicPolicyEvaluation", PolicyEffects: "ApplyEffects" },
   ...{ alldifferent: "AllDifferent", PrettyPrint: "PrettyPrint", ApplyEffects: "ApplyEffects" },
 };
 const common = "org.smartfrog.sfcore.";

@@ -1,12 +1,12 @@
 import type { Position } from "../diagnostic.ts";
-import type { NumberType } from "./tokens.ts";
+import type { NumberValue } from "./tokens.ts";
 
 /** The syntax tree of SmartFrog text: immutable, so that one tree can be instantiated many times. */
 export type Scalar =
   | { readonly kind: "null" }
   | { readonly kind: "boolean"; readonly value: boolean }
   | { readonly kind: "string"; readonly value: string }
-  | { readonly kind: "number"; readonly type: NumberType; readonly value: number }
+  | ({ readonly kind: "number" } & NumberValue)
   /** Upper-case hexadecimal digits. */
   | { readonly kind: "bytes"; readonly value: string };
 
@@ -101,6 +101,8 @@ export type Prototype =
 export interface AttributeSyntax {
   /** More than one part is a placement; null is `--`, a name of its own. */
   readonly name: readonly string[] | null;
+  /** Of `a:b:--`: it is placed into what the name says, under a name of its own. */
+  readonly unique?: true;
   readonly namePosition: Position;
   readonly tags: readonly string[];
   readonly value: Expression;

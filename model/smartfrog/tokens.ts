@@ -2,10 +2,15 @@ import type { Position } from "../diagnostic.ts";
 
 export type NumberType = "int" | "long" | "float" | "double";
 
+/** Longs are exact over all of their 64 bits, so they are no JavaScript numbers. */
+export type NumberValue =
+  | { readonly type: Exclude<NumberType, "long">; readonly value: number }
+  | { readonly type: "long"; readonly value: bigint };
+
 /** A piece of SmartFrog text. `text` is the source for words and symbols, the meaning (escapes done) for strings. */
 export interface Token {
   readonly kind: "word" | "string" | "number" | "bytes" | "symbol" | "include" | "end";
   readonly text: string;
   readonly position: Position;
-  readonly number?: { readonly type: NumberType; readonly value: number };
+  readonly number: NumberValue | undefined;
 }

@@ -7,6 +7,7 @@ import { boundExpansion } from "./expansion.ts";
 import { javaDouble, javaFloat } from "./java-number.ts";
 import { link } from "./linker.ts";
 import { guarded, type Phase, runPhases } from "./phases.ts";
+import { leftUnlinked } from "./print.ts";
 import { limitPassed } from "./resolver.ts";
 
 /** What SmartFrog makes of a bundle, as recorded outcomes have it: `sfConfig` resolved, or the phase that refused. */
@@ -29,7 +30,7 @@ export function smartFrogTree(bundle: Bundle, standard: readonly string[]): Tree
   const attribute = root.attributes.get("sfConfig");
   if (attribute?.content.kind !== "component" || attribute.content.role !== "plain") {
     diagnostics.add({
-      code: "sfConfig/missing",
+      code: "tree/no-component",
       message: attribute ? "`sfConfig` is not a component" : "The document has no component `sfConfig`",
       hint: "It is what is shown: write `sfConfig extends { … }`.",
       position: attribute?.position ?? root.position,
@@ -44,6 +45,11 @@ export function smartFrogTree(bundle: Bundle, standard: readonly string[]): Tree
   });
   return sfConfig === null ? refused("link") : { ok: true, sfConfig };
 }
+
+/** Written out digit by digit where a number of JavaScript would lose some (the proposal JSON.parse source text access). */
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): Json };
+export const longJson = (value: bigint): Json =>
+  Number.isSafeInteger(Number(value)) ? Number(value) : rawJSON(value.toString());
 
 class Encoder {
   readonly #diagnostics: Diagnostics;
@@ -65,8 +71,11 @@ class Encoder {
     }
     this.#open.add(component);
     const pairs: Json[] = [];
-    for (const [name, { content, link: found, tags }] of component.attributes) {
-      const value = found.state === "done" ? found.value : content.kind === "component" ? content : null;
+    for (const [name, attribute] of component.attributes) {
+      const { content, link: found, tags } = attribute;
+      const value =
+        leftUnlinked(attribute) ??
+        (found.state === "done" ? found.value : content.kind === "component" ? content : null);
       if (value === null || value.kind === "nothing" || tags.includes("sfTemp")) continue;
       const json = this.#value(value);
       pairs.push(tags.length === 0 ? [name, json] : [name, json, [...tags].sort()]);
@@ -91,7 +100,7 @@ class Encoder {
       case "number":
         if (value.type === "float") return { $float: javaFloat(value.value) };
         if (value.type === "double") return { $double: javaDouble(value.value) };
-        return value.type === "long" ? { $long: value.value } : value.value;
+        return value.type === "long" ? { $long: longJson(value.value) } : value.value;
       default:
         return value.value;
     }

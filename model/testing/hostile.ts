@@ -75,7 +75,7 @@ const growth: Readonly<Record<string, HostileText>> = {
   "placements that double": {
     text: () =>
       smartFrog(
-        `t0 extends { v 1; }\n${each(60, (i) => `t${i + 1} extends { }\nt${i + 1}:a extends t${i};\nt${i + 1}:b extends t${i};`)}\nz extends t60;`,
+        `t0 extends { in extends { } in:v 1; }\n${each(17, (i) => `t${i + 1} extends { a extends t${i}; b extends t${i}; }`)}\nz extends t17;`,
       ),
     code: "limit/placed",
   },
@@ -192,6 +192,20 @@ const references: Readonly<Record<string, HostileText>> = {
     text: () =>
       json(`{"shop":{"x.type":"Cell","vm":{"x.type":"VM","x.memory":"<ref:${"/shop/..".repeat(100_000)}/a>"}},"b":1}`),
     code: "reference/",
+  },
+  "a circle of 10,000 copies": {
+    text: () =>
+      smartFrog(cell(each(10_000, (i) => `c${i} extends VolumeCopy { x.image "<ref:../c${(i + 1) % 10_000}>"; }`))),
+    code: "cell/copy-cycle",
+  },
+  "20,000 references of 200 parts": {
+    text: () =>
+      json(
+        `{"shop":{"x.type":"Cell","vm":{"x.type":"VM","x.memory":16,"x.data":{"list":[${range(20_000)
+          .map(() => `"<ref:${"/a".repeat(200)}/v>"`)
+          .join(",")}]}}},${'"a":{'.repeat(200)}"v":1${"}".repeat(200)}}`,
+      ),
+    code: null,
   },
   "data that contains itself": {
     text: () =>

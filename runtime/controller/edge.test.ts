@@ -9,6 +9,7 @@ import { shop, World } from "../../core/controller/world.testing.ts";
 import {
   bundleMediaType,
   type CellEvent,
+  type Changed,
   type ConnectionAnswer,
   type CredentialSummary,
   type NewCredential,
@@ -118,6 +119,18 @@ test("a controller as a process: its model, its events and their past survive a 
     for (const version of ['W/"1"', '"1", "2"', "one"])
       assert.equal((await call({ method: "DELETE", path, headers: { "if-match": version } })).status, 400, version);
     assert.deepEqual(await jsonOf(await call({ path })), JSON.parse(JSON.stringify(shop())));
+    // JSON is YAML as well: the same model again changes nothing, and a fault has its place in the text.
+    const yaml = { method: "PUT", path, type: "application/yaml" };
+    const same = await jsonOf(await call({ ...yaml, body: shop() }));
+    assert.ok((same as unknown as Changed).plan.steps.every(({ action }) => action === "none"));
+    const fault = await call({
+      ...yaml,
+      path: `${path}?dryRun=true`,
+      body: { shop: { "x.type": "Cell", "x.public": 1 } },
+    });
+    assert.equal(fault.status, 400);
+    assert.match(await fault.text(), /"file":"model.yaml","line":1,"column":/);
+    assert.equal((await call({ ...yaml, path: `${path}/shop/web?dryRun=true`, body: { "x.type": "VM" } })).status, 400);
     const web = await jsonOf(await call({ path: `${path}/shop/web?state=true` }));
     assert.equal((web.$state as JsonObject).uid?.toString().startsWith("c1-"), true);
 

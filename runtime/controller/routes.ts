@@ -1,7 +1,14 @@
 import type { ServerResponse } from "node:http";
 import type { ControllerRequest, ControllerResponse } from "../../core/controller/requests.ts";
 import type { ExecTarget, WhyEnd, WhyEnds } from "../../core/controller/session-requests.ts";
-import { bundleMediaType, type CellEvent, type NewCredential } from "../../model/api.ts";
+import {
+  bundleMediaType,
+  type CellEvent,
+  invalidSpecification,
+  isYamlMediaType,
+  type NewCredential,
+  type Refusal,
+} from "../../model/api.ts";
 import type { Bundle } from "../../model/cell.ts";
 import { peerName } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
@@ -10,6 +17,7 @@ import { bearerOf, hashCredential, isAuthorized, newCredential } from "../creden
 import { streamEvents } from "../events.ts";
 import { type PeerHandler, type PeerRequest, type PeerUpgradeHandler, peerRequest } from "../https.ts";
 import type { ProcessConfiguration } from "../installation.ts";
+import { evaluate } from "../specification/evaluate.ts";
 import { refuseUpgrade } from "../upgrade.ts";
 import type { CellEvents } from "./events.ts";
 import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
@@ -173,6 +181,10 @@ async function change(exchange: Exchange): Promise<void> {
     await relay(exchange, { method: "DELETE", ...common });
     return;
   }
+  if (isYamlMediaType(incoming.headers["content-type"])) {
+    await changeByYaml(exchange, common);
+    return;
+  }
   const body = await jsonBody(exchange);
   if (body === null) return;
   const mediaType = incoming.headers["content-type"]?.split(";")[0]?.trim();
@@ -181,8 +193,32 @@ async function change(exchange: Exchange): Promise<void> {
     return;
   }
   const bundle = bundleOf(body);
-  if (bundle.ok) await relay(exchange, { method: "PUT", ...common, bundle: bundle.value });
-  else sendRefusal(response, 400, "bad-request", bundle.error);
+  if (!bundle.ok) {
+    sendRefusal(response, 400, "bad-request", bundle.error);
+    return;
+  }
+  const evaluated = await evaluate(bundle.value);
+  if (evaluated.ok) await relay(exchange, { method: "PUT", ...common, bundle: evaluated.value });
+  else sendJson(response, 400, { error: invalidSpecification(evaluated.error) } satisfies Refusal);
+}
+
+/** What a change says beside the model. */
+interface ChangeConditions {
+  readonly path: string;
+  readonly dryRun: boolean;
+  readonly allowDestroy: readonly string[];
+  readonly ifMatch?: number;
+}
+
+/** A whole model is read as a bundle, so that its faults have places; a part is its JSON. */
+async function changeByYaml(exchange: Exchange, common: ChangeConditions): Promise<void> {
+  const text = await textBody(exchange);
+  if (text === null) return;
+  const read = await evaluate({ main: "model.yaml", files: { "model.yaml": text } });
+  if (!read.ok) sendJson(exchange.response, 400, { error: invalidSpecification(read.error) } satisfies Refusal);
+  else if (common.path === "") await relay(exchange, { method: "PUT", ...common, bundle: read.value });
+  else if (read.value.evaluated)
+    await relay(exchange, { method: "PUT", ...common, json: read.value.evaluated.document });
 }
 
 const isObject = (json: Json | undefined): json is JsonObject =>
@@ -201,8 +237,8 @@ function bundleOf(body: Json): Result<Bundle, string> {
   return ok({ main: body.main, files: Object.fromEntries(files) });
 }
 
-/** The body as JSON; null when it was refused, which the client was then told. */
-async function jsonBody({ incoming, response }: Exchange): Promise<Json | null> {
+/** The body as text; null when it was refused, which the client was then told. */
+async function textBody({ incoming, response }: Exchange): Promise<string | null> {
   const text = await readBody(incoming.body);
   if (!text.ok) {
     const tooLarge = `the body is larger than ${bodyLimitBytes / 1024 / 1024} MiB`;
@@ -212,11 +248,19 @@ async function jsonBody({ incoming, response }: Exchange): Promise<Json | null> 
         response,
         400,
         "bad-request",
-        "the body is not text in UTF-8: send JSON in UTF-8 (RFC 8259, section 8.1)",
+        "the body is not text in UTF-8: send JSON (RFC 8259, section 8.1) or YAML in UTF-8",
       );
     return null;
   }
-  const json = parseJson(text.value);
+  return text.value;
+}
+
+/** The same as JSON. */
+async function jsonBody(exchange: Exchange): Promise<Json | null> {
+  const text = await textBody(exchange);
+  if (text === null) return null;
+  const { response } = exchange;
+  const json = parseJson(text);
   if (json.ok && json.value !== null) return json.value;
   sendRefusal(response, 400, "bad-request", json.ok ? "the body is null" : json.error);
   return null;

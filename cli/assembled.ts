@@ -1,0 +1,36 @@
+import { Command } from "commander";
+import type { Context } from "./context.ts";
+import { exitCodesHelp, usage } from "./failure.ts";
+
+/** A command whose help ends with examples and the exit codes. */
+export const withHelp = (command: Command, examples: readonly string[]): Command =>
+  command.addHelpText(
+    "after",
+    `\n${examples.length > 1 ? "Examples" : "Example"}:\n${examples.map((each) => `  $ ${each}`).join("\n")}\n${exitCodesHelp}`,
+  );
+
+/** The command line with what `register` puts into it. */
+export const assembled = (
+  makeContext: (output: string) => Context,
+  register: (program: Command, context: () => Context) => void,
+): Command => {
+  const program = new Command("cells")
+    .description("a small self-hosting private cloud")
+    .option("-o, --output <format>", "text or json", "text")
+    .helpCommand(true)
+    .showHelpAfterError("(`--help` shows what is possible)")
+    .exitOverride();
+  register(program, () => makeContext(String(program.opts().output)));
+  for (const command of program.commands.flatMap((each) => [each, ...each.commands])) {
+    // `--output` is accepted behind the command, where people write it.
+    const yaml = command.name() === "get";
+    command.exitOverride().option("-o, --output <format>", yaml ? "text, json or yaml" : "text or json");
+    command.hook("preAction", (_program, action) => {
+      const chosen: unknown = action.opts().output;
+      if (typeof chosen === "string") program.setOptionValue("output", chosen);
+      if (program.opts().output === "yaml" && !yaml)
+        throw usage("--output is text or json; only `cells get` prints YAML");
+    });
+  }
+  return withHelp(program, ["sudo cells demo", "cells apply examples/shop/shop.sf"]);
+};

@@ -1,0 +1,231 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { digestBuckets } from "./digest.ts";
+import { protocolVersion } from "./frames.ts";
+import {
+  allow,
+  boot,
+  createNetwork,
+  cut,
+  deliver,
+  feed,
+  fireTimers,
+  halt,
+  inject,
+  machineOf,
+  type Network,
+  publish,
+  refusals,
+  type Side,
+  settle,
+  stateOf,
+  subscribe,
+  wireBetween,
+} from "./network.testing.ts";
+
+/** Digests, windows, lives: what state distribution does beyond sending what changed. */
+
+const actualAt = (network: Network, name: string): Json => Object.fromEntries(stateOf(network, name).actual);
+const framesTo = (network: Network, to: string, kind: string): number =>
+  network.sent.filter((sent) => sent.to === to && sent.frame.frame === kind).length;
+const eventsOf = (network: Network, name: string, event: string): number =>
+  machineOf(network, name).logs.filter((line) => line.event === event).length;
+const targetOf = (network: Network, name: string, peer: string) => {
+  const target = machineOf(network, name).node?.distribution.targets.get(peerName(peer));
+  assert.ok(target);
+  return target;
+};
+const digests = (network: Network, name: string): void => {
+  fireTimers(network, machineOf(network, name));
+  settle(network);
+};
+/** `b` publishes `count` keys from 1, `a` follows them all. */
+const followed = (count: number): Network => {
+  const network = createNetwork(["a", "b"]);
+  for (let at = 1; at <= count; at += 1) publish(network, "b", `vm/${at}`, at);
+  subscribe(network, "a", "b", "vm/");
+  settle(network);
+  return network;
+};
+const full = (count: number): Json =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => [`b vm/${at + 1}`, at + 1]));
+
+test("what a client lost by a mistake comes back with the next digest, and what it has too much goes", () => {
+  const network = followed(300);
+  const before = framesTo(network, "a", "actual");
+  digests(network, "b");
+  assert.equal(framesTo(network, "a", "digest"), 1);
+  assert.equal(framesTo(network, "b", "repair"), 0, "nothing differs");
+  const target = targetOf(network, "a", "b");
+  target.link?.seen.delete("vm/7");
+  target.link?.digest.toggle("vm/7", target.actual.get("vm/7")?.seq ?? 0);
+  target.actual.delete("vm/7");
+  stateOf(network, "a").actual.delete("b vm/7");
+  target.actual.set("vm/ghost", { generation: target.generation, seq: 1, text: "1" });
+  stateOf(network, "a").actual.set("b vm/ghost", 1);
+  target.link?.seen.set("vm/ghost", 1);
+  target.link?.digest.toggle("vm/ghost", 1);
+  digests(network, "b");
+  assert.deepEqual(actualAt(network, "a"), full(300));
+  assert.equal(eventsOf(network, "a", "distribution/repaired"), 1);
+  const again = framesTo(network, "a", "actual") - before;
+  assert.ok(again >= 1 && again < 60, `only the parts that differ are sent again: ${again} of 300`);
+  digests(network, "b");
+  assert.equal(eventsOf(network, "a", "distribution/repaired"), 1, "in step again");
+});
+
+test("after a broken connection only what changed meanwhile is sent", () => {
+  const network = followed(300);
+  const before = framesTo(network, "a", "actual");
+  const told = stateOf(network, "a").inputs.length;
+  cut(network, wireBetween(network, "a", "b"), "client");
+  publish(network, "b", "vm/5", 1000);
+  publish(network, "b", "vm/6", null);
+  publish(network, "b", "vm/301", 301);
+  settle(network);
+  assert.deepEqual(actualAt(network, "a"), {
+    ...Object.fromEntries(Object.entries(full(301) as object).filter(([key]) => key !== "b vm/6")),
+    "b vm/5": 1000,
+  });
+  const again = framesTo(network, "a", "actual") - before;
+  assert.ok(again >= 2 && again < 60, `${again} of 300`);
+  assert.equal(stateOf(network, "a").inputs.length - told, 5, "unreachable, three changes, reachable");
+  digests(network, "b");
+  assert.equal(eventsOf(network, "a", "distribution/repaired"), 0, "what stayed counts as given");
+});
+
+test("a new life of the source, and what a client may no longer see, are never taken for the same", () => {
+  const network = followed(100);
+  halt(network, machineOf(network, "b"));
+  boot(network, machineOf(network, "b"));
+  for (let at = 1; at <= 100; at += 1) publish(network, "b", `vm/${at}`, at + 1);
+  settle(network);
+  assert.equal(stateOf(network, "a").actual.get("b vm/3"), 4);
+  cut(network, wireBetween(network, "a", "b"), "client");
+  allow(network, "b", "a", "vm/3", false);
+  settle(network);
+  assert.equal(stateOf(network, "a").actual.has("b vm/3"), false);
+  assert.equal(stateOf(network, "a").actual.size, 99);
+});
+
+test("peers of the previous and the next version are served, others are not", () => {
+  for (const [version, digested] of [
+    [protocolVersion - 1, 0],
+    [protocolVersion, 1],
+    [protocolVersion + 1, 1],
+  ] as const) {
+    const network = createNetwork(["b"]);
+    const b = machineOf(network, "b");
+    publish(network, "b", "vm/1", 1);
+    const got: string[] = [];
+    const say = (frame: Json): void => feed(network, b, { kind: "frame", connection: 7, frame });
+    feed(network, b, { kind: "connected", connection: 7, peer: peerName("a"), role: "server" });
+    network.wires.set(7, {
+      ...{ id: 7, client: peerName("a"), server: peerName("b"), busy: new Set<Side>() },
+      ...{ to: { client: [], server: [] }, open: new Set<Side>(["server"]) },
+    });
+    say({ frame: "hello", version, generation: 5, session: 1, name: "a", future: true });
+    say({ frame: "subscribe", prefix: "", future: { a: 1 } });
+    for (let round = 0; round < 3; round += 1) {
+      feed(network, b, { kind: "sendable", connection: 7 });
+      fireTimers(network, b);
+    }
+    got.push(...network.sent.map(({ frame }) => frame.frame));
+    assert.deepEqual(got.slice(0, 3), ["hello", "actual", "actual-complete"], `version ${version}`);
+    assert.equal(Math.min(got.filter((frame) => frame === "digest").length, 1), digested, `version ${version}`);
+    assert.deepEqual(refusals(network, "b"), []);
+  }
+});
+
+test("a value that changes again and again is sent once in a window; few changes leave at once", () => {
+  const network = followed(1);
+  const wire = wireBetween(network, "a", "b");
+  const sendAll = (): void => {
+    for (const side of ["client", "server"] as const) while (deliver(network, wire, side));
+  };
+  const before = framesTo(network, "a", "actual");
+  network.now += 1000;
+  publish(network, "b", "vm/1", 1000);
+  assert.equal(framesTo(network, "a", "actual") - before, 1, "the first leaves at once");
+  sendAll();
+  // A connection that takes everything at once, and a clock that hardly moves.
+  for (let value = 1001; value <= 3000; value += 1) {
+    publish(network, "b", "vm/1", value);
+    sendAll();
+    network.now = Math.floor(network.now / 1000) * 1000 + (value % 50);
+  }
+  const sent = framesTo(network, "a", "actual") - before;
+  assert.ok(sent <= 64, `${sent} of 2001`);
+  settle(network);
+  assert.deepEqual(actualAt(network, "a"), { "b vm/1": 3000 });
+});
+
+test("a declared death withdraws what that life said, and no later one", () => {
+  const network = createNetwork(["a", "b"]);
+  const [a, b] = [machineOf(network, "a"), machineOf(network, "b")];
+  feed(network, b, { kind: "life", life: 3 });
+  publish(network, "b", "vm/1", 1);
+  subscribe(network, "a", "b", "");
+  settle(network);
+  feed(network, a, { kind: "declared-dead", peer: peerName("b"), life: 2 });
+  assert.deepEqual(actualAt(network, "a"), { "b vm/1": 1 }, "the death of an earlier life is old news");
+  const told = stateOf(network, "a").inputs.length;
+  feed(network, a, { kind: "declared-dead", peer: peerName("b"), life: 3 });
+  assert.deepEqual(stateOf(network, "a").inputs.slice(told), [
+    { kind: "reachable", peer: "b", reachable: false },
+    { kind: "actual", from: "b", key: "vm/1", value: null },
+  ]);
+  for (let round = 0; round < 5; round += 1) {
+    for (const peer of a.dials) if (round < 4) attempt(network, peer);
+    assert.deepEqual(actualAt(network, "a"), {}, "the same life does not come back");
+  }
+  feed(network, b, { kind: "life", life: 4 });
+  publish(network, "b", "vm/1", 2);
+  settle(network);
+  assert.deepEqual(actualAt(network, "a"), { "b vm/1": 2 });
+  assert.equal(eventsOf(network, "b", "distribution/reborn"), 1);
+  feed(network, a, { kind: "declared-dead", peer: peerName("b"), life: 3 });
+  assert.deepEqual(actualAt(network, "a"), { "b vm/1": 2 }, "a declaration that comes late");
+});
+
+/** One attempt to connect `a` to the peer, with all that follows from it. */
+const attempt = (network: Network, peer: string): void => {
+  const a = machineOf(network, "a");
+  network.wireCount += 1;
+  const id = network.wireCount;
+  network.wires.set(id, {
+    ...{ id, client: peerName("a"), server: peerName(peer), busy: new Set<Side>() },
+    ...{ to: { client: [], server: [] }, open: new Set<Side>(["client", "server"]) },
+  });
+  feed(network, machineOf(network, peer), { kind: "connected", connection: id, peer: a.name, role: "server" });
+  feed(network, a, { kind: "connected", connection: id, peer: peerName(peer), role: "client" });
+  const wire = wireBetween(network, "a", peer);
+  for (const side of ["client", "server", "client", "server"] as const) while (deliver(network, wire, side));
+};
+
+test("digests and repairs that make no sense are refused or ignored", () => {
+  const network = followed(5);
+  const wrong: Json[] = [
+    { frame: "digest", digest: [1, 2, 3] },
+    { frame: "digest", digest: new Array<number>(2 * digestBuckets).fill(-1) },
+    { frame: "repaired", buckets: [digestBuckets] },
+    { frame: "actual-complete", prefix: "vm/", same: [1, 1] },
+  ];
+  for (const frame of wrong) inject(network, "a", "b", "client", frame);
+  inject(network, "a", "b", "client", { frame: "repaired", buckets: [1, 2, 3] });
+  inject(network, "a", "b", "server", { frame: "repair", buckets: [0.5] });
+  inject(network, "a", "b", "server", {
+    frame: "subscribe",
+    prefix: "x",
+    holds: { generation: -1, digest: [] },
+  });
+  settle(network);
+  assert.deepEqual(actualAt(network, "a"), full(5));
+  assert.deepEqual(refusals(network, "a"), ["malformed frame"], "one line a minute");
+  assert.deepEqual(refusals(network, "b"), ["malformed frame"]);
+  inject(network, "a", "b", "server", { frame: "repair", buckets: [0, 1, 2] });
+  settle(network);
+  assert.deepEqual(actualAt(network, "a"), full(5), "a repair that nobody needed harms nobody");
+});

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { hostileYaml } from "./testing/yaml-hostile.ts";
+import type { YamlOutcome } from "./testing/yaml-hostile-process.ts";
+
+/* As `model/hostile.test.ts`: each text in a process of its own, with bounded memory and a watchdog. */
+const program = fileURLToPath(new URL("testing/yaml-hostile-process.ts", import.meta.url));
+const memoryMiB = 256;
+
+function outcomeOf(name: string): Promise<YamlOutcome> {
+  const bounds = ["--max-old-space-size=150", "--max-semi-space-size=8"];
+  const args = ["--disable-warning=ExperimentalWarning", ...bounds, program, name];
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, args, { timeout: 30_000, killSignal: "SIGKILL" }, (error, output, errors) => {
+      if (error) reject(new Error(`it ended with ${error.signal ?? error.code}: ${errors.slice(0, 2000)}`));
+      else resolve(JSON.parse(output) as YamlOutcome);
+    });
+  });
+}
+
+for (const [name, { code }] of Object.entries(hostileYaml))
+  test(`${name}: a clear error, in bounded memory`, async (context) => {
+    const { faults, cpuMs, memoryMiB: used } = await outcomeOf(name);
+    context.diagnostic(`${cpuMs} ms, ${used} MiB`);
+    assert.ok(
+      faults.some((fault) => fault.code === code),
+      JSON.stringify(faults[0] ?? null),
+    );
+    for (const { message } of faults) assert.ok(message.length > 0 && message.length < 5000, message.slice(0, 100));
+    assert.ok(used <= memoryMiB, `${used} MiB are more than ${memoryMiB}`);
+  });
+
+test("a process without bounds would be noticed", async () => {
+  await assert.rejects(outcomeOf("no such text"), /there is no hostile text/);
+});
