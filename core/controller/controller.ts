@@ -124,8 +124,9 @@ const offersHeard = (state: ControllerState): boolean =>
 
 const mustWait = (state: ControllerState, request: Json): boolean =>
   isObject(request) &&
-  request.method === "PUT" &&
   state.waitingChanges !== null &&
+  // A deletion has nothing to wait for, but does not overtake what was asked for before it.
+  (request.method === "PUT" || (request.method === "DELETE" && state.waitingChanges.length > 0)) &&
   state.waitingChanges.length < mostWaiting &&
   !offersHeard(state);
 
