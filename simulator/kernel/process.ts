@@ -1,4 +1,4 @@
-import type { Frame } from "../../core/distribution/frames.ts";
+import { type BatchEffects, carryOutBatch } from "../../core/distribution/batch.ts";
 import { createNode, type Node, stepNode } from "../../core/distribution/node.ts";
 import type { Distribution, LogLine, NodeInput, NodeOutput } from "../../core/distribution/node-types.ts";
 import type { Instant, Service } from "../../core/env.ts";
@@ -235,16 +235,47 @@ export class SimulatedProcess<State> {
     running.busy = true;
     running.queue = [];
     const outputs: NodeOutput[] = [];
-    const writes = new Map<string, Json>();
     for (const queued of queue) {
       if (!this.#isDue(running, queued)) continue;
       const now: Instant = { ms: running.nowMs(), wallMs: this.#wallMs() };
       const output = stepNode(running.node, queued.input, now);
-      for (const { key, value } of output.writes) writes.set(key, value);
       this.#setTimers(running, output.timers);
       outputs.push(output);
     }
-    const point = writes.size > 0 ? this.crashPoint : null;
+    const writes = outputs.some((output) => output.writes.length > 0);
+    carryOutBatch(outputs, this.#effects(running, writes ? this.crashPoint : null));
+  }
+
+  #effects(running: Running<State>, point: CrashPoint | null): BatchEffects {
+    const { network } = this.#kernel;
+    const half = point === "between-sends";
+    let sends = 0;
+    return {
+      commit: (writes, durable) => this.#commit(running, writes, point, durable),
+      log: (line) => this.#log(line),
+      reply: (id, response) => {
+        if (half) return;
+        this.#kernel.poke();
+        running.requests.get(id)?.(JSON.parse(JSON.stringify(response)) as Json);
+        running.requests.delete(id);
+      },
+      connect: (peer) => network.connect(this.name, peer),
+      send: (connection, frames) => {
+        sends += 1;
+        if (!half || sends % 2 === 0) network.send(this.name, connection, frames);
+      },
+      close: (connection) => {
+        if (!half) network.close(this.name, connection);
+      },
+    };
+  }
+
+  #commit(
+    running: Running<State>,
+    writes: ReadonlyMap<string, Json>,
+    point: CrashPoint | null,
+    durable: () => void,
+  ): void {
     const takesMs = this.disk.begin(writes);
     if (takesMs === null) {
       this.crash("the disk refused a commit");
@@ -259,12 +290,12 @@ export class SimulatedProcess<State> {
       if (!running.alive) return;
       this.disk.finish();
       if (point === "after-commit") this.crash(`at ${point}`);
-      else this.#happen(running, () => this.#later(running, 0.005, () => this.#committed(running, outputs, point)));
+      else this.#happen(running, () => this.#later(running, 0.005, () => this.#committed(running, point, durable)));
     });
   }
 
-  #committed(running: Running<State>, outputs: readonly NodeOutput[], point: CrashPoint | null): void {
-    this.#carryOut(running, outputs, point === "between-sends");
+  #committed(running: Running<State>, point: CrashPoint | null, durable: () => void): void {
+    durable();
     if (point === "between-sends") {
       this.crash(`at ${point}`);
       return;
@@ -276,31 +307,6 @@ export class SimulatedProcess<State> {
       running.scheduled = false;
       this.#runQueue(running);
     });
-  }
-
-  #carryOut(running: Running<State>, outputs: readonly NodeOutput[], half: boolean): void {
-    const { network } = this.#kernel;
-    const frames = new Map<number, Frame[]>();
-    for (const output of outputs) {
-      for (const line of output.logs) this.#log(line);
-      if (!half) {
-        for (const { id, response } of output.replies) {
-          this.#kernel.poke();
-          running.requests.get(id)?.(JSON.parse(JSON.stringify(response)) as Json);
-          running.requests.delete(id);
-        }
-      }
-      for (const peer of output.connects) network.connect(this.name, peer);
-      for (const { connection, frame } of output.sends) {
-        const list = frames.get(connection) ?? [];
-        list.push(frame);
-        frames.set(connection, list);
-      }
-    }
-    const sending = [...frames].slice(0, half ? Math.floor(frames.size / 2) : frames.size);
-    for (const [connection, list] of sending) network.send(this.name, connection, list);
-    if (half) return;
-    for (const output of outputs) for (const connection of output.closes) network.close(this.name, connection);
   }
 
   #log({ event, fields }: LogLine): void {
