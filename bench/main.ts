@@ -14,6 +14,8 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   restart: async () => (await import("./restart.ts")).restart,
   "host-manager": async () => (await import("./host-manager.ts")).hostManager,
   specification: async () => (await import("./specification.ts")).specification,
+  "language-server": async () => (await import("./language-server.ts")).languageServer,
+  typescript: async () => (await import("./typescript.ts")).typescript,
   plan: async () => (await import("./plan.ts")).plan,
   distribution: async () => (await import("./distribution.ts")).distribution,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,

@@ -25,6 +25,22 @@ ${range(vms)
 }
 `;
 
+/** The same from one function, which an author would write as a loop: names are not written out. */
+export const typescriptText = (vms: number): string => `
+import { cell, vm } from "cells/model";
+const server = (index: number) => vm({
+  memory: 2048, cpus: 2, cpuSpeed: 0, desiredState: "on", restartOnFailure: true, priority: 5,
+  liveness: { protocol: "icmp", intervalMs: 2000, failures: 3 },
+  data: {
+    role: "web", port: 8080,
+    settings: { level: "info", workers: 4, cache: 256, timeout: 30, host: "web.example", tls: true, retries: 3 },
+  },
+}, { index });
+const all: Record<string, ReturnType<typeof server>> = {};
+for (let index = 0; index < ${vms}; index++) all["vm" + index] = server(index);
+export default cell("shop", all);
+`;
+
 export const jsonnetText = (vms: number): string => `
 local Server = {
   "x.type": "VM",

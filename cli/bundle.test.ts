@@ -92,3 +92,22 @@ test("a file larger than a specification may be is not read at all", () => {
     assert.throws(() => readBundle(file), /larger than 16 MiB/);
   });
 });
+
+test("a TypeScript specification brings what it imports, in its directory", () => {
+  const files = {
+    "in/main.ts": `import { cell } from "cells/model"; import { a } from "./a.ts"; export * from "./sub/b";
+      import type { T } from "./types.ts"; import j from "./j.json" with { type: "json" };
+      // import "./comment.ts"
+      const text = 'import "./text.ts"'; await import("./late.ts"); import "../out.ts"; import "./gone.ts"; import "left-pad";`,
+    ...{ "in/a.ts": 'import "./main.ts";', "in/sub/b.ts": 'import "../c.js";', "in/c.ts": "", "in/j.json": "{}" },
+    ...{ "in/types.ts": "", "in/comment.ts": "", "in/text.ts": "", "in/late.ts": "", "in/other.ts": "", "out.ts": "" },
+  };
+  inDirectory(files, (directory) => {
+    const bundle = readBundle(join(directory, "in/main.ts"));
+    assert.equal(bundle.main, "main.ts");
+    assert.deepEqual(Object.keys(bundle.files).sort(), ["a.ts", "c.ts", "j.json", "late.ts", "main.ts", "sub/b.ts"]);
+    symlinkSync(join(directory, "out.ts"), join(directory, "in/link.ts"));
+    writeFileSync(join(directory, "in/sly.ts"), 'import "./link.ts";');
+    assert.throws(() => readBundle(join(directory, "in/sly.ts")), /outside/);
+  });
+});

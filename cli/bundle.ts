@@ -1,9 +1,11 @@
 import { isUtf8 } from "node:buffer";
-import { readFileSync, realpathSync, statSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, posix, relative, resolve, sep } from "node:path";
 import type { Bundle } from "../model/cell.ts";
 import { limits } from "../model/limits.ts";
 import { isStandardInclude } from "../model/smartfrog/parser.ts";
+import { candidates, isRelative } from "../runtime/specification/typescript/modules.ts";
+import { scan } from "../runtime/specification/typescript/scan.ts";
 import { CommandFailure, usage } from "./failure.ts";
 
 /**
@@ -70,6 +72,7 @@ export const readBundle = (file: string, missing: "refuse" | "leave-out" = "refu
     const real = relative(realpathSync(root), realpathSync(path));
     if (real === ".." || real.startsWith(`..${sep}`)) throw usage(`${name} lies outside ${root}, and is not sent`);
     files[name] = text;
+    if (name.endsWith(".ts")) visitImports(name, text);
     if (!name.endsWith(".sf")) return;
     for (const included of includesOf(text)) {
       const target = posix.normalize(posix.join(posix.dirname(name), included));
@@ -84,6 +87,14 @@ export const readBundle = (file: string, missing: "refuse" | "leave-out" = "refu
       } catch (error) {
         if (missing === "refuse" || !(error instanceof CommandFailure)) throw error;
       }
+    }
+  };
+  /** What cannot be imported is told where the import stands, when the specification is evaluated. */
+  const visitImports = (name: string, text: string): void => {
+    for (const { specifier } of scan(text, new Set()).imports) {
+      const names = isRelative(specifier) ? (candidates(name, specifier) ?? []) : [];
+      const there = names.find((each) => /\.(ts|json)$/.test(each) && existsSync(resolve(root, each)));
+      if (there !== undefined) visit(there, name);
     }
   };
   visit(main, undefined);

@@ -36,7 +36,7 @@ const diagnosticsText = (
 /** Reads and checks here first: a fault in the text is told without the gateway, and the cell's name is known. */
 const specification = async ({ terminal }: Context, file: string) => {
   const bundle = readBundle(file);
-  const evaluated = await evaluate(bundle);
+  const evaluated = await evaluate(bundle, { said: (text) => process.stderr.write(printableLines(text)) });
   const read = evaluated.ok ? readSpecification(evaluated.value) : evaluated;
   if (read.ok) return { bundle, cell: read.value };
   throw new CommandFailure(exitCodes.refused, diagnosticsText(read.error, bundle.files, terminal.colour));

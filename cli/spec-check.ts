@@ -1,7 +1,10 @@
 import type { Command } from "commander";
-import { renderDiagnostic } from "../model/render-diagnostic.ts";
+import type { Diagnostic } from "../model/diagnostic.ts";
+import { printableLines, renderDiagnostic } from "../model/render-diagnostic.ts";
+import { fail } from "../model/result.ts";
 import { readSpecification } from "../model/specification.ts";
 import { evaluate } from "../runtime/specification/evaluate.ts";
+import { compilerFor, typeFaults } from "../runtime/specification/typescript/compiler.ts";
 import { readBundle } from "./bundle.ts";
 import { type Context, printJson } from "./context.ts";
 import { CommandFailure, exitCodes } from "./failure.ts";
@@ -14,8 +17,11 @@ import { CommandFailure, exitCodes } from "./failure.ts";
 export const check = async (context: Context, file: string): Promise<void> => {
   const { terminal } = context;
   const bundle = readBundle(file, "leave-out");
-  const evaluated = await evaluate(bundle);
-  const read = evaluated.ok ? readSpecification(evaluated.value) : evaluated;
+  const evaluated = await evaluate(bundle, { said: (text) => process.stderr.write(printableLines(text)) });
+  const meant = evaluated.ok ? readSpecification(evaluated.value) : evaluated;
+  const compiler = file.endsWith(".ts") ? compilerFor(file) : null;
+  const types = compiler === null ? [] : await typeFaults(compiler, file);
+  const read = types.length === 0 ? meant : fail(withTypes(types, meant.ok ? [] : meant.error));
   if (context.json) {
     const cell = read.ok ? { cell: read.value.name, elements: read.value.elements.size } : {};
     printJson(context, { ok: read.ok, ...cell, diagnostics: read.ok ? [] : read.error });
@@ -36,6 +42,13 @@ export const check = async (context: Context, file: string): Promise<void> => {
       "\n\n",
     ),
   );
+};
+
+/** What the compiler found comes first; what the checks say of the same line is mostly the same again. */
+const withTypes = (types: readonly Diagnostic[], others: readonly Diagnostic[]): readonly Diagnostic[] => {
+  const lineOf = ({ position }: Diagnostic): string => `${position?.file}:${position?.line}`;
+  const told = new Set(types.map(lineOf));
+  return [...types, ...others.filter((each) => !told.has(lineOf(each)))];
 };
 
 export const registerSpecCheck = (

@@ -3,7 +3,9 @@ import type { Context } from "./context.ts";
 import { registerSpecCheck } from "./spec-check.ts";
 import { registerSpecFmt } from "./spec-fmt.ts";
 import { registerSpecSchema } from "./spec-schema.ts";
+import { registerSpecServe } from "./spec-serve.ts";
 import { registerSpecTree } from "./spec-tree.ts";
+import { registerSpecTypes } from "./spec-types.ts";
 
 /** `cells spec …`: work on specifications as texts. None of these commands asks a gateway. */
 export const specCommands = (
@@ -16,4 +18,6 @@ export const specCommands = (
   registerSpecFmt(spec, context, withHelp);
   registerSpecSchema(spec, context, withHelp);
   registerSpecTree(spec, context, withHelp);
+  registerSpecServe(spec, withHelp);
+  registerSpecTypes(spec, context, withHelp);
 };

@@ -6,6 +6,7 @@ import { limitPages } from "./diagnostic-pages/limits.ts";
 import { resolutionPages } from "./diagnostic-pages/resolution.ts";
 import { supplyPages } from "./diagnostic-pages/supply.ts";
 import { syntaxPages } from "./diagnostic-pages/syntax.ts";
+import { typescriptPages } from "./diagnostic-pages/typescript.ts";
 import { yamlPages } from "./diagnostic-pages/yaml.ts";
 
 /*
@@ -16,6 +17,7 @@ import { yamlPages } from "./diagnostic-pages/yaml.ts";
 export const diagnosticPages: ReadonlyMap<string, DiagnosticPage> = new Map(
   [
     ...[syntaxPages, resolutionPages, functionPages, schemaPages, cellPages, supplyPages, limitPages, requestPages],
+    typescriptPages,
     yamlPages,
   ].flatMap((pages) => Object.entries(pages)),
 );

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import type { Changed } from "../model/api.ts";
 import { cgroupRoots } from "./cgroups.ts";
 import { firstProcesses } from "./first-process.ts";
 import { type Testbed, withTestbedDirectory } from "./harness.ts";
@@ -13,6 +15,7 @@ import { cacheDirectory } from "./places.ts";
  * that ends and comes back. Needs root; the guests are emulated where KVM does not work, so this takes a minute or two.
  */
 const shop = fileURLToPath(new URL("../examples/shop/shop.sf", import.meta.url));
+const typescript = fileURLToPath(new URL("../examples/shop-typescript/shop.ts", import.meta.url));
 const skip = process.getuid?.() === 0 ? false : "needs root, for namespaces";
 
 interface State {
@@ -40,6 +43,21 @@ const apply = async (t: Testbed): Promise<void> => {
   assert.equal(applied.code, 0, `${applied.stdout}\n${applied.stderr}`);
 };
 
+/** The cell as it is, in each language: read by the command line and again by its controller, it changes nothing. */
+const sameInOtherLanguages = async (t: Testbed): Promise<void> => {
+  const yaml = join(t.at.directory, "shop.yaml");
+  const got = await t.cells(["get", "shop", "--output", "yaml"]);
+  assert.equal(got.code, 0, got.stderr);
+  writeFileSync(yaml, got.stdout);
+  for (const file of [yaml, typescript]) {
+    const planned = await t.cells(["plan", file, "--output", "json"]);
+    assert.equal(planned.code, 0, planned.stderr);
+    const { plan } = JSON.parse(planned.stdout) as Changed;
+    assert.deepEqual([...new Set(plan.steps.map(({ action }) => action))], ["none"], file);
+    assert.equal(plan.steps.length, 20, file);
+  }
+};
+
 describe("the shop on a testbed", { skip }, () => {
   test("demo, isolation of hosts, deaths, down and up again", async () => {
     await withTestbedDirectory({ hosts: 2, servers: 2 }, async (t) => {
@@ -57,6 +75,8 @@ describe("the shop on a testbed", { skip }, () => {
       }
       const atServer = await t.exec("s1", ["find", `${t.at.directory}/members/s1/data`, "-type", "f"]);
       assert.notEqual(atServer.stdout, "", "the server itself sees its volumes");
+
+      await sameInOtherLanguages(t);
 
       await inGuest(t, "echo kept >/root/kept; sync");
       for (const member of ["controller.shop", "placer", "h1", "h2", "storage-manager", "gateway"])

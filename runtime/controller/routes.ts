@@ -197,7 +197,9 @@ async function change(exchange: Exchange): Promise<void> {
     sendRefusal(response, 400, "bad-request", bundle.error);
     return;
   }
-  const evaluated = await evaluate(bundle.value);
+  const gone = new AbortController();
+  response.once("close", () => gone.abort());
+  const evaluated = await evaluate(bundle.value, { signal: gone.signal });
   if (evaluated.ok) await relay(exchange, { method: "PUT", ...common, bundle: evaluated.value });
   else sendJson(response, 400, { error: invalidSpecification(evaluated.error) } satisfies Refusal);
 }

@@ -1,0 +1,270 @@
+// Types of Cells specifications in TypeScript, made by `cells spec types`: do not edit, make them again.
+
+/** What is printed is shown to who runs `cells`, and is no part of the cell. */
+declare var console: {
+  log(...values: readonly unknown[]): void;
+  info(...values: readonly unknown[]): void;
+  warn(...values: readonly unknown[]): void;
+  error(...values: readonly unknown[]): void;
+  debug(...values: readonly unknown[]): void;
+};
+
+declare module "cells/model" {
+  const type: unique symbol;
+  const reference: unique symbol;
+  /** An element. It gets its path from where it stands in the cell, and stands there once; others refer to it by itself. */
+  interface Element<Type extends string> {
+    readonly [type]: Type;
+  }
+  /** A reference as text; see `ref`. */
+  export interface Reference {
+    readonly [reference]: true;
+  }
+  /** A whole cell; see `cell`. */
+  export interface Cell {
+    readonly [type]: "Cell";
+  }
+  export type Vm = Element<"VM">;
+  export type Volume = Element<"Volume">;
+  export type VolumeCopy = Element<"VolumeCopy">;
+  export type Subnet = Element<"Subnet">;
+  export type Connection = Element<"VolumeConnection">;
+  export type Vif = Element<"VirtualInterface">;
+  export type Rule = Element<"NetworkRule">;
+  export type Grant = Element<"VolumeGrant">;
+  export type Controller = Element<"CellController">;
+  export type AnyElement = Vm | Volume | VolumeCopy | Subnet | Connection | Vif | Rule | Grant | Controller;
+  /** Any structure. An element in it means its path. */
+  export type Data =
+    | string
+    | number
+    | boolean
+    | null
+    | AnyElement
+    | Reference
+    | readonly Data[]
+    | { readonly [name: string]: Data };
+  /** What stands under a name of a cell, of a group or of an element: an element, a group of more, or a value of your own. */
+  export interface Content {
+    readonly [name: string]: Data;
+  }
+
+  /**
+   * The cell: `export default cell("shop", { … })` is what a specification's main file gives. Groups are plain objects:
+   * `{ web: { machine: vm({ … }) } }` puts the VM at `shop/web/machine`.
+   */
+  export function cell(name: string, content: Content, attributes?: CellAttributes): Cell;
+  /**
+   * A reference where there is no object to refer by: into another cell (`ref("//other.cells.example.com/a/b")`), or to
+   * what stands elsewhere in the document (`ref("/shop/web/machine")`).
+   */
+  export function ref(path: string): Reference;
+
+  export interface CellAttributes {
+    /** Name of the cell, if not that of its component. */
+    readonly name?: string;
+    readonly policy?: {
+      /** Whether two VMs of one subnet may talk without a rule. Default: false. A change takes effect in place. */
+      readonly subnetConnectivity?: boolean;
+      /** Whether as much is deployed as can be had ("as-possible"), or nothing until all of it can be ("all-or-none"). Default: "as-possible". */
+      readonly deploy?: "as-possible" | "all-or-none";
+    };
+    readonly limits?: {
+      /** Most VMs, running or not. What a child cell has counts here too, and so in each limit. 0 to 9007199254740991. */
+      readonly vms?: number;
+      /** Most memory of all VMs. In MiB, 0 to 9007199254740991. */
+      readonly memory?: number;
+      /** Most processors of all VMs. 0 to 9007199254740991. */
+      readonly cpus?: number;
+      /** Most volumes and volume copies. 0 to 9007199254740991. */
+      readonly volumes?: number;
+      /** Most storage of all volumes. In MiB, 0 to 9007199254740991. */
+      readonly storage?: number;
+      /** Most subnets. 0 to 9007199254740991. */
+      readonly subnets?: number;
+      /** Most addresses of all subnets. 0 to 9007199254740991. */
+      readonly addresses?: number;
+    };
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    readonly movedFrom?: string;
+  }
+
+  export interface VmAttributes {
+    /** Main memory. In MiB, 16 to 16777216. A change restarts the VM. */
+    readonly memory: number;
+    /** Number of virtual processors. 1 to 1024. Default: 1. A change restarts the VM. */
+    readonly cpus?: number;
+    /** Least speed of a processor; 0 is any. In MHz, 0 to 100000. Default: 0. A change restarts the VM. */
+    readonly cpuSpeed?: number;
+    /** Whether the VM runs. Default: "on". A change takes effect in place. */
+    readonly desiredState?: "on" | "off";
+    /** How the VM first starts on a new disk: booting, or going on from the saved state of its image, where it has one. Default: "boot". A change takes effect in place. */
+    readonly start?: "boot" | "resume";
+    /** Whether a VM that crashed, powered itself off or stopped answering its probes is started again. Default: false. A change takes effect in place. */
+    readonly restartOnFailure?: boolean;
+    readonly liveness?: {
+      /** How the VM is asked whether it lives; absent: not at all. A change takes effect in place. */
+      readonly protocol?: "icmp" | "udp";
+      /** The port that a UDP probe is sent to; needed for one. 1 to 65535. A change takes effect in place. */
+      readonly port?: number;
+      /** Time between two probes. In ms, 100 to 3600000. Default: 2000. A change takes effect in place. */
+      readonly intervalMs?: number;
+      /** Probes in a row without an answer that make a VM failed. 1 to 1000. Default: 3. A change takes effect in place. */
+      readonly failures?: number;
+    };
+    /** Any structure, shown to the guest as a mounted file system. A change restarts the VM. */
+    readonly data?: Data;
+    /** The higher goes first when resources are short. -1000 to 1000. Default: 0. A change takes effect in place. */
+    readonly priority?: number;
+    readonly placement?: {
+      /** Wishes about the host, such as a pool or affinity. A change restarts the VM. */
+      readonly [name: string]: Data;
+    };
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type VM; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function vm(attributes: VmAttributes, content?: Content): Vm;
+
+  export interface VolumeAttributes {
+    /** Size of the volume. In MiB, 1 to 2147483647. A change takes effect in place. */
+    readonly size: number;
+    /** Whether guests may write to it ("rw") or only read it ("ro"). Default: "rw". A change replaces the element by a new one. */
+    readonly access?: "rw" | "ro";
+    /** Name of an uploaded image whose content the volume starts with; absent: it starts empty. A change replaces the element by a new one. */
+    readonly import?: string;
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type Volume; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function volume(attributes: VolumeAttributes, content?: Content): Volume;
+
+  export interface VolumeCopyAttributes {
+    /** The volume that it is a copy of. A change replaces the element by a new one. */
+    readonly image: Volume | VolumeCopy | Reference;
+    /** Size, at least the origin's; absent: the origin's. In MiB, 1 to 2147483647. A change takes effect in place. */
+    readonly size?: number;
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type VolumeCopy; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function volumeCopy(attributes: VolumeCopyAttributes, content?: Content): VolumeCopy;
+
+  export interface SubnetAttributes {
+    /** Addresses, those of network, gateway and broadcast included. In addresses, 4 to 1048576. A change replaces the element by a new one. */
+    readonly size?: number;
+    /** Private to the installation, or routable outside. Default: "internal". A change replaces the element by a new one. */
+    readonly addressRange?: "internal" | "external";
+    /** A fixed range instead of any free one. A change replaces the element by a new one. */
+    readonly cidr?: string;
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type Subnet; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function subnet(attributes: SubnetAttributes, content?: Content): Subnet;
+
+  export interface ConnectionAttributes {
+    /** The VM that gets a disk. A change replaces the element by a new one. */
+    readonly vm: Vm | Reference;
+    /** The volume that is the disk. A change replaces the element by a new one. */
+    readonly volume: Volume | VolumeCopy | Reference;
+    /** Bus on which the guest sees the disk. Default: "virtio". A change restarts the VM. */
+    readonly busType?: "virtio" | "ide" | "scsi";
+    /** Number of the bus. 0 to 255. A change restarts the VM. */
+    readonly busNumber?: number;
+    /** Slot on the bus. 0 to 255. A change restarts the VM. */
+    readonly busSlot?: number;
+    /** Of its disks, a VM boots from the one with the lowest number. 0 to 255. A change restarts the VM. */
+    readonly bootOrder?: number;
+    /** Whether the volume must be ready before the VM starts. Default: true. A change takes effect in place. */
+    readonly requires?: boolean;
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type VolumeConnection; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function connection(attributes: ConnectionAttributes, content?: Content): Connection;
+
+  export interface VifAttributes {
+    /** The VM that gets a network interface. A change replaces the element by a new one. */
+    readonly vm: Vm | Reference;
+    /** The subnet that its address is from. A change replaces the element by a new one. */
+    readonly subnet: Subnet | Reference;
+    /** DNS host name within the cell's domain. A change takes effect in place. */
+    readonly vifName?: string;
+    /** A fixed MAC address. A change restarts the VM. */
+    readonly mac?: string;
+    /** A fixed address of the subnet. A change restarts the VM. */
+    readonly address?: string;
+    /** Whether the subnet must be ready before the VM starts. Default: true. A change takes effect in place. */
+    readonly requires?: boolean;
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type VirtualInterface; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function vif(attributes: VifAttributes, content?: Content): Vif;
+
+  export interface RuleAttributes {
+    /** One end: a subnet, VM or interface, an address or CIDR, "internet" or "controller". A change takes effect in place. */
+    readonly address1: Subnet | Vm | Vif | Reference | "internet" | "controller" | (string & {});
+    /** The other end. A change takes effect in place. */
+    readonly address2: Subnet | Vm | Vif | Reference | "internet" | "controller" | (string & {});
+    /** The protocol that may pass. Default: "any". A change takes effect in place. */
+    readonly protocol?: "any" | "tcp" | "udp" | "icmp";
+    /** Port or "from-to" of the first end; absent: any. A change takes effect in place. */
+    readonly port1?: number | string;
+    /** Port or "from-to" of the second end; absent: any. A change takes effect in place. */
+    readonly port2?: number | string;
+    /** Who may open a connection: both ends, or only the first ("1to2"); answers always pass. Default: "both". A change takes effect in place. */
+    readonly direction?: "both" | "1to2";
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type NetworkRule; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function rule(attributes: RuleAttributes, content?: Content): Rule;
+
+  export interface GrantAttributes {
+    /** The volume that is opened to others. A change takes effect in place. */
+    readonly volume: Volume | VolumeCopy | Reference;
+    /** The VM that may use it. A change takes effect in place. */
+    readonly vm?: Vm | Reference;
+    /** The cell that may use it, as `<ref://domain/>`. A change takes effect in place. */
+    readonly cell?: Reference;
+    /** What is permitted: to make copies of the volume ("copy"), or to connect it as a disk ("connect"). A change takes effect in place. */
+    readonly grant: "copy" | "connect";
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type VolumeGrant; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function grant(attributes: GrantAttributes, content?: Content): Grant;
+
+  export interface ControllerAttributes {
+    /** Name of the child cell. A change replaces the element by a new one. */
+    readonly name?: string;
+    /** The initial model of the child cell: a component of type Cell, or a document with one. A change takes effect in place. */
+    readonly cell: Cell | Data;
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type CellController; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function controller(attributes: ControllerAttributes, content?: Content): Controller;
+}

@@ -1,0 +1,2 @@
+process.stdin.resume();
+for (;;);
