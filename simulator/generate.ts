@@ -71,11 +71,14 @@ const changesOf = (cell: string, random: Random, { untilMs, budgetMiB, hosts }: 
     return grown;
   };
   const allOrNone = random.chance(0.25);
+  const isStill = random.fork("still").chance(0.2);
   const first = grow([], random.between(1, 6));
   let text: CellText | null = { machines: first, rules: [], allOrNone };
   for (let atMs = random.between(50, 1500); atMs < untilMs; atMs += random.between(500, 2 * changeEveryMs)) {
     const what = text === null ? `delete ${cell}` : `apply ${cell} ${formatCell(withRules(text, random))}`;
     steps.push({ atMs, words: what.trim().split(" ") });
+    // Some are left as they are: nothing of them may ever be stopped.
+    if (isStill) break;
     text = changed(text ?? { machines: grow([], 2), rules: [], allOrNone }, random, grow);
   }
   return steps;
