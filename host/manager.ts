@@ -139,6 +139,8 @@ const handle = (state: HostState, input: Input, options: HostManagerOptions, eff
       return handleLocation(state, input.from, input.key, input.value, effects);
     case "reachable":
       return input.reachable && forgetUnconfirmed(state, input.peer, effects);
+    case "released":
+      return false;
     case "timer":
       state.troubles.delete(input.name.replace(/^retry\//, "") as Uid | "network");
       return true;
