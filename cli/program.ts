@@ -10,6 +10,7 @@ import { addImage, deleteImage, listImages } from "./image-commands.ts";
 import { observeCommands } from "./observe-commands.ts";
 import { why } from "./query-commands.ts";
 import { sessionCommands } from "./session-commands.ts";
+import { simulateCommand } from "./simulate.ts";
 import { specCommands } from "./spec-commands.ts";
 import { down, up } from "./up.ts";
 
@@ -219,4 +220,5 @@ export const createProgram = (
     imageCommands(program, context);
     specCommands(program, context, withHelp);
     registerExplain(program, context, withHelp);
+    simulateCommand(program, context, withHelp);
   });

@@ -26,6 +26,8 @@ export type Input =
   | { readonly kind: "actual"; readonly from: PeerName; readonly key: string; readonly value: Json }
   /** The connection to a source broke (its actual state stays, marked stale) or is in step again. */
   | { readonly kind: "reachable"; readonly peer: PeerName; readonly reachable: boolean }
+  /** A peer has taken the tombstone of a document, and all that it said up to then is known. */
+  | { readonly kind: "released"; readonly peer: PeerName; readonly key: string }
   | { readonly kind: "timer"; readonly name: string }
   /** A query or request from the service's edge; answered by a `reply` with the same id, at once or later. */
   | { readonly kind: "request"; readonly id: number; readonly request: Json };

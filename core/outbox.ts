@@ -12,6 +12,8 @@ export interface Outbox {
   readonly records: Map<string, Json>;
   readonly desired: Map<PeerName, Map<string, Json>>;
   readonly published: Map<string, Json>;
+  /** Documents that were taken back while their peer may not know it yet. */
+  readonly releasing: Map<PeerName, Set<string>>;
   effects: Effect[];
   /** While a restarted service repeats what it published before, nothing has changed and nothing is logged. */
   quiet: boolean;
@@ -22,6 +24,7 @@ export function createOutbox(restored: Restored): Outbox {
     records: new Map(restored.records),
     desired: new Map([...restored.desiredAt].map(([peer, documents]) => [peer, new Map(documents)])),
     published: new Map(),
+    releasing: new Map(),
     effects: [],
     quiet: false,
   };
@@ -69,6 +72,10 @@ export function desire(outbox: Outbox, to: PeerName, key: string, value: object 
   const documents = outbox.desired.get(to) ?? new Map<string, Json>();
   outbox.desired.set(to, documents);
   if (value === null ? !documents.has(key) : sameJson(documents.get(key), toJson(value))) return;
+  const releasing = outbox.releasing.get(to) ?? new Set<string>();
+  outbox.releasing.set(to, releasing);
+  if (value === null) releasing.add(key);
+  else releasing.delete(key);
   if (value === null) documents.delete(key);
   else documents.set(key, toJson(value));
   outbox.effects.push({ kind: "desire", to, key, value: value === null ? null : toJson(value) });

@@ -148,6 +148,8 @@ const handle = (state: HostState, input: Input, options: HostManagerOptions, eff
     }
     case "reachable":
       return input.reachable && forgetUnconfirmed(state, input.peer, effects);
+    case "released":
+      return false;
     case "timer":
       state.troubles.delete(input.name.replace(/^retry\//, "") as Uid | "network");
       return true;

@@ -16,7 +16,21 @@ export interface ProberOptions {
   readonly network: Pick<NetworkDriver, "probe">;
   readonly request: (request: Json) => Promise<Json>;
   readonly log: (event: string, fields: { readonly [key: string]: Json }) => void;
+  /** Default: the machine's. */
+  readonly time?: ProberTime;
 }
+/** `nowMs` is monotonic; `after` returns what cancels it. */
+export interface ProberTime {
+  readonly nowMs: () => number;
+  readonly after: (ms: number, run: () => void) => () => void;
+}
+const machineTime: ProberTime = {
+  nowMs: () => performance.now(),
+  after: (ms, run) => {
+    const timer = setTimeout(run, ms);
+    return () => clearTimeout(timer);
+  },
+};
 export interface Prober {
   /** Something may have changed in what is to be probed. */
   wake(): void;
@@ -24,10 +38,10 @@ export interface Prober {
 }
 
 /** Sends the probes that `liveness.ts` asks for and reports what they change. It judges nothing. */
-export const createProber = ({ network, request, log }: ProberOptions): Prober => {
-  const liveness = createLiveness(performance.now());
+export const createProber = ({ network, request, log, time = machineTime }: ProberOptions): Prober => {
+  const liveness = createLiveness(time.nowMs());
   const ask = (message: HostRequest): Promise<Json> => request(message as unknown as Json);
-  let timer: NodeJS.Timeout | null = null;
+  let cancel: (() => void) | null = null;
   let closed = false;
   let asking = false;
   let again = false;
@@ -39,7 +53,7 @@ export const createProber = ({ network, request, log }: ProberOptions): Prober =
       return null;
     });
     if (closed) return;
-    const change = takeResult(liveness, { probe, answered }, performance.now());
+    const change = takeResult(liveness, { probe, answered }, time.nowMs());
     if (change !== null) report(change);
     turn();
   };
@@ -48,13 +62,13 @@ export const createProber = ({ network, request, log }: ProberOptions): Prober =
   };
   /** Sends what is due and sleeps until something is. */
   const turn = (): void => {
-    if (timer !== null) clearTimeout(timer);
-    timer = null;
+    cancel?.();
+    cancel = null;
     if (closed) return;
-    for (const probe of dueProbes(liveness, performance.now())) void send(probe);
-    const waitMs = nextDueMs(liveness, performance.now());
+    for (const probe of dueProbes(liveness, time.nowMs())) void send(probe);
+    const waitMs = nextDueMs(liveness, time.nowMs());
     // Not 0: with all places taken what is due waits for an answer, which takes the next turn at once.
-    if (waitMs !== null) timer = setTimeout(turn, Math.max(20, waitMs));
+    if (waitMs !== null) cancel = time.after(Math.max(20, waitMs), turn);
   };
   const wake = async (): Promise<void> => {
     again = true;
@@ -64,7 +78,7 @@ export const createProber = ({ network, request, log }: ProberOptions): Prober =
       while (again && !closed) {
         again = false;
         const targets = (await ask({ kind: "probe-targets" })) as unknown as readonly ProbeTarget[];
-        setTargets(liveness, targets, performance.now());
+        setTargets(liveness, targets, time.nowMs());
         turn();
       }
     } catch {
@@ -79,7 +93,7 @@ export const createProber = ({ network, request, log }: ProberOptions): Prober =
     },
     close: () => {
       closed = true;
-      if (timer !== null) clearTimeout(timer);
+      cancel?.();
     },
   };
 };

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Frame } from "../core/distribution/frames.ts";
+import { type BatchEffects, carryOutBatch } from "../core/distribution/batch.ts";
 import { measureDistribution } from "../core/distribution/measure.ts";
 import { createNode, type Node, stepNode } from "../core/distribution/node.ts";
 import type { LogLine, NodeInput, NodeOutput } from "../core/distribution/node-types.ts";
@@ -114,38 +114,35 @@ const runQueue = <State>(loop: Loop<State>): void => {
   const queue = loop.queue;
   loop.queue = [];
   const outputs: NodeOutput[] = [];
-  const writes = new Map<string, Json>();
   for (const queued of queue) {
     if (!isDue(loop, queued)) continue;
     const output = loop.numbers.step(queued.input, () => stepNode(loop.node, queued.input, instant()));
-    for (const { key, value } of output.writes) writes.set(key, value);
     setTimers(loop, output.timers);
     outputs.push(output);
   }
-  loop.numbers.commit(writes.size, () => loop.store.commit(writes));
-  carryOut(loop, outputs);
+  carryOutBatch(outputs, effectsOf(loop));
 };
 
-const carryOut = <State>(loop: Loop<State>, outputs: readonly NodeOutput[]): void => {
-  const wallMs = Date.now();
-  const frames = new Map<number, Frame[]>();
-  for (const output of outputs) {
-    for (const line of output.logs) for (const listener of loop.listeners) listener({ ...line, wallMs });
-    for (const { id, response } of output.replies) {
-      loop.requests.get(id)?.resolve(response);
-      loop.requests.delete(id);
-    }
-    for (const peer of output.connects) loop.transport?.connect(peer);
-    for (const { connection, frame } of output.sends) {
-      loop.numbers.sent(frame.frame);
-      const list = frames.get(connection) ?? [];
-      list.push(frame);
-      frames.set(connection, list);
-    }
-  }
-  for (const [connection, list] of frames) loop.transport?.send(connection, list);
-  for (const output of outputs) for (const connection of output.closes) loop.transport?.close(connection);
-};
+const effectsOf = <State>(loop: Loop<State>): BatchEffects => ({
+  commit: (writes, durable) => {
+    loop.numbers.commit(writes.size, () => loop.store.commit(writes));
+    durable();
+  },
+  log: (line) => {
+    const wallMs = Date.now();
+    for (const listener of loop.listeners) listener({ ...line, wallMs });
+  },
+  reply: (id, response) => {
+    loop.requests.get(id)?.resolve(response);
+    loop.requests.delete(id);
+  },
+  connect: (peer) => loop.transport?.connect(peer),
+  send: (connection, frames) => {
+    for (const { frame } of frames) loop.numbers.sent(frame);
+    loop.transport?.send(connection, frames);
+  },
+  close: (connection) => loop.transport?.close(connection),
+});
 
 const stopLoop = async <State>(loop: Loop<State>, goodbye: boolean): Promise<void> => {
   if (loop.stopped) return;

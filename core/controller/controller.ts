@@ -69,6 +69,9 @@ function take(state: ControllerState, input: Input): void {
       state.reachable.set(input.peer, input.reachable);
       if (offersHeard(state)) answerWaiting(state);
       break;
+    case "released":
+      state.outbox.releasing.get(input.peer)?.delete(input.key);
+      break;
     case "request": {
       if (mustWait(state, input.request)) {
         if (state.waitingChanges?.length === 0)
@@ -121,8 +124,9 @@ const offersHeard = (state: ControllerState): boolean =>
 
 const mustWait = (state: ControllerState, request: Json): boolean =>
   isObject(request) &&
-  request.method === "PUT" &&
   state.waitingChanges !== null &&
+  // A deletion has nothing to wait for, but does not overtake what was asked for before it.
+  (request.method === "PUT" || (request.method === "DELETE" && state.waitingChanges.length > 0)) &&
   state.waitingChanges.length < mostWaiting &&
   !offersHeard(state);
 

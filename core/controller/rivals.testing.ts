@@ -116,6 +116,9 @@ export class Rivals {
 
   #feed(to: PeerName, input: Input): void {
     for (const effect of this.#members.get(to)?.step(input) ?? []) this.#carryOut(to, effect);
+    // Behind all that it said on that account.
+    if (input.kind === "desired" && input.value === null)
+      this.#post(to, input.from, { kind: "released", peer: to, key: input.key });
   }
   #post(from: PeerName, to: PeerName, input: Input): void {
     const key = `${from}>${to}`;

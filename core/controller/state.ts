@@ -270,11 +270,14 @@ export const desiredNow = (state: ControllerState, peer: PeerName, key: string):
   state.outbox.desired.get(peer)?.get(key);
 
 /**
- * Is it certain that a peer holds nothing under this key any more? Only a peer that is in step can say so by silence:
- * unknown is never taken for gone.
+ * Is it certain that a peer holds nothing under this key any more? Only a peer that is in step can say so by silence, and
+ * only when nothing of it is on its way there: unknown is never taken for gone.
  */
 export const confirmedGone = (state: ControllerState, peer: PeerName, key: string): boolean =>
-  state.reachable.get(peer) === true && actualOf(state, peer, key) === undefined;
+  state.reachable.get(peer) === true &&
+  desiredNow(state, peer, key) === undefined &&
+  state.outbox.releasing.get(peer)?.has(key) !== true &&
+  actualOf(state, peer, key) === undefined;
 
 /** The documents that should be desired now: peer → key → document. */
 export type Wishes = Map<PeerName, Map<string, Json>>;

@@ -66,6 +66,8 @@ export class World {
   state: ControllerState;
   readonly #actual = new Map<PeerName, Map<string, Json>>();
   readonly #subscribed = new Set<PeerName>();
+  /** Tombstones that their peer has not taken yet. */
+  #tombstones: { readonly peer: PeerName; readonly key: string }[] = [];
   readonly #places = new Map<string, HostName>();
   readonly #ranges = new Map<string, number>();
   #ms = 1_000;
@@ -94,8 +96,10 @@ export class World {
     } else if (effect.kind === "desire") {
       const documents = this.desired.get(effect.to) ?? new Map();
       this.desired.set(effect.to, documents);
-      if (effect.value === null) documents.delete(effect.key);
-      else documents.set(effect.key, structuredClone(effect.value));
+      if (effect.value === null) {
+        documents.delete(effect.key);
+        this.#tombstones.push({ peer: effect.to, key: effect.key });
+      } else documents.set(effect.key, structuredClone(effect.value));
     } else if (effect.kind === "timer") {
       if (effect.afterMs === null) this.timers.delete(effect.name);
       else this.timers.set(effect.name, effect.afterMs);
@@ -106,6 +110,7 @@ export class World {
   crash(): void {
     this.timers.clear();
     this.#subscribed.clear();
+    this.#tombstones = [];
     this.#actual.clear();
     this.state = service.restore({ records: structuredClone(this.records), desiredAt: structuredClone(this.desired) });
     this.step({ kind: "start" });
@@ -144,7 +149,11 @@ export class World {
       this.step({ kind: "reachable", peer, reachable: true });
       return true;
     }
-    return false;
+    const taken = this.#tombstones.find(({ peer }) => !this.silent.has(peer));
+    if (taken === undefined) return false;
+    this.#tombstones = this.#tombstones.filter((each) => each !== taken);
+    this.step({ kind: "released", ...taken });
+    return true;
   }
 
   #actualOf(peer: PeerName): Map<string, Json> {

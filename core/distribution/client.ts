@@ -252,6 +252,7 @@ const acknowledged = (turn: Turn, target: Target, seq: number): void => {
     if (document.value !== null || document.seq > seq) continue;
     target.documents.delete(key);
     turn.writes.push({ key: storeKey.out(target.peer, key), value: null });
+    turn.inbox.push({ kind: "released", peer: target.peer, key });
   }
 };
 

@@ -372,8 +372,6 @@ export const flushServer = (node: Distribution, turn: Turn, link: ServerLink): v
   const { connection } = link;
   const before = turn.sends.length;
   for (const frame of link.control.splice(0)) turn.sends.push({ connection, frame });
-  if (link.ack !== null) turn.sends.push({ connection, frame: { frame: "ack", seq: link.ack } });
-  link.ack = null;
   let characters = 0;
   const first = turn.sends.length;
   const last = first + allowance(node, turn, link);
@@ -383,6 +381,11 @@ export const flushServer = (node: Distribution, turn: Turn, link: ServerLink): v
     characters += sendActual(node, turn, link, key);
   }
   link.windowFrames += turn.sends.length - first;
-  if (link.pending.size === 0) complete(turn, link);
+  if (link.pending.size === 0) {
+    // What follows from the documents is said before them, so that a client that hears it knows what became of these.
+    if (link.ack !== null) turn.sends.push({ connection, frame: { frame: "ack", seq: link.ack } });
+    link.ack = null;
+    complete(turn, link);
+  }
   if (turn.sends.length > before) link.ready = false;
 };

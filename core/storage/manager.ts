@@ -66,6 +66,8 @@ function take(state: ManagerState, input: Input): void {
   } else if (input.kind === "reachable") {
     const agent = state.agents.get(input.peer);
     if (agent !== undefined) setReachable(state, agent, input.reachable);
+  } else if (input.kind === "released") {
+    state.outbox.releasing.get(input.peer)?.delete(input.key);
   } else if (input.kind === "request") {
     state.outbox.effects.push({ kind: "reply", id: input.id, response: status(state) });
   }

@@ -1,15 +1,7 @@
-import { randomBytes } from "node:crypto";
-import { mkdir, statfs } from "node:fs/promises";
-import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { AgentReport, ExportAccess, VolumeWork, WantedExport, WorkAnswer } from "../../core/storage/agent-work.ts";
-import type { Ipv4, Uid } from "../../model/identifiers.ts";
+import type { Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { isAlive } from "../drivers/hypervisor/process.ts";
-import { type ExportProcess, endExport, findExports, isServing, PortTaken, startExport } from "./export-process.ts";
-import { listImages } from "./images.ts";
-import { MiB } from "./qcow2.ts";
-import { VolumeFiles } from "./volume-files.ts";
+import { type AgentMachinery, PortTaken, type RunningExport } from "./machinery.ts";
 
 /**
  * Carries out what the agent's service wants. One task per volume at a time, always on the newest work known, so that a
@@ -19,13 +11,8 @@ import { VolumeFiles } from "./volume-files.ts";
 export interface ExecutorOptions {
   /** Name of this server, for sentences. */
   readonly server: string;
-  readonly address: Ipv4;
-  readonly httpPort: number;
-  /** Durable; `volumes/` and `boot/` below it. */
-  readonly directory: string;
-  /** Volatile; `exports/` below it. */
-  readonly runDirectory: string;
-  readonly imagesDirectory: string;
+  /** Files, exports, time and chance. */
+  readonly machinery: AgentMachinery;
   /** Hands a report to the service; resolves with its answer. */
   readonly request: (report: AgentReport) => Promise<Json>;
   readonly log: (event: string, fields: { readonly [key: string]: Json }) => void;
@@ -36,49 +23,69 @@ interface VolumeTask {
   running: Promise<void> | null;
   again: boolean;
   failures: number;
-  retry: NodeJS.Timeout | null;
+  /** Cancels the repetition that is due. */
+  retry: (() => void) | null;
 }
 
 const watchEveryMs = 500;
 const surveyEveryMs = 10_000;
 
 export class Executor {
-  readonly files: VolumeFiles;
   readonly #options: ExecutorOptions;
-  readonly #exportsDirectory: string;
+  readonly #machinery: AgentMachinery;
   readonly #tasks = new Map<Uid, VolumeTask>();
   /** What runs, by volume: adopted or started here. */
-  readonly #exports = new Map<Uid, ExportProcess[]>();
+  readonly #exports = new Map<Uid, RunningExport[]>();
   /** Exports that the service was told of since this executor began, `<uid>@<epoch>`. */
   readonly #told = new Set<string>();
-  readonly #timers: NodeJS.Timeout[] = [];
+  /** Cancel what is due. */
+  readonly #cancels = new Set<() => void>();
   #closed = false;
-  readonly #stop = new AbortController();
+  #wakeUp: () => void = () => undefined;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
-    this.#exportsDirectory = join(options.runDirectory, "exports");
-    this.files = new VolumeFiles(options);
+    this.#machinery = options.machinery;
   }
 
   /** Resolves when the service was asked for its work for the first time; goes on by itself until `close`. */
   async start(): Promise<void> {
-    await this.files.prepare();
-    await mkdir(this.#exportsDirectory, { recursive: true, mode: 0o700 });
-    for (const found of findExports(this.#exportsDirectory)) this.#remember(found);
+    await this.#machinery.prepare();
+    for (const found of this.#machinery.findExports()) this.#remember(found);
     await this.#survey();
-    this.#timers.push(setInterval(() => this.#watch(), watchEveryMs));
-    this.#timers.push(setInterval(() => void this.#survey().catch(() => undefined), surveyEveryMs));
+    this.#every(watchEveryMs, () => this.#watch());
+    this.#every(surveyEveryMs, () => void this.#survey().catch(() => undefined));
     void this.#follow();
   }
 
   /** Waits for the tasks under way; exports keep running. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#stop.abort();
-    for (const timer of this.#timers) clearInterval(timer);
-    for (const task of this.#tasks.values()) if (task.retry !== null) clearTimeout(task.retry);
+    this.#wakeUp();
+    for (const cancel of this.#cancels) cancel();
+    for (const task of this.#tasks.values()) task.retry?.();
     await Promise.all([...this.#tasks.values()].map((task) => task.running));
+  }
+
+  #every(ms: number, run: () => void): void {
+    const cancel = this.#machinery.after(ms, () => {
+      this.#cancels.delete(cancel);
+      if (this.#closed) return;
+      this.#every(ms, run);
+      run();
+    });
+    this.#cancels.add(cancel);
+  }
+
+  /** Ends early when this executor is closed. */
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#machinery.after(ms, resolve);
+      this.#wakeUp = () => {
+        cancel();
+        resolve();
+      };
+    });
   }
 
   async #follow(): Promise<void> {
@@ -89,7 +96,7 @@ export class Executor {
       } catch (error) {
         if (this.#closed) return;
         this.#options.log("work-unknown", { why: (error as Error).message });
-        await sleep(1000, undefined, { signal: this.#stop.signal }).catch(() => undefined);
+        await this.#sleep(1000);
         continue;
       }
       if (this.#closed) return;
@@ -117,7 +124,7 @@ export class Executor {
 
   #kick(volume: Uid, task: VolumeTask): void {
     if (this.#closed) return;
-    if (task.retry !== null) clearTimeout(task.retry);
+    task.retry?.();
     task.retry = null;
     task.again = true;
     if (task.running === null) task.running = this.#run(volume, task);
@@ -135,7 +142,7 @@ export class Executor {
         task.failures += 1;
         await this.#fail(volume, work, error as Error);
         const afterMs = Math.min(30_000, 500 * 2 ** task.failures);
-        if (!this.#closed && !task.again) task.retry = setTimeout(() => this.#kick(volume, task), afterMs);
+        if (!this.#closed && !task.again) task.retry = this.#machinery.after(afterMs, () => this.#kick(volume, task));
       }
     }
     // In the same turn as the last look at `again`: a kick that comes later finds nobody running.
@@ -151,8 +158,8 @@ export class Executor {
 
   async #outOfSpace(error: Error): Promise<string> {
     await this.#measure().catch(() => undefined);
-    const disk = await statfs(this.files.directory).catch(() => null);
-    const free = disk === null ? "" : ` (${Math.floor((disk.bavail * disk.bsize) / MiB)} MiB are free)`;
+    const disk = await this.#machinery.space().catch(() => null);
+    const free = disk === null ? "" : ` (${disk.freeMiB} MiB are free)`;
     return `storage server ${this.#options.server} has no space left${free}; it goes on when there is: ${error.message}`;
   }
 
@@ -163,11 +170,11 @@ export class Executor {
     if (work === null) return;
     if (work.fence !== null) await this.#report({ kind: "fenced", volume, epoch: work.fence.epoch });
     if (work.file?.action === "create") {
-      const created = await this.files.create(volume, work.file.source, work.file.sizeMiB);
+      const created = await this.#machinery.create(volume, work.file.source, work.file.sizeMiB);
       await this.#report({ kind: "created", volume, ...created });
     }
     if (work.file?.action === "remove") {
-      await this.files.remove(volume);
+      await this.#machinery.remove(volume);
       await this.#report({ kind: "removed", volume });
     }
     if (work.fence === null && work.export !== null) await this.#serve(volume, work.export);
@@ -176,29 +183,21 @@ export class Executor {
   async #serve(volume: Uid, wanted: WantedExport): Promise<void> {
     const { epoch, access } = wanted;
     if (access === null) {
-      await this.#report({ kind: "prepared", volume, epoch, ...drawSecrets() });
+      await this.#report({ kind: "prepared", volume, epoch, ...this.#machinery.drawSecrets() });
       return;
     }
     const running = this.#exports.get(volume)?.find((found) => found.epoch === epoch);
     const key = `${volume}@${epoch}`;
     if (running !== undefined) {
-      if (this.#told.has(key) && isAlive(running.process)) return;
-      if (await isServing(this.#exportsDirectory, running, access)) {
+      if (this.#told.has(key) && this.#machinery.isAlive(running)) return;
+      if (await this.#machinery.isServing(running, access)) {
         this.#options.log("export/adopted", { volume, epoch, pid: running.process.pid });
-        return this.#tell(volume, epoch, access, await this.files.ready(volume, null));
+        return this.#tell(volume, epoch, access, await this.#machinery.ready(volume, null));
       }
       await this.#end(running);
     }
-    const sizeMiB = await this.files.ready(volume, wanted.sizeMiB);
-    const started = await startExport({
-      exportsDirectory: this.#exportsDirectory,
-      volume,
-      epoch,
-      file: this.files.path(volume),
-      writable: wanted.writable,
-      address: this.#options.address,
-      access,
-    });
+    const sizeMiB = await this.#machinery.ready(volume, wanted.sizeMiB);
+    const started = await this.#machinery.startExport({ volume, epoch, writable: wanted.writable, access });
     this.#remember(started);
     this.#options.log("export/started", { volume, epoch, port: access.port, pid: started.process.pid });
     await this.#tell(volume, epoch, access, sizeMiB);
@@ -209,8 +208,8 @@ export class Executor {
     this.#told.add(`${volume}@${epoch}`);
   }
 
-  async #end(found: ExportProcess): Promise<void> {
-    await endExport(this.#exportsDirectory, found);
+  async #end(found: RunningExport): Promise<void> {
+    await this.#machinery.endExport(found);
     this.#options.log("export/ended", { volume: found.volume, epoch: found.epoch, pid: found.process.pid });
     this.#told.delete(`${found.volume}@${found.epoch}`);
     const rest = (this.#exports.get(found.volume) ?? []).filter((other) => other !== found);
@@ -218,7 +217,7 @@ export class Executor {
     else this.#exports.set(found.volume, rest);
   }
 
-  #remember(found: ExportProcess): void {
+  #remember(found: RunningExport): void {
     this.#exports.set(found.volume, [...(this.#exports.get(found.volume) ?? []), found]);
   }
 
@@ -227,7 +226,7 @@ export class Executor {
     for (const [volume, exports] of this.#exports) {
       const task = this.#tasks.get(volume);
       if (task === undefined || task.running !== null || task.retry !== null) continue;
-      if (exports.every((found) => isAlive(found.process))) continue;
+      if (exports.every((found) => this.#machinery.isAlive(found))) continue;
       this.#options.log("export/died", { volume });
       this.#kick(volume, task);
     }
@@ -235,38 +234,25 @@ export class Executor {
 
   /** What the server has, for the Storage Manager's choice of where a volume goes. */
   async #measure(): Promise<void> {
-    const disk = await statfs(this.files.directory);
-    const totalMiB = Math.floor((disk.blocks * disk.bsize) / MiB);
-    const freeMiB = Math.floor((disk.bavail * disk.bsize) / MiB);
+    const { totalMiB, freeMiB } = await this.#machinery.space();
     await this.#report({ kind: "server", totalMiB, freeMiB });
   }
 
   async #survey(): Promise<void> {
     await this.#measure();
-    await this.#report({ kind: "usage", volumes: await this.files.usage() });
+    await this.#report({ kind: "usage", volumes: await this.#machinery.usage() });
     await this.reportImages();
   }
 
   /** Which images are here; also at once after one came or went. */
   async reportImages(): Promise<void> {
-    const images = (await listImages(this.#options)).map(({ manifest }) => ({
-      name: manifest.name,
-      digest: manifest.digest,
-      sizeMiB: manifest.sizeMiB,
-    }));
-    await this.#report({ kind: "images", images });
+    await this.#report({ kind: "images", images: await this.#machinery.images() });
   }
 
   async #report(report: AgentReport): Promise<void> {
     await this.#options.request(report);
   }
 }
-
-const drawSecrets = (): Omit<ExportAccess, "port"> => ({
-  exportName: `x${randomBytes(16).toString("hex")}`,
-  pskIdentity: `i${randomBytes(8).toString("hex")}`,
-  pskHex: randomBytes(32).toString("hex"),
-});
 
 /** By the system call's code, or by the words of a program that was called. */
 const isOutOfSpace = (error: Error & { readonly code?: unknown }): boolean =>

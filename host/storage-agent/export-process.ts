@@ -9,6 +9,7 @@ import { identify, isAlive, type ProcessIdentity, signal, waitGone } from "../dr
 import { connectQmp, type Qmp } from "../drivers/hypervisor/qmp.ts";
 import { setprivArguments, storageIdentity } from "../identity.ts";
 import { listenAt } from "./listening-socket.ts";
+import { PortTaken, type RunningExport } from "./machinery.ts";
 
 /**
  * One `qemu-storage-daemon` (QSD) per export: a writable NBD export is not exclusive by itself, so a lease gets a process,
@@ -19,14 +20,7 @@ import { listenAt } from "./listening-socket.ts";
  * server's bytes has to be open to it. QSD 7.2 has no `--sandbox`; leaving every capability away is all there is.
  * The export's name and key never stand in the argument list: the key is in a file, the name comes over QMP.
  */
-export interface ExportProcess {
-  readonly volume: Uid;
-  /** 0: the read-only export of an origin. */
-  readonly epoch: number;
-  readonly process: ProcessIdentity;
-}
-/** The port belongs to somebody else. */
-export class PortTaken extends Error {}
+export type ExportProcess = RunningExport;
 
 const exportId = (epoch: number): string => `lease-${epoch}`;
 const keysFile = "keys.psk";

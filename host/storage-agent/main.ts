@@ -12,6 +12,8 @@ import { createEdge } from "./edge.ts";
 import { Executor } from "./executor.ts";
 import { createImageEdge } from "./image-edge.ts";
 import { ImageStore } from "./image-store.ts";
+import { createMachinery } from "./server-machinery.ts";
+import { VolumeFiles } from "./volume-files.ts";
 
 /**
  * `node host/storage-agent/main.ts CONFIG.json`. SIGTERM ends the agent and leaves its exports running, as machines
@@ -31,20 +33,18 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const running = await runService({ configuration, service, goodbye: false });
   const log = logOf(running.observer, "agent");
   logFatalErrors(running.observer);
+  const { directory, runDirectory, httpPort = ports.http } = configuration;
+  const places = { directory, imagesDirectory: agent.imagesDirectory };
+  const files = new VolumeFiles({ ...places, address, httpPort });
   const executor = new Executor({
     server: agent.server,
-    address,
-    httpPort: configuration.httpPort ?? ports.http,
-    directory: configuration.directory,
-    runDirectory: configuration.runDirectory,
-    imagesDirectory: agent.imagesDirectory,
+    machinery: createMachinery({ ...places, address, runDirectory }, files),
     request: (report) => running.request(report as unknown as Json),
     log,
   });
   // Signals end the latest first: no task may lose its service half-way.
   stopAtSignals(() => executor.close());
   await executor.start();
-  const places = { directory: configuration.directory, imagesDirectory: agent.imagesDirectory };
   const images = new ImageStore({
     ...places,
     ...(agent.imageLimits === undefined ? {} : { limits: agent.imageLimits }),
@@ -56,7 +56,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   stopAtSignals(() => images.close());
   const edge = await servePeers(
     configuration,
-    observed(running.observer, createEdge(configuration, executor.files, createImageEdge(places, images))),
+    observed(running.observer, createEdge(configuration, files, createImageEdge(places, images))),
   );
   stopAtSignals(() => edge.stop());
 }

@@ -5,12 +5,12 @@ import { access, chmod, chown, mkdir, open, readdir, rename, rm, stat, truncate 
 import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
-import type { BootRecord } from "../../core/documents.ts";
 import type { VolumeSource } from "../../core/storage/agent-work.ts";
 import type { Ipv4, Uid } from "../../model/identifiers.ts";
 import { storageIdentity } from "../identity.ts";
 import { synchronize } from "../synchronize.ts";
 import { bootRecord, type FoundImage, readImage } from "./images.ts";
+import type { CreatedFile } from "./machinery.ts";
 import { MiB, qemuImg, readHeader, servedLength } from "./qcow2.ts";
 
 const run = promisify(execFile);
@@ -23,11 +23,6 @@ export interface VolumeFilesOptions {
   /** Where this server hands out kernels. */
   readonly httpPort: number;
 }
-export interface CreatedFile {
-  readonly sizeMiB: number;
-  readonly boot: BootRecord | null;
-}
-
 /** The qcow2 files of one server, `volumes/<uid>.qcow2`. Methods throw a sentence; each may be repeated at any time. */
 export class VolumeFiles {
   readonly #options: VolumeFilesOptions;

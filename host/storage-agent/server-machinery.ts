@@ -1,0 +1,58 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import type { Ipv4 } from "../../model/identifiers.ts";
+import { isAlive } from "../drivers/hypervisor/process.ts";
+import { endExport, findExports, isServing, startExport } from "./export-process.ts";
+import { listImages } from "./images.ts";
+import type { AgentMachinery } from "./machinery.ts";
+import { MiB } from "./qcow2.ts";
+import type { VolumeFiles } from "./volume-files.ts";
+
+export interface MachineryOptions {
+  readonly address: Ipv4;
+  /** Durable. */
+  readonly directory: string;
+  /** Volatile; `exports/` below it. */
+  readonly runDirectory: string;
+  readonly imagesDirectory: string;
+}
+
+/** The real server: qcow2 files, one `qemu-storage-daemon` per export. */
+export const createMachinery = (options: MachineryOptions, files: VolumeFiles): AgentMachinery => {
+  const exportsDirectory = join(options.runDirectory, "exports");
+  return {
+    prepare: async () => {
+      await files.prepare();
+      await mkdir(exportsDirectory, { recursive: true, mode: 0o700 });
+    },
+    create: (volume, source, sizeMiB) => files.create(volume, source, sizeMiB),
+    ready: (volume, sizeMiB) => files.ready(volume, sizeMiB),
+    remove: (volume) => files.remove(volume),
+    usage: () => files.usage(),
+    space: async () => {
+      const disk = await statfs(files.directory);
+      return {
+        totalMiB: Math.floor((disk.blocks * disk.bsize) / MiB),
+        freeMiB: Math.floor((disk.bavail * disk.bsize) / MiB),
+      };
+    },
+    images: async () =>
+      (await listImages(options)).map(({ manifest: { name, digest, sizeMiB } }) => ({ name, digest, sizeMiB })),
+    findExports: () => findExports(exportsDirectory),
+    startExport: (wish) =>
+      startExport({ exportsDirectory, address: options.address, file: files.path(wish.volume), ...wish }),
+    endExport: (found) => endExport(exportsDirectory, found),
+    isServing: (found, access) => isServing(exportsDirectory, found, access),
+    isAlive: (found) => isAlive(found.process),
+    drawSecrets: () => ({
+      exportName: `x${randomBytes(16).toString("hex")}`,
+      pskIdentity: `i${randomBytes(8).toString("hex")}`,
+      pskHex: randomBytes(32).toString("hex"),
+    }),
+    after: (ms, run) => {
+      const timer = setTimeout(run, ms);
+      return () => clearTimeout(timer);
+    },
+  };
+};

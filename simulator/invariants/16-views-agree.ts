@@ -1,0 +1,26 @@
+import type { Invariant } from "./invariant.ts";
+
+/** At rest, what one side desires or says is what the other side has of it, to the letter. */
+export const viewsAgree: Invariant = {
+  number: 16,
+  title: "after healing all views agree within the bound",
+  watch: ({ installation }, verdict) => {
+    return () => {
+      for (const { name, distribution } of installation.processes.values()) {
+        for (const [peer, { documents, actual }] of distribution?.targets ?? []) {
+          const other = installation.processes.get(peer)?.distribution ?? null;
+          if (other === null) continue;
+          const held = other.clients.get(name)?.documents ?? new Map();
+          for (const [key, { text }] of documents)
+            verdict.check(held.get(key)?.text === text, () => `${name} desires ${key} at ${peer}, which holds another`);
+          for (const key of held.keys())
+            verdict.check(documents.has(key), () => `${peer} holds ${key}, which ${name} does not desire any more`);
+          for (const [key, { text }] of actual) {
+            const said = other.published.get(key);
+            if (said !== undefined) verdict.check(said.text === text, () => `${name} has an old ${key} of ${peer}`);
+          }
+        }
+      }
+    };
+  },
+};

@@ -1,0 +1,60 @@
+import type { Json } from "../../model/json.ts";
+import type { Random } from "./random.ts";
+
+/** What the disk does to a commit. */
+export type DiskHealth = "well" | "slow" | "full" | "failing";
+
+/**
+ * A service's store on a simulated disk. A commit is atomic and takes time; a crash meanwhile loses it, or does not: that
+ * it had landed was only not known yet. What is kept is text, so that nothing durable is shared with what lives.
+ */
+export class Disk {
+  health: DiskHealth = "well";
+  readonly #random: Random;
+  readonly #durable = new Map<string, string>();
+  #pending: readonly (readonly [string, string | null])[] | null = null;
+  /** Commits, and those that a crash took. */
+  commits = 0;
+  lost = 0;
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  /** All of it, after a start. */
+  load(): Map<string, Json> {
+    return new Map([...this.#durable].map(([key, text]) => [key, JSON.parse(text) as Json]));
+  }
+
+  get size(): number {
+    return this.#durable.size;
+  }
+
+  /** Begins a commit: how long it takes, or null where the disk refuses it. One at a time. */
+  begin(writes: ReadonlyMap<string, Json>): number | null {
+    if (this.#pending !== null) throw new Error("a commit is under way");
+    if (writes.size === 0) return 0;
+    if (this.health === "failing" || this.health === "full") return null;
+    this.#pending = [...writes].map(([key, value]) => [key, value === null ? null : JSON.stringify(value)]);
+    const scale = this.health === "slow" ? 400 : 1;
+    return (0.3 + this.#random.next() * 3) * scale;
+  }
+
+  /** The commit under way is durable. */
+  finish(): void {
+    for (const [key, text] of this.#pending ?? []) {
+      if (text === null) this.#durable.delete(key);
+      else this.#durable.set(key, text);
+    }
+    if (this.#pending !== null) this.commits += 1;
+    this.#pending = null;
+  }
+
+  /** Power or process is gone in the middle of whatever there was. */
+  crash(): void {
+    if (this.#pending === null) return;
+    if (this.#random.chance(0.5)) this.finish();
+    else this.lost += 1;
+    this.#pending = null;
+  }
+}

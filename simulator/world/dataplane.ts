@@ -1,0 +1,158 @@
+import type { CellPolicy, DesiredInterface } from "../../core/documents.ts";
+import type { GlobalNetwork, NetworkDriver } from "../../host/drivers/network/driver.ts";
+import type { HostName, Uid } from "../../model/identifiers.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import type { Life } from "../kernel/process.ts";
+import type { DataplaneTruth, InterfaceTruth, MachineTruth, Truth } from "./truth.ts";
+
+const sleep = (life: Life, ms: number): Promise<void> => new Promise((resolve) => life.after(ms, resolve));
+const text = (value: unknown): string => JSON.stringify(value);
+
+/** The network driver of one host, and packets through what is in force on two of them. */
+export class Dataplane {
+  trouble: string | null = null;
+  readonly #host: HostName;
+  readonly #kernel: Kernel;
+  readonly #truth: Truth;
+
+  constructor(host: HostName, kernel: Kernel, truth: Truth) {
+    this.#host = host;
+    this.#kernel = kernel;
+    this.#truth = truth;
+  }
+
+  get #now(): DataplaneTruth {
+    return this.#truth.dataplane(this.#host);
+  }
+
+  driver(life: Life): NetworkDriver {
+    const random = this.#kernel.random.fork(`network ${this.#host} ${this.#kernel.clock.nowMs}`);
+    const act = async (change: () => void): Promise<void> => {
+      await sleep(life, 1 + random.next() * 10);
+      if (this.trouble !== null) throw new Error(this.trouble);
+      change();
+      await sleep(life, 1 + random.next() * 3);
+    };
+    return {
+      init: async () => undefined,
+      inspect: async () => ({ taps: [...this.#now.taps] }),
+      scrub: (global) => this.#scrub(global),
+      implementNetwork: (global) => act(() => this.#setTaps(global)),
+      implementSecurityGroup: (global) =>
+        act(() => {
+          this.#now.policies = new Map(global.policies.map((policy) => [policy.cell, policy]));
+        }),
+      implementAddressing: async (global) => {
+        await act(() => this.#setEndpoints(global));
+        const { taps } = this.#now;
+        return {
+          interfaces: global.interfaces.map(({ desired: { uid } }) => ({
+            interface: uid,
+            tap: `t${uid}`,
+            ready: taps.has(uid),
+            reason: taps.has(uid) ? null : "it has no tap",
+          })),
+        };
+      },
+      flush: async () => undefined,
+      cleanup: async () => undefined,
+      probe: async (uid, _probe, timeoutMs) => {
+        const isAnswering = this.#answers(uid);
+        await sleep(life, isAnswering ? 1 + random.next() * 5 : timeoutMs);
+        return isAnswering;
+      },
+      examine: async () => [],
+      counters: async () => ({ interfaces: [], rules: [] }),
+    };
+  }
+
+  #answers(uid: Uid): boolean {
+    if (!this.#now.taps.has(uid)) return false;
+    for (const { host, interfaces, hung, stalled } of this.#truth.machines)
+      if (host === this.#host && interfaces.some((each) => each.uid === uid)) return !hung && !stalled;
+    return false;
+  }
+
+  #scrub(global: GlobalNetwork) {
+    const { taps, policies, endpoints, locations } = this.#now;
+    const wanted = global.interfaces.map(({ desired }) => desired.uid);
+    return {
+      network: text([...taps].sort()) !== text([...wanted].sort()),
+      securityGroup: text([...policies.values()]) !== text(global.policies),
+      addressing:
+        text([...endpoints.values()]) !== text(global.interfaces) ||
+        text([...locations.values()]) !== text(global.locations),
+    };
+  }
+
+  #setTaps(global: GlobalNetwork): void {
+    const now = this.#now;
+    const wanted = new Set(global.interfaces.map(({ desired }) => desired.uid));
+    for (const uid of [...now.taps]) if (!wanted.has(uid)) now.taps.delete(uid);
+    for (const uid of wanted) now.taps.add(uid);
+    for (const [address, { desired }] of now.endpoints) if (!wanted.has(desired.uid)) now.endpoints.delete(address);
+  }
+
+  #setEndpoints(global: GlobalNetwork): void {
+    const now = this.#now;
+    const before = now.endpoints;
+    now.endpoints = new Map(global.interfaces.map((each): [string, InterfaceTruth] => [each.desired.address, each]));
+    now.locations = new Map(global.locations.map((location) => [location.address, location]));
+    for (const [address, endpoint] of now.endpoints) {
+      if (text(before.get(address)) === text(endpoint)) continue;
+      this.#truth.tell((watcher) => watcher.endpointOpened?.(this.#host, endpoint, now));
+    }
+  }
+}
+
+interface Identified {
+  readonly identity: number;
+  readonly vmIdentity: number;
+  readonly subnetIdentity: number;
+}
+const admits = (policy: CellPolicy | undefined, from: Identified, to: Identified, protocol: string, port: number) =>
+  policy?.rules.some(
+    (rule) =>
+      [from.identity, from.vmIdentity, from.subnetIdentity].includes(rule.from) &&
+      [to.identity, to.vmIdentity, to.subnetIdentity].includes(rule.to) &&
+      (rule.protocol === "any" || rule.protocol === protocol) &&
+      rule.ports.from <= port &&
+      port <= rule.ports.to,
+  ) === true;
+
+export interface Packet {
+  readonly from: MachineTruth;
+  readonly fromInterface: DesiredInterface;
+  readonly to: MachineTruth;
+  readonly toInterface: DesiredInterface;
+  readonly protocol: "tcp" | "udp";
+  readonly port: number;
+}
+
+/**
+ * Sends a packet through the rules in force where it leaves and where it arrives (NETWORK, Diverter); tells of it where it
+ * is delivered. Interfaces without an endpoint, addresses without a location, and whatever no rule admits is dropped.
+ */
+export const sendPacket = (kernel: Kernel, truth: Truth, packet: Packet): boolean => {
+  const { from, to, fromInterface, toInterface, protocol, port } = packet;
+  const sender = truth.dataplane(from.host);
+  const source = sender.endpoints.get(fromInterface.address);
+  if (source?.vm !== from.vm || !sender.taps.has(fromInterface.uid)) return false;
+  const local = sender.endpoints.get(toInterface.address);
+  const location = sender.locations.get(toInterface.address);
+  const place = local !== undefined ? { ...local.desired, host: from.host, cellNumber: local.cellNumber } : location;
+  if (place === undefined) return false;
+  const policyOf = (policies: ReadonlyMap<string, CellPolicy>, cellNumber: number): CellPolicy | undefined =>
+    [...policies.values()].find((policy) => policy.cellNumber === cellNumber);
+  if (place.cellNumber !== source.cellNumber) return false;
+  if (!admits(policyOf(sender.policies, source.cellNumber), source.desired, place, protocol, port)) return false;
+  if (place.host !== from.host && !kernel.network.isOpen(from.host, place.host)) return false;
+  const receiver = truth.dataplane(place.host);
+  const target = receiver.endpoints.get(toInterface.address);
+  if (target === undefined || !receiver.taps.has(target.desired.uid)) return false;
+  const policy = policyOf(receiver.policies, target.cellNumber);
+  if (!admits(policy, source.desired, target.desired, protocol, port)) return false;
+  if (to.host !== place.host || target.vm !== to.vm || !truth.machines.has(to)) return false;
+  truth.tell((watcher) => watcher.delivered?.({ ...packet, fromCell: source.cellNumber, toCell: target.cellNumber }));
+  return true;
+};

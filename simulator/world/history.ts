@@ -1,0 +1,62 @@
+/**
+ * A history: the size of an installation and what is done to it when. It is the same thing whether a seed made it, a scenario
+ * wrote it down or the shrinker left it over, and its text is what a failing run prints.
+ *
+ *   hosts 3
+ *   servers 2
+ *   seed 7
+ *   memory 2048
+ *   at 0 apply c1 vm:a1:256 vm:a2:256 rule:a1>a2:80
+ *   at 5000 crash host.h1 before-commit for 2000
+ */
+export interface HistoryStep {
+  readonly atMs: number;
+  readonly words: readonly string[];
+}
+export interface History {
+  readonly hosts: number;
+  readonly servers: number;
+  readonly cells: number;
+  readonly seed: number;
+  /** Of each host, for VMs and their overhead. */
+  readonly memoryMiB: number;
+  /** Faults end and healing begins. */
+  readonly untilMs: number;
+  readonly steps: readonly HistoryStep[];
+}
+
+const numbers = ["hosts", "servers", "cells", "seed", "memory", "until"] as const;
+type NumberName = (typeof numbers)[number];
+const isNumberName = (word: string): word is NumberName => numbers.some((name) => name === word);
+
+/** Lines of `#` are comments. Throws a sentence for what is none of these. */
+export const parseHistory = (text: string): History => {
+  const found: Record<NumberName, number> = { hosts: 2, servers: 1, cells: 1, seed: 1, memory: 4096, until: 0 };
+  const steps: HistoryStep[] = [];
+  for (const raw of text.split("\n")) {
+    const line = raw.replace(/#.*$/, "").trim();
+    if (line === "") continue;
+    const [first = "", second = "", ...rest] = line.split(/\s+/);
+    const value = Number(second);
+    if (!Number.isFinite(value) || value < 0) throw new Error(`"${line}" needs a number behind "${first}"`);
+    if (isNumberName(first)) found[first] = value;
+    else if (first === "at" && rest.length > 0) steps.push({ atMs: value, words: rest });
+    else
+      throw new Error(`"${line}" is neither "at MILLISECONDS WHAT …" nor one of ${numbers.join(", ")} with a number`);
+  }
+  const last = steps.reduce((latest, { atMs }) => Math.max(latest, atMs), 0);
+  const { hosts, servers, cells, seed, memory, until } = found;
+  return { hosts, servers, cells, seed, memoryMiB: memory, untilMs: Math.max(until, last), steps };
+};
+
+export const formatHistory = ({ hosts, servers, cells, seed, memoryMiB, untilMs, steps }: History): string =>
+  [
+    `hosts ${hosts}`,
+    `servers ${servers}`,
+    `cells ${cells}`,
+    `seed ${seed}`,
+    `memory ${memoryMiB}`,
+    `until ${untilMs}`,
+    ...steps.map(({ atMs, words }) => `at ${atMs} ${words.join(" ")}`),
+    "",
+  ].join("\n");

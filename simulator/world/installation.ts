@@ -1,0 +1,235 @@
+import { createAddressManager } from "../../core/address/manager.ts";
+import { createController } from "../../core/controller/controller.ts";
+import type { ControllerState } from "../../core/controller/state.ts";
+import { createDnsManager } from "../../core/dns/manager.ts";
+import type { ActualHost } from "../../core/documents.ts";
+import type { Service } from "../../core/env.ts";
+import { createPlacer } from "../../core/placer/placer.ts";
+import { createAgentService } from "../../core/storage/agent.ts";
+import type { AgentReport } from "../../core/storage/agent-work.ts";
+import { createStorageManager } from "../../core/storage/manager.ts";
+import { createExecutor } from "../../host/executor.ts";
+import { createHostManager, type HostState } from "../../host/manager.ts";
+import { overheadMiB } from "../../host/planner.ts";
+import { createProber } from "../../host/prober.ts";
+import { Executor as AgentExecutor } from "../../host/storage-agent/executor.ts";
+import {
+  cellName,
+  type HostName,
+  hostName,
+  ipv4,
+  mac,
+  type PeerName,
+  peerName,
+  serverName,
+  uid,
+} from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { network, ports } from "../../runtime/installation.ts";
+import { Disk } from "../kernel/disk.ts";
+import { Kernel, type LogFields } from "../kernel/kernel.ts";
+import { type Life, SimulatedProcess } from "../kernel/process.ts";
+import { Dataplane } from "./dataplane.ts";
+import type { History } from "./history.ts";
+import { HostMachine } from "./host-machine.ts";
+import { ServerMachine } from "./server-machine.ts";
+import { Truth } from "./truth.ts";
+
+/** What the world needs of a process, whatever it runs. */
+export type AnyProcess = Pick<
+  SimulatedProcess<unknown>,
+  | "name"
+  | "machine"
+  | "disk"
+  | "start"
+  | "crash"
+  | "pause"
+  | "resume"
+  | "request"
+  | "state"
+  | "distribution"
+  | "starts"
+  | "isRunning"
+  | "isPaused"
+  | "crashPoint"
+  | "wallOffsetMs"
+>;
+export interface Host {
+  readonly name: HostName;
+  readonly machine: HostMachine;
+  readonly dataplane: Dataplane;
+  readonly memoryMiB: number;
+}
+
+/** A supervisor starts what has ended again after this long. */
+const restartMs = 1000;
+
+/** Every service of an installation as a process of its own, over machines that are simulated. */
+export class Installation {
+  readonly kernel: Kernel;
+  readonly truth = new Truth();
+  readonly history: History;
+  readonly processes = new Map<PeerName, AnyProcess>();
+  readonly controllers = new Map<string, SimulatedProcess<ControllerState>>();
+  readonly managers = new Map<HostName, SimulatedProcess<HostState>>();
+  readonly hosts = new Map<HostName, Host>();
+  readonly servers = new Map<string, ServerMachine>();
+  readonly cells: readonly string[];
+  /** How long a process stays away the next time it ends, where somebody said so. */
+  readonly awayMs = new Map<PeerName, number>();
+
+  constructor(history: History, keepLog: boolean) {
+    this.history = history;
+    this.kernel = new Kernel(history.seed, keepLog);
+    this.cells = count(history.cells).map((number) => `c${number}`);
+    const hosts = count(history.hosts).map((number) => peerName(`host.h${number}`));
+    const agents = count(history.servers).map((number) => peerName(`agent.s${number}`));
+    for (const number of count(history.servers)) this.#addServer(number);
+    for (const number of count(history.hosts)) this.#addHost(number);
+    const { internalPool, externalPool, underlay, domain } = network;
+    this.#add("address-manager", () =>
+      createAddressManager({ self: peerName("address-manager"), internalPool, externalPool, reserved: [underlay] }),
+    );
+    this.#add("dns-manager", () => createDnsManager({ self: peerName("dns-manager"), domain }));
+    this.#add("placer", () => createPlacer({ self: peerName("placer"), hosts }));
+    this.#add("storage-manager", () => createStorageManager({ self: peerName("storage-manager"), agents }));
+    for (const [index, cell] of this.cells.entries()) this.#addController(cell, index + 1);
+  }
+
+  /** Everything comes up at once. */
+  start(): void {
+    for (const process of this.processes.values()) process.start();
+  }
+
+  process(name: string): AnyProcess {
+    const found = this.processes.get(peerName(name));
+    if (found === undefined)
+      throw new Error(`"${name}" is no process here; there are ${[...this.processes.keys()].join(", ")}`);
+    return found;
+  }
+
+  /** A machine loses power with all that runs on it; `awayMs` later it boots. */
+  powerOff(machine: string, awayMs: number): () => void {
+    const { kernel } = this;
+    if (!kernel.network.isUp(machine)) return () => undefined;
+    kernel.log(machine, "power-off", { awayMs });
+    kernel.network.setMachine(machine, false);
+    for (const process of this.processes.values()) if (process.machine === machine) process.crash("power was lost");
+    this.hosts.get(hostName(machine))?.machine.powerOff();
+    for (const server of this.servers.values()) if (server.machine === machine) server.powerOff();
+    const boot = (): void => {
+      if (kernel.network.isUp(machine)) return;
+      kernel.log(machine, "power-on", {});
+      kernel.network.setMachine(machine, true);
+      for (const process of this.processes.values()) if (process.machine === machine) process.start();
+    };
+    kernel.clock.after(awayMs, boot);
+    return boot;
+  }
+
+  /** Starts what does not run; for healing. */
+  startAll(): void {
+    this.awayMs.clear();
+    for (const process of this.processes.values()) if (this.kernel.network.isUp(process.machine)) process.start();
+  }
+
+  #add<State>(
+    name: string,
+    service: (life: Life) => Service<State>,
+    machine = name,
+    begun?: (life: Life) => void,
+  ): SimulatedProcess<State> {
+    const { kernel } = this;
+    const process = new SimulatedProcess<State>(kernel, {
+      name: peerName(name),
+      machine,
+      disk: new Disk(kernel.random.fork(`disk ${name}`)),
+      service,
+      ...(begun === undefined ? {} : { begun }),
+      ended: () => {
+        const awayMs = this.awayMs.get(peerName(name)) ?? restartMs;
+        this.awayMs.delete(peerName(name));
+        kernel.clock.after(awayMs, () => {
+          if (kernel.network.isUp(machine)) process.start();
+        });
+      },
+    });
+    this.processes.set(process.name, process);
+    return process;
+  }
+
+  #addServer(number: number): void {
+    const { kernel, truth } = this;
+    const address = ipv4(network.server(number));
+    const name = `s${number}`;
+    const server = new ServerMachine(serverName(name), address, kernel, truth);
+    this.servers.set(address, server);
+    const service = () => createAgentService({ server: name, address, firstPort: ports.nbdFirst });
+    this.#add(`agent.${name}`, service, name, (life) => {
+      const executor = new AgentExecutor({
+        server: name,
+        machinery: server.machinery(life),
+        request: (report: AgentReport) => life.request(report as unknown as Json),
+        log: (event, fields) => kernel.log(`agent.${name}`, event, fields),
+      });
+      void executor.start();
+    });
+  }
+
+  #addHost(number: number): void {
+    const { kernel, truth, servers } = this;
+    const name = hostName(`h${number}`);
+    const { memoryMiB } = this.history;
+    const machine = new HostMachine({ host: name, kernel, truth, servers });
+    const dataplane = new Dataplane(name, kernel, truth);
+    this.hosts.set(name, { name, machine, dataplane, memoryMiB });
+    const host: ActualHost = {
+      host: name,
+      state: "up",
+      address: ipv4(network.host(number)),
+      mac: mac(`02:00:0a:00:${hex(1 + (number >> 8))}:${hex(number & 255)}`),
+      memoryMiB,
+      reservedMiB: 0,
+      machineMiB: overheadMiB,
+      cpus: 64,
+      cpuSpeedMHz: 3000,
+      accelerator: "tcg",
+    };
+    const wakes = new WeakMap<Life, () => void>();
+    const service = (life: Life) => createHostManager({ host, wake: () => wakes.get(life)?.() });
+    const begun = (life: Life): void => {
+      const network = dataplane.driver(life);
+      const log = (event: string, fields: LogFields): void => kernel.log(`host.${name}`, event, fields);
+      const { request } = life;
+      const drivers = { hypervisor: machine.hypervisor(life), network, storage: machine.storage(life) };
+      const executor = createExecutor({ ...drivers, request, log });
+      const prober = createProber({ network, request, log, time: life });
+      wakes.set(life, () => {
+        executor.wake();
+        prober.wake();
+      });
+      void executor.start().then(() => prober.wake());
+    };
+    this.managers.set(name, this.#add(`host.${name}`, service, name, begun));
+  }
+
+  #addController(cell: string, number: number): void {
+    const self = peerName(`controller.${cell}`);
+    const options = {
+      cell: cellName(cell),
+      cellUid: uid(`cell${number}`),
+      cellNumber: number,
+      domain: network.domain,
+      address: ipv4(network.controller(number)),
+      mac: mac(`02:00:0a:00:03:${hex(number)}`),
+      self,
+    };
+    this.controllers.set(
+      cell,
+      this.#add(self, () => createController(options)),
+    );
+  }
+}
+
+const hex = (value: number): string => value.toString(16).padStart(2, "0");
+const count = (number: number): readonly number[] => Array.from({ length: number }, (_, index) => index + 1);

@@ -1,0 +1,175 @@
+import type { BootRecord, Layer } from "../../core/documents.ts";
+import type { ExportAccess } from "../../core/storage/agent-work.ts";
+import type { AgentMachinery, ExportWish, RunningExport } from "../../host/storage-agent/machinery.ts";
+import type { Ipv4, ServerName, Uid } from "../../model/identifiers.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import type { Life } from "../kernel/process.ts";
+import type { Random } from "../kernel/random.ts";
+import type { ExportTruth, MachineTruth, Truth } from "./truth.ts";
+
+const sleep = (life: Life, ms: number): Promise<void> => new Promise((resolve) => life.after(ms, resolve));
+
+/** The image that every server has. */
+export const golden = { name: "tiny", digest: "d1", sizeMiB: 64 } as const;
+
+/**
+ * The hardware of a storage server: files, and exports that outlive the agent. A write that an export has accepted lands a
+ * little later, also when the export is being ended meanwhile: it is over when nothing is on its way any more.
+ */
+export class ServerMachine {
+  readonly server: ServerName;
+  readonly machine: string;
+  readonly totalMiB = 1_000_000;
+  full = false;
+  slow = false;
+  readonly #kernel: Kernel;
+  readonly #truth: Truth;
+  readonly #random: Random;
+  readonly #files = new Map<Uid, number>();
+
+  readonly #address: Ipv4;
+
+  constructor(server: ServerName, address: Ipv4, kernel: Kernel, truth: Truth) {
+    this.server = server;
+    this.#address = address;
+    this.machine = server;
+    this.#kernel = kernel;
+    this.#truth = truth;
+    this.#random = kernel.random.fork(`server ${server}`);
+  }
+
+  get #exports(): readonly ExportTruth[] {
+    return [...this.#truth.exports].filter(({ server }) => server === this.server);
+  }
+
+  /** The export that a layer names, if it takes requests. */
+  exportNamed({ volume, exportName }: Layer): ExportTruth | null {
+    const found = this.#exports.find((each) => each.volume === volume && each.exportName === exportName);
+    return found?.alive === true && found.accepting ? found : null;
+  }
+
+  /** A guest's write; false where there is nobody to take it. */
+  accept(layer: Layer, { vm, incarnation, host }: MachineTruth): boolean {
+    const found = this.exportNamed(layer);
+    if (found === null || !found.writable) return false;
+    found.pending += 1;
+    const { volume, epoch } = found;
+    this.#kernel.clock.after(0.1 + this.#random.next() * (this.slow ? 7000 : 3), () => {
+      if (!found.alive) return;
+      found.pending -= 1;
+      this.#truth.tell((watcher) => watcher.landed?.({ volume, epoch, vm, incarnation, host }));
+    });
+    return true;
+  }
+
+  /** Power is gone. Files stay. */
+  powerOff(): void {
+    for (const each of this.#exports) this.#gone(each);
+  }
+
+  /** An export's process dies by itself. */
+  killExport(volume: Uid): void {
+    for (const each of this.#exports) if (each.volume === volume) this.#gone(each);
+  }
+
+  machinery(life: Life): AgentMachinery {
+    return {
+      prepare: () => sleep(life, 2),
+      create: async (volume, source, sizeMiB) => {
+        await sleep(life, 5 + this.#random.next() * 20);
+        if (this.full) throw new Error("No space left on device");
+        const size = this.#files.get(volume) ?? sizeMiB ?? golden.sizeMiB;
+        this.#files.set(volume, size);
+        return { sizeMiB: size, boot: source.kind === "image" ? this.#boot() : null };
+      },
+      ready: async (volume, sizeMiB) => {
+        await sleep(life, 3);
+        const size = this.#files.get(volume);
+        if (size === undefined) throw new Error(`there is no file of ${volume}`);
+        this.#files.set(volume, Math.max(size, sizeMiB ?? 0));
+        return Math.max(size, sizeMiB ?? 0);
+      },
+      remove: async (volume) => {
+        await sleep(life, 5);
+        this.#files.delete(volume);
+      },
+      usage: async () => [...this.#files].map(([volume, usedMiB]) => ({ volume, usedMiB })),
+      space: async () => ({ totalMiB: this.totalMiB, freeMiB: this.full ? 0 : this.totalMiB - this.#used() }),
+      images: async () => [golden],
+      findExports: () => this.#exports.filter(({ alive }) => alive).map(runningExport),
+      startExport: (wish) => this.#startExport(life, wish),
+      endExport: (found) => this.#endExport(life, found),
+      isServing: async (found, access) => {
+        await sleep(life, 2);
+        const truth = this.#find(found);
+        return truth?.alive === true && truth.accepting && truth.exportName === access.exportName;
+      },
+      isAlive: (found) => this.#find(found)?.alive === true,
+      drawSecrets: () => this.#drawSecrets(),
+      after: life.after,
+    };
+  }
+
+  #used(): number {
+    return [...this.#files.values()].reduce((sum, size) => sum + size, 0);
+  }
+
+  #boot(): BootRecord {
+    return { digest: golden.digest, address: this.#address, port: 7101, commandLine: "" };
+  }
+
+  #drawSecrets(): Omit<ExportAccess, "port"> {
+    const hex = (length: number): string =>
+      Array.from({ length }, () => this.#random.between(0, 15).toString(16)).join("");
+    return { exportName: `x${hex(32)}`, pskIdentity: `i${hex(16)}`, pskHex: hex(64) };
+  }
+
+  #find({ process: { pid } }: RunningExport): ExportTruth | undefined {
+    return this.#exports.find((each) => each.pid === pid);
+  }
+
+  async #startExport(life: Life, { volume, epoch, writable, access }: ExportWish): Promise<RunningExport> {
+    await sleep(life, 20 + this.#random.next() * 150);
+    const truth: ExportTruth = {
+      server: this.server,
+      volume,
+      epoch,
+      writable,
+      exportName: access.exportName,
+      pid: this.#truth.nextPid(),
+      alive: true,
+      accepting: true,
+      pending: 0,
+    };
+    this.#truth.exports.add(truth);
+    this.#kernel.log(`export.${this.server}`, "started", { volume, epoch });
+    this.#truth.tell((watcher) => watcher.exportStarted?.(truth));
+    await sleep(life, 5);
+    return runningExport(truth);
+  }
+
+  async #endExport(life: Life, found: RunningExport): Promise<void> {
+    const truth = this.#find(found);
+    if (truth === undefined || !truth.alive) return;
+    truth.accepting = false;
+    // The event comes when everything accepted has landed (STORAGE, what was measured).
+    while (truth.alive && truth.pending > 0) await sleep(life, 10);
+    await sleep(life, 2);
+    this.#gone(truth);
+  }
+
+  #gone(truth: ExportTruth): void {
+    if (!truth.alive) return;
+    truth.alive = false;
+    truth.accepting = false;
+    this.#truth.exports.delete(truth);
+    this.#kernel.log(`export.${this.server}`, "ended", { volume: truth.volume, epoch: truth.epoch });
+    this.#truth.tell((watcher) => watcher.exportEnded?.(truth));
+  }
+}
+
+const runningExport = ({ volume, epoch, pid }: ExportTruth): RunningExport => ({
+  volume,
+  epoch,
+  process: { pid, startTime: String(pid) },
+});

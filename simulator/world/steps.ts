@@ -1,0 +1,249 @@
+import type { MachineEnd } from "../../host/drivers/hypervisor/driver.ts";
+import { hostName, type PeerName, type Uid } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import type { DiskHealth } from "../kernel/disk.ts";
+import { goodQuality } from "../kernel/network.ts";
+import type { CrashPoint } from "../kernel/process.ts";
+import { type CellText, documentOf, parseCell } from "./cell-text.ts";
+import type { Host, Installation } from "./installation.ts";
+import type { ServerMachine } from "./server-machine.ts";
+
+/** What the user of a cell asked for last; null: that it be deleted. */
+export interface Wish {
+  readonly cell: string;
+  readonly text: CellText | null;
+  readonly serial: number;
+  answered: boolean;
+}
+/** Everything that a user was ever allowed, and what holds now. */
+export interface Users {
+  readonly wishes: Map<string, Wish>;
+  /** What the controller accepted last; null: deleted. */
+  readonly accepted: Map<string, CellText | null>;
+  /** Every version that was ever submitted. */
+  readonly submitted: Map<string, CellText[]>;
+}
+
+const askAgainMs = 1000;
+const patienceMs = 8000;
+
+/** Carries out the steps of a history, and takes back in the end what they broke. */
+export class Steps {
+  readonly users: Users = { wishes: new Map(), accepted: new Map(), submitted: new Map() };
+  readonly #installation: Installation;
+  /** What ends the faults that last. */
+  readonly #repairs = new Set<() => void>();
+  #serial = 0;
+
+  constructor(installation: Installation) {
+    this.#installation = installation;
+  }
+
+  /** Throws a sentence for a step that is none. */
+  perform(words: readonly string[]): void {
+    const { kernel } = this.#installation;
+    kernel.log("history", words[0] ?? "", { words: words.slice(1).join(" ") });
+    const [verb = "", ...rest] = words;
+    const at = rest.lastIndexOf("for");
+    const forMs = at < 0 ? null : Number(rest[at + 1]);
+    const args = at < 0 ? rest : rest.slice(0, at);
+    const perform = verbs[verb];
+    if (perform === undefined) throw new Error(`"${verb}" is no step; there are ${Object.keys(verbs).join(", ")}`);
+    perform({ steps: this, installation: this.#installation, args, forMs: forMs ?? 2000 });
+  }
+
+  /** A fault begins and ends: after its time, or with all others. */
+  lasting(forMs: number, repair: () => void): void {
+    const once = (): void => {
+      if (this.#repairs.delete(once)) repair();
+    };
+    this.#repairs.add(once);
+    this.#installation.kernel.clock.after(forMs, once);
+  }
+
+  heal(): void {
+    const { kernel } = this.#installation;
+    kernel.log("history", "heal", {});
+    for (const repair of [...this.#repairs]) repair();
+    kernel.network.quality = goodQuality;
+    this.#installation.startAll();
+  }
+
+  wish(cell: string, text: CellText | null): void {
+    this.#serial += 1;
+    const wish: Wish = { cell, text, serial: this.#serial, answered: false };
+    this.users.wishes.set(cell, wish);
+    const all = this.users.submitted.get(cell) ?? [];
+    this.users.submitted.set(cell, all);
+    if (text !== null) all.push(text);
+    this.#submit(wish);
+  }
+
+  /** A user asks until there is an answer, or until something else is wanted. */
+  #submit(wish: Wish): void {
+    const { kernel, controllers } = this.#installation;
+    if (wish.answered || this.users.wishes.get(wish.cell) !== wish) return;
+    const answer = controllers.get(wish.cell)?.request(this.#request(wish)) ?? null;
+    kernel.clock.after(answer === null ? askAgainMs : patienceMs, () => this.#submit(wish));
+    void answer?.then((response) => this.#answered(wish, response as unknown as { status: number; body: Json }));
+  }
+
+  #answered(wish: Wish, { status, body }: { readonly status: number; readonly body: Json }): void {
+    if (wish.answered || this.users.wishes.get(wish.cell) !== wish) return;
+    wish.answered = true;
+    const why = status === 200 || status === 404 ? "" : JSON.stringify(body).slice(0, 300);
+    this.#installation.kernel.log(`user.${wish.cell}`, "answered", { status, why });
+    if (status === 200 || (wish.text === null && status === 404)) this.users.accepted.set(wish.cell, wish.text);
+  }
+
+  #request({ cell, text }: Wish): Json {
+    const volumes = (this.users.submitted.get(cell) ?? []).flatMap(({ machines }) =>
+      machines.flatMap(({ name }) => [`${cell}/${name}Disk`, `${cell}/${name}Data`]),
+    );
+    const allowDestroy = [...new Set([`${cell}/golden`, ...volumes])];
+    if (text === null) return { method: "DELETE", path: "", allowDestroy };
+    return { method: "PUT", path: "", json: documentOf(cell, text), allowDestroy };
+  }
+}
+
+interface Performance {
+  readonly steps: Steps;
+  readonly installation: Installation;
+  readonly args: readonly string[];
+  readonly forMs: number;
+}
+
+const word = <T extends string>(given: string | undefined, known: readonly T[]): T => {
+  const found = known.find((each) => each === given);
+  if (found === undefined) throw new Error(`"${given ?? ""}" should be one of ${known.join(", ")}`);
+  return found;
+};
+const hostOf = ({ installation, args: [name = ""] }: Performance): Host => {
+  const host = installation.hosts.get(hostName(name));
+  if (host === undefined) throw new Error(`"${name}" is no host`);
+  return host;
+};
+const serverOf = ({ installation, args: [name = ""] }: Performance): ServerMachine => {
+  const server = [...installation.servers.values()].find(({ machine }) => machine === name);
+  if (server === undefined) throw new Error(`"${name}" is no storage server`);
+  return server;
+};
+/** The UID behind `CELL/ELEMENT`; null while the controller knows none. */
+const uidOf = (installation: Installation, path: string): Uid | null => {
+  const state = installation.controllers.get(path.split("/")[0] ?? "")?.state;
+  const record = [...(state?.elements.values() ?? [])].find((each) => each.path === path && !each.deleting);
+  return record?.uid ?? null;
+};
+
+const crash = ({ installation, args: [name = "", point], forMs }: Performance): void => {
+  const process = installation.process(name);
+  installation.awayMs.set(name as PeerName, forMs);
+  if (point === undefined) process.crash("by the history");
+  else process.crashPoint = word<CrashPoint>(point, ["before-commit", "after-commit", "between-sends"]);
+};
+
+const pause = ({ steps, installation, args: [name = ""], forMs }: Performance): void => {
+  const process = installation.process(name);
+  process.pause();
+  steps.lasting(forMs, () => process.resume());
+};
+
+const cut = ({ steps, installation, args: [a = "", b = "", oneWay], forMs }: Performance): void => {
+  const { network } = installation.kernel;
+  const machines = new Set([...installation.processes.values()].map(({ machine }) => machine));
+  const others = b === "*" ? [...machines].filter((machine) => machine !== a) : [b];
+  for (const name of [a, ...others]) if (!machines.has(name)) throw new Error(`"${name}" is no machine`);
+  const pairs = others.flatMap((other) =>
+    oneWay === "one-way"
+      ? [[a, other]]
+      : [
+          [a, other],
+          [other, a],
+        ],
+  );
+  for (const [from = "", to = ""] of pairs) network.cut(from, to);
+  steps.lasting(forMs, () => {
+    for (const [from = "", to = ""] of pairs) network.mend(from, to);
+  });
+};
+
+const disk = ({ steps, installation, args: [name = "", health], forMs }: Performance): void => {
+  const { disk: target } = installation.process(name);
+  target.health = word<DiskHealth>(health, ["slow", "full", "failing"]);
+  steps.lasting(forMs, () => {
+    target.health = "well";
+  });
+};
+
+const quality = (change: "loss" | "delay") => {
+  return ({ steps, installation, args: [amount = "0"], forMs }: Performance): void => {
+    const { network } = installation.kernel;
+    const before = network.quality;
+    network.quality =
+      change === "loss" ? { ...before, loss: Number(amount) / 100 } : { ...before, jitterMs: Number(amount) };
+    steps.lasting(forMs, () => {
+      network.quality = before;
+    });
+  };
+};
+
+const vm = ({ steps, installation, args: [path = "", how], forMs }: Performance): void => {
+  const uid = uidOf(installation, path);
+  const ended = word(how, ["crashed", "exited", "hang"]);
+  for (const { machine } of installation.hosts.values()) {
+    for (const running of machine.machines) {
+      if (running.vm !== uid) continue;
+      if (ended === "hang") {
+        running.hung = true;
+        steps.lasting(forMs, () => {
+          running.hung = false;
+        });
+      } else machine.end(running.vm, ended as MachineEnd["ended"], `the guest ${ended}`);
+    }
+  }
+};
+
+const killExport = ({ installation, args: [path = ""] }: Performance): void => {
+  const uid = uidOf(installation, path);
+  if (uid !== null) for (const server of installation.servers.values()) server.killExport(uid);
+};
+
+const driver = (performance: Performance): void => {
+  const { dataplane, machine } = hostOf(performance);
+  const target = word(performance.args[1], ["network", "hypervisor"]) === "network" ? dataplane : machine;
+  target.trouble = "the driver has trouble";
+  performance.steps.lasting(performance.forMs, () => {
+    target.trouble = null;
+  });
+};
+
+const server = (performance: Performance): void => {
+  const target = serverOf(performance);
+  const what = word(performance.args[1], ["slow", "full"]);
+  target[what] = true;
+  performance.steps.lasting(performance.forMs, () => {
+    target[what] = false;
+  });
+};
+
+const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
+  apply: ({ steps, args: [cell = "", ...text] }) => steps.wish(cell, parseCell(text)),
+  delete: ({ steps, args: [cell = ""] }) => steps.wish(cell, null),
+  crash,
+  "power-off": ({ steps, installation, args: [machine = ""], forMs }) => {
+    const boot = installation.powerOff(machine, forMs);
+    steps.lasting(forMs, boot);
+  },
+  pause,
+  cut,
+  disk,
+  clock: ({ installation, args: [name = "", ms] }) => {
+    installation.process(name).wallOffsetMs += Number(ms);
+  },
+  loss: quality("loss"),
+  delay: quality("delay"),
+  vm,
+  "kill-export": killExport,
+  driver,
+  server,
+};
