@@ -44,7 +44,14 @@ const startHost = async (installation: Installation, name: string, gossipKeyFile
   });
   const running = await runService({ configuration, service, goodbye: false });
   const { request, beginLife } = running;
-  const started = await startHostPresence({ configuration, host: host.host, request, beginLife, log: () => undefined, config });
+  const started = await startHostPresence({
+    configuration,
+    host: host.host,
+    request,
+    beginLife,
+    log: () => undefined,
+    config,
+  });
   presence = started;
   const server = await servePeers(configuration, started.view);
   const stop = async (): Promise<void> => {

@@ -54,8 +54,10 @@ const addSubscription = (node: Distribution, turn: Turn, to: PeerName, prefix: s
     if (!interest && target.interests.delete(prefix)) retell(turn, target, prefix);
     return;
   }
+  const known = isOfService(target);
   if (interest) target.interests.add(prefix);
   target.subscriptions.set(prefix, false);
+  if (!known && !interest) tellReachable(turn, target);
   if (target.link === null) return;
   target.link.control.push({ frame: "subscribe", prefix });
   turn.dirty.add(target.link.connection);
@@ -66,7 +68,10 @@ const retell = (turn: Turn, target: Target, prefix: string): void => {
   for (const [key, { text }] of target.actual)
     if (key.startsWith(prefix))
       turn.inbox.push({ kind: "actual", from: target.peer, key, value: JSON.parse(text) as Json });
-  if (target.reachable !== null) turn.inbox.push({ kind: "reachable", peer: target.peer, reachable: target.reachable });
+  tellReachable(turn, target);
+};
+const tellReachable = (turn: Turn, { peer, reachable }: Target): void => {
+  if (reachable !== null) turn.inbox.push({ kind: "reachable", peer, reachable });
 };
 
 const misuse = (turn: Turn, effect: string, to: PeerName, key: string, why: string): void => {
@@ -126,6 +131,8 @@ export const unsubscribe = (node: Distribution, turn: Turn, to: PeerName, prefix
   if (target.link === null) return;
   target.link.control.push({ frame: "unsubscribe", prefix });
   turn.dirty.add(target.link.connection);
+  // It may have been the only one whose snapshot was not there yet.
+  if (target.subscriptions.size > 0) inStep(turn, target.link);
 };
 
 /** A connection that this service dialled stands: greet, subscribe, and send every document. */

@@ -38,6 +38,6 @@ export function isForService(target: Target, key: string): boolean {
     if (key.startsWith(prefix) && !target.interests.has(prefix)) return true;
   return false;
 }
-/** Whether the service has anything to do with the peer. */
+/** Whether the service has anything to do with the peer, or had: not so for one that only this layer follows. */
 export const isOfService = ({ documents, subscriptions, interests }: Target): boolean =>
-  documents.size > 0 || interests.size < subscriptions.size;
+  interests.size === 0 || documents.size > 0 || interests.size < subscriptions.size;
