@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -44,6 +44,21 @@ test("check shows all errors at once, and ends with 1", () => {
     ["syntax/include-missing", "syntax/number", "syntax/expected"],
   );
   assert.equal(cells(["spec", "check", "nowhere.sf"]).status, 2);
+});
+
+test("a fault is shown at the path that opens the file from here, included ones as well", () => {
+  mkdirSync(join(directory, "some", "parts"), { recursive: true });
+  file("some/shop.sf", '#include "parts/tier.sf"\nshop extends Cell { vm extends Tier; }\n');
+  file("some/parts/tier.sf", "Tier extends VM {\n  x.memory 1;\n}\n");
+  const relative = cells(["spec", "check", "some/shop.sf"]).stderr;
+  assert.match(relative, /^some\/parts\/tier\.sf:2:12: error: .*\n {2}\|\n2 \| {3}x\.memory 1;/);
+  assert.match(relative, /^some\/shop\.sf:2:21: note: used here/m);
+  assert.match(relative, /^some\/shop\.sf:1:10: note: `parts\/tier\.sf` is included here/m);
+  const absolute = cells(["spec", "check", join(directory, "some", "shop.sf")]).stderr;
+  assert.ok(absolute.startsWith(`${join(directory, "some", "parts", "tier.sf")}:2:12: error`));
+  type Answer = { readonly diagnostics: readonly { readonly position: { readonly file: string } }[] };
+  const json: Answer = JSON.parse(cells(["spec", "check", "some/shop.sf", "-o", "json"]).stdout);
+  assert.equal(json.diagnostics[0]?.position.file, "some/parts/tier.sf");
 });
 
 test("fmt prints, checks, or writes in place", () => {
