@@ -164,10 +164,23 @@ function inUnit(json: Json, unit: string | undefined): string | undefined {
   return `It is counted in ${unit}: write ${value}, without quotes and unit.`;
 }
 
+/** SmartFrog leaves a lazy reference to whoever runs the component, and here nobody does. */
+function leftOpen(name: string, json: string): ValueFault {
+  const [word = "", ...rest] = json.split(" ");
+  const plain = /^ROOT(?::[A-Za-z_$][\w.-]*)+$/.test(rest.join(" "));
+  const path = plain ? `, or write \`"<ref:${rest.join(" ").slice("ROOT".length).replaceAll(":", "/")}>"\`` : "";
+  return new ValueFault(
+    "schema/value",
+    `\`${name}\` must be known when the cell is submitted, and \`${word}\` leaves ${plain ? `\`${rest.join(" ")}\`` : "it"} to be worked out later`,
+    `Leave out \`${word}\`${path}: the value is then worked out when the text is read.`,
+  );
+}
+
 /** A value that is written out, or that a reference led to. */
 function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Meaning | ValueFault {
   const wrong = (wanted: string, hint?: string): ValueFault =>
     new ValueFault("schema/value", `\`${name}\` must be ${wanted}, not ${show(json)}`, hint);
+  if (typeof json === "string" && /^(?:LAZY|DATA) /.test(json)) return leftOpen(name, json);
   switch (kind.kind) {
     case "integer": {
       const range =

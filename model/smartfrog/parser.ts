@@ -227,7 +227,9 @@ class SmartFrogParser extends ExpressionParser {
       "syntax/expected",
       `Expected \`extends\` after \`${written}\`, found ${shown(this.token)}`,
       position,
-      `A component is written \`${written} extends ${prototype}{ … }\`.`,
+      named || plain
+        ? `A component is written \`${written} extends ${prototype}{ … }\`.`
+        : `An element is written \`${written} extends VM { … }\`, a group \`${written} extends { … }\`, and what changes the one of a template \`${written} extends Template:${written} { … }\`.`,
     );
     // `component` passes over one token, which is `extends` where it is not missing.
     if (!named) this.at--;
