@@ -8,7 +8,7 @@ import {
   lossLines,
   unnamedLosses,
 } from "../model/data-loss.ts";
-import { isEmptyPlan, planChange } from "../model/plan.ts";
+import { isEmptyPlan } from "../model/plan.ts";
 import type { Plan } from "../model/plan-types.ts";
 import { printable, printableLines } from "../model/render-diagnostic.ts";
 import { renderPlan } from "../model/render-plan.ts";
@@ -55,19 +55,26 @@ const explained = async <T>(
 const planOf = async (context: Context, file: string) => {
   const { bundle, cell } = await specification(context, file);
   const client = context.client();
-  const known = (await client.cells()).some((summary) => summary.cell === cell.name);
-  // A cell that is not there has no controller yet that could be asked, and a question must not make one.
-  const changed: Changed = known
-    ? await explained(context, { file, bundle }, () => client.apply(cell.name, bundle, true))
-    : { plan: planChange(null, cell), version: 0, dryRun: true };
+  // Also of a cell that is not there: the gateway answers without making one, and knows what there is to have.
+  const changed = await explained(context, { file, bundle }, () => client.apply(cell.name, bundle, true));
   return { bundle, cell, changed };
 };
+
+/** A plan that was not checked against everything says so. */
+const uncheckedLines = ({ unchecked = [] }: Changed): readonly string[] =>
+  unchecked.length === 0
+    ? []
+    : [
+        `Not checked, because the installation does not know all of it now: ${unchecked.join(", ")}.`,
+        "What could never be had is refused when this is applied.",
+      ];
 
 export const plan = async (context: Context, file: string, all: boolean): Promise<void> => {
   const { changed } = await planOf(context, file);
   if (context.json) printJson(context, changed);
   else {
     context.terminal.print(renderPlan(changed.plan, { color: context.terminal.colour, all }));
+    for (const line of uncheckedLines(changed)) context.terminal.print(line);
     const lost = losesOf(changed.plan).map(({ path }) => path);
     if (lost.length > 0) context.terminal.print(`Applying it without being asked needs ${allowDestroyFlag(lost)}`);
   }
