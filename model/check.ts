@@ -204,7 +204,7 @@ class Checker {
       if (name === "" || name === "." || name === ".." || name.includes("/"))
         this.#fault("schema/name", `\`${name}\` cannot name a component of a cell`, here.join("/"), {
           ...at,
-          hint: "Names are parts of paths: leave out `/`.",
+          hint: "A name is a part of a path: it is not empty, not `.` or `..`, and has no `/` in it.",
         });
       this.#classify(value, here, at.position);
       this.#collect(value, here);
@@ -281,7 +281,7 @@ class Checker {
         meant.add(closestName(name, names));
         wrong("schema/unknown-attribute", `\`${name}\` is not an attribute of ${type}`, {
           ...this.#at(component, name, "name"),
-          hint: didYouMean(name, names).hint ?? `${type} has ${names.join(", ")}.`,
+          hint: didYouMean(name, names).hint ?? `A ${type} has ${names.join(", ")}.`,
         });
         continue;
       }
@@ -308,7 +308,7 @@ class Checker {
   #missingHint(component: JsonObject, element: string, type: string, missing: Required): string {
     const prefix = missing.find(([name]) => Object.hasOwn(component, name.slice("x.".length)))?.[0];
     if (prefix !== undefined)
-      return `What the cloud shall heed has the prefix \`x.\`: write \`${prefix}\` instead of \`${prefix.slice("x.".length)}\`.`;
+      return `Attributes that mean something to the cloud begin with \`x.\`: write \`${prefix}\` instead of \`${prefix.slice("x.".length)}\`.`;
     for (const [name] of missing) {
       const replaced = this.#replacedHint(component, element, name);
       if (replaced !== undefined) return replaced;

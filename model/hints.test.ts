@@ -100,3 +100,35 @@ test("a component without extends: its three forms", () => {
     /`vm extends VM \{ … \}`, a group `vm extends \{ … \}`.*`vm extends Template:vm \{ … \}`/,
   );
 });
+
+test("a brace that is missing: the line that closes too much is named", () => {
+  const text = "shop extends Cell {\n  a extends {\n    b extends {\n      c 1;\n  }\n}\n";
+  assert.match(
+    told(text).join(),
+    /never closed\. Add the missing `\}`: that of line 5 would close it, and stands too far/,
+  );
+  assert.match(told("shop extends Cell {\n").join(), /Add the missing `\}`\.$/);
+});
+
+test("a link to the wrong type names elements of the right one", () => {
+  const disk = (vm: string): string => `c extends VolumeConnection { x.vm "${vm}"; x.volume "<ref:../d>"; }`;
+  const volume = "d extends Volume { x.size 1; }";
+  const machine = (name: string): string => `${name} extends VM { x.memory 64; }`;
+  const hint = (inside: string): string => told(cell(`${volume} ${inside} ${disk("<ref:../d>")}`)).join();
+  assert.match(hint(""), /must refer to a VM; `\/shop\/d` is a Volume\. The cell has no such element yet: add one\.$/);
+  assert.match(hint(machine("a")), /The only such element is `<ref:\/shop\/a>`\.$/);
+  assert.match(hint(`${machine("a")} ${machine("b")}`), /are `<ref:\/shop\/a>` and `<ref:\/shop\/b>`\.$/);
+  assert.match(hint(["a", "b", "e", "f"].map(machine).join(" ")), /`<ref:\/shop\/e>` and others\.$/);
+  sound(cell(`${volume} ${machine("a")} ${disk("<ref:/shop/a>")}`));
+});
+
+test("hints fit what was written", () => {
+  assert.match(told(cell("d extends Volume { x.size 1.5; }")).join(), /Write it without a fraction, from 1 /);
+  assert.match(told(cell('d extends Volume { x.size "1"; }')).join(), /Write it without quotes, from 1 /);
+  assert.match(told(cell("v extends VM { x.memory 64; x.restartOnFailure 1; }")).join(), /Write `true` or `false`/);
+  assert.match(
+    told(cell('v extends VM { x.memory 64; x.data "<ref:../g/b/c>"; } g extends { b 1; }')).join(),
+    /nothing inside/,
+  );
+  assert.match(told(cell("u PARENT:PARENT:PARENT:a;")).join(), /begin with `ROOT`/);
+});

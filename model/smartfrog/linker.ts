@@ -384,6 +384,7 @@ class Linker {
           "link/not-a-component",
           `\`${referenceText(reference)}\` leads through a value that is not a component`,
           reference.position,
+          { hint: "A value has nothing inside: end the reference at it, or refer to a component." },
         );
       }
       const next = this.#step(current, part, { reference, first: index === 0, permitted });
@@ -405,7 +406,9 @@ class Linker {
     if (part.kind === "PARENT") {
       if (from.parent) return { component: from.parent };
       if (permitted) return null;
-      this.#fail("link/unknown", `\`${referenceText(reference)}\` leads above the document`, reference.position);
+      this.#fail("link/unknown", `\`${referenceText(reference)}\` leads above the document`, reference.position, {
+        hint: "Leave out a `PARENT`, or begin with `ROOT`, which is the document.",
+      });
     }
     if (part.kind !== "ATTRIB" && part.kind !== "HERE") {
       if (permitted) return null;
