@@ -2,6 +2,7 @@ import type { PeerName } from "../model/identifiers.ts";
 import { servePeers } from "./https.ts";
 import { network, type ProcessConfiguration } from "./installation.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observer.ts";
+import { runAsked, serveOffers } from "./offers.ts";
 import { listPeers } from "./peers.ts";
 import { type RunningService, runService } from "./process.ts";
 import { stopAtSignals } from "./signals.ts";
@@ -47,15 +48,17 @@ const runWithMembers = async (
 
 const runStorageManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createStorageManager } = await import("../core/storage/manager.ts");
+  const asked = await serveOffers(configuration, observer);
   await runWithMembers(configuration, "agent.", (agents) =>
-    runService({ configuration, observer, service: createStorageManager({ self: configuration.name, agents }) }),
+    runAsked(asked, { configuration, observer, service: createStorageManager({ self: configuration.name, agents }) }),
   );
 };
 
 const runPlacer = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createPlacer } = await import("../core/placer/placer.ts");
+  const asked = await serveOffers(configuration, observer);
   await runWithMembers(configuration, "host.", (hosts) =>
-    runService({ configuration, observer, service: createPlacer({ self: configuration.name, hosts }) }),
+    runAsked(asked, { configuration, observer, service: createPlacer({ self: configuration.name, hosts }) }),
   );
 };
 
@@ -68,7 +71,8 @@ const runAddressManager = async (configuration: ProcessConfiguration, observer: 
     externalPool,
     reserved: [underlay],
   });
-  await runService({ configuration, observer, service });
+  const asked = await serveOffers(configuration, observer);
+  await runAsked(asked, { configuration, observer, service });
 };
 
 const runDnsManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
@@ -98,13 +102,10 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
       return;
     }
     case "storage-manager":
-      await serveObserver(configuration, observer);
       return runStorageManager(configuration, observer);
     case "placer":
-      await serveObserver(configuration, observer);
       return runPlacer(configuration, observer);
     case "address-manager":
-      await serveObserver(configuration, observer);
       return runAddressManager(configuration, observer);
     case "dns-manager":
       await serveObserver(configuration, observer);
