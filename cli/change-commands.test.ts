@@ -136,6 +136,18 @@ test("plan says which option applying it needs", async (t) => {
   assert.equal(printed.at(-1), "Applying it without being asked needs --allow-destroy shop/db,shop/log");
 });
 
+test("the plan of a cell that is not there is the gateway's, and says what was not checked", async (t) => {
+  const created = planChange(null, volumes);
+  const answer = changed({ plan: created, version: 0, unchecked: ["hosts", "storage"] });
+  const { context, printed, file } = await scene(t, ({ dryRun }) => (dryRun ? answer : { status: 404, body: {} }));
+  await plan(context, file, false);
+  assert.match(printed.join("\n"), /Plan: 2 to create, 0 unchanged\.\nNot checked, .*: hosts, storage\.\n/);
+  const diagnostics = [{ code: "cell/no-host", message: "No host could hold it" }];
+  const error = { code: "invalid-specification", message: "it is wrong", diagnostics };
+  const refused = await scene(t, () => ({ status: 400, body: { error } }));
+  assert.match((await failure(plan(refused.context, refused.file, false))).message, /No host could hold it/);
+});
+
 test("apply says so when somebody changed the cell since it was planned", async (t) => {
   const busy = planChange(
     volumes,

@@ -8,10 +8,9 @@ import {
   lossLines,
   unnamedLosses,
 } from "../model/data-loss.ts";
-import type { Diagnostic } from "../model/diagnostic.ts";
-import { isEmptyPlan, planChange } from "../model/plan.ts";
+import { isEmptyPlan } from "../model/plan.ts";
 import type { Plan } from "../model/plan-types.ts";
-import { printable, printableLines, renderDiagnostic } from "../model/render-diagnostic.ts";
+import { printable, printableLines } from "../model/render-diagnostic.ts";
 import { renderPlan } from "../model/render-plan.ts";
 import { readSpecification } from "../model/specification.ts";
 import { evaluate } from "../runtime/specification/evaluate.ts";
@@ -19,6 +18,7 @@ import { readBundle } from "./bundle.ts";
 import { type Changes, watchCell } from "./changes.ts";
 import { type Client, Refused } from "./client.ts";
 import { type Context, cellOfPath, printJson } from "./context.ts";
+import { rendered } from "./diagnostics.ts";
 import { type ElementWithState, elementsOf } from "./elements.ts";
 import { CommandFailure, exitCodes, usage } from "./failure.ts";
 import { follow, followUntilReady, readElements } from "./follow.ts";
@@ -27,48 +27,54 @@ import type { Terminal } from "./terminal.ts";
 
 /** `cells plan`, `cells apply` and `cells delete`: what changes a cell's model. */
 
-const diagnosticsText = (
-  diagnostics: readonly Diagnostic[],
-  files: Readonly<Record<string, string>>,
-  colour: boolean,
-): string => diagnostics.map((diagnostic) => renderDiagnostic(diagnostic, files, colour)).join("\n\n");
-
 /** Reads and checks here first: a fault in the text is told without the gateway, and the cell's name is known. */
 const specification = async ({ terminal }: Context, file: string) => {
   const bundle = readBundle(file);
   const evaluated = await evaluate(bundle, { said: (text) => process.stderr.write(printableLines(text)) });
   const read = evaluated.ok ? readSpecification(evaluated.value) : evaluated;
   if (read.ok) return { bundle, cell: read.value };
-  throw new CommandFailure(exitCodes.refused, diagnosticsText(read.error, bundle.files, terminal.colour));
+  throw new CommandFailure(exitCodes.refused, rendered(file, bundle, read.error, terminal.colour).join("\n\n"));
 };
 
 /** The gateway's refusal, with its diagnostics shown in the texts that were sent. */
-const explained = async <T>({ terminal }: Context, bundle: Bundle, work: () => Promise<T>): Promise<T> => {
+const explained = async <T>(
+  { terminal }: Context,
+  { file, bundle }: { readonly file: string; readonly bundle: Bundle },
+  work: () => Promise<T>,
+): Promise<T> => {
   try {
     return await work();
   } catch (error) {
     // What is no fault of the text says all in its message.
     if (!(error instanceof Refused) || error.diagnostics.length === 0 || error.code === destroysData) throw error;
-    throw new CommandFailure(error.exitCode, diagnosticsText(error.diagnostics, bundle.files, terminal.colour));
+    const faults = rendered(file, bundle, error.diagnostics, terminal.colour);
+    throw new CommandFailure(error.exitCode, faults.join("\n\n"));
   }
 };
 
 const planOf = async (context: Context, file: string) => {
   const { bundle, cell } = await specification(context, file);
   const client = context.client();
-  const known = (await client.cells()).some((summary) => summary.cell === cell.name);
-  // A cell that is not there has no controller yet that could be asked, and a question must not make one.
-  const changed: Changed = known
-    ? await explained(context, bundle, () => client.apply(cell.name, bundle, true))
-    : { plan: planChange(null, cell), version: 0, dryRun: true };
+  // Also of a cell that is not there: the gateway answers without making one, and knows what there is to have.
+  const changed = await explained(context, { file, bundle }, () => client.apply(cell.name, bundle, true));
   return { bundle, cell, changed };
 };
+
+/** A plan that was not checked against everything says so. */
+const uncheckedLines = ({ unchecked = [] }: Changed): readonly string[] =>
+  unchecked.length === 0
+    ? []
+    : [
+        `Not checked, because the installation does not know all of it now: ${unchecked.join(", ")}.`,
+        "What could never be had is refused when this is applied.",
+      ];
 
 export const plan = async (context: Context, file: string, all: boolean): Promise<void> => {
   const { changed } = await planOf(context, file);
   if (context.json) printJson(context, changed);
   else {
     context.terminal.print(renderPlan(changed.plan, { color: context.terminal.colour, all }));
+    for (const line of uncheckedLines(changed)) context.terminal.print(line);
     const lost = losesOf(changed.plan).map(({ path }) => path);
     if (lost.length > 0) context.terminal.print(`Applying it without being asked needs ${allowDestroyFlag(lost)}`);
   }
@@ -173,7 +179,7 @@ export const apply = async (context: Context, file: string, options: WaitOptions
     : await confirm(context, options, `Apply this to the cell ${cell.name}?`, planned.plan);
   const client = context.client();
   const send = (version: number): Promise<Changed> =>
-    explained(context, bundle, () => client.apply(cell.name, bundle, false, { version, allowDestroy }));
+    explained(context, { file, bundle }, () => client.apply(cell.name, bundle, false, { version, allowDestroy }));
   const changed = await send(planned.version).catch(async (error: unknown) => {
     if (!overtaken(error)) throw error;
     // A cell that was deleted starts to count anew once its controller has ended; there is nothing in it to overwrite.

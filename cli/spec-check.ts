@@ -1,17 +1,18 @@
 import type { Command } from "commander";
 import type { Diagnostic } from "../model/diagnostic.ts";
-import { printableLines, renderDiagnostic } from "../model/render-diagnostic.ts";
+import { printableLines } from "../model/render-diagnostic.ts";
 import { fail } from "../model/result.ts";
 import { readSpecification } from "../model/specification.ts";
 import { evaluate } from "../runtime/specification/evaluate.ts";
 import { compilerFor, typeFaults } from "../runtime/specification/typescript/compiler.ts";
 import { readBundle } from "./bundle.ts";
 import { type Context, printJson } from "./context.ts";
+import { opened, rendered } from "./diagnostics.ts";
 import { CommandFailure, exitCodes } from "./failure.ts";
 
 /**
  * `cells spec check FILE`: all that is wrong with a specification, without a gateway. Exit code 0 if nothing is, else 1.
- * With `--output json`: `{ok, cell?, elements?, diagnostics}`. What only an installation knows (hosts, quotas,
+ * With `--output json`: `{ok, cell?, elements?, diagnostics}`. Files are named from the working directory in both. What only an installation knows (hosts, quotas,
  * addresses) is not checked.
  */
 export const check = async (context: Context, file: string): Promise<void> => {
@@ -24,7 +25,11 @@ export const check = async (context: Context, file: string): Promise<void> => {
   const read = types.length === 0 ? meant : fail(withTypes(types, meant.ok ? [] : meant.error));
   if (context.json) {
     const cell = read.ok ? { cell: read.value.name, elements: read.value.elements.size } : {};
-    printJson(context, { ok: read.ok, ...cell, diagnostics: read.ok ? [] : read.error });
+    printJson(context, {
+      ok: read.ok,
+      ...cell,
+      diagnostics: read.ok ? [] : opened(file, bundle, read.error).diagnostics,
+    });
     if (!read.ok) process.exitCode = exitCodes.refused;
     return;
   }
@@ -33,7 +38,7 @@ export const check = async (context: Context, file: string): Promise<void> => {
     terminal.print(`${file}: the cell ${name}, ${elements.size} element${elements.size === 1 ? "" : "s"}: no errors`);
     return;
   }
-  const faults = read.error.map((diagnostic) => renderDiagnostic(diagnostic, bundle.files, terminal.colour));
+  const faults = rendered(file, bundle, read.error, terminal.colour);
   const codes = [...new Set(read.error.map(({ code }) => code))];
   const count = `${faults.length} error${faults.length === 1 ? "" : "s"}`;
   throw new CommandFailure(

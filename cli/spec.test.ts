@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -67,6 +67,21 @@ test("the schema and the reference are printed, or written to a file", () => {
   assert.equal(readFileSync(join(directory, "schema.json"), "utf8"), printed.stdout);
   assert.match(cells(["spec", "reference"]).stdout, /^# Reference\n/);
   assert.equal(cells(["spec", "reference", "none/reference.md"]).status, 2);
+});
+
+test("a fault is shown at the path that opens the file from here, included ones as well", () => {
+  mkdirSync(join(directory, "some", "parts"), { recursive: true });
+  file("some/shop.sf", '#include "parts/tier.sf"\nshop extends Cell { vm extends Tier; }\n');
+  file("some/parts/tier.sf", "Tier extends VM {\n  x.memory 1;\n}\n");
+  const relative = cells(["spec", "check", "some/shop.sf"]).stderr;
+  assert.match(relative, /^some\/parts\/tier\.sf:2:12: error: .*\n {2}\|\n2 \| {3}x\.memory 1;/);
+  assert.match(relative, /^some\/shop\.sf:2:21: note: used here/m);
+  assert.match(relative, /^some\/shop\.sf:1:10: note: `parts\/tier\.sf` is included here/m);
+  const absolute = cells(["spec", "check", join(directory, "some", "shop.sf")]).stderr;
+  assert.ok(absolute.startsWith(`${join(directory, "some", "parts", "tier.sf")}:2:12: error`));
+  type Answer = { readonly diagnostics: readonly { readonly position: { readonly file: string } }[] };
+  const json: Answer = JSON.parse(cells(["spec", "check", "some/shop.sf", "-o", "json"]).stdout);
+  assert.equal(json.diagnostics[0]?.position.file, "some/parts/tier.sf");
 });
 
 test("fmt prints, checks, or writes in place", () => {

@@ -208,6 +208,29 @@ test("neither a mistake nor a dry run of a first model makes a controller", asyn
   assert.deepEqual(made, []);
 });
 
+test("a first model that could never be had is refused by the dry run, and what is not known is said", async () => {
+  made.length = 0;
+  const machine = (memory: number): string => bundle(`vast extends Cell { vm extends VM { x.memory ${memory}; } }`);
+  const dry = (body: string) => ask("PUT", "/cells/vast/model?dryRun=true", body, bundleHeaders);
+  assert.deepEqual(((await dry(machine(8192))).json as Changed).unchecked, ["hosts", "storage", "addresses"]);
+  const hosts = [{ host: "h1", memoryMiB: 4096, cpus: 8, cpuSpeedMHz: 2400 }];
+  await serve("placer", "placer", ({ peer, url: asked }, response) => {
+    assert.deepEqual([peer, asked], ["gateway", "/offers"]);
+    response.end(JSON.stringify({ hosts, complete: true }));
+  });
+  const refused = await dry(machine(8192));
+  assert.equal(refused.status, 400);
+  assert.deepEqual(
+    (refused.json as Refusal).error.diagnostics?.map(({ code }) => code),
+    ["cell/no-host"],
+  );
+  assert.equal((await ask("PUT", "/cells/vast/model", machine(8192), bundleHeaders)).status, 400);
+  const fits = await dry(machine(2048));
+  assert.equal(fits.status, 200);
+  assert.deepEqual((fits.json as Changed).unchecked, ["storage", "addresses"]);
+  assert.deepEqual(made, []);
+});
+
 test("a first model makes the controller, and everything else passes through unchanged", async () => {
   const body = bundle(specification("shop"));
   const created = await ask("PUT", "/cells/shop/model", body, bundleHeaders);

@@ -14,6 +14,7 @@ import { RefusedError, refused } from "./refused.ts";
 import { registerSessions } from "./sessions.ts";
 import { installationStatus } from "./status.ts";
 import { SupervisorError } from "./supervisor.ts";
+import { installationSupply } from "./supply.ts";
 import { firstPlan, readFirstModel } from "./unknown-cell.ts";
 
 /*
@@ -176,9 +177,10 @@ async function putModel(
   if ((await cells.names()).includes(cell)) return reachable(cell, forward(configuration, cell, what));
   if (!isAuthorized(what.headers.authorization as string | undefined, credentialHashes))
     throw refused(404, "not-found", `there is no cell "${cell}", and only the operator makes one`);
-  const first = await readFirstModel(cell, String(what.headers["content-type"]), what.body ?? Buffer.alloc(0));
+  const supply = await installationSupply(configuration);
+  const first = await readFirstModel(cell, String(what.headers["content-type"]), what.body ?? Buffer.alloc(0), supply);
   if (!first.ok) throw new RefusedError(400, first.error);
-  if (new URLSearchParams(what.url.split("?")[1]).get("dryRun") === "true") return firstPlan(first.value);
+  if (new URLSearchParams(what.url.split("?")[1]).get("dryRun") === "true") return firstPlan(first.value, supply);
   await cells.make(cell);
   try {
     const answer = await reachable(cell, forwardToNew(configuration, cell, what, newControllerPatienceMs));

@@ -54,7 +54,10 @@ export interface Changed {
   /** Version of the model after the change; grows by one per accepted change. */
   readonly version: number;
   readonly dryRun: boolean;
+  /** Of a dry run: what the installation could give of these is not known now, so that it is checked when it is applied. */
+  readonly unchecked?: readonly Unchecked[];
 }
+export type Unchecked = "hosts" | "storage" | "addresses";
 /** Body of every answer that is not a success. */
 export interface Refusal {
   readonly error: {

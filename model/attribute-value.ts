@@ -105,7 +105,7 @@ function foreignMeaning(
   return new ValueFault(
     "reference/foreign",
     `\`${name}\` cannot refer into another cell`,
-    "Refer to something of this document.",
+    "Refer to something in this document.",
   );
 }
 
@@ -134,7 +134,9 @@ function elementMeaning(
       return { kind: "end", value: { kind: "element", path: elementPath(path), type } };
   }
   const article = `a ${wanted.join(" or ")}`;
-  if (type) return new ValueFault("reference/type", `\`${name}\` must refer to ${article}; \`/${path}\` is a ${type}`);
+  const hint = elementsHint(context, wanted);
+  if (type)
+    return new ValueFault("reference/type", `\`${name}\` must refer to ${article}; \`/${path}\` is a ${type}`, hint);
   if (path.split("/")[0] !== context.cellPath)
     return new ValueFault(
       "reference/outside",
@@ -143,8 +145,32 @@ function elementMeaning(
     );
   return new ValueFault(
     "reference/type",
-    `\`${name}\` must refer to ${article}; \`/${path || ""}\` is a component without a type`,
+    `\`${name}\` must refer to ${article}; \`/${path}\` is a component without a type`,
+    hint,
   );
+}
+
+const mostNamed = 3;
+/** What was said of each cell's elements: many of them may be at fault. */
+const hints = new WeakMap<DocumentContext["types"], Map<string, string>>();
+/** Elements that a link could lead to, or that there is none. */
+function elementsHint({ types }: DocumentContext, wanted: readonly ElementType[]): string {
+  const known = hints.get(types) ?? new Map<string, string>();
+  hints.set(types, known);
+  const key = wanted.join(" ");
+  const hint = known.get(key) ?? elementsOf(types, wanted);
+  known.set(key, hint);
+  return hint;
+}
+function elementsOf(types: DocumentContext["types"], wanted: readonly ElementType[]): string {
+  const paths: string[] = [];
+  for (const [path, type] of types) {
+    if (!wanted.includes(type)) continue;
+    if (paths.length === mostNamed) return `Such elements are ${paths.join(", ")} and others.`;
+    paths.push(`\`<ref:/${path}>\``);
+  }
+  if (paths.length === 0) return "The cell has no such element yet: add one.";
+  return paths.length === 1 ? `The only such element is ${paths[0]}.` : `Such elements are ${paths.join(" and ")}.`;
 }
 
 /** What one of a unit that people write is in the attribute's own. */
@@ -174,10 +200,23 @@ function meantAs(json: Json): string {
   return "Write it without quotes.";
 }
 
+/** SmartFrog leaves a lazy reference to whoever runs the component, and here nobody does. */
+function leftOpen(name: string, json: string): ValueFault {
+  const [word = "", ...rest] = json.split(" ");
+  const plain = /^ROOT(?::[A-Za-z_$][\w.-]*)+$/.test(rest.join(" "));
+  const path = plain ? `, or write \`"<ref:${rest.join(" ").slice("ROOT".length).replaceAll(":", "/")}>"\`` : "";
+  return new ValueFault(
+    "schema/value",
+    `\`${name}\` must be known when the cell is submitted, and \`${word}\` leaves ${plain ? `\`${rest.join(" ")}\`` : "it"} to be worked out later`,
+    `Leave out \`${word}\`${path}: the value is then worked out when the text is read.`,
+  );
+}
+
 /** A value that is written out, or that a reference led to. */
 function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Meaning | ValueFault {
   const wrong = (wanted: string, hint?: string): ValueFault =>
     new ValueFault("schema/value", `\`${name}\` must be ${wanted}, not ${show(json)}`, hint);
+  if (typeof json === "string" && /^(?:LAZY|DATA) /.test(json)) return leftOpen(name, json);
   switch (kind.kind) {
     case "integer": {
       const range =
@@ -187,7 +226,8 @@ function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Mea
       if (typeof json !== "number" || !Number.isInteger(json))
         return wrong(
           "a whole number",
-          inUnit(json, unit) ?? `Write a number, without quotes, ${range}${unit ? ` ${unit}` : ""}.`,
+          inUnit(json, unit) ??
+            `Write it ${typeof json === "number" ? "without a fraction" : "without quotes"}, ${range}${unit ? ` ${unit}` : ""}.`,
         );
       if (json < kind.minimum || json > kind.maximum)
         return new ValueFault("schema/range", `\`${name}\` is ${json}; it must be ${range}${unit ? ` ${unit}` : ""}`);
@@ -203,7 +243,7 @@ function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Mea
     case "link":
       return wrong(
         `a reference to a ${kind.to.join(" or ")}`,
-        'Write "<ref:/path>" from the document or "<ref:../name>" from its parent.',
+        'Write "<ref:/path>", which starts at the document, or "<ref:../name>", which starts at the component around this one.',
       );
     case "domain":
       return wrong("a reference to another cell", 'Write "<ref://other.cells.example.com/>".');
@@ -224,7 +264,7 @@ function textLiteral(name: string, kind: AttributeKind, value: string): Meaning 
       if ((kind.mixedCase ? mixedLabelPattern : labelPattern).test(value)) return text(value);
       return wrong(
         "a DNS label",
-        `Use up to 63 ${kind.mixedCase ? "" : "lower-case "}letters, digits and \`-\`, with none of those at the ends.`,
+        `Use up to 63 ${kind.mixedCase ? "" : "lower-case "}letters, digits and \`-\`, with no \`-\` at either end.`,
       );
     case "address":
       return parseIpv4(value) === null ? wrong("an IPv4 address", "Write it like 10.64.0.5.") : text(value);
@@ -244,7 +284,7 @@ function textLiteral(name: string, kind: AttributeKind, value: string): Meaning 
         return new ValueFault(
           "schema/value",
           `${show(value)} has bits set beyond its prefix`,
-          `The network is ${formatNetwork(network)}.`,
+          `The network is written "${formatNetwork(network)}".`,
         );
       if (kind.kind === "network") return text(formatNetwork(network));
       return { kind: "end", value: { kind: "cidr", cidr: cidr(formatNetwork(network)) } };
@@ -254,7 +294,10 @@ function textLiteral(name: string, kind: AttributeKind, value: string): Meaning 
       if (!/^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/.test(mac))
         return wrong("a MAC address", "Write it like 02:00:0a:40:00:05.");
       if (Number.parseInt(mac.slice(0, 2), 16) % 2 === 1)
-        return wrong("the address of one card", "The first byte of a multicast address is odd; make it even.");
+        return wrong(
+          "the MAC address of a single network card",
+          "Make its first byte even: an odd one makes it an address of many.",
+        );
       return text(mac);
     }
     case "path":

@@ -143,7 +143,7 @@ const mistakes: readonly Mistake[] = [
     text: `${vm} b extends VM { x.memory 128; } ${net} i extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; x.address "10.64.1.9"; } j extends VirtualInterface { x.vm "<ref:../b>"; x.subnet "<ref:../net>"; x.address ^"10.64.1.9"; }`,
     code: "cell/duplicate",
     message: /`10.64.1.9` is already that of `shop\/i`/,
-    right: /Give each its own/,
+    right: /Give one of the two another value/,
   },
   {
     what: "a fixed address of another subnet",
@@ -212,7 +212,7 @@ const mistakes: readonly Mistake[] = [
     what: "more than the host that it is pinned to has",
     text: 'vm extends VM { x.memory ^4000; x.placement.host "h1"; }',
     code: "cell/no-host",
-    message: /the host `h1`, which x.placement.host asks for/,
+    message: /the host `h1`, which `x.placement.host` asks for/,
     right: /`x.memory 2048`/,
   },
 ];

@@ -31,7 +31,7 @@ export function checkAddresses(elements: readonly Element[], offer: AddressOffer
     if (element.cidr !== undefined) checkFixed(element, element.cidr, pool, offer, fault);
     else if (element.size > pool.largest) {
       const message = `\`${element.path}\` asks for ${element.size} addresses, more than the ${element.addressRange} pool ${pool.pool} can ever give`;
-      const hint = `At most ${pool.largest} together can be had: write \`x.size ${pool.largest}\` or less.`;
+      const hint = `One subnet can have at most ${pool.largest}: write \`x.size ${pool.largest}\` or less.`;
       fault("cell/no-addresses", message, element.path, { attribute: "x.size", hint });
     }
   }

@@ -33,6 +33,7 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
     else if (element.type === "VM" && element.liveness?.protocol === "udp" && element.liveness.port === undefined)
       fault("schema/required", "A UDP probe needs `x.liveness.port`", element.path, {
         attribute: "x.liveness.protocol",
+        hint: "Name the port at which the VM answers, as in `x.liveness.port 7000;`.",
       });
     else if (element.type === "VolumeGrant") checkGrant(element, fault);
     if (element.movedFrom !== undefined) checkMove(cell, element, element.movedFrom, fault);
@@ -49,7 +50,7 @@ function checkUnique(elements: readonly Element[], fault: ReportFault): void {
     else
       fault("cell/duplicate", `${what} \`${key}\` is already that of \`${other}\``, element.path, {
         attribute,
-        hint: "Give each its own.",
+        hint: "Give one of the two another value.",
       });
   };
   for (const element of elements) {
@@ -142,6 +143,7 @@ function checkAddress(cell: Cell, link: VirtualInterfaceElement, fault: ReportFa
   if (address < network.first || address > network.last)
     fault("cell/address", `${link.address} is outside ${subnet.cidr}, the range of \`${subnet.path}\``, link.path, {
       attribute: "x.address",
+      hint: "Choose an address of that range, after its first two and before its last.",
     });
   else if (address <= network.first + 1 || address === network.last)
     fault("cell/address", `${link.address} is the network, gateway or broadcast address of ${subnet.cidr}`, link.path, {

@@ -78,7 +78,7 @@ function checkVm(vm: VmElement, all: readonly HostOffer[], fault: ReportFault): 
     return;
   }
   if (hosts.some((host) => needs.every(({ of, has }) => of(vm) <= has(host)))) return;
-  const where = typeof pin === "string" ? `the host \`${pin}\`, which x.placement.host asks for,` : "any host";
+  const where = typeof pin === "string" ? `the host \`${pin}\`, which \`x.placement.host\` asks for,` : "any host";
   const lacking = needs.filter(({ of, has }) => hosts.every((host) => of(vm) > has(host)));
   for (const { attribute, of, has, unit } of lacking) {
     const most = Math.max(...hosts.map(has));

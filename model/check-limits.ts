@@ -137,7 +137,7 @@ function reportOver(
 ): void {
   fault("cell/limits", `${who} ${count(has, each)}, and its limit is ${limit}`, path, {
     attribute,
-    hint: `Either ${each.remedy} ${has - limit}, or write \`${each.attribute} ${has}\` or more.`,
+    hint: `Either ${each.remedy} ${count(has - limit, each)}, or write \`${each.attribute} ${has}\` or more.`,
   });
 }
 

@@ -24,6 +24,10 @@ export const unknownSupply: Supply = { hosts: null, storage: null, addresses: nu
 /** For a model that is stored: it is read as it was accepted. */
 export const acceptedBefore: Supply = { ...unknownSupply, accepted: true };
 
+/** What cannot be checked because it is not known. */
+export const uncheckedIn = (supply: Supply): readonly ("hosts" | "storage" | "addresses")[] =>
+  (["hosts", "storage", "addresses"] as const).filter((part) => supply[part] === null);
+
 /** Refuses what could only ever wait. An all-or-none cell must also be possible as a whole, since it is had as a whole. */
 export function checkSupply(cell: Cell, { hosts, storage, addresses, present }: Supply, fault: ReportFault): void {
   const asked = [...cell.elements.values()].filter((element) => !isPresent(present, element));

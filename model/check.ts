@@ -7,6 +7,7 @@ import { closestName, didYouMean } from "./closest-name.ts";
 import type { Position } from "./diagnostic.ts";
 import { Diagnostics } from "./diagnostics.ts";
 import { AttributeValues, buildElement } from "./elements.ts";
+import { hintOf } from "./example-value.ts";
 import { cellName, type ElementPath, elementPath } from "./identifiers.ts";
 import type { Json, JsonObject } from "./json.ts";
 import { limits } from "./limits.ts";
@@ -47,9 +48,10 @@ function readChild(json: Json): Cell | null {
   return checkTree(document, new Map(), new Diagnostics(), acceptedBefore);
 }
 
+type Required = readonly [name: string, schema: AttributeSchema][];
 /** What an element of a type cannot be without. */
-const requiredOf = new Map<string, readonly [name: string, schema: AttributeSchema][]>();
-function required(type: ElementType | "Cell"): readonly [name: string, schema: AttributeSchema][] {
+const requiredOf = new Map<string, Required>();
+function required(type: ElementType | "Cell"): Required {
   const known = requiredOf.get(type);
   if (known) return known;
   const table = type === "Cell" ? cellAttributes : elementSchemas[type];
@@ -70,6 +72,14 @@ interface Found {
   readonly type: ElementType;
   readonly position: Position | undefined;
 }
+
+/** How large a volume must be is the image's to say, which an author may not know. */
+const imageHint = (volume: JsonObject): string => {
+  const image = volume["x.import"];
+  if (typeof image !== "string") return "";
+  return ` It must be at least as large as the image \`${image}\`: \`cells image list\` shows its size.`;
+};
+const isScalar = (json: Json): boolean => typeof json !== "object";
 
 class Checker {
   readonly #document: JsonObject;
@@ -194,7 +204,7 @@ class Checker {
       if (name === "" || name === "." || name === ".." || name.includes("/"))
         this.#fault("schema/name", `\`${name}\` cannot name a component of a cell`, here.join("/"), {
           ...at,
-          hint: "Names are parts of paths: leave out `/`.",
+          hint: "A name is a part of a path: it is not empty, not `.` or `..`, and has no `/` in it.",
         });
       this.#classify(value, here, at.position);
       this.#collect(value, here);
@@ -209,7 +219,9 @@ class Checker {
       if (stray !== undefined)
         this.#fault("schema/no-type", `\`${stray}\` means nothing here: \`${path.at(-1)}\` has no type`, joined, {
           ...this.#at(component, stray, "name"),
-          hint: "Make the component of a type, as in `name extends VM { … }`; templates stand outside the cell.",
+          hint:
+            this.#replacedHint(component, path.at(-1) ?? "", "x.type") ??
+            "Make the component of a type, as in `name extends VM { … }`; templates stand outside the cell.",
         });
     } else if (typeof type === "string" && isElementType(type)) {
       this.#types.set(joined, type);
@@ -269,7 +281,7 @@ class Checker {
         meant.add(closestName(name, names));
         wrong("schema/unknown-attribute", `\`${name}\` is not an attribute of ${type}`, {
           ...this.#at(component, name, "name"),
-          hint: didYouMean(name, names).hint ?? `${type} has ${names.join(", ")}.`,
+          hint: didYouMean(name, names).hint ?? `A ${type} has ${names.join(", ")}.`,
         });
         continue;
       }
@@ -279,17 +291,42 @@ class Checker {
         wrong(meaning.code, meaning.message, { ...this.#at(component, name, "value", position), hint: meaning.hint });
       else meanings.set(name, meaning);
     }
-    for (const [name, schema] of required(type)) {
+    const missing = required(type).filter(([name]) => {
       const given = Object.hasOwn(component, name) && component[name] !== null;
-      if (!given && !meant.has(name))
-        wrong("schema/required", `\`${path.at(-1)}\` has no \`${name}\`, which a ${type} needs`, {
-          ...(position ? { position } : {}),
-          hint: Object.hasOwn(component, name.slice("x.".length))
-            ? `What the cloud shall heed has the prefix \`x.\`: write \`${name}\` instead of \`${name.slice("x.".length)}\`.`
-            : schema.docs,
-        });
+      return !given && !meant.has(name);
+    });
+    if (missing.length > 0) {
+      const names = missing.map(([name]) => `\`${name}\``).join(" and no ");
+      wrong("schema/required", `\`${path.at(-1)}\` has no ${names}, which a ${type} needs`, {
+        ...(position ? { position } : {}),
+        hint: this.#missingHint(component, path.at(-1) ?? "", type, missing),
+      });
     }
     return sound ? new AttributeValues(type, meanings) : null;
+  }
+
+  #missingHint(component: JsonObject, element: string, type: string, missing: Required): string {
+    const prefix = missing.find(([name]) => Object.hasOwn(component, name.slice("x.".length)))?.[0];
+    if (prefix !== undefined)
+      return `Attributes that mean something to the cloud begin with \`x.\`: write \`${prefix}\` instead of \`${prefix.slice("x.".length)}\`.`;
+    for (const [name] of missing) {
+      const replaced = this.#replacedHint(component, element, name);
+      if (replaced !== undefined) return replaced;
+    }
+    const hints = missing.map(([name, schema]) => hintOf(name, schema)).join(" ");
+    return type === "Volume" ? `${hints}${imageHint(component)}` : hints;
+  }
+
+  /** Where a template has what is missing here: whoever writes a component again may think that the two are merged. */
+  #replacedHint(component: JsonObject, name: string, missing: string): string | undefined {
+    const replaced = this.#positions.replaced?.(component);
+    if (!replaced?.has(missing)) return undefined;
+    const own = Object.entries(component).find(([each, value]) => each !== "x.type" && isScalar(value));
+    const inside = own ? `${own[0]} ${JSON.stringify(own[1])};` : "…";
+    return (
+      `A nested component that is redefined is replaced, not merged: what \`${replaced.template}\` gives ` +
+      `\`${name}\` is gone. To keep it, write \`${name} extends ${replaced.component} { ${inside} }\`.`
+    );
   }
 
   #at(component: JsonObject, name: string, which: "name" | "value", otherwise?: Position): { position?: Position } {

@@ -1,4 +1,4 @@
-import type { Element, PortRange, RuleEnd } from "./cell.ts";
+import type { Cell, Element, PortRange, RuleEnd } from "./cell.ts";
 import type { ElementPath } from "./identifiers.ts";
 import type { Json } from "./json.ts";
 
@@ -14,6 +14,24 @@ export function describedAttributes(
   rename: (path: ElementPath) => ElementPath = (path) => path,
 ): ReadonlyMap<string, Json> {
   const all: [string, Json | undefined][] = [["x.public", element.public], ...own(element, rename)];
+  return new Map(all.filter((pair): pair is [string, Json] => pair[1] !== undefined));
+}
+
+/** The same of the cell itself: what is written beside its elements. */
+export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
+  const { limits = {} } = cell;
+  const all: [string, Json | undefined][] = [
+    ["x.name", cell.name],
+    ["x.policy.subnetConnectivity", cell.subnetConnectivity],
+    ["x.policy.deploy", cell.deploy],
+    ["x.limits.vms", limits.vms],
+    ["x.limits.memory", limits.memoryMiB],
+    ["x.limits.cpus", limits.cpus],
+    ["x.limits.volumes", limits.volumes],
+    ["x.limits.storage", limits.storageMiB],
+    ["x.limits.subnets", limits.subnets],
+    ["x.limits.addresses", limits.addresses],
+  ];
   return new Map(all.filter((pair): pair is [string, Json] => pair[1] !== undefined));
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Cell } from "./cell.ts";
-import { describedAttributes, sameJson } from "./described.ts";
+import { describedAttributes, describedCell, sameJson } from "./described.ts";
 import { type ElementPath, elementPath } from "./identifiers.ts";
 import type { Json } from "./json.ts";
 import { isEmptyPlan, planChange } from "./plan.ts";
@@ -60,9 +60,14 @@ const anyCell: fc.Arbitrary<Cell> = fc
     grants: fc.array(fc.nat(4), { maxLength: 2 }),
     spare,
     open: fc.boolean(),
+    most: fc.option(fc.integer({ min: 90, max: 92 })),
+    remark: fc.constantFrom("old", "new"),
   })
-  .map(({ volumes, subnets, vms, rules, grants, spare, open, late, foreign }) => {
-    const made: Open = { "x.type": "Cell", "x.policy.subnetConnectivity": open };
+  .map(({ volumes, subnets, vms, rules, grants, spare, open, late, foreign, most, remark }) => {
+    const made: Open = { "x.type": "Cell", "x.policy.subnetConnectivity": open, remark };
+    if (most !== null) made["x.limits.vms"] = most;
+    if (most === 90) made["x.policy.deploy"] = "all-or-none";
+    if (most !== 92) made["x.limits.memory"] = 90_000;
     const names = volumes.map(({ moves }, n) => (moves ? `disk${n}` : `vol${n}`));
     const was = (moves: boolean, path: string): Open => (moves ? { "x.movedFrom": path } : {});
     volumes.forEach(({ size, origin, readOnly, image, moves }, n) => {
@@ -220,6 +225,13 @@ test("a plan, carried out, makes the one cell the other, and what it keeps keeps
       const identityOf = new Map([...before].map(([path, { identity }]) => [path, identity]));
       const after = execute(before, plan, to);
       assert.deepEqual(contents(new Map([...after].sort())), contents(new Map([...thingsOf(to)].sort())));
+      const settings = new Map(describedCell(from));
+      for (const { attribute, from: old, to: now } of plan.cell?.causes ?? []) {
+        assert.equal(settings.get(attribute) ?? null, old);
+        if (now === null) settings.delete(attribute);
+        else settings.set(attribute, now);
+      }
+      assert.deepEqual(settings, describedCell(to));
       for (const { path, action, movedFrom } of plan.steps)
         if (action === "none" || action === "change" || action === "restart")
           assert.equal(after.get(path)?.identity, identityOf.get(movedFrom ?? path), path);
@@ -237,6 +249,27 @@ test("the plan of a cell into itself is empty, and right", () => {
     }),
     runs(100),
   );
+});
+
+test("a text that says the same in other words is a plan without steps", () => {
+  const parts: Open = { "x.type": "Cell", vm: { "x.type": "VM", "x.memory": 64 } };
+  const from = cellOf(parts);
+  const planned = (made: Open): Plan => {
+    const to = cellOf(made);
+    const plan = planChange(from, to);
+    assert.deepEqual(planFaults(from, to, plan), []);
+    return plan;
+  };
+  const remark = planned({ ...parts, remark: "of its author" });
+  assert.ok(isEmptyPlan(remark));
+  assert.equal(remark.textOnly, true);
+  const { textOnly, ...quiet } = remark;
+  assert.deepEqual(planFaults(from, cellOf({ ...parts, remark: 1 }), quiet), ["c: its text is another one"]);
+  const inOtherOrder = planned({ vm: { "x.memory": 64, "x.type": "VM" }, "x.type": "Cell" });
+  assert.deepEqual(inOtherOrder, planChange(from, from));
+  const limited = planned({ ...parts, remark: 1, "x.limits.vms": 3 });
+  assert.ok(!isEmptyPlan(limited), "the cell itself changes");
+  assert.equal(limited.textOnly, undefined);
 });
 
 test("the checker finds nothing wrong with what the planner makes, whatever was never written", () => {
@@ -262,23 +295,28 @@ const altered =
     const chosen = pick(plan.steps.filter((step) => can(step, plan)));
     return chosen === undefined
       ? null
-      : { steps: plan.steps.map((step) => (step === chosen ? change(step, plan) : step)) };
+      : { ...plan, steps: plan.steps.map((step) => (step === chosen ? change(step, plan) : step)) };
   };
 const always = (): boolean => true;
+const alteredCell =
+  (can: (plan: Plan) => boolean, change: (plan: Plan) => Plan): Spoil =>
+  (plan) =>
+    can(plan) ? change(plan) : null;
+const cellPath = elementPath("c");
 const spoils: Readonly<Record<string, Spoil>> = {
-  "a step is missing": ({ steps }, pick) => {
+  "a step is missing": ({ steps, ...plan }, pick) => {
     const chosen = pick(steps);
-    return chosen === undefined ? null : { steps: steps.filter((step) => step !== chosen) };
+    return chosen === undefined ? null : { ...plan, steps: steps.filter((step) => step !== chosen) };
   },
-  "a step comes twice": ({ steps }, pick) => {
+  "a step comes twice": ({ steps, ...plan }, pick) => {
     const chosen = pick(steps);
-    return chosen === undefined ? null : { steps: [...steps, chosen] };
+    return chosen === undefined ? null : { ...plan, steps: [...steps, chosen] };
   },
-  "a step is of no element": ({ steps }, pick) => {
+  "a step is of no element": ({ steps, ...plan }, pick) => {
     const chosen = pick(steps);
     return chosen === undefined
       ? null
-      : { steps: [...steps, { ...chosen, path: elementPath("c/stray"), waitsFor: [] }] };
+      : { ...plan, steps: [...steps, { ...chosen, path: elementPath("c/stray"), waitsFor: [] }] };
   },
   ...Object.fromEntries(
     others.map((action): [string, Spoil] => [
@@ -343,9 +381,9 @@ const spoils: Readonly<Record<string, Spoil>> = {
     (step, { steps }) => step !== steps.at(-1),
     (step, { steps }) => ({ ...step, waitsFor: [...step.waitsFor, (steps.at(-1) as PlanStep).path] }),
   ),
-  "a step comes before what it waits for": ({ steps }, pick) => {
+  "a step comes before what it waits for": ({ steps, ...plan }, pick) => {
     const chosen = pick(steps.filter(({ waitsFor }) => waitsFor.length > 0));
-    return chosen === undefined ? null : { steps: [chosen, ...steps.filter((step) => step !== chosen)] };
+    return chosen === undefined ? null : { ...plan, steps: [chosen, ...steps.filter((step) => step !== chosen)] };
   },
   "who rests on a replaced element stays as it is": (plan, pick) => {
     const replaced = new Set(plan.steps.flatMap(({ action, path }) => (action === "replace" ? [path] : [])));
@@ -358,6 +396,36 @@ const spoils: Readonly<Record<string, Spoil>> = {
       pick,
     );
   },
+  "a change of the cell is kept quiet": alteredCell(
+    ({ cell }) => cell !== undefined,
+    ({ cell: _cell, ...plan }) => plan,
+  ),
+  "a change of the cell is invented": alteredCell(
+    ({ cell }) => cell === undefined,
+    (plan) => ({
+      ...plan,
+      cell: { path: cellPath, action: "change", causes: [{ attribute: "x.limits.vms", from: 98, to: 99 }] },
+    }),
+  ),
+  "a cause of the cell's change is missing": alteredCell(
+    ({ cell }) => (cell?.causes.length ?? 0) > 0,
+    ({ cell, ...plan }) => ({ ...plan, ...(cell ? { cell: { ...cell, causes: cell.causes.slice(1) } } : {}) }),
+  ),
+  "a value of the cell's is wrong": alteredCell(
+    ({ cell }) => (cell?.causes.length ?? 0) > 0,
+    ({ cell, ...plan }) => ({
+      ...plan,
+      ...(cell ? { cell: { ...cell, causes: cell.causes.map((cause) => ({ ...cause, to: "other" })) } } : {}),
+    }),
+  ),
+  "another cell is meant": alteredCell(
+    ({ cell }) => cell !== undefined,
+    ({ cell, ...plan }) => ({ ...plan, ...(cell ? { cell: { ...cell, path: elementPath("d") } } : {}) }),
+  ),
+  "only the text is said to change": alteredCell(
+    ({ textOnly }) => textOnly === undefined,
+    (plan) => ({ ...plan, textOnly: true }),
+  ),
 };
 
 for (const [how, spoil] of Object.entries(spoils))

@@ -9,7 +9,7 @@ import { attributeSchema } from "./schema.ts";
  * differences to consequences; this looks at a finished plan from the other side and asks of each step whether it is what
  * the two cells call for, given the other steps. The two share the schema's table and no code: a mistake would have to be
  * made twice. What is checked: every element has one step; identities go on exactly where path or `x.movedFrom` says so;
- * each cause is true, none is left out, and the action is the strongest of them; who rests on something with a new
+ * each cause is true, none is left out, and the action is the strongest of them; so is what it says of the cell itself; who rests on something with a new
  * identity follows; data is said to be lost exactly where it is; everything waits for what it rests on, and for nothing
  * that comes later.
  */
@@ -24,6 +24,8 @@ interface Reason {
 type Reasons = Map<string, Reason>;
 type Uses = Map<ElementPath, Set<ElementPath>>;
 
+type Wrong = (path: string, what: string) => void;
+
 interface Question {
   readonly from: Cell | null;
   readonly to: Cell | null;
@@ -37,7 +39,7 @@ interface Question {
   readonly moves: boolean;
   readonly holders: Map<ElementPath, boolean>;
   readonly position: ReadonlyMap<ElementPath, number>;
-  readonly wrong: (path: string, what: string) => void;
+  readonly wrong: Wrong;
 }
 
 const weights: Readonly<Record<PlanAction, number>> = {
@@ -57,7 +59,7 @@ export function planFaults(
   unwritten: ReadonlySet<ElementPath> = new Set(),
 ): readonly string[] {
   const faults: string[] = [];
-  const wrong = (path: string, what: string): void => {
+  const wrong: Wrong = (path, what) => {
     if (faults.length < enough) faults.push(`${path}: ${what}`);
   };
   const was = continuations(from, to);
@@ -78,7 +80,61 @@ export function planFaults(
   for (const element of to?.elements.values() ?? []) checkKept(question, element, consequences, needs);
   const users = usersOf(question, needed);
   for (const element of from?.elements.values() ?? []) if (!is.has(element.path)) checkGone(question, element, users);
+  checkCellStep(from, to, plan, wrong);
   return faults;
+}
+
+/** What the plan says of the cell itself. */
+function checkCellStep(from: Cell | null, to: Cell | null, { cell, steps, textOnly }: Plan, wrong: Wrong): void {
+  const path = to?.path ?? from?.path ?? "the cell";
+  const [before, after] = [from && settings(from), to && settings(to)];
+  const changed = [...new Set([...(before?.keys() ?? []), ...(after?.keys() ?? [])])].filter(
+    (name) => before?.get(name) !== after?.get(name),
+  );
+  const due = before && after ? (changed.length > 0 ? "change" : null) : after ? "create" : before ? "delete" : null;
+  if ((cell?.action ?? null) !== due)
+    wrong(path, `the cell itself: ${cell?.action ?? "nothing"} is not what is called for`);
+  if (cell !== undefined && cell.path !== path) wrong(cell.path, "is not the cell");
+  const named = new Set<string>();
+  for (const { attribute, from: old, to: now } of cell?.causes ?? []) {
+    if (named.has(attribute)) wrong(path, `names ${attribute} twice`);
+    named.add(attribute);
+    if (due !== "change" || !changed.includes(attribute))
+      wrong(path, `${attribute} of the cell is no cause of anything`);
+    else if ((before?.get(attribute) ?? null) !== old || (after?.get(attribute) ?? null) !== now)
+      wrong(path, `${attribute} of the cell changes otherwise than the plan says`);
+  }
+  if (due === "change")
+    for (const name of changed) if (!named.has(name)) wrong(path, `does not name ${name} of the cell as a cause`);
+  const idle = due === null && steps.every(({ action, movedFrom }) => action === "none" && movedFrom === undefined);
+  const otherText = idle && from !== null && to !== null && !sameData(from.document, to.document);
+  if ((textOnly ?? false) !== otherText)
+    wrong(path, otherText ? "its text is another one" : "more than its text changes, or nothing does");
+}
+
+/** The cell's own attributes as they are written, from its fields. */
+function settings(cell: Cell): Map<string, Json> {
+  const found = new Map<string, Json>([["x.name", cell.name]]);
+  for (const name of ["subnetConnectivity", "deploy"] as const) found.set(`x.policy.${name}`, cell[name]);
+  for (const [name, most] of Object.entries(cell.limits ?? {})) {
+    if (most !== undefined) found.set(`x.limits.${name.replace(/MiB$/, "")}`, most);
+  }
+  return found;
+}
+
+/** As data: of an object's names the order means nothing. */
+function sameData(one: Json, other: Json): boolean {
+  if (typeof one !== "object" || one === null || typeof other !== "object" || other === null) return one === other;
+  if (one === other) return true;
+  if (Array.isArray(one) !== Array.isArray(other)) return false;
+  const [left, right] = [one, other] as [Record<string, Json>, Record<string, Json>];
+  const names = Object.keys(left);
+  if (names.length !== Object.keys(right).length) return false;
+  for (const name of names) {
+    const [a, b] = [left[name], right[name]];
+    if (a === undefined || b === undefined || !Object.hasOwn(right, name) || !sameData(a, b)) return false;
+  }
+  return true;
 }
 
 /** The path in `from` of each element of `to` that has one: its own, or an unclaimed one of its type that it says it had. */

@@ -29,7 +29,19 @@ export interface PlanStep {
   readonly movedFrom?: ElementPath;
 }
 
+/** What happens to the cell itself: its name, limits and policies, which are no element's. */
+export interface CellStep {
+  readonly path: ElementPath;
+  readonly action: "create" | "change" | "delete";
+  /** As in a step; empty for create and delete. Elements that change with it name the attribute as well. */
+  readonly causes: PlanStep["causes"];
+}
+
 export interface Plan {
+  /** Absent where the cell itself stays as it is. */
+  readonly cell?: CellStep;
+  /** The document is another one, and nothing else is: only parameters, templates or groups of its author changed. */
+  readonly textOnly?: true;
   /** Every element of both cells, unchanged ones included, in an order in which they can be executed one after another. */
   readonly steps: readonly PlanStep[];
 }

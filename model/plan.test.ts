@@ -127,9 +127,25 @@ test("identities: replaced elements get new ones, numbers are never used again",
   assert.equal(second.nextNumber, 9);
 });
 
-test("the cell's policy shows as a change of its subnets", () => {
+test("the cell's policy shows as a change of the cell and of its subnets", () => {
   const plan = planChange(cell(base), cell(`x.policy.subnetConnectivity true; ${base}`));
   assert.deepEqual(brief(plan), ["change c/s"]);
+  const cause = { attribute: "x.policy.subnetConnectivity", from: false, to: true };
+  assert.deepEqual(plan.cell, { path: "c", action: "change", causes: [cause] });
+});
+
+test("limits and policies are the cell's own: it changes, and no element does", () => {
+  const after = cell(`x.limits.memory 4096; x.policy.deploy "all-or-none"; ${base}`);
+  const plan = planChange(cell(`x.limits.vms 3; ${base}`), after);
+  assert.deepEqual(brief(plan), []);
+  assert.deepEqual(plan.cell?.causes, [
+    { attribute: "x.policy.deploy", from: "as-possible", to: "all-or-none" },
+    { attribute: "x.limits.vms", from: 3, to: null },
+    { attribute: "x.limits.memory", from: null, to: 4096 },
+  ]);
+  assert.ok(!isEmptyPlan(plan));
+  assert.equal(planChange(null, after).cell?.action, "create");
+  assert.equal(planChange(after, null).cell?.action, "delete");
 });
 
 test("a plan reads like a diff with counts at the end", () => {

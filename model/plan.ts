@@ -1,9 +1,9 @@
 import type { Cell, Element, ElementType } from "./cell.ts";
-import { describedAttributes, sameJson } from "./described.ts";
+import { describedAttributes, describedCell, sameJson } from "./described.ts";
 import type { ElementPath } from "./identifiers.ts";
 import { elementPath } from "./identifiers.ts";
 import type { Json } from "./json.ts";
-import type { DataLoss, Plan, PlanAction, PlanStep } from "./plan-types.ts";
+import type { CellStep, DataLoss, Plan, PlanAction, PlanStep } from "./plan-types.ts";
 import { attributeSchema, type ChangeEffect } from "./schema.ts";
 
 /*
@@ -32,14 +32,14 @@ const strength: readonly PlanAction[] = ["none", "change", "restart", "replace",
 
 const none: ReadonlySet<ElementPath> = new Set();
 
-/** Nothing is to be done: the plan of a cell into itself. */
+/** Nothing is to be done: the plan of a cell into itself, or into one that only its text tells from it. */
 export const isEmptyPlan = (plan: Plan): boolean =>
-  plan.steps.every((step) => step.action === "none" && step.movedFrom === undefined);
+  plan.cell === undefined && plan.steps.every((step) => step.action === "none" && step.movedFrom === undefined);
 
 /**
- * What happens to every element when `from` becomes `to`; null is a cell that is not there. Pure and deterministic. A
- * change of the cell's own `x.policy.subnetConnectivity` shows as a change of its subnets. `unwritten` are the volumes of
- * `from` that nobody was ever given: nothing is lost with them.
+ * What happens to the cell and to every element when `from` becomes `to`; null is a cell that is not there. Pure and
+ * deterministic. A change of the cell's own `x.policy.subnetConnectivity` shows as a change of its subnets as well.
+ * `unwritten` are the volumes of `from` that nobody was ever given: nothing is lost with them.
  */
 export function planChange(from: Cell | null, to: Cell | null, unwritten: ReadonlySet<ElementPath> = none): Plan {
   const formers = pairs(from, to);
@@ -69,7 +69,24 @@ export function planChange(from: Cell | null, to: Cell | null, unwritten: Readon
   const inOrder = to ? ordered(to, to.elements.values()) : [];
   drawConsequences(drafts, inOrder, gone, renamed);
   const leaving: Leaving = { gone, from, renamed, drafts, unwritten };
-  return Object.freeze({ steps: Object.freeze([...keptSteps(to, inOrder, leaving), ...deleteSteps(leaving)]) });
+  const steps = Object.freeze([...keptSteps(to, inOrder, leaving), ...deleteSteps(leaving)]);
+  const cell = cellStep(from, to);
+  if (cell !== null) return Object.freeze({ cell, steps });
+  const textOnly = from && to && isEmptyPlan({ steps }) && !sameJson(from.document, to.document);
+  return Object.freeze(textOnly ? { textOnly, steps } : { steps });
+}
+
+/** What happens to the cell itself; null: nothing. */
+function cellStep(from: Cell | null, to: Cell | null): CellStep | null {
+  const path = (to ?? from)?.path;
+  if (path === undefined) return null;
+  if (!from || !to) return Object.freeze({ path, action: to ? "create" : "delete", causes: Object.freeze([]) });
+  const [before, after] = [describedCell(from), describedCell(to)];
+  const causes = [...new Set([...before.keys(), ...after.keys()])].flatMap((attribute) => {
+    const [old = null, now = null] = [before.get(attribute), after.get(attribute)];
+    return old === now ? [] : [{ attribute, from: old, to: now }];
+  });
+  return causes.length === 0 ? null : Object.freeze({ path, action: "change", causes: Object.freeze(causes) });
 }
 
 /** The former element of each path of `to` that goes on. */

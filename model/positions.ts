@@ -14,6 +14,15 @@ export interface Positions {
   get(object: JsonObject): ObjectPositions | undefined;
   /** Where an object was made from a template of plain values, which it shares with others: that, and what it has itself. */
   madeFrom?(object: JsonObject): MadeFrom | undefined;
+  /** What an object took the place of that a template gave to the one that it stands in. */
+  replaced?(object: JsonObject): Replaced | undefined;
+}
+/** A component of a template, in whose place another one of its name stands. */
+export interface Replaced {
+  /** The template, and the component in it, as `extends` would name them. */
+  readonly template: string;
+  readonly component: string;
+  has(attribute: string): boolean;
 }
 export interface MadeFrom {
   readonly template: JsonObject;

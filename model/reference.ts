@@ -42,6 +42,8 @@ function remember(document: JsonObject): Map<string, Target> {
   return known;
 }
 
+const nothingInside = "A value has nothing inside: end the reference at it, or refer to a component.";
+
 class Follower {
   readonly #document: JsonObject;
   readonly #open = new Set<string>();
@@ -101,7 +103,8 @@ class Follower {
         continue;
       }
       const holder = holders.at(-1);
-      if (!isObject(holder)) return fault("reference/dangling", `\`<ref:${reference}>\` leads into a value`);
+      if (!isObject(holder))
+        return fault("reference/dangling", `\`<ref:${reference}>\` goes on behind a value`, nothingInside);
       const value = Object.hasOwn(holder, part) ? holder[part] : undefined;
       if (value === undefined) return dangling(reference, part, path, holder);
       const further = typeof value === "string" ? referenceIn(value) : null;
@@ -113,7 +116,11 @@ class Follower {
       const target = this.#further(path, further);
       if (index === parts.length - 1 || target.kind === "fault") return target;
       if (target.kind !== "component")
-        return fault("reference/dangling", `\`<ref:${reference}>\` leads into a value at \`${part}\``);
+        return fault(
+          "reference/dangling",
+          `\`<ref:${reference}>\` goes on behind the value \`${part}\``,
+          nothingInside,
+        );
       path.splice(0, path.length, ...target.path);
       holders = along(this.#document, path);
     }

@@ -88,3 +88,33 @@ test("with --all what stays, and with many names just a few of them", () => {
   assert.match(all, /^ {2}c\/v0 .*stays as it is\n/);
   assert.match(all, /\n {4}after c\/v0, c\/v1, c\/v2, c\/v3 and 5 more\n/);
 });
+
+test("the cell itself: what changes about it, also where no element does", () => {
+  const from = { vm: vm(), net: { "x.type": "Subnet", "x.size": 8 } };
+  assert.equal(
+    shown(from, { ...from, "x.limits.memory": 4096 }),
+    [
+      "~ c  Cell  changes; none of its elements does",
+      "    x.limits.memory: nothing → 4096",
+      "",
+      "Plan: the cell itself to change, 2 unchanged.",
+    ].join("\n"),
+  );
+  assert.equal(
+    shown(from, { ...from, "x.policy.subnetConnectivity": true }),
+    [
+      "~ c      Cell    changes",
+      "    x.policy.subnetConnectivity: false → true",
+      "~ c/net  Subnet  changes while it runs",
+      "    x.policy.subnetConnectivity: false → true",
+      "",
+      "Plan: the cell itself to change, 1 to change, 1 unchanged.",
+    ].join("\n"),
+  );
+  assert.equal(shown(null, {}), "+ c  Cell  is created\n\nPlan: the cell itself to create, 0 unchanged.");
+  assert.equal(shown({}, null), "- c  Cell  is deleted\n\nPlan: the cell itself to delete, 0 unchanged.");
+  assert.equal(
+    shown(from, { ...from, remark: "new" }),
+    "Nothing to do: the text changes, and nothing that is deployed does (2 unchanged).",
+  );
+});

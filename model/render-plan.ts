@@ -1,7 +1,7 @@
 import { losesOf, lossText } from "./data-loss.ts";
 import { sameJson } from "./described.ts";
 import type { Json, JsonObject } from "./json.ts";
-import type { Plan, PlanAction, PlanStep } from "./plan-types.ts";
+import type { CellStep, Plan, PlanAction, PlanStep } from "./plan-types.ts";
 import { painter, printable } from "./render-diagnostic.ts";
 
 interface Style {
@@ -37,9 +37,16 @@ export function renderPlan(plan: Plan, options: { readonly color: boolean; reado
   const all = options.all ?? false;
   const busy = new Set(plan.steps.flatMap(({ path, action }) => (action === "none" ? [] : [path])));
   const shown = plan.steps.filter((step) => all || step.action !== "none" || step.movedFrom !== undefined);
-  const width = shown.reduce((most, { path }) => Math.max(most, Math.min(path.length, 48)), 0);
-  const typeWidth = shown.reduce((most, { type }) => Math.max(most, type.length), 0);
+  const cell = shownCell(plan, busy.size > 0);
+  const width = shown.reduce((most, { path }) => Math.max(most, Math.min(path.length, 48)), cell?.path.length ?? 0);
+  const typeWidth = shown.reduce((most, { type }) => Math.max(most, type.length), cell ? "Cell".length : 0);
   const lines: string[] = [];
+  if (cell) {
+    const { sign, color } = styles[cell.action];
+    const path = printable(cell.path).padEnd(width);
+    lines.push(`${paint(color, `${sign} ${path}`)}  ${paint(2, "Cell".padEnd(typeWidth))}  ${cell.what}`);
+    for (const cause of cell.causes) lines.push(...causeLines(cause, paint).map((line) => `    ${line}`));
+  }
   for (const step of shown) {
     const style = styles[step.action];
     const path = printable(step.path).padEnd(width);
@@ -51,11 +58,18 @@ export function renderPlan(plan: Plan, options: { readonly color: boolean; reado
     const waits = step.waitsFor.filter((other) => all || busy.has(other));
     lines.push(...details(step, waits, paint).map((line) => `    ${line}`));
   }
-  if (shown.length > 0) lines.push("");
+  if (lines.length > 0) lines.push("");
   const lost = losesOf(plan).map(({ path }) => path);
   if (lost.length > 0) lines.push(paint(31, `The data of ${named(lost)} is lost.`));
   lines.push(counts(plan, paint));
   return lines.join("\n");
+}
+
+/** The cell itself, if its own attributes change; that it is made or goes is seen by its elements, where it has any. */
+function shownCell({ cell }: Plan, elements: boolean): (CellStep & { readonly what: string }) | null {
+  if (cell === undefined || (cell.action !== "change" && elements)) return null;
+  const what = elements ? "changes" : "changes; none of its elements does";
+  return { ...cell, what: cell.action === "change" ? what : styles[cell.action].what };
 }
 
 function details(step: PlanStep, waits: readonly string[], paint: Paint): string[] {
@@ -124,12 +138,19 @@ const value = (json: Json): string => (json === null ? "nothing" : printable(JSO
 
 function counts(plan: Plan, paint: Paint): string {
   const parts: string[] = [];
+  const cell = shownCell(
+    plan,
+    plan.steps.some(({ action }) => action !== "none"),
+  );
+  if (cell) parts.push(paint(styles[cell.action].color, `the cell itself ${styles[cell.action].count}`));
   for (const [action, style] of Object.entries(styles)) {
     const number = plan.steps.filter((step) => step.action === action).length;
     if (number > 0 || action === "none") parts.push(paint(style.color, `${number} ${style.count}`));
   }
   const moved = plan.steps.filter((step) => step.movedFrom !== undefined).length;
   if (moved > 0) parts.push(paint(36, `${moved} renamed`));
-  const busy = plan.steps.some((step) => step.action !== "none") || moved > 0;
-  return busy ? `Plan: ${parts.join(", ")}.` : `Nothing to do: the cell is as specified (${parts.join(", ")}).`;
+  const busy = cell !== null || plan.steps.some((step) => step.action !== "none") || moved > 0;
+  if (busy) return `Plan: ${parts.join(", ")}.`;
+  const so = plan.textOnly ? "the text changes, and nothing that is deployed does" : "the cell is as specified";
+  return `Nothing to do: ${so} (${parts.join(", ")}).`;
 }

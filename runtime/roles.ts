@@ -1,6 +1,7 @@
 import { servePeers } from "./https.ts";
 import { network, type ProcessConfiguration } from "./installation.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observer.ts";
+import { runAsked, serveOffers } from "./offers.ts";
 import { runService } from "./process.ts";
 import { type Members, runWithMembers } from "./run-with-members.ts";
 import { stopAtSignals } from "./signals.ts";
@@ -11,15 +12,17 @@ import { stopAtSignals } from "./signals.ts";
  */
 const runStorageManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createStorageManager } = await import("../core/storage/manager.ts");
+  const asked = await serveOffers(configuration, observer);
   await runWithMembers(configuration, ["agent."], (agents) =>
-    runService({ configuration, observer, service: createStorageManager({ self: configuration.name, agents }) }),
+    runAsked(asked, { configuration, observer, service: createStorageManager({ self: configuration.name, agents }) }),
   );
 };
 
 const runPlacer = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createPlacer } = await import("../core/placer/placer.ts");
+  const asked = await serveOffers(configuration, observer);
   await runWithMembers(configuration, ["host."], (hosts) =>
-    runService({ configuration, observer, service: createPlacer({ self: configuration.name, hosts }) }),
+    runAsked(asked, { configuration, observer, service: createPlacer({ self: configuration.name, hosts }) }),
   );
 };
 
@@ -43,7 +46,8 @@ const runAddressManager = async (configuration: ProcessConfiguration, observer: 
     externalPool,
     reserved: [underlay],
   });
-  await runService({ configuration, observer, service });
+  const asked = await serveOffers(configuration, observer);
+  await runAsked(asked, { configuration, observer, service });
 };
 
 const runDnsManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
@@ -73,16 +77,13 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
       return;
     }
     case "storage-manager":
-      await serveObserver(configuration, observer);
       return runStorageManager(configuration, observer);
     case "placer":
-      await serveObserver(configuration, observer);
       return runPlacer(configuration, observer);
     case "presence":
       await serveObserver(configuration, observer);
       return runPresence(configuration, observer);
     case "address-manager":
-      await serveObserver(configuration, observer);
       return runAddressManager(configuration, observer);
     case "dns-manager":
       await serveObserver(configuration, observer);

@@ -18,6 +18,7 @@ import {
   toJson,
   write,
 } from "../outbox.ts";
+import { isOffersRequest } from "../supply.ts";
 import { type Block, type Blocks, createBlocks, firstFree, free, ownerIn, take } from "./blocks.ts";
 
 /*
@@ -63,14 +64,12 @@ const largestOrder = 24;
 /** Clients: `controller.<cell>`. Records: `subnet/<uid>`. */
 export function createAddressManager(options: AddressManagerOptions): Service<AddressState> {
   const pools = { internal: blockOf(options.internalPool), external: blockOf(options.externalPool) };
+  const offer = toJson(addressOfferOf(options));
   return {
     restore: (restored) => restore(restored, options.reserved ?? []),
     step: (state, input) => {
-      receive(state, input, pools);
-      if (input.kind === "start") {
-        const value = toJson(addressOfferOf(options));
-        state.outbox.effects.push({ kind: "publish", key: "addresses", value });
-      }
+      receive(state, input, pools, offer);
+      if (input.kind === "start") state.outbox.effects.push({ kind: "publish", key: "addresses", value: offer });
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
@@ -139,7 +138,7 @@ function restore(restored: Restored, reserved: readonly string[]): AddressState 
   return { outbox: createOutbox(restored), started: false, wanted: new Map(), subnets, blocks, unplaced: new Set() };
 }
 
-function receive(state: AddressState, input: Input, pools: Pools): void {
+function receive(state: AddressState, input: Input, pools: Pools, offer: Json): void {
   if (input.kind === "desired") {
     const uid = input.key.slice("subnet/".length) as Uid;
     takeDesired(state, input.from, uid, input.value);
@@ -151,7 +150,8 @@ function receive(state: AddressState, input: Input, pools: Pools): void {
     // Those that have a block first, so that nothing new takes the place of a subnet that only changes.
     for (const uid of [...state.subnets.keys(), ...state.wanted.keys()]) reconcile(state, uid, pools);
   } else if (input.kind === "request") {
-    state.outbox.effects.push({ kind: "reply", id: input.id, response: { subnets: state.subnets.size } });
+    const response = isOffersRequest(input.request) ? offer : { subnets: state.subnets.size };
+    state.outbox.effects.push({ kind: "reply", id: input.id, response });
   }
 }
 

@@ -78,7 +78,7 @@ export function chooseAddress(state: ControllerState, own: Uid, element: Virtual
   if (gateway !== null) holders.set(gateway, subnet.path);
   if (element.address === undefined) {
     const free = lowestFree(range, new Set(holders.keys()));
-    const full = `${element.subnet} (${subnet.range.cidr}) has no free address: remove an interface or make it larger`;
+    const full = `${element.subnet} (${subnet.range.cidr}) has no free address: remove an interface, or make the subnet larger`;
     return free === null ? { reason: full } : addressOf(free);
   }
   const fixed = parseIpv4(element.address);

@@ -28,7 +28,7 @@ export function refusalsOf(state: ControllerState, cell: Cell): readonly Diagnos
     {
       code: "cell/wrong-name",
       message: `the specification is of the cell "${cell.name}", and this is the cell "${state.options.cell}"`,
-      hint: `Submit it as the cell "${cell.name}", or set x.name to "${state.options.cell}".`,
+      hint: `Submit it as the cell "${cell.name}", or set \`x.name\` to "${state.options.cell}".`,
       path: cell.path,
     },
   ];

@@ -7,6 +7,7 @@ import {
   type Refusal,
 } from "../../model/api.ts";
 import type { Bundle, Cell } from "../../model/cell.ts";
+import { uncheckedIn } from "../../model/check-supply.ts";
 import { destroysDataRefusal, unnamedLosses } from "../../model/data-loss.ts";
 import type { Diagnostic } from "../../model/diagnostic.ts";
 import { getAt, removeAt, replaceAt } from "../../model/document.ts";
@@ -142,7 +143,9 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
     const faults = acceptModel(state, cell, plan);
     if (faults.length > 0) return fail(refused(500, "internal", wrongPlan(faults)));
   }
-  return ok(toJson({ plan, version: state.model.version, dryRun } satisfies Changed));
+  const unchecked = dryRun && cell !== null ? uncheckedIn(offersOf(state)) : [];
+  const more = unchecked.length > 0 ? { unchecked } : {};
+  return ok(toJson({ plan, version: state.model.version, dryRun, ...more } satisfies Changed));
 }
 
 const wrongPlan = (faults: readonly string[]): string =>

@@ -16,6 +16,7 @@ import type { Json, JsonObject } from "../../model/json.ts";
 import { actualKey, type HostOffers, type Phase, type StorageOffers } from "../documents.ts";
 import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
+import { supplyOf } from "../supply.ts";
 import type { CredentialRecord } from "./credentials.ts";
 
 /**
@@ -255,14 +256,12 @@ export const offerKeys: ReadonlyMap<PeerName, string> = new Map([
 export function offersOf(state: ControllerState): Supply {
   const said = <Offer>(peer: PeerName, key: string): Offer | undefined =>
     state.actual.get(peer)?.get(key) as Offer | undefined;
-  const hosts = said<HostOffers>(placer, "hosts");
-  const storage = said<StorageOffers>(storageManager, "storage");
-  return {
-    hosts: hosts?.complete === true ? hosts.hosts : null,
-    storage: storage?.complete === true ? storage : null,
-    addresses: said<AddressOffer>(addressManager, "addresses") ?? null,
-    ...(state.cell === null ? {} : { present: state.cell }),
-  };
+  const supply = supplyOf({
+    hosts: said<HostOffers>(placer, "hosts"),
+    storage: said<StorageOffers>(storageManager, "storage"),
+    addresses: said<AddressOffer>(addressManager, "addresses"),
+  });
+  return { ...supply, ...(state.cell === null ? {} : { present: state.cell }) };
 }
 
 /** A document that is desired at a peer now. */

@@ -14,6 +14,7 @@ import {
   toJson,
   write,
 } from "../outbox.ts";
+import { isOffersRequest } from "../supply.ts";
 import {
   apartFrom,
   cpusFor,
@@ -123,10 +124,14 @@ function take(state: PlacerState, input: Input): void {
     state.hosts.set(input.peer, { ...view, reachable: input.reachable });
     retry(state);
   } else if (input.kind === "request") {
-    const known = isObject(input.request) && input.request.kind === "hosts";
-    const response = known ? rooms(state) : { error: 'the Placer answers {"kind": "hosts"} only' };
-    state.outbox.effects.push({ kind: "reply", id: input.id, response });
+    state.outbox.effects.push({ kind: "reply", id: input.id, response: replyTo(state, input.request) });
   }
+}
+
+function replyTo(state: PlacerState, request: Json): Json {
+  if (isOffersRequest(request)) return toJson(offersOf(state.hosts.values(), state.ratios));
+  if (isObject(request) && request.kind === "hosts") return rooms(state);
+  return { error: 'the Placer answers {"kind": "hosts"} and {"kind": "offers"} only' };
 }
 
 function start(state: PlacerState): void {

@@ -10,6 +10,7 @@ import {
 } from "../documents.ts";
 import type { Input, Service } from "../env.ts";
 import { cellOfController, isObject, log, progress, publish, sameJson, takeEffects, toJson } from "../outbox.ts";
+import { isOffersRequest } from "../supply.ts";
 import { reconcileConnection, reconcileLease } from "./manager-leases.ts";
 import { measureStorageManager } from "./manager-measure.ts";
 import {
@@ -69,7 +70,8 @@ function take(state: ManagerState, input: Input): void {
   } else if (input.kind === "released") {
     state.outbox.releasing.get(input.peer)?.delete(input.key);
   } else if (input.kind === "request") {
-    state.outbox.effects.push({ kind: "reply", id: input.id, response: status(state) });
+    const response = isOffersRequest(input.request) ? offers(state) : status(state);
+    state.outbox.effects.push({ kind: "reply", id: input.id, response });
   }
 }
 
@@ -97,9 +99,13 @@ function start(state: ManagerState): void {
   publishOffers(state);
 }
 
-/** What the servers could ever hold, to every controller; said again only when it is something else. */
+/** What the servers could ever hold. */
+const offers = (state: ManagerState): Json =>
+  toJson(storageOffersOf([...state.agents.values()].map(({ server }) => server)));
+
+/** The same, to every controller; said again only when it is something else. */
 function publishOffers(state: ManagerState): void {
-  const value = toJson(storageOffersOf([...state.agents.values()].map(({ server }) => server)));
+  const value = offers(state);
   if (!state.started || sameJson(state.offered, value)) return;
   state.offered = value;
   state.outbox.effects.push({ kind: "publish", key: "storage", value });

@@ -65,7 +65,7 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "cell/no-host": cellPage(
     "a VM that no host could ever hold",
-    "Even an empty host has less than this VM asks for, so it would wait for ever. The hint says what can be had. `cells spec check` knows no hosts; a controller does.",
+    "Even an empty host has less than this VM asks for, so it would wait for ever. The hint says what can be had. `cells spec check` knows no hosts; `cells plan` asks the installation.",
     "vm extends VM { x.memory 1048576; }",
     "vm extends VM { x.memory 1024; }",
   ),
@@ -93,7 +93,7 @@ export const requestPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "bad-request": requestPage(
     "a request that the controller does not understand",
-    "The method, the path or the body is none that the interface has (`model/api.ts`). The message says which.",
+    "The interface (`model/api.ts`) has no such method, path or body. The message says which of them it is.",
     "PUT /model\n{}",
     'PUT /model\n{"document": {"shop": {"x.type": "Cell"}}}',
   ),
@@ -163,7 +163,7 @@ export const schemaPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "schema/no-type": cellPage(
     "an attribute with `x.` outside of an element",
-    "What begins with `x.` is addressed to the cloud, which heeds elements only: components made from a standard type. A plain group can have any other attributes.",
+    "What begins with `x.` is meant for the cloud, which looks at elements only: components made from a standard type. A plain group can have any other attributes. A nested component that is written again in `extends Tier { … }` replaces that of the template, its type included: `vm extends Tier:vm { … }` keeps it.",
     "vm extends { x.memory 128; }",
     "vm extends VM { x.memory 128; }",
   ),
@@ -181,13 +181,13 @@ export const schemaPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "schema/required": cellPage(
     "an attribute that is missing",
-    "The element cannot be without it and there is no sensible default. The prefix `x.` is part of the name.",
+    "The element cannot be without it, and there is no sensible default. The prefix `x.` is part of the name. If a template has the attribute: a nested component that is written again replaces the template's and is not merged with it; `vm extends Tier:vm { … }` keeps what is there.",
     "vm extends VM { memory 128; }",
     "vm extends VM { x.memory 128; }",
   ),
   "schema/value": cellPage(
     "a value of the wrong kind",
-    "The message says what the attribute takes. Numbers stand without quotes and without units.",
+    "The message says what the attribute takes. Numbers stand without quotes and without units. A reference that is `LAZY` or `DATA` stays as it is written, so it is no value.",
     'vm extends VM { x.memory "2 GiB"; }',
     "vm extends VM { x.memory 2048; }",
   ),

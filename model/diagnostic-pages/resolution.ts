@@ -18,7 +18,7 @@ export const resolutionPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "type/cycle": cellPage(
     "a component that extends itself",
-    "A component cannot extend itself, one that extends it, or one that it stands in: it would have no end. A name is looked up case by case, so `vm extends vm` means itself and not the type `VM`.",
+    "A component cannot extend itself, one that extends it, or one that it stands in: it would have no end. Upper and lower case make different names, so `vm extends vm` means itself and not the type `VM`.",
     "vm extends vm { x.memory 128; }",
     "vm extends VM { x.memory 128; }",
   ),

@@ -2,7 +2,7 @@ import type { Bundle } from "../cell.ts";
 import type { Position } from "../diagnostic.ts";
 import { Diagnostics } from "../diagnostics.ts";
 import type { Json, JsonObject } from "../json.ts";
-import type { AttributePositions, MadeFrom, ObjectPositions, Positions } from "../positions.ts";
+import type { AttributePositions, MadeFrom, ObjectPositions, Positions, Replaced } from "../positions.ts";
 import type { Attribute, Component, Value } from "./component.ts";
 import { attributeOf, constantOrigin } from "./copies.ts";
 import { boundExpansion } from "./expansion.ts";
@@ -10,6 +10,7 @@ import { link } from "./linker.ts";
 import { guarded, type Phases, runPhases } from "./phases.ts";
 import { leftUnlinked } from "./print.ts";
 import { linkReached } from "./reached.ts";
+import { replacedBy } from "./templates.ts";
 
 /**
  * A SmartFrog bundle through all phases. `sfConfig`, if the document has one, is the only part that is linked (LANGUAGE,
@@ -137,6 +138,10 @@ class DocumentWriter implements Positions {
 
   madeFrom(object: JsonObject): MadeFrom | undefined {
     return this.#made.get(object);
+  }
+  replaced(object: JsonObject): Replaced | undefined {
+    const component = this.#sources.get(object);
+    return component && replacedBy(component);
   }
 
   component(component: Component): JsonObject {

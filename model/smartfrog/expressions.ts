@@ -258,21 +258,26 @@ export abstract class ExpressionParser {
     for (;;) {
       if (this.is("LAZY") || this.is("DATA")) {
         if (when !== "eager")
-          this.fail("syntax/expected", `\`${when}\` has been said already`, "Write one of both, once.");
+          this.fail("syntax/expected", `\`${when}\` stands there already`, "Write one of `LAZY` and `DATA`, once.");
         when = this.is("LAZY") ? "LAZY" : "DATA";
         this.at++;
         if (this.is("extends"))
           this.fail("syntax/expected", `\`${when}\` stands behind \`extends\``, `Write \`extends ${when} …\`.`);
         if (this.is("APPLY") || this.is("ASSERT")) return this.nested(() => this.#apply(when));
       } else if (this.is("OPTIONAL")) {
-        if (otherwise) this.fail("syntax/expected", "`OPTIONAL` has been said already", "Write it once.");
+        if (otherwise) this.fail("syntax/expected", "`OPTIONAL` stands there already", "Write it once.");
         this.at++;
         otherwise = scalar({ kind: "null" }, position);
         if (this.accept("(")) {
           const at = this.token.position;
           otherwise = this.nested(() => this.expression());
           if (!isLiteral(otherwise))
-            this.report("syntax/literal", "The default of `OPTIONAL` is a literal", at, 'As in `OPTIONAL("none") a`.');
+            this.report(
+              "syntax/literal",
+              "The default of `OPTIONAL` must be a literal",
+              at,
+              'Write it as in `OPTIONAL("none") a`.',
+            );
           this.expect(")", "after the default of `OPTIONAL`");
         }
       } else return { kind: "reference", reference: this.reference(), when, otherwise, position };

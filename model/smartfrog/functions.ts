@@ -127,7 +127,7 @@ function ifThenElse(parameters: Parameters): Value | OperationError {
 function format(parameters: Parameters, { budget }: FunctionState): Value | OperationError {
   const pattern = parameters.get("format");
   if (pattern && pattern.kind !== "string")
-    return new OperationError("`format` must be a string", 'As in `format "$0:$1";`.');
+    return new OperationError("`format` must be a string", 'Write it as in `format "$0:$1";`.');
   let absent: string | null = null;
   const value = (pattern?.value ?? "").replace(/\$([0-9])/g, (_place, digit: string) => {
     const parameter = parameters.get(`s${digit}`);
@@ -143,7 +143,7 @@ function format(parameters: Parameters, { budget }: FunctionState): Value | Oper
 function next(parameters: Parameters, state: FunctionState): Value | OperationError {
   const base = parameters.get("base");
   if (base && (base.kind !== "number" || base.type !== "int"))
-    return new OperationError("`base` must be a whole number", "As in `base 100;`.");
+    return new OperationError("`base` must be a whole number", "Write it as in `base 100;`.");
   const least = base?.kind === "number" ? base.value : 0;
   state.last = least > state.last ? least : state.last + 1;
   return { kind: "number", type: "int", value: state.last };

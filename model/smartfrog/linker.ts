@@ -13,6 +13,7 @@ import { expressionText, functionText, lazyText, leftUnlinked } from "./print.ts
 import { enclosing, limitPassed, type Resolver, rootOf, visibleNames } from "./resolver.ts";
 import { checkSchemaElement } from "./schema-element.ts";
 import { type Expression, type Reference, type ReferencePart, referenceText } from "./syntax.ts";
+import { missingValue } from "./templates.ts";
 
 /** Thrown when a value cannot be had; the fault is already reported. */
 const unlinked = Symbol("unlinked");
@@ -209,13 +210,17 @@ class Linker {
     if (expression.kind === "reference") value = this.#reference(holder, expression);
     else if (expression.kind === "scalar") value = expression.scalar;
     else if (expression.kind === "apply") value = this.#inlineFunction(holder, expression);
-    else if (expression.kind === "tbd")
-      this.#fail("link/tbd", "`TBD` has not been given a value", expression.position, {
-        hint: "Override this attribute where the template is used.",
-      });
+    else if (expression.kind === "tbd") this.#toBeDefined(holder, expression.position);
     else value = this.#combine(holder, expression);
     this.#depth = depth;
     return value;
+  }
+
+  /** Copies of one template all lack the same value: it is told of the first. */
+  #toBeDefined(holder: Component, position: Position): never {
+    if (this.#diagnostics.told("link/tbd", position)) throw unlinked;
+    const wanted = this.#diagnostics.wants("link/tbd") ? missingValue(holder, position) : null;
+    this.#fail("link/tbd", wanted?.message ?? "`TBD`", position, wanted ? { hint: wanted.hint } : {});
   }
 
   /** A value made of others. All of them are evaluated, so that every fault is told, before the first fault ends it. */
@@ -379,6 +384,7 @@ class Linker {
           "link/not-a-component",
           `\`${referenceText(reference)}\` leads through a value that is not a component`,
           reference.position,
+          { hint: "A value has nothing inside: end the reference at it, or refer to a component." },
         );
       }
       const next = this.#step(current, part, { reference, first: index === 0, permitted });
@@ -400,7 +406,9 @@ class Linker {
     if (part.kind === "PARENT") {
       if (from.parent) return { component: from.parent };
       if (permitted) return null;
-      this.#fail("link/unknown", `\`${referenceText(reference)}\` leads above the document`, reference.position);
+      this.#fail("link/unknown", `\`${referenceText(reference)}\` leads above the document`, reference.position, {
+        hint: "Leave out a `PARENT`, or begin with `ROOT`, which is the document.",
+      });
     }
     if (part.kind !== "ATTRIB" && part.kind !== "HERE") {
       if (permitted) return null;

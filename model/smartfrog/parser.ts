@@ -28,6 +28,10 @@ export interface ParsedBundle {
 export const isStandardInclude = (path: string): boolean =>
   path === "/org/smartfrog/functions.sf" || path === "/org/smartfrog/predicates.sf";
 
+const mostNamed = 8;
+const someOf = (names: readonly string[]): string =>
+  names.length <= mostNamed ? names.join(", ") : `${names.slice(0, mostNamed).join(", ")} and others`;
+
 class BundleParser {
   readonly #bundle: Bundle;
   readonly #diagnostics: Diagnostics;
@@ -67,7 +71,7 @@ class BundleParser {
         "syntax/include-missing",
         `There is no file \`${name}\` in the bundle`,
         didYouMean(name, Object.keys(this.#bundle.files)).hint ??
-          `It holds ${Object.keys(this.#bundle.files).join(", ")}.`,
+          `Paths count from the file that includes. There are: ${someOf(Object.keys(this.#bundle.files))}.`,
       );
     const tokens = tokenize(name, text, this.#diagnostics);
     const parser = new SmartFrogParser(tokens, this.#diagnostics, (path, at) =>
@@ -118,6 +122,8 @@ class SmartFrogParser extends ExpressionParser {
   #unclosedTold = false;
   /** Of a component that ends on a line further out than the one it begins on: where a `}` is missing most likely. */
   #suspect: Position | null = null;
+  /** The line whose `}` closed it. */
+  #suspectEnd: number | null = null;
 
   constructor(tokens: readonly Token[], diagnostics: Diagnostics, include: Include) {
     super(tokens, diagnostics);
@@ -227,7 +233,9 @@ class SmartFrogParser extends ExpressionParser {
       "syntax/expected",
       `Expected \`extends\` after \`${written}\`, found ${shown(this.token)}`,
       position,
-      `A component is written \`${written} extends ${prototype}{ … }\`.`,
+      named || plain
+        ? `A component is written \`${written} extends ${prototype}{ … }\`.`
+        : `An element is written \`${written} extends VM { … }\`, a group \`${written} extends { … }\`, and what changes the one of a template \`${written} extends Template:${written} { … }\`.`,
     );
     // `component` passes over one token, which is `extends` where it is not missing.
     if (!named) this.at--;
@@ -353,9 +361,16 @@ class SmartFrogParser extends ExpressionParser {
       // What is open has swallowed what closes the block: one fault, not two.
       if (["syntax/unclosed-string", "syntax/unclosed-comment"].some((code) => this.diagnostics.has(code)))
         return { kind: "block", attributes };
-      this.report("syntax/unbalanced", "This `{` is never closed", this.#suspect ?? opening, "Add the missing `}`.");
+      this.report("syntax/unbalanced", "This `{` is never closed", this.#suspect ?? opening, this.#closing());
     }
     return { kind: "block", attributes };
+  }
+
+  #closing(): string {
+    const known = this.#suspectEnd;
+    return known === null
+      ? "Add the missing `}`."
+      : `Add the missing \`}\`: that of line ${known} would close it, and stands too far to the left.`;
   }
 
   /** At the `}` of a component whose `{` is token `begin`. */
@@ -365,6 +380,8 @@ class SmartFrogParser extends ExpressionParser {
     let first = begin;
     while (this.tokens[first - 1]?.position.line === this.tokens[begin]?.position.line) first--;
     const opened = this.tokens[first]?.position;
-    if (opened && column < opened.column) this.#suspect = this.tokens[begin]?.position ?? null;
+    if (!opened || column >= opened.column) return;
+    this.#suspect = this.tokens[begin]?.position ?? null;
+    this.#suspectEnd = line;
   }
 }

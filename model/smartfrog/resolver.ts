@@ -17,6 +17,7 @@ import {
   unlinkedState,
   Written,
 } from "./copies.ts";
+import { standardFileWith } from "./standard-files.ts";
 import { type AttributeSyntax, type Expression, type Reference, referenceText } from "./syntax.ts";
 
 /** Thrown when a limit is passed: going on would only cost more. The fault is already reported. */
@@ -272,11 +273,13 @@ export class Resolver {
   }
   #unknown(reference: Reference, name: string, inside: Component | null, from: Component): null {
     if (!this.#diagnostics.wants("type/unknown")) return null;
+    const standard = inside ? undefined : standardFileWith(name);
     const closest = closestName(name, inside ? inside.attributes.keys() : this.#inScope(from.parent));
+    const otherwise = closest ? `Did you mean \`${closest}\`?` : "Define it here, further out, or in an included file.";
     this.#diagnostics.add({
       code: "type/unknown",
       message: `There is no component \`${name}\` ${inside ? `in \`${inside.name}\`` : "to extend"}`,
-      hint: closest ? `Did you mean \`${closest}\`?` : "Define it here, further out, or in an included file.",
+      hint: standard ? `\`${name}\` is in a standard file: write \`#include "${standard}"\` at the top.` : otherwise,
       position: reference.position,
     });
     return null;

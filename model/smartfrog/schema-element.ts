@@ -42,7 +42,10 @@ export function checkSchemaElement(parameters: Parameters, value: Value | null):
     return new OperationError("`optional` of a schema must be true or false", "Extend `Compulsory` or `Optional`.");
   const binding = asText(parameters.get("binding"));
   if (binding === null || !["anyBinding", "eager", "lazy"].includes(binding))
-    return new OperationError("`binding` of a schema is none", 'Write "eager", "lazy" or "anyBinding".');
+    return new OperationError(
+      "`binding` of a schema must say when a value is known",
+      'Write "eager", "lazy" or "anyBinding".',
+    );
   const wanted = classNames(parameters.get("class"));
   if (wanted instanceof OperationError) return wanted;
   if (value === null)
@@ -67,7 +70,10 @@ function classNames(value: Value | undefined): readonly string[] | OperationErro
   const names = value?.kind === "vector" ? value.items.map(asText) : [asText(value)];
   const texts = names.filter((name) => name !== null);
   if (texts.length < names.length || texts.length === 0)
-    return new OperationError("`class` of a schema is a string or a vector of strings", 'As in "java.lang.Integer".');
+    return new OperationError(
+      "`class` of a schema must be a string or a vector of strings",
+      'Write it as in `class "java.lang.Integer";`.',
+    );
   const unknown = texts.find((name) => !classes.has(name));
   return unknown === undefined
     ? texts

@@ -1,0 +1,23 @@
+import type { AddressOffer } from "../model/check-addresses.ts";
+import type { Supply } from "../model/check-supply.ts";
+import type { Json } from "../model/json.ts";
+import type { HostOffers, StorageOffers } from "./documents.ts";
+import { isObject } from "./outbox.ts";
+
+/** The request that a Placer, a Storage Manager or an IP Address Manager answers with what it could ever give. */
+export const offersRequest: Json = { kind: "offers" };
+export const isOffersRequest = (request: Json): boolean => isObject(request) && request.kind === "offers";
+
+/** What the three said, as far as they were heard, as one; what is not known as a whole is null. */
+export function supplyOf(said: {
+  readonly hosts: HostOffers | undefined;
+  readonly storage: StorageOffers | undefined;
+  readonly addresses: AddressOffer | undefined;
+}): Supply {
+  const { hosts, storage, addresses } = said;
+  return {
+    hosts: hosts?.complete === true ? hosts.hosts : null,
+    storage: storage?.complete === true ? storage : null,
+    addresses: addresses ?? null,
+  };
+}
