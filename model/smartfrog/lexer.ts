@@ -51,14 +51,33 @@ function numberType(whole: string, suffix: string): NumberType {
   return suffix === "d" || suffix === "D" ? "double" : "float";
 }
 
+const hexDigits: readonly string[] = Array.from({ length: 256 }, (_, byte) =>
+  byte.toString(16).padStart(2, "0").toUpperCase(),
+);
+/** Upper-case hexadecimal digits of so many bytes, put together in pieces: millions of short texts are not kept. */
+function hexOf(bytes: number, byteAt: (index: number) => number): string {
+  const pieces: string[] = [];
+  for (let start = 0; start < bytes; start += 4096) {
+    const length = Math.min(4096, bytes - start);
+    pieces.push(Array.from({ length }, (_, index) => hexDigits[byteAt(start + index)] ?? "").join(""));
+  }
+  return pieces.join("");
+}
+
 const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const base64Values = Uint8Array.from({ length: 128 }, (_, code) =>
+  Math.max(0, base64Digits.indexOf(String.fromCharCode(code))),
+);
+const isBase64 = (content: string): boolean => content.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(content);
 /** Base 64 (RFC 4648, section 4) as upper-case hexadecimal digits. */
 function base64Bytes(content: string): string {
-  const digits = content.replace(/=+$/, "");
-  const bits = [...digits].map((digit) => base64Digits.indexOf(digit).toString(2).padStart(6, "0")).join("");
-  return (bits.match(/.{8}/g) ?? [])
-    .map((byte) => Number.parseInt(byte, 2).toString(16).padStart(2, "0").toUpperCase())
-    .join("");
+  const padding = content.endsWith("==") ? 2 : content.endsWith("=") ? 1 : 0;
+  const digit = (index: number): number => base64Values[content.charCodeAt(index)] ?? 0;
+  return hexOf((content.length / 4) * 3 - padding, (index) => {
+    const first = Math.floor((index * 4) / 3);
+    const shift = (index % 3) * 2 + 2;
+    return ((digit(first) << shift) | (digit(first + 1) >> (6 - shift))) & 0xff;
+  });
 }
 
 /**
@@ -418,17 +437,18 @@ class Lexer {
   /** Bytes of any encoding as upper-case hexadecimal digits. */
   #bytes(encoding: string, content: string, position: Position): string {
     if (encoding === "HEX" && content.length % 2 === 0 && /^[0-9a-fA-F]*$/.test(content)) return content.toUpperCase();
-    if (encoding === "B64" && /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(content))
-      return base64Bytes(content);
+    if (encoding === "B64" && isBase64(content)) return base64Bytes(content);
     const form = byteForms.get(encoding);
     if (form && content.length % form.digits === 0 && form.whole.test(content)) {
-      let bytes = "";
-      for (let at = 0, sound = true; sound; at += form.digits) {
-        if (at >= content.length) return bytes;
-        const byte = Number.parseInt(content.slice(at, at + form.digits), form.base);
-        sound = byte <= 255;
-        bytes += byte.toString(16).padStart(2, "0").toUpperCase();
-      }
+      const { base, digits } = form;
+      let sound = true;
+      const bytes = hexOf(content.length / digits, (index) => {
+        let byte = 0;
+        for (let at = index * digits; at < (index + 1) * digits; at++) byte = byte * base + content.charCodeAt(at) - 48;
+        sound &&= byte <= 255;
+        return byte;
+      });
+      if (sound) return bytes;
     }
     const known = encoding === "HEX" || encoding === "B64" || form !== undefined;
     this.#error(
