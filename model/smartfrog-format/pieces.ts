@@ -35,7 +35,7 @@ const code = new RegExp(
 );
 
 /** The end of a string that begins at `start`, behind its closing quote; -1 if it has none. */
-function quotedEnd(text: string, start: number): number {
+export function quotedEnd(text: string, start: number): number {
   const lines = text[start] === "#";
   for (let at = start + (lines ? 2 : 1); at < text.length; at++) {
     const character = text[at];
@@ -47,7 +47,7 @@ function quotedEnd(text: string, start: number): number {
 }
 
 /** The end of the comment that begins at `start`; -1 if none does, or it is not closed. */
-function commentEnd(text: string, start: number): number {
+export function commentEnd(text: string, start: number): number {
   if (text.startsWith("//", start)) {
     const end = text.indexOf("\n", start);
     return end < 0 ? text.length : end;
