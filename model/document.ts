@@ -9,6 +9,8 @@ import { fail, ok, type Result } from "./result.ts";
 /** A document in canonical form, frozen: `x.type` first in every object. Null beyond a limit, told in `diagnostics`. */
 export function canonical(document: JsonObject, diagnostics: Diagnostics): JsonObject | null {
   let left: number = limits.attributes;
+  // The cell itself has a type as well.
+  let typed: number = limits.elements + 1;
   let passed: string | null = null;
   const copy = (json: Json, depth: number): Json => {
     if (depth > limits.nesting) passed = `is nested deeper than ${limits.nesting} levels`;
@@ -16,7 +18,9 @@ export function canonical(document: JsonObject, diagnostics: Diagnostics): JsonO
     if (passed !== null || typeof json !== "object" || json === null) return json;
     if (Array.isArray(json)) return Object.freeze(json.map((item: Json) => copy(item, depth + 1)));
     const entries = Object.entries(json);
-    if (Object.hasOwn(json, "x.type")) entries.sort(([a], [b]) => Number(b === "x.type") - Number(a === "x.type"));
+    const type = Object.hasOwn(json, "x.type");
+    if (type && --typed < 0) passed = `has more than ${limits.elements} elements`;
+    if (type) entries.sort(([a], [b]) => Number(b === "x.type") - Number(a === "x.type"));
     return Object.freeze(Object.fromEntries(entries.map(([name, value]) => [name, copy(value, depth + 1)])));
   };
   const sound = copy(document, 0);

@@ -1,7 +1,7 @@
 import type { Position } from "./diagnostic.ts";
 import type { Diagnostics } from "./diagnostics.ts";
 import type { Json, JsonObject } from "./json.ts";
-import { limits } from "./limits.ts";
+import { limits, tooManyElements } from "./limits.ts";
 import { PositionedBuilder, type PositionedEntry, type Positions } from "./positions.ts";
 
 /** Thrown where nothing further can be learnt: at a limit, at the end of the text, or when enough has been told. */
@@ -79,6 +79,7 @@ class JsonParser {
   #lineStart = 0;
   #attributes = 0;
   #names = 0;
+  #typed = 0;
   /** After a text without its end, which has swallowed the comma or brace behind it. */
   #commaLost = false;
 
@@ -330,6 +331,9 @@ class JsonParser {
     const nameColumn = start - this.#lineStart + 1;
     const key = this.#name();
     const nameLength = Math.max(1, this.#at - start);
+    // The cell itself has a type as well.
+    if (key === "x.type" && ++this.#typed > limits.elements + 1)
+      this.#stop(tooManyElements.code, tooManyElements.message, tooManyElements.hint);
     // A missing quote of the name has swallowed the value, too.
     if (key === null || this.#commaLost) return;
     if (entries.has(key))

@@ -13,6 +13,15 @@ export const limits = {
    * the memory of what a template repeats, since its place is remembered.
    */
   tokens: 500_000,
+  /**
+   * Elements of a cell; of a document also those of its child cells. A cell is looked at as a whole with each change, and
+   * its controller holds all of it.
+   */
+  elements: 50_000,
+  /** Names in the paths of all elements together: each element in many groups inside one another has a long path. */
+  pathNames: 1_000_000,
+  /** Characters of the paths of all elements together. */
+  pathCharacters: 8 * 1024 * 1024,
   /** Attributes that placements make. */
   placed: 100_000,
   /**
@@ -30,4 +39,11 @@ export const limits = {
   includeDepth: 64,
   /** Diagnostics reported of one specification. */
   diagnostics: 50,
+} as const;
+
+/** Told by whoever meets the first element too many. */
+export const tooManyElements = {
+  code: "limit/elements",
+  message: `There are more than ${limits.elements} elements`,
+  hint: "Split the cell into several.",
 } as const;
