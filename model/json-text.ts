@@ -32,6 +32,9 @@ export function parseJsonText(
 const unquoted = /'[^'\n]*'?|[^\s,:{}[\]"']+/y;
 const quotesHint = "Names and texts stand in double quotes.";
 
+/** Any empty object: none has an attribute whose place could be asked for. */
+const nothing: JsonObject = Object.freeze({});
+
 /** Positions as bare numbers: a document has many, and hardly one is ever asked for. */
 class JsonEntry implements PositionedEntry {
   readonly #file: string;
@@ -230,8 +233,18 @@ class JsonParser {
     if (this.#open.length >= limits.nesting)
       this.#stop("limit/nesting", `This is nested deeper than ${limits.nesting} levels`);
     this.#open.push({ close, position: this.#here() });
+    this.#written();
     this.#at++;
     this.#space();
+  }
+  /** A name, an object or an array: what is written out takes more memory than its text. */
+  #written(): void {
+    if (++this.#names > limits.tokens)
+      this.#stop(
+        "limit/tokens",
+        `This text has more than ${limits.tokens} named attributes, objects and arrays`,
+        "Split the cell into several, or write it in SmartFrog with templates.",
+      );
   }
   #count(): void {
     if (++this.#attributes > limits.attributes)
@@ -311,21 +324,16 @@ class JsonParser {
 
   #object(): JsonObject {
     this.#enter("}");
+    if (this.#closes()) return nothing;
     const entries = new Map<string, PositionedEntry>();
-    if (!this.#closes())
-      do {
-        this.#count();
-        this.#entry(entries);
-      } while (this.#more(/["A-Za-z']/));
+    do {
+      this.#count();
+      this.#entry(entries);
+    } while (this.#more(/["A-Za-z']/));
     return this.builder.object(entries);
   }
   #entry(entries: Map<string, PositionedEntry>): void {
-    if (++this.#names > limits.tokens)
-      this.#stop(
-        "limit/tokens",
-        `This text has more than ${limits.tokens} named attributes`,
-        "Split the cell into several, or write it in SmartFrog with templates.",
-      );
+    this.#written();
     const start = this.#at;
     const nameLine = this.#line;
     const nameColumn = start - this.#lineStart + 1;

@@ -9,10 +9,10 @@ export const limits = {
   /** Characters of names and texts of the tree, copies included. */
   characters: 64 * 1024 * 1024,
   /**
-   * Words, signs and values of a SmartFrog text, and named attributes of a JSON text. What is written costs some ten times
+   * Words, signs and values of all SmartFrog texts of a bundle; named attributes, objects and arrays of a JSON text. What is written costs some ten times
    * the memory of what a template repeats, since its place is remembered.
    */
-  tokens: 500_000,
+  tokens: 450_000,
   /**
    * Elements of a cell; of a document also those of its child cells. A cell is looked at as a whole with each change, and
    * its controller holds all of it.
@@ -29,6 +29,8 @@ export const limits = {
    * what is written out, with nothing to work out in it, do not count.
    */
   withFunctions: 100_000,
+  /** Tags of one attribute. */
+  tags: 100,
   /** Steps of working out expressions: parts of expressions, items of vectors joined, compared and written as text. */
   evaluation: 4_000_000,
   /** Components or vectors inside one another. */

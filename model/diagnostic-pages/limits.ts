@@ -97,6 +97,15 @@ export const limitPages: Readonly<Record<string, DiagnosticPage>> = {
       () => shop(`${"g extends { ".repeat(2)}${volumes(6000)}${"}".repeat(2)}\n`),
     ],
   ),
+  "limit/tags": largePage(
+    "too many tags",
+    `An attribute may have ${limits.tags} tags: each copy of it is looked at for what they say.`,
+    [
+      `[t0 t1 t2 …] a 1;   (up to t${limits.tags})`,
+      () => `[${times(limits.tags + 1, (at) => `t${at} `)}] a 1;\n${shop("")}`,
+    ],
+    ["[t0 t1 t2] a 1;", () => `[t0 t1 t2] a 1;\n${shop("")}`],
+  ),
   "limit/placed": largePage(
     "placements that make too much",
     `Placements (\`a:b value;\`) may make ${limits.placed} attributes. One in a template is done in each copy of it, and copies of copies grow exponentially.`,

@@ -29,7 +29,7 @@ const number = /-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?([LlFfDd]?
 const byteOrderMark = 0xfeff;
 /** A reference to an element without its quotes, and texts in quotes that are not the language's. */
 const bareReference = /<\s?ref:[^\s>;"{}]*>?/y;
-const otherQuotes = /'([^'\n\r]*)'|[“”„]([^“”\n\r]*)[“”]/y;
+const otherQuotes = /'([^'\n\r]{0,1000})'|[“”„]([^“”\n\r]{0,1000})[“”]/y;
 /** Letters of any script: surely meant as a name. */
 const foreignWord = /[\p{L}_$][\p{L}\p{M}\p{N}._\-+@#~$%^&]*/uy;
 const codebaseDirective = /#codebase(?:[ \t]*"[^"\n\r]*")?/y;
@@ -82,10 +82,10 @@ function base64Bytes(content: string): string {
 
 /**
  * Splits SmartFrog text into tokens; the last is `end`. What cannot be a token is reported and skipped, so the parser
- * sees a sound sequence and can go on.
+ * sees a sound sequence and can go on. `most` tokens are left of those that a bundle may have.
  */
-export function tokenize(file: string, text: string, diagnostics: Diagnostics): Token[] {
-  return new Lexer(file, text, diagnostics).run();
+export function tokenize(file: string, text: string, diagnostics: Diagnostics, most: number = limits.tokens): Token[] {
+  return new Lexer(file, text, diagnostics).run(most);
 }
 
 class Lexer {
@@ -107,13 +107,13 @@ class Lexer {
     this.#diagnostics = diagnostics;
   }
 
-  run(): Token[] {
-    while (this.#skipSpace() && !this.#diagnostics.full && this.#tokens.length < limits.tokens) this.#next();
-    if (this.#tokens.length >= limits.tokens) {
+  run(most: number): Token[] {
+    while (this.#skipSpace() && !this.#diagnostics.full && this.#tokens.length < most) this.#next();
+    if (this.#tokens.length >= most) {
       this.#tokens.length = 0;
       this.#error(
         "limit/tokens",
-        `This text has more than ${limits.tokens} words, signs and values`,
+        `${most < limits.tokens ? "The texts have" : "This text has"} more than ${limits.tokens} words, signs and values`,
         this.#here(1),
         "Let templates hold what repeats itself, or split the cell into several.",
       );

@@ -32,6 +32,7 @@ class BundleParser {
   readonly #bundle: Bundle;
   readonly #diagnostics: Diagnostics;
   readonly #parsed = new Map<string, readonly AttributeSyntax[]>();
+  #tokensLeft: number = limits.tokens;
   /** Attributes that all includes together have brought. */
   #included = 0;
   readonly standardIncludes = new Set<string>();
@@ -69,7 +70,10 @@ class BundleParser {
         didYouMean(name, Object.keys(this.#bundle.files)).hint ??
           `It holds ${Object.keys(this.#bundle.files).join(", ")}.`,
       );
-    const tokens = tokenize(name, text, this.#diagnostics);
+    // Told of the file that has one too many.
+    if (this.#diagnostics.has("limit/tokens")) return [];
+    const tokens = tokenize(name, text, this.#diagnostics, this.#tokensLeft);
+    this.#tokensLeft -= tokens.length - 1;
     const parser = new SmartFrogParser(tokens, this.#diagnostics, (path, at) =>
       this.#include(name, path, at, [...open, name]),
     );
@@ -259,6 +263,8 @@ class SmartFrogParser extends ExpressionParser {
       if (this.token.kind !== "string" && (this.token.kind !== "word" || isKeyword(this.token)))
         this.fail("syntax/expected", `Expected a tag or \`]\`, found ${shown(this.token)}`);
       tags.add(this.token.text);
+      if (tags.size > limits.tags)
+        this.fail("limit/tags", `An attribute has more than ${limits.tags} tags here`, "Use fewer tags.");
       this.at++;
       this.accept(",");
     }
