@@ -105,6 +105,7 @@ class Checker {
       types: this.#types,
       cellPath: name,
       budget: limits.attributes,
+      characters: limits.characters,
       copies: new Map(),
     };
     const values = this.#read(context, { around: [], name, joined: name, component, type: "Cell", position });

@@ -6,6 +6,9 @@ import { limits } from "./limits.ts";
 import { isObject } from "./reference.ts";
 import { fail, ok, type Result } from "./result.ts";
 
+/** Any empty object: a document may have very many. */
+const nothing: JsonObject = Object.freeze({});
+
 /** A document in canonical form, frozen: `x.type` first in every object. Null beyond a limit, told in `diagnostics`. */
 export function canonical(document: JsonObject, diagnostics: Diagnostics): JsonObject | null {
   let left: number = limits.attributes;
@@ -18,6 +21,7 @@ export function canonical(document: JsonObject, diagnostics: Diagnostics): JsonO
     if (passed !== null || typeof json !== "object" || json === null) return json;
     if (Array.isArray(json)) return Object.freeze(json.map((item: Json) => copy(item, depth + 1)));
     const entries = Object.entries(json);
+    if (entries.length === 0) return nothing;
     const type = Object.hasOwn(json, "x.type");
     if (type && --typed < 0) passed = `has more than ${limits.elements} elements`;
     if (type) entries.sort(([a], [b]) => Number(b === "x.type") - Number(a === "x.type"));

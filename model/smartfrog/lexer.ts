@@ -31,7 +31,7 @@ const byteOrderMark = 0xfeff;
 const bareReference = /<\s?ref:[^\s>;"{}]*>?/y;
 const otherQuotes = /'([^'\n\r]{0,1000})'|[“”„]([^“”\n\r]{0,1000})[“”]/y;
 /** Letters of any script: surely meant as a name. */
-const foreignWord = /[\p{L}_$][\p{L}\p{M}\p{N}._\-+@#~$%^&]*/uy;
+const foreignWord = /[\p{L}_$][\p{L}\p{M}\p{N}._\-+@#~$%^&]{0,1000}/uy;
 const codebaseDirective = /#codebase(?:[ \t]*"[^"\n\r]*")?/y;
 /** What is a comment in most other languages: the whole line. */
 const hashComment = /#+[ !][^\n]*/y;
@@ -49,6 +49,34 @@ function numberType(whole: string, suffix: string): NumberType {
   if (suffix === "" && !/[.eE]/.test(whole)) return "int";
   if (suffix === "l" || suffix === "L") return "long";
   return suffix === "d" || suffix === "D" ? "double" : "float";
+}
+
+/** A text of many short ones: millions of these are never kept at once. */
+class TextBuilder {
+  #last: string[] = [];
+  readonly #before: string[] = [];
+
+  add(text: string): void {
+    if (this.#last.push(text) < 4096) return;
+    this.#before.push(this.#last.join(""));
+    this.#last = [];
+  }
+  /** The whole, with `text` behind it. */
+  end(text: string): string {
+    return this.#before.length + this.#last.length === 0 ? text : [...this.#before, ...this.#last, text].join("");
+  }
+}
+function withoutSpace(text: string): string {
+  if (!/\s/.test(text)) return text;
+  const pieces: string[] = [];
+  for (let at = 0; at < text.length; at += 4096)
+    pieces.push(
+      text
+        .slice(at, at + 4096)
+        .split(/\s+/)
+        .join(""),
+    );
+  return pieces.join("");
 }
 
 const hexDigits: readonly string[] = Array.from({ length: 256 }, (_, byte) =>
@@ -335,7 +363,7 @@ class Lexer {
 
   /** The text from `start` up to the closing quote, escapes done. `end` is behind the quote. Only `#` spans lines. */
   #quoted(start: number, quote: '"' | "#"): { text: string; end: number; closed: boolean } {
-    let text = "";
+    const text = new TextBuilder();
     let run = start;
     for (let at = start; ; ) {
       const character = this.#text[at];
@@ -344,12 +372,13 @@ class Lexer {
         (quote === '"' && (character === "\n" || character === "\r")) ||
         this.#diagnostics.full
       )
-        return { text: text + this.#text.slice(run, at), end: at, closed: false };
-      if (character === quote) return { text: text + this.#text.slice(run, at), end: at + 1, closed: true };
+        return { text: text.end(this.#text.slice(run, at)), end: at, closed: false };
+      if (character === quote) return { text: text.end(this.#text.slice(run, at)), end: at + 1, closed: true };
       if (character === "\\") {
         if (quote === "#") this.#advance(at);
         const meant = this.#escape(at);
-        text += this.#text.slice(run, at) + meant.text;
+        if (run < at) text.add(this.#text.slice(run, at));
+        text.add(meant.text);
         at += meant.length;
         run = at;
       } else at++;
@@ -430,7 +459,7 @@ class Lexer {
       end = this.#text.length;
     }
     if (encoding === "") this.#push("string", content, position);
-    else this.#push("bytes", this.#bytes(encoding, content.replace(/\s+/g, ""), position), position);
+    else this.#push("bytes", this.#bytes(encoding, withoutSpace(content), position), position);
     this.#advance(Math.min(end + 1, this.#text.length));
   }
 
