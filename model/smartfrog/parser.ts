@@ -114,6 +114,10 @@ class BundleParser {
   }
 }
 
+/** The same for every attribute that has none. */
+const noTags: readonly string[] = [];
+const nothing = { kind: "null" } as const;
+
 type Include = (path: string, position: Position) => readonly AttributeSyntax[];
 
 class SmartFrogParser extends ExpressionParser {
@@ -185,7 +189,7 @@ class SmartFrogParser extends ExpressionParser {
       this.#includeDirective(into);
       return;
     }
-    const tags = this.accept("[") ? this.#tags() : [];
+    const tags = this.accept("[") ? this.#tags() : noTags;
     const namePosition = this.token.position;
     const name = this.#name();
     const placed = this.tokens[this.at - 1];
@@ -195,7 +199,7 @@ class SmartFrogParser extends ExpressionParser {
     if (this.accept(";")) {
       into.push({
         ...{ name, ...unique, namePosition, tags },
-        value: { kind: "scalar", scalar: { kind: "null" }, position: namePosition },
+        value: { kind: "scalar", scalar: nothing, position: namePosition },
       });
       return;
     }
