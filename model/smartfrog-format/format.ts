@@ -1,4 +1,4 @@
-import type { Diagnostic } from "../diagnostic.ts";
+import type { Diagnostic, Position } from "../diagnostic.ts";
 import { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
 import { fail, ok, type Result } from "../result.ts";
@@ -83,15 +83,18 @@ function tokensOf(file: string, text: string): string {
 /** As one number: a text may have half a million. */
 const place = (line: number, column: number): number => line * 2 ** 25 + column;
 
+/** What holds no attributes, and is not looked into: a large text has very many of it. */
+const leaves: ReadonlySet<string> = new Set(["position", "scalar", "tags", "name"]);
+
 /** Where attributes begin, from anything of the syntax tree that says so. */
 function collectStarts(attributes: readonly AttributeSyntax[], into: Set<number>): void {
-  const open: unknown[] = [...attributes];
+  const open: unknown[] = [attributes];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    if (typeof next !== "object" || next === null) continue;
-    for (const [name, value] of Object.entries(next)) {
-      if (name === "namePosition" && typeof value === "object" && value !== null && "line" in value)
-        into.add(place(Number(value.line), Number("column" in value ? value.column : 0)));
-      else if (typeof value === "object" && value !== null && name !== "position") open.push(value);
+    const node = next as Record<string, unknown> & { readonly namePosition?: Position };
+    if (node.namePosition) into.add(place(node.namePosition.line, node.namePosition.column));
+    for (const name in node) {
+      const value = node[name];
+      if (typeof value === "object" && value !== null && name !== "namePosition" && !leaves.has(name)) open.push(value);
     }
   }
 }
@@ -108,7 +111,8 @@ class Formatter {
   /** Of blocks: whether the closing brace stands on another line than the opening one, by either's index. */
   readonly #broken: ReadonlyMap<number, boolean>;
   readonly #open: Bracket[] = [];
-  readonly #out: string[] = [];
+  #out: string[] = [];
+  readonly #before: string[] = [];
   /** Columns that the current line has so far. */
   #column = 0;
   /** Levels of the current line, without and with those of an attribute that goes on. */
@@ -132,13 +136,16 @@ class Formatter {
       this.#track(piece);
     }
     if (this.#pieces.length > 0) this.#put("\n");
-    return this.#out.join("");
+    return [...this.#before, ...this.#out].join("");
   }
 
   #put(text: string): void {
     const newline = text.lastIndexOf("\n");
     this.#column = newline < 0 ? this.#column + text.length : text.length - newline - 1;
-    this.#out.push(text);
+    // In pieces: half a million short texts are not kept at once.
+    if (this.#out.push(text) < 4096) return;
+    this.#before.push(this.#out.join(""));
+    this.#out = [];
   }
 
   #breaks(index: number, before: Piece, piece: Piece): number {
