@@ -79,15 +79,17 @@ function withoutSpace(text: string): string {
   return pieces.join("");
 }
 
-const hexDigits: readonly string[] = Array.from({ length: 256 }, (_, byte) =>
-  byte.toString(16).padStart(2, "0").toUpperCase(),
-);
+const hexDigits = Uint8Array.from("0123456789ABCDEF", (digit) => digit.charCodeAt(0));
 /** Upper-case hexadecimal digits of so many bytes, put together in pieces: millions of short texts are not kept. */
 function hexOf(bytes: number, byteAt: (index: number) => number): string {
   const pieces: string[] = [];
   for (let start = 0; start < bytes; start += 4096) {
-    const length = Math.min(4096, bytes - start);
-    pieces.push(Array.from({ length }, (_, index) => hexDigits[byteAt(start + index)] ?? "").join(""));
+    const codes: number[] = [];
+    for (let index = start; index < Math.min(start + 4096, bytes); index++) {
+      const byte = byteAt(index);
+      codes.push(hexDigits[(byte >> 4) & 15] ?? 0, hexDigits[byte & 15] ?? 0);
+    }
+    pieces.push(String.fromCharCode(...codes));
   }
   return pieces.join("");
 }
