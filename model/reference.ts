@@ -1,4 +1,4 @@
-import { closestName } from "./closest-name.ts";
+import { closestName, mostNames } from "./closest-name.ts";
 import type { Json, JsonObject } from "./json.ts";
 import { limits } from "./limits.ts";
 
@@ -165,13 +165,17 @@ function along(document: JsonObject, path: readonly string[]): (Json | undefined
   return found;
 }
 
-/** Copies of one template all miss the same name in the same place: it is looked for once. */
-const nearest = new WeakMap<JsonObject, Map<string, string | undefined>>();
+/** Copies of one template all miss the same name in the same place: it is looked for once, and so are its names. */
+interface Nearest {
+  readonly names: readonly string[];
+  readonly of: Map<string, string | undefined>;
+}
+const nearest = new WeakMap<JsonObject, Nearest>();
 function closestIn(holder: JsonObject, part: string): string | undefined {
-  const known = nearest.get(holder) ?? new Map<string, string | undefined>();
+  const known = nearest.get(holder) ?? { names: Object.keys(holder).slice(0, mostNames), of: new Map() };
   nearest.set(holder, known);
-  if (!known.has(part)) known.set(part, closestName(part, Object.keys(holder)));
-  return known.get(part);
+  if (!known.of.has(part)) known.of.set(part, closestName(part, known.names));
+  return known.of.get(part);
 }
 
 function dangling(reference: string, part: string, path: readonly string[], holder: JsonObject): Target {

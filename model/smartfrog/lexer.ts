@@ -389,13 +389,13 @@ class Lexer {
 
   /** Java's escapes: \n and its like, \u and four hexadecimal digits, up to three octal digits. */
   #escape(at: number): { text: string; length: number } {
+    const character = this.#text[at + 1] ?? "";
+    const known = escapes[character];
+    if (known !== undefined) return { text: known, length: 2 };
     const unicode = /^\\u+([0-9a-fA-F]{4})/.exec(this.#text.slice(at, at + 12));
     if (unicode) return { text: String.fromCharCode(Number.parseInt(unicode[1] ?? "", 16)), length: unicode[0].length };
     const octal = /^\\([0-3]?[0-7]{1,2})/.exec(this.#text.slice(at, at + 4));
     if (octal) return { text: String.fromCharCode(Number.parseInt(octal[1] ?? "", 8)), length: octal[0].length };
-    const character = this.#text[at + 1] ?? "";
-    const known = escapes[character];
-    if (known !== undefined) return { text: known, length: 2 };
     if (character === "\n" || character === "") return { text: "", length: 1 };
     if (!/["'\\#]/.test(character)) {
       const position = { ...this.#here(2), column: at - this.#lineStart + 1 };

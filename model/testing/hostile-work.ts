@@ -91,6 +91,14 @@ const data: Readonly<Record<string, HostileText>> = {
       ),
     code: "limit/data",
   },
+  "50 references that are nearly one of 100,000 names": {
+    text: () =>
+      jsonCell(
+        range(50).map((i) => `"v${i}":{"x.type":"VM","x.memory":"<ref:/some${i}x>"}`),
+        range(100_000).map((i) => `"some${i}":1`),
+      ),
+    code: "reference/dangling",
+  },
   "200,000 references in 200 groups with long names": {
     text: () => {
       const names = range(200).map((i) => `"${"g".repeat(2000)}${i}":{`);
