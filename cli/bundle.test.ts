@@ -31,6 +31,24 @@ test("includes in comments and strings are none", () => {
   assert.deepEqual(includesOf(text), ["a.sf", "sub/f.sf"]);
 });
 
+test("includes are found in texts of any length, and behind what is not closed", () => {
+  const long = "x".repeat(1_000_000);
+  assert.deepEqual(includesOf(`a "${long}"; b ##${long}\n#; /*${long}*/\n#include "a.sf"`), ["a.sf"]);
+  assert.deepEqual(includesOf(`${"/*".repeat(1_000_000)}\n#include "a.sf"`), []);
+  assert.deepEqual(includesOf('a "not closed;\n#include "a.sf"'), ["a.sf"]);
+});
+
+test("a bundle that is too large together is not read on", () => {
+  const many = Object.fromEntries(Array.from({ length: 9 }, (_, at) => [`f${at}.sf`, `// ${"x".repeat(2 ** 21)}`]));
+  const main = Object.keys(many)
+    .map((name) => `#include "${name}"`)
+    .join("\n");
+  inDirectory({ ...many, "main.sf": main }, (directory) => {
+    for (const missing of ["refuse", "leave-out"] as const)
+      assert.throws(() => readBundle(join(directory, "main.sf"), missing), /larger than 16 MiB together/);
+  });
+});
+
 test("a bundle is the file and all that it includes, relative to the including file", () => {
   const files = {
     "main.sf": '#include "parts/one.sf"\n#include "two.sf"',

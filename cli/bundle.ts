@@ -4,6 +4,7 @@ import { basename, dirname, posix, relative, resolve, sep } from "node:path";
 import type { Bundle } from "../model/cell.ts";
 import { limits } from "../model/limits.ts";
 import { isStandardInclude } from "../model/smartfrog/parser.ts";
+import { commentEnd, quotedEnd } from "../model/smartfrog-format/pieces.ts";
 import { candidates, isRelative } from "../runtime/specification/typescript/modules.ts";
 import { scan } from "../runtime/specification/typescript/scan.ts";
 import { CommandFailure, usage } from "./failure.ts";
@@ -14,10 +15,20 @@ import { CommandFailure, usage } from "./failure.ts";
  * decides which files are sent: the parser decides what they mean.
  */
 export const includesOf = (text: string): readonly string[] => {
-  const token = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|#include\s+"([^"\n]+)"|##[\s\S]*?#|"(?:\\.|[^"\\])*"/g;
-  return [...text.matchAll(token)].flatMap(([, included]) =>
-    included === undefined || isStandardInclude(included) ? [] : [included],
-  );
+  const found: string[] = [];
+  const token = /\/[/*]|##|"|#include\s+"([^"\n]+)"/g;
+  for (let match = token.exec(text); match; match = token.exec(text)) {
+    const [sign, included] = match;
+    if (included !== undefined) {
+      if (!isStandardInclude(included)) found.push(included);
+      continue;
+    }
+    const end = sign.startsWith("/") ? commentEnd(text, match.index) : quotedEnd(text, match.index);
+    // What is never closed is no comment or string for a reader either, who goes on in the next line.
+    if (end >= 0) token.lastIndex = end;
+    else if (sign === "/*" || sign === "##") break;
+  }
+  return found;
 };
 
 /** Where bytes stop being UTF-8, as an author looks for it. */
@@ -32,6 +43,14 @@ const firstFault = (bytes: Buffer): string => {
   return `line ${line}`;
 };
 
+/** Bytes of a specification as text. */
+export const textOf = (bytes: Buffer, shown: string): string => {
+  if (isUtf8(bytes)) return bytes.toString("utf8");
+  throw usage(
+    `${shown} is not text in UTF-8 (${firstFault(bytes)}): save it as UTF-8, or see whether it is a specification at all`,
+  );
+};
+
 const mostFiles = 1000;
 
 const read = (file: string, shown: string, includedBy: string | undefined): string => {
@@ -41,11 +60,7 @@ const read = (file: string, shown: string, includedBy: string | undefined): stri
     const { size } = statSync(file);
     if (size > limits.textLength)
       throw usage(`${shown} is larger than ${limits.textLength / 1024 / 1024} MiB, more than a specification may be`);
-    const bytes = readFileSync(file);
-    if (isUtf8(bytes)) return bytes.toString("utf8");
-    throw usage(
-      `${shown} is not text in UTF-8 (${firstFault(bytes)}): save it as UTF-8, or see whether it is a specification at all`,
-    );
+    return textOf(readFileSync(file), shown);
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
     const by = includedBy === undefined ? "" : `, which ${includedBy} includes`;
@@ -63,6 +78,7 @@ export const readBundle = (file: string, missing: "refuse" | "leave-out" = "refu
     throw usage(`${file}: a specification is a \`.sf\`, \`.json\`, \`.yaml\` or \`.ts\` file`);
   const root = dirname(resolve(file));
   const files: Record<string, string> = {};
+  let characters = 0;
   const visit = (name: string, includedBy: string | undefined): void => {
     if (Object.hasOwn(files, name)) return;
     if (Object.keys(files).length === mostFiles) throw usage(`${file} includes more than ${mostFiles} files`);
@@ -72,6 +88,9 @@ export const readBundle = (file: string, missing: "refuse" | "leave-out" = "refu
     const real = relative(realpathSync(root), realpathSync(path));
     if (real === ".." || real.startsWith(`..${sep}`)) throw usage(`${name} lies outside ${root}, and is not sent`);
     files[name] = text;
+    characters += text.length;
+    if (characters > limits.textLength)
+      throw usage(`${file} and what it includes are larger than ${limits.textLength / 1024 / 1024} MiB together`);
     if (name.endsWith(".ts")) visitImports(name, text);
     if (!name.endsWith(".sf")) return;
     for (const included of includesOf(text)) {
@@ -85,7 +104,7 @@ export const readBundle = (file: string, missing: "refuse" | "leave-out" = "refu
       try {
         visit(target, name);
       } catch (error) {
-        if (missing === "refuse" || !(error instanceof CommandFailure)) throw error;
+        if (missing === "refuse" || !(error instanceof CommandFailure) || characters > limits.textLength) throw error;
       }
     }
   };

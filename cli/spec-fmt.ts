@@ -3,6 +3,7 @@ import { extname } from "node:path";
 import type { Command } from "commander";
 import { renderDiagnostic } from "../model/render-diagnostic.ts";
 import { formatSmartFrog } from "../model/smartfrog-format/format.ts";
+import { textOf } from "./bundle.ts";
 import { type Context, printJson } from "./context.ts";
 import { CommandFailure, exitCodes, usage } from "./failure.ts";
 
@@ -29,7 +30,8 @@ const read = (file: string): string => {
     throw usage(`${file}: only \`.sf\` files (SmartFrog) are formatted${other === undefined ? "" : `; ${other}`}`);
   }
   try {
-    return readFileSync(file === standardInput ? 0 : file, "utf8");
+    // What is not UTF-8 would be written back as something else.
+    return textOf(readFileSync(file === standardInput ? 0 : file), file === standardInput ? "the input" : file);
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
     throw usage(`cannot read ${file}: ${error.code === "ENOENT" ? "there is no such file" : error.message}`);

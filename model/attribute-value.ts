@@ -35,6 +35,8 @@ export interface DocumentContext {
   readonly cellPath: string;
   /** Attributes that `x.data` may still copy out of the document before it is too large. */
   budget: number;
+  /** Characters of the texts in it, which many references may lead to. */
+  characters: number;
   /** What `x.data` has copied already, so that what is referred to again and again is kept once. */
   readonly copies: Map<JsonObject, DataCopy>;
 }
@@ -42,8 +44,11 @@ interface DataCopy {
   readonly json: Json;
   /** Attributes in it, and how deep they are nested. */
   readonly size: number;
+  readonly characters: number;
   readonly height: number;
 }
+/** Any empty object. */
+const nothing: JsonObject = Object.freeze({});
 
 const text = (value: string): Meaning => ({ kind: "text", value });
 const isFault = (target: Target): target is Extract<Target, { kind: "fault" }> => target.kind === "fault";
@@ -327,18 +332,27 @@ function copyData(context: DocumentContext, holder: readonly string[], json: Jso
   if (depth > limits.nesting || --context.budget < 0) return tooLarge();
   if (typeof json === "string") {
     const reference = referenceIn(json);
-    if (reference === null) return json;
+    if (reference === null) return copyText(context, json);
     const target = follow(context.document, holder, reference);
     if (isFault(target)) return new ValueFault(target.code, target.message, target.hint);
     if (target.kind === "foreign") return json;
     if (target.kind === "value")
-      return Array.isArray(target.value) ? copyData(context, [], target.value, depth + 1) : target.value;
+      return Array.isArray(target.value)
+        ? copyData(context, [], target.value, depth + 1)
+        : copyText(context, target.value);
     const path = target.path.join("/");
-    return context.types.has(path) ? path : copyObject(context, target.path, target.component, depth);
+    return context.types.has(path)
+      ? copyText(context, path)
+      : copyObject(context, target.path, target.component, depth);
   }
   // An object inside a vector has no path of its own.
   if (isObject(json)) return copyObject(context, holder, json, depth + 1);
   return Array.isArray(json) ? copyArray(context, holder, json, depth) : json;
+}
+
+function copyText(context: DocumentContext, json: Json): Json | ValueFault {
+  if (typeof json === "string") context.characters -= json.length;
+  return context.characters < 0 ? tooLarge() : json;
 }
 
 function copyArray(
@@ -366,10 +380,12 @@ function copyObject(
   const known = context.copies.get(object);
   if (known) {
     context.budget -= known.size;
-    return depth + known.height > limits.nesting || context.budget < 0 ? tooLarge() : known.json;
+    context.characters -= known.characters;
+    const large = depth + known.height > limits.nesting || context.budget < 0 || context.characters < 0;
+    return large ? tooLarge() : known.json;
   }
   if (depth > limits.nesting) return tooLarge();
-  const before = context.budget;
+  const { budget, characters } = context;
   const copies: [string, Json][] = [];
   let height = 0;
   for (const [name, item] of Object.entries(object)) {
@@ -381,9 +397,11 @@ function copyObject(
     copies.push([name, copy]);
     height = Math.max(height, heightOf(context, item, copy));
   }
+  if (copies.length === 0) return nothing;
   const json = Object.freeze(Object.fromEntries(copies));
-  context.copies.set(object, { json, size: before - context.budget, height });
-  context.copies.set(json, { json, size: before - context.budget, height });
+  const copy = { json, size: budget - context.budget, characters: characters - context.characters, height };
+  context.copies.set(object, copy);
+  context.copies.set(json, copy);
   return json;
 }
 

@@ -10,7 +10,7 @@ import { AttributeValues, buildElement } from "./elements.ts";
 import { hintOf } from "./example-value.ts";
 import { cellName, type ElementPath, elementPath } from "./identifiers.ts";
 import type { Json, JsonObject } from "./json.ts";
-import { limits } from "./limits.ts";
+import { limits, tooManyElements } from "./limits.ts";
 import type { Positions } from "./positions.ts";
 import { isObject } from "./reference.ts";
 import {
@@ -66,7 +66,9 @@ function hasElementAttribute(names: Iterable<string>): boolean {
 }
 
 interface Found {
-  readonly path: readonly string[];
+  /** The component that holds it; many have it in common. */
+  readonly around: readonly string[];
+  readonly name: string;
   readonly joined: string;
   readonly component: JsonObject;
   readonly type: ElementType;
@@ -88,6 +90,10 @@ class Checker {
   readonly #found: Found[] = [];
   readonly #types = new Map<string, ElementType>();
   readonly #byPath = new Map<string, Found>();
+  #pathNames = 0;
+  #pathCharacters = 0;
+  /** A limit was passed: nothing more is looked at. */
+  #tooMany = false;
   /** An element that was made from each template, and which templates have components in them. */
   readonly #elementsOf = new Map<JsonObject, Element | null>();
   readonly #holding = new Map<JsonObject, boolean>();
@@ -102,15 +108,17 @@ class Checker {
     const root = this.#cellComponent();
     if (!root) return null;
     const { name, component, position } = root;
-    this.#collect(component, [name]);
+    this.#collect(component, [], name, name);
+    if (this.#tooMany) return null;
     const context: DocumentContext = {
       document: this.#document,
       types: this.#types,
       cellPath: name,
       budget: limits.attributes,
+      characters: limits.characters,
       copies: new Map(),
     };
-    const values = this.#read(context, { path: [name], joined: name, component, type: "Cell", position });
+    const values = this.#read(context, { around: [], name, joined: name, component, type: "Cell", position });
     const elements = new Map<ElementPath, Element>();
     for (const found of this.#found) {
       if (this.#diagnostics.full) return null;
@@ -189,46 +197,47 @@ class Checker {
   }
 
   /** Finds the elements inside a component, in document order; `x.` attributes hold none. */
-  #collect(component: JsonObject, path: readonly string[]): void {
+  #collect(component: JsonObject, around: readonly string[], own: string, joined: string): void {
+    let path: readonly string[] | null = null;
     const made = this.#positions.madeFrom?.(component);
     for (const name of made && !this.#holds(made.template) ? made.own.keys() : Object.keys(component)) {
       if (name.startsWith("x.")) continue;
       const value = component[name];
       if (!isObject(value)) continue;
-      const here = [...path, name];
+      const here = `${joined}/${name}`;
       const at = this.#at(component, name, "name");
+      // Most components hold no other one, and need no path as such.
+      path ??= [...around, own];
       if (path.length > limits.nesting) {
-        this.#fault("limit/nesting", `Components are nested deeper than ${limits.nesting} levels`, here.join("/"), at);
+        this.#fault("limit/nesting", `Components are nested deeper than ${limits.nesting} levels`, here, at);
         return;
       }
       if (name === "" || name === "." || name === ".." || name.includes("/"))
-        this.#fault("schema/name", `\`${name}\` cannot name a component of a cell`, here.join("/"), {
+        this.#fault("schema/name", `\`${name}\` cannot name a component of a cell`, here, {
           ...at,
           hint: "A name is a part of a path: it is not empty, not `.` or `..`, and has no `/` in it.",
         });
-      this.#classify(value, here, at.position);
-      this.#collect(value, here);
+      this.#classify(value, { around: path, name, joined: here, component: value, position: at.position });
+      if (this.#tooMany) return;
+      this.#collect(value, path, name, here);
+      if (this.#tooMany) return;
     }
   }
 
-  #classify(component: JsonObject, path: readonly string[], position: Position | undefined): void {
-    const joined = path.join("/");
+  #classify(component: JsonObject, place: Omit<Found, "type">): void {
+    const { name, joined, position } = place;
     const type = Object.hasOwn(component, "x.type") ? component["x.type"] : undefined;
     if (type === undefined) {
-      const stray = Object.keys(component).find((name) => name.startsWith("x."));
+      const stray = Object.keys(component).find((each) => each.startsWith("x."));
       if (stray !== undefined)
-        this.#fault("schema/no-type", `\`${stray}\` means nothing here: \`${path.at(-1)}\` has no type`, joined, {
+        this.#fault("schema/no-type", `\`${stray}\` means nothing here: \`${name}\` has no type`, joined, {
           ...this.#at(component, stray, "name"),
           hint:
-            this.#replacedHint(component, path.at(-1) ?? "", "x.type") ??
+            this.#replacedHint(component, name, "x.type") ??
             "Make the component of a type, as in `name extends VM { … }`; templates stand outside the cell.",
         });
-    } else if (typeof type === "string" && isElementType(type)) {
-      this.#types.set(joined, type);
-      const found = { path, joined, component, type, position };
-      this.#found.push(found);
-      this.#byPath.set(joined, found);
-    } else {
+    } else if (typeof type === "string" && isElementType(type)) this.#add({ ...place, type });
+    else {
       const cell = type === "Cell";
       const message = cell ? "A cell cannot stand inside a cell" : `${JSON.stringify(type)} is not a type of element`;
       const hint = cell
@@ -239,6 +248,27 @@ class Checker {
         hint: (cell ? undefined : didYouMean(String(type), standardPrototypes).hint) ?? hint,
       });
     }
+  }
+
+  #add(found: Found): void {
+    const { around, joined, type, position } = found;
+    this.#types.set(joined, type);
+    this.#found.push(found);
+    this.#byPath.set(joined, found);
+    this.#pathNames += around.length + 1;
+    this.#pathCharacters += joined.length;
+    const told = this.#found.length > limits.elements ? tooManyElements : null;
+    const long = this.#pathNames > limits.pathNames || this.#pathCharacters > limits.pathCharacters;
+    if (told === null && !long) return;
+    this.#tooMany = true;
+    this.#diagnostics.add({
+      ...(told ?? {
+        code: "limit/paths",
+        message: `The paths of all elements together have more than ${limits.pathNames} names or ${limits.pathCharacters} characters`,
+        hint: "Let what holds many elements stand in fewer groups, or in groups with shorter names.",
+      }),
+      ...(position ? { position } : { path: joined }),
+    });
   }
 
   /** Null if an attribute is wrong. What differs from others of its template in nothing that an element has is read once. */
@@ -261,7 +291,8 @@ class Checker {
     context: DocumentContext,
     found: Omit<Found, "type"> & { readonly type: ElementType | "Cell" },
   ): AttributeValues | null {
-    const { component, path, joined, type, position } = found;
+    const { component, around, name: own, joined, type, position } = found;
+    let path: readonly string[] | null = null;
     const meanings = new Map<string, Meaning>();
     let sound = true;
     /** Names that unknown ones were surely meant to be: these are not missed again below. */
@@ -286,7 +317,8 @@ class Checker {
         continue;
       }
       if (json === null && schema.kind.kind !== "data") continue;
-      const meaning = readValue(context, path, name, schema, json);
+      if (typeof json === "string" || typeof json === "object") path ??= [...around, own];
+      const meaning = readValue(context, path ?? around, name, schema, json);
       if (meaning instanceof ValueFault)
         wrong(meaning.code, meaning.message, { ...this.#at(component, name, "value", position), hint: meaning.hint });
       else meanings.set(name, meaning);
@@ -297,9 +329,9 @@ class Checker {
     });
     if (missing.length > 0) {
       const names = missing.map(([name]) => `\`${name}\``).join(" and no ");
-      wrong("schema/required", `\`${path.at(-1)}\` has no ${names}, which a ${type} needs`, {
+      wrong("schema/required", `\`${own}\` has no ${names}, which a ${type} needs`, {
         ...(position ? { position } : {}),
-        hint: this.#missingHint(component, path.at(-1) ?? "", type, missing),
+        hint: this.#missingHint(component, own, type, missing),
       });
     }
     return sound ? new AttributeValues(type, meanings) : null;

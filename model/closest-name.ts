@@ -33,7 +33,7 @@ function distanceOfDifferent(from: string, to: string, most: number): number {
 }
 
 /** Names that are looked at: a hint is worth no more. */
-const mostNames = 2_000;
+export const mostNames = 2_000;
 
 /** The known name that an author most likely meant by `name`, or undefined if none is near enough to be helpful. */
 export function closestName(name: string, known: Iterable<string>): string | undefined {

@@ -1,6 +1,6 @@
 import type { Cell, Element, PortRange, RuleEnd } from "./cell.ts";
 import type { ElementPath } from "./identifiers.ts";
-import type { Json } from "./json.ts";
+import type { Json, JsonObject } from "./json.ts";
 
 const portsText = (range: PortRange | undefined): Json | undefined =>
   range && (range.from === range.to ? range.from : `${range.from}-${range.to}`);
@@ -123,7 +123,12 @@ function endText(end: RuleEnd, rename: (path: ElementPath) => ElementPath): stri
 export function sameJson(left: Json | undefined, right: Json | undefined): boolean {
   if (left === right) return true;
   if (typeof left !== "object" || typeof right !== "object" || left === null || right === null) return false;
-  const [a, b] = [Object.entries(left), new Map<string, Json>(Object.entries(right))];
-  if (Array.isArray(left) !== Array.isArray(right) || a.length !== b.size) return false;
-  return a.every(([name, value]) => b.has(name) && sameJson(value, b.get(name)));
+  if (Array.isArray(left) || Array.isArray(right)) {
+    if (!Array.isArray(left) || !Array.isArray(right) || left.length !== right.length) return false;
+    return left.every((item: Json, index) => sameJson(item, right[index]));
+  }
+  const [one, other] = [left as JsonObject, right as JsonObject];
+  const names = Object.keys(one);
+  if (names.length !== Object.keys(other).length) return false;
+  return names.every((name) => Object.hasOwn(other, name) && sameJson(one[name], other[name]));
 }

@@ -6,6 +6,9 @@ import { limits } from "./limits.ts";
 import { isObject } from "./reference.ts";
 import { fail, ok, type Result } from "./result.ts";
 
+/** Any empty object: a document may have very many. */
+const nothing: JsonObject = Object.freeze({});
+
 /**
  * Whether an attribute of the document itself is for editors alone: `$schema` names the JSON Schema that they check it
  * with. It is read over, so that a text with it and one without are the same cell.
@@ -19,6 +22,8 @@ export const isForEditors = (name: string, json: Json | undefined): boolean =>
  */
 export function canonical(document: JsonObject, diagnostics: Diagnostics): JsonObject | null {
   let left: number = limits.attributes;
+  // The cell itself has a type as well.
+  let typed: number = limits.elements + 1;
   let passed: string | null = null;
   const copy = (json: Json, depth: number): Json => {
     if (depth > limits.nesting) passed = `is nested deeper than ${limits.nesting} levels`;
@@ -27,7 +32,10 @@ export function canonical(document: JsonObject, diagnostics: Diagnostics): JsonO
     if (Array.isArray(json)) return Object.freeze(json.map((item: Json) => copy(item, depth + 1)));
     const all = Object.entries(json);
     const entries = depth === 0 ? all.filter(([name, value]) => !isForEditors(name, value)) : all;
-    if (Object.hasOwn(json, "x.type")) entries.sort(([a], [b]) => Number(b === "x.type") - Number(a === "x.type"));
+    if (entries.length === 0) return nothing;
+    const type = Object.hasOwn(json, "x.type");
+    if (type && --typed < 0) passed = `has more than ${limits.elements} elements`;
+    if (type) entries.sort(([a], [b]) => Number(b === "x.type") - Number(a === "x.type"));
     return Object.freeze(Object.fromEntries(entries.map(([name, value]) => [name, copy(value, depth + 1)])));
   };
   const sound = copy(document, 0);

@@ -2,7 +2,7 @@ import type { Position } from "./diagnostic.ts";
 import type { Diagnostics } from "./diagnostics.ts";
 import { isForEditors } from "./document.ts";
 import type { Json, JsonObject } from "./json.ts";
-import { limits } from "./limits.ts";
+import { limits, tooManyElements } from "./limits.ts";
 import { PositionedBuilder, type PositionedEntry, type Positions } from "./positions.ts";
 
 /** Thrown where nothing further can be learnt: at a limit, at the end of the text, or when enough has been told. */
@@ -32,6 +32,9 @@ export function parseJsonText(
 /** What people write as a value or name that JSON does not know: a bare word, or a text in single quotes. */
 const unquoted = /'[^'\n]*'?|[^\s,:{}[\]"']+/y;
 const quotesHint = "Names and texts stand in double quotes.";
+
+/** Any empty object: none has an attribute whose place could be asked for. */
+const nothing: JsonObject = Object.freeze({});
 
 /** Positions as bare numbers: a document has many, and hardly one is ever asked for. */
 class JsonEntry implements PositionedEntry {
@@ -80,6 +83,7 @@ class JsonParser {
   #lineStart = 0;
   #attributes = 0;
   #names = 0;
+  #typed = 0;
   /** After a text without its end, which has swallowed the comma or brace behind it. */
   #commaLost = false;
 
@@ -230,8 +234,18 @@ class JsonParser {
     if (this.#open.length >= limits.nesting)
       this.#stop("limit/nesting", `This is nested deeper than ${limits.nesting} levels`);
     this.#open.push({ close, position: this.#here() });
+    this.#written();
     this.#at++;
     this.#space();
+  }
+  /** A name, an object or an array: what is written out takes more memory than its text. */
+  #written(): void {
+    if (++this.#names > limits.tokens)
+      this.#stop(
+        "limit/tokens",
+        `This text has more than ${limits.tokens} named attributes, objects and arrays`,
+        "Split the cell into several, or write it in SmartFrog with templates.",
+      );
   }
   #count(): void {
     if (++this.#attributes > limits.attributes)
@@ -311,26 +325,24 @@ class JsonParser {
 
   #object(): JsonObject {
     this.#enter("}");
+    if (this.#closes()) return nothing;
     const entries = new Map<string, PositionedEntry>();
-    if (!this.#closes())
-      do {
-        this.#count();
-        this.#entry(entries);
-      } while (this.#more(/["A-Za-z']/));
+    do {
+      this.#count();
+      this.#entry(entries);
+    } while (this.#more(/["A-Za-z']/));
     return this.builder.object(entries);
   }
   #entry(entries: Map<string, PositionedEntry>): void {
-    if (++this.#names > limits.tokens)
-      this.#stop(
-        "limit/tokens",
-        `This text has more than ${limits.tokens} named attributes`,
-        "Split the cell into several, or write it in SmartFrog with templates.",
-      );
+    this.#written();
     const start = this.#at;
     const nameLine = this.#line;
     const nameColumn = start - this.#lineStart + 1;
     const key = this.#name();
     const nameLength = Math.max(1, this.#at - start);
+    // The cell itself has a type as well.
+    if (key === "x.type" && ++this.#typed > limits.elements + 1)
+      this.#stop(tooManyElements.code, tooManyElements.message, tooManyElements.hint);
     // A missing quote of the name has swallowed the value, too.
     if (key === null || this.#commaLost) return;
     if (entries.has(key))

@@ -9,10 +9,10 @@ export const limits = {
   /** Characters of names and texts of the tree, copies included. */
   characters: 64 * 1024 * 1024,
   /**
-   * Words, signs and values of a SmartFrog text, and named attributes of a JSON text. What is written costs some ten times
+   * Words, signs and values of all SmartFrog texts of a bundle; named attributes, objects and arrays of a JSON text. What is written costs some ten times
    * the memory of what a template repeats, since its place is remembered.
    */
-  tokens: 500_000,
+  tokens: 450_000,
   /**
    * Characters of a YAML text, and its names, values, signs and line ends. It is read through a library that keeps each of
    * them as an object: some eight for a line, each a kilobyte of memory at the worst.
@@ -21,6 +21,15 @@ export const limits = {
   yamlTokens: 150_000,
   /** Attributes that aliases and merge keys of a YAML text copy. */
   aliased: 100_000,
+  /**
+   * Elements of a cell; of a document also those of its child cells. A cell is looked at as a whole with each change, and
+   * its controller holds all of it.
+   */
+  elements: 50_000,
+  /** Names in the paths of all elements together: each element in many groups inside one another has a long path. */
+  pathNames: 1_000_000,
+  /** Characters of the paths of all elements together. */
+  pathCharacters: 8 * 1024 * 1024,
   /** Attributes that placements make. */
   placed: 100_000,
   /**
@@ -28,6 +37,8 @@ export const limits = {
    * what is written out, with nothing to work out in it, do not count.
    */
   withFunctions: 100_000,
+  /** Tags of one attribute. */
+  tags: 100,
   /** Steps of working out expressions: parts of expressions, items of vectors joined, compared and written as text. */
   evaluation: 4_000_000,
   /** Components or vectors inside one another. */
@@ -38,4 +49,11 @@ export const limits = {
   includeDepth: 64,
   /** Diagnostics reported of one specification. */
   diagnostics: 50,
+} as const;
+
+/** Told by whoever meets the first element too many. */
+export const tooManyElements = {
+  code: "limit/elements",
+  message: `There are more than ${limits.elements} elements`,
+  hint: "Split the cell into several.",
 } as const;

@@ -1,4 +1,4 @@
-import { closestName } from "./closest-name.ts";
+import { closestName, mostNames } from "./closest-name.ts";
 import type { Json, JsonObject } from "./json.ts";
 import { limits } from "./limits.ts";
 
@@ -34,27 +34,58 @@ export function follow(document: JsonObject, holder: readonly string[], referenc
   return new Follower(document).follow(holder, reference);
 }
 
-/** A document is frozen, so what a reference in it leads to never changes. */
-const targets = new WeakMap<JsonObject, Map<string, Target>>();
-function remember(document: JsonObject): Map<string, Target> {
-  const known = targets.get(document) ?? new Map<string, Target>();
-  targets.set(document, known);
-  return known;
+/** What is known of the references that stand in a document, which is frozen: it never changes. */
+interface Remembered {
+  /** What references in the middle of a chain lead to. */
+  readonly targets: Map<string, Target>;
+  /** Numbers of the components that references stand in: the path of one may be long. */
+  readonly numbers: Map<Json | undefined, number>;
+  /** Of the path that was last asked for: the references of one element stand in the same component. */
+  last: { readonly path: readonly string[]; readonly along: readonly (Json | undefined)[] };
+}
+const remembered = new WeakMap<JsonObject, Remembered>();
+function remember(document: JsonObject): Remembered {
+  const known = remembered.get(document);
+  if (known) return known;
+  const fresh: Remembered = { targets: new Map(), numbers: new Map(), last: { path: [], along: [document] } };
+  remembered.set(document, fresh);
+  return fresh;
 }
 
 const nothingInside = "A value has nothing inside: end the reference at it, or refer to a component.";
 
 class Follower {
   readonly #document: JsonObject;
+  readonly #remembered: Remembered;
   readonly #open = new Set<string>();
 
   constructor(document: JsonObject) {
     this.#document = document;
+    this.#remembered = remember(document);
+  }
+
+  /** The same for the same reference in the same component. */
+  #key(holder: readonly string[], reference: string): string {
+    if (reference.startsWith("/")) return reference;
+    const { numbers } = this.#remembered;
+    const component = this.#along(holder).at(-1);
+    if (component === undefined) return `${holder.join("/")} ${reference}`;
+    const number = numbers.get(component) ?? numbers.size;
+    numbers.set(component, number);
+    return `${number} ${reference}`;
+  }
+  /** The document and what stands at each part of a path. */
+  #along(path: readonly string[]): readonly (Json | undefined)[] {
+    const { last } = this.#remembered;
+    if (last.path === path) return last.along;
+    const found = along(this.#document, path);
+    this.#remembered.last = { path, along: found };
+    return found;
   }
 
   follow(holder: readonly string[], reference: string): Target {
     const shown = `<ref:${reference}>`;
-    const key = reference.startsWith("/") ? reference : `${holder.join("/")} ${reference}`;
+    const key = this.#key(holder, reference);
     if (this.#open.has(key))
       return fault(
         "reference/circular",
@@ -77,19 +108,19 @@ class Follower {
 
   /** Remembers what references in the middle of a chain lead to: a long one may have many beginnings. */
   #further(holder: readonly string[], reference: string): Target {
-    const remembered = remember(this.#document);
-    const key = reference.startsWith("/") ? reference : `${holder.join("/")} ${reference}`;
-    const known = remembered.get(key);
+    const { targets } = this.#remembered;
+    const key = this.#key(holder, reference);
+    const known = targets.get(key);
     if (known) return known;
     const target = this.follow(holder, reference);
-    if (target.kind !== "fault") remembered.set(key, target);
+    if (target.kind !== "fault") targets.set(key, target);
     return target;
   }
 
   #walk(from: readonly string[], reference: string): Target {
     const path = [...from];
     // What stands at each part of the path, the document first: a long path is not gone through again for each part.
-    let holders = along(this.#document, path);
+    let holders = [...this.#along(from)];
     const parts = reference.split("/").filter((part) => part !== "" && part !== ".");
     for (const [index, part] of parts.entries()) {
       if (part === "..") {
@@ -113,7 +144,7 @@ class Follower {
         holders.push(value);
         continue;
       }
-      const target = this.#further(path, further);
+      const target = this.#further([...path], further);
       if (index === parts.length - 1 || target.kind === "fault") return target;
       if (target.kind !== "component")
         return fault(
@@ -141,13 +172,17 @@ function along(document: JsonObject, path: readonly string[]): (Json | undefined
   return found;
 }
 
-/** Copies of one template all miss the same name in the same place: it is looked for once. */
-const nearest = new WeakMap<JsonObject, Map<string, string | undefined>>();
+/** Copies of one template all miss the same name in the same place: it is looked for once, and so are its names. */
+interface Nearest {
+  readonly names: readonly string[];
+  readonly of: Map<string, string | undefined>;
+}
+const nearest = new WeakMap<JsonObject, Nearest>();
 function closestIn(holder: JsonObject, part: string): string | undefined {
-  const known = nearest.get(holder) ?? new Map<string, string | undefined>();
+  const known = nearest.get(holder) ?? { names: Object.keys(holder).slice(0, mostNames), of: new Map() };
   nearest.set(holder, known);
-  if (!known.has(part)) known.set(part, closestName(part, Object.keys(holder)));
-  return known.get(part);
+  if (!known.of.has(part)) known.of.set(part, closestName(part, known.names));
+  return known.of.get(part);
 }
 
 function dangling(reference: string, part: string, path: readonly string[], holder: JsonObject): Target {

@@ -24,6 +24,9 @@ const times = (count: number, line: (at: number) => string): string =>
 const placements = (count: number): string =>
   `t0 extends { in extends { } in:v 1; }\n${times(count, (at) => `t${at + 1} extends { a extends t${at}; b extends t${at}; }\n`)}`;
 const joined = (count: number): string => `v0 [1];\n${times(count, (at) => `v${at + 1} (v${at} <> v${at});\n`)}`;
+const volumes = (count: number): string => times(count, (at) => `v${at} extends Volume { x.size 1; }\n`);
+const rows = (count: number): string =>
+  `row extends {\n${volumes(100)}}\n${shop(times(count, (at) => `r${at} extends row;\n`))}`;
 const comments = (characters: number): string => `// ${"x".repeat(characters)}\n${shop("")}`;
 
 /** Bounds on what one specification may cost. */
@@ -72,6 +75,36 @@ export const limitPages: Readonly<Record<string, DiagnosticPage>> = {
     `A text may have ${limits.tokens} words, signs and values: what is written costs more than what a template repeats. Let templates hold what repeats itself, or make several cells of one.`,
     [`list [1, 1, 1, …];   (${limits.tokens} numbers)`, () => shop(`list [${"1,".repeat(limits.tokens)}1];\n`)],
     ["list [1, 1, 1];", () => shop("list [1, 1, 1];\n")],
+  ),
+  "limit/elements": largePage(
+    "too many elements",
+    `A cell may have ${limits.elements} elements, and a JSON document as many together with those of its child cells. A cell is checked and planned as a whole with every change: several cells are changed one by one, and can refer to one another.`,
+    [
+      `row extends { (100 volumes) }\nshop extends Cell { r0 extends row; r1 extends row; …   (up to r${limits.elements / 100})`,
+      () => rows(limits.elements / 100 + 1),
+    ],
+    ["row extends { (100 volumes) }\nshop extends Cell { r0 extends row; r1 extends row; }", () => rows(2)],
+  ),
+  "limit/paths": largePage(
+    "paths that are too long together",
+    `An element is named by its path, so one that stands in many groups inside one another has a long name, and so has every one beside it. All paths of a cell may have ${limits.pathNames} names and ${limits.pathCharacters} characters together.`,
+    [
+      "shop extends Cell { g extends { g extends { … (6,000 volumes) … } } }   (200 levels)",
+      () => shop(`${"g extends { ".repeat(200)}${volumes(6000)}${"}".repeat(200)}\n`),
+    ],
+    [
+      "shop extends Cell { g extends { … (6,000 volumes) … } }   (2 levels)",
+      () => shop(`${"g extends { ".repeat(2)}${volumes(6000)}${"}".repeat(2)}\n`),
+    ],
+  ),
+  "limit/tags": largePage(
+    "too many tags",
+    `An attribute may have ${limits.tags} tags: each copy of it is looked at for what they say.`,
+    [
+      `[t0 t1 t2 …] a 1;   (up to t${limits.tags})`,
+      () => `[${times(limits.tags + 1, (at) => `t${at} `)}] a 1;\n${shop("")}`,
+    ],
+    ["[t0 t1 t2] a 1;", () => `[t0 t1 t2] a 1;\n${shop("")}`],
   ),
   "limit/placed": largePage(
     "placements that make too much",

@@ -1,8 +1,10 @@
-import type { Diagnostic } from "../diagnostic.ts";
+import type { Diagnostic, Position } from "../diagnostic.ts";
 import { Diagnostics } from "../diagnostics.ts";
+import { limits } from "../limits.ts";
 import { fail, ok, type Result } from "../result.ts";
 import { tokenize } from "../smartfrog/lexer.ts";
 import { parseBundle } from "../smartfrog/parser.ts";
+import type { AttributeSyntax } from "../smartfrog/syntax.ts";
 import { type Piece, piecesOf } from "./pieces.ts";
 
 /*
@@ -25,33 +27,74 @@ const otherFaults = [
 /** The text in its one form, ending in a newline; or its syntax errors, since what cannot be read is not touched. */
 export function formatSmartFrog(file: string, text: string): Result<string, readonly Diagnostic[]> {
   const diagnostics = new Diagnostics(otherFaults);
-  const attributes = parseBundle({ main: file, files: { [file]: text } }, diagnostics);
-  if (!diagnostics.none) return fail(diagnostics.list);
-  const pieces = piecesOf(text);
-  if (!pieces) throw new Error(`the formatter cannot split ${file}, which the lexer can`);
-  const starts = new Set<string>();
-  collectStarts(attributes, starts);
-  const formatted = new Formatter(pieces, starts).run();
+  const starts = startsIn(file, text, diagnostics);
+  const formatted = diagnostics.none ? layOut(file, text, starts, diagnostics) : null;
+  if (formatted === null) return fail(diagnostics.list);
   if (tokensOf(file, formatted) !== tokensOf(file, text)) throw new Error(`the formatter would change ${file}`);
   return ok(formatted);
 }
 
-const tokensOf = (file: string, text: string): string =>
-  tokenize(file, text, new Diagnostics())
-    .map((token) => `${token.kind} ${token.text.length} ${token.text}`)
-    .join(" ");
+/*
+ * Each step on its own, so that what it needed is gone before the next: the tokens, the syntax tree and the pieces of a
+ * large text together would be larger than all else.
+ */
+function startsIn(file: string, text: string, diagnostics: Diagnostics): ReadonlySet<number> {
+  const starts = new Set<number>();
+  if (text.length > limits.textLength)
+    diagnostics.add({
+      code: "limit/text",
+      message: `The text is larger than ${limits.textLength / 1024 / 1024} MiB`,
+      hint: "Split the cell into several.",
+    });
+  else collectStarts(parseBundle({ main: file, files: { [file]: text } }, diagnostics).attributes, starts);
+  return starts;
+}
+function layOut(file: string, text: string, starts: ReadonlySet<number>, diagnostics: Diagnostics): string | null {
+  const pieces = piecesOf(text, limits.tokens + 1);
+  if (!pieces) throw new Error(`the formatter cannot split ${file}, which the lexer can`);
+  if (pieces.length > limits.tokens) {
+    diagnostics.add({
+      code: "limit/tokens",
+      message: `This text has more than ${limits.tokens} words, signs, values and comments`,
+      hint: "Leave out some of the comments, or split it into several files.",
+    });
+    return null;
+  }
+  return new Formatter(pieces, starts).run();
+}
 
-const place = (line: number, column: number): string => `${line}:${column}`;
+/** What tells two sequences of tokens apart: their number, and a sum over all of their characters (FNV-1a, twice). */
+function tokensOf(file: string, text: string): string {
+  const tokens = tokenize(file, text, new Diagnostics());
+  let [one, other] = [0x811c9dc5, 0x01000193];
+  const take = (code: number): void => {
+    one = Math.imul(one ^ code, 0x01000193);
+    other = Math.imul(other + code, 0x85ebca6b) ^ (other >>> 13);
+  };
+  for (const { kind, text: characters } of tokens) {
+    take(kind.charCodeAt(0));
+    take(kind.length);
+    take(characters.length);
+    for (let at = 0; at < characters.length; at++) take(characters.charCodeAt(at));
+  }
+  return `${tokens.length} ${one} ${other}`;
+}
+
+/** As one number: a text may have half a million. */
+const place = (line: number, column: number): number => line * 2 ** 25 + column;
+
+/** What holds no attributes, and is not looked into: a large text has very many of it. */
+const leaves: ReadonlySet<string> = new Set(["position", "scalar", "tags", "name"]);
 
 /** Where attributes begin, from anything of the syntax tree that says so. */
-function collectStarts(node: unknown, into: Set<string>): void {
-  const open: unknown[] = [node];
+function collectStarts(attributes: readonly AttributeSyntax[], into: Set<number>): void {
+  const open: unknown[] = [attributes];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    if (typeof next !== "object" || next === null) continue;
-    for (const [name, value] of Object.entries(next)) {
-      if (name === "namePosition" && typeof value === "object" && value !== null && "line" in value)
-        into.add(place(Number(value.line), Number("column" in value ? value.column : 0)));
-      else if (typeof value === "object" && value !== null) open.push(value);
+    const node = next as Record<string, unknown> & { readonly namePosition?: Position };
+    if (node.namePosition) into.add(place(node.namePosition.line, node.namePosition.column));
+    for (const name in node) {
+      const value = node[name];
+      if (typeof value === "object" && value !== null && name !== "namePosition" && !leaves.has(name)) open.push(value);
     }
   }
 }
@@ -64,18 +107,19 @@ interface Bracket {
 
 class Formatter {
   readonly #pieces: readonly Piece[];
-  readonly #starts: ReadonlySet<string>;
+  readonly #starts: ReadonlySet<number>;
   /** Of blocks: whether the closing brace stands on another line than the opening one, by either's index. */
   readonly #broken: ReadonlyMap<number, boolean>;
   readonly #open: Bracket[] = [];
-  readonly #out: string[] = [];
+  #out: string[] = [];
+  readonly #before: string[] = [];
   /** Columns that the current line has so far. */
   #column = 0;
   /** Levels of the current line, without and with those of an attribute that goes on. */
   #base = 0;
   #indent = 0;
 
-  constructor(pieces: readonly Piece[], starts: ReadonlySet<string>) {
+  constructor(pieces: readonly Piece[], starts: ReadonlySet<number>) {
     this.#pieces = pieces;
     this.#starts = starts;
     this.#broken = brokenBlocks(pieces);
@@ -92,13 +136,16 @@ class Formatter {
       this.#track(piece);
     }
     if (this.#pieces.length > 0) this.#put("\n");
-    return this.#out.join("");
+    return [...this.#before, ...this.#out].join("");
   }
 
   #put(text: string): void {
     const newline = text.lastIndexOf("\n");
     this.#column = newline < 0 ? this.#column + text.length : text.length - newline - 1;
-    this.#out.push(text);
+    // In pieces: half a million short texts are not kept at once.
+    if (this.#out.push(text) < 4096) return;
+    this.#before.push(this.#out.join(""));
+    this.#out = [];
   }
 
   #breaks(index: number, before: Piece, piece: Piece): number {

@@ -18,15 +18,13 @@ export interface Piece {
 }
 
 const space = /[ \t\r\n\f\ufeff]+/y;
-const comment = /\/\/[^\n]*|\/\*[\s\S]*?\*\//y;
+// No pattern repeats a choice: what stands in a long text would be remembered for each of its characters.
 const code = new RegExp(
   [
-    /"(?:\\.|[^"\\\n])*"/,
     /#include/,
-    /##(?:\\[\s\S]|[^#\\])*#/,
     /#[A-Z0-9]+#[^#]*#/,
     /x\|(?![|\]])/,
-    /[A-Za-z_$\u00a2-\u00ff](?:[A-Za-z0-9._\-+@#~$%^&]|[\u00a2-\u00ff])*/,
+    /[A-Za-z_$\u00a2-\u00ff][A-Za-z0-9._\-+@#~$%^&\u00a2-\u00ff]*/,
     /-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[LlFfDd]?/,
     /\[\||\|\]|--|==|!=|>=|<=|\+\+|<>|&&|\|\||->/,
     /[{}()[\],;:+\-*/%<>!]/,
@@ -36,38 +34,60 @@ const code = new RegExp(
   "y",
 );
 
-/** The pieces of a text that the lexer accepts; null where something is no token. */
-export function piecesOf(text: string): readonly Piece[] | null {
+/** The end of a string that begins at `start`, behind its closing quote; -1 if it has none. */
+export function quotedEnd(text: string, start: number): number {
+  const lines = text[start] === "#";
+  for (let at = start + (lines ? 2 : 1); at < text.length; at++) {
+    const character = text[at];
+    if (character === "\\") at++;
+    else if (character === (lines ? "#" : '"')) return at + 1;
+    if (!lines && text[at] === "\n") return -1;
+  }
+  return -1;
+}
+
+/** The end of the comment that begins at `start`; -1 if none does, or it is not closed. */
+export function commentEnd(text: string, start: number): number {
+  if (text.startsWith("//", start)) {
+    const end = text.indexOf("\n", start);
+    return end < 0 ? text.length : end;
+  }
+  const end = text.startsWith("/*", start) ? text.indexOf("*/", start + 2) : -1;
+  return end < 0 ? -1 : end + 2;
+}
+
+/** The pieces of a text that the lexer accepts; null where something is no token. No more than `most` are looked for. */
+export function piecesOf(text: string, most = Number.POSITIVE_INFINITY): readonly Piece[] | null {
   const pieces: Piece[] = [];
   let at = 0;
   let line = 1;
   let lineStart = 0;
+  // Kept, so that a text of one long line is not searched again for each piece.
+  let newline = text.indexOf("\n");
   const moveTo = (end: number): void => {
-    for (
-      let newline = text.indexOf("\n", at);
-      newline >= 0 && newline < end;
-      newline = text.indexOf("\n", newline + 1)
-    ) {
+    for (; newline >= 0 && newline < end; newline = text.indexOf("\n", newline + 1)) {
       line++;
       lineStart = newline + 1;
     }
     at = end;
   };
-  const match = (pattern: RegExp): string | undefined => {
+  const endOf = (pattern: RegExp): number => {
     pattern.lastIndex = at;
-    return pattern.exec(text)?.[0];
+    return pattern.test(text) ? pattern.lastIndex : -1;
   };
-  for (;;) {
-    const before = line;
-    const gap = match(space)?.length ?? 0;
-    moveTo(at + gap);
+  while (pieces.length < most) {
+    const [before, start] = [line, at];
+    moveTo(Math.max(at, endOf(space)));
     if (at === text.length) return pieces;
-    const remark = match(comment);
-    const found = remark ?? match(code);
-    if (found === undefined) return null;
-    const begun = { line, column: at - lineStart + 1, breaks: line - before, gap };
-    moveTo(at + found.length);
-    const kind = remark === undefined ? "code" : remark.startsWith("//") ? "line-comment" : "block-comment";
+    const remark = commentEnd(text, at);
+    const quoted = text[at] === '"' || text.startsWith("##", at);
+    const end = remark >= 0 ? remark : quoted ? quotedEnd(text, at) : endOf(code);
+    if (end < 0) return null;
+    const begun = { line, column: at - lineStart + 1, breaks: line - before, gap: at - start };
+    const found = text.slice(at, end);
+    moveTo(end);
+    const kind = remark < 0 ? "code" : found.startsWith("//") ? "line-comment" : "block-comment";
     pieces.push({ kind, text: found, ...begun, endLine: line });
   }
+  return pieces;
 }

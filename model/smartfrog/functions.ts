@@ -128,6 +128,7 @@ function format(parameters: Parameters, { budget }: FunctionState): Value | Oper
   const pattern = parameters.get("format");
   if (pattern && pattern.kind !== "string")
     return new OperationError("`format` must be a string", 'Write it as in `format "$0:$1";`.');
+  budget.spendText(pattern?.value.length ?? 0);
   let absent: string | null = null;
   const value = (pattern?.value ?? "").replace(/\$([0-9])/g, (_place, digit: string) => {
     const parameter = parameters.get(`s${digit}`);

@@ -29,9 +29,9 @@ const number = /-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?([LlFfDd]?
 const byteOrderMark = 0xfeff;
 /** A reference to an element without its quotes, and texts in quotes that are not the language's. */
 const bareReference = /<\s?ref:[^\s>;"{}]*>?/y;
-const otherQuotes = /'([^'\n\r]*)'|[“”„]([^“”\n\r]*)[“”]/y;
+const otherQuotes = /'([^'\n\r]{0,1000})'|[“”„]([^“”\n\r]{0,1000})[“”]/y;
 /** Letters of any script: surely meant as a name. */
-const foreignWord = /[\p{L}_$][\p{L}\p{M}\p{N}._\-+@#~$%^&]*/uy;
+const foreignWord = /[\p{L}_$][\p{L}\p{M}\p{N}._\-+@#~$%^&]{0,1000}/uy;
 const codebaseDirective = /#codebase(?:[ \t]*"[^"\n\r]*")?/y;
 /** What is a comment in most other languages: the whole line. */
 const hashComment = /#+[ !][^\n]*/y;
@@ -51,22 +51,71 @@ function numberType(whole: string, suffix: string): NumberType {
   return suffix === "d" || suffix === "D" ? "double" : "float";
 }
 
+/** A text of many short ones: millions of these are never kept at once. */
+class TextBuilder {
+  #last: string[] = [];
+  readonly #before: string[] = [];
+
+  add(text: string): void {
+    if (this.#last.push(text) < 4096) return;
+    this.#before.push(this.#last.join(""));
+    this.#last = [];
+  }
+  /** The whole, with `text` behind it. */
+  end(text: string): string {
+    return this.#before.length + this.#last.length === 0 ? text : [...this.#before, ...this.#last, text].join("");
+  }
+}
+function withoutSpace(text: string): string {
+  if (!/\s/.test(text)) return text;
+  const pieces: string[] = [];
+  for (let at = 0; at < text.length; at += 4096)
+    pieces.push(
+      text
+        .slice(at, at + 4096)
+        .split(/\s+/)
+        .join(""),
+    );
+  return pieces.join("");
+}
+
+const hexDigits = Uint8Array.from("0123456789ABCDEF", (digit) => digit.charCodeAt(0));
+/** Upper-case hexadecimal digits of so many bytes, put together in pieces: millions of short texts are not kept. */
+function hexOf(bytes: number, byteAt: (index: number) => number): string {
+  const pieces: string[] = [];
+  for (let start = 0; start < bytes; start += 4096) {
+    const codes: number[] = [];
+    for (let index = start; index < Math.min(start + 4096, bytes); index++) {
+      const byte = byteAt(index);
+      codes.push(hexDigits[(byte >> 4) & 15] ?? 0, hexDigits[byte & 15] ?? 0);
+    }
+    pieces.push(String.fromCharCode(...codes));
+  }
+  return pieces.join("");
+}
+
 const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const base64Values = Uint8Array.from({ length: 128 }, (_, code) =>
+  Math.max(0, base64Digits.indexOf(String.fromCharCode(code))),
+);
+const isBase64 = (content: string): boolean => content.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(content);
 /** Base 64 (RFC 4648, section 4) as upper-case hexadecimal digits. */
 function base64Bytes(content: string): string {
-  const digits = content.replace(/=+$/, "");
-  const bits = [...digits].map((digit) => base64Digits.indexOf(digit).toString(2).padStart(6, "0")).join("");
-  return (bits.match(/.{8}/g) ?? [])
-    .map((byte) => Number.parseInt(byte, 2).toString(16).padStart(2, "0").toUpperCase())
-    .join("");
+  const padding = content.endsWith("==") ? 2 : content.endsWith("=") ? 1 : 0;
+  const digit = (index: number): number => base64Values[content.charCodeAt(index)] ?? 0;
+  return hexOf((content.length / 4) * 3 - padding, (index) => {
+    const first = Math.floor((index * 4) / 3);
+    const shift = (index % 3) * 2 + 2;
+    return ((digit(first) << shift) | (digit(first + 1) >> (6 - shift))) & 0xff;
+  });
 }
 
 /**
  * Splits SmartFrog text into tokens; the last is `end`. What cannot be a token is reported and skipped, so the parser
- * sees a sound sequence and can go on.
+ * sees a sound sequence and can go on. `most` tokens are left of those that a bundle may have.
  */
-export function tokenize(file: string, text: string, diagnostics: Diagnostics): Token[] {
-  return new Lexer(file, text, diagnostics).run();
+export function tokenize(file: string, text: string, diagnostics: Diagnostics, most: number = limits.tokens): Token[] {
+  return new Lexer(file, text, diagnostics).run(most);
 }
 
 class Lexer {
@@ -88,13 +137,13 @@ class Lexer {
     this.#diagnostics = diagnostics;
   }
 
-  run(): Token[] {
-    while (this.#skipSpace() && !this.#diagnostics.full && this.#tokens.length < limits.tokens) this.#next();
-    if (this.#tokens.length >= limits.tokens) {
+  run(most: number): Token[] {
+    while (this.#skipSpace() && !this.#diagnostics.full && this.#tokens.length < most) this.#next();
+    if (this.#tokens.length >= most) {
       this.#tokens.length = 0;
       this.#error(
         "limit/tokens",
-        `This text has more than ${limits.tokens} words, signs and values`,
+        `${most < limits.tokens ? "The texts have" : "This text has"} more than ${limits.tokens} words, signs and values`,
         this.#here(1),
         "Let templates hold what repeats itself, or split the cell into several.",
       );
@@ -316,7 +365,7 @@ class Lexer {
 
   /** The text from `start` up to the closing quote, escapes done. `end` is behind the quote. Only `#` spans lines. */
   #quoted(start: number, quote: '"' | "#"): { text: string; end: number; closed: boolean } {
-    let text = "";
+    const text = new TextBuilder();
     let run = start;
     for (let at = start; ; ) {
       const character = this.#text[at];
@@ -325,12 +374,13 @@ class Lexer {
         (quote === '"' && (character === "\n" || character === "\r")) ||
         this.#diagnostics.full
       )
-        return { text: text + this.#text.slice(run, at), end: at, closed: false };
-      if (character === quote) return { text: text + this.#text.slice(run, at), end: at + 1, closed: true };
+        return { text: text.end(this.#text.slice(run, at)), end: at, closed: false };
+      if (character === quote) return { text: text.end(this.#text.slice(run, at)), end: at + 1, closed: true };
       if (character === "\\") {
         if (quote === "#") this.#advance(at);
         const meant = this.#escape(at);
-        text += this.#text.slice(run, at) + meant.text;
+        if (run < at) text.add(this.#text.slice(run, at));
+        text.add(meant.text);
         at += meant.length;
         run = at;
       } else at++;
@@ -339,13 +389,13 @@ class Lexer {
 
   /** Java's escapes: \n and its like, \u and four hexadecimal digits, up to three octal digits. */
   #escape(at: number): { text: string; length: number } {
+    const character = this.#text[at + 1] ?? "";
+    const known = escapes[character];
+    if (known !== undefined) return { text: known, length: 2 };
     const unicode = /^\\u+([0-9a-fA-F]{4})/.exec(this.#text.slice(at, at + 12));
     if (unicode) return { text: String.fromCharCode(Number.parseInt(unicode[1] ?? "", 16)), length: unicode[0].length };
     const octal = /^\\([0-3]?[0-7]{1,2})/.exec(this.#text.slice(at, at + 4));
     if (octal) return { text: String.fromCharCode(Number.parseInt(octal[1] ?? "", 8)), length: octal[0].length };
-    const character = this.#text[at + 1] ?? "";
-    const known = escapes[character];
-    if (known !== undefined) return { text: known, length: 2 };
     if (character === "\n" || character === "") return { text: "", length: 1 };
     if (!/["'\\#]/.test(character)) {
       const position = { ...this.#here(2), column: at - this.#lineStart + 1 };
@@ -411,24 +461,25 @@ class Lexer {
       end = this.#text.length;
     }
     if (encoding === "") this.#push("string", content, position);
-    else this.#push("bytes", this.#bytes(encoding, content.replace(/\s+/g, ""), position), position);
+    else this.#push("bytes", this.#bytes(encoding, withoutSpace(content), position), position);
     this.#advance(Math.min(end + 1, this.#text.length));
   }
 
   /** Bytes of any encoding as upper-case hexadecimal digits. */
   #bytes(encoding: string, content: string, position: Position): string {
     if (encoding === "HEX" && content.length % 2 === 0 && /^[0-9a-fA-F]*$/.test(content)) return content.toUpperCase();
-    if (encoding === "B64" && /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(content))
-      return base64Bytes(content);
+    if (encoding === "B64" && isBase64(content)) return base64Bytes(content);
     const form = byteForms.get(encoding);
     if (form && content.length % form.digits === 0 && form.whole.test(content)) {
-      let bytes = "";
-      for (let at = 0, sound = true; sound; at += form.digits) {
-        if (at >= content.length) return bytes;
-        const byte = Number.parseInt(content.slice(at, at + form.digits), form.base);
-        sound = byte <= 255;
-        bytes += byte.toString(16).padStart(2, "0").toUpperCase();
-      }
+      const { base, digits } = form;
+      let sound = true;
+      const bytes = hexOf(content.length / digits, (index) => {
+        let byte = 0;
+        for (let at = index * digits; at < (index + 1) * digits; at++) byte = byte * base + content.charCodeAt(at) - 48;
+        sound &&= byte <= 255;
+        return byte;
+      });
+      if (sound) return bytes;
     }
     const known = encoding === "HEX" || encoding === "B64" || form !== undefined;
     this.#error(

@@ -123,7 +123,8 @@ function arithmetic(operator: string, operands: readonly Value[]): Value | Opera
   if (operator === ">") return boolean(a > b);
   if (operator === "<=") return boolean(a <= b);
   if (operator === ">=") return boolean(a >= b);
-  const type = widths[Math.max(...numbers.map((number) => widths.indexOf(number.type)))] ?? "double";
+  const widest = numbers.reduce((most, number) => Math.max(most, widths.indexOf(number.type)), 0);
+  const type = widths[widest] ?? "double";
   const whole = type === "int" || type === "long";
   if (whole && Number(b) === 0 && (operator === "/" || operator === "%"))
     return new OperationError("Division by zero", "Check the divisor.");
@@ -164,6 +165,9 @@ function compute(operator: string, numbers: readonly number[], whole: boolean): 
   return whole ? Math.trunc(a / b) : a / b;
 }
 
+/** Characters that are compared in the time of one step. */
+const charactersOfStep = 64;
+
 function equal(left: Value, right: Value, budget: Budget): boolean {
   budget.spend(1);
   if (left.kind === "vector" && right.kind === "vector")
@@ -176,6 +180,7 @@ function equal(left: Value, right: Value, budget: Budget): boolean {
   if (left.kind === "lazy" || right.kind === "lazy" || left.kind === "nothing" || right.kind === "nothing")
     return false;
   if (left.kind === "vector" || right.kind === "vector") return false;
+  if (left.kind === "string" || left.kind === "bytes") budget.spend(Math.floor(left.value.length / charactersOfStep));
   // As Java compares objects: numbers of different types are never equal.
   if (left.kind === "number" && right.kind === "number") return left.type === right.type && left.value === right.value;
   return left.kind === right.kind && left.value === right.value;
@@ -185,6 +190,8 @@ function equal(left: Value, right: Value, budget: Budget): boolean {
 export function text(value: Value, budget: Budget): string {
   budget.spend(1);
   if (value.kind === "string" || value.kind === "bytes") budget.spendText(value.value.length);
+  else if (value.kind === "lazy") budget.spendText(value.text.length);
+  else if (value.kind === "component") budget.spendText(value.name.length);
   if (value.kind === "number" && value.type === "float") return javaFloat(value.value);
   if (value.kind === "number" && value.type === "double") return javaDouble(value.value);
   if (value.kind === "nothing") return "";

@@ -36,6 +36,7 @@ class BundleParser {
   readonly #bundle: Bundle;
   readonly #diagnostics: Diagnostics;
   readonly #parsed = new Map<string, readonly AttributeSyntax[]>();
+  #tokensLeft: number = limits.tokens;
   /** Attributes that all includes together have brought. */
   #included = 0;
   readonly standardIncludes = new Set<string>();
@@ -73,7 +74,10 @@ class BundleParser {
         didYouMean(name, Object.keys(this.#bundle.files)).hint ??
           `Paths count from the file that includes. There are: ${someOf(Object.keys(this.#bundle.files))}.`,
       );
-    const tokens = tokenize(name, text, this.#diagnostics);
+    // Told of the file that has one too many.
+    if (this.#diagnostics.has("limit/tokens")) return [];
+    const tokens = tokenize(name, text, this.#diagnostics, this.#tokensLeft);
+    this.#tokensLeft -= tokens.length - 1;
     const parser = new SmartFrogParser(tokens, this.#diagnostics, (path, at) =>
       this.#include(name, path, at, [...open, name]),
     );
@@ -113,6 +117,10 @@ class BundleParser {
     return [];
   }
 }
+
+/** The same for every attribute that has none. */
+const noTags: readonly string[] = [];
+const nothing = { kind: "null" } as const;
 
 type Include = (path: string, position: Position) => readonly AttributeSyntax[];
 
@@ -187,7 +195,7 @@ class SmartFrogParser extends ExpressionParser {
       this.#includeDirective(into);
       return;
     }
-    const tags = this.accept("[") ? this.#tags() : [];
+    const tags = this.accept("[") ? this.#tags() : noTags;
     const namePosition = this.token.position;
     const name = this.#name();
     const placed = this.tokens[this.at - 1];
@@ -197,7 +205,7 @@ class SmartFrogParser extends ExpressionParser {
     if (this.accept(";")) {
       into.push({
         ...{ name, ...unique, namePosition, tags },
-        value: { kind: "scalar", scalar: { kind: "null" }, position: namePosition },
+        value: { kind: "scalar", scalar: nothing, position: namePosition },
       });
       return;
     }
@@ -267,6 +275,8 @@ class SmartFrogParser extends ExpressionParser {
       if (this.token.kind !== "string" && (this.token.kind !== "word" || isKeyword(this.token)))
         this.fail("syntax/expected", `Expected a tag or \`]\`, found ${shown(this.token)}`);
       tags.add(this.token.text);
+      if (tags.size > limits.tags)
+        this.fail("limit/tags", `An attribute has more than ${limits.tags} tags here`, "Use fewer tags.");
       this.at++;
       this.accept(",");
     }

@@ -1,12 +1,26 @@
-import { readSpecification } from "../specification.ts";
+import type { Bundle, Cell } from "../cell.ts";
+import type { Diagnostic } from "../diagnostic.ts";
+import { planChange } from "../plan.ts";
+import { planFaults } from "../plan-check.ts";
+import { renderDiagnostic } from "../render-diagnostic.ts";
+import { renderPlan } from "../render-plan.ts";
+import { standardPrototypes } from "../schema.ts";
+import { smartFrogTree } from "../smartfrog/tree.ts";
+import { formatSmartFrog } from "../smartfrog-format/format.ts";
+import { checkDocument, readSpecification } from "../specification.ts";
 import { hostileTexts } from "./hostile.ts";
+import type { HostileText } from "./hostile-builders.ts";
 
-/** What reading one hostile text came to, as the one line that this program writes. Argument: the text's name. */
+/**
+ * What came of one hostile text, as a line that this program writes for each. Arguments: the texts' names. They are
+ * worked on one after another, so that memory is that of the largest so far.
+ */
 export interface HostileOutcome {
+  readonly name: string;
   readonly ok: boolean;
   /** Codes and messages of what was wrong. */
   readonly faults: readonly { readonly code: string; readonly message: string }[];
-  /** CPU time of reading alone, in milliseconds, of all threads. */
+  /** CPU time of the longest step of the work, such as reading or planning, in milliseconds, of all threads. */
   readonly cpuMs: number;
   /** Largest resident memory of the whole process. */
   readonly memoryMiB: number;
@@ -14,19 +28,64 @@ export interface HostileOutcome {
   readonly polluted: readonly string[];
 }
 
-const hostile = hostileTexts[process.argv[2] ?? ""];
-if (hostile === undefined) throw new Error(`there is no hostile text "${process.argv[2]}"`);
-const bundle = hostile.text();
-const before = process.cpuUsage();
-const result = readSpecification(bundle);
-const { user, system } = process.cpuUsage(before);
-const polluted: string[] = [];
-for (const name in {}) polluted.push(name);
-const outcome: HostileOutcome = {
-  ok: result.ok,
-  faults: result.ok ? [] : result.error.map(({ code, message }) => ({ code, message })),
-  cpuMs: Math.round((user + system) / 1000),
-  memoryMiB: Math.round(process.resourceUsage().maxRSS / 1024),
-  polluted,
-};
-process.stdout.write(JSON.stringify(outcome));
+let longestMs = 0;
+function step<T>(work: () => T): T {
+  const before = process.cpuUsage();
+  const outcome = work();
+  const { user, system } = process.cpuUsage(before);
+  longestMs = Math.max(longestMs, Math.round((user + system) / 1000));
+  return outcome;
+}
+
+/** Its faults, which a person would read as well. */
+function work(bundle: Bundle, kind: HostileText["work"]): readonly Diagnostic[] {
+  if (kind === "tree") {
+    const outcome = step(() => smartFrogTree(bundle, standardPrototypes));
+    if (!outcome.ok) return outcome.errors;
+    JSON.stringify(outcome);
+    return [];
+  }
+  if (kind === "format") {
+    const outcome = step(() => formatSmartFrog(bundle.main, bundle.files[bundle.main] ?? ""));
+    return outcome.ok ? [] : outcome.error;
+  }
+  const read = step(() => readSpecification(bundle));
+  if (read.ok && kind === "change") changes(read.value);
+  return read.ok ? [] : read.error;
+}
+
+/** What a controller does with a cell: it is stored and read again, and it comes, stays and goes. */
+function changes(cell: Cell): void {
+  const again = step(() => checkDocument(cell.document));
+  if (!again.ok) throw new Error(`what was read is refused again: ${again.error[0]?.message}`);
+  for (const [from, to] of [
+    [null, cell],
+    [cell, again.value],
+    [cell, null],
+  ] as const) {
+    const plan = step(() => planChange(from, to));
+    const faults = step(() => planFaults(from, to, plan));
+    if (faults.length > 0) throw new Error(`the plan is wrong: ${faults[0]}`);
+    step(() => renderPlan(plan, { color: false, all: true }));
+  }
+}
+
+for (const name of process.argv.slice(2)) {
+  const hostile = hostileTexts[name];
+  if (hostile === undefined) throw new Error(`there is no hostile text "${name}"`);
+  const bundle = hostile.text();
+  longestMs = 0;
+  const faults = work(bundle, hostile.work);
+  step(() => faults.map((fault) => renderDiagnostic(fault, bundle.files, false)));
+  const polluted: string[] = [];
+  for (const property in {}) polluted.push(property);
+  const outcome: HostileOutcome = {
+    name,
+    ok: faults.length === 0,
+    faults: faults.map(({ code, message }) => ({ code, message })),
+    cpuMs: longestMs,
+    memoryMiB: Math.round(process.resourceUsage().maxRSS / 1024),
+    polluted,
+  };
+  process.stdout.write(`${JSON.stringify(outcome)}\n`);
+}

@@ -1,23 +1,5 @@
-import type { Bundle } from "../cell.ts";
-
-/** Texts that cost their reader as much as their author could arrange, and the codes of what they must be told. */
-export interface HostileText {
-  readonly text: () => Bundle;
-  /** Start of the code of the first diagnostic; null: it only looks hostile, and is accepted. */
-  readonly code: string | null;
-}
-
-const mebi = 1024 * 1024;
-const smartFrog = (text: string, more: Readonly<Record<string, string>> = {}): Bundle => ({
-  main: "hostile.sf",
-  files: { "hostile.sf": text, ...more },
-});
-const json = (text: string): Bundle => ({ main: "hostile.json", files: { "hostile.json": text } });
-const range = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index);
-const each = (count: number, line: (index: number) => string): string => range(count).map(line).join("\n");
-const cell = (inside: string): string => `shop extends Cell {\n${inside}\n}`;
-const files = (count: number, text: (index: number) => string): Record<string, string> =>
-  Object.fromEntries(range(count).map((index) => [`f${index}.sf`, text(index)]));
+import { cell, each, files, type HostileText, json, mebi, range, smartFrog } from "./hostile-builders.ts";
+import { hostileWork } from "./hostile-work.ts";
 
 const nesting: Readonly<Record<string, HostileText>> = {
   "components nested 100,000 deep": { text: () => smartFrog("a extends { ".repeat(100_000)), code: "limit/nesting" },
@@ -373,4 +355,5 @@ export const hostileTexts: Readonly<Record<string, HostileText>> = {
   ...size,
   ...includes,
   ...polluting,
+  ...hostileWork,
 };
