@@ -33,6 +33,9 @@ import type { Json } from "../model/json.ts";
  * | hosts                   |                                    | placer → controllers              |
  * | storage                 |                                    | storage-manager → controllers     |
  * | addresses               |                                    | address-manager → controllers     |
+ * | public/<uid>            | controller → directory             |                                   |
+ * | want/<domain>/<path>    | controller → directory             | directory → that controller       |
+ * | reach/<rule uid>        | controller → directory             | directory → that controller       |
  * | location/<address>      |                                    | host → host                       |
  * | presence/…              |                                    | host → presence.<n>               |
  * | vote/<host>             |                                    | presence.<n> → presence.<n>       |
@@ -72,6 +75,8 @@ export interface ActualVolume extends Progress {
   readonly sizeMiB: number | null;
   /** False: it is there, but cannot be read or written now; `reason` says why. Absent: nothing is known against it. */
   readonly available?: false;
+  /** What it shall be a copy of is not there, or not for this cell: which of the two is not said. */
+  readonly hidden?: true;
 }
 
 /** The wish that one VM incarnation may use a volume. Taken back when that incarnation is confirmed stopped. */
@@ -87,6 +92,8 @@ export interface ActualConnection extends Progress {
   readonly incarnation: number;
   /** Present exactly when ready. */
   readonly attachment: Attachment | null;
+  /** The volume is not there, or not for this cell: which of the two is not said. */
+  readonly hidden?: true;
 }
 export interface DesiredGrant {
   readonly uid: Uid;
@@ -367,7 +374,7 @@ export interface CellPolicy {
   readonly networks: readonly { readonly cidr: Cidr; readonly identity: number }[];
   /** Where the cell's controller is on the underlay: its machine, reached without a host in between. */
   readonly controller: { readonly address: Ipv4; readonly mac: Mac; readonly identity: number };
-  /** Who may be asked for which location: every host that runs a VM of the cell, sorted. */
+  /** Who may be asked for which location: every host that runs a VM of the cell or of one that it agreed with, sorted. */
   readonly hosts: readonly HostName[];
 }
 export interface CompiledRule {
@@ -394,6 +401,67 @@ export interface ActualLocation {
   readonly vmIdentity: number;
   readonly subnetIdentity: number;
 }
+
+// --- between cells: controller ↔ directory ---------------------------------------------------------------------
+
+/** An element that is `x.public`, and exactly what another cell may know of it. Its rules and its places are not among that. */
+export interface DesiredPublic {
+  readonly uid: Uid;
+  readonly path: ElementPath;
+  readonly shows: PublicElement;
+}
+export type PublicElement =
+  | {
+      readonly kind: "addresses";
+      readonly type: "Subnet" | "VM" | "VirtualInterface";
+      /** A subnet's range, or the addresses of interfaces. */
+      readonly networks: readonly Cidr[];
+    }
+  | {
+      readonly kind: "volume";
+      readonly type: "Volume" | "VolumeCopy";
+      readonly sizeMiB: number | null;
+      readonly server: ServerName | null;
+    };
+/** The wish to know of one element of another cell. There is no wish for "all": who cannot name it does not learn of it. */
+export interface DesiredWant {
+  readonly domain: string;
+  /** As the reference has it: `shop/db`, or below the cell's own component `db`. */
+  readonly path: string;
+}
+/** Only where the element is visible; nothing is said of one that is not there, and nothing of one that is private. */
+export interface ActualWant {
+  readonly uid: Uid;
+  readonly shows: PublicElement;
+}
+/** A NetworkRule with one end in another cell. Only where that cell has one that says the same, anybody's place is told. */
+export interface DesiredReach {
+  readonly uid: Uid;
+  readonly other: DesiredWant;
+  /** What the rule's end in the own cell stands for. */
+  readonly networks: readonly Cidr[];
+  /** Interfaces among these that are at a host now. */
+  readonly placed: readonly { readonly address: Ipv4; readonly host: HostName }[];
+  readonly openings: readonly ReachOpening[];
+}
+export interface ReachOpening {
+  /** "out": from the own end to the other cell's. */
+  readonly direction: "out" | "in";
+  readonly protocol: CompiledRule["protocol"];
+  readonly sourcePorts: CompiledRule["ports"];
+  readonly ports: CompiledRule["ports"];
+}
+export interface ActualReach {
+  /** The other cell has a rule in effect that opens the same; without one, no packet leaves its source host. */
+  readonly agreed: boolean;
+  /** Per own address the hosts of the other cell's ends that it may talk to. */
+  readonly hosts: readonly { readonly address: Ipv4; readonly hosts: readonly HostName[] }[];
+}
+export const directoryKey = {
+  public: (element: Uid): string => `public/${element}`,
+  want: ({ domain, path }: DesiredWant): string => `want/${domain}/${path}`,
+  reach: (rule: Uid): string => `reach/${rule}`,
+} as const;
 
 // --- Presence --------------------------------------------------------------------------------------------------
 

@@ -112,7 +112,7 @@ export const log = (outbox: Outbox, event: EventName, fields: JsonObject): void 
 
 export const progress = (phase: Phase, reason: string | null = null): Progress => ({ phase, reason });
 
-/** `controller.shop` → `shop`; null for every other peer. */
+/** `controller.shop` → `shop`, `controller.web.shop` → `web.shop`, a child cell of `shop`; null for every other peer. */
 export function cellOfController(peer: PeerName): string | null {
-  return /^controller\.([a-z0-9-]+)$/.exec(peer)?.[1] ?? null;
+  return /^controller\.([a-z0-9-]+(?:\.[a-z0-9-]+)*)$/.exec(peer)?.[1] ?? null;
 }

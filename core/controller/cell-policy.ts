@@ -1,6 +1,8 @@
 import type { HostName } from "../../model/identifiers.ts";
 import type { CellPolicy, CompiledRule } from "../documents.ts";
 import { isObject, sameJson, toJson } from "../outbox.ts";
+import { foreignHosts } from "./directory-wishes.ts";
+import { foreignNetworks } from "./foreign.ts";
 import { compilePolicy, type PolicyInterface } from "./policy.ts";
 import {
   type ControllerState,
@@ -48,7 +50,8 @@ export function currentPolicy(state: ControllerState): CellPolicy | null {
       const element = elementOf(state, record);
       return element?.type === "NetworkRule" ? [{ uid: record.uid, element }] : [];
     }),
-    hosts: hostsInUse(state),
+    hosts: hostsToAsk(state),
+    foreignNetworks: (want) => foreignNetworks(state, want),
     identityOf: (path) => recordAt(state, path)?.identity || undefined,
     networkIdentity: (cidr) => {
       networks[cidr] ??= mintIdentity(state);
@@ -66,6 +69,10 @@ export function currentPolicy(state: ControllerState): CellPolicy | null {
   }
   return { ...compiled, version: state.policy.version };
 }
+
+/** Who may be asked where something is: the cell's own hosts, and those of other cells' ends that both cells agreed on. */
+const hostsToAsk = (state: ControllerState): readonly HostName[] =>
+  [...new Set([...hostsInUse(state), ...foreignHosts(state)])].sort();
 
 function policyInterfaces(state: ControllerState): readonly PolicyInterface[] {
   return [...state.elements.values()].flatMap((record) => {

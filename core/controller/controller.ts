@@ -8,14 +8,17 @@ import { createOutbox, isObject, takeEffects, toJson } from "../outbox.ts";
 import { reservationDue, reservationTimer, resumeReservation } from "./all-or-none.ts";
 import { controllerIdentity } from "./cell-policy.ts";
 import type { CredentialRecord } from "./credentials.ts";
+import { abroadKeyOf, isAbroadRecord, releasedAbroad } from "./foreign.ts";
 import { delayRetry, retryTimer } from "./life-cycle.ts";
 import { measureController } from "./measure.ts";
 import { reconcile } from "./reconcile.ts";
 import { answer } from "./requests.ts";
 import {
+  type AbroadRecord,
   type ControllerOptions,
   type ControllerState,
   type CountersRecord,
+  directory,
   type ElementRecord,
   type ModelRecord,
   noReservation,
@@ -71,6 +74,7 @@ function take(state: ControllerState, input: Input): void {
       break;
     case "released":
       state.outbox.releasing.get(input.peer)?.delete(input.key);
+      if (input.peer === directory) releasedAbroad(state, input.key);
       break;
     case "request": {
       if (mustWait(state, input.request)) {
@@ -160,6 +164,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     lost: new Set(),
     subscribed: new Set(),
     credentials: new Map(),
+    abroad: new Map(),
     waitingChanges: [],
     reservation: noReservation,
     resting: new Set(),
@@ -177,7 +182,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     } else if (key.startsWith("credential/")) {
       const credential = value as unknown as CredentialRecord;
       state.credentials.set(credential.id, credential);
-    }
+    } else if (isAbroadRecord(key)) state.abroad.set(abroadKeyOf(key), value as unknown as AbroadRecord);
   }
   return state;
 }

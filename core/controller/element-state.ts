@@ -4,6 +4,7 @@ import type { ActualName, ActualSubnet, ActualVolume, Progress } from "../docume
 import { log, progress } from "../outbox.ts";
 import { chooseAddress } from "./addresses.ts";
 import { reservationReason, shortened } from "./all-or-none.ts";
+import { foreignLink, whyNoOrigin, whyNotAgreed, whyNotConnected, whyNotVisible } from "./foreign.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { placementOf, refusalReason } from "./placement.ts";
 import { requirementsOf } from "./requirements.ts";
@@ -77,7 +78,10 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
     case "Volume":
     case "VolumeCopy": {
       const actual = actualOf<ActualVolume>(state, storageManager, `volume/${record.uid}`);
-      return actual ?? pending(state, storageManager, "the Storage Manager");
+      const why = whyNoOrigin(state, record, element);
+      return why === null
+        ? (actual ?? pending(state, storageManager, "the Storage Manager"))
+        : progress("waiting", why.reason);
     }
     case "Subnet": {
       const actual = actualOf<ActualSubnet>(state, addressManager, `subnet/${record.uid}`);
@@ -88,12 +92,14 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
     case "VolumeConnection":
       return connectionState(state, record, element);
     case "NetworkRule": {
-      const foreign = [element.address1, element.address2].find((end) => end.kind === "foreign");
-      if (foreign?.kind !== "foreign") return progress("ready");
-      return progress("waiting", `//${foreign.domain}/${foreign.path} is not visible from this cell`);
+      const why = whyNotAgreed(state, record.uid, element);
+      return why === null ? progress("ready") : progress("waiting", why.reason);
     }
-    case "VolumeGrant":
-      return progress("ready");
+    case "VolumeGrant": {
+      const want = element.to.kind === "vm" ? foreignLink(element.to.vm) : null;
+      const why = want === null ? null : whyNotVisible(state, want, "addresses");
+      return why === null ? progress("ready") : progress("waiting", why.reason);
+    }
     case "CellController":
       return progress("failed", "child cells cannot be created by this installation: submit the child as a cell");
   }
@@ -203,6 +209,8 @@ function connectionState(state: ControllerState, record: ElementRecord, element:
   const vmRecord = recordAt(state, element.vm);
   const run = vmRecord === undefined ? null : (state.vms.get(vmRecord.uid)?.run ?? null);
   const actual = run === null ? undefined : connectionOf(state, record.uid, run);
+  const why = whyNotConnected(state, element, actual);
+  if (why !== null) return progress("waiting", why.reason);
   if (run?.stage === "connecting" && actual !== undefined && actual.phase !== "ready") return actual;
   return linkState(state, record, element);
 }

@@ -10,7 +10,7 @@ import {
   type Mac,
   type Uid,
 } from "../../model/identifiers.ts";
-import type { CellPolicy, CompiledRule } from "../documents.ts";
+import type { CellPolicy, CompiledRule, DesiredWant } from "../documents.ts";
 import { contains } from "./ipv4-range.ts";
 
 /**
@@ -20,7 +20,8 @@ import { contains } from "./ipv4-range.ts";
  * cell has the one identity of the longest network that holds it. A rule names identities, so two subnets of 200 VMs
  * each need one entry, not 40,000 (NETWORK, "Rules scale by endpoints"). Because only the longest network counts at the
  * host, what is granted to a wide network is repeated here for each narrower one inside it, and for interfaces of the
- * cell that it covers. The controller is reached by name only: no network ever stands for it.
+ * cell that it covers. An end in another cell is the addresses that this cell shows, as networks like any other: that the other
+ * cell has to open the same is checked where the packet arrives, by the rules of that cell. The controller is reached by name only: no network ever stands for it.
  */
 export interface PolicyInterface {
   readonly path: ElementPath;
@@ -43,6 +44,8 @@ export interface PolicyInput {
   readonly subnets: readonly PolicySubnet[];
   readonly rules: readonly { readonly uid: Uid; readonly element: NetworkRuleElement }[];
   readonly hosts: readonly HostName[];
+  /** Addresses of an element of another cell; empty while it is not visible. Absent: no other cell is. */
+  readonly foreignNetworks?: (want: DesiredWant) => readonly Cidr[];
   /** Identity of an element of the cell; undefined while it has none. */
   readonly identityOf: (path: ElementPath) => number | undefined;
   /** Identity of a network that a rule names; the same for the same network, for good. */
@@ -54,12 +57,17 @@ export interface PolicyInput {
 const anyAddress = cidrOf("0.0.0.0/0");
 const anyPort: PortRange = { from: 0, to: 65535 };
 
-/** The network that a rule's end names; null for an end that is no network. */
-export function networkOf(end: RuleEnd): Cidr | null {
-  if (end.kind === "internet") return anyAddress;
-  if (end.kind !== "cidr") return null;
-  const range = parseNetwork(end.cidr);
-  return range === null ? null : cidrOf(formatNetwork(range));
+/** The networks that a rule's end names; empty for an end that is no network. */
+function networksOf(end: RuleEnd, { foreignNetworks }: PolicyInput): readonly Cidr[] {
+  const named = (): readonly Cidr[] => {
+    if (end.kind === "internet") return [anyAddress];
+    if (end.kind === "foreign") return foreignNetworks?.({ domain: end.domain, path: end.path }) ?? [];
+    return end.kind === "cidr" ? [end.cidr] : [];
+  };
+  return named().flatMap((cidr) => {
+    const range = parseNetwork(cidr);
+    return range === null ? [] : [cidrOf(formatNetwork(range))];
+  });
 }
 
 interface NamedNetwork {
@@ -75,13 +83,15 @@ function identitiesOf(end: RuleEnd, input: PolicyInput, networks: readonly Named
     const identity = input.identityOf(end.path);
     return identity === undefined ? [] : [identity];
   }
-  const cidr = networkOf(end);
-  const range = cidr === null ? null : parseNetwork(cidr);
-  if (range === null) return [];
-  const identities = networks.filter((network) => contains(range, network.range)).map((network) => network.identity);
-  // "internet" means addresses outside; written as a CIDR, a network also means the cell's own interfaces inside it.
-  if (end.kind === "cidr") identities.push(...coveredIdentities(range, input));
-  return identities;
+  const identities = new Set<number>();
+  for (const cidr of networksOf(end, input)) {
+    const range = parseNetwork(cidr);
+    if (range === null) continue;
+    for (const network of networks) if (contains(range, network.range)) identities.add(network.identity);
+    // "internet" means addresses outside; written as a CIDR, a network also means the cell's own interfaces inside it.
+    if (end.kind === "cidr") for (const identity of coveredIdentities(range, input)) identities.add(identity);
+  }
+  return [...identities];
 }
 
 /** Whole subnets by their own identity, so that the rules stay few; of a part, each interface. */
@@ -131,6 +141,9 @@ function compileRule(
   input: PolicyInput,
   networks: readonly NamedNetwork[],
 ): readonly CompiledRule[] {
+  const kinds = [element.address1.kind, element.address2.kind];
+  // A controller is reached from inside its cell only, whatever its address would let through.
+  if (kinds.includes("foreign") && kinds.includes("controller")) return [];
   const first = identitiesOf(element.address1, input, networks);
   const second = identitiesOf(element.address2, input, networks);
   const rules: CompiledRule[] = [];
@@ -182,9 +195,10 @@ function builtInRules(input: PolicyInput): readonly CompiledRule[] {
 /** The policy of a cell, complete; the caller decides whether it is a new version. */
 export function compilePolicy(input: PolicyInput): CellPolicy {
   const cidrs = new Set(
-    input.rules.flatMap(({ element }) =>
-      [networkOf(element.address1), networkOf(element.address2)].filter((cidr) => cidr !== null),
-    ),
+    input.rules.flatMap(({ element }) => [
+      ...networksOf(element.address1, input),
+      ...networksOf(element.address2, input),
+    ]),
   );
   const controllerCidr = cidrOf(`${input.controller.address}/32`);
   const networks: NamedNetwork[] = [...cidrs].sort().flatMap((cidr) => {

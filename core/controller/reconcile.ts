@@ -4,7 +4,9 @@ import { allocateAddresses, wishForSubnets } from "./addresses.ts";
 import { advanceReservation, watchReservation } from "./all-or-none.ts";
 import { currentPolicy, wishForPolicies } from "./cell-policy.ts";
 import { forgetDeleted } from "./deletion.ts";
+import { wishForDirectory, withForeignAudiences } from "./directory-wishes.ts";
 import { updateStates } from "./element-state.ts";
+import { learnAbroad } from "./foreign.ts";
 import { advanceVms } from "./life-cycle.ts";
 import { wishForNames } from "./names.ts";
 import { wishForPlacements } from "./placement.ts";
@@ -12,6 +14,7 @@ import { audiences } from "./policy.ts";
 import {
   addressManager,
   type ControllerState,
+  directory,
   dnsManager,
   hostPeer,
   offerKeys,
@@ -28,6 +31,7 @@ import { placedInterfaces, wishForVms } from "./virtual-machines.ts";
  * become effects. What is desired where follows from the records alone, so a pass after a crash desires the same.
  */
 export function reconcile(state: ControllerState): void {
+  learnAbroad(state);
   advanceReservation(state);
   // What one pass forgets may set free what the next one takes back: an interface's address, then its subnet.
   for (let forgotten = true; forgotten; ) {
@@ -51,7 +55,8 @@ function collectWishes(state: ControllerState): Wishes {
   const policy = currentPolicy(state);
   // Before the VM documents: a host never learns of a VM without its rules.
   wishForPolicies(state, wishes, policy);
-  wishForVms(state, wishes, audiences(policy?.rules ?? [], placedInterfaces(state)));
+  wishForVms(state, wishes, withForeignAudiences(state, audiences(policy?.rules ?? [], placedInterfaces(state))));
+  wishForDirectory(state, wishes);
   return wishes;
 }
 
@@ -74,6 +79,7 @@ function placeWishes(state: ControllerState, wishes: Wishes): void {
 export function followPeers(state: ControllerState): void {
   const wanted = new Set<PeerName>([storageManager, addressManager, dnsManager, placer]);
   for (const { run } of runs(state)) if (run.host !== null) wanted.add(hostPeer(run.host));
+  if (state.abroad.size > 0) wanted.add(directory);
   const prefix = `${state.options.self}/`;
   for (const peer of wanted) {
     if (state.subscribed.has(peer)) continue;

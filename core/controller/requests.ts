@@ -309,6 +309,6 @@ export function summary(state: ControllerState): ControllerSummary {
   for (const { phase } of state.elements.values()) phases[phase ?? "waiting"] = (phases[phase ?? "waiting"] ?? 0) + 1;
   const { version, document } = state.model;
   const elements = state.elements.size;
-  const empty = document === null && elements === 0;
+  const empty = document === null && elements === 0 && state.abroad.size === 0;
   return { cell: state.options.cell, version, phases, elements, waiting: firstWaiting(state), empty };
 }

@@ -1,7 +1,8 @@
-import type { VmElement } from "../../model/cell.ts";
+import type { VmElement, VolumeConnectionElement } from "../../model/cell.ts";
 import type { Uid } from "../../model/identifiers.ts";
 import type { ActualVolume } from "../documents.ts";
 import { chooseAddress } from "./addresses.ts";
+import { foreignLink, foreignVolume, whyNotVisible } from "./foreign.ts";
 import {
   actualOf,
   type ControllerState,
@@ -36,18 +37,19 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
       }
       continue;
     }
+    const abroad = foreignLink(element.volume);
+    if (abroad !== null) {
+      const why = whyNotVisible(state, abroad, "volume");
+      const foreign = foreignVolume(state, element.volume);
+      if (foreign !== null) disks.push(diskOf(record.uid, foreign.uid, element));
+      else if (element.requires && why !== null) missing.push(why.reason);
+      continue;
+    }
     const volume = recordAt(state, element.volume);
     const actual =
       volume === undefined ? undefined : actualOf<ActualVolume>(state, storageManager, `volume/${volume.uid}`);
     if (volume !== undefined && !isHeldBack(state, volume) && actual?.phase === "ready") {
-      disks.push({
-        connection: record.uid,
-        volume: volume.uid,
-        busType: element.busType,
-        busNumber: element.busNumber ?? null,
-        busSlot: element.busSlot ?? null,
-        bootOrder: element.bootOrder ?? null,
-      });
+      disks.push(diskOf(record.uid, volume.uid, element));
     } else if (volume !== undefined && isHeldBack(state, volume)) {
       if (element.requires) missing.push(`waits for ${element.volume}: all-or-none, not everything could be had`);
     } else if (element.requires) {
@@ -56,3 +58,12 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
   }
   return { disks, interfaces, missing };
 }
+
+const diskOf = (connection: Uid, volume: Uid, element: VolumeConnectionElement): RunDisk => ({
+  connection,
+  volume,
+  busType: element.busType,
+  busNumber: element.busNumber ?? null,
+  busSlot: element.busSlot ?? null,
+  bootOrder: element.bootOrder ?? null,
+});

@@ -40,6 +40,7 @@ export const storageManager = peerName("storage-manager");
 export const addressManager = peerName("address-manager");
 export const dnsManager = peerName("dns-manager");
 export const placer = peerName("placer");
+export const directory = peerName("directory");
 export const hostPeer = (host: HostName): PeerName => peerName(`host.${host}`);
 
 /** Record `model`. The document is null before the first change and after the whole cell was deleted. */
@@ -149,6 +150,11 @@ export interface ReservationState {
 }
 export const noReservation: ReservationState = { stage: "asking", attempt: 0, isTimed: false, short: [], lacking: [] };
 
+/** Record `abroad/<key>`: a document at the directory, and what it answered last; null: nothing is visible. */
+export interface AbroadRecord {
+  readonly answer: Json;
+}
+
 export interface ControllerState {
   readonly options: ControllerOptions;
   readonly outbox: Outbox;
@@ -168,6 +174,8 @@ export interface ControllerState {
   readonly lost: Set<PeerName>;
   readonly subscribed: Set<PeerName>;
   readonly credentials: Map<string, CredentialRecord>;
+  /** By key. What is no longer wished for stays until the directory has taken its tombstone. */
+  readonly abroad: Map<string, AbroadRecord>;
   /** Changes that came before it was known what the installation could ever give; null: no change waits any more. */
   waitingChanges: { readonly id: number; readonly request: Json }[] | null;
   reservation: ReservationState;

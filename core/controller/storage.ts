@@ -1,8 +1,10 @@
 import type { Element } from "../../model/cell.ts";
-import type { Uid } from "../../model/identifiers.ts";
+import type { ElementPath, Uid } from "../../model/identifiers.ts";
 import type { DesiredConnection, DesiredGrant, DesiredVolume } from "../documents.ts";
+import { foreignElement, foreignLink, foreignVolume } from "./foreign.ts";
 import {
   type ControllerState,
+  desiredNow,
   elementOf,
   inUse,
   isHeldBack,
@@ -61,14 +63,22 @@ function volumeDocument(state: ControllerState, uid: Uid, element: Element): Des
     return { ...common, origin, sizeMiB: element.sizeMiB, access: element.access };
   }
   if (element.type !== "VolumeCopy") return null;
-  const origin = recordAt(state, element.image);
-  if (origin === undefined) return null;
+  const origin = recordAt(state, element.image)?.uid ?? originAbroad(state, uid, element.image);
+  if (origin === null) return null;
   return {
     ...common,
-    origin: { kind: "copy", volume: origin.uid },
+    origin: { kind: "copy", volume: origin },
     sizeMiB: element.sizeMiB ?? null,
     access: "rw",
   };
+}
+
+/** A copy that was made once is there, whatever its origin's cell shows now. */
+function originAbroad(state: ControllerState, copy: Uid, link: string): Uid | null {
+  if (foreignLink(link) === null) return null;
+  const before = desiredNow(state, storageManager, `volume/${copy}`) as unknown as DesiredVolume | undefined;
+  if (before?.origin.kind === "copy") return before.origin.volume;
+  return foreignVolume(state, link)?.uid ?? null;
 }
 
 function grantDocument(
@@ -77,10 +87,18 @@ function grantDocument(
   element: Extract<Element, { type: "VolumeGrant" }>,
 ): DesiredGrant | null {
   const volume = recordAt(state, element.volume);
-  const vm = element.to.kind === "vm" ? recordAt(state, element.to.vm) : undefined;
+  const vm = element.to.kind === "vm" ? grantedVm(state, element.to.vm) : null;
   if (volume === undefined) return null;
   if (element.to.kind === "cell") {
     return { uid, volume: volume.uid, to: { domain: element.to.domain }, grant: element.grant };
   }
-  return vm === undefined ? null : { uid, volume: volume.uid, to: { vm: vm.uid }, grant: element.grant };
+  return vm === null ? null : { uid, volume: volume.uid, to: { vm }, grant: element.grant };
+}
+
+/** A VM of this cell, or one of another cell that is visible. */
+function grantedVm(state: ControllerState, link: ElementPath): Uid | null {
+  const want = foreignLink(link);
+  if (want === null) return recordAt(state, link)?.uid ?? null;
+  const found = foreignElement(state, want);
+  return found?.shows.kind === "addresses" && found.shows.type === "VM" ? found.uid : null;
 }

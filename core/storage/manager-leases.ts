@@ -187,7 +187,7 @@ function publishConnection(
   id: Uid,
   client: ConnectionRecord["client"],
   incarnation: number,
-  what: Progress,
+  what: Progress & Pick<ActualConnection, "hidden">,
   attachment: Attachment | null,
 ): void {
   const actual: ActualConnection = { ...what, incarnation, attachment };
@@ -199,13 +199,13 @@ function grantReadOnly(
   state: ManagerState,
   id: Uid,
   { client, document }: Wanted<DesiredConnection>,
-): ConnectionRecord | Progress {
+): ConnectionRecord | (Progress & Pick<ActualConnection, "hidden">) {
   const { volume } = document;
   const record = state.volumes.get(volume);
   const name = nameOf(state, volume);
   const known = state.wantedVolumes.get(volume) ?? record;
   if (known === undefined || !mayUse(state, "connect", volume, client, document.vm)) {
-    return progress("waiting", `no volume ${volume} is visible to this cell`);
+    return { ...progress("waiting", `no volume ${volume} is visible to this cell`), hidden: true };
   }
   const wantedVolume = state.wantedVolumes.get(volume);
   if (wantedVolume === undefined) return progress("waiting", `"${name}" is being deleted`);

@@ -66,6 +66,8 @@ export interface Wanted<T> {
 
 export interface ManagerState {
   readonly outbox: Outbox;
+  /** Below which every cell has its own. */
+  readonly domain: string;
   started: boolean;
   /** What controllers were last told of the servers' room. */
   offered: Json | undefined;
@@ -86,9 +88,10 @@ export interface ManagerState {
   readonly dirty: Set<Uid>;
 }
 
-export function restoreManager(restored: Restored, agents: readonly PeerName[]): ManagerState {
+export function restoreManager(restored: Restored, agents: readonly PeerName[], domain: string): ManagerState {
   const state: ManagerState = {
     outbox: createOutbox(restored),
+    domain,
     started: false,
     offered: undefined,
     agents: new Map(agents.map((name) => [name, createAgentView(name)])),
@@ -198,15 +201,13 @@ export const nameOf = (state: ManagerState, volume: Uid): string =>
 export function mayUse(state: ManagerState, use: "copy" | "connect", volume: Uid, client: PeerName, vm: Uid | null) {
   const owner = state.volumes.get(volume)?.client ?? state.wantedVolumes.get(volume)?.client;
   if (owner === undefined || owner === client) return true;
-  const cell = client.slice("controller.".length);
+  const domain = `${client.slice("controller.".length)}.${state.domain}`;
   return [...state.grants.values()].some(
     ({ client: granter, document }) =>
       granter === owner &&
       document.volume === volume &&
       document.grant === use &&
-      ("vm" in document.to
-        ? document.to.vm === vm
-        : document.to.domain === cell || document.to.domain.startsWith(`${cell}.`)),
+      ("vm" in document.to ? document.to.vm === vm : document.to.domain === domain),
   );
 }
 

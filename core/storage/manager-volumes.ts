@@ -47,7 +47,7 @@ function publishVolume(
   state: ManagerState,
   client: PeerName,
   volume: Uid,
-  what: Progress & Pick<ActualVolume, "available">,
+  what: Progress & Pick<ActualVolume, "available" | "hidden">,
   record: VolumeRecord | null,
 ): void {
   const actual: ActualVolume = {
@@ -77,11 +77,14 @@ function placeVolume(state: ManagerState, volume: Uid, wanted: Wanted<DesiredVol
   followVolume(state, volume, record, document);
 }
 
+type Obstacle = Progress & Pick<ActualVolume, "hidden">;
 const waiting = (reason: string) => fail(progress("waiting", reason));
+const hidden = (volume: Uid) =>
+  fail({ ...progress("waiting", `no volume ${volume} is visible to this cell`), hidden: true as const });
 const failed = (reason: string) => fail(progress("failed", reason));
 
 /** Decides place, size and source of a new volume, or says why it cannot be made now (waiting) or at all (failed). */
-function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<VolumeRecord, Progress> {
+function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<VolumeRecord, Obstacle> {
   const { client, document } = wanted;
   const common = { client, cell: document.cell, path: document.path, frozen: false };
   const reachable = [...state.agents.values()].filter((agent) => agent.reachable !== false && agent.server !== null);
@@ -127,12 +130,12 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
 }
 
 /** May this volume become (or be) the immutable origin of a copy now? */
-function planOrigin(state: ManagerState, client: PeerName, origin: Uid): Result<VolumeRecord, Progress> {
+function planOrigin(state: ManagerState, client: PeerName, origin: Uid): Result<VolumeRecord, Obstacle> {
   const record = state.volumes.get(origin);
   // The same sentence for a foreign volume as for none: a cell learns nothing about what others have.
   if (record === undefined || !mayUse(state, "copy", origin, client, null)) {
     const own = state.wantedVolumes.get(origin)?.client === client;
-    return waiting(own ? `"${nameOf(state, origin)}" has no place yet` : `no volume ${origin} is visible to this cell`);
+    return own ? waiting(`"${nameOf(state, origin)}" has no place yet`) : hidden(origin);
   }
   if (!state.wantedVolumes.has(origin)) return waiting(`"${record.path}" is being deleted`);
   if (record.frozen) return ok(record);

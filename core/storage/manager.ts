@@ -39,12 +39,17 @@ import { storageOffersOf } from "./offers.ts";
 export interface StorageManagerOptions {
   readonly self: PeerName;
   readonly agents: readonly PeerName[];
+  /** Domain below which every cell has its own; `cells.internal` if absent. */
+  readonly domain?: string;
 }
 
 /** Clients: `controller.<cell>`; agents: `agent.<server>`. Records: `volume/`, `lease/`, `connection/<uid>`. */
-export function createStorageManager({ agents }: StorageManagerOptions): Service<ManagerState> {
+export function createStorageManager({
+  agents,
+  domain = "cells.internal",
+}: StorageManagerOptions): Service<ManagerState> {
   return {
-    restore: (restored) => restoreManager(restored, agents),
+    restore: (restored) => restoreManager(restored, agents, domain),
     step: (state, input) => {
       take(state, input);
       if (state.started) settle(state);

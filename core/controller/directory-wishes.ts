@@ -1,0 +1,138 @@
+import type { NetworkRuleElement } from "../../model/cell.ts";
+import { type Cidr, cidr, type ElementPath, type HostName, type Uid } from "../../model/identifiers.ts";
+import {
+  type ActualReach,
+  type ActualVolume,
+  type DesiredPublic,
+  type DesiredReach,
+  directoryKey,
+  type PublicElement,
+  type ReachOpening,
+} from "../documents.ts";
+import { foreignEnd, longestKey, saveAbroad, wantsOf } from "./foreign.ts";
+import { openings, type PlacedInterface } from "./policy.ts";
+import {
+  actualOf,
+  type ControllerState,
+  desiredNow,
+  directory,
+  type ElementRecord,
+  elementOf,
+  recordAt,
+  storageManager,
+  type Wishes,
+  wish,
+} from "./state.ts";
+import { placedInterfaces } from "./virtual-machines.ts";
+
+/** Everything that should be known at the directory. */
+export function wishForDirectory(state: ControllerState, wishes: Wishes): void {
+  const placed = placedInterfaces(state);
+  const say = (key: string, document: object): void => {
+    if (key.length > longestKey) return;
+    if (!state.abroad.has(key)) saveAbroad(state, key, { answer: null });
+    wish(wishes, directory, key, document);
+  };
+  for (const record of state.elements.values()) {
+    const element = elementOf(state, record);
+    if (element === undefined) continue;
+    const shows = element.public ? shownOf(state, record) : null;
+    if (shows !== null) {
+      say(directoryKey.public(record.uid), { uid: record.uid, path: record.path, shows } satisfies DesiredPublic);
+    }
+    for (const want of wantsOf(element)) say(directoryKey.want(want), want);
+    const reach = element.type === "NetworkRule" ? reachDocument(state, record.uid, element, placed) : null;
+    if (reach !== null) say(directoryKey.reach(record.uid), reach);
+  }
+  const wished = wishes.get(directory);
+  for (const [key, { answer }] of state.abroad)
+    if (wished?.has(key) !== true && answer !== null) saveAbroad(state, key, { answer: null });
+}
+
+function shownOf(state: ControllerState, record: ElementRecord): PublicElement | null {
+  if (record.type === "Subnet" || record.type === "VM" || record.type === "VirtualInterface") {
+    return { kind: "addresses", type: record.type, networks: networksOf(state, record) };
+  }
+  if (record.type !== "Volume" && record.type !== "VolumeCopy") return null;
+  const actual = actualOf<ActualVolume>(state, storageManager, `volume/${record.uid}`);
+  // After a restart, what was said before holds until the Storage Manager has spoken.
+  const before = desiredNow(state, directory, directoryKey.public(record.uid)) as unknown as DesiredPublic | undefined;
+  if (actual === undefined && before !== undefined) return before.shows;
+  return { kind: "volume", type: record.type, sizeMiB: actual?.sizeMiB ?? null, server: actual?.server ?? null };
+}
+
+/** What an element with addresses stands for in rules of other cells. */
+function networksOf(state: ControllerState, record: ElementRecord): readonly Cidr[] {
+  if (record.type === "Subnet") return record.range === null ? [] : [record.range.cidr];
+  return [...state.elements.values()].flatMap((each) => {
+    const element = elementOf(state, each);
+    if (element?.type !== "VirtualInterface" || each.allocation === null) return [];
+    const isOwn = each.uid === record.uid || recordAt(state, element.vm)?.uid === record.uid;
+    return isOwn ? [cidr(`${each.allocation.address}/32`)] : [];
+  });
+}
+
+/** Null for a rule without an end in another cell, and for one whose other end has no addresses to be reached at. */
+function reachDocument(
+  state: ControllerState,
+  uid: Uid,
+  rule: NetworkRuleElement,
+  placed: readonly PlacedInterface[],
+): DesiredReach | null {
+  const end = foreignEnd(rule);
+  const isFirst = end === rule.address1;
+  const own = isFirst ? rule.address2 : rule.address1;
+  const record = own.kind === "element" ? recordAt(state, own.path) : undefined;
+  // A controller is reached from inside its cell only.
+  if (end === null || record === undefined) return null;
+  const { identity } = record;
+  return {
+    uid,
+    other: { domain: end.domain, path: end.path },
+    networks: networksOf(state, record),
+    placed: placed
+      .filter((each) => [each.identity, each.vmIdentity, each.subnetIdentity].includes(identity))
+      .map(({ address, host }) => ({ address, host })),
+    openings: openings(rule).map(
+      ({ direction, sourcePorts, ports }): ReachOpening => ({
+        direction: (direction === "1to2") === isFirst ? "in" : "out",
+        protocol: rule.protocol,
+        sourcePorts,
+        ports,
+      }),
+    ),
+  };
+}
+
+/** Hosts of other cells that may know of an interface's place: those with an end that both cells' rules let it talk to. */
+export function withForeignAudiences(
+  state: ControllerState,
+  audiences: ReadonlyMap<ElementPath, readonly HostName[]>,
+): ReadonlyMap<ElementPath, readonly HostName[]> {
+  const known = new Map<string, Set<HostName>>();
+  for (const reach of reaches(state)) {
+    for (const { address, hosts } of reach.hosts) {
+      const all = known.get(address) ?? new Set<HostName>();
+      known.set(address, all);
+      for (const host of hosts) all.add(host);
+    }
+  }
+  if (known.size === 0) return audiences;
+  const widened = new Map(audiences);
+  for (const { path, address, host: own } of placedInterfaces(state)) {
+    const more = known.get(address);
+    if (more === undefined) continue;
+    const all = new Set([...(audiences.get(path) ?? []), ...more]);
+    all.delete(own);
+    widened.set(path, [...all].sort());
+  }
+  return widened;
+}
+/** Hosts of other cells that are asked for locations. */
+export const foreignHosts = (state: ControllerState): ReadonlySet<HostName> =>
+  new Set(reaches(state).flatMap(({ hosts }) => hosts.flatMap((each) => each.hosts)));
+
+const reaches = (state: ControllerState): readonly ActualReach[] =>
+  [...state.abroad].flatMap(([key, { answer }]) =>
+    key.startsWith(directoryKey.reach("" as Uid)) && answer !== null ? [answer as unknown as ActualReach] : [],
+  );

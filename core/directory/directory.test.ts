@@ -1,0 +1,218 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { type PeerName, peerName, uid } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { toJson } from "../outbox.ts";
+import { createDirectory } from "./directory.ts";
+
+const service = createDirectory({ self: peerName("directory") });
+const bank = peerName("controller.bank");
+const shop = peerName("controller.shop");
+const spy = peerName("controller.spy");
+
+/** A directory with clients' durable documents, which it is given again when it starts again. */
+class World {
+  state = service.restore({ records: new Map(), desiredAt: new Map() });
+  readonly published = new Map<string, Json>();
+  readonly documents = new Map<string, { from: PeerName; key: string; value: Json }>();
+  #step(input: Parameters<typeof service.step>[1]): void {
+    const { state, effects } = service.step(this.state, input, { ms: 0, wallMs: 0 });
+    this.state = state;
+    for (const effect of effects) {
+      if (effect.kind !== "publish") continue;
+      if (effect.value === null) this.published.delete(effect.key);
+      else this.published.set(effect.key, effect.value);
+    }
+  }
+  start(): this {
+    this.#step({ kind: "start" });
+    return this;
+  }
+  say(from: PeerName, key: string, value: object | null): this {
+    assert.ok(service.accepts(from, key), key);
+    const json = value === null ? null : toJson(value);
+    if (json === null) this.documents.delete(`${from}/${key}`);
+    else this.documents.set(`${from}/${key}`, { from, key, value: json });
+    this.#step({ kind: "desired", from, key, value: json });
+    return this;
+  }
+  restart(): this {
+    this.state = service.restore({ records: new Map(), desiredAt: new Map() });
+    this.published.clear();
+    for (const { from, key, value } of this.documents.values()) this.#step({ kind: "desired", from, key, value });
+    return this.start();
+  }
+  answer(client: PeerName, key: string): Json | undefined {
+    return this.published.get(`${client}/${key}`);
+  }
+}
+const network = (id: string, path: string, ...networks: string[]) => ({
+  uid: uid(id),
+  path,
+  shows: { kind: "addresses", type: "VM", networks },
+});
+const want = (domain: string, path: string) => ({ domain, path });
+const anyPort = { from: 0, to: 65_535 };
+const opening = (direction: "in" | "out", port = 5432) => ({
+  direction,
+  protocol: "tcp",
+  sourcePorts: anyPort,
+  ports: { from: port, to: port },
+});
+const reach = (
+  id: string,
+  other: object,
+  address: string,
+  host: string | null,
+  direction: "in" | "out",
+  port = 5432,
+) => ({
+  uid: uid(id),
+  other,
+  networks: [`${address}/32`],
+  placed: host === null ? [] : [{ address, host }],
+  openings: [opening(direction, port)],
+});
+const key = "want/bank.cells.internal/bank/db";
+const bankDb = want("bank.cells.internal", "bank/db");
+const shopWeb = want("shop.cells.internal", "shop/web");
+
+test("a reference waits until what it names is public, in either order, and no longer than it is", () => {
+  const element = network("b-1", "bank/db", "10.64.0.2/32");
+  const first = new World().start().say(shop, key, bankDb);
+  assert.equal(first.answer(shop, key), undefined);
+  first.say(bank, "public/b-1", element);
+  const second = new World().start().say(bank, "public/b-1", element).say(shop, key, bankDb);
+  for (const world of [first, second]) {
+    assert.deepEqual(world.answer(shop, key), { uid: "b-1", shows: element.shows });
+    world.restart();
+    assert.deepEqual(world.answer(shop, key), { uid: "b-1", shows: element.shows });
+    world.say(bank, "public/b-1", null);
+    assert.equal(world.answer(shop, key), undefined);
+  }
+});
+
+test("a path may leave out the cell's own component; the whole path comes first", () => {
+  const short = "want/bank.cells.internal/db";
+  const world = new World().start().say(shop, short, want("bank.cells.internal", "db"));
+  world.say(bank, "public/b-1", network("b-1", "bank/db", "10.64.0.2/32"));
+  assert.equal((world.answer(shop, short) as { uid: string }).uid, "b-1");
+});
+
+test("what is private and what does not exist cannot be told apart, and nothing can be listed", () => {
+  const world = new World().start();
+  world.say(bank, "public/b-1", network("b-1", "bank/db", "10.64.0.2/32"));
+  world.say(spy, "want/bank.cells.internal/bank", want("bank.cells.internal", "bank"));
+  world.say(spy, "want/bank.cells.internal/bank/secret", want("bank.cells.internal", "bank/secret"));
+  world.say(spy, "want/none.cells.internal/none/db", want("none.cells.internal", "none/db"));
+  // Not said either: that somebody else's wish has been answered.
+  world.say(shop, key, bankDb);
+  assert.deepEqual([...world.published.keys()], [`${shop}/${key}`]);
+  assert.ok(!service.entitled(world.state, spy, `${shop}/${key}`));
+  assert.ok(service.entitled(world.state, shop, `${shop}/${key}`));
+  assert.ok(!service.accepts(peerName("host.h1"), "public/b-1"));
+  assert.ok(!service.accepts(spy, "want/bank.cells.internal"));
+});
+
+test("places are told where both cells' rules open the same, and to these two alone", () => {
+  const world = new World().start();
+  world.say(bank, "public/b-1", network("b-1", "bank/db", "10.64.0.2/32"));
+  world.say(shop, "public/s-1", network("s-1", "shop/web", "10.64.1.2/32"));
+  world.say(shop, "reach/s-9", reach("s-9", bankDb, "10.64.1.2", "h1", "out"));
+  assert.deepEqual(world.answer(shop, "reach/s-9"), { agreed: false, hosts: [] });
+  for (const unlike of [
+    reach("b-9", shopWeb, "10.64.0.2", "h2", "out"),
+    reach("b-9", shopWeb, "10.64.0.2", "h2", "in", 80),
+    reach("b-9", want("shop.cells.internal", "shop/other"), "10.64.0.2", "h2", "in"),
+    reach("b-9", shopWeb, "10.64.0.7", "h2", "in"),
+  ]) {
+    world.say(bank, "reach/b-9", unlike);
+    assert.deepEqual(world.answer(shop, "reach/s-9"), { agreed: false, hosts: [] });
+  }
+  world.say(bank, "reach/b-9", reach("b-9", shopWeb, "10.64.0.2", "h2", "in"));
+  world.say(spy, "reach/x-9", reach("x-9", bankDb, "10.64.2.2", "h3", "out"));
+  const agreed = (address: string, host: string) => ({ agreed: true, hosts: [{ address, hosts: [host] }] });
+  assert.deepEqual(world.answer(shop, "reach/s-9"), agreed("10.64.1.2", "h2"));
+  assert.deepEqual(world.answer(bank, "reach/b-9"), agreed("10.64.0.2", "h1"));
+  assert.deepEqual(world.answer(spy, "reach/x-9"), { agreed: false, hosts: [] });
+  world.restart();
+  assert.deepEqual(world.answer(shop, "reach/s-9"), agreed("10.64.1.2", "h2"));
+  // A machine that goes elsewhere, and one that is nowhere: agreed all the same.
+  world.say(bank, "reach/b-9", reach("b-9", shopWeb, "10.64.0.2", null, "in"));
+  assert.deepEqual(world.answer(shop, "reach/s-9"), { agreed: true, hosts: [] });
+  // What is no longer public is agreed to by nobody.
+  world.say(shop, "public/s-1", null);
+  assert.deepEqual(world.answer(shop, "reach/s-9"), { agreed: false, hosts: [] });
+  assert.equal(world.answer(bank, "reach/b-9"), undefined);
+  world.say(bank, "reach/b-9", null);
+  assert.equal(world.answer(bank, "reach/b-9"), undefined);
+});
+
+test("malformed documents change nothing but their own key", () => {
+  const world = new World().start();
+  world.say(bank, "public/b-1", network("b-1", "bank/db", "10.64.0.2/32")).say(shop, key, bankDb);
+  world.say(spy, "public/b-1", { uid: "b-1" }).say(spy, "reach/b-1", { uid: "b-1", other: 3 });
+  world.say(spy, "want/a/b", { domain: "bank.cells.internal", path: "bank/db" });
+  assert.deepEqual([...world.published.keys()], [`${shop}/${key}`]);
+  world.say(bank, "public/b-1", { uid: "b-1", path: "bank/db", shows: { kind: "addresses", networks: ["all"] } });
+  assert.deepEqual([...world.published.keys()], []);
+});
+
+test("property: what it says follows from the documents alone, whatever their order and however often it starts again", () => {
+  const cells = [bank, shop, spy];
+  const name = (cell: number): string => ["bank", "shop", "spy"][cell] ?? "";
+  const step = fc.record({
+    cell: fc.nat(2),
+    other: fc.nat(2),
+    what: fc.constantFrom("public", "want", "reach", "restart"),
+    there: fc.nat(3).map((number) => number > 0),
+    port: fc.constantFrom(80, 80, 80, 443),
+  });
+  const play = (
+    world: World,
+    { cell, other, what, there, port }: { cell: number; other: number; what: string; there: boolean; port: number },
+  ): void => {
+    const client = cells[cell] ?? bank;
+    const named = want(`${name(other)}.cells.internal`, `${name(other)}/vm`);
+    const address = `10.64.${cell}.2`;
+    if (what === "restart") world.restart();
+    else if (what === "public")
+      world.say(client, `public/${cell}-1`, there ? network(`${cell}-1`, `${name(cell)}/vm`, `${address}/32`) : null);
+    else if (what === "want") world.say(client, `want/${named.domain}/${named.path}`, there ? named : null);
+    else {
+      const direction = cell < other ? "out" : "in";
+      world.say(
+        client,
+        `reach/${cell}-${other}9`,
+        there ? reach(`${cell}-${other}9`, named, address, `h${cell}`, direction, port) : null,
+      );
+    }
+  };
+  let agreed = 0;
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 5, maxLength: 60, size: "max" }), (steps) => {
+      const world = new World().start();
+      for (const each of steps) play(world, each);
+      const fresh = new World();
+      for (const { from, key: name, value } of [...world.documents.values()].reverse())
+        fresh.say(from, name, value as object);
+      fresh.start();
+      assert.deepEqual(new Map([...world.published].sort()), new Map([...fresh.published].sort()));
+      for (const [full, value] of world.published) {
+        if (!full.includes("/reach/") || (value as { agreed: boolean }).agreed !== true) continue;
+        agreed += 1;
+        // Both have said it, and both show it.
+        const [, , own = "", other = ""] = /(reach\/)(\d)-(\d)9$/.exec(full) ?? [];
+        for (const said of [
+          `${cells[Number(own)]}/reach/${own}-${other}9`,
+          `${cells[Number(other)]}/reach/${other}-${own}9`,
+        ])
+          assert.ok(world.documents.has(said), `${full} without ${said}`);
+        for (const cell of [own, other]) assert.ok(world.documents.has(`${cells[Number(cell)]}/public/${cell}-1`));
+      }
+    }),
+    { numRuns: 300 },
+  );
+  assert.ok(agreed > 0, "some rules met");
+});
