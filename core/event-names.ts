@@ -72,6 +72,7 @@ export const eventNames = {
   // Storage.
   "volume/placed": "a volume got its storage server",
   "volume/frozen": "a volume is immutable from now on",
+  "volume/left": "a volume's cell has ended; it stays with the provider as the origin of other cells' copies",
   "volume/created": "a volume's file is there",
   "volume/deleted": "a volume's file is gone",
   "volume/failed": "work on a volume's file or export failed; it is repeated",

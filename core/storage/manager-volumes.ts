@@ -265,15 +265,42 @@ function chainTrouble(state: ManagerState, volume: Uid): string | null {
   return null;
 }
 
+/**
+ * Whose volume an origin is that its cell has left: nobody's that could ask for it, until its last copy is gone (STORAGE,
+ * "Deleting a cell whose origin others have copied"). So a copy in one cell does not keep another one from ending.
+ */
+const provider = peerName("provider");
+
+const isCopiedByOthersOnly = (state: ManagerState, volume: Uid, record: VolumeRecord): boolean =>
+  [...(state.copiesOf.get(volume) ?? [])].every((copy) => {
+    const owner = state.volumes.get(copy)?.client;
+    return owner !== undefined && owner !== record.client;
+  });
+
+function leaveWithProvider(state: ManagerState, volume: Uid, record: VolumeRecord): void {
+  const left: VolumeRecord = { ...record, client: provider };
+  write(state.outbox, `volume/${volume}`, left);
+  keepVolume(state, volume, left);
+  log(state.outbox, "volume/left", { volume, path: record.path });
+  publish(state.outbox, actualKey(record.client, `volume/${volume}`), null);
+  // What it is a copy of itself may have waited for that.
+  if (record.origin !== null) mark(state, record.origin);
+}
+
 /** Tombstones at the agent once nobody uses the volume; the record goes when the agent has confirmed. */
 function deleteVolume(state: ManagerState, volume: Uid, record: VolumeRecord) {
-  const say = (reason: string) => publishVolume(state, record.client, volume, progress("deleting", reason), record);
+  const say = (reason: string) =>
+    record.client === provider
+      ? undefined
+      : publishVolume(state, record.client, volume, progress("deleting", reason), record);
   const connected = [...(state.connectionsOf.get(volume) ?? [])]
     .map((id) => state.connections.get(id))
     .find((connection) => connection?.volume === volume);
   if (connected !== undefined) return say(`it is still connected to ${describeHolder(connected.holder)}`);
   const copies = [...(state.copiesOf.get(volume) ?? [])].map((copy) => `"${nameOf(state, copy)}"`);
   if (copies.length > 0) {
+    if (record.client === provider) return;
+    if (isCopiedByOthersOnly(state, volume, record)) return leaveWithProvider(state, volume, record);
     const others = copies.length > 3 ? ` and ${copies.length - 3} more` : "";
     return say(`it is the origin of ${copies.slice(0, 3).join(", ")}${others} and stays until the last copy is gone`);
   }
@@ -288,6 +315,6 @@ function deleteVolume(state: ManagerState, volume: Uid, record: VolumeRecord) {
   write(state.outbox, `lease/${volume}`, null);
   state.leases.delete(volume);
   forgetVolume(state, volume, record);
-  publish(state.outbox, actualKey(record.client, `volume/${volume}`), null);
+  if (record.client !== provider) publish(state.outbox, actualKey(record.client, `volume/${volume}`), null);
   if (record.origin !== null) mark(state, record.origin);
 }

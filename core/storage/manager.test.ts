@@ -195,10 +195,16 @@ test("another cell sees a volume only through a grant, and cannot take its UID",
   // The provider's cell goes; the origin stays until the last copy is gone.
   world.want("volume/a-1", null);
   world.settle();
-  assert.match(world.volume("a-1")?.reason ?? "", /origin of "other\/b-1"/);
+  assert.equal(world.volume("a-1"), undefined);
+  assert.ok(world.records.has("volume/a-1"));
+  world.restart();
+  world.settle();
+  assert.equal(world.volume("b-1", other)?.phase, "ready");
+  assert.ok(world.agent("s1").desired.has("readers/a-1"));
   world.want("volume/b-1", null, other);
   world.settle();
-  assert.equal(world.volume("a-1"), undefined);
+  assert.ok(!world.records.has("volume/a-1"));
+  assert.deepEqual([...world.agent("s1").desired.keys()], []);
 });
 
 test("an epoch that only the agent remembers is fenced before anything is granted", () => {

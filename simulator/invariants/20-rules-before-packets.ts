@@ -2,14 +2,25 @@ import type { Invariant } from "./invariant.ts";
 
 /**
  * An interface that can send or receive has the rules of its cell in force, a machine starts with its interfaces in place, and
- * every packet that arrives was permitted by some version of its cell; none ever crosses cells, since none of these consents.
+ * every packet that arrives was permitted by some version of its cell; across cells, by some version of both, each of which
+ * showed the other its end.
  */
 export const rulesBeforePackets: Invariant = {
   number: 20,
   title: "no packet passes before its rules are in place, none crosses cells without consent",
   watch: ({ truth, users, installation }, verdict) => {
+    const cellOf = (cellNumber: number): string => installation.cells[cellNumber - 1] ?? "";
+    const shows = (cell: string, name: string): boolean =>
+      (users.submitted.get(cell) ?? []).some(({ machines }) =>
+        machines.some((machine) => machine.name === name && machine.shown === true),
+      );
+    const bothPermit = (fromCell: number, from: string, toCell: number, to: string, port: number): boolean => {
+      const [one, two] = [cellOf(fromCell), cellOf(toCell)];
+      const sends = permits(fromCell, from, `${two}/${to}`, port);
+      return sends && permits(toCell, `${one}/${from}`, to, port) && shows(one, from) && shows(two, to);
+    };
     const permits = (cellNumber: number, from: string, to: string, port: number): boolean =>
-      (users.submitted.get(installation.cells[cellNumber - 1] ?? "") ?? []).some(({ rules }) =>
+      (users.submitted.get(cellOf(cellNumber)) ?? []).some(({ rules }) =>
         rules.some((rule) => rule.from === from && rule.to === to && rule.port === port),
       );
     truth.watchers.push({
@@ -25,7 +36,10 @@ export const rulesBeforePackets: Invariant = {
         }
       },
       delivered: ({ from, to, fromCell, toCell, port }) => {
-        const isPermitted = fromCell === toCell && permits(fromCell, from.name, to.name, port);
+        const isPermitted =
+          fromCell === toCell
+            ? permits(fromCell, from.name, to.name, port)
+            : bothPermit(fromCell, from.name, toCell, to.name, port);
         verdict.check(
           isPermitted,
           () => `a packet from ${from.name} (cell ${fromCell}) reached port ${port} of ${to.name} (cell ${toCell})`,

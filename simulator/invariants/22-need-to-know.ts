@@ -5,7 +5,17 @@ import type { Invariant } from "./invariant.ts";
 export const needToKnow: Invariant = {
   number: 22,
   title: "a subscriber receives only what its name is entitled to",
-  watch: ({ kernel, installation }, verdict) => {
+  watch: ({ kernel, installation, users }, verdict) => {
+    /** Each has, in some version, a rule with an end in the other. */
+    const meet = (a: string, b: string): boolean =>
+      [
+        [a, b],
+        [b, a],
+      ].every(([one = "", two = ""]) =>
+        (users.submitted.get(one) ?? []).some(({ rules }) =>
+          rules.some(({ from, to }) => from.startsWith(`${two}/`) || to.startsWith(`${two}/`)),
+        ),
+      );
     const cellsAt = new Map<string, Set<number>>();
     kernel.watchers.push({
       stepped: (_who, _input, effects) => {
@@ -20,7 +30,9 @@ export const needToKnow: Invariant = {
         const [first = ""] = frame.key.split("/");
         if (first === "location") {
           const { cellNumber } = frame.value as { readonly cellNumber: number };
-          const isKnown = cellsAt.get(to)?.has(cellNumber) === true;
+          const cell = installation.cells[cellNumber - 1] ?? "";
+          const here = cellsAt.get(to) ?? new Set();
+          const isKnown = here.has(cellNumber) || [...here].some((n) => meet(cell, installation.cells[n - 1] ?? ""));
           verdict.check(
             isKnown,
             () => `${from} told ${to} ${frame.key} of cell ${cellNumber}, which it has nothing of`,

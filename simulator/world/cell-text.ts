@@ -3,10 +3,12 @@ import type { JsonObject } from "../../model/json.ts";
 /**
  * A cell in one line, as scenarios write it and the generator makes it:
  *
- *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once]   rule:FROM>TO:PORT   all-or-none
+ *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown]   rule:FROM>TO:PORT   all-or-none
+ *   grant:CELL   copy:NAME:CELL
  *
  * Every VM has a disk that is a copy of one golden image, an interface in one of two subnets, and with `data` a second, empty
- * volume. `live` gives it liveness probes; `once` leaves it down after a crash.
+ * volume. `live` gives it liveness probes; `once` leaves it down after a crash; `shown` lets other cells refer to it, as
+ * `CELL/NAME` in a rule. `grant` shows the golden image and lets another cell copy it, which that one does with `copy`.
  */
 export interface MachineText {
   readonly name: string;
@@ -16,7 +18,9 @@ export interface MachineText {
   readonly live: boolean;
   readonly once: boolean;
   readonly apart: string | null;
+  readonly shown?: true;
 }
+/** An end in another cell is `CELL/NAME`. */
 export interface RuleText {
   readonly from: string;
   readonly to: string;
@@ -26,11 +30,17 @@ export interface CellText {
   readonly machines: readonly MachineText[];
   readonly rules: readonly RuleText[];
   readonly allOrNone: boolean;
+  /** Cells that may copy its golden image. */
+  readonly grants?: readonly string[];
+  /** Copies of the golden images of other cells. */
+  readonly copies?: readonly { readonly name: string; readonly of: string }[];
 }
 
 export const parseCell = (words: readonly string[]): CellText => {
   const machines: MachineText[] = [];
   const rules: RuleText[] = [];
+  const grants: string[] = [];
+  const copies: { name: string; of: string }[] = [];
   for (const word of words) {
     const [kind, name = "", third = "", ...flags] = word.split(":");
     if (kind === "vm") {
@@ -46,40 +56,62 @@ export const parseCell = (words: readonly string[]): CellText => {
         live: has("live"),
         once: has("once"),
         apart,
+        ...(has("shown") ? { shown: true } : {}),
       });
     } else if (kind === "rule") {
       const [from = "", to = ""] = name.split(">");
       rules.push({ from, to, port: Number(third) });
-    } else if (word !== "all-or-none") throw new Error(`"${word}" is no part of a cell: vm:, rule: or all-or-none`);
+    } else if (kind === "grant") grants.push(name);
+    else if (kind === "copy") copies.push({ name, of: third });
+    else if (word !== "all-or-none")
+      throw new Error(`"${word}" is no part of a cell: vm:, rule:, grant:, copy: or all-or-none`);
   }
-  return { machines, rules, allOrNone: words.includes("all-or-none") };
+  return {
+    ...{ machines, rules, allOrNone: words.includes("all-or-none") },
+    ...(grants.length === 0 ? {} : { grants }),
+    ...(copies.length === 0 ? {} : { copies }),
+  };
 };
 
-export const formatCell = ({ machines, rules, allOrNone }: CellText): string =>
+export const formatCell = ({ machines, rules, allOrNone, grants = [], copies = [] }: CellText): string =>
   [
-    ...machines.map(({ name, memoryMiB, off, data, live, once, apart }) => {
-      const flags = [off && "off", data && "data", live && "live", once && "once", apart !== null && `apart=${apart}`];
+    ...machines.map(({ name, memoryMiB, off, data, live, once, apart, shown = false }) => {
+      const words = [off && "off", data && "data", live && "live", once && "once", shown && "shown"];
+      const flags = [...words, apart !== null && `apart=${apart}`];
       return ["vm", name, String(memoryMiB), ...flags.filter((flag) => flag !== false)].join(":");
     }),
     ...rules.map(({ from, to, port }) => `rule:${from}>${to}:${port}`),
+    ...grants.map((cell) => `grant:${cell}`),
+    ...copies.map(({ name, of }) => `copy:${name}:${of}`),
     ...(allOrNone ? ["all-or-none"] : []),
   ].join(" ");
 
+/** A name of this cell, or `CELL/NAME` of another one. */
+const refFrom = (cell: string, name: string): string => {
+  const [other = "", own] = name.split("/");
+  return own === undefined ? `<ref:/${cell}/${name}>` : `<ref://${other}.cells.internal/${other}/${own}>`;
+};
+
 /** The specification's document. */
-export const documentOf = (cell: string, { machines, rules, allOrNone }: CellText): JsonObject => {
-  const ref = (name: string): string => `<ref:/${cell}/${name}>`;
+export const documentOf = (cell: string, text: CellText): JsonObject => {
+  const { machines, rules, allOrNone, grants = [], copies = [] } = text;
+  const ref = (name: string): string => refFrom(cell, name);
   const subnet: JsonObject = { "x.type": "Subnet", "x.size": 64, "x.addressRange": "internal" };
   const elements: Record<string, JsonObject> = {
-    golden: { "x.type": "Volume", "x.size": 64, "x.import": "tiny", "x.access": "ro" },
+    golden: {
+      ...{ "x.type": "Volume", "x.size": 64, "x.import": "tiny", "x.access": "ro" },
+      ...(grants.length === 0 ? {} : { "x.public": true }),
+    },
     net0: subnet,
     net1: subnet,
   };
-  machines.forEach(({ name, memoryMiB, off, data, live, once, apart }, index) => {
+  machines.forEach(({ name, memoryMiB, off, data, live, once, apart, shown }, index) => {
     elements[name] = {
       "x.type": "VM",
       "x.memory": memoryMiB,
       "x.desiredState": off ? "off" : "on",
       "x.restartOnFailure": !once,
+      ...(shown ? { "x.public": true } : {}),
       ...(live ? { "x.liveness.protocol": "icmp" } : {}),
       ...(apart === null ? {} : { "x.placement.apartFrom": [apart] }),
     };
@@ -99,7 +131,7 @@ export const documentOf = (cell: string, { machines, rules, allOrNone }: CellTex
     };
   });
   for (const { from, to, port } of rules) {
-    elements[`${from}To${to}At${port}`] = {
+    elements[`${from}To${to}At${port}`.replaceAll("/", "Of")] = {
       "x.type": "NetworkRule",
       "x.address1": ref(from),
       "x.address2": ref(to),
@@ -107,6 +139,16 @@ export const documentOf = (cell: string, { machines, rules, allOrNone }: CellTex
       "x.port2": port,
     };
   }
+  for (const other of grants) {
+    const domain = `<ref://${other}.cells.internal/>`;
+    elements[`for${other}`] = {
+      "x.type": "VolumeGrant",
+      "x.volume": ref("golden"),
+      "x.cell": domain,
+      "x.grant": "copy",
+    };
+  }
+  for (const { name, of } of copies) elements[name] = { "x.type": "VolumeCopy", "x.image": ref(`${of}/golden`) };
   const policy: JsonObject = allOrNone ? { "x.policy.deploy": "all-or-none" } : {};
   return { [cell]: { "x.type": "Cell", "x.name": cell, ...policy, ...elements } };
 };

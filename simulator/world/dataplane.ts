@@ -120,6 +120,20 @@ const admits = (policy: CellPolicy | undefined, from: Identified, to: Identified
       port <= rule.ports.to,
   ) === true;
 
+/** An address that is no interface of the cell has the one identity of the longest network that holds it. */
+const byAddress = (policy: CellPolicy | undefined, address: string): Identified => {
+  const prefix = (cidr: string): number => Number(cidr.split("/")[1] ?? 32);
+  const bits = (text: string): number => text.split(".").reduce((sum, byte) => sum * 256 + Number(byte), 0);
+  const holds = (cidr: string): boolean => {
+    const size = 2 ** (32 - prefix(cidr));
+    return Math.floor(bits(cidr.split("/")[0] ?? "") / size) === Math.floor(bits(address) / size);
+  };
+  const holding = (policy?.networks ?? []).filter(({ cidr }) => holds(cidr));
+  const [longest] = holding.sort((a, b) => prefix(b.cidr) - prefix(a.cidr));
+  const identity = longest?.identity ?? 0;
+  return { identity, vmIdentity: identity, subnetIdentity: identity };
+};
+
 export interface Packet {
   readonly from: MachineTruth;
   readonly fromInterface: DesiredInterface;
@@ -144,14 +158,21 @@ export const sendPacket = (kernel: Kernel, truth: Truth, packet: Packet): boolea
   if (place === undefined) return false;
   const policyOf = (policies: ReadonlyMap<string, CellPolicy>, cellNumber: number): CellPolicy | undefined =>
     [...policies.values()].find((policy) => policy.cellNumber === cellNumber);
-  if (place.cellNumber !== source.cellNumber) return false;
-  if (!admits(policyOf(sender.policies, source.cellNumber), source.desired, place, protocol, port)) return false;
+  const isSame = place.cellNumber === source.cellNumber;
+  const opened = policyOf(sender.policies, source.cellNumber);
+  const seenThere = isSame ? place : byAddress(opened, place.address);
+  if (!admits(opened, source.desired, seenThere, protocol, port)) return false;
   if (place.host !== from.host && !kernel.network.isOpen(from.host, place.host)) return false;
   const receiver = truth.dataplane(place.host);
   const target = receiver.endpoints.get(toInterface.address);
   if (target === undefined || !receiver.taps.has(target.desired.uid)) return false;
   const policy = policyOf(receiver.policies, target.cellNumber);
-  if (!admits(policy, source.desired, target.desired, protocol, port)) return false;
+  const isOfSame = target.cellNumber === source.cellNumber;
+  // From elsewhere only what is known to come from there is believed.
+  if (!isOfSame && place.host !== from.host && receiver.locations.get(source.desired.address)?.host !== from.host)
+    return false;
+  const seenHere = isOfSame ? source.desired : byAddress(policy, source.desired.address);
+  if (!admits(policy, seenHere, target.desired, protocol, port)) return false;
   if (to.host !== place.host || target.vm !== to.vm || !truth.machines.has(to)) return false;
   truth.tell((watcher) => watcher.delivered?.({ ...packet, fromCell: source.cellNumber, toCell: target.cellNumber }));
   return true;

@@ -1,6 +1,7 @@
 import { createAddressManager } from "../../core/address/manager.ts";
 import { createController } from "../../core/controller/controller.ts";
 import type { ControllerState } from "../../core/controller/state.ts";
+import { createDirectory } from "../../core/directory/directory.ts";
 import { createDnsManager } from "../../core/dns/manager.ts";
 import type { ActualHost } from "../../core/documents.ts";
 import type { Service } from "../../core/env.ts";
@@ -90,6 +91,7 @@ export class Installation {
     this.#add("address-manager", () =>
       createAddressManager({ self: peerName("address-manager"), internalPool, externalPool, reserved: [underlay] }),
     );
+    this.#add("directory", () => createDirectory({ self: peerName("directory"), domain }));
     this.#add("dns-manager", () => createDnsManager({ self: peerName("dns-manager"), domain }));
     this.#add("placer", () => createPlacer({ self: peerName("placer"), hosts }));
     this.#add("storage-manager", () => createStorageManager({ self: peerName("storage-manager"), agents }));

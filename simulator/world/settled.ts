@@ -3,6 +3,7 @@ import type { Uid } from "../../model/identifiers.ts";
 import type { CellText } from "./cell-text.ts";
 import type { Installation } from "./installation.ts";
 import type { Users } from "./steps.ts";
+import { isAgreed } from "./traffic.ts";
 
 /** What is not yet as its users want it, in sentences; empty: everything is. Looked at where machines are, not where they are believed. */
 export const unsettled = (installation: Installation, users: Users): readonly string[] => {
@@ -20,7 +21,7 @@ export const unsettled = (installation: Installation, users: Users): readonly st
     const accepted = users.accepted.get(cell) ?? null;
     if (accepted === null) {
       if (state.elements.size > 0) faults.push(`${cell}: deleted, but ${describe(state)} is left`);
-    } else faults.push(...unsettledCell(installation, cell, accepted, state));
+    } else faults.push(...unsettledCell(installation, cell, accepted, state, users));
   }
   for (const machine of installation.truth.machines)
     if (!owned.has(machine.vm)) faults.push(`${machine.vm} runs on ${machine.host} and is of no cell`);
@@ -30,17 +31,31 @@ export const unsettled = (installation: Installation, users: Users): readonly st
 const describe = (state: ControllerState): string =>
   [...state.elements.values()].map(({ path, phase, reason }) => `${path} (${phase}: ${reason ?? ""})`).join(", ");
 
+/** Do other cells let this element have its effect? */
+const isLet = (cell: string, path: string, text: CellText, { accepted }: Users): boolean => {
+  const copy = (text.copies ?? []).find(({ name }) => path === `${cell}/${name}`);
+  if (copy !== undefined) return accepted.get(copy.of)?.grants?.includes(cell) === true;
+  const rule = text.rules.find(
+    ({ from, to, port }) => path === `${cell}/${`${from}To${to}At${port}`.replaceAll("/", "Of")}`,
+  );
+  return rule !== undefined && isAgreed(cell, rule, accepted);
+};
+
 const unsettledCell = (
   installation: Installation,
   cell: string,
   accepted: CellText,
   state: ControllerState,
+  users: Users,
 ): readonly string[] => {
   const faults: string[] = [];
   for (const { path, phase, reason, deleting } of state.elements.values()) {
     // A VM that its user wants left down after a crash stays failed, and what belongs to it waits.
     const isLeft = accepted.machines.some(({ name, once }) => once && path.startsWith(`${cell}/${name}`));
-    if (phase === "ready" || isLeft) continue;
+    // What names another cell waits until that one lets it.
+    const isAbroad = path.includes("Of") || (accepted.copies ?? []).some(({ name }) => path === `${cell}/${name}`);
+    if (phase === "ready" || isLeft || (isAbroad && phase === "waiting" && !isLet(cell, path, accepted, users)))
+      continue;
     faults.push(`${path} is ${deleting ? "still there" : `${phase}: ${reason ?? ""}`}`);
   }
   for (const { name, off, once } of accepted.machines) {

@@ -27,10 +27,14 @@ export const beginTraffic = ({ kernel, truth }: Installation): void => {
 /** Rules of accepted cells by which packets do not pass although both machines run, in sentences. */
 export const deafRules = ({ kernel, truth, cells }: Installation, accepted: ReadonlyMap<string, Accepted | null>) => {
   const faults: string[] = [];
-  cells.forEach((cell, index) => {
-    const machineOf = (name: string): MachineTruth | undefined =>
-      [...truth.machines].find((machine) => machine.name === name && machine.vm.startsWith(`cell${index + 1}-`));
+  cells.forEach((cell) => {
+    const machineOf = (named: string): MachineTruth | undefined => {
+      const [name = "", other = cell] = named.split("/").reverse();
+      const uids = `cell${cells.indexOf(other) + 1}-`;
+      return [...truth.machines].find((machine) => machine.name === name && machine.vm.startsWith(uids));
+    };
     for (const rule of accepted.get(cell)?.rules ?? []) {
+      if (!isAgreed(cell, rule, accepted)) continue;
       const [from, to] = [machineOf(rule.from), machineOf(rule.to)];
       const [fromInterface, toInterface] = [from?.interfaces[0], to?.interfaces[0]];
       if (from === undefined || to === undefined || fromInterface === undefined || toInterface === undefined) continue;
@@ -40,6 +44,30 @@ export const deafRules = ({ kernel, truth, cells }: Installation, accepted: Read
   });
   return faults;
 };
-interface Accepted {
-  readonly rules: readonly { readonly from: string; readonly to: string; readonly port: number }[];
+interface Rule {
+  readonly from: string;
+  readonly to: string;
+  readonly port: number;
 }
+interface Accepted {
+  readonly rules: readonly Rule[];
+  readonly machines: readonly { readonly name: string; readonly shown?: true }[];
+}
+
+/** Between cells only what both have a rule for passes, with ends that both show. */
+export const isAgreed = (cell: string, rule: Rule, accepted: ReadonlyMap<string, Accepted | null>): boolean => {
+  const abroad = [rule.from, rule.to].find((end) => end.includes("/"));
+  if (abroad === undefined) return true;
+  const [other = "", name] = abroad.split("/");
+  const own = abroad === rule.from ? rule.to : rule.from;
+  const seen = {
+    from: abroad === rule.from ? name : `${cell}/${own}`,
+    to: abroad === rule.to ? name : `${cell}/${own}`,
+  };
+  const shows = (where: string, what: string | undefined): boolean =>
+    accepted.get(where)?.machines.some((machine) => machine.name === what && machine.shown === true) === true;
+  const answers = accepted
+    .get(other)
+    ?.rules.some(({ from, to, port }) => from === seen.from && to === seen.to && port === rule.port);
+  return answers === true && shows(cell, own) && shows(other, name);
+};
