@@ -15,7 +15,7 @@ import type { Json } from "../model/json.ts";
 
 /**
  * The documents that services publish to each other: the whole vocabulary of "desired down, actual up".
- * One table: who says it to whom, under which key. Every document is plain JSON.
+ * One table: who says it to whom, under which key. Those between cells are in `cell-documents.ts`. Every document is plain JSON.
  *
  * | key                     | desired by → at                    | actual from                       |
  * | volume/<uid>            | controller → storage-manager       | storage-manager → that controller |
@@ -37,6 +37,8 @@ import type { Json } from "../model/json.ts";
  * | want/<domain>/<path>    | controller → directory             | directory → that controller       |
  * | reach/<rule uid>        | controller → directory             | directory → that controller       |
  * | location/<address>      |                                    | host → host                       |
+ * | cell/<uid>              | controller → cell-manager          | cell-manager → that controller    |
+ * | life                    | cell-manager → its controller      | that controller → cell-manager    |
  * | presence/…              |                                    | host → presence.<n>               |
  * | vote/<host>             |                                    | presence.<n> → presence.<n>       |
  * | dead/<host>             |                                    | presence.<n> → whoever asks       |
@@ -401,67 +403,6 @@ export interface ActualLocation {
   readonly vmIdentity: number;
   readonly subnetIdentity: number;
 }
-
-// --- between cells: controller ↔ directory ---------------------------------------------------------------------
-
-/** An element that is `x.public`, and exactly what another cell may know of it. Its rules and its places are not among that. */
-export interface DesiredPublic {
-  readonly uid: Uid;
-  readonly path: ElementPath;
-  readonly shows: PublicElement;
-}
-export type PublicElement =
-  | {
-      readonly kind: "addresses";
-      readonly type: "Subnet" | "VM" | "VirtualInterface";
-      /** A subnet's range, or the addresses of interfaces. */
-      readonly networks: readonly Cidr[];
-    }
-  | {
-      readonly kind: "volume";
-      readonly type: "Volume" | "VolumeCopy";
-      readonly sizeMiB: number | null;
-      readonly server: ServerName | null;
-    };
-/** The wish to know of one element of another cell. There is no wish for "all": who cannot name it does not learn of it. */
-export interface DesiredWant {
-  readonly domain: string;
-  /** As the reference has it: `shop/db`, or below the cell's own component `db`. */
-  readonly path: string;
-}
-/** Only where the element is visible; nothing is said of one that is not there, and nothing of one that is private. */
-export interface ActualWant {
-  readonly uid: Uid;
-  readonly shows: PublicElement;
-}
-/** A NetworkRule with one end in another cell. Only where that cell has one that says the same, anybody's place is told. */
-export interface DesiredReach {
-  readonly uid: Uid;
-  readonly other: DesiredWant;
-  /** What the rule's end in the own cell stands for. */
-  readonly networks: readonly Cidr[];
-  /** Interfaces among these that are at a host now. */
-  readonly placed: readonly { readonly address: Ipv4; readonly host: HostName }[];
-  readonly openings: readonly ReachOpening[];
-}
-export interface ReachOpening {
-  /** "out": from the own end to the other cell's. */
-  readonly direction: "out" | "in";
-  readonly protocol: CompiledRule["protocol"];
-  readonly sourcePorts: CompiledRule["ports"];
-  readonly ports: CompiledRule["ports"];
-}
-export interface ActualReach {
-  /** The other cell has a rule in effect that opens the same; without one, no packet leaves its source host. */
-  readonly agreed: boolean;
-  /** Per own address the hosts of the other cell's ends that it may talk to. */
-  readonly hosts: readonly { readonly address: Ipv4; readonly hosts: readonly HostName[] }[];
-}
-export const directoryKey = {
-  public: (element: Uid): string => `public/${element}`,
-  want: ({ domain, path }: DesiredWant): string => `want/${domain}/${path}`,
-  reach: (rule: Uid): string => `reach/${rule}`,
-} as const;
 
 // --- Presence --------------------------------------------------------------------------------------------------
 

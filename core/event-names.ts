@@ -36,8 +36,11 @@ export const eventNames = {
   "https/handler-failed": "a request over HTTPS failed by a defect of this service",
   "https/upgrade-failed": "a session could not be opened by a defect of this service",
   // Cells, their models and elements.
-  "cell/made": "the gateway had a cell's controller made",
+  "cell/made": "a cell's controller was made, by the gateway or as a child's",
   "cell/ended": "nothing is left of a cell, and its controller was ended",
+  "cell/granted": "a child cell may have more, or gave some back: how much of each",
+  "cell/ending": "a cell is being deleted, its child cells first",
+  "cell/refused": "a child cell's first model was not accepted: why",
   "model/accepted": "a cell's model was changed: version and how many elements each action concerns",
   "model/plan-refused": "a defect of this service: the plan of a change was not right, and was not executed",
   "element/state": "an element's phase or reason changed",

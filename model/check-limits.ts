@@ -187,6 +187,50 @@ function childrenOf(cell: Cell, readChild: ReadChild, fault: ReportFault, depth:
   return children;
 }
 
+/** Amounts of everything that a quota is about. */
+export type Usage = Readonly<Record<keyof CellLimits, number>>;
+export const usageKeys: readonly (keyof CellLimits)[] = quantities.map(({ key }) => key);
+export const noUsage: Usage = usageFrom(() => 0);
+
+/** An amount for each quantity. */
+export function usageFrom(amount: (key: keyof CellLimits) => number): Usage {
+  return Object.fromEntries(usageKeys.map((key) => [key, amount(key)])) as unknown as Usage;
+}
+export const sumOf = (all: readonly Usage[]): Usage =>
+  usageFrom((key) => all.reduce((sum, each) => sum + each[key], 0));
+/** What a cell's own elements take, its child cells left out. */
+export const ownUsage = (cell: Cell): Usage => {
+  const amounts = new Map(quantities.map((each) => [each.key, ownUse(cell, each)]));
+  return usageFrom((key) => amounts.get(key) ?? 0);
+};
+/**
+ * What a cell counts for at its parent: its limit where it has one, since what it was promised cannot be given to another,
+ * and else what it and its children take. Null has nothing but its children.
+ */
+export function demandOf(cell: Cell | null, children: Usage): Usage {
+  const own = cell === null ? noUsage : ownUsage(cell);
+  return usageFrom((key) => cell?.limits?.[key] ?? own[key] + children[key]);
+}
+/** What a new child cell counts for, by its initial model; nothing if that is no sound cell. */
+export function initialDemand(json: Json, readChild: ReadChild, depth = 0): Usage {
+  const cell = depth > deepest ? null : readChild(json);
+  if (cell === null) return noUsage;
+  const below = [...cell.elements.values()].flatMap((element) =>
+    element.type === "CellController" ? [initialDemand(element.cell, readChild, depth + 1)] : [],
+  );
+  return demandOf(cell, sumOf(below));
+}
+/** Quantities of which there is more than may be, each as a sentence's part: "12 VMs, and 10 are left". */
+export function shortages(wanted: Usage, most: Partial<Usage>): readonly string[] {
+  return quantities.flatMap((each) => {
+    const limit = most[each.key];
+    if (limit === undefined || wanted[each.key] <= limit) return [];
+    return [
+      `${count(wanted[each.key], each)}, and ${limit} ${limit === 1 ? "is" : "are"} allowed (\`${each.attribute}\`)`,
+    ];
+  });
+}
+
 /** What a child takes of its parent: its limit, or with none what it and its own children ask for. */
 function takenBy(child: Cell, below: readonly Child[], each: Quantity, index: number, fault: ReportFault): number {
   const own = ownUse(child, each);

@@ -3,6 +3,7 @@ import type { Cell, Element, ElementType } from "./cell.ts";
 import { checkCell, type ReportFault } from "./check-cell.ts";
 import { checkLimits, limitsOf } from "./check-limits.ts";
 import { acceptedBefore, checkSupply, type Supply } from "./check-supply.ts";
+import { childDocument } from "./child-document.ts";
 import { closestName, didYouMean } from "./closest-name.ts";
 import type { Position } from "./diagnostic.ts";
 import { Diagnostics } from "./diagnostics.ts";
@@ -41,11 +42,9 @@ export function checkTree(
  * The initial model of a child cell: a component of type Cell, or a document with one. Null if it is no sound cell, which
  * is said when the child is made. Its own limits are left to the caller.
  */
-function readChild(json: Json): Cell | null {
-  if (!isObject(json)) return null;
-  const document =
-    json["x.type"] === "Cell" ? { [typeof json["x.name"] === "string" ? json["x.name"] : "child"]: json } : json;
-  return checkTree(document, new Map(), new Diagnostics(), acceptedBefore);
+export function readChild(json: Json): Cell | null {
+  const document = childDocument(json, "child");
+  return document === null ? null : checkTree(document, new Map(), new Diagnostics(), acceptedBefore);
 }
 
 type Required = readonly [name: string, schema: AttributeSchema][];

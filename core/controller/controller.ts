@@ -3,27 +3,33 @@ import { acceptedBefore } from "../../model/check-supply.ts";
 import { type PeerName, peerName, uid } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { checkDocument } from "../../model/specification.ts";
+import { lifeKey, type QuotaGrant } from "../cell-documents.ts";
+import { actualKey } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, takeEffects, toJson } from "../outbox.ts";
 import { reservationDue, reservationTimer, resumeReservation } from "./all-or-none.ts";
 import { controllerIdentity } from "./cell-policy.ts";
 import type { CredentialRecord } from "./credentials.ts";
 import { abroadKeyOf, isAbroadRecord, releasedAbroad } from "./foreign.ts";
+import { publishLife, refuseInitial, takeLife } from "./life.ts";
 import { delayRetry, retryTimer } from "./life-cycle.ts";
 import { measureController } from "./measure.ts";
 import { reconcile } from "./reconcile.ts";
 import { answer } from "./requests.ts";
+import { askForRoom, isChild, noRoom } from "./room.ts";
 import {
   type AbroadRecord,
   type ControllerOptions,
   type ControllerState,
   type CountersRecord,
+  cellManager,
   directory,
   type ElementRecord,
   type ModelRecord,
   noReservation,
   offerKeys,
   type PolicyRecord,
+  type RoomRecord,
   type VmRecord,
 } from "./state.ts";
 
@@ -43,10 +49,10 @@ export function createController(options: ControllerOptions): Service<Controller
       take(state, input);
       return { state, effects: takeEffects(state.outbox) };
     },
-    // What a controller knows is read through its edge; it publishes nothing and serves nobody's documents.
+    // What a controller knows is read through its edge. Only whoever made it as a child cell's hears how that is.
     audience: () => null,
-    entitled: () => false,
-    accepts: () => false,
+    entitled: (_state, peer, key) => peer === cellManager && key === actualKey(cellManager, lifeKey),
+    accepts: (peer, key) => peer === cellManager && key === lifeKey,
     measure: measureController,
   };
 }
@@ -54,6 +60,7 @@ export function createController(options: ControllerOptions): Service<Controller
 function take(state: ControllerState, input: Input): void {
   switch (input.kind) {
     case "start":
+      state.started = true;
       resumeReservation(state);
       for (const vm of state.vms.values()) {
         // How long it has waited already is not known: it waits once more.
@@ -70,30 +77,30 @@ function take(state: ControllerState, input: Input): void {
     case "reachable":
       if (input.peer.startsWith("host.")) watchHost(state, input.peer, input.reachable);
       state.reachable.set(input.peer, input.reachable);
-      if (offersHeard(state)) answerWaiting(state);
+      if (offersHeard(state) && !(isChild(state) && state.life === null)) answerWaiting(state);
       break;
     case "released":
       state.outbox.releasing.get(input.peer)?.delete(input.key);
       if (input.peer === directory) releasedAbroad(state, input.key);
       break;
     case "request": {
-      if (mustWait(state, input.request)) {
-        if (state.waitingChanges?.length === 0)
-          state.outbox.effects.push({ kind: "timer", name: patienceTimer, afterMs: patienceMs });
-        state.waitingChanges?.push(input);
-      } else reply(state, input.id, input.request);
+      submit(state, input.id, input.request);
       return;
     }
     case "timer":
       if (input.name === patienceTimer) answerWaiting(state);
+      if (input.name === roomTimer) givenUp(state);
       if (input.name === reservationTimer) reservationDue(state);
       if (input.name.startsWith(lostTimer)) state.lost.add(peerName(input.name.slice(lostTimer.length)));
       if (input.name.startsWith(retryTimer)) state.resting.delete(uid(input.name.slice(retryTimer.length)));
       break;
     case "desired":
+      if (input.from === cellManager && input.key === lifeKey) hearLife(state, input.value);
       break;
   }
+  if (!state.started) return;
   reconcile(state);
+  resumeRoom(state);
 }
 
 /** A Host Manager that starts again is away for less than this, and nothing is to be said of its machines. */
@@ -107,11 +114,70 @@ function watchHost(state: ControllerState, host: PeerName, reachable: boolean): 
   state.outbox.effects.push({ kind: "timer", name: `${lostTimer}${host}`, afterMs });
 }
 
-function reply(state: ControllerState, id: number, request: Json): void {
-  const response = answer(state, request);
+/** A request, or the first model of a child cell, which nobody waits for. */
+function submit(state: ControllerState, id: number, request: Json): void {
+  if (mustWait(state, request)) {
+    if (state.waitingChanges?.length === 0)
+      state.outbox.effects.push({ kind: "timer", name: patienceTimer, afterMs: patienceMs });
+    state.waitingChanges?.push({ id, request });
+  } else if (state.roomWaiting.length > 0 && isChange(request) && state.roomWaiting.length < mostWaiting)
+    state.roomWaiting.push({ id, request });
+  else reply(state, id, request);
+}
+const initialId = -1;
+const isChange = (request: Json): boolean =>
+  isObject(request) && (request.method === "PUT" || request.method === "DELETE") && request.dryRun !== true;
+
+function reply(state: ControllerState, id: number, request: Json, isLast = false): void {
+  const { needed, ...response } = answer(state, request);
+  if (needed !== undefined && !isLast && state.roomWaiting.length < mostWaiting) {
+    state.roomWaiting.unshift({ id, request });
+    if (askForRoom(state, needed, "change"))
+      state.outbox.effects.push({ kind: "timer", name: roomTimer, afterMs: roomPatienceMs });
+    reconcile(state);
+    return;
+  }
   // The reply says what was accepted, not what was done; what follows from it is part of the same step.
   reconcile(state);
-  state.outbox.effects.push({ kind: "reply", id, response: toJson(response) });
+  if (id !== initialId) state.outbox.effects.push({ kind: "reply", id, response: toJson(response) });
+  else if (response.status !== 200) {
+    refuseInitial(state, messageOf(response.body));
+    publishLife(state);
+  }
+}
+const messageOf = (body: Json): string =>
+  isObject(body) && isObject(body.error) && typeof body.error.message === "string"
+    ? body.error.message
+    : "it is refused";
+
+/** How long a change waits for more room. A parent that is away, or has to ask its own, may take a moment. */
+const roomPatienceMs = 10_000;
+const roomTimer = "room";
+
+function hearLife(state: ControllerState, value: Json): void {
+  const { answered, initial } = takeLife(state, value);
+  if (answered) nextInRoom(state);
+  if (initial !== null) submit(state, initialId, { method: "PUT", path: "", json: initial });
+}
+
+/** The first of those that wait has its answer: it has its room now, or is refused. */
+function nextInRoom(state: ControllerState): void {
+  const first = state.roomWaiting.shift();
+  state.outbox.effects.push({ kind: "timer", name: roomTimer, afterMs: null });
+  if (first !== undefined) reply(state, first.id, first.request, true);
+  if (state.upRefusal?.by === "change") state.upRefusal = null;
+}
+function givenUp(state: ControllerState): void {
+  if (state.ask?.by === "change") state.ask = null;
+  state.upRefusal = { by: "change", reason: `its parent did not answer within ${roomPatienceMs / 1000} s; try again` };
+  nextInRoom(state);
+}
+/** Those that waited behind another question are asked for in their turn. */
+function resumeRoom(state: ControllerState): void {
+  for (let most = state.roomWaiting.length; most > 0 && state.ask === null; most -= 1) {
+    const first = state.roomWaiting.shift();
+    if (first !== undefined) reply(state, first.id, first.request);
+  }
 }
 
 /**
@@ -132,7 +198,7 @@ const mustWait = (state: ControllerState, request: Json): boolean =>
   // A deletion has nothing to wait for, but does not overtake what was asked for before it.
   (request.method === "PUT" || (request.method === "DELETE" && state.waitingChanges.length > 0)) &&
   state.waitingChanges.length < mostWaiting &&
-  !offersHeard(state);
+  (!offersHeard(state) || (isChild(state) && state.life === null));
 
 function answerWaiting(state: ControllerState): void {
   const waiting = state.waitingChanges ?? [];
@@ -167,6 +233,15 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     abroad: new Map(),
     waitingChanges: [],
     reservation: noReservation,
+    life: null,
+    initial: null,
+    room: record<RoomRecord>("room", noRoom),
+    ask: null,
+    upRefusal: null,
+    roomWaiting: [],
+    grants: new Map(),
+    ending: restored.records.has("ending"),
+    started: false,
     resting: new Set(),
     runningSince: new Map(),
     now: { ms: 0, wallMs: 0 },
@@ -182,6 +257,8 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     } else if (key.startsWith("credential/")) {
       const credential = value as unknown as CredentialRecord;
       state.credentials.set(credential.id, credential);
+    } else if (key.startsWith("grant/")) {
+      state.grants.set(uid(key.slice("grant/".length)), value as unknown as QuotaGrant);
     } else if (isAbroadRecord(key)) state.abroad.set(abroadKeyOf(key), value as unknown as AbroadRecord);
   }
   return state;

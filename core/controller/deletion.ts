@@ -1,8 +1,10 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import { log, write } from "../outbox.ts";
+import { forgetGrant } from "./room.ts";
 import {
   addressManager,
   type ControllerState,
+  cellManager,
   confirmedGone,
   dnsManager,
   type ElementRecord,
@@ -23,6 +25,7 @@ export function forgetDeleted(state: ControllerState, wishes: Wishes): boolean {
     state.elements.delete(record.uid);
     write(state.outbox, `element/${record.uid}`, null);
     if (state.vms.delete(record.uid)) write(state.outbox, `vm/${record.uid}`, null);
+    if (state.grants.has(record.uid)) forgetGrant(state, record.uid);
     state.runningSince.delete(record.uid);
     state.resting.delete(record.uid);
     log(state.outbox, "element/removed", { path: record.path, type: record.type, uid: record.uid });
@@ -44,9 +47,10 @@ function isGone(state: ControllerState, record: ElementRecord, wishes: Wishes): 
       return isWithdrawn(state, addressManager, `subnet/${record.uid}`, wishes);
     case "VirtualInterface":
       return record.name === null || isWithdrawn(state, dnsManager, `name/${record.uid}`, wishes);
+    case "CellController":
+      return isWithdrawn(state, cellManager, `cell/${record.uid}`, wishes) || state.options.cellManager !== true;
     case "NetworkRule":
     case "VolumeGrant":
-    case "CellController":
       return true;
   }
 }

@@ -2,13 +2,13 @@ import type { NetworkRuleElement } from "../../model/cell.ts";
 import { type Cidr, cidr, type ElementPath, type HostName, type Uid } from "../../model/identifiers.ts";
 import {
   type ActualReach,
-  type ActualVolume,
   type DesiredPublic,
   type DesiredReach,
   directoryKey,
   type PublicElement,
   type ReachOpening,
-} from "../documents.ts";
+} from "../cell-documents.ts";
+import type { ActualVolume } from "../documents.ts";
 import { foreignEnd, longestKey, saveAbroad, wantsOf } from "./foreign.ts";
 import { openings, type PlacedInterface } from "./policy.ts";
 import {
@@ -27,6 +27,7 @@ import { placedInterfaces } from "./virtual-machines.ts";
 
 /** Everything that should be known at the directory. */
 export function wishForDirectory(state: ControllerState, wishes: Wishes): void {
+  if (state.options.directory !== true) return;
   const placed = placedInterfaces(state);
   const say = (key: string, document: object): void => {
     if (key.length > longestKey) return;

@@ -1,9 +1,11 @@
 import type { Element, VirtualInterfaceElement, VmElement, VolumeConnectionElement } from "../../model/cell.ts";
 import type { PeerName } from "../../model/identifiers.ts";
+import type { ActualCell } from "../cell-documents.ts";
 import type { ActualName, ActualSubnet, ActualVolume, Progress } from "../documents.ts";
 import { log, progress } from "../outbox.ts";
 import { chooseAddress } from "./addresses.ts";
 import { reservationReason, shortened } from "./all-or-none.ts";
+import { childState } from "./children.ts";
 import { foreignLink, whyNoOrigin, whyNotAgreed, whyNotConnected, whyNotVisible } from "./foreign.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { placementOf, refusalReason } from "./placement.ts";
@@ -12,6 +14,7 @@ import {
   actualOf,
   addressManager,
   type ControllerState,
+  cellManager,
   dnsManager,
   type ElementRecord,
   elementOf,
@@ -45,6 +48,7 @@ function update(state: ControllerState, record: ElementRecord): void {
 function isHeardOf(state: ControllerState, record: ElementRecord): boolean {
   const host = state.vms.get(record.uid)?.run?.host;
   const peers = [storageManager, addressManager, dnsManager, placer];
+  if (record.type === "CellController" && state.options.cellManager === true) peers.push(cellManager);
   if (host) peers.push(hostPeer(host));
   return peers.every((peer) => state.reachable.has(peer));
 }
@@ -61,6 +65,9 @@ function deletingState(state: ControllerState, record: ElementRecord): Progress 
   const run = state.vms.get(record.uid)?.run;
   if (run?.host && state.reachable.get(hostPeer(run.host)) === false) {
     return progress("deleting", `host ${run.host} is not reachable`);
+  }
+  if (record.type === "CellController") {
+    return progress("deleting", actualOf<ActualCell>(state, cellManager, `cell/${record.uid}`)?.reason ?? null);
   }
   if (record.type === "Volume" || record.type === "VolumeCopy") {
     const actual = actualOf<ActualVolume>(state, storageManager, `volume/${record.uid}`);
@@ -101,7 +108,7 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
       return why === null ? progress("ready") : progress("waiting", why.reason);
     }
     case "CellController":
-      return progress("failed", "child cells cannot be created by this installation: submit the child as a cell");
+      return childState(state, record, element);
   }
 }
 

@@ -2,14 +2,13 @@ import type { Element, NetworkRuleElement, RuleEnd, VolumeConnectionElement } fr
 import type { Cidr, Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import {
-  type ActualConnection,
   type ActualReach,
-  type ActualVolume,
   type ActualWant,
   type DesiredWant,
   directoryKey,
   type PublicElement,
-} from "../documents.ts";
+} from "../cell-documents.ts";
+import type { ActualConnection, ActualVolume } from "../documents.ts";
 import { sameJson, write } from "../outbox.ts";
 import { cellDomain } from "./names.ts";
 import {
@@ -123,6 +122,10 @@ export function whyNotVisible(
   if (want.domain === cellDomain(state)) {
     const lifts = `write it as a path of this document, "<ref:/${want.path}>"`;
     return { reason: `${shown} is not visible: ${want.domain} is this cell itself`, lifts };
+  }
+  if (state.options.directory !== true) {
+    const lifts = "submit what it names as a part of this cell";
+    return { reason: `${shown} is not visible from this cell: this installation has no directory of cells`, lifts };
   }
   if (state.reachable.get(directory) !== true) {
     const reason = `${shown} is not visible: the directory is not reachable`;

@@ -8,6 +8,7 @@ import { planFaults } from "../../model/plan-check.ts";
 import type { Plan } from "../../model/plan-types.ts";
 import { log } from "../outbox.ts";
 import { stopRun } from "./life-cycle.ts";
+import { createGrants } from "./room.ts";
 import { type ControllerState, mintIdentity, saveCounters, saveElement, saveModel, saveVm } from "./state.ts";
 
 export const planFor = (state: ControllerState, cell: Cell | null): Plan =>
@@ -23,12 +24,14 @@ const unwrittenIn = (state: ControllerState): ReadonlySet<ElementPath> =>
 
 /** Why a cell cannot take the place of the present one, beyond what the specification itself says; empty if it can. */
 export function refusalsOf(state: ControllerState, cell: Cell): readonly Diagnostic[] {
-  if (cell.name === state.options.cell) return [];
+  // A child's name goes on with its parent's.
+  const [own = ""] = state.options.cell.split(".");
+  if (cell.name === own) return [];
   return [
     {
       code: "cell/wrong-name",
-      message: `the specification is of the cell "${cell.name}", and this is the cell "${state.options.cell}"`,
-      hint: `Submit it as the cell "${cell.name}", or set \`x.name\` to "${state.options.cell}".`,
+      message: `the specification is of the cell "${cell.name}", and this is the cell "${own}"`,
+      hint: `Submit it as the cell "${cell.name}", or set \`x.name\` to "${own}".`,
       path: cell.path,
     },
   ];
@@ -57,6 +60,7 @@ function executePlan(state: ControllerState, cell: Cell | null, plan: Plan): voi
   saveCounters(state, { nextNumber });
   saveModel(state, { version, document: cell?.document ?? null }, cell);
   adoptElements(state, cell, cell === null ? new Map() : uids);
+  createGrants(state);
   for (const step of plan.steps) {
     const uid = step.type === "VM" ? state.uids.get(step.path) : undefined;
     // A change to a VM is also how a person says: try again.

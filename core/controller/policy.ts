@@ -10,7 +10,8 @@ import {
   type Mac,
   type Uid,
 } from "../../model/identifiers.ts";
-import type { CellPolicy, CompiledRule, DesiredWant } from "../documents.ts";
+import type { DesiredWant } from "../cell-documents.ts";
+import type { CellPolicy, CompiledRule } from "../documents.ts";
 import { contains } from "./ipv4-range.ts";
 
 /**

@@ -3,17 +3,21 @@ import { desire } from "../outbox.ts";
 import { allocateAddresses, wishForSubnets } from "./addresses.ts";
 import { advanceReservation, watchReservation } from "./all-or-none.ts";
 import { currentPolicy, wishForPolicies } from "./cell-policy.ts";
+import { wishForChildren } from "./children.ts";
 import { forgetDeleted } from "./deletion.ts";
 import { wishForDirectory, withForeignAudiences } from "./directory-wishes.ts";
 import { updateStates } from "./element-state.ts";
 import { learnAbroad } from "./foreign.ts";
+import { advanceEnding, publishLife } from "./life.ts";
 import { advanceVms } from "./life-cycle.ts";
 import { wishForNames } from "./names.ts";
 import { wishForPlacements } from "./placement.ts";
 import { audiences } from "./policy.ts";
+import { advanceGrants, giveBack } from "./room.ts";
 import {
   addressManager,
   type ControllerState,
+  cellManager,
   directory,
   dnsManager,
   hostPeer,
@@ -33,8 +37,10 @@ import { placedInterfaces, wishForVms } from "./virtual-machines.ts";
 export function reconcile(state: ControllerState): void {
   learnAbroad(state);
   advanceReservation(state);
+  advanceGrants(state);
   // What one pass forgets may set free what the next one takes back: an interface's address, then its subnet.
   for (let forgotten = true; forgotten; ) {
+    advanceEnding(state);
     allocateAddresses(state);
     advanceVms(state);
     const wishes = collectWishes(state);
@@ -44,6 +50,8 @@ export function reconcile(state: ControllerState): void {
   followPeers(state);
   watchReservation(state);
   updateStates(state);
+  giveBack(state);
+  publishLife(state);
 }
 
 function collectWishes(state: ControllerState): Wishes {
@@ -57,6 +65,7 @@ function collectWishes(state: ControllerState): Wishes {
   wishForPolicies(state, wishes, policy);
   wishForVms(state, wishes, withForeignAudiences(state, audiences(policy?.rules ?? [], placedInterfaces(state))));
   wishForDirectory(state, wishes);
+  wishForChildren(state, wishes);
   return wishes;
 }
 
@@ -80,6 +89,7 @@ export function followPeers(state: ControllerState): void {
   const wanted = new Set<PeerName>([storageManager, addressManager, dnsManager, placer]);
   for (const { run } of runs(state)) if (run.host !== null) wanted.add(hostPeer(run.host));
   if (state.abroad.size > 0) wanted.add(directory);
+  if (state.grants.size > 0 && state.options.cellManager === true) wanted.add(cellManager);
   const prefix = `${state.options.self}/`;
   for (const peer of wanted) {
     if (state.subscribed.has(peer)) continue;

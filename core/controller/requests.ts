@@ -7,6 +7,7 @@ import {
   type Refusal,
 } from "../../model/api.ts";
 import type { Bundle, Cell } from "../../model/cell.ts";
+import { shortages, type Usage } from "../../model/check-limits.ts";
 import { uncheckedIn } from "../../model/check-supply.ts";
 import { destroysDataRefusal, unnamedLosses } from "../../model/data-loss.ts";
 import type { Diagnostic } from "../../model/diagnostic.ts";
@@ -20,8 +21,10 @@ import type { ActualSubnet, ActualVolume } from "../documents.ts";
 import { isObject, sameJson, toJson } from "../outbox.ts";
 import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
 import { isoTime } from "./iso-time.ts";
+import { beginEnding, hasChildren, whyClosed } from "./life.ts";
 import { actualVmOf } from "./life-cycle.ts";
 import { acceptModel, planFor, refusalsOf } from "./model-change.ts";
+import { limitFaults, roomNeeded } from "./room.ts";
 import { execTarget, recordOf, whyEnds } from "./session-requests.ts";
 import {
   actualOf,
@@ -64,6 +67,8 @@ export interface ControllerResponse {
   readonly status: number;
   readonly body: Json;
   readonly version: number;
+  /** It was refused only for want of room, and so much would have to be granted. Not part of what the edge is told. */
+  readonly needed?: Usage;
 }
 /** Answer to SUMMARY. `empty`: the cell was deleted and nothing of it is left, so that its controller may end. */
 export interface ControllerSummary extends CellSummary {
@@ -72,6 +77,8 @@ export interface ControllerSummary extends CellSummary {
 
 interface Refused {
   readonly status: number;
+  /** What a child cell's parent would have to grant first. */
+  readonly needed?: Usage;
   readonly error: Refusal["error"];
 }
 const refused = (status: number, code: string, message: string): Refused => ({ status, error: { code, message } });
@@ -84,7 +91,8 @@ export function answer(state: ControllerState, request: Json): ControllerRespons
     : fail(refused(400, "bad-request", "a request is a JSON object"));
   const { version } = state.model;
   if (result.ok) return { status: 200, body: result.value, version };
-  return { status: result.error.status, body: toJson({ error: result.error.error }), version };
+  const { status, error, needed } = result.error;
+  return { status, body: toJson({ error }), version, ...(needed === undefined ? {} : { needed }) };
 }
 
 function dispatch(state: ControllerState, request: ControllerRequest): Result<Json, Refused> {
@@ -126,6 +134,8 @@ type ChangeRequest = Extract<ControllerRequest, { readonly dryRun?: boolean }>;
 
 function change(state: ControllerState, request: ChangeRequest): Result<Json, Refused> {
   const { ifMatch, dryRun = false, allowDestroy = [] } = request;
+  const closed = whyClosed(state);
+  if (closed !== null && !dryRun) return fail(refused(409, "conflict", closed));
   if (ifMatch !== undefined && ifMatch !== state.model.version) {
     const message = `the model has version ${state.model.version}, not ${ifMatch}: somebody changed it meanwhile`;
     return fail(refused(412, "version-mismatch", message));
@@ -133,13 +143,19 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
   const target = request.method === "PUT" ? putTarget(state, request) : deleteTarget(state, request.path);
   if (!target.ok) return target;
   const cell = target.value;
-  const diagnostics = cell === null ? [] : refusalsOf(state, cell);
-  if (diagnostics.length > 0) return fail(invalid(diagnostics));
   const plan = planFor(state, cell);
+  const diagnostics = cell === null ? [] : [...refusalsOf(state, cell), ...limitFaults(state, cell, plan)];
+  if (diagnostics.length > 0) return fail(invalid(diagnostics));
   const same = isEmptyPlan(plan) && sameJson(cell?.document ?? null, state.model.document);
   if (!dryRun && !same) {
     const losses = unnamedLosses(plan, allowDestroy);
     if (losses.length > 0) return fail({ status: 409, error: destroysDataRefusal(losses) });
+    const needed = roomNeeded(state, cell, plan);
+    if (needed !== null) return fail({ ...noRoomNow(state, needed), needed });
+    if (cell === null && hasChildren(state)) {
+      beginEnding(state);
+      return ok(toJson({ plan, version: state.model.version, dryRun } satisfies Changed));
+    }
     const faults = acceptModel(state, cell, plan);
     if (faults.length > 0) return fail(refused(500, "internal", wrongPlan(faults)));
   }
@@ -147,6 +163,12 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
   const more = unchecked.length > 0 ? { unchecked } : {};
   return ok(toJson({ plan, version: state.model.version, dryRun, ...more } satisfies Changed));
 }
+
+const noRoomNow = (state: ControllerState, needed: Usage): Refused => {
+  const [more = "more than it may have"] = shortages(needed, state.room.holds);
+  const why = state.upRefusal?.by === "change" ? state.upRefusal.reason : "its parent has not granted that";
+  return refused(400, "cell/limits", `the cell ${state.options.cell} would have ${more}: ${why}`);
+};
 
 const wrongPlan = (faults: readonly string[]): string =>
   [

@@ -1,5 +1,6 @@
 import type { Cell, Element, ElementType, VirtualInterfaceElement, VolumeConnectionElement } from "../../model/cell.ts";
 import type { AddressOffer } from "../../model/check-addresses.ts";
+import type { Usage } from "../../model/check-limits.ts";
 import type { Supply } from "../../model/check-supply.ts";
 import {
   type CellName,
@@ -13,6 +14,7 @@ import {
   type Uid,
 } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
+import type { DesiredLife, QuotaGrant } from "../cell-documents.ts";
 import { actualKey, type HostOffers, type Phase, type StorageOffers } from "../documents.ts";
 import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
@@ -34,6 +36,9 @@ export interface ControllerOptions {
   readonly address: Ipv4;
   readonly mac: Mac;
   readonly self: PeerName;
+  /** What the installation has: without a directory no other cell is visible, without a Cell Manager none has children. */
+  readonly directory?: true;
+  readonly cellManager?: true;
 }
 
 export const storageManager = peerName("storage-manager");
@@ -41,6 +46,7 @@ export const addressManager = peerName("address-manager");
 export const dnsManager = peerName("dns-manager");
 export const placer = peerName("placer");
 export const directory = peerName("directory");
+export const cellManager = peerName("cell-manager");
 export const hostPeer = (host: HostName): PeerName => peerName(`host.${host}`);
 
 /** Record `model`. The document is null before the first change and after the whole cell was deleted. */
@@ -155,6 +161,15 @@ export interface AbroadRecord {
   readonly answer: Json;
 }
 
+/** Record `room`, of a child cell: what it may have (room.ts). */
+export interface RoomRecord {
+  /** Of the newest grant that was seen. */
+  readonly serial: number;
+  readonly holds: Usage;
+  /** The last question's number. */
+  readonly asked: number;
+}
+
 export interface ControllerState {
   readonly options: ControllerOptions;
   readonly outbox: Outbox;
@@ -179,6 +194,23 @@ export interface ControllerState {
   /** Changes that came before it was known what the installation could ever give; null: no change waits any more. */
   waitingChanges: { readonly id: number; readonly request: Json }[] | null;
   reservation: ReservationState;
+  /** What the parent says of a child cell; null: nothing yet, or it has no parent. */
+  life: DesiredLife | null;
+  /** The first model that was submitted, until there is one; and why it was refused. */
+  initial: { readonly model: Json; readonly refusal: string | null } | null;
+  room: RoomRecord;
+  /** What the parent is being asked for, for a change of the model or for a child. */
+  ask: { readonly number: number; readonly amount: Usage; readonly by: Uid | "change" } | null;
+  /** The parent's last no, until whoever asked has heard it. */
+  upRefusal: { readonly by: Uid | "change"; readonly reason: string } | null;
+  /** Changes that need more than the cell holds, the first of them asked for. */
+  readonly roomWaiting: { readonly id: number; readonly request: Json }[];
+  /** Of its child cells, by their CellControllers. */
+  readonly grants: Map<Uid, QuotaGrant>;
+  /** Record `ending`. */
+  ending: boolean;
+  /** What was stored has been delivered. */
+  started: boolean;
   /** VMs that failed and whose back-off timer has not come yet. */
   readonly resting: Set<Uid>;
   /** Monotonic ms since which a VM runs; for the reset of the back-off. */

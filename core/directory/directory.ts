@@ -2,12 +2,12 @@ import type { PeerName, Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import {
   type ActualWant,
-  actualKey,
   type DesiredPublic,
   type DesiredReach,
   type DesiredWant,
   directoryKey,
-} from "../documents.ts";
+} from "../cell-documents.ts";
+import { actualKey } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { gauge, sample } from "../metrics.ts";
 import { cellOfController, createOutbox, log, type Outbox, sameJson, takeEffects, toJson } from "../outbox.ts";

@@ -1,6 +1,6 @@
 import { parseNetwork } from "../../model/addresses.ts";
 import type { Json } from "../../model/json.ts";
-import type { DesiredPublic, DesiredReach, DesiredWant } from "../documents.ts";
+import type { DesiredPublic, DesiredReach, DesiredWant } from "../cell-documents.ts";
 import { isObject } from "../outbox.ts";
 
 // A controller is authenticated but runs in a tenant's cell: its documents are looked at before they are believed.

@@ -225,7 +225,8 @@ export class Installation {
       address: ipv4(network.controller(number)),
       mac: mac(`02:00:0a:00:03:${hex(number)}`),
       self,
-    };
+      directory: true,
+    } as const;
     this.controllers.set(
       cell,
       this.#add(self, () => createController(options)),

@@ -1,0 +1,124 @@
+import type { Usage } from "../model/check-limits.ts";
+import type { CellName, Cidr, ElementPath, HostName, Ipv4, PeerName, ServerName, Uid } from "../model/identifiers.ts";
+import type { JsonObject } from "../model/json.ts";
+import type { CompiledRule, Progress } from "./documents.ts";
+
+/** The documents with which cells know of each other and are made by each other: a part of the vocabulary in `documents.ts`. */
+
+// --- between cells: controller ↔ directory ---------------------------------------------------------------------
+
+/** An element that is `x.public`, and exactly what another cell may know of it. Its rules and its places are not among that. */
+export interface DesiredPublic {
+  readonly uid: Uid;
+  readonly path: ElementPath;
+  readonly shows: PublicElement;
+}
+export type PublicElement =
+  | {
+      readonly kind: "addresses";
+      readonly type: "Subnet" | "VM" | "VirtualInterface";
+      /** A subnet's range, or the addresses of interfaces. */
+      readonly networks: readonly Cidr[];
+    }
+  | {
+      readonly kind: "volume";
+      readonly type: "Volume" | "VolumeCopy";
+      readonly sizeMiB: number | null;
+      readonly server: ServerName | null;
+    };
+/** The wish to know of one element of another cell. There is no wish for "all": who cannot name it does not learn of it. */
+export interface DesiredWant {
+  readonly domain: string;
+  /** As the reference has it: `shop/db`, or below the cell's own component `db`. */
+  readonly path: string;
+}
+/** Only where the element is visible; nothing is said of one that is not there, and nothing of one that is private. */
+export interface ActualWant {
+  readonly uid: Uid;
+  readonly shows: PublicElement;
+}
+/** A NetworkRule with one end in another cell. Only where that cell has one that says the same, anybody's place is told. */
+export interface DesiredReach {
+  readonly uid: Uid;
+  readonly other: DesiredWant;
+  /** What the rule's end in the own cell stands for. */
+  readonly networks: readonly Cidr[];
+  /** Interfaces among these that are at a host now. */
+  readonly placed: readonly { readonly address: Ipv4; readonly host: HostName }[];
+  readonly openings: readonly ReachOpening[];
+}
+export interface ReachOpening {
+  /** "out": from the own end to the other cell's. */
+  readonly direction: "out" | "in";
+  readonly protocol: CompiledRule["protocol"];
+  readonly sourcePorts: CompiledRule["ports"];
+  readonly ports: CompiledRule["ports"];
+}
+export interface ActualReach {
+  /** The other cell has a rule in effect that opens the same; without one, no packet leaves its source host. */
+  readonly agreed: boolean;
+  /** Per own address the hosts of the other cell's ends that it may talk to. */
+  readonly hosts: readonly { readonly address: Ipv4; readonly hosts: readonly HostName[] }[];
+}
+export const directoryKey = {
+  public: (element: Uid): string => `public/${element}`,
+  want: ({ domain, path }: DesiredWant): string => `want/${domain}/${path}`,
+  reach: (rule: Uid): string => `reach/${rule}`,
+} as const;
+
+// --- child cells: controller ↔ Cell Manager ↔ controller --------------------------------------------------------
+
+/**
+ * A child cell of the client. The tombstone deletes it: its own children first, then what it has, then its controller; it is
+ * gone when the Cell Manager says nothing of it any more.
+ */
+export interface DesiredCell {
+  /** Of its CellController: the child's elements are `<uid>-<n>`. */
+  readonly uid: Uid;
+  /** Its name and its parent's: `web.shop`. */
+  readonly cell: CellName;
+  /** Its first model, submitted once, as version 1. What is changed here later means nothing to a cell that has a model. */
+  readonly model: JsonObject;
+  readonly grant: QuotaGrant;
+}
+export interface ActualCell extends Progress {
+  readonly controller: PeerName;
+  /** Of its controller, where its own VMs see it; null until it is made. */
+  readonly address: Ipv4 | null;
+  /** Of its model; 0: it has none yet. */
+  readonly version: number;
+  /** What it holds and asks for; null while its controller was not heard. */
+  readonly quota: QuotaAsked | null;
+}
+/** The same, as the Cell Manager hands it to the child's controller. Key `life`. */
+export interface DesiredLife {
+  readonly uid: Uid;
+  readonly model: JsonObject;
+  readonly grant: QuotaGrant;
+  /** It is to end. It takes no changes any more, deletes its children, then what it has, and says when nothing is left. */
+  readonly ending: boolean;
+}
+export interface ActualLife extends Progress {
+  readonly version: number;
+  /** Nothing is left of it, here or anywhere. */
+  readonly empty: boolean;
+  readonly quota: QuotaAsked;
+}
+/**
+ * What a cell may have, with its children (decisions/0030). The parent alone raises it, under a new serial; the child alone
+ * binds itself to less, under the serial that it has seen. So what the parent counts is never less than what the child holds.
+ */
+export interface QuotaGrant {
+  readonly amount: Usage;
+  readonly serial: number;
+  /** The last question that was answered, and why not; null: yes. */
+  readonly answered: number;
+  readonly refusal: string | null;
+}
+export interface QuotaAsked {
+  /** The newest grant that it has seen, and what of it it has not given back. */
+  readonly serial: number;
+  readonly holds: Usage;
+  readonly asks: { readonly number: number; readonly amount: Usage } | null;
+}
+export const lifeKey = "life";

@@ -1,0 +1,326 @@
+import type { Ipv4 } from "../../model/identifiers.ts";
+import { type CellName, cellName, type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { type ActualCell, type ActualLife, type DesiredCell, type DesiredLife, lifeKey } from "../cell-documents.ts";
+import { actualKey } from "../documents.ts";
+import type { Input, Restored, Service } from "../env.ts";
+import { gauge, sample } from "../metrics.ts";
+import {
+  cellOfController,
+  createOutbox,
+  desire,
+  isObject,
+  log,
+  type Outbox,
+  progress,
+  sameJson,
+  takeEffects,
+  toJson,
+  write,
+} from "../outbox.ts";
+import type { CellReport, WantedController } from "./work.ts";
+
+/**
+ * The Cell Manager: which child cells there are, and the life of their controllers (SELF-HOSTING, "Every cell has its own
+ * controller"; decisions/0030). Controllers cannot reach one another, so it also stands between a parent and its child: it
+ * hands the parent's document down and what the child says of itself up, and reads neither.
+ *
+ *   making → running → (tombstone) → emptying → releasing → ending → (forgotten)
+ *
+ * A name belongs to the cell that had it first, until that is gone. A cell that is to end goes on being told so until its
+ * controller says that nothing is left of it; only then is the controller itself taken away, so a cell never loses the one
+ * who knows what it has. The stages after that are durable, one at a time, so a crash finds them where they were.
+ */
+export interface CellManagerOptions {
+  readonly self: PeerName;
+  /** Numbers of cells are given from here upward, and never twice. */
+  readonly firstNumber: number;
+}
+
+/** Record `cell/<uid>`. */
+interface CellRecord {
+  readonly uid: Uid;
+  readonly client: PeerName;
+  readonly cell: CellName;
+  readonly number: number;
+  readonly stage: "living" | "emptying" | "releasing" | "ending";
+  /** Null: its controller is being made. */
+  readonly address: Ipv4 | null;
+}
+export interface CellManagerState {
+  readonly options: CellManagerOptions;
+  readonly outbox: Outbox;
+  started: boolean;
+  nextNumber: number;
+  readonly wanted: Map<Uid, { readonly client: PeerName; readonly document: DesiredCell }>;
+  readonly cells: Map<Uid, CellRecord>;
+  /** What its controller says of each. */
+  readonly lives: Map<PeerName, ActualLife>;
+  readonly silent: Set<PeerName>;
+  /** Why a controller could not be made, until it was. */
+  readonly troubles: Map<Uid, string>;
+  readonly subscribed: Set<PeerName>;
+  work: { readonly version: number; readonly controllers: readonly WantedController[] };
+  /** Questions for work that wait for news: id and the version that is known. */
+  readonly waiting: Map<number, number>;
+}
+
+/** Clients: `controller.<cell>`, each for children of its own. Records: `cell/<uid>`, `numbers`. Requests: `CellReport`. */
+export function createCellManager(options: CellManagerOptions): Service<CellManagerState> {
+  return {
+    restore: (restored) => restore(options, restored),
+    step: (state, input) => {
+      take(state, input);
+      if (state.started) settle(state);
+      return { state, effects: takeEffects(state.outbox) };
+    },
+    audience: () => null,
+    entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
+    accepts: (peer, key) => cellOfController(peer) !== null && /^cell\/[A-Za-z0-9-]+$/.test(key),
+    measure: ({ cells }) => [
+      gauge("cells_child_cells", "Child cells, those that are ending included.", [sample(cells.size)]),
+    ],
+  };
+}
+
+function restore(options: CellManagerOptions, restored: Restored): CellManagerState {
+  const numbers = restored.records.get("numbers");
+  const state: CellManagerState = {
+    options,
+    outbox: createOutbox(restored),
+    started: false,
+    nextNumber: isObject(numbers) ? Number(numbers.next) : options.firstNumber,
+    wanted: new Map(),
+    cells: new Map(),
+    lives: new Map(),
+    silent: new Set(),
+    troubles: new Map(),
+    subscribed: new Set(),
+    work: { version: 0, controllers: [] },
+    waiting: new Map(),
+  };
+  for (const [key, value] of restored.records) {
+    if (!key.startsWith("cell/")) continue;
+    const record = value as unknown as CellRecord;
+    state.cells.set(record.uid, record);
+  }
+  return state;
+}
+
+function take(state: CellManagerState, input: Input): void {
+  switch (input.kind) {
+    case "start":
+      state.started = true;
+      log(state.outbox, "service/restored", { cells: state.cells.size });
+      return;
+    case "desired":
+      takeCell(state, input.from, input.key, input.value);
+      return;
+    case "actual":
+      if (!input.key.endsWith(`/${lifeKey}`)) return;
+      if (input.value === null) state.lives.delete(input.from);
+      else state.lives.set(input.from, input.value as unknown as ActualLife);
+      return;
+    case "reachable":
+      if (input.reachable) state.silent.delete(input.peer);
+      else state.silent.add(input.peer);
+      return;
+    case "released":
+      released(state, input.peer, input.key);
+      return;
+    case "request":
+      takeReport(state, input.id, input.request);
+      return;
+    case "timer":
+      return;
+  }
+}
+
+function takeCell(state: CellManagerState, client: PeerName, key: string, value: Json): void {
+  const id = key.slice("cell/".length) as Uid;
+  const owner = state.wanted.get(id)?.client ?? state.cells.get(id)?.client ?? client;
+  if (owner !== client) {
+    log(state.outbox, "document/refused", { from: client, key, why: `the UID ${id} belongs to another cell` });
+    return;
+  }
+  if (value === null) {
+    state.wanted.delete(id);
+    if (!state.cells.has(id)) say(state, client, id, null);
+    return;
+  }
+  const document = readCell(id, client, value);
+  if (document !== null) state.wanted.set(id, { client, document });
+  else {
+    const why = "the document is malformed, or its cell is no child of its client; see core/documents.ts";
+    log(state.outbox, "document/refused", { from: client, key, why });
+  }
+}
+
+/** A child is named below its parent. */
+function readCell(id: Uid, client: PeerName, value: Json): DesiredCell | null {
+  if (!isObject(value) || value.uid !== id || typeof value.cell !== "string") return null;
+  const [label = "", ...above] = value.cell.split(".");
+  if (!/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label) || above.join(".") !== cellOfController(client))
+    return null;
+  return isObject(value.model) && isObject(value.grant) ? (value as unknown as DesiredCell) : null;
+}
+
+const controllerOf = ({ cell }: CellRecord): PeerName => peerName(`controller.${cell}`);
+function save(state: CellManagerState, record: CellRecord): void {
+  state.cells.set(record.uid, record);
+  write(state.outbox, `cell/${record.uid}`, record);
+}
+
+function released(state: CellManagerState, peer: PeerName, key: string): void {
+  state.outbox.releasing.get(peer)?.delete(key);
+  if (key !== lifeKey) return;
+  for (const record of state.cells.values())
+    if (controllerOf(record) === peer && record.stage === "releasing") save(state, { ...record, stage: "ending" });
+}
+
+function takeReport(state: CellManagerState, id: number, request: Json): void {
+  const report = request as unknown as CellReport;
+  if (isObject(request) && report.kind === "work") {
+    state.waiting.set(id, report.known);
+    return;
+  }
+  const record = isObject(request) && typeof request.uid === "string" ? state.cells.get(request.uid as Uid) : undefined;
+  if (record !== undefined) {
+    if (report.kind === "made") {
+      state.troubles.delete(record.uid);
+      if (record.address !== report.address) {
+        save(state, { ...record, address: report.address });
+        log(state.outbox, "cell/made", { cell: record.cell, uid: record.uid, address: report.address });
+      }
+    } else if (report.kind === "failed") state.troubles.set(record.uid, report.reason);
+    else if (report.kind === "ended" && record.stage === "ending") forget(state, record);
+  }
+  state.outbox.effects.push({ kind: "reply", id, response: { ok: true } });
+}
+
+function forget(state: CellManagerState, record: CellRecord): void {
+  state.cells.delete(record.uid);
+  state.troubles.delete(record.uid);
+  write(state.outbox, `cell/${record.uid}`, null);
+  const controller = controllerOf(record);
+  state.lives.delete(controller);
+  state.silent.delete(controller);
+  if (state.subscribed.delete(controller))
+    state.outbox.effects.push({ kind: "unsubscribe", to: controller, prefix: `${state.options.self}/` });
+  say(state, record.client, record.uid, null);
+  log(state.outbox, "cell/ended", { cell: record.cell, uid: record.uid });
+}
+
+/** One pass over all cells: brings each as far as it goes now. */
+function settle(state: CellManagerState): void {
+  for (const [id, { client, document }] of state.wanted) {
+    if (state.cells.has(id)) continue;
+    const holder = [...state.cells.values()].find(({ cell }) => cell === document.cell);
+    if (holder === undefined) create(state, client, document);
+    else say(state, client, id, nameIsTaken(holder));
+  }
+  for (const record of [...state.cells.values()]) advance(state, record);
+  offerWork(state);
+}
+
+function create(state: CellManagerState, client: PeerName, { uid, cell }: DesiredCell): void {
+  const number = state.nextNumber;
+  state.nextNumber += 1;
+  write(state.outbox, "numbers", { next: state.nextNumber });
+  save(state, { uid, client, cell: cellName(cell), number, stage: "living", address: null });
+}
+
+function nameIsTaken({ cell, stage, uid }: CellRecord): ActualCell {
+  const reason =
+    stage === "living"
+      ? `the name ${cell} is that of another child cell (${uid}): give one of the two another x.name`
+      : `waits until the former cell ${cell} is gone`;
+  const phase = stage === "living" ? "failed" : "waiting";
+  return {
+    ...progress(phase, reason),
+    controller: peerName(`controller.${cell}`),
+    address: null,
+    version: 0,
+    quota: null,
+  };
+}
+
+function advance(state: CellManagerState, before: CellRecord): void {
+  const controller = controllerOf(before);
+  const wanted = state.wanted.get(before.uid);
+  let record = before;
+  if (wanted === undefined && record.stage === "living") {
+    record = { ...record, stage: "emptying" };
+    save(state, record);
+  }
+  const life = state.lives.get(controller);
+  const told = state.outbox.desired.get(controller)?.get(lifeKey) as unknown as DesiredLife | undefined;
+  if (record.stage === "emptying" && told?.ending === true && life?.empty === true) {
+    record = { ...record, stage: "releasing" };
+    save(state, record);
+  }
+  follow(state, controller);
+  if (record.stage === "living" && wanted !== undefined) {
+    const { uid, model, grant } = wanted.document;
+    desire(state.outbox, controller, lifeKey, { uid, model, grant, ending: false } satisfies DesiredLife);
+  } else if (record.stage === "emptying") {
+    // A cell whose controller was never told anything is told at least that: it says that it is empty.
+    const nothing = { amount: {}, serial: 0, answered: 0, refusal: null };
+    const last = told ?? { uid: record.uid, model: {}, grant: nothing };
+    desire(state.outbox, controller, lifeKey, { ...last, ending: true });
+  } else desire(state.outbox, controller, lifeKey, null);
+  say(state, record.client, record.uid, stateOf(state, record, life));
+}
+
+function follow(state: CellManagerState, controller: PeerName): void {
+  if (state.subscribed.has(controller)) return;
+  state.subscribed.add(controller);
+  state.outbox.effects.push({ kind: "subscribe", to: controller, prefix: `${state.options.self}/` });
+}
+
+function stateOf(state: CellManagerState, record: CellRecord, life: ActualLife | undefined): ActualCell {
+  const controller = controllerOf(record);
+  const common = { controller, address: record.address, version: life?.version ?? 0, quota: life?.quota ?? null };
+  const trouble = state.troubles.get(record.uid);
+  if (record.stage !== "living") {
+    const why =
+      record.stage === "emptying" ? (life?.reason ?? "waits for its controller to say that nothing is left") : null;
+    return { ...common, ...progress("deleting", trouble ?? why ?? "its controller is being ended") };
+  }
+  if (trouble !== undefined)
+    return { ...common, ...progress("waiting", `its controller could not be made: ${trouble}`) };
+  if (record.address === null) return { ...common, ...progress("working", "its controller is being made") };
+  if (life === undefined) return { ...common, ...progress("working", "its controller starts") };
+  if (state.silent.has(controller)) return { ...common, ...progress("waiting", "its controller does not answer") };
+  return { ...common, ...progress(life.phase, life.reason) };
+}
+
+/** Tells the parent; null takes it back. */
+function say(state: CellManagerState, client: PeerName, id: Uid, value: ActualCell | null): void {
+  const key = actualKey(client, `cell/${id}`);
+  const { published, effects } = state.outbox;
+  const before = published.get(key);
+  if (value === null ? before === undefined : sameJson(before, toJson(value))) return;
+  if (value === null) published.delete(key);
+  else published.set(key, toJson(value));
+  effects.push({ kind: "publish", key, value: value === null ? null : toJson(value) });
+}
+
+function offerWork(state: CellManagerState): void {
+  const controllers = [...state.cells.values()].map(
+    (record): WantedController => ({
+      uid: record.uid,
+      cell: record.cell,
+      controller: controllerOf(record),
+      cellNumber: record.number,
+      state: record.stage === "ending" ? "end" : "run",
+    }),
+  );
+  if (state.work.version === 0 || !sameJson(toJson(state.work.controllers), toJson(controllers)))
+    state.work = { version: state.work.version + 1, controllers };
+  for (const [id, known] of [...state.waiting]) {
+    if (known === state.work.version) continue;
+    state.waiting.delete(id);
+    state.outbox.effects.push({ kind: "reply", id, response: toJson(state.work) });
+  }
+}

@@ -1,0 +1,31 @@
+import type { CellName, Ipv4, PeerName, Uid } from "../../model/identifiers.ts";
+
+/**
+ * What passes between the Cell Manager's decisions (`manager.ts`) and whoever makes controllers: a supervisor that starts
+ * processes now, the root cell's VMs later. As at the storage agent, the wanted work is data, asked for as a whole and
+ * reported on; both directions are idempotent, so either side may be restarted at any time.
+ */
+export interface WantedController {
+  /** Of the cell: its elements are `<uid>-<n>`. */
+  readonly uid: Uid;
+  readonly cell: CellName;
+  readonly controller: PeerName;
+  /** Unique in the installation, for good. */
+  readonly cellNumber: number;
+  /**
+   * "run": it is there, with its store, however often it has to be started; "end": its process, its store and its address are
+   * gone for good, nothing of the cell is left anywhere.
+   */
+  readonly state: "run" | "end";
+}
+/** Answer to `{kind: "work", known}`: the whole wanted work, held back until its version differs from `known`. */
+export interface CellWorkAnswer {
+  readonly version: number;
+  readonly controllers: readonly WantedController[];
+}
+export type CellReport =
+  | { readonly kind: "work"; readonly known: number }
+  /** It can be reached by its name. `address`: where the VMs of its own cell reach it. Also after it was adopted. */
+  | { readonly kind: "made"; readonly uid: Uid; readonly address: Ipv4 }
+  | { readonly kind: "failed"; readonly uid: Uid; readonly reason: string }
+  | { readonly kind: "ended"; readonly uid: Uid };

@@ -1,0 +1,50 @@
+import type { CellControllerElement } from "../../model/cell.ts";
+import { namedChild } from "../../model/child-document.ts";
+import { cellName } from "../../model/identifiers.ts";
+import type { ActualCell, DesiredCell } from "../cell-documents.ts";
+import type { Progress } from "../documents.ts";
+import { progress } from "../outbox.ts";
+import {
+  actualOf,
+  type ControllerState,
+  cellManager,
+  type ElementRecord,
+  elementOf,
+  type Wishes,
+  wish,
+} from "./state.ts";
+
+const childOf = (element: CellControllerElement) =>
+  namedChild(element.cell, element.name, element.path.split("/").at(-1) ?? element.path);
+
+/** Child cells at the Cell Manager. What leaves the model is taken back, and stays "deleting" until it is gone. */
+export function wishForChildren(state: ControllerState, wishes: Wishes): void {
+  if (state.options.cellManager !== true) return;
+  for (const record of state.elements.values()) {
+    const element = elementOf(state, record);
+    const grant = state.grants.get(record.uid);
+    if (element?.type !== "CellController" || grant === undefined) continue;
+    const child = childOf(element);
+    if (child === null) continue;
+    wish(wishes, cellManager, `cell/${record.uid}`, {
+      uid: record.uid,
+      cell: cellName(`${child.label}.${state.options.cell}`),
+      model: child.document,
+      grant,
+    } satisfies DesiredCell);
+  }
+}
+
+export function childState(state: ControllerState, record: ElementRecord, element: CellControllerElement): Progress {
+  if (state.options.cellManager !== true) {
+    return progress("failed", "child cells cannot be created by this installation: submit the child as a cell");
+  }
+  if (childOf(element) === null) {
+    const form = "a component of type Cell, or a document with one, with a DNS label as its name";
+    return progress("failed", `its x.cell is no cell: write ${form}`);
+  }
+  const actual = actualOf<ActualCell>(state, cellManager, `cell/${record.uid}`);
+  if (actual !== undefined) return { phase: actual.phase, reason: actual.reason };
+  const isLost = state.reachable.get(cellManager) === false;
+  return progress("waiting", isLost ? "the Cell Manager is not reachable" : "waits for the Cell Manager");
+}
