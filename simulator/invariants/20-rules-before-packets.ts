@@ -9,7 +9,7 @@ export const rulesBeforePackets: Invariant = {
   number: 20,
   title: "no packet passes before its rules are in place, none crosses cells without consent",
   watch: ({ truth, users, installation }, verdict) => {
-    const cellOf = (cellNumber: number): string => installation.cells[cellNumber - 1] ?? "";
+    const cellOf = (cellNumber: number): string => installation.cellOf(cellNumber);
     const shows = (cell: string, name: string): boolean =>
       (users.submitted.get(cell) ?? []).some(({ machines }) =>
         machines.some((machine) => machine.name === name && machine.shown === true),

@@ -30,9 +30,9 @@ export const needToKnow: Invariant = {
         const [first = ""] = frame.key.split("/");
         if (first === "location") {
           const { cellNumber } = frame.value as { readonly cellNumber: number };
-          const cell = installation.cells[cellNumber - 1] ?? "";
+          const cell = installation.cellOf(cellNumber);
           const here = cellsAt.get(to) ?? new Set();
-          const isKnown = here.has(cellNumber) || [...here].some((n) => meet(cell, installation.cells[n - 1] ?? ""));
+          const isKnown = here.has(cellNumber) || [...here].some((n) => meet(cell, installation.cellOf(n)));
           verdict.check(
             isKnown,
             () => `${from} told ${to} ${frame.key} of cell ${cellNumber}, which it has nothing of`,

@@ -15,6 +15,8 @@ import { rulesBeforePackets } from "./20-rules-before-packets.ts";
 import { allOrNone } from "./21-all-or-none.ts";
 import { needToKnow } from "./22-need-to-know.ts";
 import { neverBackwards } from "./23-never-backwards.ts";
+import { quotas } from "./24-quotas.ts";
+import { nothingLeft } from "./25-nothing-left.ts";
 import type { Invariant } from "./invariant.ts";
 
 /** Every invariant that existing code can violate; README.md says why the others are not here. */
@@ -36,4 +38,6 @@ export const invariants: readonly Invariant[] = [
   allOrNone,
   needToKnow,
   neverBackwards,
+  quotas,
+  nothingLeft,
 ];

@@ -4,11 +4,12 @@ import type { JsonObject } from "../../model/json.ts";
  * A cell in one line, as scenarios write it and the generator makes it:
  *
  *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown]   rule:FROM>TO:PORT   all-or-none
- *   grant:CELL   copy:NAME:CELL
+ *   grant:CELL   copy:NAME:CELL   limit:WHAT:AMOUNT   child:NAME ( … )
  *
  * Every VM has a disk that is a copy of one golden image, an interface in one of two subnets, and with `data` a second, empty
  * volume. `live` gives it liveness probes; `once` leaves it down after a crash; `shown` lets other cells refer to it, as
  * `CELL/NAME` in a rule. `grant` shows the golden image and lets another cell copy it, which that one does with `copy`.
+ * `child` is a child cell, named `NAME.CELL` from then on; `limit` is a quota, such as `limit:vms:3`.
  */
 export interface MachineText {
   readonly name: string;
@@ -34,6 +35,8 @@ export interface CellText {
   readonly grants?: readonly string[];
   /** Copies of the golden images of other cells. */
   readonly copies?: readonly { readonly name: string; readonly of: string }[];
+  readonly limits?: Readonly<Record<string, number>>;
+  readonly children?: readonly { readonly name: string; readonly text: CellText }[];
 }
 
 export const parseCell = (words: readonly string[]): CellText => {
@@ -41,7 +44,10 @@ export const parseCell = (words: readonly string[]): CellText => {
   const rules: RuleText[] = [];
   const grants: string[] = [];
   const copies: { name: string; of: string }[] = [];
-  for (const word of words) {
+  const limits: Record<string, number> = {};
+  const children: { name: string; text: CellText }[] = [];
+  for (let at = 0; at < words.length; at += 1) {
+    const word = words[at] ?? "";
     const [kind, name = "", third = "", ...flags] = word.split(":");
     if (kind === "vm") {
       const apart = flags.find((flag) => flag.startsWith("apart="))?.slice("apart=".length) ?? null;
@@ -63,18 +69,37 @@ export const parseCell = (words: readonly string[]): CellText => {
       rules.push({ from, to, port: Number(third) });
     } else if (kind === "grant") grants.push(name);
     else if (kind === "copy") copies.push({ name, of: third });
-    else if (word !== "all-or-none")
+    else if (kind === "limit") limits[name] = Number(third);
+    else if (kind === "child") {
+      const end = closing(words, at + 1);
+      children.push({ name, text: parseCell(words.slice(at + 2, end)) });
+      at = end;
+    } else if (word !== "all-or-none")
       throw new Error(`"${word}" is no part of a cell: vm:, rule:, grant:, copy: or all-or-none`);
   }
   return {
     ...{ machines, rules, allOrNone: words.includes("all-or-none") },
     ...(grants.length === 0 ? {} : { grants }),
     ...(copies.length === 0 ? {} : { copies }),
+    ...(Object.keys(limits).length === 0 ? {} : { limits }),
+    ...(children.length === 0 ? {} : { children }),
   };
 };
 
-export const formatCell = ({ machines, rules, allOrNone, grants = [], copies = [] }: CellText): string =>
-  [
+/** Where the bracket that opens at a word closes. */
+const closing = (words: readonly string[], from: number): number => {
+  let depth = 0;
+  for (let at = from; at < words.length; at += 1) {
+    if (words[at] === "(") depth += 1;
+    if (words[at] === ")") depth -= 1;
+    if (depth === 0) return at;
+  }
+  throw new Error(`"${words[from - 1] ?? ""}" needs a cell in brackets behind it, with spaces around each`);
+};
+
+export const formatCell = (text: CellText): string => {
+  const { machines, rules, allOrNone, grants = [], copies = [], limits = {}, children = [] } = text;
+  return [
     ...machines.map(({ name, memoryMiB, off, data, live, once, apart, shown = false }) => {
       const words = [off && "off", data && "data", live && "live", once && "once", shown && "shown"];
       const flags = [...words, apart !== null && `apart=${apart}`];
@@ -83,18 +108,31 @@ export const formatCell = ({ machines, rules, allOrNone, grants = [], copies = [
     ...rules.map(({ from, to, port }) => `rule:${from}>${to}:${port}`),
     ...grants.map((cell) => `grant:${cell}`),
     ...copies.map(({ name, of }) => `copy:${name}:${of}`),
+    ...Object.entries(limits).map(([what, amount]) => `limit:${what}:${amount}`),
+    ...children.map((child) => `child:${child.name} ( ${formatCell(child.text)} )`.replace("(  )", "( )")),
     ...(allOrNone ? ["all-or-none"] : []),
   ].join(" ");
+};
+
+/** The cell's own part of its name: `k1` of `k1.c1`. */
+export const labelOf = (cell: string): string => cell.split(".")[0] ?? cell;
+/** The text with those of all cells below it, by name. */
+export const familyOf = (cell: string, text: CellText): readonly (readonly [string, CellText])[] => [
+  [cell, text],
+  ...(text.children ?? []).flatMap((child) => familyOf(`${child.name}.${cell}`, child.text)),
+];
 
 /** A name of this cell, or `CELL/NAME` of another one. */
 const refFrom = (cell: string, name: string): string => {
   const [other = "", own] = name.split("/");
-  return own === undefined ? `<ref:/${cell}/${name}>` : `<ref://${other}.cells.internal/${other}/${own}>`;
+  return own === undefined
+    ? `<ref:/${labelOf(cell)}/${name}>`
+    : `<ref://${other}.cells.internal/${labelOf(other)}/${own}>`;
 };
 
 /** The specification's document. */
 export const documentOf = (cell: string, text: CellText): JsonObject => {
-  const { machines, rules, allOrNone, grants = [], copies = [] } = text;
+  const { machines, rules, allOrNone, grants = [], copies = [], limits = {}, children = [] } = text;
   const ref = (name: string): string => refFrom(cell, name);
   const subnet: JsonObject = { "x.type": "Subnet", "x.size": 64, "x.addressRange": "internal" };
   const elements: Record<string, JsonObject> = {
@@ -149,8 +187,14 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
     };
   }
   for (const { name, of } of copies) elements[name] = { "x.type": "VolumeCopy", "x.image": ref(`${of}/golden`) };
+  for (const child of children) {
+    const below = documentOf(`${child.name}.${cell}`, child.text);
+    elements[child.name] = { "x.type": "CellController", "x.name": child.name, "x.cell": below };
+  }
+  const quotas = Object.fromEntries(Object.entries(limits).map(([what, amount]) => [`x.limits.${what}`, amount]));
   const policy: JsonObject = allOrNone ? { "x.policy.deploy": "all-or-none" } : {};
-  return { [cell]: { "x.type": "Cell", "x.name": cell, ...policy, ...elements } };
+  const label = labelOf(cell);
+  return { [label]: { "x.type": "Cell", "x.name": label, ...policy, ...quotas, ...elements } };
 };
 
 const connection = (vm: string, volume: string): JsonObject => ({

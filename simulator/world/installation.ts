@@ -1,4 +1,5 @@
 import { createAddressManager } from "../../core/address/manager.ts";
+import { createCellManager } from "../../core/cells/manager.ts";
 import { createController } from "../../core/controller/controller.ts";
 import type { ControllerState } from "../../core/controller/state.ts";
 import { createDirectory } from "../../core/directory/directory.ts";
@@ -18,6 +19,7 @@ import {
   cellName,
   type HostName,
   hostName,
+  type Ipv4,
   ipv4,
   mac,
   type PeerName,
@@ -30,6 +32,7 @@ import { network, ports } from "../../runtime/installation.ts";
 import { Disk } from "../kernel/disk.ts";
 import { Kernel, type LogFields } from "../kernel/kernel.ts";
 import { type Life, SimulatedProcess } from "../kernel/process.ts";
+import { beginCellMaker, type Controllers } from "./cell-maker.ts";
 import { Dataplane } from "./dataplane.ts";
 import type { History } from "./history.ts";
 import { HostMachine } from "./host-machine.ts";
@@ -62,6 +65,7 @@ export interface Host {
   readonly memoryMiB: number;
 }
 
+const firstChildNumber = 1001;
 /** A supervisor starts what has ended again after this long. */
 const restartMs = 1000;
 
@@ -76,6 +80,8 @@ export class Installation {
   readonly hosts = new Map<HostName, Host>();
   readonly servers = new Map<string, ServerMachine>();
   readonly cells: readonly string[];
+  /** Every child cell that there ever was, by its number. */
+  readonly childCells = new Map<number, string>();
   /** How long a process stays away the next time it ends, where somebody said so. */
   readonly awayMs = new Map<PeerName, number>();
 
@@ -93,9 +99,17 @@ export class Installation {
     );
     this.#add("directory", () => createDirectory({ self: peerName("directory"), domain }));
     this.#add("dns-manager", () => createDnsManager({ self: peerName("dns-manager"), domain }));
+    this.#add(
+      "cell-manager",
+      () => createCellManager({ self: peerName("cell-manager"), firstNumber: firstChildNumber }),
+      "cell-manager",
+      (life) => beginCellMaker(life, this.#childControllers()),
+    );
     this.#add("placer", () => createPlacer({ self: peerName("placer"), hosts }));
     this.#add("storage-manager", () => createStorageManager({ self: peerName("storage-manager"), agents }));
-    for (const [index, cell] of this.cells.entries()) this.#addController(cell, index + 1);
+    for (const [index, cell] of this.cells.entries()) {
+      this.#addController(cell, `cell${index + 1}`, index + 1, ipv4(network.controller(index + 1)));
+    }
   }
 
   /** Everything comes up at once. */
@@ -108,6 +122,29 @@ export class Installation {
     if (found === undefined)
       throw new Error(`"${name}" is no process here; there are ${[...this.processes.keys()].join(", ")}`);
     return found;
+  }
+
+  /** By the number of its cell; child cells have theirs from the Cell Manager. */
+  cellOf(cellNumber: number): string {
+    return this.cells[cellNumber - 1] ?? this.childCells.get(cellNumber) ?? "";
+  }
+
+  #childControllers(): Controllers {
+    return {
+      has: ({ controller }) => this.processes.has(controller),
+      add: ({ cell, uid: cellUid, cellNumber }, address) => {
+        this.childCells.set(cellNumber, cell);
+        this.#addController(cell, cellUid, cellNumber, address);
+        this.processes.get(peerName(`controller.${cell}`))?.start();
+      },
+      remove: ({ controller, cell }) => {
+        const process = this.processes.get(controller);
+        this.processes.delete(controller);
+        this.controllers.delete(cell);
+        process?.crash("its cell has ended");
+        this.kernel.log(controller, "process/removed", {});
+      },
+    };
   }
 
   /** A machine loses power with all that runs on it; `awayMs` later it boots. */
@@ -152,7 +189,8 @@ export class Installation {
         const awayMs = this.awayMs.get(peerName(name)) ?? restartMs;
         this.awayMs.delete(peerName(name));
         kernel.clock.after(awayMs, () => {
-          if (kernel.network.isUp(machine)) process.start();
+          // What was taken away for good stays away.
+          if (this.processes.get(process.name) === process && kernel.network.isUp(machine)) process.start();
         });
       },
     });
@@ -215,17 +253,18 @@ export class Installation {
     this.managers.set(name, this.#add(`host.${name}`, service, name, begun));
   }
 
-  #addController(cell: string, number: number): void {
+  #addController(cell: string, cellUid: string, number: number, address: Ipv4): void {
     const self = peerName(`controller.${cell}`);
     const options = {
       cell: cellName(cell),
-      cellUid: uid(`cell${number}`),
+      cellUid: uid(cellUid),
       cellNumber: number,
       domain: network.domain,
-      address: ipv4(network.controller(number)),
-      mac: mac(`02:00:0a:00:03:${hex(number)}`),
+      address,
+      mac: mac(`02:00:0a:00:${hex(3 + (number >> 8))}:${hex(number & 255)}`),
       self,
       directory: true,
+      cellManager: true,
     } as const;
     this.controllers.set(
       cell,

@@ -1,9 +1,22 @@
 import type { ControllerState } from "../../core/controller/state.ts";
 import type { Uid } from "../../model/identifiers.ts";
-import type { CellText } from "./cell-text.ts";
+import { type CellText, labelOf } from "./cell-text.ts";
 import type { Installation } from "./installation.ts";
 import type { Users } from "./steps.ts";
 import { isAgreed } from "./traffic.ts";
+
+/** Every cell that should be there, with those below it, and what each should have; null: nothing. */
+export const expectedCells = ({ accepted }: Users): ReadonlyMap<string, CellText | null> => {
+  const expected = new Map<string, CellText | null>();
+  const add = (cell: string, otherwise: CellText | null): void => {
+    const own = accepted.get(cell);
+    const text = own === undefined ? otherwise : own;
+    expected.set(cell, text);
+    for (const child of text?.children ?? []) add(`${child.name}.${cell}`, child.text);
+  };
+  for (const cell of accepted.keys()) if (!cell.includes(".")) add(cell, null);
+  return expected;
+};
 
 /** What is not yet as its users want it, in sentences; empty: everything is. Looked at where machines are, not where they are believed. */
 export const unsettled = (installation: Installation, users: Users): readonly string[] => {
@@ -11,17 +24,22 @@ export const unsettled = (installation: Installation, users: Users): readonly st
   for (const process of installation.processes.values())
     if (!process.isRunning) faults.push(`${process.name} does not run`);
   const owned = new Set<Uid>();
+  const expected = expectedCells(users);
+  for (const cell of expected.keys())
+    if (!installation.controllers.has(cell)) faults.push(`${cell} should be there, and has no controller`);
   for (const [cell, controller] of installation.controllers) {
     const wish = users.wishes.get(cell);
-    if (wish === undefined) continue;
-    if (!wish.answered) faults.push(`${cell}: the last wish was not answered`);
+    const isChild = cell.includes(".");
+    if (isChild && !expected.has(cell)) faults.push(`${cell}: its controller is still there`);
+    if (!isChild && wish === undefined) continue;
+    if (wish?.answered === false) faults.push(`${cell}: the last wish was not answered`);
     const { state } = controller;
     if (state === null) continue;
     for (const { uid } of state.elements.values()) owned.add(uid);
-    const accepted = users.accepted.get(cell) ?? null;
-    if (accepted === null) {
+    const text = expected.get(cell) ?? null;
+    if (text === null) {
       if (state.elements.size > 0) faults.push(`${cell}: deleted, but ${describe(state)} is left`);
-    } else faults.push(...unsettledCell(installation, cell, accepted, state, users));
+    } else faults.push(...unsettledCell(installation, cell, text, { state, expected }));
   }
   for (const machine of installation.truth.machines)
     if (!owned.has(machine.vm)) faults.push(`${machine.vm} runs on ${machine.host} and is of no cell`);
@@ -32,11 +50,11 @@ const describe = (state: ControllerState): string =>
   [...state.elements.values()].map(({ path, phase, reason }) => `${path} (${phase}: ${reason ?? ""})`).join(", ");
 
 /** Do other cells let this element have its effect? */
-const isLet = (cell: string, path: string, text: CellText, { accepted }: Users): boolean => {
-  const copy = (text.copies ?? []).find(({ name }) => path === `${cell}/${name}`);
+const isLet = (cell: string, path: string, text: CellText, accepted: ReadonlyMap<string, CellText | null>): boolean => {
+  const copy = (text.copies ?? []).find(({ name }) => path === `${labelOf(cell)}/${name}`);
   if (copy !== undefined) return accepted.get(copy.of)?.grants?.includes(cell) === true;
   const rule = text.rules.find(
-    ({ from, to, port }) => path === `${cell}/${`${from}To${to}At${port}`.replaceAll("/", "Of")}`,
+    ({ from, to, port }) => path === `${labelOf(cell)}/${`${from}To${to}At${port}`.replaceAll("/", "Of")}`,
   );
   return rule !== undefined && isAgreed(cell, rule, accepted);
 };
@@ -45,21 +63,23 @@ const unsettledCell = (
   installation: Installation,
   cell: string,
   accepted: CellText,
-  state: ControllerState,
-  users: Users,
+  { state, expected }: { readonly state: ControllerState; readonly expected: ReadonlyMap<string, CellText | null> },
 ): readonly string[] => {
   const faults: string[] = [];
   for (const { path, phase, reason, deleting } of state.elements.values()) {
     // A VM that its user wants left down after a crash stays failed, and what belongs to it waits.
-    const isLeft = accepted.machines.some(({ name, once }) => once && path.startsWith(`${cell}/${name}`));
+    const isLeft = accepted.machines.some(({ name, once }) => once && path.startsWith(`${labelOf(cell)}/${name}`));
     // What names another cell waits until that one lets it.
-    const isAbroad = path.includes("Of") || (accepted.copies ?? []).some(({ name }) => path === `${cell}/${name}`);
-    if (phase === "ready" || isLeft || (isAbroad && phase === "waiting" && !isLet(cell, path, accepted, users)))
+    const isAbroad =
+      path.includes("Of") || (accepted.copies ?? []).some(({ name }) => path === `${labelOf(cell)}/${name}`);
+    if (phase === "ready" || isLeft || (isAbroad && phase === "waiting" && !isLet(cell, path, accepted, expected)))
       continue;
     faults.push(`${path} is ${deleting ? "still there" : `${phase}: ${reason ?? ""}`}`);
   }
   for (const { name, off, once } of accepted.machines) {
-    const record = [...state.elements.values()].find((each) => each.path === `${cell}/${name}` && !each.deleting);
+    const record = [...state.elements.values()].find(
+      (each) => each.path === `${labelOf(cell)}/${name}` && !each.deleting,
+    );
     if (record === undefined) {
       faults.push(`${cell}/${name} is unknown to its controller`);
       continue;

@@ -4,7 +4,7 @@ import type { Json } from "../../model/json.ts";
 import type { DiskHealth } from "../kernel/disk.ts";
 import { goodQuality } from "../kernel/network.ts";
 import type { CrashPoint } from "../kernel/process.ts";
-import { type CellText, documentOf, parseCell } from "./cell-text.ts";
+import { type CellText, documentOf, familyOf, labelOf, parseCell } from "./cell-text.ts";
 import type { Host, Installation } from "./installation.ts";
 import type { ServerMachine } from "./server-machine.ts";
 
@@ -76,6 +76,9 @@ export class Steps {
     const all = this.users.submitted.get(cell) ?? [];
     this.users.submitted.set(cell, all);
     if (text !== null) all.push(text);
+    // What a child cell begins with counts as wished for, too.
+    for (const [name, below] of text === null ? [] : familyOf(cell, text).slice(1))
+      this.users.submitted.set(name, [...(this.users.submitted.get(name) ?? []), below]);
     this.#submit(wish);
   }
 
@@ -93,14 +96,21 @@ export class Steps {
     wish.answered = true;
     const why = status === 200 || status === 404 ? "" : JSON.stringify(body).slice(0, 300);
     this.#installation.kernel.log(`user.${wish.cell}`, "answered", { status, why });
-    if (status === 200 || (wish.text === null && status === 404)) this.users.accepted.set(wish.cell, wish.text);
+    if (status === 200 || (wish.text === null && status === 404)) {
+      this.users.accepted.set(wish.cell, wish.text);
+      const family = new Set((wish.text === null ? [] : familyOf(wish.cell, wish.text)).map(([name]) => name));
+      // Of a child that is gone, what its own users were allowed is nothing any more.
+      for (const name of [...this.users.accepted.keys()])
+        if (name.endsWith(`.${wish.cell}`) && !family.has(name)) this.users.accepted.delete(name);
+    }
   }
 
   #request({ cell, text }: Wish): Json {
+    const label = labelOf(cell);
     const volumes = (this.users.submitted.get(cell) ?? []).flatMap(({ machines }) =>
-      machines.flatMap(({ name }) => [`${cell}/${name}Disk`, `${cell}/${name}Data`]),
+      machines.flatMap(({ name }) => [`${label}/${name}Disk`, `${label}/${name}Data`]),
     );
-    const allowDestroy = [...new Set([`${cell}/golden`, ...volumes])];
+    const allowDestroy = [...new Set([`${label}/golden`, ...volumes])];
     if (text === null) return { method: "DELETE", path: "", allowDestroy };
     return { method: "PUT", path: "", json: documentOf(cell, text), allowDestroy };
   }
@@ -130,8 +140,10 @@ const serverOf = ({ installation, args: [name = ""] }: Performance): ServerMachi
 };
 /** The UID behind `CELL/ELEMENT`; null while the controller knows none. */
 const uidOf = (installation: Installation, path: string): Uid | null => {
-  const state = installation.controllers.get(path.split("/")[0] ?? "")?.state;
-  const record = [...(state?.elements.values() ?? [])].find((each) => each.path === path && !each.deleting);
+  const [cell = "", ...rest] = path.split("/");
+  const state = installation.controllers.get(cell)?.state;
+  const own = [labelOf(cell), ...rest].join("/");
+  const record = [...(state?.elements.values() ?? [])].find((each) => each.path === own && !each.deleting);
   return record?.uid ?? null;
 };
 

@@ -25,12 +25,13 @@ export const beginTraffic = ({ kernel, truth }: Installation): void => {
 };
 
 /** Rules of accepted cells by which packets do not pass although both machines run, in sentences. */
-export const deafRules = ({ kernel, truth, cells }: Installation, accepted: ReadonlyMap<string, Accepted | null>) => {
+export const deafRules = (installation: Installation, accepted: ReadonlyMap<string, Accepted | null>) => {
+  const { kernel, truth, controllers } = installation;
   const faults: string[] = [];
-  cells.forEach((cell) => {
+  [...accepted.keys()].forEach((cell) => {
     const machineOf = (named: string): MachineTruth | undefined => {
       const [name = "", other = cell] = named.split("/").reverse();
-      const uids = `cell${cells.indexOf(other) + 1}-`;
+      const uids = `${controllers.get(other)?.state?.options.cellUid ?? "?"}-`;
       return [...truth.machines].find((machine) => machine.name === name && machine.vm.startsWith(uids));
     };
     for (const rule of accepted.get(cell)?.rules ?? []) {
