@@ -59,6 +59,8 @@ export interface Restored {
   readonly records: ReadonlyMap<string, Json>;
   /** Own desired documents at others, tombstones left out: peer → key → value. */
   readonly desiredAt: ReadonlyMap<PeerName, ReadonlyMap<string, Json>>;
+  /** Own documents that were taken back, and whose peer has not taken the tombstone: `released` will say so. Absent: none. */
+  readonly releasingAt?: ReadonlyMap<PeerName, ReadonlySet<string>>;
 }
 
 /**

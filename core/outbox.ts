@@ -24,7 +24,7 @@ export function createOutbox(restored: Restored): Outbox {
     records: new Map(restored.records),
     desired: new Map([...restored.desiredAt].map(([peer, documents]) => [peer, new Map(documents)])),
     published: new Map(),
-    releasing: new Map(),
+    releasing: new Map([...(restored.releasingAt ?? [])].map(([peer, keys]) => [peer, new Set(keys)])),
     effects: [],
     quiet: false,
   };
@@ -80,6 +80,9 @@ export function desire(outbox: Outbox, to: PeerName, key: string, value: object 
   else documents.set(key, toJson(value));
   outbox.effects.push({ kind: "desire", to, key, value: value === null ? null : toJson(value) });
 }
+
+/** Is there a document that was taken back while its peer may still have it? */
+export const isReleasing = ({ releasing }: Outbox): boolean => [...releasing.values()].some((keys) => keys.size > 0);
 
 /** Kinds of documents whose progress a service tells its clients, as the first part of their events' names. */
 const areas = ["volume", "connection", "grant", "subnet", "name", "placement"] as const;

@@ -1,3 +1,4 @@
+import { withOtherCells } from "./generate-family.ts";
 import { createRandom, type Random } from "./kernel/random.ts";
 import { type CellText, formatCell, type MachineText } from "./world/cell-text.ts";
 import type { History, HistoryStep } from "./world/history.ts";
@@ -33,6 +34,8 @@ export const generateHistory = ({ seed, hosts, cells, minutes, faults }: Wanted)
     steps.push(...changesOf(`c${cell}`, random.fork(`cell ${cell}`), { untilMs, budgetMiB, hosts }));
   }
   if (faults.length > 0) steps.push(...faultsOf(random.fork("faults"), { untilMs, hosts, servers, cells, faults }));
+  steps.sort((a, b) => a.atMs - b.atMs);
+  withOtherCells(steps, random.fork("other cells"), cells, untilMs);
   steps.sort((a, b) => a.atMs - b.atMs);
   return { hosts, servers, cells, seed, memoryMiB, untilMs, steps };
 };

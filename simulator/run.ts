@@ -2,7 +2,7 @@ import { invariants } from "./invariants/all.ts";
 import { type Invariant, Verdict } from "./invariants/invariant.ts";
 import type { History } from "./world/history.ts";
 import { Installation } from "./world/installation.ts";
-import { expectedCells, unsettled } from "./world/settled.ts";
+import { unsettled } from "./world/settled.ts";
 import { Steps } from "./world/steps.ts";
 import { beginTraffic, deafRules } from "./world/traffic.ts";
 
@@ -104,7 +104,7 @@ class Run {
 
   #look(ms: number): void {
     const { users } = this.#steps;
-    this.#unsettled = [...unsettled(this.#installation, users), ...deafRules(this.#installation, expectedCells(users))];
+    this.#unsettled = [...unsettled(this.#installation, users), ...deafRules(this.#installation, users.accepted)];
     if (this.#unsettled.length > 0) this.#settledAfterMs = null;
     else this.#settledAfterMs ??= ms;
   }

@@ -1,7 +1,7 @@
 import type { Json } from "../../model/json.ts";
 import { type ActualLife, type DesiredLife, lifeKey } from "../cell-documents.ts";
 import { actualKey, type Progress } from "../documents.ts";
-import { isObject, log, progress, publish, sameJson, write } from "../outbox.ts";
+import { isObject, isReleasing, log, progress, publish, sameJson, write } from "../outbox.ts";
 import { acceptModel, planFor } from "./model-change.ts";
 import { isChild, quotaOf, takeGrant } from "./room.ts";
 import { type ControllerState, cellManager, saveElement } from "./state.ts";
@@ -81,9 +81,9 @@ export function whyClosed(state: ControllerState): string | null {
 export function publishLife(state: ControllerState): void {
   if (state.life === null) return;
   const { version, document } = state.model;
-  const left = state.elements.size + state.abroad.size + state.grants.size;
-  // Only what is to end is ever empty for good.
-  const empty = state.life.ending && document === null && left === 0;
+  const left = state.elements.size + state.grants.size;
+  // Only what is to end is ever empty for good; and nobody is left who has not heard the last word.
+  const empty = state.life.ending && document === null && left === 0 && !isReleasing(state.outbox);
   const life: ActualLife = { ...lifeState(state, left), version, empty, quota: quotaOf(state) };
   publish(state.outbox, actualKey(cellManager, lifeKey), life);
 }

@@ -18,7 +18,7 @@ import { isEmptyPlan } from "../../model/plan.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { checkDocument, readSpecification } from "../../model/specification.ts";
 import type { ActualSubnet, ActualVolume } from "../documents.ts";
-import { isObject, sameJson, toJson } from "../outbox.ts";
+import { isObject, isReleasing, sameJson, toJson } from "../outbox.ts";
 import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
 import { isoTime } from "./iso-time.ts";
 import { beginEnding, hasChildren, whyClosed } from "./life.ts";
@@ -331,6 +331,6 @@ export function summary(state: ControllerState): ControllerSummary {
   for (const { phase } of state.elements.values()) phases[phase ?? "waiting"] = (phases[phase ?? "waiting"] ?? 0) + 1;
   const { version, document } = state.model;
   const elements = state.elements.size;
-  const empty = document === null && elements === 0 && state.abroad.size === 0;
+  const empty = document === null && elements === 0 && !isReleasing(state.outbox);
   return { cell: state.options.cell, version, phases, elements, waiting: firstWaiting(state), empty };
 }

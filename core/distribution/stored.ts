@@ -95,8 +95,12 @@ export const readStored = (content: ReadonlyMap<string, Json>): StoredNode => {
 /** What the service itself gets to see of its store. */
 export const restoredOf = (stored: StoredNode): Restored => {
   const desiredAt = new Map<PeerName, Map<string, Json>>();
+  const releasingAt = new Map<PeerName, Set<string>>();
   for (const [peer, documents] of stored.out) {
-    for (const [key, value] of documents) if (value !== null) inner(desiredAt, peer).set(key, value);
+    for (const [key, value] of documents) {
+      if (value !== null) inner(desiredAt, peer).set(key, value);
+      else releasingAt.set(peer, (releasingAt.get(peer) ?? new Set()).add(key));
+    }
   }
-  return { records: stored.records, desiredAt };
+  return { records: stored.records, desiredAt, releasingAt };
 };

@@ -269,7 +269,7 @@ function chainTrouble(state: ManagerState, volume: Uid): string | null {
  * Whose volume an origin is that its cell has left: nobody's that could ask for it, until its last copy is gone (STORAGE,
  * "Deleting a cell whose origin others have copied"). So a copy in one cell does not keep another one from ending.
  */
-const provider = peerName("provider");
+export const provider = peerName("provider");
 
 const isCopiedByOthersOnly = (state: ManagerState, volume: Uid, record: VolumeRecord): boolean =>
   [...(state.copiesOf.get(volume) ?? [])].every((copy) => {

@@ -9,7 +9,7 @@ import {
   actualKey,
 } from "../documents.ts";
 import type { Input, Service } from "../env.ts";
-import { cellOfController, isObject, log, progress, publish, sameJson, takeEffects, toJson } from "../outbox.ts";
+import { cellOfController, isObject, log, progress, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
 import { isOffersRequest } from "../supply.ts";
 import { reconcileConnection, reconcileLease } from "./manager-leases.ts";
 import { measureStorageManager } from "./manager-measure.ts";
@@ -17,6 +17,7 @@ import {
   type AgentView,
   addTo,
   isFull,
+  keepVolume,
   type ManagerState,
   mark,
   markChain,
@@ -27,7 +28,7 @@ import {
   restoreManager,
   splitKey,
 } from "./manager-state.ts";
-import { reconcileVolume } from "./manager-volumes.ts";
+import { provider, reconcileVolume } from "./manager-volumes.ts";
 import { storageOffersOf } from "./offers.ts";
 
 /*
@@ -141,6 +142,7 @@ const foreign = (id: Uid) => `the UID ${id} belongs to an element of another cel
 function takeVolume(state: ManagerState, client: PeerName, id: Uid, value: Json) {
   const key = `volume/${id}`;
   const before = state.wantedVolumes.get(id);
+  if (value !== null) takeBack(state, client, id);
   const owner = before?.client ?? state.volumes.get(id)?.client ?? client;
   if (owner !== client) {
     if (value === null) publish(state.outbox, actualKey(client, key), null);
@@ -159,6 +161,14 @@ function takeVolume(state: ManagerState, client: PeerName, id: Uid, value: Json)
     if (!state.volumes.has(id)) publish(state.outbox, actualKey(client, key), null);
   }
   mark(state, id);
+}
+
+/** A cell that wants a volume again that it had left to the provider has it again: it was never anybody else's. */
+function takeBack(state: ManagerState, client: PeerName, id: Uid): void {
+  const record = state.volumes.get(id);
+  if (record?.client !== provider || record.cell !== cellOfController(client)) return;
+  write(state.outbox, `volume/${id}`, { ...record, client });
+  keepVolume(state, id, { ...record, client });
 }
 
 function takeConnection(state: ManagerState, client: PeerName, id: Uid, value: Json) {

@@ -1,22 +1,47 @@
 import type { ControllerState } from "../../core/controller/state.ts";
 import type { Uid } from "../../model/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json.ts";
 import { type CellText, labelOf } from "./cell-text.ts";
 import type { Installation } from "./installation.ts";
 import type { Users } from "./steps.ts";
 import { isAgreed } from "./traffic.ts";
 
-/** Every cell that should be there, with those below it, and what each should have; null: nothing. */
-export const expectedCells = ({ accepted }: Users): ReadonlyMap<string, CellText | null> => {
+/**
+ * Every cell that should be there, and what it should have; null: nothing. What the outermost cells should have their users
+ * say. A child was born with whatever its parent said by then, and may have been changed since, so what it should have is
+ * what its model says, wherever that came from; and its machines are looked at all the same.
+ */
+const expectedCells = (installation: Installation, { accepted }: Users): ReadonlyMap<string, CellText | null> => {
   const expected = new Map<string, CellText | null>();
-  const add = (cell: string, otherwise: CellText | null): void => {
-    const own = accepted.get(cell);
-    const text = own === undefined ? otherwise : own;
+  const add = (cell: string, text: CellText | null): void => {
     expected.set(cell, text);
-    for (const child of text?.children ?? []) add(`${child.name}.${cell}`, child.text);
+    for (const { name } of text?.children ?? []) {
+      const child = `${name}.${cell}`;
+      add(child, textOfModel(installation.controllers.get(child)?.state?.model.document ?? null));
+    }
   };
-  for (const cell of accepted.keys()) if (!cell.includes(".")) add(cell, null);
+  for (const [cell, text] of accepted) if (!cell.includes(".")) add(cell, text);
   return expected;
 };
+
+const isComponent = (json: Json | undefined): json is JsonObject =>
+  typeof json === "object" && json !== null && !Array.isArray(json);
+const textOfModel = (document: JsonObject | null): CellText | null => {
+  const [cell] = Object.values(document ?? {}).filter(isComponent);
+  if (cell === undefined) return null;
+  const elements = Object.entries(cell).flatMap(([name, each]) => (isComponent(each) ? [{ name, each }] : []));
+  const machines = elements.flatMap(({ name, each }) =>
+    each["x.type"] === "VM"
+      ? [{ ...noFlags, name, memoryMiB: Number(each["x.memory"]), off: each["x.desiredState"] === "off" }]
+      : [],
+  );
+  const none: CellText = { machines: [], rules: [], allOrNone: false };
+  const children = elements.flatMap(({ name, each }) =>
+    each["x.type"] === "CellController" ? [{ name, text: none }] : [],
+  );
+  return { machines, rules: [], allOrNone: false, children };
+};
+const noFlags = { data: false, live: false, once: false, apart: null } as const;
 
 /** What is not yet as its users want it, in sentences; empty: everything is. Looked at where machines are, not where they are believed. */
 export const unsettled = (installation: Installation, users: Users): readonly string[] => {
@@ -24,7 +49,7 @@ export const unsettled = (installation: Installation, users: Users): readonly st
   for (const process of installation.processes.values())
     if (!process.isRunning) faults.push(`${process.name} does not run`);
   const owned = new Set<Uid>();
-  const expected = expectedCells(users);
+  const expected = expectedCells(installation, users);
   for (const cell of expected.keys())
     if (!installation.controllers.has(cell)) faults.push(`${cell} should be there, and has no controller`);
   for (const [cell, controller] of installation.controllers) {

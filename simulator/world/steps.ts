@@ -96,13 +96,7 @@ export class Steps {
     wish.answered = true;
     const why = status === 200 || status === 404 ? "" : JSON.stringify(body).slice(0, 300);
     this.#installation.kernel.log(`user.${wish.cell}`, "answered", { status, why });
-    if (status === 200 || (wish.text === null && status === 404)) {
-      this.users.accepted.set(wish.cell, wish.text);
-      const family = new Set((wish.text === null ? [] : familyOf(wish.cell, wish.text)).map(([name]) => name));
-      // Of a child that is gone, what its own users were allowed is nothing any more.
-      for (const name of [...this.users.accepted.keys()])
-        if (name.endsWith(`.${wish.cell}`) && !family.has(name)) this.users.accepted.delete(name);
-    }
+    if (status === 200 || (wish.text === null && status === 404)) this.users.accepted.set(wish.cell, wish.text);
   }
 
   #request({ cell, text }: Wish): Json {
