@@ -18,6 +18,7 @@ import {
   desiredNow,
   directory,
   type ElementRecord,
+  recordAt,
   storageManager,
 } from "./state.ts";
 
@@ -188,4 +189,30 @@ export function whyNotAgreed(state: ControllerState, rule: Uid, element: Network
     reason: `${end.domain} has no rule in effect that opens the same between ${ends}, so nothing passes`,
     lifts: `${first}let ${end.domain} have a NetworkRule with the same protocol and port between its ${end.path} and this cell's ${own.path}`,
   };
+}
+
+/** What an element lacks of other cells, and what would lift that; null: nothing. */
+export function whyAbroad(state: ControllerState, record: ElementRecord, element: Element): NotVisible | null {
+  switch (element.type) {
+    case "NetworkRule":
+      return whyNotAgreed(state, record.uid, element);
+    case "VolumeCopy":
+      return whyNoOrigin(state, record, element);
+    case "VolumeConnection": {
+      const vm = recordAt(state, element.vm);
+      const run = vm === undefined ? null : (state.vms.get(vm.uid)?.run ?? null);
+      const actual = actualOf<ActualConnection>(state, storageManager, `connection/${record.uid}`);
+      return whyNotConnected(
+        state,
+        element,
+        run !== null && actual?.incarnation === run.incarnation ? actual : undefined,
+      );
+    }
+    case "VolumeGrant": {
+      const want = element.to.kind === "vm" ? foreignLink(element.to.vm) : null;
+      return want === null ? null : whyNotVisible(state, want, "addresses");
+    }
+    default:
+      return null;
+  }
 }

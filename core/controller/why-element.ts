@@ -3,6 +3,7 @@ import type { Element, VmElement } from "../../model/cell.ts";
 import type { ElementPath } from "../../model/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { reservationReason, shortened } from "./all-or-none.ts";
+import { type NotVisible, whyAbroad } from "./foreign.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { placementOf } from "./placement.ts";
 import {
@@ -10,6 +11,7 @@ import {
   type ElementRecord,
   elementOf,
   hostPeer,
+  type LinkElement,
   linksOf,
   type Run,
   recordAt,
@@ -64,6 +66,8 @@ function follow(state: ControllerState, record: ElementRecord, checks: ElementCh
     checks.push(check("all or none", false, heldBack, lifts));
     return;
   }
+  const abroad = whyAbroad(state, record, element);
+  if (abroad !== null) checks.push(check("other cells", false, abroad.reason, abroad.lifts));
   for (const path of dependencies(state, element)) {
     const other = recordAt(state, path);
     if (other !== undefined && other.type !== "VM") follow(state, other, checks, seen);
@@ -104,10 +108,18 @@ function dependencies(state: ControllerState, element: Element): readonly Elemen
   }
 }
 
+/** Why a required volume of another cell is no disk here. */
+function foreignVolumeOf(state: ControllerState, link: LinkElement): NotVisible | null {
+  const record = link.type === "VolumeConnection" && link.requires ? recordAt(state, link.path) : undefined;
+  return record === undefined ? null : whyAbroad(state, record, link);
+}
+
 function vmChecks(state: ControllerState, record: ElementRecord, vm: VmElement, checks: ElementCheck[]): void {
   const on = vm.desiredState === "on";
   checks.push(check("wanted on", on, `x.desiredState is "${vm.desiredState}"`, 'write x.desiredState "on"'));
   for (const link of linksOf(state, vm.path)) {
+    const abroad = foreignVolumeOf(state, link);
+    if (abroad !== null) checks.push(check(link.path, false, abroad.reason, abroad.lifts));
     const record = link.type === "VirtualInterface" && link.requires ? recordAt(state, link.path) : undefined;
     if (record === undefined) continue;
     const address = record.allocation?.address ?? null;

@@ -101,9 +101,10 @@ export class Steps {
 
   #request({ cell, text }: Wish): Json {
     const label = labelOf(cell);
-    const volumes = (this.users.submitted.get(cell) ?? []).flatMap(({ machines }) =>
-      machines.flatMap(({ name }) => [`${label}/${name}Disk`, `${label}/${name}Data`]),
-    );
+    const volumes = (this.users.submitted.get(cell) ?? []).flatMap(({ machines, copies = [] }) => [
+      ...machines.flatMap(({ name }) => [`${label}/${name}Disk`, `${label}/${name}Data`]),
+      ...copies.map(({ name }) => `${label}/${name}`),
+    ]);
     const allowDestroy = [...new Set([`${label}/golden`, ...volumes])];
     if (text === null) return { method: "DELETE", path: "", allowDestroy };
     return { method: "PUT", path: "", json: documentOf(cell, text), allowDestroy };
