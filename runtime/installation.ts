@@ -13,6 +13,8 @@ export const network = {
   dnsManager: "10.0.0.12",
   placer: "10.0.0.13",
   storageManager: "10.0.0.14",
+  directory: "10.0.0.15",
+  cellManager: "10.0.0.16",
   host: (number: number): string => `10.0.1.${number}`,
   server: (number: number): string => `10.0.2.${number}`,
   controller: (number: number): string => `10.0.3.${number}`,
@@ -43,6 +45,7 @@ export interface ProcessConfiguration {
     | "dns-manager"
     | "placer"
     | "presence"
+    | "directory"
     | "host"
     | "agent"
     | "gateway";
@@ -65,6 +68,9 @@ export interface ProcessConfiguration {
     readonly cellNumber: number;
     readonly domain: string;
     readonly mac: string;
+    /** The installation has one; without, no other cell is visible and there are no child cells. */
+    readonly directory?: true;
+    readonly cellManager?: true;
     /** SHA-256 (hex) of the credentials that may change this cell. */
     readonly credentialHashes: readonly string[];
   };

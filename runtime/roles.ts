@@ -59,6 +59,15 @@ const runDnsManager = async (configuration: ProcessConfiguration, observer: Obse
   stopAtSignals(() => server.stop());
 };
 
+const runDirectory = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
+  const { createDirectory } = await import("../core/directory/directory.ts");
+  await runService({
+    configuration,
+    observer,
+    service: createDirectory({ self: configuration.name, domain: network.domain }),
+  });
+};
+
 /** These services have nobody to answer over HTTPS but whoever looks at them. */
 const serveObserver = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const server = await servePeers(configuration, observed(observer));
@@ -83,6 +92,9 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
     case "presence":
       await serveObserver(configuration, observer);
       return runPresence(configuration, observer);
+    case "directory":
+      await serveObserver(configuration, observer);
+      return runDirectory(configuration, observer);
     case "address-manager":
       return runAddressManager(configuration, observer);
     case "dns-manager":
@@ -91,7 +103,7 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
     default:
       throw new Error(
         `"${name}" has the role "${role}", which has a program of its own; this one runs controller, storage-manager, ` +
-          "address-manager, dns-manager, placer and presence",
+          "address-manager, dns-manager, placer, presence and directory",
       );
   }
 };

@@ -213,21 +213,23 @@ function forget(state: CellManagerState, record: CellRecord): void {
 
 /** One pass over all cells: brings each as far as it goes now. */
 function settle(state: CellManagerState): void {
+  for (const record of [...state.cells.values()]) advance(state, record);
   for (const [id, { client, document }] of state.wanted) {
     if (state.cells.has(id)) continue;
     const holder = [...state.cells.values()].find(({ cell }) => cell === document.cell);
-    if (holder === undefined) create(state, client, document);
+    if (holder === undefined) advance(state, create(state, client, document));
     else say(state, client, id, nameIsTaken(holder));
   }
-  for (const record of [...state.cells.values()]) advance(state, record);
   offerWork(state);
 }
 
-function create(state: CellManagerState, client: PeerName, { uid, cell }: DesiredCell): void {
+function create(state: CellManagerState, client: PeerName, { uid, cell }: DesiredCell): CellRecord {
   const number = state.nextNumber;
   state.nextNumber += 1;
   write(state.outbox, "numbers", { next: state.nextNumber });
-  save(state, { uid, client, cell: cellName(cell), number, stage: "living", address: null });
+  const record: CellRecord = { uid, client, cell: cellName(cell), number, stage: "living", address: null };
+  save(state, record);
+  return record;
 }
 
 function nameIsTaken({ cell, stage, uid }: CellRecord): ActualCell {

@@ -34,6 +34,8 @@ export async function runController(
     address: ipv4(address),
     mac: mac(controller.mac),
     self: name,
+    ...(controller.directory === true ? { directory: true } : {}),
+    ...(controller.cellManager === true ? { cellManager: true } : {}),
   });
   const events = openEvents(configuration.directory, controller.cell);
   // What its cell went through is durable; the time line gets it back from there.

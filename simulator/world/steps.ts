@@ -93,6 +93,8 @@ export class Steps {
 
   #answered(wish: Wish, { status, body }: { readonly status: number; readonly body: Json }): void {
     if (wish.answered || this.users.wishes.get(wish.cell) !== wish) return;
+    // A cell that is being deleted takes nothing now; its user asks again.
+    if (status === 409 && JSON.stringify(body).includes("is being deleted") && !wish.cell.includes(".")) return;
     wish.answered = true;
     const why = status === 200 || status === 404 ? "" : JSON.stringify(body).slice(0, 300);
     this.#installation.kernel.log(`user.${wish.cell}`, "answered", { status, why });

@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { noUsage } from "../../model/check-limits.ts";
+import { ipv4, type PeerName, peerName, uid } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { type ActualCell, type ActualLife, type DesiredLife, lifeKey } from "../cell-documents.ts";
+import { actualKey } from "../documents.ts";
+import type { Input } from "../env.ts";
+import { toJson } from "../outbox.ts";
+import { createCellManager } from "./manager.ts";
+import type { CellReport, CellWorkAnswer } from "./work.ts";
+
+const self = peerName("cell-manager");
+const shop = peerName("controller.shop");
+const web = peerName("controller.web.shop");
+const service = createCellManager({ self, firstNumber: 100 });
+
+class World {
+  readonly records = new Map<string, Json>();
+  readonly desired = new Map<string, Json>();
+  readonly released = new Map<string, Json>();
+  readonly published = new Map<string, Json>();
+  readonly clients = new Map<string, { from: PeerName; key: string; value: Json }>();
+  readonly answers: Json[] = [];
+  state = service.restore({ records: new Map(), desiredAt: new Map() });
+  constructor() {
+    this.step({ kind: "start" });
+  }
+  step(input: Input): void {
+    const { state, effects } = service.step(this.state, input, { ms: 0, wallMs: 0 });
+    this.state = state;
+    for (const effect of effects) {
+      if (effect.kind === "write" && effect.value === null) this.records.delete(effect.key);
+      else if (effect.kind === "write") this.records.set(effect.key, effect.value);
+      else if (effect.kind === "desire" && effect.value === null) this.desired.delete(`${effect.to}/${effect.key}`);
+      else if (effect.kind === "desire") this.desired.set(`${effect.to}/${effect.key}`, effect.value);
+      else if (effect.kind === "publish" && effect.value === null) this.published.delete(effect.key);
+      else if (effect.kind === "publish") this.published.set(effect.key, effect.value);
+      else if (effect.kind === "reply") this.answers.push(effect.response);
+    }
+  }
+  want(id: string, cell: string | null, from = shop): this {
+    const grant = { amount: noUsage, serial: 1, answered: 0, refusal: null };
+    const value = cell === null ? null : toJson({ uid: uid(id), cell, model: { web: { "x.type": "Cell" } }, grant });
+    assert.ok(service.accepts(from, `cell/${id}`));
+    if (value === null) this.clients.delete(`${from}/${id}`);
+    else this.clients.set(`${from}/${id}`, { from, key: `cell/${id}`, value });
+    this.step({ kind: "desired", from, key: `cell/${id}`, value });
+    return this;
+  }
+  report(report: CellReport): this {
+    this.step({ kind: "request", id: 1, request: toJson(report) });
+    return this;
+  }
+  says(life: Partial<ActualLife>): this {
+    const quota = { serial: 1, holds: noUsage, asks: null };
+    const value = toJson({ phase: "ready", reason: null, version: 1, empty: false, quota, ...life });
+    this.step({ kind: "actual", from: web, key: actualKey(self, lifeKey), value });
+    return this;
+  }
+  work(): CellWorkAnswer["controllers"] {
+    this.report({ kind: "work", known: 0 });
+    return (this.answers.at(-1) as unknown as CellWorkAnswer).controllers;
+  }
+  cell(id: string, client = shop): ActualCell | undefined {
+    return this.published.get(actualKey(client, `cell/${id}`)) as unknown as ActualCell | undefined;
+  }
+  life(): DesiredLife | undefined {
+    return this.desired.get(`${web}/${lifeKey}`) as unknown as DesiredLife | undefined;
+  }
+  restart(): this {
+    this.published.clear();
+    const life = this.desired.get(`${web}/${lifeKey}`);
+    const desiredAt = new Map(life === undefined ? [] : [[web, new Map([[lifeKey, life]])]]);
+    this.state = service.restore({ records: new Map(this.records), desiredAt });
+    for (const { from, key, value } of this.clients.values()) this.step({ kind: "desired", from, key, value });
+    this.step({ kind: "start" });
+    return this;
+  }
+}
+
+test("a child cell is made, told its first model, and taken away only when its controller says that nothing is left", () => {
+  const world = new World().want("s-1", "web.shop");
+  assert.deepEqual(
+    world.work().map(({ controller, cellNumber, state }) => [controller, cellNumber, state]),
+    [[web, 100, "run"]],
+  );
+  assert.equal(world.cell("s-1")?.phase, "working");
+  world.report({ kind: "made", uid: uid("s-1"), address: ipv4("10.0.4.1") }).says({});
+  assert.equal(world.cell("s-1")?.phase, "ready");
+  assert.equal(world.cell("s-1")?.address, "10.0.4.1");
+  assert.equal(world.life()?.ending, false);
+  // It is empty, and nobody has told it to end yet: that is no word that counts.
+  world.says({ empty: false }).want("s-1", null);
+  assert.equal(world.life()?.ending, true);
+  assert.equal(world.cell("s-1")?.phase, "deleting");
+  world.restart();
+  assert.equal(world.life()?.ending, true);
+  assert.equal(world.work()[0]?.state, "run");
+  world.says({ phase: "deleting", empty: true });
+  assert.equal(world.life(), undefined);
+  assert.equal(world.work()[0]?.state, "run", "its tombstone is still on its way");
+  world.restart();
+  world.step({ kind: "released", peer: web, key: lifeKey });
+  assert.equal(world.work()[0]?.state, "end");
+  world.restart().report({ kind: "ended", uid: uid("s-1") });
+  assert.equal(world.cell("s-1"), undefined);
+  assert.deepEqual(world.work(), []);
+  assert.deepEqual([...world.records.keys()], ["numbers"]);
+  // No number is given twice.
+  world.want("s-2", "web.shop");
+  assert.equal(world.work()[0]?.cellNumber, 101);
+});
+
+test("a name is that of the cell that had it first, until it is gone; a child is below its parent", () => {
+  const world = new World().want("s-1", "web.shop").want("s-2", "web.shop");
+  assert.match(world.cell("s-2")?.reason ?? "", /the name web\.shop is that of another child cell \(s-1\)/);
+  world.want("s-1", null);
+  assert.match(world.cell("s-2")?.reason ?? "", /waits until the former cell web\.shop is gone/);
+  world.report({ kind: "made", uid: uid("s-1"), address: ipv4("10.0.4.1") }).says({ empty: true });
+  world.step({ kind: "released", peer: web, key: lifeKey });
+  world.report({ kind: "ended", uid: uid("s-1") });
+  assert.deepEqual(
+    world.work().map((each) => each.uid),
+    ["s-2"],
+  );
+  world
+    .want("s-3", "web.bank")
+    .want("s-4", "shop")
+    .want("s-5", "x.y.shop")
+    .want("s-2", "web.bank", peerName("controller.bank"));
+  assert.deepEqual(
+    world.work().map((each) => each.uid),
+    ["s-2"],
+  );
+  assert.ok(!service.accepts(peerName("host.h1"), "cell/s-1"));
+});
+
+test("a controller that cannot be made, or does not answer, is told to its parent", () => {
+  const world = new World().want("s-1", "web.shop");
+  world.report({ kind: "failed", uid: uid("s-1"), reason: "no host has room" });
+  assert.equal(world.cell("s-1")?.reason, "its controller could not be made: no host has room");
+  world.report({ kind: "made", uid: uid("s-1"), address: ipv4("10.0.4.1") }).says({});
+  world.step({ kind: "reachable", peer: web, reachable: false });
+  assert.equal(world.cell("s-1")?.reason, "its controller does not answer");
+});
