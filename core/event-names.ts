@@ -38,9 +38,9 @@ export const eventNames = {
   // Cells, their models and elements.
   "cell/made": "a cell's controller was made, by the gateway or as a child's",
   "cell/ended": "nothing is left of a cell, and its controller was ended",
-  "cell/granted": "a child cell may have more, or gave some back: how much of each",
-  "cell/ending": "a cell is being deleted, its child cells first",
-  "cell/refused": "a child cell's first model was not accepted: why",
+  "quota/granted": "a child cell may have more, or gave some back: how much of each",
+  "children/end-first": "a cell is being deleted, its child cells first",
+  "children/refused": "a child cell's first model was not accepted: why",
   "model/accepted": "a cell's model was changed: version and how many elements each action concerns",
   "model/plan-refused": "a defect of this service: the plan of a change was not right, and was not executed",
   "element/state": "an element's phase or reason changed",

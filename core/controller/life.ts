@@ -42,7 +42,7 @@ export function takeLife(state: ControllerState, value: Json): LifeNews {
 export function refuseInitial(state: ControllerState, why: string): void {
   if (state.initial === null) return;
   state.initial = { ...state.initial, refusal: why };
-  log(state.outbox, "cell/refused", { cell: state.options.cell, reason: why });
+  log(state.outbox, "children/refused", { cell: state.options.cell, reason: why });
 }
 
 const isChildRecord = ({ type }: { readonly type: string }): boolean => type === "CellController";
@@ -53,7 +53,7 @@ export function beginEnding(state: ControllerState): void {
   if (state.ending || state.cell === null) return;
   state.ending = true;
   write(state.outbox, "ending", { ending: true });
-  log(state.outbox, "cell/ending", { path: state.cell.path, type: "Cell" });
+  log(state.outbox, "children/end-first", { path: state.cell.path, type: "Cell" });
   for (const record of [...state.elements.values()]) {
     if (!isChildRecord(record) || record.deleting) continue;
     state.uids.delete(record.path);

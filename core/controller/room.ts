@@ -143,7 +143,7 @@ export function advanceGrants(state: ControllerState): void {
 function change(state: ControllerState, uid: Uid, grant: QuotaGrant): void {
   saveGrant(state, uid, grant);
   const { serial, refusal, amount } = grant;
-  log(state.outbox, "cell/granted", { uid, path: state.elements.get(uid)?.path ?? null, serial, refusal, ...amount });
+  log(state.outbox, "quota/granted", { uid, path: state.elements.get(uid)?.path ?? null, serial, refusal, ...amount });
 }
 
 function answerChild(state: ControllerState, uid: Uid, grant: QuotaGrant, asks: NonNullable<QuotaAsked["asks"]>): void {
