@@ -57,6 +57,8 @@ export interface Turn extends NodeOutput {
   readonly inbox: Input[];
   /** Connections that may have something to send. */
   readonly dirty: Set<number>;
+  /** Key → what is said of it to every follower that is told in this step. */
+  readonly shared: Map<string, ServerFrame>;
 }
 
 export interface OutgoingDocument {
@@ -174,6 +176,9 @@ export interface Distribution {
   scanning: boolean;
   /** What `Service.audience` last answered. */
   audience: unknown;
+  /** Followers in the order in which they get their digests, and those that wait for the end of their window. */
+  readonly digestRound: Set<ServerLink>;
+  readonly held: Set<ServerLink>;
   readonly timersSet: Set<"digest" | "window">;
   phase: "created" | "running" | "stopped";
 }

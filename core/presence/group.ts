@@ -41,6 +41,7 @@ export function createPresence(options: GroupOptions): Service<GroupState> {
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
+    audience: () => null,
     entitled: (_state, peer, key) =>
       key.startsWith(presenceKey.death("")) ? mayKnowDeaths.test(peer) : options.members.includes(peer),
     accepts: () => false,
