@@ -4,6 +4,7 @@ import type { Input, Instant } from "../env.ts";
 import type { EventName } from "../event-names.ts";
 import type { RunningDigest } from "./digest.ts";
 import type { Frame, Refusal, ServerFrame } from "./frames.ts";
+import type { RefusalLog } from "./refuse.ts";
 import type { StoredDocument } from "./stored.ts";
 
 /** Which side of a connection this service is: the client dialled. */
@@ -164,8 +165,7 @@ export interface Distribution {
   readonly links: Map<number, ClientLink | ServerLink>;
   readonly published: Map<string, OutgoingDocument>;
   readonly refusals: Map<Refusal, number>;
-  /** `<peer> <reason>` → when that was last logged. */
-  readonly refusalsLogged: Map<string, number>;
+  readonly refusalsLogged: RefusalLog;
   /** Prefix → connections that follow it; and how many prefixes have which length. */
   readonly followers: Map<string, Set<ServerLink>>;
   readonly prefixLengths: Map<number, number>;
