@@ -26,7 +26,7 @@ export interface Machine<State> {
   readonly timed: boolean;
   readonly timers: Map<string, ScheduledEvent>;
   readonly dialled: Set<PeerName>;
-  /** What it spent, measured; and its longest step. Only of a timed one. */
+  /** What its steps and the encoding took, measured; and its longest step, writes included. Only of a timed one. */
   cpuMs: number;
   longestMs: number;
   /** Inputs that wait; the first one may be under way. */
@@ -127,8 +127,9 @@ const step = (world: World, machine: Machine<unknown>, input: NodeInput): number
   const begin = performance.now();
   const output = stepNode(machine.node, input, { ms: nowMs, wallMs: nowMs });
   const sends = encoded(output);
-  const spentMs = machine.timed ? performance.now() - begin + writeMs * sends.size : 0;
-  machine.cpuMs += spentMs;
+  const stepMs = machine.timed ? performance.now() - begin : 0;
+  const spentMs = machine.timed ? stepMs + writeMs * sends.size : 0;
+  machine.cpuMs += stepMs;
   machine.longestMs = Math.max(machine.longestMs, spentMs);
   carryOut(world, machine, output, sends);
   return spentMs;
