@@ -31,7 +31,8 @@ export const eventNames = {
     "what is here differed from what the peer had given, and is asked for once more: in how many of 64 parts",
   "distribution/reborn": "this host was declared dead and is not: what it says is said anew, under a new generation",
   "distribution/misuse": "a defect of this service: an effect that cannot be carried out",
-  "document/refused": "a document that a peer desires here is not acceptable: key and why",
+  "document/refused":
+    "documents of a peer are not acceptable for what is in them: key and why of this one; with how many by then, once a minute for a peer",
   "https/handler-failed": "a request over HTTPS failed by a defect of this service",
   "https/upgrade-failed": "a session could not be opened by a defect of this service",
   // Cells, their models and elements.

@@ -14,6 +14,7 @@ import {
   unsubscribe,
 } from "./client.ts";
 import type { Distribution, NodeInput, NodeOutput, Turn } from "./node-types.ts";
+import { refusedByService } from "./refuse.ts";
 import {
   createClient,
   digestTimer,
@@ -135,7 +136,8 @@ const apply = (node: Distribution, turn: Turn, effect: Effect): void => {
       turn.replies.push({ id: effect.id, response: effect.response });
       return;
     case "log":
-      turn.logs.push({ event: effect.event, fields: effect.fields });
+      if (effect.event === "document/refused") refusedByService(node, turn, effect);
+      else turn.logs.push({ event: effect.event, fields: effect.fields });
       return;
   }
 };

@@ -1,6 +1,6 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import type { Refusal } from "./frames.ts";
-import type { Distribution, Turn } from "./node-types.ts";
+import type { Distribution, LogLine, Turn } from "./node-types.ts";
 
 const logEveryMs = 60_000;
 /** Pairs that are remembered. Further ones are counted and not logged, until some have been quiet for a minute. */
@@ -35,6 +35,15 @@ export const refuse = (node: Distribution, turn: Turn, peer: PeerName, reason: R
   const count = countRefusal(node.refusalsLogged, `${peer} ${reason}`, turn.now.ms);
   if (count === null) return;
   turn.logs.push({ event: "distribution/refused", fields: { peer, reason, key, count } });
+};
+
+/** The same for a document that the service itself finds wrong, which it says by a line of log with the peer in it. */
+export const refusedByService = (node: Distribution, turn: Turn, { event, fields }: LogLine): void => {
+  const reason: Refusal = "not acceptable";
+  node.refusals.set(reason, (node.refusals.get(reason) ?? 0) + 1);
+  // Not by its sentence, which may repeat what the peer said, and so differ each time.
+  const count = countRefusal(node.refusalsLogged, `${fields.from ?? fields.peer ?? ""} ${reason}`, turn.now.ms);
+  if (count !== null) turn.logs.push({ event, fields: { ...fields, count } });
 };
 
 /** How much one step may hand to a connection before it waits for `sendable`. */
