@@ -205,6 +205,7 @@ export const runService = async <State>({
   loop.forgetNumbers = observer.measures(() => [
     ...loop.numbers.metrics({ queued: loop.queue.length, timers: loop.timers.size, storeBytes: store.bytes() }),
     ...measureDistribution(loop.node.distribution),
+    ...transport.measure(),
     ...(service.measure?.(loop.node.state) ?? []),
   ]);
   const stop = (options: { readonly goodbye: boolean } = { goodbye }): Promise<void> => {
