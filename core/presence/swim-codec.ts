@@ -11,13 +11,15 @@ import type { Packet, PacketKind, Status, Update } from "./swim-types.ts";
  * A reader takes its own version, the one before and the one after. The next version may add kinds and statuses, which this
  * one passes over, and fields behind an update's last one, which its length tells how to skip.
  *
+ * A kind that a reader does not know may have anything behind the head; `broadcast-codec.ts` is one.
+ *
  * The tag authenticates everything before it with a key of the installation. Making and checking it is an effect of the edge
  * (`Seal`): a packet whose tag is wrong is not looked at.
  */
 export const packetVersion = 1;
 export const packetBytes = 1400;
-const magic = 0x4350;
-const headBytes = 22;
+export const magic = 0x4350;
+export const headBytes = 22;
 export const tagBytes = 16;
 
 export interface Seal {
@@ -29,6 +31,8 @@ export interface Seal {
 
 const kinds: readonly PacketKind[] = ["ping", "ack", "ping-req", "nack", "gossip"];
 const statuses: readonly Status[] = ["alive", "suspect", "dead", "left"];
+/** Behind those of `kinds`; `broadcast-codec.ts` reads it. */
+export const broadcastKind = 5;
 const longestName = 63;
 const greatestGeneration = 2 ** 48 - 1;
 const greatestIncarnation = 2 ** 32 - 1;
@@ -161,6 +165,7 @@ export const decodePacket = (bytes: Uint8Array, seal: Seal): Result<Packet, Pack
   const digest = take(reader, 4);
   const generation = take(reader, 6);
   const incarnation = take(reader, 4);
+  if (kind === undefined) return fail("unknown kind");
   const from = takeName(reader);
   const target = takeName(reader);
   const updates: Update[] = [];
@@ -169,7 +174,6 @@ export const decodePacket = (bytes: Uint8Array, seal: Seal): Result<Packet, Pack
     if (update !== null) updates.push(update);
   }
   if (reader.failed || from === null || (reader.at !== end && version <= packetVersion)) return fail("malformed");
-  if (kind === undefined) return fail("unknown kind");
   if ((kind === "gossip") !== (target === null)) return fail("malformed");
   return ok({ kind, seq, from, generation, incarnation, target, digest, updates });
 };
