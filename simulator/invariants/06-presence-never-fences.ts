@@ -9,12 +9,13 @@ export const presenceNeverFences: Invariant = {
   number: 6,
   title: "presence alone never fences",
   watch: ({ kernel, truth, users }, verdict) => {
-    const dead = new Set<string>();
+    /** Host → the life that was declared over, until it is heard of in a later one. */
+    const dead = new Map<string, number>();
     /** Last machine of each VM whose end its host could tell nobody. */
     const there = new Map<string, MachineTruth>();
     const isLeft = (cell: string): boolean => (users.submitted.get(cell) ?? []).length < 2;
     const returns = (host: string): void => {
-      if (!dead.delete(host)) return;
+      dead.delete(host);
       for (const [vm, machine] of there) if (machine.host === host && !truth.machines.has(machine)) there.delete(vm);
     };
     kernel.watchers.push({
@@ -30,6 +31,10 @@ export const presenceNeverFences: Invariant = {
           if (isIts) verdict.violate(`${who} fences ${fields.volume} of ${vm}, which is on ${host}, declared dead`);
         }
       },
+      frame: (from, _to, frame) => {
+        const host = from.replace("host.", "");
+        if (frame.frame === "hello" && (frame.life ?? 0) > (dead.get(host) ?? Number.POSITIVE_INFINITY)) returns(host);
+      },
       stepped: (who, input, effects) => {
         if (input.kind === "actual" && input.key.startsWith("dead/") && !who.startsWith("presence.")) {
           const asked = effects.find(({ kind }) => kind === "desire" || kind === "unsubscribe");
@@ -40,7 +45,7 @@ export const presenceNeverFences: Invariant = {
           if (effect.kind !== "publish" || !effect.key.startsWith("dead/")) continue;
           const host = effect.key.replace("dead/", "");
           if (input.kind === "start" || dead.has(host)) continue;
-          dead.add(host);
+          dead.set(host, (effect.value as unknown as { readonly generation: number }).generation);
           for (const machine of there.values()) if (machine.host === host) verdict.check(true, () => "");
         }
       },
