@@ -55,11 +55,20 @@ export const createPresencePart = async <Participant extends PartParticipant>(
     for (const { to, updates, answer } of syncs) effects.sendView(to, viewToJson({ updates, answer }));
     if (above !== null) void enter(above);
   };
+  // Many hosts tell of the same death at once, and one new generation is enough for all of them.
+  let over = -1;
+  let isEntering = false;
   const enter = async (above: number): Promise<void> => {
-    const generation = await effects.request({ kind: "presence-enter", above }).catch(() => null);
-    if (typeof generation !== "number") return;
-    participant.input({ kind: "enter", generation });
-    effects.beginLife(generation);
+    over = Math.max(over, above);
+    if (isEntering) return;
+    isEntering = true;
+    while (participant.state.self.generation <= over) {
+      const next = await effects.request({ kind: "presence-enter", above: over }).catch(() => null);
+      if (typeof next !== "number") break;
+      participant.input({ kind: "enter", generation: next });
+      effects.beginLife(next);
+    }
+    isEntering = false;
   };
 
   const generation = Number(await effects.request({ kind: "presence-enter", above: 0 }));
