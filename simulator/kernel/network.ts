@@ -54,6 +54,7 @@ interface Attachment {
   readonly dialers: Map<PeerName, Dialer>;
   readonly ends: Map<number, End>;
   alive: boolean;
+  datagrams: Random | null;
 }
 interface End {
   readonly id: number;
@@ -97,7 +98,7 @@ export class Network {
 
   /** A process comes up. What it had before must have been detached. */
   attach(endpoint: Endpoint): void {
-    this.#attached.set(endpoint.name, { endpoint, dialers: new Map(), ends: new Map(), alive: true });
+    this.#attached.set(endpoint.name, { endpoint, dialers: new Map(), ends: new Map(), alive: true, datagrams: null });
   }
 
   /** A process is gone. Where its machine lives, the kernel tells its peers. */
@@ -223,7 +224,8 @@ export class Network {
   sendDatagram(from: PeerName, to: PeerName, bytes: Uint8Array): void {
     const sender = this.#attached.get(from);
     if (sender === undefined) return;
-    const random = this.#chance(from, "datagrams");
+    sender.datagrams ??= this.#chance(from, "datagrams");
+    const random = sender.datagrams;
     const { loss, duplication } = this.quality;
     for (let copies = duplication > 0 && random.chance(duplication) ? 2 : 1; copies > 0; copies -= 1) {
       if (loss > 0 && random.chance(loss)) continue;

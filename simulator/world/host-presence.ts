@@ -13,6 +13,9 @@ const seal: Seal = { tag: () => noTag, verify: () => true };
 
 export const hostOfPeer = (peer: PeerName): HostName => hostName(peer.slice("host.".length));
 
+/** Names are values: one table for all hosts of all runs, or a thousand tables of a thousand names fill every cache. */
+const peers = new Map<HostName, PeerName>();
+
 export interface TakePartOptions {
   readonly kernel: Kernel;
   readonly life: Life;
@@ -23,7 +26,6 @@ export interface TakePartOptions {
 export const takePart = async ({ kernel, life, host, seed }: TakePartOptions): Promise<PresencePart<Participant>> => {
   const { network } = kernel;
   const self = peerName(`host.${host}`);
-  const peers = new Map<HostName, PeerName>();
   const peerOf = (name: HostName): PeerName => {
     const found = peers.get(name) ?? peerName(`host.${name}`);
     peers.set(name, found);

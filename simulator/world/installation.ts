@@ -7,6 +7,7 @@ import type { Service } from "../../core/env.ts";
 import { createPlacer } from "../../core/placer/placer.ts";
 import { createPresence } from "../../core/presence/group.ts";
 import type { GroupState } from "../../core/presence/group-state.ts";
+import type { Update } from "../../core/presence/swim-types.ts";
 import { createAgentService } from "../../core/storage/agent.ts";
 import type { AgentReport } from "../../core/storage/agent-work.ts";
 import { createStorageManager } from "../../core/storage/manager.ts";
@@ -85,7 +86,7 @@ export class Installation {
   readonly servers = new Map<string, ServerMachine>();
   readonly cells: readonly string[];
   readonly #presence: readonly PeerName[];
-  readonly #hostPeers: readonly PeerName[];
+  readonly #hosts: readonly HostName[];
   /** How long a process stays away the next time it ends, where somebody said so. */
   readonly awayMs = new Map<PeerName, number>();
 
@@ -94,7 +95,7 @@ export class Installation {
     this.kernel = new Kernel(history.seed, keepLog);
     this.cells = count(history.cells).map((number) => `c${number}`);
     const hosts = count(history.hosts).map((number) => peerName(`host.h${number}`));
-    this.#hostPeers = hosts;
+    this.#hosts = hosts.map(hostOfPeer);
     // One member is no group, but has all that a tiny world needs.
     this.#presence = count(hosts.length < 3 ? 1 : 3).map((number) => peerName(`presence.${number}`));
     const agents = count(history.servers).map((number) => peerName(`agent.s${number}`));
@@ -240,7 +241,10 @@ export class Installation {
       void takePart({ kernel, life, host: name, seed }).then((part) => {
         parts.set(life, part);
         this.participants.set(name, part.participant);
-        part.found(this.#hostPeers.map(hostOfPeer), this.#presence);
+        part.found(this.#hosts, this.#presence);
+        // A thousand that start within a second would tell each other of everyone for a minute: they know each other.
+        if (this.#hosts.length > manyHosts && part.participant.state.self.generation === 1)
+          part.participant.input({ kind: "sync", from: name, updates: this.#hosts.map(firstLife), answer: true });
       });
     };
     this.managers.set(name, this.#add(`host.${name}`, service, name, begun));
@@ -265,4 +269,9 @@ export class Installation {
 }
 
 const hex = (value: number): string => value.toString(16).padStart(2, "0");
+/** More than these begin as a running installation would be. */
+const manyHosts = 100;
+const firstLife = (host: HostName): Update => ({
+  ...{ status: "alive", host, generation: 1, incarnation: 0, from: null },
+});
 const count = (number: number): readonly number[] => Array.from({ length: number }, (_, index) => index + 1);
