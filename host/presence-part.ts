@@ -1,5 +1,5 @@
 import type { Death } from "../core/presence/death-broadcast.ts";
-import { ownLife, reportOf } from "../core/presence/host-publications.ts";
+import { type HostPublication, ownLife, reportOf } from "../core/presence/host-publications.ts";
 import type { SwimInput, SwimOutput, SwimState } from "../core/presence/swim-types.ts";
 import { viewFromJson, viewToJson } from "../core/presence/view.ts";
 import type { HostName, PeerName } from "../model/identifiers.ts";
@@ -48,8 +48,16 @@ export const createPresencePart = async <Participant extends PartParticipant>(
 ): Promise<PresencePart<Participant>> => {
   // A service that is stopping answers nobody; then this host is silent soon anyway.
   const tell = (request: PresenceRequest): void => void effects.request(request).catch(() => undefined);
+  const reported = new Set<HostName>();
   const carryOut = ({ verdicts, syncs, above, incarnated }: SwimOutput, state: SwimState): void => {
-    const publications = verdicts.map(reportOf);
+    const publications: HostPublication[] = [];
+    for (const change of verdicts) {
+      // Nothing is to be taken back of whom was never reported, as of a thousand that one meets.
+      const wasReported = reported.delete(change.host);
+      if (change.verdict === "failed") reported.add(change.host);
+      else if (!wasReported) continue;
+      publications.push(reportOf(change));
+    }
     if (incarnated) publications.push(ownLife(state));
     if (publications.length > 0) tell({ kind: "presence-said", publications });
     for (const { to, updates, answer } of syncs) effects.sendView(to, viewToJson({ updates, answer }));
