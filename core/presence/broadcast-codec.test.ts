@@ -5,11 +5,13 @@ import { hostName } from "../../model/identifiers.ts";
 import { createGossip, type GossipPacket, stepGossip } from "../distribution/gossip.ts";
 import { decodeBroadcast, encodeBroadcast, isBroadcast } from "./broadcast-codec.ts";
 import { deathGossip, deathItem, deathOf } from "./death-broadcast.ts";
-import { decodePacket, packetBytes, type Seal, tagBytes } from "./swim-codec.ts";
+import { decodePacket, packetBytes, type Seal } from "./swim-codec.ts";
 
+const sumOf = (bytes: Uint8Array, length: number): number =>
+  bytes.subarray(0, length).reduce((sum, byte) => (sum + byte) % 251, 1);
 const seal: Seal = {
-  tag: (body) => new Uint8Array(tagBytes).fill(body.reduce((sum, byte) => (sum + byte) % 251, 1)),
-  verify: (body, tag) => tag.every((byte) => byte === body.reduce((sum, each) => (sum + each) % 251, 1)),
+  sign: (bytes, length) => void bytes.fill(sumOf(bytes, length), length),
+  verify: (bytes, length) => bytes.subarray(length).every((byte) => byte === sumOf(bytes, length)),
 };
 const from = hostName("h0001");
 const words = Array.from({ length: 128 }, (_, at) => (at * 0x9e3779b1) >>> 0);

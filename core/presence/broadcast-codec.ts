@@ -62,7 +62,7 @@ export const encodeBroadcast = (from: HostName, packet: GossipPacket, seal: Seal
   put(from.length);
   for (let index = 0; index < from.length; index += 1) put(from.charCodeAt(index));
   for (let index = 0; index < text.length; index += 1) put(text.charCodeAt(index));
-  bytes.set(seal.tag(bytes.subarray(0, at)), at);
+  seal.sign(bytes, at);
   return bytes;
 };
 
@@ -73,7 +73,7 @@ export const decodeBroadcast = (bytes: Uint8Array, seal: Seal): Result<Broadcast
   const end = bytes.length - tagBytes;
   if ((bytes[0] ?? 0) * 256 + (bytes[1] ?? 0) !== magic) return fail("not a packet");
   if (Math.abs((bytes[2] ?? 0) - packetVersion) > 1) return fail("version");
-  if (!seal.verify(bytes.subarray(0, end), bytes.subarray(end))) return fail("tag");
+  if (!seal.verify(bytes, end)) return fail("tag");
   const nameEnd = headBytes + 1 + (bytes[headBytes] ?? 0);
   const from = asciiOf(bytes, headBytes + 1, Math.min(nameEnd, end));
   if (nameEnd > end || !/^[a-z0-9._-]{1,63}$/.test(from)) return fail("malformed");
