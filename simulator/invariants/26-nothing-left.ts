@@ -7,7 +7,7 @@ import type { Invariant } from "./invariant.ts";
  * controller is never taken away while a cell below its own has one.
  */
 export const nothingLeft: Invariant = {
-  number: 25,
+  number: 26,
   title: "nothing of a deleted cell remains, and children go first",
   watch: ({ kernel, truth, installation }, verdict) => {
     kernel.watchers.push({

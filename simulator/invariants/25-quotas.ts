@@ -18,7 +18,7 @@ const measures: Readonly<Record<string, (component: Component) => number>> = {
 
 /** What the models in force of a cell and of all cells below it ask for, after every step, wherever they are kept. */
 export const quotas: Invariant = {
-  number: 24,
+  number: 25,
   title: "the quotas of all ancestors hold at every moment",
   watch: ({ kernel, installation }, verdict) => {
     const modelOf = (cell: string): Json => {
