@@ -1,3 +1,4 @@
+import { peerName } from "../../model/identifiers.ts";
 import type { Installation } from "../world/installation.ts";
 import type { Invariant, Verdict, View } from "./invariant.ts";
 
@@ -75,8 +76,9 @@ const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => v
   const look = (): void => {
     for (const each of heard.values()) {
       const { who, peer, life, atMs } = each;
-      const process = installation.process(who);
-      if (!process.isRunning || process.isPaused) continue;
+      const process = installation.processes.get(peerName(who));
+      // A controller that was taken away with its cell hears nothing any more.
+      if (process === undefined || !process.isRunning || process.isPaused) continue;
       if (kernel.clock.nowMs - Math.max(atMs, process.wellSinceMs) < boundMs) continue;
       const found = leftOver(who, peer, life);
       if (found !== null) verdict.violate(`${found} ${kernel.clock.nowMs - atMs} ms ago`);
@@ -96,4 +98,5 @@ const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => v
       }
   };
 };
-const distributionOf = (installation: Installation, who: string) => installation.process(who).distribution;
+const distributionOf = (installation: Installation, who: string) =>
+  installation.processes.get(peerName(who))?.distribution ?? null;
