@@ -181,7 +181,11 @@ test("a declaration of another member is taken over, once and for good; a new ge
   say(peer(2), presenceKey.self, life(2, 0, 2));
   assert.equal(status()[1]?.state, "alive");
   say(third, presenceKey.death("h2"), { ...life(2, 0, 0), declaredAt: 1, reporters: 3 });
-  assert.deepEqual(published.get(presenceKey.death("h2")), death, "nor does an earlier one come back");
+  assert.deepEqual(
+    published.get(presenceKey.death("h2")),
+    { ...death, returned: 2 },
+    "nor does an earlier one come back",
+  );
 });
 
 test("after a restart the declarations are there, and the votes are not", () => {
@@ -235,4 +239,38 @@ test("it follows every host and every other member", () => {
   for (const other of [second, third]) expected.push(`${other} vote/`, `${other} dead/`);
   assert.deepEqual(subscribed, expected);
   assert.equal(hostName("h1"), "h1");
+});
+
+test("a host that comes back in a later generation is said to be back, for good and by every member", () => {
+  const { report, hear, vote, say, published, records, status, input } = member(4);
+  report(1, 4);
+  report(2, 4);
+  hear(4, false);
+  vote(second, 4);
+  const death = { ...life(4), declaredAt: 1234, reporters: 2 };
+  assert.deepEqual(published.get("dead/h4"), death);
+  assert.equal(status()[3]?.state, "dead");
+  const names = (effects: ReturnType<typeof input>) =>
+    effects.flatMap((effect) => (effect.kind === "log" ? [effect.event] : []));
+  assert.deepEqual(names(say(peer(4), presenceKey.self, life(4, 5))), [], "the same generation is over");
+  assert.deepEqual(names(say(peer(4), presenceKey.self, life(4, 0, 2))), ["presence/returned"]);
+  assert.deepEqual(published.get("dead/h4"), { ...death, returned: 2 });
+  assert.deepEqual(records.get("dead/h4"), { ...death, returned: 2 });
+  assert.deepEqual([status()[3]?.state, status()[3]?.generation], ["alive", 2]);
+  assert.deepEqual(names(say(peer(4), presenceKey.self, life(4, 0, 3))), [], "said once");
+  // One that has just started and hears of the death from another after it has heard the host itself.
+  const late = member(4);
+  late.say(peer(4), presenceKey.self, life(4, 0, 2));
+  late.say(second, presenceKey.death("h4"), death);
+  assert.deepEqual(late.published.get("dead/h4"), { ...death, returned: 2 });
+});
+
+test("a member that is left alone says once that it declares nothing, and once that it can again", () => {
+  const { hearMember } = member(4);
+  const names = (of: PeerName, reachable: boolean) =>
+    hearMember(of, reachable).flatMap((effect) => (effect.kind === "log" ? [effect.event] : []));
+  assert.deepEqual(names(second, false), []);
+  assert.deepEqual(names(third, false), ["presence/no-majority"]);
+  assert.deepEqual(names(third, false), []);
+  assert.deepEqual(names(second, true), ["presence/majority"]);
 });
