@@ -24,8 +24,8 @@ export const eventNames = {
   "peer/unreachable": "the connection to a peer is gone; what it said last is old now",
   "transport/unreachable": "a connection could not be made: the 1st, 2nd, 4th, 8th, … attempt",
   "transport/refused":
-    "a connection ended before a certificate of this installation was shown; logged at the counts 1, 2, 4, …",
-  "transport/bad-stream": "a peer sent what is no frame, and was cut off",
+    "a connection ended before a certificate of this installation was shown: how many in all; once a minute",
+  "transport/bad-stream": "a peer sent what is no frame, and was cut off: how often in all; once a minute for a peer",
   "distribution/refused":
     "frames or documents of a peer were not taken: how many in all; once a minute for a peer and a reason",
   "distribution/repaired":

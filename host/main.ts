@@ -92,6 +92,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   if (configuration.presence !== undefined) {
     const started = await startHostPresence({ configuration, host: host.host, request, beginLife, log });
     presence = started;
+    running.observer.measures(started.measure);
     stopAtSignals(started.close);
   }
   const answer = createHostEdge({ hypervisor, network, request, status });

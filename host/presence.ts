@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
+import type { Metric } from "../core/metrics.ts";
 import { ownLife, reportOf } from "../core/presence/host-publications.ts";
 import { type SwimConfig, type SwimOutput, swimDefaults } from "../core/presence/swim-types.ts";
 import { viewFromJson, viewToJson } from "../core/presence/view.ts";
@@ -8,6 +9,7 @@ import type { Json } from "../model/json.ts";
 import { type PeerHandler, peerRequest } from "../runtime/https.ts";
 import { type ProcessConfiguration, ports } from "../runtime/installation.ts";
 import { findPeer, listPeers } from "../runtime/peers.ts";
+import { measureMember } from "../runtime/presence/measure.ts";
 import { createMember, type PresenceMember } from "../runtime/presence/member.ts";
 import { createSeal } from "../runtime/presence/seal.ts";
 import type { PresenceRequest } from "./presence-state.ts";
@@ -22,6 +24,7 @@ export interface HostPresence {
   declared(host: HostName, generation: number): void;
   /** Answers `POST /presence/view`, from hosts alone. */
   readonly view: PeerHandler;
+  measure(): readonly Metric[];
   /** Without a goodbye: a Host Manager that restarts has not left, and its machines run on. */
   close(): Promise<void>;
 }
@@ -99,6 +102,8 @@ export const startHostPresence = async (options: HostPresenceOptions): Promise<H
     config,
     find: (name) => addresses.get(name) ?? null,
     output: carryOut,
+    // Until the first look at the installation is done nobody is known, and nobody a stranger.
+    isHost: (address) => addresses.size === 0 || [...addresses.values()].some((each) => each.address === address),
     refused: (reason, count) => log("distribution/refused", { peer: "datagram", reason, count }),
   });
   tell({ kind: "presence-said", publications: [ownLife(member.state)] });
@@ -115,6 +120,7 @@ export const startHostPresence = async (options: HostPresenceOptions): Promise<H
       if (view !== null && from !== null) member.input({ kind: "sync", from, ...view });
       response.writeHead(view === null ? 400 : 204).end();
     },
+    measure: () => measureMember(member),
     close: async () => {
       clearInterval(timer);
       await member.stop({ goodbye: false });

@@ -7,6 +7,7 @@ import { aliveFrame, createFrameReader, encodeFrame } from "./frame-codec.ts";
 import { type Credentials, expectPeer, peerOf, readCredentials } from "./identity.ts";
 import { type ProcessConfiguration, ports } from "./installation.ts";
 import { findPeer } from "./peers.ts";
+import { createRefusalLog, type RefusalLog } from "./refusal-log.ts";
 
 /**
  * Connections between services: mutual TLS 1.3 over TCP, and a peer that was once asked for is dialled until the end.
@@ -56,6 +57,7 @@ interface TransportState {
   /** Accepted and dialled sockets, greeted or not. */
   readonly sockets: Set<TLSSocket>;
   readonly dialers: Map<PeerName, Dialer>;
+  readonly refusals: RefusalLog;
   nextConnection: number;
   stopping: boolean;
 }
@@ -96,7 +98,8 @@ const adopt = (
     try {
       for (const frame of reader.read(chunk)) events.input({ kind: "frame", connection, frame });
     } catch (error) {
-      events.log("transport/bad-stream", { peer, why: (error as Error).message });
+      const why = (error as Error).message;
+      transport.refusals.refused(peer, (count) => events.log("transport/bad-stream", { peer, why, count }));
       socket.destroy();
     }
   });
@@ -251,17 +254,17 @@ export const createTransport = async (
     connections: new Map(),
     sockets: new Set(),
     dialers: new Map(),
+    refusals: createRefusalLog(),
     nextConnection: 0,
     stopping: false,
   };
   const server = createServer({ ...credentials, requestCert: true, rejectUnauthorized: true }, (socket) =>
     accept(transport, socket),
   );
-  let refused = 0;
   server.on("tlsClientError", (error) => {
-    refused += 1;
-    // Ever more seldom: whoever is refused may come again as often as it likes.
-    if ((refused & (refused - 1)) === 0) events.log("transport/refused", { why: error.message, count: refused });
+    // Whoever is refused may come again as often as it likes.
+    const why = error.message;
+    transport.refusals.refused(`tls ${why}`, (count) => events.log("transport/refused", { why, count }));
   });
   const port = await listen(server, configuration.distributionPort ?? ports.distribution, configuration.address);
   return {

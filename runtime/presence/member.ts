@@ -10,6 +10,7 @@ import {
   swimDefaults,
 } from "../../core/presence/swim-types.ts";
 import type { HostName } from "../../model/identifiers.ts";
+import { createRefusalLog } from "../refusal-log.ts";
 
 /**
  * A host's part in the membership protocol for real: one UDP socket, one timer, the monotonic clock. What is said to the
@@ -29,20 +30,24 @@ export interface MemberOptions {
   readonly find: (host: HostName) => { readonly address: string; readonly port: number } | null;
   /** Verdicts, full views for others, and the wish for a new generation, after each step that has any. */
   readonly output: (output: SwimOutput, state: SwimState) => void;
+  /** Whether a host of the installation has this address; absent: any may. What comes from elsewhere is not even read. */
+  readonly isHost?: (address: string) => boolean;
   /** A datagram was refused: which fault, and how often it was met. At the first and then once a minute at most. */
-  readonly refused: (fault: PacketFault, count: number) => void;
+  readonly refused: (fault: DatagramFault, count: number) => void;
 }
+export type DatagramFault = PacketFault | "no host's address";
 export interface PresenceMember {
   readonly port: number;
   readonly state: SwimState;
-  readonly refusals: ReadonlyMap<PacketFault, number>;
+  readonly refusals: ReadonlyMap<DatagramFault, number>;
+  /** Datagrams since the start: handed to the kernel, and taken for packets. */
+  readonly datagrams: { readonly sent: number; readonly received: number };
   /** Anything but a packet. */
   input(input: SwimInput): void;
   /** Says goodbye to a few when `goodbye`, and closes the socket. Idempotent. */
   stop(options?: { readonly goodbye: boolean }): Promise<void>;
 }
 
-const logEveryMs = 60_000;
 const longestTimerMs = 2 ** 31 - 1;
 
 /** Rejects when the port is taken. */
@@ -52,19 +57,16 @@ export const createMember = async (options: MemberOptions): Promise<PresenceMemb
   socket.bind(options.port, options.address);
   await once(socket, "listening");
   const state = createSwim({ self, generation, config, seed }, performance.now());
-  const refusals = new Map<PacketFault, number>();
-  const saidAt = new Map<PacketFault, number>();
+  const refusals = new Map<DatagramFault, number>();
+  const refusalLog = createRefusalLog();
+  const datagrams = { sent: 0, received: 0 };
   let timer: NodeJS.Timeout | null = null;
   let stopped = false;
   let sending = 0;
 
-  const refuse = (fault: PacketFault): void => {
-    const count = (refusals.get(fault) ?? 0) + 1;
-    refusals.set(fault, count);
-    const now = performance.now();
-    if (now - (saidAt.get(fault) ?? Number.NEGATIVE_INFINITY) < logEveryMs) return;
-    saidAt.set(fault, now);
-    options.refused(fault, count);
+  const refuse = (fault: DatagramFault): void => {
+    refusals.set(fault, (refusals.get(fault) ?? 0) + 1);
+    refusalLog.refused(fault, (count) => options.refused(fault, count));
   };
   const step = (input: SwimInput): void => {
     if (stopped) return;
@@ -73,6 +75,7 @@ export const createMember = async (options: MemberOptions): Promise<PresenceMemb
       const target = options.find(to);
       if (target === null) continue;
       sending += 1;
+      datagrams.sent += 1;
       // A datagram that the kernel does not take is a lost one.
       socket.send(encodePacket(packet, seal), target.port, target.address, () => {
         sending -= 1;
@@ -86,10 +89,18 @@ export const createMember = async (options: MemberOptions): Promise<PresenceMemb
   };
   const wake = (): void => step({ kind: "wake" });
 
-  socket.on("message", (bytes) => {
+  socket.on("message", (bytes, { address }) => {
+    if (options.isHost?.(address) === false) {
+      refuse("no host's address");
+      return;
+    }
     const packet = decodePacket(bytes, seal);
-    if (packet.ok) step({ kind: "packet", packet: packet.value });
-    else refuse(packet.error);
+    if (!packet.ok) {
+      refuse(packet.error);
+      return;
+    }
+    datagrams.received += 1;
+    step({ kind: "packet", packet: packet.value });
   });
   // Errors of single datagrams (an unreachable port) arrive here; the protocol finds out by itself.
   socket.on("error", () => undefined);
@@ -99,6 +110,7 @@ export const createMember = async (options: MemberOptions): Promise<PresenceMemb
     port: socket.address().port,
     state,
     refusals,
+    datagrams,
     input: step,
     stop: async ({ goodbye } = { goodbye: true }) => {
       if (stopped) return;
