@@ -90,10 +90,9 @@ async function main(configurationFile: string | undefined): Promise<void> {
   });
   running.observer.measures(metrics);
   if (configuration.presence !== undefined) {
-    const started = await startHostPresence({ configuration, host: host.host, request, beginLife, log });
-    presence = started;
-    running.observer.measures(started.measure);
-    stopAtSignals(started.close);
+    presence = await startHostPresence({ configuration, host: host.host, request, beginLife, log });
+    running.observer.measures(presence.measure);
+    stopAtSignals(presence.close);
   }
   const answer = createHostEdge({ hypervisor, network, request, status });
   const edge = await servePeers(

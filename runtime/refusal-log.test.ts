@@ -18,4 +18,5 @@ test("each thing is told at the first, then once a minute with the count of all,
   assert.deepEqual(told, ["a 1", "b 1", "a 7"]);
   for (let number = 0; number < 10_000; number += 1) refuse(`c${number}`);
   assert.equal(told.length, 3 + 254 + 1, "all beyond 256 are one");
+  assert.equal(log.total(), 8 + 1 + 10_000);
 });

@@ -6,6 +6,8 @@
 export interface RefusalLog {
   /** @param tell gets how many of that kind there have been in all; called now or not at all */
   refused(about: string, tell: (count: number) => void): void;
+  /** Of all kinds, since the start. */
+  total(): number;
 }
 
 const everyMs = 60_000;
@@ -24,5 +26,6 @@ export const createRefusalLog = (nowMs: () => number = () => performance.now()):
       entry.toldAt = nowMs();
       tell(entry.count);
     },
+    total: () => [...counts.values()].reduce((sum, { count }) => sum + count, 0),
   };
 };

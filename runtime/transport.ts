@@ -22,6 +22,8 @@ export interface Transport {
   close(connection: number): void;
   /** Port listened at. */
   readonly port: number;
+  /** Handshakes and streams that were refused since the start. */
+  refused(): number;
   /** Ends all connections after what was sent, and the listener. */
   stop(): Promise<void>;
 }
@@ -269,6 +271,7 @@ export const createTransport = async (
   const port = await listen(server, configuration.distributionPort ?? ports.distribution, configuration.address);
   return {
     port,
+    refused: transport.refusals.total,
     connect: (peer) => {
       if (transport.stopping || transport.dialers.has(peer)) return;
       const dialer: Dialer = { peer, attempts: 0, timer: null, socket: null };
