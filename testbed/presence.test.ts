@@ -219,7 +219,7 @@ const hostCutOff = async (t: Testbed, context: TestContext): Promise<void> => {
   const reason = /host h2 was declared dead at 20\S+Z; its machines are not started elsewhere/;
   const state = await untilSaid(t, vm, reason);
   assert.equal(state?.phase, "waiting");
-  assert.match(await cells(t, "why", vm), reason);
+  assert.match((await t.cells(["why", vm])).stdout, reason);
   const told = (await eventsSince(t, since)).find(({ path, fields }) => path === vm && reason.test(`${fields.reason}`));
   assert.ok(told !== undefined, "the cell's own time line tells it");
   context.diagnostic(`host cut off: its VM's state withdrawn and said so after ${seconds(since, told)} s`);

@@ -167,7 +167,8 @@ function runChecks(
   }
   const actual = actualVmOf(state, vm.uid, run);
   const runs = actual?.power === "on";
-  checks.push(check("runs", runs, actual?.reason ?? (runs ? "its machine runs" : "the host was told to start it")));
+  const otherwise = reachable ? "the host was told to start it" : "whether it does is not known";
+  checks.push(check("runs", runs, actual?.reason ?? (runs ? "its machine runs" : otherwise)));
   if (actual?.health !== undefined) {
     const lifts = "look into it with `cells console`; with x.restartOnFailure true it is started again by itself";
     checks.push(check("answers its probes", actual.health === "answering", `it is ${actual.health}`, lifts));

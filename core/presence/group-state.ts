@@ -15,6 +15,8 @@ export interface HostView {
   reachable: boolean | null;
   /** What it last said of itself; null: never heard of, or it said goodbye. */
   self: Life | null;
+  /** It took back what it said of itself without having been declared dead: it said goodbye. */
+  left: boolean;
   /** By the host that reports it. */
   readonly reports: Map<HostName, Life>;
   /** By member of the group, this one included. */

@@ -12,8 +12,8 @@ const [self = peerName(""), second = peerName(""), third = peerName("")] = membe
 const peer = (number: number): PeerName => peerName(`host.h${number}`);
 const life = (number: number, incarnation = 0, generation = 1) => ({ host: `h${number}`, generation, incarnation });
 
-/** The first member, which hears hosts h1 to h<count>, all alive. */
-const member = (count: number, records = new Map<string, Json>()) => {
+/** The first member, which hears hosts h1 to h<count>, all alive but those that it never heard of. */
+const member = (count: number, records = new Map<string, Json>(), unheard: readonly number[] = []) => {
   const hosts = Array.from({ length: count }, (_, index) => peer(index + 1));
   const service = createPresence({ self, members, hosts });
   let state = service.restore({ records: new Map(records), desiredAt: new Map() });
@@ -41,6 +41,7 @@ const member = (count: number, records = new Map<string, Json>()) => {
     say(of, presenceKey.vote(`h${about}`), life(about, incarnation, generation));
   input({ kind: "start" });
   for (let number = 1; number <= count; number += 1) {
+    if (unheard.includes(number)) continue;
     say(peer(number), presenceKey.self, life(number));
     hear(number, true);
   }
@@ -273,4 +274,24 @@ test("a member that is left alone says once that it declares nothing, and once t
   assert.deepEqual(names(third, false), ["presence/no-majority"]);
   assert.deepEqual(names(third, false), []);
   assert.deepEqual(names(second, true), ["presence/majority"]);
+});
+
+test("a member that starts after a host's death has the reports alone to go by, and votes on them", () => {
+  const { hear, report, vote, voted, dead } = member(4, new Map(), [4]);
+  hear(4, false);
+  report(1, 4, 2, 7);
+  assert.ok(!voted(4), "one of three is not enough");
+  report(2, 4, 2, 7);
+  assert.ok(voted(4));
+  vote(second, 4, 2, 7);
+  assert.ok(dead(4));
+  // One that is heard is alive; one that said goodbye is not voted on, whatever is still reported.
+  const other = member(4, new Map(), [4]);
+  other.report(1, 4);
+  other.report(2, 4);
+  assert.ok(!other.voted(4), "nothing was said about its connection yet");
+  other.say(peer(4), presenceKey.self, life(4));
+  other.say(peer(4), presenceKey.self, null);
+  other.hear(4, false);
+  assert.ok(!other.voted(4));
 });

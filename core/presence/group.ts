@@ -69,6 +69,7 @@ function restore(restored: Restored, options: GroupOptions): GroupState {
       peer,
       reachable: null,
       self: null,
+      left: false,
       reports: new Map(),
       votes: new Map(),
       declared: value === undefined ? null : (value as unknown as ActualPresenceDeath),
@@ -160,6 +161,7 @@ function takeFromHost(state: GroupState, reporter: HostName, key: string, life: 
     const view = state.hosts.get(reporter);
     if (view === undefined) return;
     if (isGone(view) !== (life === null)) view.sinceMs = wallMs;
+    view.left = life === null && (view.left || !isGone(view));
     view.self = life;
     noteReturn(state, view);
     // How many hosts there are counts for every decision.
@@ -279,8 +281,9 @@ function evaluate(state: GroupState, view: HostView, wallMs: number): void {
 }
 
 function ownVote(state: GroupState, view: HostView, life: Life): ActualPresenceVote | null {
-  // Asked first, as it is so for almost every host that anyone reports.
-  if (view.reachable !== false || view.self === null) return null;
+  // Asked first, as it is so for almost every host that anyone reports. That this member never heard the host is no reason
+  // to wait: it may have started after the host's death, and what others report is all that there will ever be.
+  if (view.reachable !== false || view.left) return null;
   const { hearsHalf, threshold } = standing(state);
   if (!hearsHalf || reportersOf(state, view, life) <= threshold) return null;
   return { host: view.host, ...life };
