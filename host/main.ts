@@ -68,7 +68,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   let presence: HostPresence | null = null;
   const service = createHostManager({ host, wake, onDeath: (dead, of) => presence?.declared(dead, of) });
   const running = await runService({ configuration, service, goodbye: false });
-  const { request, beginLife } = running;
+  const { request, beginLife, declaredDead } = running;
   logFatalErrors(running.observer);
   const log = logOf(running.observer, "host");
   executor = createExecutor({ hypervisor, network, storage, request, log });
@@ -90,7 +90,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   });
   running.observer.measures(metrics);
   if (configuration.presence !== undefined) {
-    presence = await startHostPresence({ configuration, host: host.host, request, beginLife, log });
+    presence = await startHostPresence({ configuration, host: host.host, request, beginLife, declaredDead, log });
     running.observer.measures(presence.measure);
     stopAtSignals(presence.close);
   }

@@ -6,6 +6,7 @@ import type { LogLine, NodeInput, NodeOutput } from "../core/distribution/node-t
 import type { Instant, Service } from "../core/env.ts";
 import type { EventName } from "../core/event-names.ts";
 import { counter, sample } from "../core/metrics.ts";
+import type { PeerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { LogEvent } from "./events.ts";
 import type { ProcessConfiguration } from "./installation.ts";
@@ -35,6 +36,8 @@ export interface RunningService {
   stop(options?: { readonly goodbye: boolean }): Promise<void>;
   /** The life of its host begins, as Presence counts them; a later one makes all that is said new. */
   beginLife(life: number): void;
+  /** Heard otherwise than from the Presence group itself: that life of a peer's host is over by the group's word. */
+  declaredDead(peer: PeerName, life: number): void;
   /** Port of state distribution, of use when the configuration asked for port 0. */
   readonly distributionPort: number;
 }
@@ -222,6 +225,7 @@ export const runService = async <State>({
   return {
     distributionPort: transport.port,
     beginLife: (life) => enqueue(loop, { kind: "life", life }),
+    declaredDead: (peer, life) => enqueue(loop, { kind: "declared-dead", peer, life }),
     observer,
     request: (request) =>
       new Promise((resolve, reject) => {

@@ -83,6 +83,9 @@ export interface Target {
   /** Newest generation that the source showed; at most `withdrawn` is void. */
   generation: number;
   withdrawn: number;
+  /** Newest life that was declared over, 0: none; and the newest generation that the source had shown by then. */
+  deadLife: number;
+  deadGeneration: number;
   /** Of its host, as Presence counts them; 0: the source did not say. */
   life: number;
   session: number;

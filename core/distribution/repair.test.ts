@@ -190,6 +190,40 @@ test("a declared death withdraws what that life said, and no later one", () => {
   assert.deepEqual(actualAt(network, "a"), { "b vm/1": 2 }, "a declaration that comes late");
 });
 
+test("the death of a life that the source had not named on its connection withdraws as soon as that breaks", () => {
+  const network = createNetwork(["a", "b"]);
+  const [a, b] = [machineOf(network, "a"), machineOf(network, "b")];
+  publish(network, "b", "vm/1", 1);
+  subscribe(network, "a", "b", "");
+  settle(network);
+  // Its first life began after it had greeted.
+  feed(network, b, { kind: "life", life: 3 });
+  feed(network, a, { kind: "declared-dead", peer: peerName("b"), life: 3 });
+  assert.deepEqual(actualAt(network, "a"), { "b vm/1": 1 }, "it speaks, and did not say in which life");
+  disconnect(network);
+  assert.deepEqual(actualAt(network, "a"), {});
+  for (const peer of a.dials) attempt(network, peer);
+  assert.deepEqual(actualAt(network, "a"), {}, "the same life does not come back");
+});
+
+test("the death of an earlier life, heard late and of a source that is away, does not keep its present life out", () => {
+  const network = createNetwork(["a", "b"]);
+  const [a, b] = [machineOf(network, "a"), machineOf(network, "b")];
+  publish(network, "b", "vm/1", 1);
+  subscribe(network, "a", "b", "");
+  settle(network);
+  feed(network, b, { kind: "life", life: 4 });
+  disconnect(network);
+  feed(network, a, { kind: "declared-dead", peer: peerName("b"), life: 3 });
+  settle(network);
+  assert.deepEqual(actualAt(network, "a"), { "b vm/1": 1 }, "it lives in another life than the one that is over");
+});
+
+/** Both sides of every connection hear that it is gone. */
+const disconnect = (network: Network): void => {
+  for (const wire of [...network.wires.values()])
+    for (const side of ["client", "server"] as const) cut(network, wire, side);
+};
 /** One attempt to connect `a` to the peer, with all that follows from it. */
 const attempt = (network: Network, peer: string): void => {
   const a = machineOf(network, "a");

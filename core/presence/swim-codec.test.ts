@@ -16,15 +16,16 @@ import { createQueue, enqueue, takeUpdates } from "./swim-gossip.ts";
 import type { Packet, Update } from "./swim-types.ts";
 
 /** A sum is no authentication, but one wrong bit is enough to fail it. */
+const tagOf = (body: Uint8Array): Uint8Array => {
+  const tag = new Uint8Array(tagBytes);
+  let sum = 7;
+  for (const byte of body) sum = (Math.imul(sum, 31) + byte) >>> 0;
+  new DataView(tag.buffer).setUint32(0, sum);
+  return tag;
+};
 const seal: Seal = {
-  tag: (body) => {
-    const tag = new Uint8Array(tagBytes);
-    let sum = 7;
-    for (const byte of body) sum = (Math.imul(sum, 31) + byte) >>> 0;
-    new DataView(tag.buffer).setUint32(0, sum);
-    return tag;
-  },
-  verify: (body, tag) => seal.tag(body).every((byte, index) => byte === tag[index]),
+  sign: (bytes, length) => bytes.set(tagOf(bytes.subarray(0, length)), length),
+  verify: (bytes, length) => tagOf(bytes.subarray(0, length)).every((byte, index) => byte === bytes[length + index]),
 };
 
 const name = fc
@@ -76,7 +77,7 @@ const resealed = (change: (bytes: Uint8Array) => Uint8Array | undefined): Uint8A
   const changed = change(body) ?? body;
   const whole = new Uint8Array(changed.length + tagBytes);
   whole.set(changed);
-  whole.set(seal.tag(changed), changed.length);
+  seal.sign(whole, changed.length);
   return whole;
 };
 

@@ -28,7 +28,9 @@ export const measureMember = ({ state, datagrams, refusals }: PresenceMember): r
     counter(
       "cells_swim_refused_total",
       "Datagrams that were no packet of this installation, by what was wrong with them.",
-      [...refusals].map(([fault, count]) => sample(count, { fault })),
+      [...refusals, ["no host's address", datagrams.strangers] as const].map(([fault, count]) =>
+        sample(count, { fault }),
+      ),
     ),
   ];
 };

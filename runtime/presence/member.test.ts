@@ -28,6 +28,7 @@ const cluster = async (names: readonly string[]) => {
   const waiting = new Set<() => void>();
   const hosts = names.map(hostName);
   const refused: string[] = [];
+  const deaths: { readonly by: HostName; readonly host: HostName; readonly generation: number }[] = [];
   for (const [index, self] of hosts.entries()) {
     const member = await createMember({
       self,
@@ -48,6 +49,10 @@ const cluster = async (names: readonly string[]) => {
         for (const look of waiting) look();
       },
       isHost: (from) => from === address,
+      died: ({ host, generation }) => {
+        deaths.push({ by: self, host, generation });
+        for (const look of waiting) look();
+      },
       refused: (fault) => {
         refused.push(fault);
         for (const look of waiting) look();
@@ -72,7 +77,7 @@ const cluster = async (names: readonly string[]) => {
   const stop = async (): Promise<void> => {
     for (const member of members.values()) await member.stop({ goodbye: false });
   };
-  return { get, until, has, stop, refused, members };
+  return { get, until, has, stop, refused, members, deaths };
 };
 
 test("hosts find each other over UDP, report one that fell silent, and hear a goodbye", {
@@ -85,6 +90,23 @@ test("hosts find each other over UDP, report one that fell silent, and hear a go
     await until(() => has("h1", "h4", "failed") && has("h2", "h4", "failed") && has("h3", "h4", "failed"));
     await get("h3").stop();
     await until(() => has("h1", "h3", "left") && has("h2", "h3", "left"));
+  } finally {
+    await stop();
+  }
+});
+
+test("a declared death that one host hears is broadcast to the others over UDP, and whom it is about begins anew", {
+  timeout: 60_000,
+}, async () => {
+  const { get, until, has, stop, deaths } = await cluster(["h1", "h2", "h3"]);
+  try {
+    await until(() => ["h1", "h2", "h3"].every((name) => get(name).state.live === 3));
+    get("h1").input({ kind: "declared", host: hostName("h3"), generation: 1 });
+    await until(() => has("h2", "h3", "dead") && deaths.length === 2);
+    assert.deepEqual(deaths.map(({ by, host, generation }) => `${by} ${host} ${generation}`).toSorted(), [
+      "h2 h3 1",
+      "h3 h3 1",
+    ]);
   } finally {
     await stop();
   }
