@@ -1,5 +1,6 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
+import { countRefusal, type RefusalLog } from "../../core/distribution/refuse.ts";
 import { createSwim, stepSwim } from "../../core/presence/swim.ts";
 import { decodePacket, encodePacket, type PacketFault, type Seal } from "../../core/presence/swim-codec.ts";
 import {
@@ -10,7 +11,6 @@ import {
   swimDefaults,
 } from "../../core/presence/swim-types.ts";
 import type { HostName } from "../../model/identifiers.ts";
-import { createRefusalLog } from "../refusal-log.ts";
 
 /**
  * A host's part in the membership protocol for real: one UDP socket, one timer, the monotonic clock. What is said to the
@@ -58,7 +58,7 @@ export const createMember = async (options: MemberOptions): Promise<PresenceMemb
   await once(socket, "listening");
   const state = createSwim({ self, generation, config, seed }, performance.now());
   const refusals = new Map<DatagramFault, number>();
-  const refusalLog = createRefusalLog();
+  const logged: RefusalLog = new Map();
   const datagrams = { sent: 0, received: 0 };
   let timer: NodeJS.Timeout | null = null;
   let stopped = false;
@@ -66,7 +66,8 @@ export const createMember = async (options: MemberOptions): Promise<PresenceMemb
 
   const refuse = (fault: DatagramFault): void => {
     refusals.set(fault, (refusals.get(fault) ?? 0) + 1);
-    refusalLog.refused(fault, (count) => options.refused(fault, count));
+    const count = countRefusal(logged, fault, performance.now());
+    if (count !== null) options.refused(fault, count);
   };
   const step = (input: SwimInput): void => {
     if (stopped) return;
