@@ -24,15 +24,15 @@ export const eventNames = {
   "peer/unreachable": "the connection to a peer is gone; what it said last is old now",
   "transport/unreachable": "a connection could not be made: the 1st, 2nd, 4th, 8th, … attempt",
   "transport/refused":
-    "a connection ended before a certificate of this installation was shown: how many in all; once a minute",
-  "transport/bad-stream": "a peer sent what is no frame, and was cut off: how often in all; once a minute for a peer",
+    "a connection was not taken, or was ended: no certificate of this installation, no frames, too slow or too many; with how many by then, once a minute for a sender and a reason",
   "distribution/refused":
-    "frames or documents of a peer were not taken: how many in all; once a minute for a peer and a reason",
+    "frames or documents of a peer were not taken; with how many by then, once a minute for a peer and a reason",
   "distribution/repaired":
     "what is here differed from what the peer had given, and is asked for once more: in how many of 64 parts",
   "distribution/reborn": "this host was declared dead and is not: what it says is said anew, under a new generation",
   "distribution/misuse": "a defect of this service: an effect that cannot be carried out",
-  "document/refused": "a document that a peer desires here is not acceptable: key and why",
+  "document/refused":
+    "documents of a peer are not acceptable for what is in them: key and why of this one; with how many by then, once a minute for a peer",
   "https/handler-failed": "a request over HTTPS failed by a defect of this service",
   "https/upgrade-failed": "a session could not be opened by a defect of this service",
   // Cells, their models and elements.

@@ -5,7 +5,6 @@ import { createNode, type Node, stepNode } from "../core/distribution/node.ts";
 import type { LogLine, NodeInput, NodeOutput } from "../core/distribution/node-types.ts";
 import type { Instant, Service } from "../core/env.ts";
 import type { EventName } from "../core/event-names.ts";
-import { counter, sample } from "../core/metrics.ts";
 import type { PeerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { LogEvent } from "./events.ts";
@@ -208,12 +207,8 @@ export const runService = async <State>({
   runQueue(loop);
   loop.forgetNumbers = observer.measures(() => [
     ...loop.numbers.metrics({ queued: loop.queue.length, timers: loop.timers.size, storeBytes: store.bytes() }),
-    counter(
-      "cells_transport_refused_total",
-      "Connections refused: no certificate of this installation, or no frames.",
-      [sample(transport.refused())],
-    ),
     ...measureDistribution(loop.node.distribution),
+    ...transport.measure(),
     ...(service.measure?.(loop.node.state) ?? []),
   ]);
   const stop = (options: { readonly goodbye: boolean } = { goodbye }): Promise<void> => {

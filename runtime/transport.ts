@@ -1,13 +1,16 @@
-import { connect, createServer, type Server, type TLSSocket } from "node:tls";
+import { createServer as createNetServer, type Server } from "node:net";
+import { connect, createServer, type TLSSocket } from "node:tls";
 import type { Frame } from "../core/distribution/frames.ts";
 import type { NodeInput } from "../core/distribution/node-types.ts";
 import type { EventName } from "../core/event-names.ts";
+import type { Metric } from "../core/metrics.ts";
 import type { PeerName } from "../model/identifiers.ts";
-import { aliveFrame, createFrameReader, encodeFrame } from "./frame-codec.ts";
+import { type Admission, type AdmissionLimits, admissionLimits, createAdmission } from "./admission.ts";
+import { aliveFrame, createFrameReader, encodeFrame, type FrameReader } from "./frame-codec.ts";
 import { type Credentials, expectPeer, peerOf, readCredentials } from "./identity.ts";
 import { type ProcessConfiguration, ports } from "./installation.ts";
 import { findPeer } from "./peers.ts";
-import { createRefusalLog, type RefusalLog } from "./refusal-log.ts";
+import { createRefusals, type Refusals } from "./refusals.ts";
 
 /**
  * Connections between services: mutual TLS 1.3 over TCP, and a peer that was once asked for is dialled until the end.
@@ -20,10 +23,10 @@ export interface Transport {
   send(connection: number, frames: readonly Frame[]): void;
   /** Ends a connection after what was sent. */
   close(connection: number): void;
+  /** What it refused. */
+  measure(): readonly Metric[];
   /** Port listened at. */
   readonly port: number;
-  /** Handshakes and streams that were refused since the start. */
-  refused(): number;
   /** Ends all connections after what was sent, and the listener. */
   stop(): Promise<void>;
 }
@@ -33,10 +36,22 @@ export interface TransportEvents {
 }
 
 const backoff = { firstMs: 50, lastMs: 2000 } as const;
-const aliveEveryMs = 2000;
-/** Silence after which a peer counts as gone, so within 10 s at most: three signs of life missed, on a busy machine too. */
-const silenceMs = 8000;
-const connectTimeoutMs = 5000;
+export interface TransportLimits extends AdmissionLimits {
+  readonly aliveEveryMs: number;
+  /**
+   * Silence after which a peer counts as gone, so within 10 s at most: three signs of life missed, on a busy machine too.
+   * Also how long the first frame may take.
+   */
+  readonly silenceMs: number;
+  /** Time for a handshake on either side. */
+  readonly handshakeMs: number;
+  /** Time for one frame, from its first byte to its last: the longest one takes 67 s at 1 Mbit/s. */
+  readonly frameMs: number;
+}
+export const transportLimits: TransportLimits = {
+  ...admissionLimits,
+  ...{ aliveEveryMs: 2000, silenceMs: 8000, handshakeMs: 5000, frameMs: 120_000 },
+};
 const closeTimeoutMs = 2000;
 /** A connection that ends sooner counts as an attempt that failed. */
 const lastingMs = 2000;
@@ -55,11 +70,12 @@ interface TransportState {
   readonly configuration: ProcessConfiguration;
   readonly credentials: Credentials;
   readonly events: TransportEvents;
+  readonly limits: TransportLimits;
+  readonly refusals: Refusals;
   readonly connections: Map<number, Connection>;
   /** Accepted and dialled sockets, greeted or not. */
   readonly sockets: Set<TLSSocket>;
   readonly dialers: Map<PeerName, Dialer>;
-  readonly refusals: RefusalLog;
   nextConnection: number;
   stopping: boolean;
 }
@@ -70,6 +86,33 @@ export const backoffMs = (attempt: number, random: number): number => {
   return most / 2 + (most / 2) * random;
 };
 
+/** What is due of a connection: signs of life, a first frame (a sign of life is none), and the end of each that began. */
+const createWatch = (
+  reader: FrameReader,
+  { silenceMs, frameMs }: TransportLimits,
+): { heard(frame: boolean): void; late(): "silent" | "no first frame" | "frame too slow" | null } => {
+  const since = performance.now();
+  let heardAt = since;
+  let greeted = false;
+  let frameSince = since;
+  let cut = 0;
+  return {
+    heard: (frame) => {
+      heardAt = performance.now();
+      greeted ||= frame;
+      if (reader.cut === cut && reader.waiting > 0) return;
+      cut = reader.cut;
+      frameSince = heardAt;
+    },
+    late: () => {
+      const now = performance.now();
+      if (now - heardAt > silenceMs) return "silent";
+      if (reader.waiting > 0 && now - frameSince > frameMs) return "frame too slow";
+      return greeted || reader.waiting > 0 || now - since <= silenceMs ? null : "no first frame";
+    },
+  };
+};
+
 /** Watches over a live connection and passes its frames on. */
 const adopt = (
   transport: TransportState,
@@ -78,15 +121,18 @@ const adopt = (
   role: "client" | "server",
   gone: () => void,
 ): void => {
-  const { events, connections } = transport;
+  const { events, connections, limits } = transport;
   transport.nextConnection += 1;
   const connection = transport.nextConnection;
   const reader = createFrameReader();
-  let heardAt = performance.now();
+  const watch = createWatch(reader, limits);
   const pulse = setInterval(() => {
-    if (performance.now() - heardAt > silenceMs) socket.destroy();
-    else if (socket.writable && socket.writableLength === 0) socket.write(aliveFrame);
-  }, aliveEveryMs);
+    const late = watch.late();
+    if (late !== null) {
+      if (late !== "silent") transport.refusals.refuse(peer, late, `${reader.waiting} bytes of a frame have come`);
+      socket.destroy();
+    } else if (socket.writable && socket.writableLength === 0) socket.write(aliveFrame);
+  }, limits.aliveEveryMs);
   const ended = (): void => {
     if (!connections.delete(connection)) return;
     clearInterval(pulse);
@@ -96,12 +142,12 @@ const adopt = (
   connections.set(connection, { socket, ended });
   events.input({ kind: "connected", connection, peer, role });
   socket.on("data", (chunk: Buffer) => {
-    heardAt = performance.now();
     try {
-      for (const frame of reader.read(chunk)) events.input({ kind: "frame", connection, frame });
+      const frames = reader.read(chunk);
+      watch.heard(frames.length > 0);
+      for (const frame of frames) events.input({ kind: "frame", connection, frame });
     } catch (error) {
-      const why = (error as Error).message;
-      transport.refusals.refused(peer, (count) => events.log("transport/bad-stream", { peer, why, count }));
+      transport.refusals.refuse(peer, "no frame", (error as Error).message);
       socket.destroy();
     }
   });
@@ -156,9 +202,9 @@ const dial = async (transport: TransportState, dialer: Dialer): Promise<void> =>
   let why = "the connection ended before it was authenticated";
   let adopted = false;
   const deadline = setTimeout(() => {
-    why = `no answer within ${connectTimeoutMs} ms`;
+    why = `no answer within ${transport.limits.handshakeMs} ms`;
     socket.destroy();
-  }, connectTimeoutMs);
+  }, transport.limits.handshakeMs);
   socket.on("error", (error) => {
     why = error.message;
   });
@@ -184,11 +230,15 @@ const dial = async (transport: TransportState, dialer: Dialer): Promise<void> =>
   });
 };
 
-const accept = (transport: TransportState, socket: TLSSocket): void => {
+const accept = (transport: TransportState, admission: Admission, socket: TLSSocket): void => {
   track(transport, socket);
   socket.on("error", () => undefined);
   const peer = peerOf(socket);
-  if (peer === null || transport.stopping) {
+  if (peer === null) {
+    const why = String(socket.authorizationError ?? "its certificate names nobody");
+    transport.refusals.refuse(socket.remoteAddress ?? "unknown", "no certificate of this installation", why);
+  }
+  if (peer === null || transport.stopping || !admission.admit(socket, peer)) {
     socket.destroy();
     return;
   }
@@ -210,15 +260,14 @@ const send = (transport: TransportState, connection: number, frames: readonly Fr
   if (found === undefined || !found.socket.writable) return;
   const { socket } = found;
   const sendable = (): void => transport.events.input({ kind: "sendable", connection });
-  socket.cork();
-  let free = true;
-  for (const frame of frames) {
-    const encoded = encodeFrame(frame);
+  const encoded = frames.map((frame) => {
+    const bytes = encodeFrame(frame);
     // The node bounds every value, so a frame beyond the limit is a defect of this program.
-    if (encoded === null) throw new Error(`a "${frame.frame}" frame is longer than a frame may be`);
-    free = socket.write(encoded);
-  }
-  socket.uncork();
+    if (bytes === null) throw new Error(`a "${frame.frame}" frame is longer than a frame may be`);
+    return bytes;
+  });
+  const [only] = encoded;
+  const free = socket.write(encoded.length === 1 && only !== undefined ? only : Buffer.concat(encoded));
   if (free) setImmediate(sendable);
   else socket.once("drain", sendable);
 };
@@ -247,31 +296,41 @@ const stop = async (transport: TransportState, server: Server): Promise<void> =>
 export const createTransport = async (
   configuration: ProcessConfiguration,
   events: TransportEvents,
+  limits: TransportLimits = transportLimits,
 ): Promise<Transport> => {
   const credentials = readCredentials(configuration);
+  const refusals = createRefusals(events.log);
   const transport: TransportState = {
     configuration,
     credentials,
     events,
+    limits,
+    refusals,
     connections: new Map(),
     sockets: new Set(),
     dialers: new Map(),
-    refusals: createRefusalLog(),
     nextConnection: 0,
     stopping: false,
   };
-  const server = createServer({ ...credentials, requestCert: true, rejectUnauthorized: true }, (socket) =>
-    accept(transport, socket),
+  const handshakes = createServer(
+    // Node would end an unauthorized connection without saying why; here `accept` does, before anything is read.
+    { ...credentials, requestCert: true, rejectUnauthorized: false, handshakeTimeout: limits.handshakeMs },
+    (socket) => accept(transport, admission, socket),
   );
-  server.on("tlsClientError", (error) => {
-    // Whoever is refused may come again as often as it likes.
-    const why = error.message;
-    transport.refusals.refused(`tls ${why}`, (count) => events.log("transport/refused", { why, count }));
+  const admission = createAdmission(refusals, limits);
+  const server = createNetServer((socket) => {
+    if (admission.begin(socket)) handshakes.emit("connection", socket);
+    else socket.destroy();
+  });
+  handshakes.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
+    const slow = error.code === "ERR_TLS_HANDSHAKE_TIMEOUT";
+    const reason = slow ? "handshake too slow" : "handshake failed";
+    refusals.refuse(socket.remoteAddress ?? "unknown", reason, error.message);
+    socket.destroy();
   });
   const port = await listen(server, configuration.distributionPort ?? ports.distribution, configuration.address);
   return {
     port,
-    refused: transport.refusals.total,
     connect: (peer) => {
       if (transport.stopping || transport.dialers.has(peer)) return;
       const dialer: Dialer = { peer, attempts: 0, timer: null, socket: null };
@@ -287,6 +346,7 @@ export const createTransport = async (
       // A peer that never reads would keep it open.
       setTimeout(() => found.socket.destroy(), closeTimeoutMs).unref();
     },
+    measure: () => refusals.metrics(),
     stop: () => stop(transport, server),
   };
 };

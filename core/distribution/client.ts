@@ -348,7 +348,7 @@ export const receiveFromServer = (node: Distribution, turn: Turn, link: ClientLi
   const parsed = parseServerFrame(json);
   if (!parsed.ok) {
     refuse(node, turn, target.peer, parsed.error, null);
-    if (parsed.error === "unsupported version") closeClient(node, turn, link);
+    if (!link.greeted || parsed.error === "unsupported version") closeClient(node, turn, link);
     return;
   }
   const frame = parsed.value;

@@ -297,3 +297,25 @@ test("the death that Presence declares withdraws what a host said at everyone wh
   settle(network);
   assert.ok(stateOf(network, "a").actual.has("presence.2 dead/h1"), "a service that asks is told");
 });
+
+test("many followers get their digests one part after the other, each once in the period", () => {
+  const names = Array.from({ length: 129 }, (_, at) => `c${at}`);
+  const network = createNetwork(["b", ...names]);
+  publish(network, "b", "vm/1", 1);
+  for (const name of names) subscribe(network, name, "b", "");
+  settle(network);
+  const got = (): number[] => names.map((name) => framesTo(network, name, "digest"));
+  const rounds = [1, 2, 3].map(() => {
+    const before = got().reduce((sum, count) => sum + count, 0);
+    digests(network, "b");
+    return got().reduce((sum, count) => sum + count, 0) - before;
+  });
+  assert.ok(
+    rounds.every((count) => count <= 64),
+    `${rounds}`,
+  );
+  assert.deepEqual(new Set(got()), new Set([1]));
+  // The next period begins with those who came first in this one.
+  digests(network, "b");
+  assert.equal(framesTo(network, "c0", "digest"), 2);
+});

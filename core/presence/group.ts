@@ -41,6 +41,7 @@ export function createPresence(options: GroupOptions): Service<GroupState> {
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
+    audience: () => null,
     entitled: (_state, peer, key) =>
       key.startsWith(presenceKey.death("")) ? mayKnowDeaths.test(peer) : options.members.includes(peer),
     accepts: () => false,
@@ -220,7 +221,7 @@ function takeReachable(state: GroupState, peer: PeerName, reachable: boolean, wa
 
 function refuse(state: GroupState, from: string, key: string, why: string): void {
   state.refused += 1;
-  if ((state.refused & (state.refused - 1)) === 0) log(state.outbox, "document/refused", { from, key, why });
+  log(state.outbox, "document/refused", { from, key, why });
 }
 
 /** Everything that some evidence concerns. */

@@ -1,9 +1,9 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
+import { countRefusal, type RefusalLog } from "../../core/distribution/refuse.ts";
 import type { PacketFault } from "../../core/presence/swim-codec.ts";
 import type { SwimInput, SwimState } from "../../core/presence/swim-types.ts";
 import type { HostName } from "../../model/identifiers.ts";
-import { createRefusalLog } from "../refusal-log.ts";
 import { createParticipant, type ParticipantOptions } from "./participant.ts";
 
 /**
@@ -44,7 +44,7 @@ export const createMember = async (options: MemberOptions): Promise<PresenceMemb
   let stopped = false;
   let sending = 0;
   const datagrams = { sent: 0, received: 0, strangers: 0 };
-  const refusalLog = createRefusalLog();
+  const logged: RefusalLog = new Map();
 
   const participant = createParticipant(options, {
     now: () => performance.now(),
@@ -68,7 +68,8 @@ export const createMember = async (options: MemberOptions): Promise<PresenceMemb
 
   const stranger = (): void => {
     datagrams.strangers += 1;
-    refusalLog.refused("", (count) => options.refused("no host's address", count));
+    const count = countRefusal(logged, "no host's address", performance.now());
+    if (count !== null) options.refused("no host's address", count);
   };
   socket.on("message", (bytes, { address }) => {
     if (stopped) return;
