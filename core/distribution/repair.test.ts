@@ -190,6 +190,20 @@ test("a declared death withdraws what that life said, and no later one", () => {
   assert.deepEqual(actualAt(network, "a"), { "b vm/1": 2 }, "a declaration that comes late");
 });
 
+test("who is no member of the Presence group declares nothing, whatever it publishes", () => {
+  const network = createNetwork(["presence.1", "host.h1", "host.h2", "a"], ["presence.1"]);
+  for (const name of ["host.h1", "host.h2"]) {
+    feed(network, machineOf(network, name), { kind: "life", life: 1 });
+    subscribe(network, "a", name, "");
+  }
+  publish(network, "host.h1", "vm/1", 1);
+  const death = { host: "h1", generation: 1, incarnation: 0, declaredAt: 0, reporters: 3 };
+  publish(network, "host.h2", "dead/h1", death);
+  settle(network);
+  assert.equal(stateOf(network, "a").actual.get("host.h1 vm/1"), 1);
+  assert.ok(stateOf(network, "a").actual.has("host.h2 dead/h1"), "it was heard");
+});
+
 test("the death of a life that the source had not named on its connection withdraws as soon as that breaks", () => {
   const network = createNetwork(["a", "b"]);
   const [a, b] = [machineOf(network, "a"), machineOf(network, "b")];
@@ -249,6 +263,8 @@ test("digests and repairs that make no sense are refused or ignored", () => {
   ];
   for (const frame of wrong) inject(network, "a", "b", "client", frame);
   inject(network, "a", "b", "client", { frame: "repaired", buckets: [1, 2, 3] });
+  // A number below that of what is here.
+  inject(network, "a", "b", "client", { frame: "actual", key: "vm/5", seq: 0, value: "old" });
   inject(network, "a", "b", "server", { frame: "repair", buckets: [0.5] });
   inject(network, "a", "b", "server", {
     frame: "subscribe",
@@ -257,7 +273,7 @@ test("digests and repairs that make no sense are refused or ignored", () => {
   });
   settle(network);
   assert.deepEqual(actualAt(network, "a"), full(5));
-  assert.deepEqual(refusals(network, "a"), ["malformed frame"], "one line a minute");
+  assert.deepEqual(refusals(network, "a"), ["malformed frame", "out of order"], "one line a minute");
   assert.deepEqual(refusals(network, "b"), ["malformed frame"]);
   inject(network, "a", "b", "server", { frame: "repair", buckets: [0, 1, 2] });
   settle(network);

@@ -116,6 +116,35 @@ test("property: no bytes make the reader throw, and one wrong bit is refused", (
   );
 });
 
+test("a packet of wrong form is refused as a whole: a letter, a name, a suspicion by nobody, something behind its end, too many bytes", () => {
+  const faultOf = (change: (body: Uint8Array) => Uint8Array | undefined): string | null => {
+    const read = decodePacket(resealed(change), seal);
+    return read.ok ? null : read.error;
+  };
+  const put = (at: number, ...bytes: readonly number[]) => {
+    return (body: Uint8Array): undefined => {
+      for (const [index, byte] of bytes.entries()) body[at + index] = byte;
+    };
+  };
+  assert.equal(
+    faultOf(() => undefined),
+    null,
+  );
+  // Behind the head: length and name of the sender, as `example` has them.
+  assert.equal(faultOf(put(23, "H".charCodeAt(0))), "malformed");
+  assert.equal(faultOf(put(22, 64)), "malformed");
+  // The status of the one update, which is a suspicion by somebody.
+  assert.equal(faultOf(put(22 + 3 + 3 + 1 + 1, 0)), "malformed");
+  assert.equal(
+    faultOf((body) => new Uint8Array([...body, 9])),
+    "malformed",
+  );
+  assert.equal(
+    faultOf((body) => new Uint8Array([...body, ...new Uint8Array(1400)])),
+    "too long",
+  );
+});
+
 test("the previous and the next version are read, others are refused", () => {
   const of = (version: number) =>
     decodePacket(
