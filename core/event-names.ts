@@ -72,6 +72,10 @@ export const eventNames = {
   "presence/voted": "this member of the Presence group would declare a host dead: generation and number of reports",
   "presence/vote-withdrawn": "it would no longer",
   "presence/declared": "a generation of a host is dead by the word of a majority: how many hosts reported it",
+  "presence/returned": "a host that was declared dead is back, in a later generation",
+  "presence/no-majority":
+    "this member hears too few of the Presence group: no host is declared dead until it hears more",
+  "presence/majority": "it hears a majority of the Presence group again",
   // Storage.
   "volume/placed": "a volume got its storage server",
   "volume/frozen": "a volume is immutable from now on",

@@ -90,9 +90,9 @@ async function main(configurationFile: string | undefined): Promise<void> {
   });
   running.observer.measures(metrics);
   if (configuration.presence !== undefined) {
-    const started = await startHostPresence({ configuration, host: host.host, request, beginLife, declaredDead, log });
-    presence = started;
-    stopAtSignals(started.close);
+    presence = await startHostPresence({ configuration, host: host.host, request, beginLife, declaredDead, log });
+    running.observer.measures(presence.measure);
+    stopAtSignals(presence.close);
   }
   const answer = createHostEdge({ hypervisor, network, request, status });
   const edge = await servePeers(

@@ -1,11 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
+import type { Metric } from "../core/metrics.ts";
 import { type SwimConfig, swimDefaults } from "../core/presence/swim-types.ts";
 import { type HostName, hostName, type PeerName, peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import { type PeerHandler, peerRequest } from "../runtime/https.ts";
 import { type ProcessConfiguration, ports } from "../runtime/installation.ts";
 import { findPeer, listPeers } from "../runtime/peers.ts";
+import { measureMember } from "../runtime/presence/measure.ts";
 import { createMember, type PresenceMember } from "../runtime/presence/member.ts";
 import { createSeal } from "../runtime/presence/seal.ts";
 import { createPresencePart } from "./presence-part.ts";
@@ -20,6 +22,7 @@ export interface HostPresence {
   declared(host: HostName, generation: number): void;
   /** Answers `POST /presence/view`, from hosts alone. */
   readonly view: PeerHandler;
+  measure(): readonly Metric[];
   /** Without a goodbye: a Host Manager that restarts has not left, and its machines run on. */
   close(): Promise<void>;
 }
@@ -68,6 +71,8 @@ export const startHostPresence = async (options: HostPresenceOptions): Promise<H
         find: (name) => addresses.get(name) ?? null,
         output,
         died,
+        // Until the first look at the installation is done nobody is known, and nobody a stranger.
+        isHost: (address) => addresses.size === 0 || [...addresses.values()].some((each) => each.address === address),
         refused: (reason, count) => log("distribution/refused", { peer: "datagram", reason, count }),
       }),
   });
@@ -96,6 +101,7 @@ export const startHostPresence = async (options: HostPresenceOptions): Promise<H
       const taken = !long && from !== null && part.view(from, parse(await text(body)));
       response.writeHead(taken ? 204 : 400).end();
     },
+    measure: () => measureMember(member),
     close: async () => {
       clearInterval(timer);
       await member.stop({ goodbye: false });

@@ -15,6 +15,7 @@ export const network = {
   storageManager: "10.0.0.14",
   directory: "10.0.0.15",
   cellManager: "10.0.0.16",
+  presence: (number: number): string => `10.0.0.${20 + number}`,
   host: (number: number): string => `10.0.1.${number}`,
   server: (number: number): string => `10.0.2.${number}`,
   controller: (number: number): string => `10.0.3.${number}`,
@@ -26,7 +27,7 @@ export const network = {
 } as const;
 
 export const ports = {
-  /** State distribution, mutual TLS. */
+  /** State distribution, mutual TLS over TCP. Over UDP: hosts' datagrams to hosts, for Presence; nobody else listens. */
   distribution: 7100,
   /** HTTPS with client certificates: a controller's REST, a host's sessions and map reading, an agent's boot files. */
   http: 7101,

@@ -7,6 +7,7 @@ import { lifeKey, type QuotaGrant } from "../cell-documents.ts";
 import { actualKey } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, takeEffects, toJson } from "../outbox.ts";
+import { createDeaths, followDeaths, takeDeath } from "../presence/deaths.ts";
 import { reservationDue, reservationTimer, resumeReservation } from "./all-or-none.ts";
 import { controllerIdentity } from "./cell-policy.ts";
 import type { CredentialRecord } from "./credentials.ts";
@@ -62,12 +63,14 @@ function take(state: ControllerState, input: Input): void {
     case "start":
       state.started = true;
       resumeReservation(state);
+      state.outbox.effects.push(...followDeaths(state.deaths));
       for (const vm of state.vms.values()) {
         // How long it has waited already is not known: it waits once more.
         if (vm.run === null && vm.failure !== null && vm.again) delayRetry(state, vm.uid, vm.failures);
       }
       break;
     case "actual": {
+      if (takeDeath(state.deaths, input.from, input.key, input.value) !== null) break;
       const documents = state.actual.get(input.from) ?? new Map();
       state.actual.set(input.from, documents);
       if (input.value === null) documents.delete(input.key);
@@ -228,6 +231,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     actual: new Map(),
     reachable: new Map(),
     lost: new Set(),
+    deaths: createDeaths(options.presence),
     subscribed: new Set(),
     credentials: new Map(),
     abroad: new Map(),

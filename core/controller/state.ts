@@ -18,6 +18,7 @@ import type { DesiredLife, QuotaGrant } from "../cell-documents.ts";
 import { actualKey, type HostOffers, type Phase, type StorageOffers } from "../documents.ts";
 import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
+import type { Deaths } from "../presence/deaths.ts";
 import { supplyOf } from "../supply.ts";
 import type { CredentialRecord } from "./credentials.ts";
 
@@ -39,6 +40,8 @@ export interface ControllerOptions {
   /** What the installation has: without a directory no other cell is visible, without a Cell Manager none has children. */
   readonly directory?: true;
   readonly cellManager?: true;
+  /** Members of the Presence group; none: no host is ever declared dead. */
+  readonly presence?: readonly PeerName[];
 }
 
 export const storageManager = peerName("storage-manager");
@@ -187,6 +190,8 @@ export interface ControllerState {
   readonly reachable: Map<PeerName, boolean>;
   /** Hosts that have not been reachable for longer than a restart takes: what they run is not known any more. */
   readonly lost: Set<PeerName>;
+  /** Hosts that the Presence group declared dead: their machines may run on, and are not started elsewhere. */
+  readonly deaths: Deaths;
   readonly subscribed: Set<PeerName>;
   readonly credentials: Map<string, CredentialRecord>;
   /** By key. What is no longer wished for stays until the directory has taken its tombstone. */

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { swimDefaults, type Verdict } from "../../core/presence/swim-types.ts";
 import { type HostName, hostName } from "../../model/identifiers.ts";
+import { measureMember } from "./measure.ts";
 import { createMember, type PresenceMember } from "./member.ts";
 import { createSeal } from "./seal.ts";
 
@@ -47,6 +48,7 @@ const cluster = async (names: readonly string[]) => {
           setImmediate(() => members.get(to)?.input({ kind: "sync", from: self, updates, answer }));
         for (const look of waiting) look();
       },
+      isHost: (from) => from === address,
       died: ({ host, generation }) => {
         deaths.push({ by: self, host, generation });
         for (const look of waiting) look();
@@ -130,6 +132,10 @@ test("garbage and packets under another key are refused, counted, and said once"
       },
       forged,
     );
+    const elsewhere = createSocket("udp4").bind(0, "127.0.0.2");
+    await once(elsewhere, "listening");
+    await new Promise((resolve) => elsewhere.send(packet, port, address, resolve));
+    elsewhere.close();
     const send = (bytes: Uint8Array): Promise<void> =>
       new Promise((resolve, reject) =>
         stranger.send(bytes, port, address, (error) => (error === null ? resolve() : reject(error))),
@@ -137,8 +143,12 @@ test("garbage and packets under another key are refused, counted, and said once"
     for (let count = 0; count < 5; count += 1) await send(packet);
     for (let count = 0; count < 5; count += 1) await send(Buffer.alloc(100, count));
     await send(Buffer.alloc(5000));
-    await until(() => refused.length >= 3);
-    assert.deepEqual(refused.toSorted(), ["not a packet", "tag", "too long"]);
+    await until(() => refused.length >= 4);
+    assert.deepEqual(refused.toSorted(), ["no host's address", "not a packet", "tag", "too long"]);
+    const measured = measureMember(get("h1"));
+    const refusedByFault = measured.find(({ name }) => name === "cells_swim_refused_total")?.samples ?? [];
+    const counted = Object.fromEntries(refusedByFault.map(({ labels, value }) => [labels.fault ?? "", value]));
+    assert.deepEqual(counted, { "no host's address": 1, tag: 5, "not a packet": 5, "too long": 1 });
     assert.equal(get("h1").state.self.generation, 1);
     assert.equal(get("h1").state.self.status, "alive");
   } finally {

@@ -1,5 +1,6 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
+import { countRefusal, type RefusalLog } from "../../core/distribution/refuse.ts";
 import type { PacketFault } from "../../core/presence/swim-codec.ts";
 import type { SwimInput, SwimState } from "../../core/presence/swim-types.ts";
 import type { HostName } from "../../model/identifiers.ts";
@@ -15,11 +16,17 @@ export interface MemberOptions extends ParticipantOptions {
   readonly port: number;
   /** Where a host's socket is; null: not known now, and the packet is lost like any other. */
   readonly find: (host: HostName) => { readonly address: string; readonly port: number } | null;
+  /** Whether a host of the installation has this address; absent: any may. What comes from elsewhere is not even read. */
+  readonly isHost?: (address: string) => boolean;
+  readonly refused: (fault: DatagramFault, count: number) => void;
 }
+export type DatagramFault = PacketFault | "no host's address";
 export interface PresenceMember {
   readonly port: number;
   readonly state: SwimState;
   readonly refusals: ReadonlyMap<PacketFault, number>;
+  /** Datagrams since the start: handed to the kernel, arrived from hosts, and from elsewhere. */
+  readonly datagrams: { readonly sent: number; readonly received: number; readonly strangers: number };
   /** Anything but a packet. */
   input(input: SwimInput): void;
   /** Says goodbye to a few when `goodbye`, and closes the socket. Idempotent. */
@@ -36,6 +43,8 @@ export const createMember = async (options: MemberOptions): Promise<PresenceMemb
   let timer: NodeJS.Timeout | null = null;
   let stopped = false;
   let sending = 0;
+  const datagrams = { sent: 0, received: 0, strangers: 0 };
+  const logged: RefusalLog = new Map();
 
   const participant = createParticipant(options, {
     now: () => performance.now(),
@@ -43,6 +52,7 @@ export const createMember = async (options: MemberOptions): Promise<PresenceMemb
       const target = stopped ? null : options.find(to);
       if (target === null) return;
       sending += 1;
+      datagrams.sent += 1;
       // A datagram that the kernel does not take is a lost one.
       socket.send(bytes, target.port, target.address, () => {
         sending -= 1;
@@ -56,7 +66,20 @@ export const createMember = async (options: MemberOptions): Promise<PresenceMemb
   });
   const input = (given: SwimInput): void => (stopped ? undefined : participant.input(given));
 
-  socket.on("message", (bytes) => (stopped ? undefined : participant.receive(bytes)));
+  const stranger = (): void => {
+    datagrams.strangers += 1;
+    const count = countRefusal(logged, "no host's address", performance.now());
+    if (count !== null) options.refused("no host's address", count);
+  };
+  socket.on("message", (bytes, { address }) => {
+    if (stopped) return;
+    if (options.isHost?.(address) === false) {
+      stranger();
+      return;
+    }
+    datagrams.received += 1;
+    participant.receive(bytes);
+  });
   // Errors of single datagrams (an unreachable port) arrive here; the protocol finds out by itself.
   socket.on("error", () => undefined);
 
@@ -64,6 +87,7 @@ export const createMember = async (options: MemberOptions): Promise<PresenceMemb
     port: socket.address().port,
     state: participant.state,
     refusals: participant.refusals,
+    datagrams,
     input,
     stop: async ({ goodbye } = { goodbye: true }) => {
       if (stopped) return;
