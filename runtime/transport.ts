@@ -2,11 +2,13 @@ import { connect, createServer, type Server, type TLSSocket } from "node:tls";
 import type { Frame } from "../core/distribution/frames.ts";
 import type { NodeInput } from "../core/distribution/node-types.ts";
 import type { EventName } from "../core/event-names.ts";
+import type { Verdict } from "../core/identity/may-connect.ts";
 import type { PeerName } from "../model/identifiers.ts";
 import { aliveFrame, createFrameReader, encodeFrame } from "./frame-codec.ts";
-import { type Credentials, expectPeer, peerOf, readCredentials } from "./identity.ts";
+import { createJudge, type Judge } from "./identity/judge.ts";
+import { expectPeer, followCredentials, readCredentials } from "./identity.ts";
 import { type ProcessConfiguration, ports } from "./installation.ts";
-import { findPeer } from "./peers.ts";
+import { findPeer, type PeerAddress } from "./peers.ts";
 
 /**
  * Connections between services: mutual TLS 1.3 over TCP, and a peer that was once asked for is dialled until the end.
@@ -50,7 +52,11 @@ interface Dialer {
 }
 interface TransportState {
   readonly configuration: ProcessConfiguration;
-  readonly credentials: Credentials;
+  readonly judge: Judge;
+  /** Peers whose last connection was let in by their pinned key. */
+  readonly pinned: Set<PeerName>;
+  /** Connections that were ended before anything was said. */
+  refused: number;
   readonly events: TransportEvents;
   readonly connections: Map<number, Connection>;
   /** Accepted and dialled sockets, greeted or not. */
@@ -132,6 +138,43 @@ const failed = (transport: TransportState, dialer: Dialer, why: string): void =>
   retry(transport, dialer);
 };
 
+/** Whoever has pins decides itself about dates, so OpenSSL, which would refuse, must not. */
+const hasPins = ({ pinsFile }: ProcessConfiguration): boolean => pinsFile !== undefined;
+
+/** The verdict about the other end. Nothing was said before. Logs who is there by its pinned key, once in a row. */
+const judge = (transport: TransportState, socket: TLSSocket, expected: PeerName | null): Verdict => {
+  const verdict = transport.judge(socket, expected);
+  if (!verdict.ok) return verdict;
+  if (verdict.by === "certificate") transport.pinned.delete(verdict.name);
+  else if (!transport.pinned.has(verdict.name)) {
+    transport.pinned.add(verdict.name);
+    transport.events.log("identity/pinned", { peer: verdict.name, why: verdict.why });
+  }
+  return verdict;
+};
+
+/** Begins a connection with the present certificate; a sentence when that cannot be read. */
+const open = ({ configuration }: TransportState, peer: PeerName, address: PeerAddress): TLSSocket | string => {
+  try {
+    return connect({
+      ...readCredentials(configuration),
+      host: address.host,
+      port: address.distributionPort,
+      rejectUnauthorized: !hasPins(configuration),
+      checkServerIdentity: expectPeer(peer),
+    });
+  } catch (error) {
+    return `the own certificate cannot be used: ${(error as Error).message}`;
+  }
+};
+
+/** Ever more seldom: whoever is refused may come again as often as it likes. */
+const logRefused = (transport: TransportState, why: string): void => {
+  transport.refused += 1;
+  const count = transport.refused;
+  if ((count & (count - 1)) === 0) transport.events.log("transport/refused", { why, count });
+};
+
 const dial = async (transport: TransportState, dialer: Dialer): Promise<void> => {
   const { peer } = dialer;
   const address = await findPeer(transport.configuration, peer);
@@ -140,12 +183,11 @@ const dial = async (transport: TransportState, dialer: Dialer): Promise<void> =>
     failed(transport, dialer, address.error);
     return;
   }
-  const socket = connect({
-    ...transport.credentials,
-    host: address.value.host,
-    port: address.value.distributionPort,
-    checkServerIdentity: expectPeer(peer),
-  });
+  const socket = open(transport, peer, address.value);
+  if (typeof socket === "string") {
+    failed(transport, dialer, socket);
+    return;
+  }
   track(transport, socket);
   dialer.socket = socket;
   let why = "the connection ended before it was authenticated";
@@ -159,7 +201,9 @@ const dial = async (transport: TransportState, dialer: Dialer): Promise<void> =>
   });
   socket.once("secureConnect", () => {
     clearTimeout(deadline);
-    if (transport.stopping) {
+    const verdict = judge(transport, socket, peer);
+    if (transport.stopping || !verdict.ok) {
+      if (!verdict.ok) why = verdict.why;
       socket.destroy();
       return;
     }
@@ -182,12 +226,13 @@ const dial = async (transport: TransportState, dialer: Dialer): Promise<void> =>
 const accept = (transport: TransportState, socket: TLSSocket): void => {
   track(transport, socket);
   socket.on("error", () => undefined);
-  const peer = peerOf(socket);
-  if (peer === null || transport.stopping) {
+  const verdict = judge(transport, socket, null);
+  if (!verdict.ok) logRefused(transport, verdict.why);
+  if (!verdict.ok || transport.stopping) {
     socket.destroy();
     return;
   }
-  adopt(transport, socket, peer, "server", () => undefined);
+  adopt(transport, socket, verdict.name, "server", () => undefined);
 };
 
 const listen = (server: Server, port: number, address: string): Promise<number> =>
@@ -246,7 +291,9 @@ export const createTransport = async (
   const credentials = readCredentials(configuration);
   const transport: TransportState = {
     configuration,
-    credentials,
+    judge: createJudge(configuration, hasPins(configuration)),
+    pinned: new Set(),
+    refused: 0,
     events,
     connections: new Map(),
     sockets: new Set(),
@@ -254,15 +301,10 @@ export const createTransport = async (
     nextConnection: 0,
     stopping: false,
   };
-  const server = createServer({ ...credentials, requestCert: true, rejectUnauthorized: true }, (socket) =>
-    accept(transport, socket),
-  );
-  let refused = 0;
-  server.on("tlsClientError", (error) => {
-    refused += 1;
-    // Ever more seldom: whoever is refused may come again as often as it likes.
-    if ((refused & (refused - 1)) === 0) events.log("transport/refused", { why: error.message, count: refused });
-  });
+  const options = { ...credentials, requestCert: true, rejectUnauthorized: !hasPins(configuration) };
+  const server = createServer(options, (socket) => accept(transport, socket));
+  server.on("tlsClientError", (error) => logRefused(transport, error.message));
+  const forget = followCredentials(configuration, (renewed) => server.setSecureContext(renewed));
   const port = await listen(server, configuration.distributionPort ?? ports.distribution, configuration.address);
   return {
     port,
@@ -281,6 +323,9 @@ export const createTransport = async (
       // A peer that never reads would keep it open.
       setTimeout(() => found.socket.destroy(), closeTimeoutMs).unref();
     },
-    stop: () => stop(transport, server),
+    stop: () => {
+      forget();
+      return stop(transport, server);
+    },
   };
 };
