@@ -41,7 +41,7 @@ export const eventNames = {
   "identity/ended": "a name is not renewed any more: its enrolment was taken back",
   "identity/refused": "enrolments and renewals that were refused: how many in all; once a minute for a reason",
   "identity/changed": "this process has a new certificate, for new connections: until when",
-  "identity/waiting": "this process has no new certificate: why, and when it asks again; the 1st, 2nd, 4th, … time",
+  "identity/waiting": "this process asked for a new certificate in vain: why; the 1st, 2nd, 4th, … time",
   "identity/pinned": "a peer was let in by its pinned key, since its certificate's dates are not right: why",
   "identity/clock": "this machine's clock and the authority's differ by more than certificates bear: why",
   // Cells, their models and elements.

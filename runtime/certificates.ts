@@ -168,6 +168,8 @@ export const issueCertificate = async (
   peer: PeerName,
   addresses: readonly string[],
 ): Promise<CertificateFiles> => {
+  // Its files would be the authority's own.
+  if (peer === "authority") throw new Error('"authority" is the name of the authority itself: it certifies itself');
   const authority = await readAuthority(directory);
   if (authority === null) throw new Error(`there is no certificate authority in ${directory}: create it first`);
   const keys = await generateKeys();

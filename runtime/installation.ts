@@ -1,4 +1,4 @@
-import type { SavedState } from "../core/documents.ts";
+import type { DesiredEnrolment, SavedState } from "../core/documents.ts";
 import type { PeerName } from "../model/identifiers.ts";
 
 /**
@@ -63,6 +63,8 @@ export interface ProcessConfiguration {
     readonly authority: string;
     /** SHA-256 (hexadecimal) of the SubjectPublicKeyInfo of the authority's own certificate. */
     readonly fingerprint: string;
+    /** File with the one-time token, mode 0600; absent: it has enrolled before. */
+    readonly tokenFile?: string;
   };
   /**
    * Keys that were pinned at joining, JSON `{"pins": {"host.h1": "<fingerprint>"}}`; of hosts and the root controller.
@@ -79,6 +81,8 @@ export interface ProcessConfiguration {
     readonly lifetimeMs?: number;
     /** Listen here instead of at `ports.enrolment`. */
     readonly enrolmentPort?: number;
+    /** By id: those of the installation's birth, before any controller can desire one (`DesiredEnrolment`). */
+    readonly enrolments?: Readonly<Record<string, DesiredEnrolment>>;
   };
   readonly controller?: {
     readonly cell: string;

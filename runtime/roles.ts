@@ -65,11 +65,22 @@ const serveObserver = async (configuration: ProcessConfiguration, observer: Obse
   stopAtSignals(server.stop);
 };
 
+/** Gets the process its certificate first, where it is not there for good, and keeps it from ending. */
+const certify = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
+  if (configuration.enrolment === undefined) return;
+  const { keepIdentity, readToken } = await import("./identity/enrol.ts");
+  const token = await readToken(configuration);
+  const enrolled = keepIdentity({ configuration, token, log: observer.log });
+  stopAtSignals(async () => enrolled.stop());
+  await enrolled.ready;
+};
+
 /** Runs until a signal ends the process. Rejects for a role that this program does not run, and where a role cannot start. */
 export const runRole = async (configuration: ProcessConfiguration): Promise<void> => {
   const { role, name } = configuration;
   const observer = createObserver(name);
   logFatalErrors(observer);
+  await certify(configuration, observer);
   switch (role) {
     case "controller": {
       const { runController } = await import("./controller/edge.ts");
@@ -88,10 +99,15 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
     case "dns-manager":
       await serveObserver(configuration, observer);
       return runDnsManager(configuration, observer);
+    case "authority": {
+      const { runAuthority } = await import("./identity/authority.ts");
+      await runAuthority(configuration, observer);
+      return;
+    }
     default:
       throw new Error(
         `"${name}" has the role "${role}", which has a program of its own; this one runs controller, storage-manager, ` +
-          "address-manager, dns-manager, placer and presence",
+          "address-manager, dns-manager, placer, presence and authority",
       );
   }
 };

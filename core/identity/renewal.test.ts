@@ -31,6 +31,7 @@ test("past its end it enrols anew; a host, whose key is pinned, renews and takes
   assert.deepEqual(nextAsk(host, null, 0, end + 1, 0), { how: "enrol", inMs: 0, usable: false });
   assert.equal(nextAsk(placer, held, 0, end, 0).how, "renew");
   assert.equal(nextAsk(placer, held, 0, -1, 0).usable, false, "a slow clock");
+  assert.equal(nextAsk(placer, held, 0, -hour, 0).inMs, 60_000, "which may be set any minute");
   assert.equal(nextAsk(host, held, 0, -1, 0).usable, true);
 });
 

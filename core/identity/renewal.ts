@@ -23,7 +23,7 @@ const renewAt = 2 / 3;
 const spread = 0.1;
 const backoff = { firstMs: 1000, lastMs: 300_000 } as const;
 /** A machine that slept or whose clock was set wakes up to it within this time: nothing tells of either. */
-const longestSleepMs = 3_600_000;
+const longestSleepMs = { usable: 3_600_000, waiting: 60_000 } as const;
 
 /**
  * @param held the certificate's dates; null: it has none
@@ -42,7 +42,7 @@ export function nextAsk(name: PeerName, held: Held | null, attempts: number, now
   const due = held.validFromMs + (held.validToMs - held.validFromMs) * (renewAt - spread * chance);
   const left = held.validToMs - nowMs;
   const inMs = attempts === 0 ? Math.max(0, due - nowMs) : Math.min(rest, Math.max(left / 4, backoff.firstMs / 2));
-  return { how, usable, inMs: Math.min(inMs, longestSleepMs) };
+  return { how, usable, inMs: Math.min(inMs, usable ? longestSleepMs.usable : longestSleepMs.waiting) };
 }
 
 /** Is it time? After a sleep that was cut short it may not be. */
