@@ -1,5 +1,6 @@
 import type { ActualHost, ActualLocation, CellPolicy, DesiredVm } from "../core/documents.ts";
 import type { Effect, Input, Restored, Service } from "../core/env.ts";
+import { mayDesire, maySee } from "../core/identity/permissions.ts";
 import { type HostName, type PeerName, peerName, type Uid, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hypervisor/driver.ts";
@@ -65,8 +66,7 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
     return { state, effects };
   },
   entitled: (state, peer, key) => {
-    if (key === "host") return peer === "placer" || /^(controller|host)\./.test(peer);
-    if (key.startsWith("presence/")) return peer.startsWith("presence.");
+    if (!maySee("host", peer, key)) return false;
     if (key.startsWith("location/")) {
       const address = key.slice("location/".length);
       const local = locatedInterfaces(wantedOf(state), foundOf(state, options)).find(
@@ -74,12 +74,9 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
       );
       return local?.desired.audience.some((host) => peer === `host.${host}`) ?? false;
     }
-    return key.startsWith(`${peer}/`);
+    return true;
   },
-  accepts: (peer, key) => {
-    if (!peer.startsWith("controller.")) return false;
-    return /^vm\/[A-Za-z0-9-]{1,64}$/.test(key) || key === `policy/${cellOf(peer)}`;
-  },
+  accepts: (peer, key) => mayDesire("host", peer, key),
   measure: (state) => measureHost(state, options.host),
 });
 

@@ -4,19 +4,10 @@ import type { ActualEnrolment, ActualPin, DesiredEnrolment, IdentityGrant } from
 import { actualKey } from "../documents.ts";
 import type { Input, Instant, Restored, Service } from "../env.ts";
 import { counter, gauge, type Metric, sample } from "../metrics.ts";
-import {
-  cellOfController,
-  createOutbox,
-  isObject,
-  log,
-  type Outbox,
-  publish,
-  takeEffects,
-  toJson,
-  write,
-} from "../outbox.ts";
+import { createOutbox, isObject, log, type Outbox, publish, takeEffects, toJson, write } from "../outbox.ts";
 import { enrolmentFault, equalHashes, type ParentOf, readEnrolment } from "./grants.ts";
 import { isPinnable } from "./may-connect.ts";
+import { mayDesire, maySee } from "./permissions.ts";
 
 /**
  * The installation's certificate authority decides here who gets which certificate; its edge holds the key and signs what
@@ -118,8 +109,8 @@ export function createAuthorityService(options: AuthorityOptions): Service<Autho
       return { state, effects: takeEffects(state.outbox) };
     },
     audience: () => null,
-    entitled: (_state, peer, key) => (key.startsWith(pinKey("")) ? isPinnable(peer) : key.startsWith(`${peer}/`)),
-    accepts: (peer, key) => cellOfController(peer) !== null && /^enrolment\/[A-Za-z0-9-]{1,64}$/.test(key),
+    entitled: (_state, peer, key) => maySee("authority", peer, key),
+    accepts: (peer, key) => mayDesire("authority", peer, key),
     measure,
   };
 }

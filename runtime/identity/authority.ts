@@ -12,6 +12,7 @@ import {
   toleranceMs,
 } from "../../core/identity/authority.ts";
 import { isPinnable, mayConnect } from "../../core/identity/may-connect.ts";
+import { mayAsk } from "../../core/identity/permissions.ts";
 import { nextAsk } from "../../core/identity/renewal.ts";
 import { peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
@@ -215,7 +216,7 @@ const operating =
       const id = /^\/enrolments\/([A-Za-z0-9-]{1,64})$/.exec(url)?.[1];
       if (id === undefined || (method !== "PUT" && method !== "DELETE"))
         throw new Refused(404, `there is no ${method} of ${url} here: PUT and DELETE of /enrolments/<id> are answered`);
-      if (peer !== "controller.root")
+      if (!mayAsk("authority", peer, method, url))
         throw new Refused(403, `only the root cell's controller may have hosts enrolled, and this is "${peer}"`);
       await enrol(id, method === "PUT" ? ((await readBody(body)) as Json) : null);
       response.writeHead(204).end();
