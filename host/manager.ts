@@ -1,6 +1,7 @@
 import type { ActualHost, ActualLocation, CellPolicy, DesiredVm } from "../core/documents.ts";
 import type { Effect, Input, Restored, Service } from "../core/env.ts";
 import { mayDesire, maySee } from "../core/identity/permissions.ts";
+import { authorityName } from "../core/identity/pins.ts";
 import { type HostName, type PeerName, peerName, type Uid, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hypervisor/driver.ts";
@@ -22,6 +23,8 @@ export interface HostManagerOptions {
   readonly wake: () => void;
   /** The Presence group declared a generation of a host dead; must only pass it on. */
   readonly onDeath?: (host: HostName, generation: number) => void;
+  /** The authority says which key a peer has; null: that it has none any more. Absent: nobody pins keys here. */
+  readonly onPin?: (key: string, value: Json) => void;
 }
 
 /** What this host has to do and what it knows. Everything in `records` and `locations` is durable. */
@@ -135,12 +138,14 @@ const handle = (state: HostState, input: Input, options: HostManagerOptions, eff
   switch (input.kind) {
     case "start":
       state.started = true;
+      if (options.onPin !== undefined) effects.push({ kind: "subscribe", to: authorityName, prefix: "pin/" });
       return true;
     case "desired":
       return handleDesired(state, input.from, input.key, input.value, effects);
     case "actual": {
       const death = declaredDeath(state.presence, input.from, input.key, input.value);
       if (death !== null) options.onDeath?.(death.host, death.generation);
+      if (input.from === authorityName) options.onPin?.(input.key, input.value);
       return handleLocation(state, input.from, input.key, input.value, effects);
     }
     case "reachable":

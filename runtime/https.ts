@@ -7,7 +7,7 @@ import type { TLSSocket } from "node:tls";
 import type { PeerName } from "../model/identifiers.ts";
 import { writeErrorLine } from "./error-line.ts";
 import { createJudge, type Judge } from "./identity/judge.ts";
-import { expectPeer, followCredentials, readCredentials } from "./identity.ts";
+import { expectPeer, followCredentials, readCredentials, tlsFault } from "./identity.ts";
 import { type ProcessConfiguration, ports } from "./installation.ts";
 import { findPeer } from "./peers.ts";
 
@@ -184,7 +184,7 @@ export const peerRequest = async (
   });
   const response = new Promise<IncomingMessage>((resolve, reject) => {
     outgoing.once("response", resolve);
-    outgoing.on("error", (error) => reject(new Error(`"${peer}" at ${host}:${port}: ${error.message}`)));
+    outgoing.on("error", (error) => reject(new Error(`"${peer}" at ${host}:${port}: ${tlsFault(error)}`)));
   });
   if (body instanceof Readable) {
     // An answer may come before the body's end; a failure of the body shows as a failure of the request.

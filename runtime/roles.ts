@@ -1,4 +1,5 @@
 import { servePeers } from "./https.ts";
+import { certify } from "./identity/certify.ts";
 import { network, type ProcessConfiguration } from "./installation.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observer.ts";
 import { runAsked, serveOffers } from "./offers.ts";
@@ -63,16 +64,6 @@ const runDnsManager = async (configuration: ProcessConfiguration, observer: Obse
 const serveObserver = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const server = await servePeers(configuration, observed(observer));
   stopAtSignals(server.stop);
-};
-
-/** Gets the process its certificate first, where it is not there for good, and keeps it from ending. */
-const certify = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
-  if (configuration.enrolment === undefined) return;
-  const { keepIdentity, readToken } = await import("./identity/enrol.ts");
-  const token = await readToken(configuration);
-  const enrolled = keepIdentity({ configuration, token, log: observer.log });
-  stopAtSignals(async () => enrolled.stop());
-  await enrolled.ready;
 };
 
 /** Runs until a signal ends the process. Rejects for a role that this program does not run, and where a role cannot start. */

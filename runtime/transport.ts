@@ -6,7 +6,7 @@ import type { Verdict } from "../core/identity/may-connect.ts";
 import type { PeerName } from "../model/identifiers.ts";
 import { aliveFrame, createFrameReader, encodeFrame } from "./frame-codec.ts";
 import { createJudge, type Judge } from "./identity/judge.ts";
-import { expectPeer, followCredentials, readCredentials } from "./identity.ts";
+import { expectPeer, followCredentials, readCredentials, tlsFault } from "./identity.ts";
 import { type ProcessConfiguration, ports } from "./installation.ts";
 import { findPeer, type PeerAddress } from "./peers.ts";
 
@@ -197,7 +197,7 @@ const dial = async (transport: TransportState, dialer: Dialer): Promise<void> =>
     socket.destroy();
   }, connectTimeoutMs);
   socket.on("error", (error) => {
-    why = error.message;
+    why = tlsFault(error);
   });
   socket.once("secureConnect", () => {
     clearTimeout(deadline);
@@ -303,7 +303,7 @@ export const createTransport = async (
   };
   const options = { ...credentials, requestCert: true, rejectUnauthorized: !hasPins(configuration) };
   const server = createServer(options, (socket) => accept(transport, socket));
-  server.on("tlsClientError", (error) => logRefused(transport, error.message));
+  server.on("tlsClientError", (error, socket) => logRefused(transport, tlsFault(error, socket)));
   const forget = followCredentials(configuration, (renewed) => server.setSecureContext(renewed));
   const port = await listen(server, configuration.distributionPort ?? ports.distribution, configuration.address);
   return {

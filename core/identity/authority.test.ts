@@ -216,9 +216,10 @@ test("keys of hosts and of the root controller are published to exactly these", 
   assert.ok(world.entitled(root, "controller.root/enrolment/h"));
   assert.ok(!world.entitled(peerName("controller.shop"), "controller.root/enrolment/h"));
   world.restart();
-  assert.deepEqual(pins(), [["pin/host.h1", { key }]]);
+  const own = ["pin/authority", { key: hex("9") }];
+  assert.deepEqual(pins(), [["pin/host.h1", { key }], own]);
   world.desire(root, "h", null);
-  assert.deepEqual(pins(), []);
+  assert.deepEqual(pins(), [own]);
 });
 
 test("only controllers have anything enrolled, under keys that are ids", () => {

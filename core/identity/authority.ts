@@ -94,12 +94,13 @@ const defaultLifetimeMs = 24 * hourMs;
 const logEveryMs = 60_000;
 const mostPerClient = 2048;
 const fingerprint = /^[0-9a-f]{64}$/;
+const selfRecord = "self";
 const pinKey = (name: string): string => `pin/${name}`;
 
 /** How much a clock may be slow against the authority's: a certificate begins that long before it is issued. */
 export const toleranceMs = (lifetimeMs: number): number => Math.min(hourMs, lifetimeMs / 24);
 
-/** Clients: `controller.<cell>`. Records: `spent/<wish>`, `identity/<name>`, `enrolment/<id>` (the operator's). */
+/** Clients: `controller.<cell>`. Records: `self`, `spent/<wish>`, `identity/<name>`, `enrolment/<id>` (the operator's). */
 export function createAuthorityService(options: AuthorityOptions): Service<AuthorityState> {
   return {
     restore: (restored) => restore(restored, options),
@@ -152,6 +153,9 @@ function start(state: AuthorityState): void {
   log(state.outbox, "service/restored", { identities: state.identities.size, enrolments: state.enrolments.size });
   for (const wish of new Set([...state.spent.keys(), ...state.enrolments.keys()])) settle(state, wish, []);
   for (const name of [...state.identities.keys()]) settleIdentity(state, name);
+  // A snapshot without it would have every host forget it.
+  const own = state.outbox.records.get(selfRecord);
+  if (isObject(own) && typeof own.key === "string") publishPin(state.outbox, state.options.self, own.key);
 }
 
 /** Returns the names that were granted under this key until now. */
@@ -241,6 +245,7 @@ function answer(state: AuthorityState, request: Json, now: Instant): AuthorityAn
   if (asked.kind === "enrolment" && typeof asked.id === "string")
     return operate(state, asked.id, asked.enrolment ?? null);
   if (key !== null && asked.kind === "self") {
+    write(state.outbox, selfRecord, { key });
     publishPin(state.outbox, state.options.self, key);
     return { kind: "taken" };
   }

@@ -35,6 +35,7 @@ const strangers = [
     "presence.0",
     "presence.x",
     "gateway.shop",
+    "gateway.2",
     "gateway.",
     "placer.x",
     "placer.",

@@ -27,7 +27,8 @@ import { stopAtSignals } from "../signals.ts";
 import type { IssuedAnswer } from "./enrol.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { presented } from "./judge.ts";
-import { type AskedKey, hashOfToken, ownKey, readRequest, replaceFile } from "./keys.ts";
+import { type AskedKey, hashOfToken, ownKey, readRequest } from "./keys.ts";
+import { replaceFile } from "./replace-file.ts";
 
 /**
  * The authority as a process: holds the installation's signing key in `<directory>/authority`, asks its service what to
@@ -285,7 +286,8 @@ export const runAuthority = async (
   const own = await certifySelf(configuration, authority);
   const lifetimeMs = configuration.authority?.lifetimeMs ?? defaultLifetimeMs;
   const service = createAuthorityService({ self: configuration.name, lifetimeMs });
-  const running = await runService({ configuration, service, observer });
+  // Certificates and pins go on without it: its end is no goodbye.
+  const running = await runService({ configuration, service, observer, goodbye: false });
   await running.request({ kind: "self", key: own.key });
   const verifying = new X509Certificate(authorityPem);
   const signing: Signing = { authority, authorityPem, verifying, running, configuration };

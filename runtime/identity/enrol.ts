@@ -7,12 +7,13 @@ import { connect, type TLSSocket } from "node:tls";
 import type { EventName } from "../../core/event-names.ts";
 import { datesFault, mayConnect } from "../../core/identity/may-connect.ts";
 import { clockFault, type Held, isDue, type NextAsk, nextAsk } from "../../core/identity/renewal.ts";
-import { type PeerName, peerName } from "../../model/identifiers.ts";
+import { peerName } from "../../model/identifiers.ts";
 import { announceCredentials } from "../identity.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { presented, readPins } from "./judge.ts";
-import { certificateRequest, type OwnKey, ownKey, replaceFile } from "./keys.ts";
+import { certificateRequest, type OwnKey, ownKey } from "./keys.ts";
+import { replaceFile } from "./replace-file.ts";
 
 /**
  * A process' own certificate: got with a token, renewed before its end. Its key is made here and stays in its file; the
@@ -24,8 +25,6 @@ export interface EnrolmentRun {
   /** The one-time token, from `x.data` or the operator; null: none, or long spent. */
   readonly token: string | null;
   readonly log: (event: EventName, fields: { readonly [key: string]: string | number }) => void;
-  /** Further names of this machine and where their certificates go; they share its key. */
-  readonly others?: ReadonlyMap<PeerName, string>;
 }
 export interface Enrolled {
   /**
@@ -158,14 +157,12 @@ const ask = async (
 
 /** Checks an answer and puts it into place. Rejects with a sentence, and leaves all as it was, when it is not right. */
 const take = async (run: EnrolmentRun, key: OwnKey, answer: IssuedAnswer): Promise<Held> => {
-  const { configuration, others = new Map<PeerName, string>(), log } = run;
+  const { configuration, log } = run;
   const { name, certificate, enrolment, pinsFile } = configuration;
   const authority = new X509Certificate(answer.authority);
   if (fingerprintOf(authority.publicKey) !== enrolment?.fingerprint)
     throw new Error("the answer holds another authority's certificate");
-  const pemOf = (wanted: string): string | undefined =>
-    answer.certificates.find((each) => each.name === wanted)?.certificate;
-  const own = pemOf(name);
+  const own = answer.certificates.find((each) => each.name === name)?.certificate;
   if (own === undefined) throw new Error(`the token is good for other names than "${name}"`);
   const read = new X509Certificate(own);
   const shown = presented(read, authority);
@@ -177,10 +174,6 @@ const take = async (run: EnrolmentRun, key: OwnKey, answer: IssuedAnswer): Promi
   await replaceFile(certificate.caFile, answer.authority);
   if (pinsFile !== undefined && answer.pins !== undefined)
     await replaceFile(pinsFile, `${JSON.stringify({ pins: answer.pins })}\n`);
-  for (const [other, file] of others) {
-    const pem = pemOf(other);
-    if (pem !== undefined) await replaceFile(file, pem);
-  }
   await replaceFile(certificate.certFile, own);
   announceCredentials(configuration);
   log("identity/changed", { until: read.validToDate.toISOString() });

@@ -1,9 +1,10 @@
 import "reflect-metadata";
 import { createHash, randomBytes, webcrypto } from "node:crypto";
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import * as x509 from "@peculiar/x509";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { fingerprintOfSpki } from "./fingerprint.ts";
+import { replaceFile } from "./replace-file.ts";
 
 /**
  * Keys, requests and tokens. A key is made where it is used and never leaves that directory; what leaves is a request
@@ -12,17 +13,6 @@ import { fingerprintOfSpki } from "./fingerprint.ts";
 const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 
 x509.cryptoProvider.set(webcrypto);
-
-/** Replaces a file as a whole, with mode 0600; no reader sees half of it. */
-export const replaceFile = async (file: string, text: string): Promise<void> => {
-  const temporary = `${file}.${randomBytes(6).toString("hex")}`;
-  try {
-    await writeFile(temporary, text, { mode: 0o600, flush: true });
-    await rename(temporary, file);
-  } finally {
-    await rm(temporary, { force: true });
-  }
-};
 
 export interface OwnKey {
   readonly keys: webcrypto.CryptoKeyPair;
