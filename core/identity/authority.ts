@@ -22,7 +22,10 @@ export interface AuthorityOptions {
   readonly self: PeerName;
   /** Of a certificate; default 24 h. */
   readonly lifetimeMs?: number;
-  /** Which cell is whose child; default: no cell has one, so that the root controller alone has services enrolled. */
+  /**
+   * Which cell is whose child; default: no cell has one, so that the root controller alone has services enrolled. Asked
+   * from `restore` on, so it answers from what is durable: an enrolment that it does not allow then ends what it granted.
+   */
   readonly parentOf?: ParentOf;
 }
 

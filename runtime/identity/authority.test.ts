@@ -141,6 +141,18 @@ test("hosts are joined by way of the root cell's controller, and by nobody else"
     return configuration;
   };
   const [root, shop] = [await joined("controller.root"), await joined("controller.shop")];
+  const other = await certificateRequest(await ownKey(join(directory("asker"), "key.pem")));
+  const renewing = connect({
+    ...{ host: "127.0.0.1", port: authority.enrolmentPort, rejectUnauthorized: false },
+    ...{ cert: readFileSync(shop.certificate.certFile), key: readFileSync(shop.certificate.keyFile) },
+  });
+  await once(renewing, "secureConnect");
+  const answered = answerOf(renewing);
+  const body = JSON.stringify({ request: other });
+  renewing.write(
+    `POST /renew HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
+  assert.match(await answered, /^HTTP\/1.1 403[\s\S]*a new key needs a new token/);
   const book = JSON.parse(readFileSync(root.peersFile, "utf8"));
   book.peers.authority = book.peers.place;
   writeFileSync(root.peersFile, JSON.stringify(book));
