@@ -21,15 +21,22 @@ export interface FollowerReport {
   /** From publication to here, of what changed since `measure`. */
   readonly latenciesMs: readonly number[];
   readonly sum: number;
+  readonly cpuMs: number;
 }
 export interface SourcesReport {
   readonly published: number;
   readonly residentMiB: number;
   readonly sum: number;
   readonly changes: number;
+  /** CPU time of the process since its start, with its runtime's own threads. */
+  readonly cpuMs: number;
 }
 
 const clockMs = (): number => Number(process.hrtime.bigint() / 1000n) / 1000;
+const cpuMs = (): number => {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+};
 const answer = (report: FollowerReport | SourcesReport | "ready"): void => void process.send?.(report);
 
 const open: Pick<Service<null>, "entitled" | "accepts" | "audience" | "restore"> = {
@@ -88,7 +95,8 @@ async function runSources(files: readonly string[], keys: number): Promise<void>
   process.on("message", async (command: Command) => {
     if (command.do === "change") await change(command.perSecond, command.ms);
     const residentMiB = process.memoryUsage().rss / 1024 / 1024;
-    answer({ published: value.size, residentMiB, sum: [...value.values()].reduce((a, b) => a + b, 0), changes });
+    const sum = [...value.values()].reduce((a, b) => a + b, 0);
+    answer({ published: value.size, residentMiB, sum, changes, cpuMs: cpuMs() });
   });
 }
 
@@ -118,7 +126,7 @@ async function runFollower([file = ""]: readonly string[], sources: readonly Pee
       latenciesMs = [];
       since = clockMs();
     }
-    answer({ held: held.size, latenciesMs, sum: [...held.values()].reduce((a, b) => a + b, 0) });
+    answer({ held: held.size, latenciesMs, sum: [...held.values()].reduce((a, b) => a + b, 0), cpuMs: cpuMs() });
   });
 }
 

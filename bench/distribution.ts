@@ -69,6 +69,15 @@ async function inStep(sources: Party, follower: Party): Promise<void> {
   throw new Error("a follower does not come into step with the sources");
 }
 
+/** CPU time of the sources and of a follower so far, in milliseconds. */
+async function cpuOf(sources: Party, follower: Party): Promise<readonly [number, number]> {
+  const [ofSources, ofFollower] = [
+    await sources.ask<SourcesReport>({ do: "report" }),
+    await follower.ask<FollowerReport>({ do: "report" }),
+  ];
+  return [ofSources.cpuMs, ofFollower.cpuMs];
+}
+
 async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
   const [count, keys, perSecond] = quick ? [20, 100, 500] : [200, 100, 2000];
   const ms = quick ? 3000 : 30_000;
@@ -97,9 +106,12 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
 
     say(`${perSecond} changes a second, two followers`);
     await follower.ask({ do: "measure" });
+    const cpuBefore = await cpuOf(sources, follower);
     const running = await sources.ask<SourcesReport>({ do: "change", perSecond, ms });
     await inStep(sources, follower);
     const { latenciesMs } = await follower.ask<FollowerReport>({ do: "report" });
+    const cpuAfter = await cpuOf(sources, follower);
+    const perChange = (at: 0 | 1): number => (cpuAfter[at] - cpuBefore[at]) / running.changes;
 
     say("the same while the other follower takes nothing");
     stalled.pause();
@@ -120,6 +132,11 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
         ...{ value: (100 * latenciesMs.length) / running.changes, note: `${perSecond} a second from ${count} sources` },
       },
       figure("from publication to a follower, p99", latenciesMs, 150),
+      {
+        ...{ what: "CPU time of the sources for a change", unit: "ms", value: perChange(0), range: null, atMost: null },
+        note: "two followers; publishing and TLS",
+      },
+      { what: "CPU time of a follower for a change", unit: "ms", value: perChange(1), range: null, atMost: null },
       figure("the same beside a follower that takes nothing, p99", beside, 150),
       {
         ...{ what: "memory of all sources beside it, against without", unit: "×", range: null, atMost: 1.25 },

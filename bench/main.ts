@@ -19,6 +19,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   typescript: async () => (await import("./typescript.ts")).typescript,
   plan: async () => (await import("./plan.ts")).plan,
   distribution: async () => (await import("./distribution.ts")).distribution,
+  subscribers: async () => (await import("./subscribers.ts")).subscribers,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
   simulator: async () => (await import("./simulator.ts")).simulator,
 };

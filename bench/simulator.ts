@@ -3,19 +3,30 @@ import { runHistory } from "../simulator/run.ts";
 import { parseHistory } from "../simulator/world/history.ts";
 import type { Bench, BenchOptions, Figure } from "./bench.ts";
 
-/** A simulated hour of hosts that do nothing; wall time in seconds. */
-const idleHourSeconds = async (hosts: number, minutes: number): Promise<number> => {
+interface Spent {
+  readonly wallSeconds: number;
+  readonly cpuSeconds: number;
+}
+const spentSince = (wallMs: number, cpu: NodeJS.CpuUsage): Spent => {
+  const { user, system } = process.cpuUsage(cpu);
+  return { wallSeconds: (performance.now() - wallMs) / 1000, cpuSeconds: (user + system) / 1e6 };
+};
+
+/** A simulated hour of hosts that do nothing but take part in Presence. */
+const idleHour = async (hosts: number, minutes: number): Promise<Spent> => {
   const begin = performance.now();
+  const cpu = process.cpuUsage();
   const text = `hosts ${hosts}\nservers 3\nseed 1\nat 100 apply c1 vm:a1:256 vm:a2:256\nuntil ${minutes * 60_000}`;
   const { faults } = await runHistory(parseHistory(text));
   if (faults.length > 0) throw new Error(faults.join("; "));
-  return (performance.now() - begin) / 1000;
+  return spentSince(begin, cpu);
 };
 
 const run = async ({ quick, say }: BenchOptions): Promise<readonly Figure[]> => {
   const seeds = quick ? 5 : 200;
   say(`${seeds} short seeds`);
   const seconds: number[] = [];
+  const cpu = process.cpuUsage();
   for (let seed = 1; seed <= seeds; seed += 1) {
     const history = generateHistory({ seed, hosts: 10, cells: 3, minutes: 1, faults: faultKinds });
     const begin = performance.now();
@@ -23,10 +34,12 @@ const run = async ({ quick, say }: BenchOptions): Promise<readonly Figure[]> => 
     if (faults.length > 0) throw new Error(`seed ${seed}: ${faults.join("; ")}`);
     seconds.push((performance.now() - begin) / 1000);
   }
+  const seedCpu = spentSince(0, cpu).cpuSeconds / seeds;
   const mean = seconds.reduce((sum, each) => sum + each, 0) / seeds;
   const range = [Math.min(...seconds), Math.max(...seconds)] as const;
   const hosts = quick ? 50 : 1000;
   say(`an hour of ${hosts} idle hosts`);
+  const hour = await idleHour(hosts, 60);
   return [
     {
       what: "a short seed",
@@ -34,15 +47,24 @@ const run = async ({ quick, say }: BenchOptions): Promise<readonly Figure[]> => 
       value: mean,
       range,
       atMost: 3.6,
-      note: "10 hosts, 3 cells, a minute of all faults",
+      note: "10 hosts, 3 cells, a minute of all faults, Presence with three members",
     },
+    { what: "a short seed, CPU time", unit: "s", value: seedCpu, range: null, atMost: null },
     { what: "short seeds per hour, divided by 3600", unit: "1/s", value: 1 / mean, range: null, atMost: null },
     {
       what: `a simulated hour of ${hosts} idle hosts`,
       unit: "s",
-      value: await idleHourSeconds(hosts, 60),
+      value: hour.wallSeconds,
       range: null,
       atMost: 120,
+      note: "each with its packets of membership, and its connections to the Presence group",
+    },
+    {
+      what: `a simulated hour of ${hosts} idle hosts, CPU time`,
+      unit: "s",
+      value: hour.cpuSeconds,
+      range: null,
+      atMost: null,
     },
   ];
 };

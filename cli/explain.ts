@@ -1,7 +1,7 @@
-import type { Command } from "commander";
 import { diagnosticPages, exampleText, explanationOf, renderPage } from "../model/diagnostic-codes.ts";
 import { type Context, printJson } from "./context.ts";
 import { usage } from "./failure.ts";
+import type { Register } from "./register.ts";
 import { table } from "./terminal.ts";
 
 /**
@@ -28,11 +28,7 @@ export const explain = (context: Context, asked: string | undefined): void => {
   } else terminal.print(renderPage(code, page, (text) => terminal.paint("bold", text)));
 };
 
-export const registerExplain = (
-  program: Command,
-  context: () => Context,
-  withHelp: (command: Command, examples: readonly string[]) => Command,
-): void => {
+export const registerExplain: Register = (program, context, withHelp) => {
   withHelp(
     program
       .command("explain")

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import type { ServiceEvent } from "../model/api.ts";
 import { parseMetrics } from "../runtime/metrics-text.ts";
 import { events as cellEvents } from "./change-commands.ts";
@@ -7,6 +7,7 @@ import { watchStream } from "./changes.ts";
 import { type Client, Refused } from "./client.ts";
 import { type Context, printJson } from "./context.ts";
 import { CommandFailure, exitCodes, usage } from "./failure.ts";
+import type { Register } from "./register.ts";
 import { hasUtf8, renderStatus } from "./status.ts";
 import { readSince, renderServiceEvent } from "./timeline.ts";
 import { testbedStatus } from "./up.ts";
@@ -115,11 +116,7 @@ const metrics = async (context: Context, service: string | undefined): Promise<v
   printJson(context, read.value);
 };
 
-export const observeCommands = (
-  program: Command,
-  context: () => Context,
-  withHelp: (command: Command, examples: readonly string[]) => Command,
-): void => {
+export const observeCommands: Register = (program, context, withHelp) => {
   const json = (): Option => new Option("--json", "short for --output json");
   const contextFor = (options: { readonly json?: boolean }): Context => {
     if (options.json === true) program.setOptionValue("output", "json");

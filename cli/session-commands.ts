@@ -1,8 +1,8 @@
-import type { Command } from "commander";
 import { openVmConsole } from "./console.ts";
-import { type Context, secondsOf } from "./context.ts";
+import { secondsOf } from "./context.ts";
 import { exec } from "./exec.ts";
 import { usage } from "./failure.ts";
+import type { Register } from "./register.ts";
 
 const positiveSecondsOf = (text: string): number => {
   const seconds = secondsOf(text);
@@ -11,11 +11,7 @@ const positiveSecondsOf = (text: string): number => {
 };
 
 /** Commands that open a session into a running VM. */
-export const sessionCommands = (
-  program: Command,
-  context: () => Context,
-  withHelp: (command: Command, examples: readonly string[]) => Command,
-): void => {
+export const sessionCommands: Register = (program, context, withHelp) => {
   withHelp(
     program
       .command("exec")

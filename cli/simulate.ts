@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
-import type { Command } from "commander";
 import { parseFaults, simulateMany, simulateSeed, simulateText } from "../simulator/command.ts";
 import { faultKinds } from "../simulator/generate.ts";
 import type { Context } from "./context.ts";
 import { CommandFailure, exitCodes } from "./failure.ts";
+import type { Register } from "./register.ts";
 
 interface Given {
   readonly hosts: string;
@@ -64,11 +64,7 @@ const many = async (
 };
 
 /** `cells simulate`: the real services over virtual machines, disks, networks and time. */
-export const simulateCommand = (
-  program: Command,
-  context: () => Context,
-  withHelp: (command: Command, examples: readonly string[]) => Command,
-): void => {
+export const simulateCommand: Register = (program, context, withHelp) => {
   withHelp(
     program
       .command("simulate")

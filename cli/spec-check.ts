@@ -1,4 +1,3 @@
-import type { Command } from "commander";
 import type { Diagnostic } from "../model/diagnostic.ts";
 import { printableLines } from "../model/render-diagnostic.ts";
 import { fail } from "../model/result.ts";
@@ -9,6 +8,7 @@ import { readBundle } from "./bundle.ts";
 import { type Context, printJson } from "./context.ts";
 import { opened, rendered } from "./diagnostics.ts";
 import { CommandFailure, exitCodes } from "./failure.ts";
+import type { Register } from "./register.ts";
 
 /**
  * `cells spec check FILE`: all that is wrong with a specification, without a gateway. Exit code 0 if nothing is, else 1.
@@ -56,11 +56,7 @@ const withTypes = (types: readonly Diagnostic[], others: readonly Diagnostic[]):
   return [...types, ...others.filter((each) => !told.has(lineOf(each)))];
 };
 
-export const registerSpecCheck = (
-  spec: Command,
-  context: () => Context,
-  withHelp: (command: Command, examples: readonly string[]) => Command,
-): void => {
+export const registerSpecCheck: Register = (spec, context, withHelp) => {
   withHelp(
     spec
       .command("check")

@@ -1,5 +1,4 @@
-import type { Command } from "commander";
-import type { Context } from "./context.ts";
+import type { Register } from "./register.ts";
 import { registerSpecCheck } from "./spec-check.ts";
 import { registerSpecFmt } from "./spec-fmt.ts";
 import { registerSpecSchema } from "./spec-schema.ts";
@@ -8,11 +7,7 @@ import { registerSpecTree } from "./spec-tree.ts";
 import { registerSpecTypes } from "./spec-types.ts";
 
 /** `cells spec …`: work on specifications as texts. None of these commands asks a gateway. */
-export const specCommands = (
-  program: Command,
-  context: () => Context,
-  withHelp: (command: Command, examples: readonly string[]) => Command,
-): void => {
+export const specCommands: Register = (program, context, withHelp) => {
   const spec = program.command("spec").description("check, format and look at specifications, without a gateway");
   registerSpecCheck(spec, context, withHelp);
   registerSpecFmt(spec, context, withHelp);

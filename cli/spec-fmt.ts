@@ -1,11 +1,11 @@
 import { chmodSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { extname } from "node:path";
-import type { Command } from "commander";
 import { renderDiagnostic } from "../model/render-diagnostic.ts";
 import { formatSmartFrog } from "../model/smartfrog-format/format.ts";
 import { textOf } from "./bundle.ts";
 import { type Context, printJson } from "./context.ts";
 import { CommandFailure, exitCodes, usage } from "./failure.ts";
+import type { Register } from "./register.ts";
 
 interface FormatOptions {
   /** Say which files are not formatted, and write nothing. */
@@ -83,11 +83,7 @@ export const format = (context: Context, files: readonly string[], { check, writ
   if (check && changed.length > 0) process.exitCode = exitCodes.refused;
 };
 
-export const registerSpecFmt = (
-  spec: Command,
-  context: () => Context,
-  withHelp: (command: Command, examples: readonly string[]) => Command,
-): void => {
+export const registerSpecFmt: Register = (spec, context, withHelp) => {
   withHelp(
     spec
       .command("fmt")

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
-import type { Command } from "commander";
 import type { Context } from "./context.ts";
 import { usage } from "./failure.ts";
+import type { Register } from "./register.ts";
 
 /** Prints a text, or writes it to a file, which may be there already. */
 const put = ({ terminal }: Context, text: string, file: string | undefined): void => {
@@ -17,11 +17,7 @@ const put = ({ terminal }: Context, text: string, file: string | undefined): voi
 };
 
 /** `cells spec schema` and `cells spec reference`: what comes of the table of types and attributes. */
-export const registerSpecSchema = (
-  spec: Command,
-  context: () => Context,
-  withHelp: (command: Command, examples: readonly string[]) => Command,
-): void => {
+export const registerSpecSchema: Register = (spec, context, withHelp) => {
   withHelp(
     spec
       .command("schema")

@@ -1,16 +1,12 @@
-import type { Command } from "commander";
 import { standardPrototypes } from "../model/schema.ts";
 import { smartFrogTree } from "../model/smartfrog/tree.ts";
 import { readBundle } from "./bundle.ts";
 import type { Context } from "./context.ts";
 import { exitCodes, usage } from "./failure.ts";
+import type { Register } from "./register.ts";
 
 /** `cells spec tree FILE.sf`. */
-export const registerSpecTree = (
-  spec: Command,
-  context: () => Context,
-  withHelp: (command: Command, examples: readonly string[]) => Command,
-): void => {
+export const registerSpecTree: Register = (spec, context, withHelp) => {
   withHelp(
     spec
       .command("tree")

@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
-import type { Command } from "commander";
 import { typescriptDeclarations } from "../model/typescript-declarations.ts";
 import type { Context } from "./context.ts";
 import { usage } from "./failure.ts";
+import type { Register } from "./register.ts";
 
 /** `cells spec types`: the types of `cells/model`, for editors and `tsc`, to standard output or into a file. */
 export const types = ({ terminal }: Context, out: string | undefined): void => {
@@ -19,11 +19,7 @@ export const types = ({ terminal }: Context, out: string | undefined): void => {
   terminal.print(`${out}: the types of cells/model; docs/typescript.md says how to use them`);
 };
 
-export const registerSpecTypes = (
-  spec: Command,
-  context: () => Context,
-  withHelp: (command: Command, examples: readonly string[]) => Command,
-): void => {
+export const registerSpecTypes: Register = (spec, context, withHelp) => {
   withHelp(
     spec
       .command("types")

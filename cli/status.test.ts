@@ -114,3 +114,20 @@ test("bars, sizes and durations", () => {
   ]);
   assert.ok(hasUtf8({ LANG: "C.UTF-8" }) && !hasUtf8({}) && !hasUtf8({ LC_ALL: "C", LANG: "de_DE.UTF-8" }));
 });
+
+test("a host shows what Presence says of it: up, suspected or dead, and since when", () => {
+  const [up, away] = status.hosts;
+  assert.ok(up !== undefined && away !== undefined);
+  const lines = (host: typeof up, state: "up" | "suspected" | "dead" | "unknown", since: string | null) =>
+    renderStatus({ ...status, hosts: [{ ...host, machines: [], presence: { state, since } }] }, [], {
+      ...view,
+      columns: 120,
+    }).split("\n");
+  const since = "2026-01-31T11:59:00Z";
+  assert.match(lines(up, "up", since)[1] ?? "", /tcg {2}up 1 min$/);
+  assert.match(lines(up, "suspected", since)[2] ?? "", /suspected for 1 min$/);
+  assert.match(lines(away, "dead", since)[1] ?? "", /✗ h2 .* declared dead 1 min ago: what runs there is not known$/);
+  assert.match(lines(away, "suspected", null)[1] ?? "", /suspected: what runs there is not known$/);
+  for (const state of ["up", "unknown"] as const)
+    assert.match(lines(away, state, since)[1] ?? "", /not reachable: what runs there is not known$/);
+});

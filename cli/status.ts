@@ -108,10 +108,10 @@ const loadBarWidth = 8;
 const hostLines = (host: Host, view: StatusView): readonly string[] => {
   const { paint } = view;
   const name = host.host.padEnd(6);
-  if (host.state === "unreachable")
-    return [
-      `  ${mark("bad", view)} ${name} ${host.address}  ${paint("red", "not reachable: what runs there is not known")}`,
-    ];
+  if (host.state === "unreachable") {
+    const why = `${lifeOf(host, view) || "not reachable"}: what runs there is not known`;
+    return [`  ${mark("bad", view)} ${name} ${host.address}  ${paint("red", why)}`];
+  }
   const reserved = host.reservedMiB ?? 0;
   const signs = signsOf(view);
   const bar = renderBar([host.usedMiB, reserved], host.memoryMiB, memoryBarWidth, signs.bar);
@@ -122,10 +122,22 @@ const hostLines = (host: Host, view: StatusView): readonly string[] => {
   const state = host.state === "up" ? "good" : "waiting";
   const first = `  ${mark(state, view)} ${name} ${paint("blue", bar)} ${memory}${cpu}  ${host.accelerator}`;
   const machines = [...(host.machines ?? [])].sort((a, b) => (a.path < b.path ? -1 : 1));
+  const life = lifeOf(host, view);
+  const doubted = host.presence?.state === "suspected" || host.presence?.state === "dead";
   return [
-    host.state === "up" ? first : `${first}  ${host.state}`,
+    `${host.state === "up" ? first : `${first}  ${host.state}`}${life === "" || doubted ? "" : `  ${life}`}`,
+    ...(doubted ? [`      ${mark("waiting", view)} ${paint("yellow", life)}`] : []),
     ...machines.map((machine) => machineLine(machine, view)),
   ];
+};
+
+/** What Presence says of it: `up 3 min`, `suspected for 4 s`, `declared dead 2 h ago`; empty: nothing. */
+const lifeOf = ({ presence, state }: Host, view: StatusView): string => {
+  if (presence === undefined || presence.state === "unknown") return "";
+  const age = presence.since === null ? "" : renderDuration(view.nowMs - Date.parse(presence.since));
+  if (presence.state === "dead") return `declared dead${age && ` ${age} ago`}`;
+  if (presence.state === "suspected") return `suspected${age && ` for ${age}`}`;
+  return state === "unreachable" ? "" : `up${age && ` ${age}`}`;
 };
 
 const machineLine = (machine: NonNullable<Host["machines"]>[number], view: StatusView): string => {

@@ -25,7 +25,7 @@ export const renderTime = (time: string, nowMs: number): string => {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}`;
 };
 
-const alarming = /(failed|died|refused|unreachable|bad-stream|misuse)$/;
+const alarming = /(failed|died|refused|unreachable|misuse)$/;
 const uneasy = /(ended|left|fencing|adopted|removed|stopped)$/;
 const colourOf = (event: string): Colour | null =>
   alarming.test(event) ? "red" : uneasy.test(event) ? "yellow" : null;

@@ -442,6 +442,8 @@ export interface ActualPresenceDeath extends ActualPresence {
   readonly declaredAt: number;
   /** How many hosts reported it. */
   readonly reporters: number;
+  /** The later generation in which the host has come back; absent: it has not. */
+  readonly returned?: number;
 }
 export const presenceKey = {
   all: "presence/",

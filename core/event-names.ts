@@ -24,15 +24,15 @@ export const eventNames = {
   "peer/unreachable": "the connection to a peer is gone; what it said last is old now",
   "transport/unreachable": "a connection could not be made: the 1st, 2nd, 4th, 8th, … attempt",
   "transport/refused":
-    "a connection ended before a certificate of this installation was shown; logged at the counts 1, 2, 4, …",
-  "transport/bad-stream": "a peer sent what is no frame, and was cut off",
+    "a connection was not taken, or was ended: no certificate of this installation, no frames, too slow or too many; with how many by then, once a minute for a sender and a reason",
   "distribution/refused":
-    "frames or documents of a peer were not taken: how many in all; once a minute for a peer and a reason",
+    "frames or documents of a peer were not taken; with how many by then, once a minute for a peer and a reason",
   "distribution/repaired":
     "what is here differed from what the peer had given, and is asked for once more: in how many of 64 parts",
   "distribution/reborn": "this host was declared dead and is not: what it says is said anew, under a new generation",
   "distribution/misuse": "a defect of this service: an effect that cannot be carried out",
-  "document/refused": "a document that a peer desires here is not acceptable: key and why",
+  "document/refused":
+    "documents of a peer are not acceptable for what is in them: key and why of this one; with how many by then, once a minute for a peer",
   "https/handler-failed": "a request over HTTPS failed by a defect of this service",
   "https/upgrade-failed": "a session could not be opened by a defect of this service",
   // Identity.
@@ -78,6 +78,10 @@ export const eventNames = {
   "presence/voted": "this member of the Presence group would declare a host dead: generation and number of reports",
   "presence/vote-withdrawn": "it would no longer",
   "presence/declared": "a generation of a host is dead by the word of a majority: how many hosts reported it",
+  "presence/returned": "a host that was declared dead is back, in a later generation",
+  "presence/no-majority":
+    "this member hears too few of the Presence group: no host is declared dead until it hears more",
+  "presence/majority": "it hears a majority of the Presence group again",
   // Storage.
   "volume/placed": "a volume got its storage server",
   "volume/frozen": "a volume is immutable from now on",

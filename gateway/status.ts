@@ -1,16 +1,21 @@
 import { readFile } from "node:fs/promises";
+import type { HostPresence } from "../core/presence/group.ts";
 import type { InstallationStatus } from "../model/api.ts";
 import { peerName } from "../model/identifiers.ts";
 import { peerRequest } from "../runtime/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../runtime/installation.ts";
+import { mergePresence } from "./presence.ts";
 import { askSupervisor } from "./supervisor.ts";
 
 type Host = InstallationStatus["hosts"][number];
 type Server = InstallationStatus["servers"][number];
+interface PresenceAnswer {
+  readonly hosts: readonly HostPresence[];
+}
 const patienceMs = 1_000;
 
 /**
- * The state of the whole installation: processes from the supervisor, hosts and storage servers from themselves. One that
+ * The state of the whole installation: processes from the supervisor, hosts and storage servers from themselves, who is alive from Presence. One that
  * does not answer within a second is listed as what it is.
  */
 export async function installationStatus(
@@ -20,22 +25,27 @@ export async function installationStatus(
   const { peers } = JSON.parse(await readFile(configuration.peersFile, "utf8")) as PeerBook;
   const all = Object.keys(peers).sort(byNumber);
   const addressOf = (peer: string) => peers[peer]?.split(":")[0] ?? "";
-  const ask = async <T>(peer: string): Promise<T | null> => {
+  const ask = async <T>(peer: string, path = "/status"): Promise<T | null> => {
     try {
       const signal = AbortSignal.timeout(patienceMs);
-      const answer = await peerRequest(configuration, peerName(peer), { method: "GET", path: "/status", signal });
+      const answer = await peerRequest(configuration, peerName(peer), { method: "GET", path, signal });
       const text = await answer.text();
       return answer.status === 200 ? (JSON.parse(text) as T) : null;
     } catch {
       return null;
     }
   };
+  const presence = Promise.all(
+    all.filter((peer) => peer.startsWith("presence.")).map((peer) => ask<PresenceAnswer>(peer, "/hosts")),
+  ).then((answers) => mergePresence(answers.flatMap((answer) => (answer === null ? [] : [answer.hosts]))));
   const hosts = all
     .filter((peer) => peer.startsWith("host."))
     .map(async (peer): Promise<Host> => {
       const [host, address] = [peer.slice("host.".length), addressOf(peer)];
       const unknown = { memoryMiB: 0, usedMiB: 0, cpus: 0, accelerator: "unknown", vms: 0 };
-      return (await ask<Host>(peer)) ?? { host, address, state: "unreachable", ...unknown };
+      const status = (await ask<Host>(peer)) ?? { host, address, state: "unreachable", ...unknown };
+      const seen = (await presence).get(host);
+      return { ...status, ...(seen === undefined ? {} : { presence: seen }) };
     });
   const servers = all
     .filter((peer) => peer.startsWith("agent."))

@@ -86,7 +86,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
     ...(pinsFile === undefined ? {} : { onPin: followPins(pinsFile) }),
   });
   const running = await runService({ configuration, service, observer, goodbye: false });
-  const { request, beginLife } = running;
+  const { request, beginLife, declaredDead } = running;
   const log = logOf(running.observer, "host");
   executor = createExecutor({ hypervisor, network, storage, request, log });
   const { close } = executor;
@@ -107,9 +107,9 @@ async function main(configurationFile: string | undefined): Promise<void> {
   });
   running.observer.measures(metrics);
   if (configuration.presence !== undefined) {
-    const started = await startHostPresence({ configuration, host: host.host, request, beginLife, log });
-    presence = started;
-    stopAtSignals(started.close);
+    presence = await startHostPresence({ configuration, host: host.host, request, beginLife, declaredDead, log });
+    running.observer.measures(presence.measure);
+    stopAtSignals(presence.close);
   }
   const answer = createHostEdge({ hypervisor, network, request, status });
   const edge = await servePeers(

@@ -316,6 +316,16 @@ test("who may ask and see: controllers their own cell, hosts the locations that 
   assert.equal(service.entitled(state, peerName("controller.bank"), "controller.shop/vm/a"), false);
   assert.equal(service.entitled(state, shop, "controller.shop/vm/a"), true);
   assert.equal(service.entitled(state, peerName("placer"), "host"), true);
+  // Only then is everyone who follows looked at again.
+  const before = service.audience?.(state);
+  room.desire("policy/shop", policy(["h1", "h2", "h3"]));
+  assert.equal(service.audience?.(state), before);
+  const [vif] = desiredVm("a", 1).interfaces;
+  assert.ok(vif !== undefined);
+  room.desire("vm/a", desiredVm("a", 1, { interfaces: [{ ...vif, audience: [hostName("h3")] }] }));
+  assert.notEqual(service.audience?.(state), before);
+  assert.equal(service.entitled(state, peerName("host.h3"), "location/10.64.0.97"), true);
+  assert.equal(service.entitled(state, peerName("host.h2"), "location/10.64.0.97"), false);
   const bank = peerName("controller.bank");
   room.input({ kind: "desired", from: bank, key: "vm/a", value: desiredVm("a", 9) as unknown as Json });
   room.settle();

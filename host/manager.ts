@@ -12,7 +12,7 @@ import { inventoryOf, measureHost } from "./inventory.ts";
 import type { HealthChange } from "./liveness.ts";
 import { type Action, type Found, planHost, startingRecord, usedMiB, type VmRecord, type Wanted } from "./planner.ts";
 import { declaredDeath, handlePresence, type PresenceState, presenceRecord } from "./presence-state.ts";
-import { locatedInterfaces, publications } from "./publications.ts";
+import { audiencesOf, publications, sameAudiences } from "./publications.ts";
 
 /** After a failure the same action is planned again this much later. */
 const retryMs = 3000;
@@ -47,6 +47,8 @@ export interface HostState {
   /** Failures whose action rests until its timer. */
   readonly troubles: Map<Uid | "network", string>;
   readonly published: Map<string, string>;
+  /** Address → who may see where it is; another map whenever that changes. */
+  audiences: ReadonlyMap<string, ReadonlySet<PeerName>>;
   readonly subscribed: Set<PeerName>;
   readonly presence: PresenceState;
 }
@@ -72,13 +74,11 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
     if (!maySee("host", peer, key)) return false;
     if (key.startsWith("location/")) {
       const address = key.slice("location/".length);
-      const local = locatedInterfaces(wantedOf(state), foundOf(state, options)).find(
-        ({ desired }) => desired.address === address,
-      );
-      return local?.desired.audience.some((host) => peer === `host.${host}`) ?? false;
+      return state.audiences.get(address)?.has(peer) ?? false;
     }
     return true;
   },
+  audience: (state) => state.audiences,
   accepts: (peer, key) => mayDesire("host", peer, key),
   measure: (state) => measureHost(state, options.host),
 });
@@ -100,6 +100,7 @@ const restoreState = ({ records }: Restored): HostState => {
     stalled: new Map(),
     troubles: new Map(),
     published: new Map(),
+    audiences: new Map(),
     subscribed: new Set(),
     presence: { generation: Number(records.get(presenceRecord) ?? 0), members: new Set() },
   };
@@ -444,16 +445,12 @@ const followPeers = (state: HostState, { host }: HostManagerOptions, effects: Ef
 };
 
 const publish = (state: HostState, options: HostManagerOptions, effects: Effect[]): void => {
-  const wanted = wantedOf(state);
-  const values = publications(wanted, foundOf(state, options), options.host, state.troubles);
+  const [wanted, found] = [wantedOf(state), foundOf(state, options)];
+  const audiences = audiencesOf(wanted, found);
+  if (!sameAudiences(audiences, state.audiences)) state.audiences = audiences;
+  const values = publications(wanted, found, options.host, state.troubles);
   for (const [key, value] of values) {
-    // Who may see a location is part of what its subscribers must be told again.
-    const audience = key.startsWith("location/")
-      ? [...state.vms.values()].flatMap(({ desired }) =>
-          desired.interfaces.filter(({ address }) => key === `location/${address}`).map((vif) => vif.audience),
-        )
-      : null;
-    const text = JSON.stringify([value, audience]);
+    const text = JSON.stringify(value);
     if (state.published.get(key) === text) continue;
     state.published.set(key, text);
     effects.push({ kind: "publish", key, value });

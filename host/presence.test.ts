@@ -43,12 +43,13 @@ const startHost = async (installation: Installation, name: string, gossipKeyFile
     onDeath: (dead, of) => presence?.declared(dead, of),
   });
   const running = await runService({ configuration, service, goodbye: false });
-  const { request, beginLife } = running;
+  const { request, beginLife, declaredDead } = running;
   const started = await startHostPresence({
     configuration,
     host: host.host,
     request,
     beginLife,
+    declaredDead,
     log: () => undefined,
     config,
   });

@@ -1,5 +1,5 @@
 import { type ActualHost, type ActualLocation, type ActualVm, actualKey } from "../core/documents.ts";
-import type { Uid } from "../model/identifiers.ts";
+import { type PeerName, peerName, type Uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { LocalInterface } from "./drivers/network/driver.ts";
 import { healthOf } from "./health.ts";
@@ -36,12 +36,30 @@ export const publications = (
 };
 
 /** Interfaces in place here, of VMs that shall run here: where one is about to go, its next host speaks for it. */
-export const locatedInterfaces = (wanted: Wanted, found: Found): readonly LocalInterface[] =>
+const locatedInterfaces = (wanted: Wanted, found: Found): readonly LocalInterface[] =>
   localInterfaces(wanted, found.records).filter(
     ({ vm, desired }) =>
       wanted.vms.get(vm)?.desired.power === "on" &&
       found.allocation.interfaces.some((allocated) => allocated.interface === desired.uid && allocated.ready),
   );
+
+/** Who may see where the addresses here are: the hosts that each controller names. */
+export const audiencesOf = (wanted: Wanted, found: Found): ReadonlyMap<string, ReadonlySet<PeerName>> =>
+  new Map(
+    locatedInterfaces(wanted, found).map(({ desired }) => [
+      desired.address,
+      new Set(desired.audience.map((host) => peerName(`host.${host}`))),
+    ]),
+  );
+type Audiences = ReturnType<typeof audiencesOf>;
+export const sameAudiences = (one: Audiences, other: Audiences): boolean => {
+  if (one.size !== other.size) return false;
+  for (const [address, peers] of one) {
+    const others = other.get(address);
+    if (others?.size !== peers.size || ![...peers].every((peer) => others.has(peer))) return false;
+  }
+  return true;
+};
 
 /** Never says that a machine is off before it is confirmed gone: its volumes may be given to another on that word. */
 const actualVm = (

@@ -10,7 +10,43 @@ import { isObject } from "./reference.ts";
  * behind its name and before the next name that is not inside; what does not stand there came through `extends`.
  */
 
-const before = (a: Position, b: Position): boolean => a.line < b.line || (a.line === b.line && a.column < b.column);
+const order = (a: Position, b: Position): number => a.line - b.line || a.column - b.column;
+const before = (a: Position, b: Position): boolean => order(a, b) < 0;
+
+/** Where the names of one component were written; sorted once, since many faults may ask. */
+export class NamePlaces {
+  readonly #names: () => Iterable<Position>;
+  #sorted: Map<string, Position[]> | null = null;
+
+  constructor(names: () => Iterable<Position>) {
+    this.#names = names;
+  }
+
+  /** The first one behind that place in its file. */
+  after(from: Position): Position | undefined {
+    this.#sorted ??= this.#sort();
+    const places = this.#sorted.get(from.file) ?? [];
+    let [low, high] = [0, places.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const place = places[middle];
+      if (place && before(from, place)) high = middle;
+      else low = middle + 1;
+    }
+    return places[low];
+  }
+
+  #sort(): Map<string, Position[]> {
+    const sorted = new Map<string, Position[]>();
+    for (const place of this.#names()) {
+      const places = sorted.get(place.file);
+      if (places) places.push(place);
+      else sorted.set(place.file, [place]);
+    }
+    for (const places of sorted.values()) places.sort(order);
+    return sorted;
+  }
+}
 
 /** A component on the way from the document to a fault. */
 export interface Holder {
@@ -19,15 +55,16 @@ export interface Holder {
   /** Where its name was written. */
   readonly name: Position;
   /** Names that cannot be inside of it: those beside it and those of the whole document. */
-  readonly others: readonly Iterable<{ readonly name: Position }>[];
+  readonly others: readonly NamePlaces[];
 }
 
 /** The first name behind `from` in its file: a text inside of what `from` names has ended before. */
 function endOf({ name: from, others }: Holder): Position | undefined {
   let next: Position | undefined;
-  for (const names of others)
-    for (const { name } of names)
-      if (name.file === from.file && before(from, name) && (next === undefined || before(name, next))) next = name;
+  for (const names of others) {
+    const name = names.after(from);
+    if (name && (next === undefined || before(name, next))) next = name;
+  }
   return next;
 }
 
@@ -49,17 +86,30 @@ export function usesAlong(holders: readonly Holder[], fault: Position): readonly
   return used;
 }
 
-function holdersOf(document: JsonObject, positions: Positions, path: string): readonly Holder[] {
+/** The places of an object's names, made when they are first asked for. */
+type PlacesOf = (object: JsonObject) => NamePlaces | undefined;
+
+function placesIn(positions: Positions): PlacesOf {
+  const known = new Map<JsonObject, NamePlaces>();
+  return (object) => {
+    const names = positions.get(object);
+    if (!names) return undefined;
+    const places = known.get(object) ?? new NamePlaces(() => Array.from(names.values(), ({ name }) => name));
+    known.set(object, places);
+    return places;
+  };
+}
+
+function holdersOf(document: JsonObject, positions: Positions, placesOf: PlacesOf, path: string): readonly Holder[] {
   const parts = path.split("/");
   const holders: Holder[] = [];
-  const outermost = positions.get(document);
+  const outermost = placesOf(document);
   let holder = document;
   for (const [index, part] of parts.entries()) {
-    const names = positions.get(holder);
-    const name = names?.get(part)?.name;
+    const name = positions.get(holder)?.get(part)?.name;
     const inside = Object.hasOwn(holder, part) ? holder[part] : undefined;
     if (!name || !isObject(inside)) break;
-    const others = [names, outermost].flatMap((map) => (map ? [[...map.values()]] : []));
+    const others = [placesOf(holder), outermost].flatMap((places) => places ?? []);
     holders.push({ path: parts.slice(0, index + 1).join("/"), name, others });
     holder = inside;
   }
@@ -76,10 +126,11 @@ export function withUses(
   diagnostics: readonly Diagnostic[],
 ): readonly Diagnostic[] {
   if (!tree) return diagnostics;
+  const placesOf = placesIn(tree.positions);
   return diagnostics.map((diagnostic) => {
     const { path, position: written } = diagnostic;
     if (path === undefined || written === undefined) return diagnostic;
-    const holders = holdersOf(tree.document, tree.positions, path);
+    const holders = holdersOf(tree.document, tree.positions, placesOf, path);
     const position = Object.hasOwn(files, written.file) ? written : holders.at(-1)?.name;
     if (position === undefined) return diagnostic;
     const used = usesAlong(holders, position);

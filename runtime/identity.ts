@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { PeerCertificate, TLSSocket } from "node:tls";
+import type { PeerCertificate } from "node:tls";
 import { type PeerName, peerName } from "../model/identifiers.ts";
 import type { ProcessConfiguration } from "./installation.ts";
 
@@ -34,14 +34,14 @@ const clocks =
   "it was not renewed in time, or a clock is wrong; look whether the authority answers, and set the clocks";
 
 /** Why a handshake failed, as a sentence where OpenSSL's own does not tell a person what to do. */
-export const tlsFault = (error: Error & { readonly code?: string }, socket?: TLSSocket): string => {
-  const code = String(socket?.authorizationError ?? error.code ?? "");
+export const tlsFault = (error: NodeJS.ErrnoException): string => {
+  const code = error.code ?? "";
   const now = `by this machine's clock, which shows ${new Date().toISOString()}`;
   if (code === "CERT_HAS_EXPIRED") return `the other end's certificate has ended ${now}: ${clocks}`;
   if (code === "CERT_NOT_YET_VALID") return `the other end's certificate has not begun ${now}: ${clocks}`;
   if (code.endsWith("ALERT_CERTIFICATE_EXPIRED"))
     return `the other end says that the certificate of this process has ended: ${clocks}`;
-  return socket?.authorizationError == null ? error.message : `${code}: its certificate is not of this installation`;
+  return error.message;
 };
 
 /** Who serves with a certificate that is renewed, by the certificate's file. */

@@ -14,6 +14,7 @@ export const network = {
   dnsManager: "10.0.0.12",
   placer: "10.0.0.13",
   storageManager: "10.0.0.14",
+  presence: (number: number): string => `10.0.0.${20 + number}`,
   host: (number: number): string => `10.0.1.${number}`,
   server: (number: number): string => `10.0.2.${number}`,
   controller: (number: number): string => `10.0.3.${number}`,
@@ -25,7 +26,7 @@ export const network = {
 } as const;
 
 export const ports = {
-  /** State distribution, mutual TLS. */
+  /** State distribution, mutual TLS over TCP. Over UDP: hosts' datagrams to hosts, for Presence; nobody else listens. */
   distribution: 7100,
   /** HTTPS with client certificates: a controller's REST, a host's sessions and map reading, an agent's boot files. */
   http: 7101,

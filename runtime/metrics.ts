@@ -53,16 +53,33 @@ export const withLabels = (metrics: readonly Metric[], labels: Labels): readonly
 /** Something that is counted up. Its series are bounded by what its callers give as labels: never what a client chose. */
 export interface Counter {
   add(amount: number, labels?: Labels): void;
+  /** One of its series, for who counts often: to find it by its labels costs more than to count. */
+  of(labels: Labels): { add(amount: number): void };
   metric(): Metric;
 }
 export const createCounter = (name: string, help: string): Counter => {
-  const values = new Map<string, { readonly labels: Labels; value: number }>();
+  interface Series {
+    readonly labels: Labels;
+    value: number;
+  }
+  const values = new Map<string, Series>();
+  const seriesOf = (labels: Labels): Series => {
+    const key = labelsText(labels);
+    const found = values.get(key) ?? { labels, value: 0 };
+    values.set(key, found);
+    return found;
+  };
   return {
     add: (amount, labels = {}) => {
-      const key = labelsText(labels);
-      const known = values.get(key);
-      if (known === undefined) values.set(key, { labels, value: amount });
-      else known.value += amount;
+      seriesOf(labels).value += amount;
+    },
+    of: (labels) => {
+      const series = seriesOf(labels);
+      return {
+        add: (amount) => {
+          series.value += amount;
+        },
+      };
     },
     metric: () =>
       counter(
@@ -78,6 +95,8 @@ export const durationBuckets = [0.0001, 0.0005, 0.001, 0.01, 0.1, 1] as const;
 
 export interface Histogram {
   observe(value: number, labels?: Labels): void;
+  /** As `Counter.of`. */
+  of(labels: Labels): { observe(value: number): void };
   metric(): Metric;
 }
 /** Counts observations per bucket; `buckets` are ascending upper bounds, inclusive, without infinity. */
@@ -86,16 +105,30 @@ export const createHistogram = (
   help: string,
   buckets: readonly number[] = durationBuckets,
 ): Histogram => {
-  const series = new Map<string, { readonly labels: Labels; readonly counts: number[]; sum: number; count: number }>();
+  interface Series {
+    readonly labels: Labels;
+    readonly counts: number[];
+    sum: number;
+    count: number;
+  }
+  const series = new Map<string, Series>();
+  const seriesOf = (labels: Labels): Series => {
+    const key = labelsText(labels);
+    const found = series.get(key) ?? { labels, counts: buckets.map(() => 0), sum: 0, count: 0 };
+    series.set(key, found);
+    return found;
+  };
+  const note = (one: Series, value: number): void => {
+    const bucket = buckets.findIndex((bound) => value <= bound);
+    if (bucket >= 0) one.counts[bucket] = (one.counts[bucket] ?? 0) + 1;
+    one.sum += value;
+    one.count += 1;
+  };
   return {
-    observe: (value, labels = {}) => {
-      const key = labelsText(labels);
-      const found = series.get(key) ?? { labels, counts: buckets.map(() => 0), sum: 0, count: 0 };
-      series.set(key, found);
-      const bucket = buckets.findIndex((bound) => value <= bound);
-      if (bucket >= 0) found.counts[bucket] = (found.counts[bucket] ?? 0) + 1;
-      found.sum += value;
-      found.count += 1;
+    observe: (value, labels = {}) => note(seriesOf(labels), value),
+    of: (labels) => {
+      const one = seriesOf(labels);
+      return { observe: (value) => note(one, value) };
     },
     metric: () => ({
       name,

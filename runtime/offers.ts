@@ -7,7 +7,7 @@ import { type RunningService, runService, type ServiceRun } from "./process.ts";
 import { stopAtSignals } from "./signals.ts";
 
 /** Where a service is asked for that may be started again meanwhile; null: it has not started yet. */
-interface Asked {
+export interface Asked {
   service: RunningService | null;
 }
 

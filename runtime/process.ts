@@ -5,6 +5,7 @@ import { createNode, type Node, stepNode } from "../core/distribution/node.ts";
 import type { LogLine, NodeInput, NodeOutput } from "../core/distribution/node-types.ts";
 import type { Instant, Service } from "../core/env.ts";
 import type { EventName } from "../core/event-names.ts";
+import type { PeerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { LogEvent } from "./events.ts";
 import type { ProcessConfiguration } from "./installation.ts";
@@ -34,6 +35,8 @@ export interface RunningService {
   stop(options?: { readonly goodbye: boolean }): Promise<void>;
   /** The life of its host begins, as Presence counts them; a later one makes all that is said new. */
   beginLife(life: number): void;
+  /** Heard otherwise than from the Presence group itself: that life of a peer's host is over by the group's word. */
+  declaredDead(peer: PeerName, life: number): void;
   /** Port of state distribution, of use when the configuration asked for port 0. */
   readonly distributionPort: number;
 }
@@ -205,6 +208,7 @@ export const runService = async <State>({
   loop.forgetNumbers = observer.measures(() => [
     ...loop.numbers.metrics({ queued: loop.queue.length, timers: loop.timers.size, storeBytes: store.bytes() }),
     ...measureDistribution(loop.node.distribution),
+    ...transport.measure(),
     ...(service.measure?.(loop.node.state) ?? []),
   ]);
   const stop = (options: { readonly goodbye: boolean } = { goodbye }): Promise<void> => {
@@ -216,6 +220,7 @@ export const runService = async <State>({
   return {
     distributionPort: transport.port,
     beginLife: (life) => enqueue(loop, { kind: "life", life }),
+    declaredDead: (peer, life) => enqueue(loop, { kind: "declared-dead", peer, life }),
     observer,
     request: (request) =>
       new Promise((resolve, reject) => {

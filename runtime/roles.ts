@@ -22,19 +22,25 @@ const runStorageManager = async (configuration: ProcessConfiguration, observer: 
 const runPlacer = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createPlacer } = await import("../core/placer/placer.ts");
   const asked = await serveOffers(configuration, observer);
-  await runWithMembers(configuration, ["host."], (hosts) =>
-    runAsked(asked, { configuration, observer, service: createPlacer({ self: configuration.name, hosts }) }),
+  const self = configuration.name;
+  const serviceFor = (all: Members) =>
+    createPlacer({ self, hosts: startWith(all, "host."), presence: startWith(all, "presence.") });
+  await runWithMembers(configuration, ["host.", "presence."], (all) =>
+    runAsked(asked, { configuration, observer, service: serviceFor(all) }),
   );
 };
 
+const startWith = (all: Members, prefix: string): Members => all.filter((peer) => peer.startsWith(prefix));
+
 const runPresence = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createPresence } = await import("../core/presence/group.ts");
+  const { servePresence } = await import("./presence/edge.ts");
+  const asked = await servePresence(configuration, observer);
   const self = configuration.name;
-  const startWith = (all: Members, prefix: string): Members => all.filter((peer) => peer.startsWith(prefix));
   const serviceFor = (all: Members) =>
     createPresence({ self, members: startWith(all, "presence."), hosts: startWith(all, "host.") });
   await runWithMembers(configuration, ["host.", "presence."], (all) =>
-    runService({ configuration, observer, service: serviceFor(all) }),
+    runAsked(asked, { configuration, observer, service: serviceFor(all) }),
   );
 };
 
@@ -83,7 +89,6 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
     case "placer":
       return runPlacer(configuration, observer);
     case "presence":
-      await serveObserver(configuration, observer);
       return runPresence(configuration, observer);
     case "address-manager":
       return runAddressManager(configuration, observer);

@@ -23,8 +23,20 @@ const frameOf = (input: NodeInput): string | null => {
   return typeof name === "string" && knownFrames.has(name) ? name : "unknown";
 };
 const knownFrames = new Set(
-  "hello goodbye desire desired-complete subscribe unsubscribe ack actual actual-complete".split(" "),
+  "hello goodbye desire desired-complete subscribe unsubscribe repair ack actual actual-complete digest repaired".split(
+    " ",
+  ),
 );
+
+/** The names are few. */
+const remembered = <T>(make: (name: string) => T): ((name: string) => T) => {
+  const known = new Map<string, T>();
+  return (name) => {
+    const found = known.get(name) ?? make(name);
+    known.set(name, found);
+    return found;
+  };
+};
 
 export const createServiceNumbers = (): ServiceNumbers => {
   const inputs = createCounter("cells_inputs_total", "Inputs of the service and its connections, by kind.");
@@ -40,6 +52,10 @@ export const createServiceNumbers = (): ServiceNumbers => {
     "cells_input_wait_seconds",
     "Time that the oldest input of a batch waited for its step.",
   );
+  const inputsOf = remembered((kind) => inputs.of({ kind }));
+  const receivedOf = remembered((frame) => received.of({ frame }));
+  const framesOf = remembered((frame) => frames.of({ frame }));
+  const stepsOf = remembered((input) => steps.of({ input }));
   let wokenAt: number | null = null;
   return {
     woken: () => {
@@ -51,13 +67,13 @@ export const createServiceNumbers = (): ServiceNumbers => {
         waited.observe((begin - wokenAt) / 1000);
         wokenAt = null;
       }
-      inputs.add(1, { kind: input.kind });
+      inputsOf(input.kind).add(1);
       const frame = frameOf(input);
-      if (frame !== null) received.add(1, { frame });
+      if (frame !== null) receivedOf(frame).add(1);
       try {
         return work();
       } finally {
-        steps.observe((performance.now() - begin) / 1000, { input: input.kind });
+        stepsOf(input.kind).observe((performance.now() - begin) / 1000);
       }
     },
     commit: (writes, work) => {
@@ -67,7 +83,7 @@ export const createServiceNumbers = (): ServiceNumbers => {
       commits.observe((performance.now() - begin) / 1000);
       written.add(writes);
     },
-    sent: (frame) => frames.add(1, { frame }),
+    sent: (frame) => framesOf(frame).add(1),
     metrics: ({ queued, timers, storeBytes }) => [
       ...[inputs, received, frames, steps, commits, written, waited].map((each) => each.metric()),
       gauge("cells_queue_inputs", "Inputs that wait for their step.", [sample(queued)]),

@@ -1,14 +1,18 @@
-import { connect, createServer, type Server, type TLSSocket } from "node:tls";
+import { createServer as createNetServer, type Server } from "node:net";
+import { connect, createServer, type TLSSocket } from "node:tls";
 import type { Frame } from "../core/distribution/frames.ts";
 import type { NodeInput } from "../core/distribution/node-types.ts";
 import type { EventName } from "../core/event-names.ts";
 import type { Verdict } from "../core/identity/may-connect.ts";
+import type { Metric } from "../core/metrics.ts";
 import type { PeerName } from "../model/identifiers.ts";
-import { aliveFrame, createFrameReader, encodeFrame } from "./frame-codec.ts";
+import { type Admission, type AdmissionLimits, admissionLimits, createAdmission } from "./admission.ts";
+import { aliveFrame, createFrameReader, encodeFrame, type FrameReader } from "./frame-codec.ts";
 import { createJudge, type Judge } from "./identity/judge.ts";
 import { expectPeer, followCredentials, readCredentials, tlsFault } from "./identity.ts";
 import { type ProcessConfiguration, ports } from "./installation.ts";
 import { findPeer, type PeerAddress } from "./peers.ts";
+import { createRefusals, type Refusals } from "./refusals.ts";
 
 /**
  * Connections between services: mutual TLS 1.3 over TCP, and a peer that was once asked for is dialled until the end.
@@ -21,6 +25,8 @@ export interface Transport {
   send(connection: number, frames: readonly Frame[]): void;
   /** Ends a connection after what was sent. */
   close(connection: number): void;
+  /** What it refused. */
+  measure(): readonly Metric[];
   /** Port listened at. */
   readonly port: number;
   /** Ends all connections after what was sent, and the listener. */
@@ -32,10 +38,22 @@ export interface TransportEvents {
 }
 
 const backoff = { firstMs: 50, lastMs: 2000 } as const;
-const aliveEveryMs = 2000;
-/** Silence after which a peer counts as gone, so within 10 s at most: three signs of life missed, on a busy machine too. */
-const silenceMs = 8000;
-const connectTimeoutMs = 5000;
+export interface TransportLimits extends AdmissionLimits {
+  readonly aliveEveryMs: number;
+  /**
+   * Silence after which a peer counts as gone, so within 10 s at most: three signs of life missed, on a busy machine too.
+   * Also how long the first frame may take.
+   */
+  readonly silenceMs: number;
+  /** Time for a handshake on either side. */
+  readonly handshakeMs: number;
+  /** Time for one frame, from its first byte to its last: the longest one takes 67 s at 1 Mbit/s. */
+  readonly frameMs: number;
+}
+export const transportLimits: TransportLimits = {
+  ...admissionLimits,
+  ...{ aliveEveryMs: 2000, silenceMs: 8000, handshakeMs: 5000, frameMs: 120_000 },
+};
 const closeTimeoutMs = 2000;
 /** A connection that ends sooner counts as an attempt that failed. */
 const lastingMs = 2000;
@@ -55,9 +73,9 @@ interface TransportState {
   readonly judge: Judge;
   /** Peers whose last connection was let in by their pinned key. */
   readonly pinned: Set<PeerName>;
-  /** Connections that were ended before anything was said. */
-  refused: number;
   readonly events: TransportEvents;
+  readonly limits: TransportLimits;
+  readonly refusals: Refusals;
   readonly connections: Map<number, Connection>;
   /** Accepted and dialled sockets, greeted or not. */
   readonly sockets: Set<TLSSocket>;
@@ -72,6 +90,33 @@ export const backoffMs = (attempt: number, random: number): number => {
   return most / 2 + (most / 2) * random;
 };
 
+/** What is due of a connection: signs of life, a first frame (a sign of life is none), and the end of each that began. */
+const createWatch = (
+  reader: FrameReader,
+  { silenceMs, frameMs }: TransportLimits,
+): { heard(frame: boolean): void; late(): "silent" | "no first frame" | "frame too slow" | null } => {
+  const since = performance.now();
+  let heardAt = since;
+  let greeted = false;
+  let frameSince = since;
+  let cut = 0;
+  return {
+    heard: (frame) => {
+      heardAt = performance.now();
+      greeted ||= frame;
+      if (reader.cut === cut && reader.waiting > 0) return;
+      cut = reader.cut;
+      frameSince = heardAt;
+    },
+    late: () => {
+      const now = performance.now();
+      if (now - heardAt > silenceMs) return "silent";
+      if (reader.waiting > 0 && now - frameSince > frameMs) return "frame too slow";
+      return greeted || reader.waiting > 0 || now - since <= silenceMs ? null : "no first frame";
+    },
+  };
+};
+
 /** Watches over a live connection and passes its frames on. */
 const adopt = (
   transport: TransportState,
@@ -80,15 +125,18 @@ const adopt = (
   role: "client" | "server",
   gone: () => void,
 ): void => {
-  const { events, connections } = transport;
+  const { events, connections, limits } = transport;
   transport.nextConnection += 1;
   const connection = transport.nextConnection;
   const reader = createFrameReader();
-  let heardAt = performance.now();
+  const watch = createWatch(reader, limits);
   const pulse = setInterval(() => {
-    if (performance.now() - heardAt > silenceMs) socket.destroy();
-    else if (socket.writable && socket.writableLength === 0) socket.write(aliveFrame);
-  }, aliveEveryMs);
+    const late = watch.late();
+    if (late !== null) {
+      if (late !== "silent") transport.refusals.refuse(peer, late, `${reader.waiting} bytes of a frame have come`);
+      socket.destroy();
+    } else if (socket.writable && socket.writableLength === 0) socket.write(aliveFrame);
+  }, limits.aliveEveryMs);
   const ended = (): void => {
     if (!connections.delete(connection)) return;
     clearInterval(pulse);
@@ -98,11 +146,12 @@ const adopt = (
   connections.set(connection, { socket, ended });
   events.input({ kind: "connected", connection, peer, role });
   socket.on("data", (chunk: Buffer) => {
-    heardAt = performance.now();
     try {
-      for (const frame of reader.read(chunk)) events.input({ kind: "frame", connection, frame });
+      const frames = reader.read(chunk);
+      watch.heard(frames.length > 0);
+      for (const frame of frames) events.input({ kind: "frame", connection, frame });
     } catch (error) {
-      events.log("transport/bad-stream", { peer, why: (error as Error).message });
+      transport.refusals.refuse(peer, "no frame", (error as Error).message);
       socket.destroy();
     }
   });
@@ -168,13 +217,6 @@ const open = ({ configuration }: TransportState, peer: PeerName, address: PeerAd
   }
 };
 
-/** Ever more seldom: whoever is refused may come again as often as it likes. */
-const logRefused = (transport: TransportState, why: string): void => {
-  transport.refused += 1;
-  const count = transport.refused;
-  if ((count & (count - 1)) === 0) transport.events.log("transport/refused", { why, count });
-};
-
 const dial = async (transport: TransportState, dialer: Dialer): Promise<void> => {
   const { peer } = dialer;
   const address = await findPeer(transport.configuration, peer);
@@ -193,9 +235,9 @@ const dial = async (transport: TransportState, dialer: Dialer): Promise<void> =>
   let why = "the connection ended before it was authenticated";
   let adopted = false;
   const deadline = setTimeout(() => {
-    why = `no answer within ${connectTimeoutMs} ms`;
+    why = `no answer within ${transport.limits.handshakeMs} ms`;
     socket.destroy();
-  }, connectTimeoutMs);
+  }, transport.limits.handshakeMs);
   socket.on("error", (error) => {
     why = tlsFault(error);
   });
@@ -223,12 +265,13 @@ const dial = async (transport: TransportState, dialer: Dialer): Promise<void> =>
   });
 };
 
-const accept = (transport: TransportState, socket: TLSSocket): void => {
+const accept = (transport: TransportState, admission: Admission, socket: TLSSocket): void => {
   track(transport, socket);
   socket.on("error", () => undefined);
   const verdict = judge(transport, socket, null);
-  if (!verdict.ok) logRefused(transport, verdict.why);
-  if (!verdict.ok || transport.stopping) {
+  if (!verdict.ok)
+    transport.refusals.refuse(socket.remoteAddress ?? "unknown", "no certificate of this installation", verdict.why);
+  if (!verdict.ok || transport.stopping || !admission.admit(socket, verdict.name)) {
     socket.destroy();
     return;
   }
@@ -250,15 +293,14 @@ const send = (transport: TransportState, connection: number, frames: readonly Fr
   if (found === undefined || !found.socket.writable) return;
   const { socket } = found;
   const sendable = (): void => transport.events.input({ kind: "sendable", connection });
-  socket.cork();
-  let free = true;
-  for (const frame of frames) {
-    const encoded = encodeFrame(frame);
+  const encoded = frames.map((frame) => {
+    const bytes = encodeFrame(frame);
     // The node bounds every value, so a frame beyond the limit is a defect of this program.
-    if (encoded === null) throw new Error(`a "${frame.frame}" frame is longer than a frame may be`);
-    free = socket.write(encoded);
-  }
-  socket.uncork();
+    if (bytes === null) throw new Error(`a "${frame.frame}" frame is longer than a frame may be`);
+    return bytes;
+  });
+  const [only] = encoded;
+  const free = socket.write(encoded.length === 1 && only !== undefined ? only : Buffer.concat(encoded));
   if (free) setImmediate(sendable);
   else socket.once("drain", sendable);
 };
@@ -287,24 +329,40 @@ const stop = async (transport: TransportState, server: Server): Promise<void> =>
 export const createTransport = async (
   configuration: ProcessConfiguration,
   events: TransportEvents,
+  limits: TransportLimits = transportLimits,
 ): Promise<Transport> => {
   const credentials = readCredentials(configuration);
+  const refusals = createRefusals(events.log);
   const transport: TransportState = {
     configuration,
     judge: createJudge(configuration, hasPins(configuration)),
     pinned: new Set(),
-    refused: 0,
     events,
+    limits,
+    refusals,
     connections: new Map(),
     sockets: new Set(),
     dialers: new Map(),
     nextConnection: 0,
     stopping: false,
   };
-  const options = { ...credentials, requestCert: true, rejectUnauthorized: !hasPins(configuration) };
-  const server = createServer(options, (socket) => accept(transport, socket));
-  server.on("tlsClientError", (error, socket) => logRefused(transport, tlsFault(error, socket)));
-  const forget = followCredentials(configuration, (renewed) => server.setSecureContext(renewed));
+  const handshakes = createServer(
+    // Node would end an unauthorized connection without saying why; here `accept` does, before anything is read.
+    { ...credentials, requestCert: true, rejectUnauthorized: false, handshakeTimeout: limits.handshakeMs },
+    (socket) => accept(transport, admission, socket),
+  );
+  const admission = createAdmission(refusals, limits);
+  const server = createNetServer((socket) => {
+    if (admission.begin(socket)) handshakes.emit("connection", socket);
+    else socket.destroy();
+  });
+  handshakes.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
+    const slow = error.code === "ERR_TLS_HANDSHAKE_TIMEOUT";
+    const reason = slow ? "handshake too slow" : "handshake failed";
+    refusals.refuse(socket.remoteAddress ?? "unknown", reason, tlsFault(error));
+    socket.destroy();
+  });
+  const forget = followCredentials(configuration, (renewed) => handshakes.setSecureContext(renewed));
   const port = await listen(server, configuration.distributionPort ?? ports.distribution, configuration.address);
   return {
     port,
@@ -323,6 +381,7 @@ export const createTransport = async (
       // A peer that never reads would keep it open.
       setTimeout(() => found.socket.destroy(), closeTimeoutMs).unref();
     },
+    measure: () => refusals.metrics(),
     stop: () => {
       forget();
       return stop(transport, server);

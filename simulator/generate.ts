@@ -159,6 +159,7 @@ const processOf = (random: Random, { hosts, servers, cells }: Places): string =>
     numbered("controller.c", cells, random),
     numbered("controller.c", cells, random),
     random.pick(["storage-manager", "placer", "address-manager", "dns-manager"]),
+    numbered("presence.", hosts < 3 ? 1 : 3, random),
   ]);
 const machineName = (process: string): string => process.replace(/^(host|agent)\./, "");
 

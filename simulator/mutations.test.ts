@@ -3,63 +3,99 @@ import { execFile } from "node:child_process";
 import { cp, mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 
 /**
- * Each guard of the code has a patch that takes it out, and a scenario or some seeds that then fail: what no run can miss
- * protects nothing, or is not tried. A patch is applied to a copy of the code, which nobody else sees.
+ * Each guard of the code has a patch that takes it out, and a scenario, some seeds or a named test that then fails: what no run
+ * can miss protects nothing, or is not tried. A patch is applied alone, to a copy of the code which nobody else sees. Those
+ * whose cheapest detector takes seconds (`# slow`) are tried with CELLS_MUTATIONS=all.
  */
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
 const patches = join(import.meta.dirname, "mutations");
 const folders = ["model", "core", "runtime", "host", "simulator"];
 const longestMs = 120_000;
-let copy = "";
+/** As many at a time as the cores that a test run may count on. */
+const copies: string[] = [];
+const copyCount = 2;
 
 before(async () => {
-  copy = await mkdtemp(join(tmpdir(), "cells-mutations-"));
-  for (const name of [...folders, "package.json"]) await cp(join(root, name), join(copy, name), { recursive: true });
-  await symlink(join(root, "node_modules"), join(copy, "node_modules"));
+  for (let number = 0; number < copyCount; number += 1) {
+    const copy = await mkdtemp(join(tmpdir(), "cells-mutations-"));
+    copies.push(copy);
+    for (const name of [...folders, "package.json"]) await cp(join(root, name), join(copy, name), { recursive: true });
+    await symlink(join(root, "node_modules"), join(copy, "node_modules"));
+  }
 });
-after(() => rm(copy, { recursive: true, force: true }));
+const all = copies;
+after(async () => {
+  for (const copy of all) await rm(copy, { recursive: true, force: true });
+});
 
-const play = async (words: readonly string[]): Promise<string> => {
+const play = async (copy: string, words: readonly string[]): Promise<string> => {
   const file = join(copy, "simulator/mutations/play.testing.ts");
   const { stdout } = await run(process.execPath, [file, ...words], { timeout: longestMs });
   return stdout;
 };
-const patched = async (file: string, work: () => Promise<void>): Promise<void> => {
-  const apply = (...more: string[]) => run("patch", ["-p1", "-s", "-i", file, ...more], { cwd: copy });
-  await apply();
+/** Runs the tests of that name in a file; what they print if one of them fails, and nothing where none does. */
+const tryTest = async (copy: string, file: string, name: string): Promise<string> => {
+  const pattern = `^${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`;
+  const env = { ...process.env, CELLS_RUNS: "10", CELLS_SEED: "1", NODE_TEST_CONTEXT: undefined };
+  const options = { cwd: copy, timeout: longestMs, env };
   try {
-    await work();
-  } finally {
+    await run(process.execPath, ["--test-reporter=spec", `--test-name-pattern=${pattern}`, file], options);
+    return "";
+  } catch (error) {
+    return (error as { readonly stdout: string }).stdout;
+  }
+};
+const patched = async (file: string, work: (copy: string) => Promise<void>): Promise<void> => {
+  const copy = copies.pop() ?? assert.fail("there are as many copies as tests at a time");
+  const apply = (...more: string[]) => run("patch", ["-p1", "-s", "-i", file, ...more], { cwd: copy });
+  try {
+    await apply();
+    await work(copy);
     await apply("-R");
+  } finally {
+    copies.push(copy);
   }
 };
 const head = (text: string, name: string): string => new RegExp(`^# ${name}: (.*)$`, "m").exec(text)?.[1] ?? "";
 
-for (const name of (await readdir(patches)).filter((file) => file.endsWith(".patch")).sort()) {
-  test(`without ${name.replace(".patch", "")} something fails`, async () => {
+const tryPatch = (file: string, text: string): Promise<void> =>
+  patched(file, async (copy) => {
+    const [testFile = "", ...name] = head(text, "test").split(" ");
+    if (testFile !== "") {
+      const told = await tryTest(copy, testFile, name.join(" "));
+      assert.match(
+        told,
+        /ERR_ASSERTION|Property failed|does not come to rest/,
+        "it can be taken out, and the test that is named passes",
+      );
+      return;
+    }
+    const faults = await play(copy, head(text, "play").split(" "));
+    const violated = head(text, "violates").split(",");
+    assert.notEqual(faults, "", "it can be taken out, and nothing notices");
+    if (violated.includes("any")) return;
+    const isNamed = violated.some((number) => new RegExp(`^seed \\d+: ${number}\\. `, "m").test(faults));
+    assert.ok(isNamed, `invariant ${violated.join(" or ")} should be violated, and this was: ${faults.slice(0, 500)}`);
+  });
+
+describe("mutations", { concurrency: copyCount }, async () => {
+  for (const name of (await readdir(patches)).filter((file) => file.endsWith(".patch")).sort()) {
     const file = join(patches, name);
     const text = await readFile(file, "utf8");
-    const words = head(text, "play").split(" ");
-    const violated = head(text, "violates").split(",");
-    await patched(file, async () => {
-      const faults = await play(words);
-      assert.notEqual(faults, "", "it can be taken out, and nothing notices");
-      if (violated.includes("any")) return;
-      const isNamed = violated.some((number) => new RegExp(`^seed \\d+: ${number}\\. `, "m").test(faults));
-      assert.ok(
-        isNamed,
-        `invariant ${violated.join(" or ")} should be violated, and this was: ${faults.slice(0, 500)}`,
-      );
-    });
-  });
-}
+    const skip = /^# slow$/m.test(text) && process.env.CELLS_MUTATIONS !== "all";
+    test(`without ${name.replace(".patch", "")} something fails`, { skip }, () => tryPatch(file, text));
+  }
+});
 
-test("with all guards in place the same scenarios and seeds pass", async () => {
-  assert.equal(await play(["scenario", "change-overtakes-document"]), "");
-  assert.equal(await play(["seeds", "1-4"]), "");
+test("with all guards in place the same scenarios and seeds pass, and a named test does", async () => {
+  const copy = all[0] ?? assert.fail();
+  assert.equal(await play(copy, ["scenario", "change-overtakes-document"]), "");
+  assert.equal(await play(copy, ["seeds", "1-4"]), "");
+  const name = "a declared death withdraws what that life said, and no later one";
+  assert.equal(await tryTest(copy, "core/distribution/repair.test.ts", name), "");
 });

@@ -90,16 +90,15 @@ class Run {
     this.#installation.start();
     beginTraffic(this.#installation);
     for (const { atMs, words } of steps) kernel.clock.after(atMs, () => this.#steps.perform(words));
-    const stop = (): boolean => this.#isViolated;
-    await kernel.runUntil(untilMs, stop);
-    if (stop() || !heals) return;
+    await kernel.runUntil(untilMs);
+    if (kernel.isOver || !heals) return;
     this.#steps.heal();
-    for (let ms = lookEveryMs; ms <= boundMs && !stop(); ms += lookEveryMs) {
-      await kernel.runUntil(untilMs + ms, stop);
+    for (let ms = lookEveryMs; ms <= boundMs && !kernel.isOver; ms += lookEveryMs) {
+      await kernel.runUntil(untilMs + ms);
       this.#look(ms);
       if (this.#settledAfterMs !== null && ms - this.#settledAfterMs >= restMs) break;
     }
-    if (!stop()) for (const look of this.#atRest) look();
+    if (!kernel.isOver) for (const look of this.#atRest) look();
   }
 
   #look(ms: number): void {

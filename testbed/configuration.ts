@@ -13,16 +13,20 @@ export interface MemberFiles {
   readonly configuration: string;
   readonly certificate: string;
   readonly data: string;
+  /** Hosts only: the installation's gossip key. */
+  readonly gossipKey: string;
 }
 export const memberFiles = (at: Places, member: Member): MemberFiles => {
   const own = memberDirectory(at, member.name);
-  return { configuration: join(own, "config.json"), certificate: join(own, "certificate"), data: join(own, "data") };
+  const certificate = join(own, "certificate");
+  const gossipKey = join(certificate, "gossip.key");
+  return { configuration: join(own, "config.json"), certificate, data: join(own, "data"), gossipKey };
 };
 
 /** Memory of a host that its own management keeps. */
 const reservedMiB = 256;
 
-type RolePart = Pick<ProcessConfiguration, "controller" | "host" | "agent" | "gateway">;
+type RolePart = Pick<ProcessConfiguration, "controller" | "host" | "presence" | "agent" | "gateway">;
 const rolePart = (
   at: Places,
   record: InstallationRecord,
@@ -44,6 +48,7 @@ const rolePart = (
       const { hostMemoryMiB: memoryMiB, hostCpus: cpus } = record;
       return {
         host: { host: member.name, uplink: underlayDevice, mac, memoryMiB, reservedMiB, cpus, cgroups },
+        presence: { gossipKeyFile: memberFiles(at, member).gossipKey },
       };
     }
     case "agent":

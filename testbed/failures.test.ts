@@ -331,7 +331,7 @@ const loseHost = async ({ t, writer, other }: Scene): Promise<void> => {
   assert.ok(host);
   await t.stop(host);
   assert.ok((await lab.killMachines(t, host)) > 0);
-  const away = new RegExp(`host ${host} is not reachable`);
+  const away = new RegExp(`host ${host} (is not reachable|was declared dead)`);
   await lab.untilSaid(t, writer, away);
   assert.equal((await lab.stateOf(t, other))?.reason, null, "machines of other hosts are not concerned");
   const disks = lab.machines.map(diskOf).join(",");

@@ -1,7 +1,9 @@
-import { copyFileSync, rmSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { copyFileSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { issueCertificate } from "../runtime/certificates.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { writeAtomically } from "./files.ts";
 import type { Member } from "./members.ts";
 
 /**
@@ -25,4 +27,15 @@ export const certify = async (
   rmSync(issued.certFile);
   rmSync(issued.keyFile);
   return own;
+};
+
+/**
+ * Gives a host the installation's gossip key: 32 random bytes, written as hexadecimal, mode 0600. It is made when it is
+ * asked for first and then stays: hosts of one installation that come up one after the other must understand each other.
+ * @param authority directory that `createAuthority` made
+ */
+export const giveGossipKey = (authority: string, file: string): void => {
+  const kept = join(authority, "gossip.key");
+  if (!existsSync(kept)) writeAtomically(kept, randomBytes(32).toString("hex"), 0o600);
+  writeAtomically(file, readFileSync(kept, "utf8"), 0o600);
 };

@@ -25,8 +25,11 @@ const refused = async (t: Testbed, why: RegExp, ...args: readonly string[]): Pro
   assert.match(stderr, why);
   assert.equal(stderr.trim().split("\n").length, 1, "one sentence");
 };
-const images = async (t: Testbed): Promise<readonly ImageSummary[]> =>
-  JSON.parse(await said(t, "image", "list", "--output", "json")) as ImageSummary[];
+/** Those from outside and the tiny one. What else this machine has built is provided too. */
+const images = async (t: Testbed): Promise<readonly ImageSummary[]> => {
+  const listed = JSON.parse(await said(t, "image", "list", "--output", "json")) as ImageSummary[];
+  return listed.filter(({ name, provided }) => !provided || name === "tiny");
+};
 const stateOf = async (t: Testbed, path: string): Promise<ElementState | undefined> =>
   (JSON.parse(await said(t, "get", path, "--state", "--output", "json")) as { $state?: ElementState }).$state;
 const until = async (what: string, holds: () => Promise<boolean>): Promise<void> => {

@@ -5,7 +5,7 @@ import { makeCgroups } from "./cgroups.ts";
 import { compiledDirectory } from "./compile-cache.ts";
 import { configurationOf, listenDescriptor, memberFiles } from "./configuration.ts";
 import { writeJson } from "./files.ts";
-import { certify } from "./identity.ts";
+import { certify, giveGossipKey } from "./identity.ts";
 import { controllerMember, type Member, membersOf, peersOf } from "./members.ts";
 import { makeMember, makeUnderlay, removeMember } from "./namespaces.ts";
 import type { Order } from "./order.ts";
@@ -126,6 +126,7 @@ export class Installation {
     mkdirSync(files.certificate, { recursive: true, mode: 0o700 });
     const { imagesDirectory, cacheDirectory, commands } = this.#order;
     const certificate = await certify(this.#at.authority, files.certificate, member);
+    if (member.role === "host") giveGossipKey(this.#at.authority, files.gossipKey);
     const limits = member.role === "host" || member.role === "agent";
     const cgroups = limits ? makeCgroups(this.#order.cgroupRoots, member.name) : [];
     writeJson(

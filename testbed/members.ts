@@ -28,6 +28,15 @@ const service = (name: Role, address: string): Member => ({
   number: 0,
 });
 
+/** Members of the Presence group: a majority of three goes on without one. */
+export const presenceMembers = 3;
+const presenceMember = (number: number): Member => ({
+  ...service("presence", network.presence(number)),
+  name: `presence.${number}`,
+  peer: peerName(`presence.${number}`),
+  number,
+});
+
 export const hostMember = (number: number): Member => ({
   name: `h${number}`,
   peer: peerName(`host.h${number}`),
@@ -64,6 +73,7 @@ export const membersOf = (record: InstallationRecord): readonly Member[] => [
   service("address-manager", network.addressManager),
   service("dns-manager", network.dnsManager),
   service("placer", network.placer),
+  ...Array.from({ length: presenceMembers }, (_, index) => presenceMember(index + 1)),
   ...Array.from({ length: record.servers }, (_, index) => serverMember(index + 1)),
   ...Array.from({ length: record.hosts }, (_, index) => hostMember(index + 1)),
   ...Object.entries(record.cells).map(([cell, { cellNumber }]) => controllerMember(cell, cellNumber)),

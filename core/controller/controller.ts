@@ -5,6 +5,7 @@ import type { Json, JsonObject } from "../../model/json.ts";
 import { checkDocument } from "../../model/specification.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, takeEffects, toJson } from "../outbox.ts";
+import { createDeaths, followDeaths, takeDeath } from "../presence/deaths.ts";
 import { reservationDue, reservationTimer, resumeReservation } from "./all-or-none.ts";
 import { controllerIdentity } from "./cell-policy.ts";
 import type { CredentialRecord } from "./credentials.ts";
@@ -52,12 +53,14 @@ function take(state: ControllerState, input: Input): void {
   switch (input.kind) {
     case "start":
       resumeReservation(state);
+      state.outbox.effects.push(...followDeaths(state.deaths));
       for (const vm of state.vms.values()) {
         // How long it has waited already is not known: it waits once more.
         if (vm.run === null && vm.failure !== null && vm.again) delayRetry(state, vm.uid, vm.failures);
       }
       break;
     case "actual": {
+      if (takeDeath(state.deaths, input.from, input.key, input.value) !== null) break;
       const documents = state.actual.get(input.from) ?? new Map();
       state.actual.set(input.from, documents);
       if (input.value === null) documents.delete(input.key);
@@ -158,6 +161,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     actual: new Map(),
     reachable: new Map(),
     lost: new Set(),
+    deaths: createDeaths(options.presence),
     subscribed: new Set(),
     credentials: new Map(),
     waitingChanges: [],

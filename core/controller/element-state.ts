@@ -1,7 +1,8 @@
 import type { Element, VirtualInterfaceElement, VmElement, VolumeConnectionElement } from "../../model/cell.ts";
-import type { PeerName } from "../../model/identifiers.ts";
+import type { HostName, PeerName } from "../../model/identifiers.ts";
 import type { ActualName, ActualSubnet, ActualVolume, Progress } from "../documents.ts";
 import { log, progress } from "../outbox.ts";
+import { deathOf, diedAt } from "../presence/deaths.ts";
 import { chooseAddress } from "./addresses.ts";
 import { reservationReason, shortened } from "./all-or-none.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
@@ -59,7 +60,7 @@ function setState(state: ControllerState, record: ElementRecord, { phase, reason
 function deletingState(state: ControllerState, record: ElementRecord): Progress {
   const run = state.vms.get(record.uid)?.run;
   if (run?.host && state.reachable.get(hostPeer(run.host)) === false) {
-    return progress("deleting", `host ${run.host} is not reachable`);
+    return progress("deleting", hostDied(state, run.host) ?? `host ${run.host} is not reachable`);
   }
   if (record.type === "Volume" || record.type === "VolumeCopy") {
     const actual = actualOf<ActualVolume>(state, storageManager, `volume/${record.uid}`);
@@ -140,7 +141,9 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
     return progress("working", `${reasons.join("; ") || "connects its volumes"}${after}`);
   }
   const peer = run.host === null ? null : hostPeer(run.host);
-  if (peer !== null && state.reachable.get(peer) === false) {
+  if (run.host !== null && peer !== null && state.reachable.get(peer) === false) {
+    const died = hostDied(state, run.host);
+    if (died !== null) return progress("waiting", died);
     const reason = `host ${run.host} is not reachable`;
     if (state.lost.has(peer)) return progress("waiting", `${reason}: whether it still runs there is not known`);
     return { phase: record.phase ?? "working", reason };
@@ -157,6 +160,16 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
     return progress(actual.phase === "ready" ? "working" : actual.phase, actual.reason);
   }
   return progress("working", `starts at ${run.host}${after}`);
+}
+
+/**
+ * Said of what is at a host that is declared dead and not heard; null: it is not. What it said is withdrawn, and nothing
+ * follows from that: whether its machines run is not known, and unknown is never stopped.
+ */
+export function hostDied(state: ControllerState, host: HostName): string | null {
+  const death = deathOf(state.deaths, host);
+  if (death === null) return null;
+  return `host ${host} was declared dead at ${diedAt(death)}; its machines are not started elsewhere until it is fenced (high availability is not there yet), or it comes back`;
 }
 
 /** What keeps a running VM from its disks: a server that is away or full stops whoever reads or writes there. */

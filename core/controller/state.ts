@@ -16,6 +16,7 @@ import type { Json, JsonObject } from "../../model/json.ts";
 import { actualKey, type HostOffers, type Phase, type StorageOffers } from "../documents.ts";
 import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
+import type { Deaths } from "../presence/deaths.ts";
 import { supplyOf } from "../supply.ts";
 import type { CredentialRecord } from "./credentials.ts";
 
@@ -34,6 +35,8 @@ export interface ControllerOptions {
   readonly address: Ipv4;
   readonly mac: Mac;
   readonly self: PeerName;
+  /** Members of the Presence group; none: no host is ever declared dead. */
+  readonly presence?: readonly PeerName[];
 }
 
 export const storageManager = peerName("storage-manager");
@@ -166,6 +169,8 @@ export interface ControllerState {
   readonly reachable: Map<PeerName, boolean>;
   /** Hosts that have not been reachable for longer than a restart takes: what they run is not known any more. */
   readonly lost: Set<PeerName>;
+  /** Hosts that the Presence group declared dead: their machines may run on, and are not started elsewhere. */
+  readonly deaths: Deaths;
   readonly subscribed: Set<PeerName>;
   readonly credentials: Map<string, CredentialRecord>;
   /** Changes that came before it was known what the installation could ever give; null: no change waits any more. */

@@ -3,6 +3,7 @@ import type { Element, VmElement } from "../../model/cell.ts";
 import type { ElementPath } from "../../model/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { reservationReason, shortened } from "./all-or-none.ts";
+import { hostDied } from "./element-state.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { placementOf } from "./placement.ts";
 import {
@@ -153,10 +154,10 @@ function runChecks(
   }
   if (run.stage === "connecting") return;
   const reachable = run.host === null || state.reachable.get(hostPeer(run.host)) !== false;
-  const lost = `host ${run.host} does not answer, so nobody knows how the VM is`;
-  checks.push(
-    check(`host ${run.host} answers`, reachable, reachable ? "it does" : lost, "bring the host back; it goes on there"),
-  );
+  const died = run.host === null ? null : hostDied(state, run.host);
+  const lost = died ?? `host ${run.host} does not answer, so nobody knows how the VM is`;
+  const lifts = "bring the host back; a machine that still runs there goes on without a restart";
+  checks.push(check(`host ${run.host} answers`, reachable, reachable ? "it does" : lost, lifts));
   if (run.stage === "stopping") {
     const detail = `incarnation ${run.incarnation} is being stopped${vm.failure === null ? "" : `: ${vm.failure}`}`;
     checks.push(
@@ -166,7 +167,8 @@ function runChecks(
   }
   const actual = actualVmOf(state, vm.uid, run);
   const runs = actual?.power === "on";
-  checks.push(check("runs", runs, actual?.reason ?? (runs ? "its machine runs" : "the host was told to start it")));
+  const otherwise = reachable ? "the host was told to start it" : "whether it does is not known";
+  checks.push(check("runs", runs, actual?.reason ?? (runs ? "its machine runs" : otherwise)));
   if (actual?.health !== undefined) {
     const lifts = "look into it with `cells console`; with x.restartOnFailure true it is started again by itself";
     checks.push(check("answers its probes", actual.health === "answering", `it is ${actual.health}`, lifts));

@@ -43,6 +43,7 @@ const service = createController({
   address: ipv4("10.0.3.1"),
   mac: mac("02:00:0a:00:03:01"),
   self,
+  presence: [peerName("presence.1"), peerName("presence.2")],
 });
 
 export class World {
@@ -219,6 +220,16 @@ export class World {
           }))
         : [];
     return { phase: host === null ? "waiting" : "ready", reason: null, incarnation, host, refusals };
+  }
+
+  /** As state distribution does at a declared death: the peer is not heard, then all that it said goes. */
+  withdraw(peer: PeerName): this {
+    this.silent.add(peer);
+    this.settle();
+    const known = this.#actual.get(peer) ?? new Map();
+    this.#actual.delete(peer);
+    for (const key of known.keys()) this.step({ kind: "actual", from: peer, key: `${self}/${key}`, value: null });
+    return this.settle();
   }
 
   /** Lets a back-off run out. */

@@ -24,6 +24,8 @@ export const createTarget = (peer: PeerName): Target => ({
   actual: new Map(),
   generation: 0,
   withdrawn: -1,
+  deadLife: 0,
+  deadGeneration: -1,
   life: 0,
   session: 0,
   reachable: null,
@@ -200,6 +202,8 @@ export const clientDisconnected = (node: Distribution, turn: Turn, target: Targe
   if (target.link !== null) node.links.delete(target.link.connection);
   target.link = null;
   setReachable(turn, target, false);
+  // It had not said which life it was, and now it is silent.
+  if (target.life === 0 && target.deadLife > 0) end(node, turn, target);
 };
 
 const closeClient = (node: Distribution, turn: Turn, link: ClientLink): void => {
@@ -275,7 +279,9 @@ const receiveHello = (
     closeClient(node, turn, link);
     return;
   }
-  if (hello.generation < target.generation || hello.generation <= target.withdrawn) {
+  const { life } = hello;
+  const isDead = life === undefined ? hello.generation <= target.deadGeneration : life <= target.deadLife;
+  if (hello.generation < target.generation || hello.generation <= target.withdrawn || isDead) {
     refuse(node, turn, target.peer, "old generation", null);
     closeClient(node, turn, link);
     return;
@@ -321,9 +327,16 @@ const compare = (turn: Turn, link: ClientLink, digest: Digest): void => {
 /** Presence says that a source's life is over: what it said in it goes, and does not come back. */
 export const declaredDead = (node: Distribution, turn: Turn, peer: PeerName, life: number): void => {
   const target = node.targets.get(peer);
-  // It has begun a new life meanwhile, or it speaks, so that it is for itself to say which life that is.
-  if (target === undefined || target.life > life || (target.life === 0 && target.link !== null)) return;
-  target.withdrawn = target.generation;
+  // It has begun a new life meanwhile.
+  if (target === undefined || target.life > life) return;
+  target.deadLife = Math.max(target.deadLife, life);
+  // It speaks and did not say in which life: if it is that one, the connection is about to break.
+  if (target.life > 0 || target.link === null) end(node, turn, target);
+};
+
+/** The source's newest generation is over, unless it says that it is of a later life than the one that was declared over. */
+const end = (node: Distribution, turn: Turn, target: Target): void => {
+  target.deadGeneration = target.generation;
   if (target.link === null) setReachable(turn, target, false);
   else closeClient(node, turn, target.link);
   withdraw(turn, target, () => true);
@@ -335,7 +348,7 @@ export const receiveFromServer = (node: Distribution, turn: Turn, link: ClientLi
   const parsed = parseServerFrame(json);
   if (!parsed.ok) {
     refuse(node, turn, target.peer, parsed.error, null);
-    if (parsed.error === "unsupported version") closeClient(node, turn, link);
+    if (!link.greeted || parsed.error === "unsupported version") closeClient(node, turn, link);
     return;
   }
   const frame = parsed.value;

@@ -94,7 +94,9 @@ export type Refusal =
   | "out of order"
   | "value too long"
   | "too many subscriptions"
-  | "not accepted here";
+  | "not accepted here"
+  /** By the service, for what is in it. */
+  | "not acceptable";
 
 const isCount = (value: unknown): value is number =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0;

@@ -107,6 +107,7 @@ test("newer wins whatever the order, what was taken back stays so, and a withdra
     group.input(by, { kind: "say", item: item(...rest) });
   say("h0", "h0", 1, 5, "k", "new");
   say("h1", "h0", 1, 4, "k", "old");
+  say("h2", "h0", 0, 9, "k", "older still");
   group.run(100_000);
   assert.equal(group.knowing("h0", "k", "new"), 8);
   say("h0", "h0", 1, 6, "k", null);

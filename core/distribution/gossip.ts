@@ -36,6 +36,8 @@ export interface GossipOptions {
   readonly self: string;
   readonly seed: number;
   readonly config?: GossipConfig;
+  /** What may be broadcast in this group at all; anything by default. The rest is not kept and not passed on. */
+  readonly accepts?: (item: Item) => boolean;
 }
 export interface GossipConfig {
   /** Time between two rounds, in milliseconds. */
@@ -82,6 +84,7 @@ export interface GossipOutput {
 export interface GossipState {
   readonly self: string;
   readonly config: GossipConfig;
+  readonly accepts: (item: Item) => boolean;
   members: readonly string[];
   /** By source, then by key. */
   readonly items: Map<string, Map<string, Item>>;
@@ -100,10 +103,12 @@ const never = Number.POSITIVE_INFINITY;
 /** An item that does not fit into a packet alone is refused where it is said. */
 const overhead = 24;
 
-export const createGossip = ({ self, seed, config = gossipDefaults }: GossipOptions, now: number): GossipState => {
+export const createGossip = (options: GossipOptions, now: number): GossipState => {
+  const { self, seed, config = gossipDefaults, accepts = () => true } = options;
   const state: GossipState = {
     self,
     config,
+    accepts,
     members: [],
     items: new Map(),
     withdrawn: new Map(),
@@ -166,6 +171,10 @@ const lengthIn = (item: Item): number => JSON.stringify(item).length + overhead;
 
 function learn(state: GossipState, item: Item, output: GossipOutput): void {
   const { source, key, generation, sequence } = item;
+  if (!state.accepts(item)) {
+    output.refused.push("an item that nobody here broadcasts");
+    return;
+  }
   if (generation <= (state.withdrawn.get(source) ?? -1)) return;
   const items = state.items.get(source) ?? new Map<string, Item>();
   const known = items.get(key);

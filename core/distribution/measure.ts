@@ -30,7 +30,7 @@ export function measureDistribution(node: Distribution): readonly Metric[] {
     ),
     counter(
       "cells_distribution_refused_total",
-      "Frames and documents that were not taken, by reason.",
+      "Connections, frames and documents that were not taken, by reason.",
       [...node.refusals].map(([reason, count]) => sample(count, { reason })),
     ),
   ];

@@ -4,6 +4,7 @@ import type { Input, Instant } from "../env.ts";
 import type { EventName } from "../event-names.ts";
 import type { RunningDigest } from "./digest.ts";
 import type { Frame, Refusal, ServerFrame } from "./frames.ts";
+import type { RefusalLog } from "./refuse.ts";
 import type { StoredDocument } from "./stored.ts";
 
 /** Which side of a connection this service is: the client dialled. */
@@ -57,6 +58,8 @@ export interface Turn extends NodeOutput {
   readonly inbox: Input[];
   /** Connections that may have something to send. */
   readonly dirty: Set<number>;
+  /** Key → what is said of it to every follower that is told in this step. */
+  readonly shared: Map<string, ServerFrame>;
 }
 
 export interface OutgoingDocument {
@@ -83,6 +86,9 @@ export interface Target {
   /** Newest generation that the source showed; at most `withdrawn` is void. */
   generation: number;
   withdrawn: number;
+  /** Newest life that was declared over, 0: none; and the newest generation that the source had shown by then. */
+  deadLife: number;
+  deadGeneration: number;
   /** Of its host, as Presence counts them; 0: the source did not say. */
   life: number;
   session: number;
@@ -162,8 +168,7 @@ export interface Distribution {
   readonly links: Map<number, ClientLink | ServerLink>;
   readonly published: Map<string, OutgoingDocument>;
   readonly refusals: Map<Refusal, number>;
-  /** `<peer> <reason>` → when that was last logged. */
-  readonly refusalsLogged: Map<string, number>;
+  readonly refusalsLogged: RefusalLog;
   /** Prefix → connections that follow it; and how many prefixes have which length. */
   readonly followers: Map<string, Set<ServerLink>>;
   readonly prefixLengths: Map<number, number>;
@@ -174,6 +179,9 @@ export interface Distribution {
   scanning: boolean;
   /** What `Service.audience` last answered. */
   audience: unknown;
+  /** Followers in the order in which they get their digests, and those that wait for the end of their window. */
+  readonly digestRound: Set<ServerLink>;
+  readonly held: Set<ServerLink>;
   readonly timersSet: Set<"digest" | "window">;
   phase: "created" | "running" | "stopped";
 }

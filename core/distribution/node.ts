@@ -14,6 +14,7 @@ import {
   unsubscribe,
 } from "./client.ts";
 import type { Distribution, NodeInput, NodeOutput, Turn } from "./node-types.ts";
+import { refusedByService } from "./refuse.ts";
 import {
   createClient,
   digestTimer,
@@ -87,6 +88,8 @@ export const createNode = <State>(
       seq: 0,
       scanning: false,
       audience: undefined,
+      digestRound: new Set(),
+      held: new Set(),
       timersSet: new Set(),
       phase: "created",
     },
@@ -133,7 +136,8 @@ const apply = (node: Distribution, turn: Turn, effect: Effect): void => {
       turn.replies.push({ id: effect.id, response: effect.response });
       return;
     case "log":
-      turn.logs.push({ event: effect.event, fields: effect.fields });
+      if (effect.event === "document/refused") refusedByService(node, turn, effect);
+      else turn.logs.push({ event: effect.event, fields: effect.fields });
       return;
   }
 };
@@ -289,6 +293,7 @@ export const stepNode = <State>(node: Node<State>, input: NodeInput, now: Instan
     now,
     inbox: [],
     dirty: new Set(),
+    shared: new Map(),
     writes: [],
     sends: [],
     timers: [],

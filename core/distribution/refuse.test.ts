@@ -4,6 +4,7 @@ import { peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { limits, protocolVersion } from "./frames.ts";
 import {
+  cause,
   createNetwork,
   desire,
   feed,
@@ -102,4 +103,24 @@ test("a service's own misuse is logged and does no harm", () => {
     [...store.keys()].filter((key) => key.startsWith("out/")),
     [],
   );
+});
+
+test("what a service itself finds wrong is counted, and logged once a minute for a peer", () => {
+  const network = createNetwork(["a", "b"]);
+  const lines = (): Json[] =>
+    machineOf(network, "b")
+      .logs.filter(({ event }) => event === "document/refused")
+      .map(({ fields }) => [fields.from ?? null, fields.count ?? null]);
+  const refuse = (from: string, at: number): void =>
+    cause(network, "b", { kind: "log", event: "document/refused", fields: { from, key: "vm/1", why: `number ${at}` } });
+  for (let at = 0; at < 50; at += 1) refuse("a", at);
+  refuse("c", 0);
+  assert.deepEqual(lines(), [
+    ["a", 1],
+    ["c", 1],
+  ]);
+  network.now += 60_000;
+  refuse("a", 50);
+  assert.deepEqual(lines().at(-1), ["a", 51]);
+  assert.equal(machineOf(network, "b").node?.distribution.refusals.get("not acceptable"), 52);
 });

@@ -190,6 +190,54 @@ test("a declared death withdraws what that life said, and no later one", () => {
   assert.deepEqual(actualAt(network, "a"), { "b vm/1": 2 }, "a declaration that comes late");
 });
 
+test("who is no member of the Presence group declares nothing, whatever it publishes", () => {
+  const network = createNetwork(["presence.1", "host.h1", "host.h2", "a"], ["presence.1"]);
+  for (const name of ["host.h1", "host.h2"]) {
+    feed(network, machineOf(network, name), { kind: "life", life: 1 });
+    subscribe(network, "a", name, "");
+  }
+  publish(network, "host.h1", "vm/1", 1);
+  const death = { host: "h1", generation: 1, incarnation: 0, declaredAt: 0, reporters: 3 };
+  publish(network, "host.h2", "dead/h1", death);
+  settle(network);
+  assert.equal(stateOf(network, "a").actual.get("host.h1 vm/1"), 1);
+  assert.ok(stateOf(network, "a").actual.has("host.h2 dead/h1"), "it was heard");
+});
+
+test("the death of a life that the source had not named on its connection withdraws as soon as that breaks", () => {
+  const network = createNetwork(["a", "b"]);
+  const [a, b] = [machineOf(network, "a"), machineOf(network, "b")];
+  publish(network, "b", "vm/1", 1);
+  subscribe(network, "a", "b", "");
+  settle(network);
+  // Its first life began after it had greeted.
+  feed(network, b, { kind: "life", life: 3 });
+  feed(network, a, { kind: "declared-dead", peer: peerName("b"), life: 3 });
+  assert.deepEqual(actualAt(network, "a"), { "b vm/1": 1 }, "it speaks, and did not say in which life");
+  disconnect(network);
+  assert.deepEqual(actualAt(network, "a"), {});
+  for (const peer of a.dials) attempt(network, peer);
+  assert.deepEqual(actualAt(network, "a"), {}, "the same life does not come back");
+});
+
+test("the death of an earlier life, heard late and of a source that is away, does not keep its present life out", () => {
+  const network = createNetwork(["a", "b"]);
+  const [a, b] = [machineOf(network, "a"), machineOf(network, "b")];
+  publish(network, "b", "vm/1", 1);
+  subscribe(network, "a", "b", "");
+  settle(network);
+  feed(network, b, { kind: "life", life: 4 });
+  disconnect(network);
+  feed(network, a, { kind: "declared-dead", peer: peerName("b"), life: 3 });
+  settle(network);
+  assert.deepEqual(actualAt(network, "a"), { "b vm/1": 1 }, "it lives in another life than the one that is over");
+});
+
+/** Both sides of every connection hear that it is gone. */
+const disconnect = (network: Network): void => {
+  for (const wire of [...network.wires.values()])
+    for (const side of ["client", "server"] as const) cut(network, wire, side);
+};
 /** One attempt to connect `a` to the peer, with all that follows from it. */
 const attempt = (network: Network, peer: string): void => {
   const a = machineOf(network, "a");
@@ -215,6 +263,8 @@ test("digests and repairs that make no sense are refused or ignored", () => {
   ];
   for (const frame of wrong) inject(network, "a", "b", "client", frame);
   inject(network, "a", "b", "client", { frame: "repaired", buckets: [1, 2, 3] });
+  // A number below that of what is here.
+  inject(network, "a", "b", "client", { frame: "actual", key: "vm/5", seq: 0, value: "old" });
   inject(network, "a", "b", "server", { frame: "repair", buckets: [0.5] });
   inject(network, "a", "b", "server", {
     frame: "subscribe",
@@ -223,7 +273,7 @@ test("digests and repairs that make no sense are refused or ignored", () => {
   });
   settle(network);
   assert.deepEqual(actualAt(network, "a"), full(5));
-  assert.deepEqual(refusals(network, "a"), ["malformed frame"], "one line a minute");
+  assert.deepEqual(refusals(network, "a"), ["malformed frame", "out of order"], "one line a minute");
   assert.deepEqual(refusals(network, "b"), ["malformed frame"]);
   inject(network, "a", "b", "server", { frame: "repair", buckets: [0, 1, 2] });
   settle(network);
@@ -262,4 +312,26 @@ test("the death that Presence declares withdraws what a host said at everyone wh
   subscribe(network, "a", "presence.2", "dead/h1");
   settle(network);
   assert.ok(stateOf(network, "a").actual.has("presence.2 dead/h1"), "a service that asks is told");
+});
+
+test("many followers get their digests one part after the other, each once in the period", () => {
+  const names = Array.from({ length: 129 }, (_, at) => `c${at}`);
+  const network = createNetwork(["b", ...names]);
+  publish(network, "b", "vm/1", 1);
+  for (const name of names) subscribe(network, name, "b", "");
+  settle(network);
+  const got = (): number[] => names.map((name) => framesTo(network, name, "digest"));
+  const rounds = [1, 2, 3].map(() => {
+    const before = got().reduce((sum, count) => sum + count, 0);
+    digests(network, "b");
+    return got().reduce((sum, count) => sum + count, 0) - before;
+  });
+  assert.ok(
+    rounds.every((count) => count <= 64),
+    `${rounds}`,
+  );
+  assert.deepEqual(new Set(got()), new Set([1]));
+  // The next period begins with those who came first in this one.
+  digests(network, "b");
+  assert.equal(framesTo(network, "c0", "digest"), 2);
 });

@@ -2,9 +2,18 @@ import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { bucketOf, type Digest, differing, digestBuckets, digestOf, RunningDigest } from "./digest.ts";
 import { follow, followersOf, follows, unfollow } from "./followers.ts";
-import { type ClientFrame, type Holds, isKey, limits, parseClientFrame, spokenWith, textOf } from "./frames.ts";
+import {
+  type ClientFrame,
+  type Holds,
+  isKey,
+  limits,
+  parseClientFrame,
+  type ServerFrame,
+  spokenWith,
+  textOf,
+} from "./frames.ts";
 import { helloOf } from "./hello.ts";
-import type { Client, Distribution, ServerLink, Turn } from "./node-types.ts";
+import type { Client, Distribution, OutgoingDocument, ServerLink, Turn } from "./node-types.ts";
 import { burst, refuse } from "./refuse.ts";
 import { storeKey } from "./stored.ts";
 
@@ -12,6 +21,8 @@ export const digestTimer = "distribution/digest";
 export const windowTimer = "distribution/window";
 /** STATE: digests every 30 s, changes coalesced within 100 ms. */
 const digestEveryMs = 30_000;
+/** Followers that are sent their digest in one step. Of many, some at a time: all at once would hold up everything else. */
+const digestsAtOnce = 64;
 const windowMs = 100;
 /** Changes to one follower within a window that leave at once. */
 const eagerFrames = 64;
@@ -58,6 +69,8 @@ export const serverConnected = (node: Distribution, connection: number, peer: Pe
 
 export const serverDisconnected = (node: Distribution, link: ServerLink): void => {
   node.links.delete(link.connection);
+  node.digestRound.delete(link);
+  node.held.delete(link);
   for (const prefix of link.prefixes) unfollow(node, link, prefix);
   if (link.client?.link === link) link.client.link = null;
 };
@@ -192,6 +205,7 @@ const receiveSubscribe = (
   }
   if (!link.prefixes.has(prefix)) follow(node, link, prefix);
   link.completing.add(prefix);
+  node.digestRound.add(link);
   setTimer(node, turn, "digest", digestEveryMs);
   const same = new Set(holds?.generation === node.generation ? heldAlready(node, link, prefix, holds.digest) : []);
   link.same.set(prefix, [...same]);
@@ -230,16 +244,26 @@ const setTimer = (node: Distribution, turn: Turn, timer: "digest" | "window", af
   turn.timers.push({ name: timer === "digest" ? digestTimer : windowTimer, afterMs });
 };
 
-/** Says to every follower what it was given amounts to. One that takes nothing at the moment is left alone. */
+/**
+ * Says to followers what they were given amounts to: to those whose turn it is, so that everyone's comes once in the
+ * period. One that takes nothing at the moment is left alone.
+ */
 export const sendDigests = (node: Distribution, turn: Turn): void => {
   node.timersSet.delete("digest");
-  for (const link of node.links.values()) {
-    if (link.role !== "server" || link.prefixes.size === 0) continue;
-    setTimer(node, turn, "digest", digestEveryMs);
+  const rounds = Math.ceil(node.digestRound.size / digestsAtOnce);
+  let left = Math.ceil(node.digestRound.size / Math.max(rounds, 1));
+  for (const link of node.digestRound) {
+    if (left === 0) break;
+    left -= 1;
+    node.digestRound.delete(link);
+    if (link.prefixes.size === 0) continue;
+    // Behind all others, and not to be met again in this loop.
+    node.digestRound.add(link);
     if (link.version < 2 || !link.ready || link.repairs.size > 0) continue;
     link.control.push({ frame: "digest", digest: link.digest.value() });
     turn.dirty.add(link.connection);
   }
+  if (node.digestRound.size > 0) setTimer(node, turn, "digest", digestEveryMs / rounds);
 };
 
 /** The client has something else than it was given. */
@@ -253,11 +277,12 @@ const receiveRepair = (node: Distribution, link: ServerLink, buckets: readonly n
 /** Sends what was held back until the end of its window. */
 export const endWindow = (node: Distribution, turn: Turn): void => {
   node.timersSet.delete("window");
-  for (const link of node.links.values()) {
-    if (link.role !== "server" || link.pending.size === 0) continue;
+  for (const link of node.held) {
+    if (link.pending.size === 0) continue;
     link.draining = true;
     turn.dirty.add(link.connection);
   }
+  node.held.clear();
 };
 
 /**
@@ -271,7 +296,10 @@ const allowance = (node: Distribution, turn: Turn, link: ServerLink): number => 
     link.windowFrames = 0;
   }
   const left = Math.max(eagerFrames - link.windowFrames, 0);
-  if (link.pending.size > left) setTimer(node, turn, "window", Math.max(windowMs - (turn.now.ms - link.windowMs), 1));
+  if (link.pending.size > left) {
+    node.held.add(link);
+    setTimer(node, turn, "window", Math.max(windowMs - (turn.now.ms - link.windowMs), 1));
+  }
   return left;
 };
 
@@ -296,7 +324,8 @@ export const receiveFromClient = (node: Distribution, turn: Turn, link: ServerLi
   turn.dirty.add(link.connection);
   if (!parsed.ok) {
     refuse(node, turn, link.peer, parsed.error, null);
-    if (parsed.error === "unsupported version") closeServer(node, turn, link);
+    // Who did not begin with a hello that makes sense has nothing to say later either.
+    if (link.client === null || parsed.error === "unsupported version") closeServer(node, turn, link);
     return;
   }
   const frame = parsed.value;
@@ -333,12 +362,21 @@ export const receiveFromClient = (node: Distribution, turn: Turn, link: ServerLi
   }
 };
 
+/** The same for all followers that are told in this step: it is turned into bytes once. */
+const sharedFrame = (turn: Turn, key: string, { seq, value }: OutgoingDocument): ServerFrame => {
+  const made = turn.shared.get(key);
+  if (made !== undefined) return made;
+  const frame: ServerFrame = { frame: "actual", key, seq, value };
+  turn.shared.set(key, frame);
+  return frame;
+};
+
 const sendActual = (node: Distribution, turn: Turn, link: ServerLink, key: string): number => {
   const { connection } = link;
   const entry = follows(link, key) ? node.published.get(key) : undefined;
   if (entry !== undefined && node.entitled(link.peer, key)) {
     if (!give(link, key, entry.seq)) return 0;
-    turn.sends.push({ connection, frame: { frame: "actual", key, seq: entry.seq, value: entry.value } });
+    turn.sends.push({ connection, frame: sharedFrame(turn, key, entry) });
     return entry.text.length;
   }
   if (!give(link, key, null)) return 0;

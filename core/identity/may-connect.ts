@@ -1,5 +1,5 @@
 import type { PeerName } from "../../model/identifiers.ts";
-import { isoTime } from "../controller/iso-time.ts";
+import { isoTime } from "../iso-time.ts";
 
 /**
  * Who is at the other end, and may it be there? The one decision behind every authenticated connection; what it is given

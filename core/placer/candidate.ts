@@ -27,6 +27,8 @@ export type Usage = ReadonlyMap<HostName, HostUse>;
 export interface HostView {
   readonly host: HostName;
   readonly reachable: boolean;
+  /** When it was declared dead, for people; null or absent: it was not, or it is back. */
+  readonly died?: string | null;
   /** null: never heard of it. */
   readonly actual: ActualHost | null;
 }

@@ -36,9 +36,10 @@ export function place(
   const avoid = new Set<string>(request.avoid ?? []);
   let best: Candidate | null = null;
   let lastResort: Candidate | null = null;
-  for (const { host, reachable, actual } of hosts) {
+  for (const { host, reachable, actual, died = null } of hosts) {
     if (!reachable || actual === null) {
-      refusals.push({ host, why: "not reachable", lifts: "the host answers again" });
+      const why = died === null ? "not reachable" : `declared dead at ${died}`;
+      refusals.push({ host, why, lifts: "the host answers again" });
       continue;
     }
     const candidate: Candidate = { actual, use: usage.get(host) ?? noUse() };

@@ -23,7 +23,7 @@ const host = (name: string, memoryMiB = 4000, more: JsonObject = {}): JsonObject
 
 function world(names: readonly string[]) {
   const hosts = names.map((name) => peerName(`host.${name}`));
-  const service = createPlacer({ self: peerName("placer"), hosts });
+  const service = createPlacer({ self: peerName("placer"), hosts, presence: [peerName("presence.1")] });
   const records = new Map<string, Json>();
   const wanted = new Map<string, Json>();
   const published = new Map<string, ActualPlacement>();
@@ -78,7 +78,16 @@ function world(names: readonly string[]) {
     return (reply.response as unknown as { hosts: readonly HostRoom[] }).hosts;
   };
   restart();
-  return { want, say, restart, rooms, records, wanted, get: (vm: string) => published.get(`${shop}/placement/${vm}`) };
+  return {
+    want,
+    input,
+    say,
+    restart,
+    rooms,
+    records,
+    wanted,
+    get: (vm: string) => published.get(`${shop}/placement/${vm}`),
+  };
 }
 
 test("VMs spread by free memory, ties by name, and an unchanged incarnation never moves", () => {
@@ -182,6 +191,27 @@ test("each host says in a sentence why it is not the one", () => {
   assert.match(get("a")?.reason ?? "", /^no host can hold it \(h1: 400 MiB/);
   say("h6", host("h6"));
   assert.deepEqual(get("a"), { phase: "ready", reason: null, incarnation: 1, host: "h6", refusals: [] });
+});
+
+test("nothing is placed at a host that is declared dead, which the others' refusals tell", () => {
+  const { want, input, say, get } = world(["h1", "h2"]);
+  say("h1", host("h1", 1400));
+  say("h2", host("h2"));
+  const death = { host: "h2", generation: 3, incarnation: 0, declaredAt: Date.UTC(2026, 10, 21), reporters: 3 };
+  const tell = (value: JsonObject): unknown =>
+    input({ kind: "actual", from: peerName("presence.1"), key: "dead/h2", value });
+  // As state distribution does it: not heard, then what it said is withdrawn.
+  say("h2", null);
+  input({ kind: "actual", from: peerName("host.h2"), key: "host", value: null });
+  want("a", 500);
+  tell(death);
+  assert.equal(get("a")?.host, null);
+  const why = get("a")?.refusals.find((refusal) => refusal.host === "h2")?.why;
+  assert.equal(why, "declared dead at 2026-11-21T00:00:00Z");
+  tell({ ...death, returned: 4 });
+  assert.equal(get("a")?.refusals.find((refusal) => refusal.host === "h2")?.why, "not reachable");
+  say("h2", host("h2"));
+  assert.equal(get("a")?.host, "h2");
 });
 
 test("what waits is placed when room is freed, also over a restart", () => {

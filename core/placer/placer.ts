@@ -1,9 +1,10 @@
-import { type HostName, hostName, type PeerName, type Uid } from "../../model/identifiers.ts";
+import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { type ActualHost, type ActualPlacement, actualKey, type DesiredPlacement } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { mayDesire, maySee } from "../identity/permissions.ts";
 import { createOutbox, isObject, log, type Outbox, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
+import { createDeaths, type Deaths, deathOf, diedAt, followDeaths, takeDeath } from "../presence/deaths.ts";
 import { isOffersRequest } from "../supply.ts";
 import {
   apartFrom,
@@ -32,6 +33,8 @@ export interface PlacerOptions {
   readonly self: PeerName;
   /** `host.<name>` of each host. */
   readonly hosts: readonly PeerName[];
+  /** Members of the Presence group; none: no host is ever declared dead. */
+  readonly presence?: readonly PeerName[];
   readonly ratios?: Ratios;
 }
 interface Wanted {
@@ -43,6 +46,8 @@ export interface PlacerState {
   readonly ratios: Ratios;
   started: boolean;
   readonly hosts: Map<PeerName, HostView>;
+  /** Nothing is placed at a host that is not heard; these say why it is not. */
+  readonly deaths: Deaths;
   readonly wanted: Map<Uid, Wanted>;
   readonly reservations: Map<Uid, Reservation>;
   readonly usage: Map<HostName, HostUse>;
@@ -83,12 +88,13 @@ export function createPlacer(options: PlacerOptions): Service<PlacerState> {
 
 const hostOf = (peer: PeerName): HostName => hostName(peer.slice("host.".length));
 
-function restore(restored: Restored, { hosts, ratios }: PlacerOptions): PlacerState {
+function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions): PlacerState {
   const state: PlacerState = {
     outbox: createOutbox(restored),
     ratios: ratios ?? defaultRatios,
     started: false,
     hosts: new Map(hosts.map((peer) => [peer, { host: hostOf(peer), reachable: false, actual: null }])),
+    deaths: createDeaths(presence),
     wanted: new Map(),
     reservations: new Map(),
     usage: new Map(),
@@ -107,6 +113,7 @@ function take(state: PlacerState, input: Input): void {
   if (input.kind === "start") start(state);
   else if (input.kind === "desired") takeDesired(state, input.from, input.key, input.value);
   else if (input.kind === "actual" && input.key === "host") takeHost(state, input.from, input.value);
+  else if (input.kind === "actual") noteDeath(state, takeDeath(state.deaths, input.from, input.key, input.value));
   else if (input.kind === "reachable") {
     const view = state.hosts.get(input.peer);
     const first = state.silent.delete(input.peer);
@@ -116,6 +123,15 @@ function take(state: PlacerState, input: Input): void {
   } else if (input.kind === "request") {
     state.outbox.effects.push({ kind: "reply", id: input.id, response: replyTo(state, input.request) });
   }
+}
+
+function noteDeath(state: PlacerState, host: HostName | null): void {
+  const peer = peerName(`host.${host}`);
+  const view = state.hosts.get(peer);
+  if (host === null || view === undefined) return;
+  const death = deathOf(state.deaths, host);
+  state.hosts.set(peer, { ...view, died: death === null ? null : diedAt(death) });
+  retry(state);
 }
 
 function replyTo(state: PlacerState, request: Json): Json {
@@ -128,6 +144,7 @@ function start(state: PlacerState): void {
   state.started = true;
   state.outbox.quiet = true;
   for (const to of state.hosts.keys()) state.outbox.effects.push({ kind: "subscribe", to, prefix: "host" });
+  state.outbox.effects.push(...followDeaths(state.deaths));
   log(state.outbox, "service/restored", { reservations: state.reservations.size });
   // All that ended first, so that the new ones find its room.
   for (const reservation of [...state.reservations.values()]) {

@@ -15,11 +15,15 @@ export interface HostView {
   reachable: boolean | null;
   /** What it last said of itself; null: never heard of, or it said goodbye. */
   self: Life | null;
+  /** It took back what it said of itself without having been declared dead: it said goodbye. */
+  left: boolean;
   /** By the host that reports it. */
   readonly reports: Map<HostName, Life>;
   /** By member of the group, this one included. */
   readonly votes: Map<PeerName, ActualPresenceVote>;
   declared: ActualPresenceDeath | null;
+  /** When `self` or whether anyone reports it changed last; milliseconds since 1970, for people. */
+  sinceMs: number;
 }
 export interface GroupOptions {
   readonly self: PeerName;
@@ -36,7 +40,11 @@ export interface GroupState {
   readonly hosts: Map<HostName, HostView>;
   /** Other members that are in step. */
   readonly members: Set<PeerName>;
-  /** Live hosts by this member's knowledge, and those of them that it hears itself. Kept up to date. */
+  /** Other members that nothing was said about yet. */
+  readonly silent: Set<PeerName>;
+  /** Whether this member hears too few of the group to declare anything; null until something was said about them. */
+  alone: boolean | null;
+  /** Documents that made no sense. */
   refused: number;
 }
 /** More reports than this are needed where there are many hosts. */

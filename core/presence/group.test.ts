@@ -12,8 +12,8 @@ const [self = peerName(""), second = peerName(""), third = peerName("")] = membe
 const peer = (number: number): PeerName => peerName(`host.h${number}`);
 const life = (number: number, incarnation = 0, generation = 1) => ({ host: `h${number}`, generation, incarnation });
 
-/** The first member, which hears hosts h1 to h<count>, all alive. */
-const member = (count: number, records = new Map<string, Json>()) => {
+/** The first member, which hears hosts h1 to h<count>, all alive but those that it never heard of. */
+const member = (count: number, records = new Map<string, Json>(), unheard: readonly number[] = []) => {
   const hosts = Array.from({ length: count }, (_, index) => peer(index + 1));
   const service = createPresence({ self, members, hosts });
   let state = service.restore({ records: new Map(records), desiredAt: new Map() });
@@ -41,6 +41,7 @@ const member = (count: number, records = new Map<string, Json>()) => {
     say(of, presenceKey.vote(`h${about}`), life(about, incarnation, generation));
   input({ kind: "start" });
   for (let number = 1; number <= count; number += 1) {
+    if (unheard.includes(number)) continue;
     say(peer(number), presenceKey.self, life(number));
     hear(number, true);
   }
@@ -181,7 +182,11 @@ test("a declaration of another member is taken over, once and for good; a new ge
   say(peer(2), presenceKey.self, life(2, 0, 2));
   assert.equal(status()[1]?.state, "alive");
   say(third, presenceKey.death("h2"), { ...life(2, 0, 0), declaredAt: 1, reporters: 3 });
-  assert.deepEqual(published.get(presenceKey.death("h2")), death, "nor does an earlier one come back");
+  assert.deepEqual(
+    published.get(presenceKey.death("h2")),
+    { ...death, returned: 2 },
+    "nor does an earlier one come back",
+  );
 });
 
 test("after a restart the declarations are there, and the votes are not", () => {
@@ -235,4 +240,58 @@ test("it follows every host and every other member", () => {
   for (const other of [second, third]) expected.push(`${other} vote/`, `${other} dead/`);
   assert.deepEqual(subscribed, expected);
   assert.equal(hostName("h1"), "h1");
+});
+
+test("a host that comes back in a later generation is said to be back, for good and by every member", () => {
+  const { report, hear, vote, say, published, records, status, input } = member(4);
+  report(1, 4);
+  report(2, 4);
+  hear(4, false);
+  vote(second, 4);
+  const death = { ...life(4), declaredAt: 1234, reporters: 2 };
+  assert.deepEqual(published.get("dead/h4"), death);
+  assert.equal(status()[3]?.state, "dead");
+  const names = (effects: ReturnType<typeof input>) =>
+    effects.flatMap((effect) => (effect.kind === "log" ? [effect.event] : []));
+  assert.deepEqual(names(say(peer(4), presenceKey.self, life(4, 5))), [], "the same generation is over");
+  assert.deepEqual(names(say(peer(4), presenceKey.self, life(4, 0, 2))), ["presence/returned"]);
+  assert.deepEqual(published.get("dead/h4"), { ...death, returned: 2 });
+  assert.deepEqual(records.get("dead/h4"), { ...death, returned: 2 });
+  assert.deepEqual([status()[3]?.state, status()[3]?.generation], ["alive", 2]);
+  assert.deepEqual(names(say(peer(4), presenceKey.self, life(4, 0, 3))), [], "said once");
+  // One that has just started and hears of the death from another after it has heard the host itself.
+  const late = member(4);
+  late.say(peer(4), presenceKey.self, life(4, 0, 2));
+  late.say(second, presenceKey.death("h4"), death);
+  assert.deepEqual(late.published.get("dead/h4"), { ...death, returned: 2 });
+});
+
+test("a member that is left alone says once that it declares nothing, and once that it can again", () => {
+  const { hearMember } = member(4);
+  const names = (of: PeerName, reachable: boolean) =>
+    hearMember(of, reachable).flatMap((effect) => (effect.kind === "log" ? [effect.event] : []));
+  assert.deepEqual(names(second, false), []);
+  assert.deepEqual(names(third, false), ["presence/no-majority"]);
+  assert.deepEqual(names(third, false), []);
+  assert.deepEqual(names(second, true), ["presence/majority"]);
+});
+
+test("a member that starts after a host's death has the reports alone to go by, and votes on them", () => {
+  const { hear, report, vote, voted, dead } = member(4, new Map(), [4]);
+  hear(4, false);
+  report(1, 4, 2, 7);
+  assert.ok(!voted(4), "one of three is not enough");
+  report(2, 4, 2, 7);
+  assert.ok(voted(4));
+  vote(second, 4, 2, 7);
+  assert.ok(dead(4));
+  // One that is heard is alive; one that said goodbye is not voted on, whatever is still reported.
+  const other = member(4, new Map(), [4]);
+  other.report(1, 4);
+  other.report(2, 4);
+  assert.ok(!other.voted(4), "nothing was said about its connection yet");
+  other.say(peer(4), presenceKey.self, life(4));
+  other.say(peer(4), presenceKey.self, null);
+  other.hear(4, false);
+  assert.ok(!other.voted(4));
 });

@@ -42,6 +42,7 @@ export function createPresence(options: GroupOptions): Service<GroupState> {
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
+    audience: () => null,
     entitled: (_state, peer, key) =>
       maySee("presence", peer, key) && (key.startsWith(presenceKey.death("")) || options.members.includes(peer)),
     accepts: () => false,
@@ -57,6 +58,8 @@ function restore(restored: Restored, options: GroupOptions): GroupState {
     outbox: createOutbox(restored),
     hosts: new Map(),
     members: new Set(),
+    silent: new Set(options.members.filter((member) => member !== options.self)),
+    alone: null,
     refused: 0,
   };
   for (const peer of options.hosts) {
@@ -67,9 +70,11 @@ function restore(restored: Restored, options: GroupOptions): GroupState {
       peer,
       reachable: null,
       self: null,
+      left: false,
       reports: new Map(),
       votes: new Map(),
       declared: value === undefined ? null : (value as unknown as ActualPresenceDeath),
+      sinceMs: 0,
     });
   }
   return state;
@@ -156,7 +161,10 @@ function takeFromHost(state: GroupState, reporter: HostName, key: string, life: 
   if (key === presenceKey.self) {
     const view = state.hosts.get(reporter);
     if (view === undefined) return;
+    if (isGone(view) !== (life === null)) view.sinceMs = wallMs;
+    view.left = life === null && (view.left || !isGone(view));
     view.self = life;
+    noteReturn(state, view);
     // How many hosts there are counts for every decision.
     evaluateReported(state, wallMs);
     return;
@@ -167,8 +175,10 @@ function takeFromHost(state: GroupState, reporter: HostName, key: string, life: 
     if (life !== null) refuse(state, `host.${reporter}`, key, "no other host of this installation has that name");
     return;
   }
+  const wasReported = view.reports.size > 0;
   if (life === null) view.reports.delete(reporter);
   else view.reports.set(reporter, life);
+  if (wasReported !== view.reports.size > 0) view.sinceMs = wallMs;
   evaluate(state, view, wallMs);
 }
 
@@ -198,6 +208,8 @@ function takeReachable(state: GroupState, peer: PeerName, reachable: boolean, wa
   if (state.options.members.includes(peer)) {
     if (reachable) state.members.add(peer);
     else state.members.delete(peer);
+    state.silent.delete(peer);
+    noteStanding(state);
   } else {
     const view = hostOf(state, peer);
     if (view === null || view.reachable === reachable) return;
@@ -209,7 +221,7 @@ function takeReachable(state: GroupState, peer: PeerName, reachable: boolean, wa
 
 function refuse(state: GroupState, from: string, key: string, why: string): void {
   state.refused += 1;
-  if ((state.refused & (state.refused - 1)) === 0) log(state.outbox, "document/refused", { from, key, why });
+  log(state.outbox, "document/refused", { from, key, why });
 }
 
 /** Everything that some evidence concerns. */
@@ -270,8 +282,9 @@ function evaluate(state: GroupState, view: HostView, wallMs: number): void {
 }
 
 function ownVote(state: GroupState, view: HostView, life: Life): ActualPresenceVote | null {
-  // Asked first, as it is so for almost every host that anyone reports.
-  if (view.reachable !== false || view.self === null) return null;
+  // Asked first, as it is so for almost every host that anyone reports. That this member never heard the host is no reason
+  // to wait: it may have started after the host's death, and what others report is all that there will ever be.
+  if (view.reachable !== false || view.left) return null;
   const { hearsHalf, threshold } = standing(state);
   if (!hearsHalf || reportersOf(state, view, life) <= threshold) return null;
   return { host: view.host, ...life };
@@ -299,23 +312,57 @@ function declare(state: GroupState, view: HostView, death: ActualPresenceDeath, 
   const { host, generation, reporters } = death;
   log(state.outbox, "presence/declared", { host, generation, reporters });
   vote(state, view, null);
+  noteReturn(state, view);
   // What it reported of others counts no more, and there is one host fewer.
   evaluateReported(state, wallMs);
+}
+
+/**
+ * A host that was declared dead shows by a later generation that it is back: everyone is told, so that nobody takes an old
+ * declaration for what is so now. The declared generation stays over.
+ */
+function noteReturn(state: GroupState, view: HostView): void {
+  const { host, self, declared } = view;
+  if (self === null || declared === null || self.generation <= declared.generation) return;
+  if (declared.returned !== undefined) return;
+  view.declared = { ...declared, returned: self.generation };
+  write(state.outbox, deathRecord(host), view.declared);
+  publish(state, presenceKey.death(host), view.declared);
+  log(state.outbox, "presence/returned", { host, generation: self.generation });
+}
+
+/** Says once that this member can declare nothing any more, and once that it can again. */
+function noteStanding(state: GroupState): void {
+  const of = state.options.members.length;
+  const heard = state.members.size + 1;
+  const alone = heard < quorumOf(of);
+  const before = state.alone;
+  // Just started: those that are still being dialled may answer.
+  if (alone && before === null && state.silent.size > 0) return;
+  state.alone = alone;
+  if (alone && before !== true) log(state.outbox, "presence/no-majority", { heard, of, needed: quorumOf(of) });
+  else if (!alone && before === true) log(state.outbox, "presence/majority", { heard, of });
 }
 
 /** Answer to the request `{kind: "hosts"}`. */
 export interface HostPresence extends ActualPresence {
   readonly state: "alive" | "reported" | "dead" | "gone";
   readonly reports: number;
+  /** Milliseconds since 1970, by this member's clock. */
+  readonly sinceMs: number;
 }
 function statusOf(state: GroupState, request: Json): Json {
   if (!isObject(request) || request.kind !== "hosts") return { error: 'Presence answers {"kind": "hosts"} only' };
   const hosts = [...state.hosts.values()].map((view): HostPresence => {
-    const { generation, incarnation } = latest(view) ?? view.declared ?? { generation: 0, incarnation: 0 };
+    const life = latest(view) ?? view.declared ?? { generation: 0, incarnation: 0 };
+    const { generation, incarnation } = life;
     const dead = view.declared !== null && view.declared.generation >= generation;
-    const alive = view.reports.size === 0 ? "alive" : "reported";
-    const life = view.self === null ? "gone" : alive;
-    return { host: view.host, generation, incarnation, state: dead ? "dead" : life, reports: view.reports.size };
+    // What it has refuted is still on its way back.
+    const reports = [...view.reports.values()].filter((report) => isSame(report, life)).length;
+    const alive = reports === 0 ? "alive" : "reported";
+    const thought = view.self === null ? "gone" : alive;
+    const sinceMs = dead ? (view.declared?.declaredAt ?? view.sinceMs) : view.sinceMs;
+    return { host: view.host, generation, incarnation, state: dead ? "dead" : thought, reports, sinceMs };
   });
   return toJson({ hosts });
 }

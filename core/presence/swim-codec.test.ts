@@ -16,15 +16,16 @@ import { createQueue, enqueue, takeUpdates } from "./swim-gossip.ts";
 import type { Packet, Update } from "./swim-types.ts";
 
 /** A sum is no authentication, but one wrong bit is enough to fail it. */
+const tagOf = (body: Uint8Array): Uint8Array => {
+  const tag = new Uint8Array(tagBytes);
+  let sum = 7;
+  for (const byte of body) sum = (Math.imul(sum, 31) + byte) >>> 0;
+  new DataView(tag.buffer).setUint32(0, sum);
+  return tag;
+};
 const seal: Seal = {
-  tag: (body) => {
-    const tag = new Uint8Array(tagBytes);
-    let sum = 7;
-    for (const byte of body) sum = (Math.imul(sum, 31) + byte) >>> 0;
-    new DataView(tag.buffer).setUint32(0, sum);
-    return tag;
-  },
-  verify: (body, tag) => seal.tag(body).every((byte, index) => byte === tag[index]),
+  sign: (bytes, length) => bytes.set(tagOf(bytes.subarray(0, length)), length),
+  verify: (bytes, length) => tagOf(bytes.subarray(0, length)).every((byte, index) => byte === bytes[length + index]),
 };
 
 const name = fc
@@ -76,7 +77,7 @@ const resealed = (change: (bytes: Uint8Array) => Uint8Array | undefined): Uint8A
   const changed = change(body) ?? body;
   const whole = new Uint8Array(changed.length + tagBytes);
   whole.set(changed);
-  whole.set(seal.tag(changed), changed.length);
+  seal.sign(whole, changed.length);
   return whole;
 };
 
@@ -112,6 +113,35 @@ test("property: no bytes make the reader throw, and one wrong bit is refused", (
       assert.ok(!decodePacket(bytes, seal).ok);
     }),
     { numRuns: 300 },
+  );
+});
+
+test("a packet of wrong form is refused as a whole: a letter, a name, a suspicion by nobody, something behind its end, too many bytes", () => {
+  const faultOf = (change: (body: Uint8Array) => Uint8Array | undefined): string | null => {
+    const read = decodePacket(resealed(change), seal);
+    return read.ok ? null : read.error;
+  };
+  const put = (at: number, ...bytes: readonly number[]) => {
+    return (body: Uint8Array): undefined => {
+      for (const [index, byte] of bytes.entries()) body[at + index] = byte;
+    };
+  };
+  assert.equal(
+    faultOf(() => undefined),
+    null,
+  );
+  // Behind the head: length and name of the sender, as `example` has them.
+  assert.equal(faultOf(put(23, "H".charCodeAt(0))), "malformed");
+  assert.equal(faultOf(put(22, 64)), "malformed");
+  // The status of the one update, which is a suspicion by somebody.
+  assert.equal(faultOf(put(22 + 3 + 3 + 1 + 1, 0)), "malformed");
+  assert.equal(
+    faultOf((body) => new Uint8Array([...body, 9])),
+    "malformed",
+  );
+  assert.equal(
+    faultOf((body) => new Uint8Array([...body, ...new Uint8Array(1400)])),
+    "too long",
   );
 });
 

@@ -11,24 +11,28 @@ import type { Packet, PacketKind, Status, Update } from "./swim-types.ts";
  * A reader takes its own version, the one before and the one after. The next version may add kinds and statuses, which this
  * one passes over, and fields behind an update's last one, which its length tells how to skip.
  *
+ * A kind that a reader does not know may have anything behind the head; `broadcast-codec.ts` is one.
+ *
  * The tag authenticates everything before it with a key of the installation. Making and checking it is an effect of the edge
  * (`Seal`): a packet whose tag is wrong is not looked at.
  */
 export const packetVersion = 1;
 export const packetBytes = 1400;
-const magic = 0x4350;
-const headBytes = 22;
+export const magic = 0x4350;
+export const headBytes = 22;
 export const tagBytes = 16;
 
 export interface Seal {
-  /** @returns `tagBytes` bytes over the body */
-  tag(body: Uint8Array): Uint8Array;
-  /** Compares in constant time. */
-  verify(body: Uint8Array, tag: Uint8Array): boolean;
+  /** Writes the tag of the first `length` bytes behind them. */
+  sign(bytes: Uint8Array, length: number): void;
+  /** Whether the tag of the first `length` bytes stands behind them; compares in constant time. */
+  verify(bytes: Uint8Array, length: number): boolean;
 }
 
 const kinds: readonly PacketKind[] = ["ping", "ack", "ping-req", "nack", "gossip"];
 const statuses: readonly Status[] = ["alive", "suspect", "dead", "left"];
+/** Behind those of `kinds`; `broadcast-codec.ts` reads it. */
+export const broadcastKind = 5;
 const longestName = 63;
 const greatestGeneration = 2 ** 48 - 1;
 const greatestIncarnation = 2 ** 32 - 1;
@@ -45,13 +49,13 @@ export const sizeOf = ({ from, target, updates }: Packet): number => {
 };
 
 interface Writer {
-  readonly view: DataView;
+  readonly bytes: Uint8Array;
   at: number;
 }
 const put = (writer: Writer, value: number, bytes: number): void => {
   let rest = value;
   for (let index = bytes - 1; index >= 0; index -= 1) {
-    writer.view.setUint8(writer.at + index, rest % 256);
+    writer.bytes[writer.at + index] = rest % 256;
     rest = Math.floor(rest / 256);
   }
   writer.at += bytes;
@@ -65,7 +69,7 @@ const putName = (writer: Writer, name: string | null): void => {
 /** Names are those of hosts, so ASCII and at most 63 long; the updates are those that `updateRoom` allowed. */
 export const encodePacket = (packet: Packet, seal: Seal): Uint8Array => {
   const bytes = new Uint8Array(sizeOf(packet));
-  const writer: Writer = { view: new DataView(bytes.buffer), at: 0 };
+  const writer: Writer = { bytes, at: 0 };
   put(writer, magic, 2);
   put(writer, packetVersion, 1);
   put(writer, kinds.indexOf(packet.kind), 1);
@@ -84,7 +88,7 @@ export const encodePacket = (packet: Packet, seal: Seal): Uint8Array => {
     putName(writer, update.host);
     putName(writer, update.from);
   }
-  bytes.set(seal.tag(bytes.subarray(0, writer.at)), writer.at);
+  seal.sign(bytes, writer.at);
   return bytes;
 };
 
@@ -108,16 +112,32 @@ const take = (reader: Reader, bytes: number): number => {
 };
 const isNameCode = (code: number): boolean =>
   (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39) || code === 0x2d || code === 0x2e || code === 0x5f;
+/** Names that were read before: the same few thousand come again and again, and a text that is the same object is found sooner. */
+const namesRead = new Array<HostName | undefined>(4096);
+const isAt = (name: string, { bytes }: Reader, at: number, length: number): boolean => {
+  if (name.length !== length) return false;
+  for (let index = 0; index < length; index += 1) if (name.charCodeAt(index) !== bytes[at + index]) return false;
+  return true;
+};
 const takeName = (reader: Reader): HostName | null => {
   const length = take(reader, 1);
+  if (length > longestName || reader.at + length > reader.end) reader.failed = true;
+  if (length === 0 || reader.failed) return null;
+  const { at, bytes } = reader;
+  reader.at += length;
+  let slot = length;
+  for (let index = at; index < reader.at; index += 1) slot = (slot * 31 + (bytes[index] ?? 0)) & 4095;
+  const known = namesRead[slot];
+  if (known !== undefined && isAt(known, reader, at, length)) return known;
   let text = "";
-  for (let index = 0; index < length && !reader.failed; index += 1) {
-    const code = take(reader, 1);
+  for (let index = at; index < reader.at; index += 1) {
+    const code = bytes[index] ?? 0;
     if (!isNameCode(code)) reader.failed = true;
     text += String.fromCharCode(code);
   }
-  if (length > longestName) reader.failed = true;
-  return length === 0 ? null : hostName(text);
+  const name = hostName(text);
+  if (!reader.failed) namesRead[slot] = name;
+  return name;
 };
 
 /** Null: of a status that this version does not know. */
@@ -155,12 +175,13 @@ export const decodePacket = (bytes: Uint8Array, seal: Seal): Result<Packet, Pack
   if (take(reader, 2) !== magic) return fail("not a packet");
   const version = take(reader, 1);
   if (Math.abs(version - packetVersion) > 1) return fail("version");
-  if (!seal.verify(bytes.subarray(0, end), bytes.subarray(end))) return fail("tag");
+  if (!seal.verify(bytes, end)) return fail("tag");
   const kind = kinds[take(reader, 1)];
   const seq = take(reader, 4);
   const digest = take(reader, 4);
   const generation = take(reader, 6);
   const incarnation = take(reader, 4);
+  if (kind === undefined) return fail("unknown kind");
   const from = takeName(reader);
   const target = takeName(reader);
   const updates: Update[] = [];
@@ -169,7 +190,6 @@ export const decodePacket = (bytes: Uint8Array, seal: Seal): Result<Packet, Pack
     if (update !== null) updates.push(update);
   }
   if (reader.failed || from === null || (reader.at !== end && version <= packetVersion)) return fail("malformed");
-  if (kind === undefined) return fail("unknown kind");
   if ((kind === "gossip") !== (target === null)) return fail("malformed");
   return ok({ kind, seq, from, generation, incarnation, target, digest, updates });
 };

@@ -1,10 +1,10 @@
 import type { Position, RelatedPosition } from "../diagnostic.ts";
-import { type Holder, usesAlong } from "../used-where.ts";
+import { type Holder, NamePlaces, usesAlong } from "../used-where.ts";
 import type { Component } from "./component.ts";
 
 /** Names of a component's attributes, with where they were written. */
-const namesIn = (component: Component): readonly { readonly name: Position }[] =>
-  [...component.attributes.values()].map(({ namePosition }) => ({ name: namePosition }));
+const namesIn = (component: Component): NamePlaces =>
+  new NamePlaces(() => Array.from(component.attributes.values(), ({ namePosition }) => namePosition));
 
 /** Where templates were used so that a fault at `fault` came to be one of this component; empty if it was written out. */
 export function usesOf(component: Component, fault: Position): { readonly related?: readonly RelatedPosition[] } {

@@ -3,6 +3,7 @@ import { cellName, ipv4, mac, uid } from "../../model/identifiers.ts";
 import { servePeers } from "../https.ts";
 import { network, type ProcessConfiguration, ports } from "../installation.ts";
 import { createObserver, type Observer, observed } from "../observer.ts";
+import { listPeers } from "../peers.ts";
 import { runService } from "../process.ts";
 import { stopAtSignals } from "../signals.ts";
 import { openEvents } from "./events.ts";
@@ -34,6 +35,7 @@ export async function runController(
     address: ipv4(address),
     mac: mac(controller.mac),
     self: name,
+    presence: await listPeers(configuration, "presence."),
   });
   const events = openEvents(configuration.directory, controller.cell);
   // What its cell went through is durable; the time line gets it back from there.

@@ -72,8 +72,15 @@ export const createJudge = (configuration: ProcessConfiguration, pinned: boolean
     if (before !== undefined) return before;
     const pins = pinned ? readPins(configuration.pinsFile) : new Map<PeerName, string>();
     const shown = presented(socket.getPeerX509Certificate(), authority);
-    const checked = shown === null || pinned ? shown : { ...shown, signed: shown.signed && socket.authorized };
-    const verdict = mayConnect(checked, { self: configuration.name, peer }, pins, Date.now());
+    const found = mayConnect(shown, { self: configuration.name, peer }, pins, Date.now());
+    const doubtful = found.ok && !pinned && !socket.authorized;
+    const verdict: Verdict = doubtful
+      ? {
+          ok: false,
+          because: "foreign",
+          why: `the certificate of "${found.name}" is not right: ${socket.authorizationError}`,
+        }
+      : found;
     known.set(socket, verdict);
     return verdict;
   };

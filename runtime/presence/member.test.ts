@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { swimDefaults, type Verdict } from "../../core/presence/swim-types.ts";
 import { type HostName, hostName } from "../../model/identifiers.ts";
+import { measureMember } from "./measure.ts";
 import { createMember, type PresenceMember } from "./member.ts";
 import { createSeal } from "./seal.ts";
 
@@ -27,6 +28,7 @@ const cluster = async (names: readonly string[]) => {
   const waiting = new Set<() => void>();
   const hosts = names.map(hostName);
   const refused: string[] = [];
+  const deaths: { readonly by: HostName; readonly host: HostName; readonly generation: number }[] = [];
   for (const [index, self] of hosts.entries()) {
     const member = await createMember({
       self,
@@ -44,6 +46,11 @@ const cluster = async (names: readonly string[]) => {
         for (const { host, verdict } of verdicts) heard.push({ by: self, host, verdict });
         for (const { to, updates, answer } of syncs)
           setImmediate(() => members.get(to)?.input({ kind: "sync", from: self, updates, answer }));
+        for (const look of waiting) look();
+      },
+      isHost: (from) => from === address,
+      died: ({ host, generation }) => {
+        deaths.push({ by: self, host, generation });
         for (const look of waiting) look();
       },
       refused: (fault) => {
@@ -70,7 +77,7 @@ const cluster = async (names: readonly string[]) => {
   const stop = async (): Promise<void> => {
     for (const member of members.values()) await member.stop({ goodbye: false });
   };
-  return { get, until, has, stop, refused, members };
+  return { get, until, has, stop, refused, members, deaths };
 };
 
 test("hosts find each other over UDP, report one that fell silent, and hear a goodbye", {
@@ -83,6 +90,23 @@ test("hosts find each other over UDP, report one that fell silent, and hear a go
     await until(() => has("h1", "h4", "failed") && has("h2", "h4", "failed") && has("h3", "h4", "failed"));
     await get("h3").stop();
     await until(() => has("h1", "h3", "left") && has("h2", "h3", "left"));
+  } finally {
+    await stop();
+  }
+});
+
+test("a declared death that one host hears is broadcast to the others over UDP, and whom it is about begins anew", {
+  timeout: 60_000,
+}, async () => {
+  const { get, until, has, stop, deaths } = await cluster(["h1", "h2", "h3"]);
+  try {
+    await until(() => ["h1", "h2", "h3"].every((name) => get(name).state.live === 3));
+    get("h1").input({ kind: "declared", host: hostName("h3"), generation: 1 });
+    await until(() => has("h2", "h3", "dead") && deaths.length === 2);
+    assert.deepEqual(deaths.map(({ by, host, generation }) => `${by} ${host} ${generation}`).toSorted(), [
+      "h2 h3 1",
+      "h3 h3 1",
+    ]);
   } finally {
     await stop();
   }
@@ -108,6 +132,10 @@ test("garbage and packets under another key are refused, counted, and said once"
       },
       forged,
     );
+    const elsewhere = createSocket("udp4").bind(0, "127.0.0.2");
+    await once(elsewhere, "listening");
+    await new Promise((resolve) => elsewhere.send(packet, port, address, resolve));
+    elsewhere.close();
     const send = (bytes: Uint8Array): Promise<void> =>
       new Promise((resolve, reject) =>
         stranger.send(bytes, port, address, (error) => (error === null ? resolve() : reject(error))),
@@ -115,8 +143,12 @@ test("garbage and packets under another key are refused, counted, and said once"
     for (let count = 0; count < 5; count += 1) await send(packet);
     for (let count = 0; count < 5; count += 1) await send(Buffer.alloc(100, count));
     await send(Buffer.alloc(5000));
-    await until(() => refused.length >= 3);
-    assert.deepEqual(refused.toSorted(), ["not a packet", "tag", "too long"]);
+    await until(() => refused.length >= 4);
+    assert.deepEqual(refused.toSorted(), ["no host's address", "not a packet", "tag", "too long"]);
+    const measured = measureMember(get("h1"));
+    const refusedByFault = measured.find(({ name }) => name === "cells_swim_refused_total")?.samples ?? [];
+    const counted = Object.fromEntries(refusedByFault.map(({ labels, value }) => [labels.fault ?? "", value]));
+    assert.deepEqual(counted, { "no host's address": 1, tag: 5, "not a packet": 5, "too long": 1 });
     assert.equal(get("h1").state.self.generation, 1);
     assert.equal(get("h1").state.self.status, "alive");
   } finally {

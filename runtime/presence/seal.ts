@@ -4,6 +4,13 @@ import { type Seal, tagBytes } from "../../core/presence/swim-codec.ts";
 /** HMAC-SHA-256 with the installation's gossip key (at least 16 bytes), shortened to the length of a tag (RFC 2104, section 5). */
 export const createSeal = (key: Uint8Array): Seal => {
   if (key.length < 16) throw new Error(`the gossip key has ${key.length} bytes; it needs 16 at least`);
-  const tag = (body: Uint8Array): Uint8Array => createHmac("sha256", key).update(body).digest().subarray(0, tagBytes);
-  return { tag, verify: (body, given) => given.length === tagBytes && timingSafeEqual(tag(body), given) };
+  const tagOf = (bytes: Uint8Array, length: number): Uint8Array =>
+    createHmac("sha256", key).update(bytes.subarray(0, length)).digest().subarray(0, tagBytes);
+  return {
+    sign: (bytes, length) => bytes.set(tagOf(bytes, length), length),
+    verify: (bytes, length) => {
+      const given = bytes.subarray(length);
+      return given.length === tagBytes && timingSafeEqual(tagOf(bytes, length), given);
+    },
+  };
 };

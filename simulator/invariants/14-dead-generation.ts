@@ -1,14 +1,22 @@
-import type { Invariant } from "./invariant.ts";
+import type { Installation } from "../world/installation.ts";
+import type { Invariant, Verdict, View } from "./invariant.ts";
+
+/** Of STATE.md: retraction within 3 s of the declared death, for whoever was told. */
+const boundMs = 3000;
+const lookEveryMs = 500;
 
 /**
- * What an earlier life of a source said, and its present life does not say, is nowhere any more. The premise is a source that
- * has started again. (The retraction that follows a declared death waits for Presence.)
+ * Two ways for a generation to be over. A source that starts again: what it does not say any more is nowhere at rest. And a
+ * host that is declared dead: whoever is told has nothing of it any more, 3 s later and from then on, and at rest nobody has.
  */
 export const deadGeneration: Invariant = {
   number: 14,
   title: "a dead generation's state vanishes everywhere and stays away",
-  watch: ({ installation }, verdict) => {
+  watch: (view, verdict) => {
+    const { installation } = view;
+    const deaths = watchDeaths(view, verdict);
     return () => {
+      deaths();
       for (const { name, distribution } of installation.processes.values()) {
         for (const [peer, { actual }] of distribution?.targets ?? []) {
           const source = installation.processes.get(peer);
@@ -21,3 +29,71 @@ export const deadGeneration: Invariant = {
     };
   },
 };
+
+interface Heard {
+  readonly who: string;
+  readonly peer: string;
+  readonly life: number;
+  readonly atMs: number;
+  counted: boolean;
+}
+
+const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => void) => {
+  /** Host → life → newest generation of its source in that life, by what it says when it connects. */
+  const lives = new Map<string, Map<number, number>>();
+  const heard = new Map<string, Heard>();
+  const hear = (who: string, peer: string, life: number): void => {
+    const before = heard.get(`${who} ${peer}`);
+    if (before !== undefined && before.life >= life) return;
+    heard.set(`${who} ${peer}`, { who, peer, life, atMs: kernel.clock.nowMs, counted: false });
+  };
+  kernel.watchers.push({
+    began: (who) => {
+      for (const [key, each] of heard) if (each.who === who) heard.delete(key);
+    },
+    log: (who, event, { peer, life }) => {
+      if (event === "presence/heard") hear(who, String(peer), Number(life));
+    },
+    frame: (from, to, frame) => {
+      if (frame.frame === "hello" && from.startsWith("host.") && frame.life !== undefined) {
+        const known = lives.get(from) ?? new Map<number, number>();
+        lives.set(from, known);
+        known.set(frame.life, Math.max(frame.generation, known.get(frame.life) ?? 0));
+      }
+      if (frame.frame !== "actual" || !from.startsWith("presence.") || !frame.key.startsWith("dead/")) return;
+      const { generation } = (frame.value ?? {}) as { readonly generation?: number };
+      if (generation !== undefined) hear(to, frame.key.replace("dead/", "host."), generation);
+    },
+  });
+  const leftOver = (who: string, peer: string, life: number): string | null => {
+    const newest = Math.max(-1, ...[...(lives.get(peer) ?? [])].flatMap(([of, last]) => (of <= life ? [last] : [])));
+    const target = [...(distributionOf(installation, who)?.targets ?? [])].find(([name]) => name === peer)?.[1];
+    for (const [key, { generation }] of target?.actual ?? [])
+      if (generation <= newest) return `${who} has ${key} of ${peer}, whose life ${life} was declared over`;
+    return null;
+  };
+  const look = (): void => {
+    for (const each of heard.values()) {
+      const { who, peer, life, atMs } = each;
+      const process = installation.process(who);
+      if (!process.isRunning || process.isPaused) continue;
+      if (kernel.clock.nowMs - Math.max(atMs, process.wellSinceMs) < boundMs) continue;
+      const found = leftOver(who, peer, life);
+      if (found !== null) verdict.violate(`${found} ${kernel.clock.nowMs - atMs} ms ago`);
+      else if (!each.counted) verdict.check(true, () => "");
+      each.counted = true;
+    }
+    kernel.clock.after(lookEveryMs, look);
+  };
+  kernel.clock.after(lookEveryMs, look);
+  return () => {
+    const last = new Map<string, number>();
+    for (const { peer, life } of heard.values()) last.set(peer, Math.max(life, last.get(peer) ?? 0));
+    for (const [peer, life] of last)
+      for (const { name } of installation.processes.values()) {
+        const found = leftOver(name, peer, life);
+        verdict.check(found === null, () => `at rest ${found}`);
+      }
+  };
+};
+const distributionOf = (installation: Installation, who: string) => installation.process(who).distribution;

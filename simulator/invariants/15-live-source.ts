@@ -1,5 +1,11 @@
 import type { Invariant } from "./invariant.ts";
 
+/** Whom a key names, and what hosts say to those whose business it is. */
+const isFor = (name: string, key: string): boolean =>
+  key.startsWith(`${name}/`) ||
+  (key === "presence/self" && name.startsWith("presence.")) ||
+  (key === "host" && (name === "placer" || name.startsWith("controller.")));
+
 /** What a living source says to a subscriber by name is there at rest, whatever happened to their connection. */
 export const liveSource: Invariant = {
   number: 15,
@@ -11,7 +17,7 @@ export const liveSource: Invariant = {
           const said = installation.processes.get(peer)?.distribution?.published ?? new Map();
           const prefixes = [...subscriptions.keys()];
           for (const key of said.keys()) {
-            if (!key.startsWith(`${name}/`) || !prefixes.some((prefix) => key.startsWith(prefix))) continue;
+            if (!isFor(name, key) || !prefixes.some((prefix) => key.startsWith(prefix))) continue;
             verdict.check(
               actual.has(key),
               () => `${name} follows ${key} of ${peer}, which says it, and does not have it`,

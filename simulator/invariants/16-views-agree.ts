@@ -1,11 +1,24 @@
 import type { Invariant } from "./invariant.ts";
 
-/** At rest, what one side desires or says is what the other side has of it, to the letter. */
+/**
+ * At rest, what one side desires or says is what the other side has of it, to the letter; and every host holds each host that
+ * runs for alive, in the life that it lives.
+ */
 export const viewsAgree: Invariant = {
   number: 16,
   title: "after healing all views agree within the bound",
   watch: ({ installation }, verdict) => {
     return () => {
+      for (const [viewer, { state }] of installation.participants)
+        for (const [host, manager] of installation.managers) {
+          const seen = state.members.get(host);
+          const life = manager.distribution?.life;
+          if (life === undefined) continue;
+          verdict.check(
+            seen?.status === "alive" && seen.generation === life,
+            () => `${viewer} holds ${host} for ${seen?.status} in ${seen?.generation}; it lives in ${life}`,
+          );
+        }
       for (const { name, distribution } of installation.processes.values()) {
         for (const [peer, { documents, actual }] of distribution?.targets ?? []) {
           const other = installation.processes.get(peer)?.distribution ?? null;

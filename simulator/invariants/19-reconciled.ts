@@ -13,6 +13,8 @@ export const reconciled: Invariant = {
   watch: ({ kernel, truth, users, installation }, verdict) => {
     let writes: { readonly atMs: number; readonly what: string }[] = [];
     let steps: number[] = [];
+    /** So many are kept until those that are too old are sought out. */
+    let most = 20_000;
     kernel.watchers.push({
       stepped: (who, _input, effects) => {
         const { nowMs } = kernel.clock;
@@ -20,9 +22,10 @@ export const reconciled: Invariant = {
         for (const effect of effects)
           if (effect.kind === "write" || effect.kind === "desire")
             writes.push({ atMs: nowMs, what: `${who}: ${effect.kind} ${effect.key}` });
-        if (steps.length < 20_000) return;
+        if (steps.length < most) return;
         writes = writes.filter(({ atMs }) => atMs > nowMs - restMs);
         steps = steps.filter((atMs) => atMs > nowMs - restMs);
+        most = 2 * steps.length + 20_000;
       },
     });
     truth.watchers.push({

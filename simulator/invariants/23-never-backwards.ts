@@ -17,7 +17,9 @@ export const neverBackwards: Invariant = {
       newest.set(source, number);
       const values = given.get(source) ?? new Map<string, number[]>();
       given.set(source, values);
-      values.set(text, [...(values.get(text) ?? []), number]);
+      const numbers = values.get(text);
+      if (numbers === undefined) values.set(text, [number]);
+      else numbers.push(number);
     };
     const take = (who: string, source: string, value: unknown): void => {
       const numbers = value === null ? undefined : given.get(source)?.get(JSON.stringify(value));

@@ -2,6 +2,7 @@ import { oneWriter } from "./01-one-writer.ts";
 import { noOldWrite } from "./02-no-old-write.ts";
 import { numbersGrow } from "./03-numbers-grow.ts";
 import { onePlace } from "./04-one-place.ts";
+import { presenceNeverFences } from "./06-presence-never-fences.ts";
 import { unknownIsNotStopped } from "./07-unknown-is-not-stopped.ts";
 import { doneIsSeen } from "./08-done-is-seen.ts";
 import { legalTransitions } from "./10-legal-transitions.ts";
@@ -9,12 +10,14 @@ import { noRepeatedEffect } from "./11-no-repeated-effect.ts";
 import { deadGeneration } from "./14-dead-generation.ts";
 import { liveSource } from "./15-live-source.ts";
 import { viewsAgree } from "./16-views-agree.ts";
+import { refutedNeverDies } from "./17-refuted.ts";
 import { room } from "./18-room.ts";
 import { reconciled } from "./19-reconciled.ts";
 import { rulesBeforePackets } from "./20-rules-before-packets.ts";
 import { allOrNone } from "./21-all-or-none.ts";
 import { needToKnow } from "./22-need-to-know.ts";
 import { neverBackwards } from "./23-never-backwards.ts";
+import { heardIsAlive } from "./24-heard-is-alive.ts";
 import type { Invariant } from "./invariant.ts";
 
 /** Every invariant that existing code can violate; README.md says why the others are not here. */
@@ -23,6 +26,7 @@ export const invariants: readonly Invariant[] = [
   noOldWrite,
   numbersGrow,
   onePlace,
+  presenceNeverFences,
   unknownIsNotStopped,
   doneIsSeen,
   legalTransitions,
@@ -30,10 +34,12 @@ export const invariants: readonly Invariant[] = [
   deadGeneration,
   liveSource,
   viewsAgree,
+  refutedNeverDies,
   room,
   reconciled,
   rulesBeforePackets,
   allOrNone,
   needToKnow,
   neverBackwards,
+  heardIsAlive,
 ];

@@ -34,6 +34,7 @@ export class Verdict {
   violate(sentence: string): void {
     if (this.violations.length >= 10) return;
     this.violations.push(sentence);
+    this.#kernel.isOver = true;
     this.#kernel.log("invariant", this.#name, { violated: sentence });
   }
 }

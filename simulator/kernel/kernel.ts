@@ -31,6 +31,8 @@ export class Kernel {
   readonly #keepLog: boolean;
   #poked = false;
   lines = 0;
+  /** Somebody who looks on has seen enough. */
+  isOver = false;
 
   constructor(seed: number, keepLog: boolean) {
     this.random = createRandom(seed);
@@ -69,15 +71,15 @@ export class Kernel {
     this.#poked = true;
   }
 
-  /** Lets everything happen that is due until then. `stop` is asked after every event. */
-  async runUntil(untilMs: number, stop: () => boolean = () => false): Promise<void> {
+  /** Lets everything happen that is due until then, or until it is over. */
+  async runUntil(untilMs: number): Promise<void> {
     await this.#drain();
     for (;;) {
       const next = this.clock.nextMs;
       if (next === null || next > untilMs) break;
       this.clock.step();
       if (this.#poked) await this.#drain();
-      if (stop()) return;
+      if (this.isOver) return;
     }
     this.clock.nowMs = Math.max(this.clock.nowMs, untilMs);
   }

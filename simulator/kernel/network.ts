@@ -16,7 +16,9 @@ export interface Endpoint {
   /** Where it runs: paths are cut between machines. */
   readonly machine: string;
   readonly input: (input: NodeInput) => void;
-  readonly datagram?: (from: PeerName, text: string) => void;
+  readonly datagram?: (bytes: Uint8Array) => void;
+  /** A request of another process that has no answer but that it arrived. */
+  readonly posted?: (from: PeerName, json: Json) => void;
   /** Null: it does not stand still. */
   readonly pausedSinceMs: () => number | null;
 }
@@ -36,6 +38,8 @@ const connectTimeoutMs = 5000;
 const backoff = { firstMs: 50, lastMs: 2000 } as const;
 /** Of TCP. */
 const firstRetransmissionMs = 200;
+/** About, of a digest as JSON. */
+const digestCharacters = 1400;
 /** What a kernel takes before a sender must wait. */
 const windowCharacters = 1024 * 1024;
 
@@ -52,6 +56,7 @@ interface Attachment {
   readonly dialers: Map<PeerName, Dialer>;
   readonly ends: Map<number, End>;
   alive: boolean;
+  datagrams: Random | null;
 }
 interface End {
   readonly id: number;
@@ -78,12 +83,14 @@ export class Network {
   readonly #cuts = new Map<string, number>();
   /** Which cut it is, so that one that was mended is not taken for the next. */
   readonly #cutAs = new Map<string, number>();
+  readonly #cutMs = new Map<string, number>();
   #cutting = 0;
   readonly #down = new Set<string>();
   readonly #orphans = new Set<End>();
   #next = 0;
-  /** Frames that arrived. */
+  /** Frames and datagrams that arrived. */
   frames = 0;
+  datagrams = 0;
 
   constructor(clock: Clock, random: Random, onFrame: OnFrame = () => undefined) {
     this.#clock = clock;
@@ -93,7 +100,7 @@ export class Network {
 
   /** A process comes up. What it had before must have been detached. */
   attach(endpoint: Endpoint): void {
-    this.#attached.set(endpoint.name, { endpoint, dialers: new Map(), ends: new Map(), alive: true });
+    this.#attached.set(endpoint.name, { endpoint, dialers: new Map(), ends: new Map(), alive: true, datagrams: null });
   }
 
   /** A process is gone. Where its machine lives, the kernel tells its peers. */
@@ -136,6 +143,7 @@ export class Network {
 
   /** May a packet pass in this direction now? */
   isOpen(from: string, to: string): boolean {
+    if (this.#cuts.size + this.#down.size === 0) return true;
     return !this.#cuts.has(`${from} ${to}`) && !this.#down.has(from) && !this.#down.has(to);
   }
 
@@ -144,6 +152,7 @@ export class Network {
     const reasons = this.#cuts.get(key) ?? 0;
     this.#cuts.set(key, reasons + 1);
     if (reasons > 0) return;
+    for (const machine of [from, to]) this.#cutMs.set(machine, this.#clock.nowMs);
     this.#cutting += 1;
     const cutting = this.#cutting;
     this.#cutAs.set(key, cutting);
@@ -158,6 +167,7 @@ export class Network {
       return;
     }
     this.#cuts.delete(key);
+    for (const machine of [from, to]) this.#cutMs.set(machine, this.#clock.nowMs);
     this.#cutAs.delete(key);
     for (const end of this.#endsTowards(from, to)) for (const release of end.held.splice(0)) release();
   }
@@ -190,15 +200,17 @@ export class Network {
     const other = end?.other;
     if (end === undefined || !end.open || other == null) return;
     for (const frame of frames) {
-      const text = JSON.stringify(frame);
-      other.inFlight += text.length;
+      // Digests are most of what idle services say, and nobody keeps or changes one.
+      const text = frame.frame === "digest" ? null : JSON.stringify(frame);
+      const length = text?.length ?? digestCharacters;
+      other.inFlight += length;
       this.#arrive(other, this.#retransmissionMs(this.#chance(name, end.peerName)), () => {
-        other.inFlight -= text.length;
+        other.inFlight -= length;
         if (end.wantsSendable && other.inFlight <= windowCharacters) this.#sendable(end);
         if (!other.open) return;
         this.frames += 1;
         if (other.role === "client") this.#answered(other);
-        const arrived = JSON.parse(text) as Frame;
+        const arrived = text === null ? frame : (JSON.parse(text) as Frame);
         this.#onFrame(name, other.owner.endpoint.name, arrived);
         other.owner.endpoint.input({ kind: "frame", connection: other.id, frame: arrived as unknown as Json });
       });
@@ -212,19 +224,41 @@ export class Network {
     if (end !== undefined) this.#break(end);
   }
 
-  /** One packet, with all that may happen to one. */
-  sendDatagram(from: PeerName, to: PeerName, text: string): void {
+  /** One packet, with all that may happen to one. Its chance is its sender's: a thousand hosts are a million pairs. */
+  sendDatagram(from: PeerName, to: PeerName, bytes: Uint8Array): void {
     const sender = this.#attached.get(from);
-    const random = this.#chance(from, to);
-    const copies = random.chance(this.quality.duplication) ? 2 : 1;
-    for (let copy = 0; copy < copies; copy += 1) {
-      if (sender === undefined || random.chance(this.quality.loss)) continue;
+    if (sender === undefined) return;
+    sender.datagrams ??= this.#chance(from, "datagrams");
+    const random = sender.datagrams;
+    const { loss, duplication } = this.quality;
+    for (let copies = duplication > 0 && random.chance(duplication) ? 2 : 1; copies > 0; copies -= 1) {
+      if (loss > 0 && random.chance(loss)) continue;
       this.#clock.after(this.#travelMs(random), () => {
         const receiver = this.#attached.get(to)?.endpoint;
         if (receiver === undefined || !this.isOpen(sender.endpoint.machine, receiver.machine)) return;
-        receiver.datagram?.(from, text);
+        this.datagrams += 1;
+        receiver.datagram?.(bytes);
       });
     }
+  }
+
+  /** Over a connection of its own, as HTTPS does: arrives as a whole, or not at all. What is sent must not change any more. */
+  post(from: PeerName, to: PeerName, json: Json): void {
+    const sender = this.#attached.get(from);
+    if (sender === undefined) return;
+    const random = this.#chance(from, to);
+    const { machine } = sender.endpoint;
+    this.#clock.after(4 * this.#travelMs(random) + this.#retransmissionMs(random), () => {
+      const receiver = this.#attached.get(to)?.endpoint;
+      if (receiver === undefined || !this.isOpen(machine, receiver.machine)) return;
+      if (this.isOpen(receiver.machine, machine)) receiver.posted?.(from, json);
+    });
+  }
+
+  /** When a path from or to this machine was last cut or mended; null: one is cut now. */
+  cutBeforeMs(machine: string): number | null {
+    for (const key of this.#cuts.keys()) if (key.split(" ").includes(machine)) return null;
+    return this.#cutMs.get(machine) ?? Number.NEGATIVE_INFINITY;
   }
 
   #endsTowards(from: string, to: string): readonly End[] {

@@ -21,12 +21,24 @@ export interface ProcessOptions<State> {
   readonly begun?: (life: Life) => void;
   /** It ended by itself, or was made to. */
   readonly ended: (why: string) => void;
+  /** Members of the Presence group, whose declarations count here. */
+  readonly presence: readonly PeerName[];
+}
+/** What arrives beside state distribution. */
+export interface Ears {
+  readonly datagram: (bytes: Uint8Array) => void;
+  readonly posted: (from: PeerName, json: Json) => void;
 }
 /** One life of a process. Nothing that is scheduled here happens after its end, nor while it stands still. */
 export interface Life {
   readonly request: (request: Json) => Promise<Json>;
   /** Returns what cancels it. */
   readonly after: (ms: number, run: () => void) => () => void;
+  /** The same for what no promise waits for: much cheaper. */
+  readonly timer: (ms: number, run: () => void) => ScheduledEvent;
+  /** To this process's share of state distribution. */
+  readonly input: (input: NodeInput) => void;
+  readonly listen: (ears: Ears) => void;
   readonly isAlive: () => boolean;
   readonly nowMs: () => number;
 }
@@ -42,12 +54,16 @@ interface Running<State> extends Life {
   readonly timers: Map<string, Timer>;
   readonly requests: Map<number, (response: Json) => void>;
   readonly backlog: (() => void)[];
+  /** Of the backlog. */
+  datagrams: number;
   queue: Queued[];
   scheduled: boolean;
   busy: boolean;
   alive: boolean;
 }
 
+/** What a socket holds for a process that does not read. */
+const mostDatagrams = 512;
 /** The origin of wall-clock time. */
 const epochMs = 1_767_225_600_000;
 
@@ -68,6 +84,8 @@ export class SimulatedProcess<State> {
   #pausedSinceMs: number | null = null;
   #request = 0;
   starts = 0;
+  /** When it last started, or went on after it had stood still. */
+  wellSinceMs = 0;
 
   constructor(kernel: Kernel, options: ProcessOptions<State>) {
     this.#kernel = kernel;
@@ -96,6 +114,8 @@ export class SimulatedProcess<State> {
     if (this.#running !== null) return;
     this.starts += 1;
     const { clock, network } = this.#kernel;
+    this.wellSinceMs = clock.nowMs;
+    const ears: { of: Ears | null } = { of: null };
     const life: Life = {
       request: (request) => this.#ask(running, request),
       after: (ms, run) => {
@@ -107,17 +127,25 @@ export class SimulatedProcess<State> {
           event.cancelled = true;
         };
       },
+      timer: (ms, run) => this.#later(running, ms, run),
+      input: (input) => this.#enqueue(running, input),
+      listen: (given) => {
+        ears.of = given;
+      },
       isAlive: () => running.alive,
       nowMs: () => clock.nowMs - running.startedMs,
     };
     const now = { ms: 0, wallMs: this.#wallMs() };
+    const { presence, service } = this.#options;
+    const watched = this.#kernel.watched(this.name, service(life));
     const running: Running<State> = {
       ...life,
-      node: createNode(this.#kernel.watched(this.name, this.#options.service(life)), this.disk.load(), this.name, now),
+      node: createNode(watched, this.disk.load(), this.name, now, presence),
       startedMs: clock.nowMs,
       timers: new Map(),
       requests: new Map(),
       backlog: [],
+      datagrams: 0,
       queue: [],
       scheduled: false,
       busy: false,
@@ -131,6 +159,8 @@ export class SimulatedProcess<State> {
       machine: this.machine,
       pausedSinceMs: () => this.#pausedSinceMs,
       input: (input) => this.#happen(running, () => this.#enqueue(running, input)),
+      datagram: (bytes) => this.#hear(running, () => ears.of?.datagram(bytes)),
+      posted: (from, json) => this.#happen(running, () => ears.of?.posted(from, json)),
     });
     this.#enqueue(running, { kind: "start" });
     this.#kernel.poke();
@@ -164,6 +194,8 @@ export class SimulatedProcess<State> {
     const running = this.#running;
     this.#pausedSinceMs = null;
     if (since === null || running === null) return;
+    this.wellSinceMs = this.#kernel.clock.nowMs;
+    running.datagrams = 0;
     this.#kernel.network.resumed(this.name, this.#kernel.clock.nowMs - since);
     for (const happen of running.backlog.splice(0)) if (running.alive) happen();
   }
@@ -193,6 +225,15 @@ export class SimulatedProcess<State> {
     if (!running.alive) return;
     if (this.#pausedSinceMs === null) run();
     else running.backlog.push(run);
+  }
+
+  /** A datagram: one too many for a process that stands still is lost. */
+  #hear(running: Running<State>, run: () => void): void {
+    if (this.#pausedSinceMs !== null) {
+      if (running.datagrams >= mostDatagrams) return;
+      running.datagrams += 1;
+    }
+    this.#happen(running, run);
   }
 
   #later(running: Running<State>, ms: number, run: () => void): ScheduledEvent {

@@ -5,12 +5,16 @@ import { createDnsManager } from "../../core/dns/manager.ts";
 import type { ActualHost } from "../../core/documents.ts";
 import type { Service } from "../../core/env.ts";
 import { createPlacer } from "../../core/placer/placer.ts";
+import { createPresence } from "../../core/presence/group.ts";
+import type { GroupState } from "../../core/presence/group-state.ts";
+import type { Update } from "../../core/presence/swim-types.ts";
 import { createAgentService } from "../../core/storage/agent.ts";
 import type { AgentReport } from "../../core/storage/agent-work.ts";
 import { createStorageManager } from "../../core/storage/manager.ts";
 import { createExecutor } from "../../host/executor.ts";
 import { createHostManager, type HostState } from "../../host/manager.ts";
 import { overheadMiB } from "../../host/planner.ts";
+import type { PresencePart } from "../../host/presence-part.ts";
 import { createProber } from "../../host/prober.ts";
 import { Executor as AgentExecutor } from "../../host/storage-agent/executor.ts";
 import {
@@ -26,12 +30,14 @@ import {
 } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { network, ports } from "../../runtime/installation.ts";
+import type { Participant } from "../../runtime/presence/participant.ts";
 import { Disk } from "../kernel/disk.ts";
 import { Kernel, type LogFields } from "../kernel/kernel.ts";
 import { type Life, SimulatedProcess } from "../kernel/process.ts";
 import { Dataplane } from "./dataplane.ts";
 import type { History } from "./history.ts";
 import { HostMachine } from "./host-machine.ts";
+import { hostOfPeer, takePart } from "./host-presence.ts";
 import { ServerMachine } from "./server-machine.ts";
 import { Truth } from "./truth.ts";
 
@@ -53,6 +59,7 @@ export type AnyProcess = Pick<
   | "isPaused"
   | "crashPoint"
   | "wallOffsetMs"
+  | "wellSinceMs"
 >;
 export interface Host {
   readonly name: HostName;
@@ -72,9 +79,14 @@ export class Installation {
   readonly processes = new Map<PeerName, AnyProcess>();
   readonly controllers = new Map<string, SimulatedProcess<ControllerState>>();
   readonly managers = new Map<HostName, SimulatedProcess<HostState>>();
+  readonly members = new Map<PeerName, SimulatedProcess<GroupState>>();
+  /** Of the present life of each host, once it takes part. */
+  readonly participants = new Map<HostName, Participant>();
   readonly hosts = new Map<HostName, Host>();
   readonly servers = new Map<string, ServerMachine>();
   readonly cells: readonly string[];
+  readonly #presence: readonly PeerName[];
+  readonly #hosts: readonly HostName[];
   /** How long a process stays away the next time it ends, where somebody said so. */
   readonly awayMs = new Map<PeerName, number>();
 
@@ -83,9 +95,17 @@ export class Installation {
     this.kernel = new Kernel(history.seed, keepLog);
     this.cells = count(history.cells).map((number) => `c${number}`);
     const hosts = count(history.hosts).map((number) => peerName(`host.h${number}`));
+    this.#hosts = hosts.map(hostOfPeer);
+    // One member is no group, but has all that a tiny world needs.
+    this.#presence = count(hosts.length < 3 ? 1 : 3).map((number) => peerName(`presence.${number}`));
     const agents = count(history.servers).map((number) => peerName(`agent.s${number}`));
     for (const number of count(history.servers)) this.#addServer(number);
     for (const number of count(history.hosts)) this.#addHost(number);
+    for (const self of this.#presence)
+      this.members.set(
+        self,
+        this.#add(self, () => createPresence({ self, members: this.#presence, hosts })),
+      );
     const { internalPool, externalPool, underlay, domain } = network;
     this.#add("address-manager", () =>
       createAddressManager({ self: peerName("address-manager"), internalPool, externalPool, reserved: [underlay] }),
@@ -145,6 +165,7 @@ export class Installation {
       machine,
       disk: new Disk(kernel.random.fork(`disk ${name}`)),
       service,
+      presence: this.#presence,
       ...(begun === undefined ? {} : { begun }),
       ended: () => {
         const awayMs = this.awayMs.get(peerName(name)) ?? restartMs;
@@ -196,7 +217,13 @@ export class Installation {
       accelerator: "tcg",
     };
     const wakes = new WeakMap<Life, () => void>();
-    const service = (life: Life) => createHostManager({ host, wake: () => wakes.get(life)?.() });
+    const parts = new WeakMap<Life, PresencePart<Participant>>();
+    const service = (life: Life) =>
+      createHostManager({
+        host,
+        wake: () => wakes.get(life)?.(),
+        onDeath: (dead, generation) => parts.get(life)?.declared(dead, generation),
+      });
     const begun = (life: Life): void => {
       const network = dataplane.driver(life);
       const log = (event: string, fields: LogFields): void => kernel.log(`host.${name}`, event, fields);
@@ -209,6 +236,16 @@ export class Installation {
         prober.wake();
       });
       void executor.start().then(() => prober.wake());
+      const seed = this.history.seed * 1009 + number;
+      this.participants.delete(name);
+      void takePart({ kernel, life, host: name, seed }).then((part) => {
+        parts.set(life, part);
+        this.participants.set(name, part.participant);
+        part.found(this.#hosts, this.#presence);
+        // A thousand that start within a second would tell each other of everyone for a minute: they know each other.
+        if (this.#hosts.length > manyHosts && part.participant.state.self.generation === 1)
+          part.participant.input({ kind: "sync", from: name, updates: this.#hosts.map(firstLife), answer: true });
+      });
     };
     this.managers.set(name, this.#add(`host.${name}`, service, name, begun));
   }
@@ -232,4 +269,9 @@ export class Installation {
 }
 
 const hex = (value: number): string => value.toString(16).padStart(2, "0");
+/** More than these begin as a running installation would be. */
+const manyHosts = 100;
+const firstLife = (host: HostName): Update => ({
+  ...{ status: "alive", host, generation: 1, incarnation: 0, from: null },
+});
 const count = (number: number): readonly number[] => Array.from({ length: number }, (_, index) => index + 1);

@@ -9,6 +9,8 @@ export const unsettled = (installation: Installation, users: Users): readonly st
   const faults: string[] = [];
   for (const process of installation.processes.values())
     if (!process.isRunning) faults.push(`${process.name} does not run`);
+  const apart = membershipFault(installation);
+  if (apart !== null) faults.push(apart);
   const owned = new Set<Uid>();
   for (const [cell, controller] of installation.controllers) {
     const wish = users.wishes.get(cell);
@@ -25,6 +27,29 @@ export const unsettled = (installation: Installation, users: Users): readonly st
   for (const machine of installation.truth.machines)
     if (!owned.has(machine.vm)) faults.push(`${machine.vm} runs on ${machine.host} and is of no cell`);
   return faults;
+};
+
+/** Every host holds every host for alive, and so does the Presence group; a sentence about the first that does not. */
+const membershipFault = ({ hosts, participants, members }: Installation): string | null => {
+  const first = [...participants.values()][0]?.state;
+  for (const host of hosts.keys()) {
+    const own = participants.get(host)?.state;
+    if (own === undefined || first === undefined) return `${host} takes no part in Presence`;
+    const { generation } = own.self;
+    // Equal digests are equal views, so one of them is enough to be looked at in full.
+    const seen = first.members.get(host);
+    if (seen?.status !== "alive" || seen.generation !== generation)
+      return `${first.self.host} holds ${host} for ${seen?.status ?? "unknown"} of generation ${seen?.generation}, it is of ${generation}`;
+    if (own.digest !== first.digest) return `${host} has another view of the hosts than ${first.self.host}`;
+    if (own.suspects.size > 0) return `${host} suspects ${[...own.suspects].map((each) => each.host).join(", ")}`;
+    for (const [name, member] of members) {
+      const view = member.state?.hosts.get(host);
+      const dead = view?.declared?.generation ?? -1;
+      if (view?.self?.generation !== generation || dead >= generation || view.reachable !== true)
+        return `${name} has generation ${view?.self?.generation} of ${host}, dead ${dead}, and it is of ${generation}`;
+    }
+  }
+  return null;
 };
 
 const describe = (state: ControllerState): string =>

@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hostName, peerName } from "../../model/identifiers.ts";
+import { type ActualPresenceDeath, type DesiredConnection, type DesiredPlacement, presenceKey } from "../documents.ts";
+import { toJson } from "../outbox.ts";
+import { shop, World } from "./world.testing.ts";
+
+const h1 = peerName("host.h1");
+const member = peerName("presence.1");
+const death: ActualPresenceDeath = {
+  ...{ host: hostName("h1"), generation: 3, incarnation: 0 },
+  ...{ declaredAt: Date.UTC(2026, 10, 21, 20, 40, 7), reporters: 3 },
+};
+const said =
+  "host h1 was declared dead at 2026-11-21T20:40:07Z; its machines are not started elsewhere until it is fenced " +
+  "(high availability is not there yet), or it comes back";
+
+const declare = (world: World, value: object = death, by = member): void => {
+  world.step({ kind: "actual", from: by, key: presenceKey.death("h1"), value: toJson(value) });
+};
+const incarnations = (world: World) =>
+  ["shop/web", "shop/db"].map((path) => [path, world.vm(path)?.host, world.vm(path)?.document.incarnation]);
+
+test("what a declared death withdraws is unknown and not stopped: nothing is given away or started elsewhere", () => {
+  const world = new World();
+  world.put(shop());
+  const before = incarnations(world);
+  assert.deepEqual(before[0], ["shop/web", "host.h1", 1]);
+  const placements = world.documents<DesiredPlacement>("placer", "placement");
+  const connections = world.documents<DesiredConnection>("storage-manager", "connection");
+  world.withdraw(h1);
+  declare(world);
+  assert.equal(world.phase("shop/web"), `waiting: ${said}`);
+  world.settle();
+  for (const name of [...world.timers.keys()]) world.fire(name);
+  assert.deepEqual(incarnations(world), before, "no new incarnation");
+  assert.deepEqual(world.documents("placer", "placement"), placements, "its place is kept");
+  assert.deepEqual(world.documents("storage-manager", "connection"), connections, "and its leases are");
+  const why = world.ask({ method: "WHY-ELEMENT", path: "shop/web" });
+  assert.match(JSON.stringify(why.body), /was declared dead at 2026-11-21T20:40:07Z/);
+  // The machines went on there: it says so again, in its next generation.
+  world.silent.clear();
+  declare(world, { ...death, returned: 4 });
+  world.settle();
+  assert.equal(world.phase("shop/web"), "ready");
+  assert.deepEqual(incarnations(world), before, "adopted, not started again");
+  assert.ok(
+    !world.effects.some(
+      (effect) => effect.kind === "log" && effect.event === "vm/stage" && effect.fields.stage === "stopping",
+    ),
+  );
+});
+
+test("one that is to be deleted waits for its dead host, which is said too", () => {
+  const world = new World();
+  world.put(shop());
+  const web = world.uidOf("shop/web");
+  world.withdraw(h1);
+  declare(world);
+  const { web: _web, ...rest } = shop().shop as Record<string, never>;
+  const links = Object.fromEntries(
+    Object.entries(rest).filter(([, value]) => !JSON.stringify(value).includes("<ref:/shop/web>")),
+  );
+  const response = world.ask({ method: "PUT", path: "", json: { shop: links }, allowDestroy: ["shop/web"] });
+  assert.equal(response.status, 200, JSON.stringify(response.body));
+  world.settle();
+  const record = world.state.elements.get(web);
+  assert.equal(record?.phase, "deleting");
+  assert.equal(record?.reason, said);
+  world.silent.clear();
+  world.settle();
+  assert.equal(world.state.elements.get(web), undefined, "back, and in step: it holds nothing of it any more");
+});
+
+test("a death that a host came back from, of a stranger, or of another host is nothing to be said", () => {
+  const world = new World();
+  world.put(shop());
+  declare(world, death, peerName("host.h2"));
+  declare(world, { ...death, returned: 4 });
+  world.step({ kind: "actual", from: member, key: presenceKey.death("h2"), value: toJson({ ...death, host: "h2" }) });
+  declare(world, death, peerName("presence.2"));
+  world.silent.add(h1);
+  world.settle();
+  assert.equal(world.phase("shop/web"), "ready: host h1 is not reachable", "any member that knows better counts");
+  declare(world, { ...death, generation: 4 }, peerName("presence.2"));
+  assert.equal(world.phase("shop/web"), `waiting: ${said}`, "it died again");
+});
+
+test("a controller that starts while a host is dead hears of it and takes nothing for stopped", () => {
+  const world = new World();
+  world.put(shop());
+  const before = incarnations(world);
+  world.silent.add(h1);
+  world.crash();
+  declare(world);
+  world.settle();
+  assert.equal(world.phase("shop/web"), `waiting: ${said}`);
+  assert.deepEqual(incarnations(world), before);
+});

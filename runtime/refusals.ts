@@ -1,0 +1,42 @@
+import { countRefusal, type RefusalLog } from "../core/distribution/refuse.ts";
+import type { EventName } from "../core/event-names.ts";
+import { counter, type Metric, sample } from "../core/metrics.ts";
+
+/** Why the transport did not take a connection, or ended one; the names under which that is counted. */
+export type TransportRefusal =
+  | "no certificate of this installation"
+  | "handshake failed"
+  | "handshake too slow"
+  | "too many handshakes"
+  | "too many connections"
+  | "no frame"
+  | "no first frame"
+  | "frame too slow";
+
+/** Counts what the transport refuses, and logs of each sender and reason one a minute, with how many there were by then. */
+export interface Refusals {
+  /** @param from a peer's name, or the address of one that has not shown who it is */
+  refuse(from: string, reason: TransportRefusal, why: string): void;
+  metrics(): readonly Metric[];
+}
+
+export const createRefusals = (
+  log: (event: EventName, fields: { readonly [key: string]: string | number }) => void,
+): Refusals => {
+  const counts = new Map<TransportRefusal, number>();
+  const logged: RefusalLog = new Map();
+  return {
+    refuse: (from, reason, why) => {
+      counts.set(reason, (counts.get(reason) ?? 0) + 1);
+      const count = countRefusal(logged, `${from} ${reason}`, performance.now());
+      if (count !== null) log("transport/refused", { from, reason, why, count });
+    },
+    metrics: () => [
+      counter(
+        "cells_distribution_refused_total",
+        "Connections, frames and documents that were not taken, by reason.",
+        [...counts].map(([reason, count]) => sample(count, { reason })),
+      ),
+    ],
+  };
+};
