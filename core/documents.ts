@@ -42,6 +42,8 @@ import type { Json } from "../model/json.ts";
  * | presence/…              |                                    | host → presence.<n>               |
  * | vote/<host>             |                                    | presence.<n> → presence.<n>       |
  * | dead/<host>             |                                    | presence.<n> → whoever asks       |
+ * | enrolment/<id>          | controller → authority             | authority → that controller       |
+ * | pin/<name>              |                                    | authority → hosts, root controller |
  *
  * Keys that name an element use its UID. The client of a desired document is known from the connection, so a controller
  * sees only what concerns its own documents: the source publishes under `<client>/<key>` where several clients share it
@@ -402,6 +404,33 @@ export interface ActualLocation {
   readonly identity: number;
   readonly vmIdentity: number;
   readonly subnetIdentity: number;
+}
+
+// --- identity: controller ↔ authority --------------------------------------------------------------------------
+
+/** The wish that whoever shows the token gets certificates of these names; they are renewed as long as it stands. */
+export interface DesiredEnrolment {
+  /** SHA-256 (hexadecimal) of the token. The token itself is in the `x.data` of its VM and nowhere else. */
+  readonly hash: string;
+  readonly cell: CellName;
+  /** What the token is good for, one certificate each. */
+  readonly grants: readonly IdentityGrant[];
+  /** From then on the token is good for nothing. Milliseconds since 1970. */
+  readonly endsAtMs: number;
+}
+export interface IdentityGrant {
+  readonly name: PeerName;
+  readonly role: string;
+  /** Of the peer, IPv4; for tools other than ours, which know a peer by its name. */
+  readonly addresses: readonly string[];
+}
+/** Waiting: nobody has shown the token; ready: it is spent, by the key with this fingerprint; failed: it grants nothing. */
+export interface ActualEnrolment extends Progress {
+  readonly key: string | null;
+}
+/** The key of a host, of the root cell's controller or of the authority. */
+export interface ActualPin {
+  readonly key: string;
 }
 
 // --- Presence --------------------------------------------------------------------------------------------------

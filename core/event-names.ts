@@ -35,6 +35,15 @@ export const eventNames = {
     "documents of a peer are not acceptable for what is in them: key and why of this one; with how many by then, once a minute for a peer",
   "https/handler-failed": "a request over HTTPS failed by a defect of this service",
   "https/upgrade-failed": "a session could not be opened by a defect of this service",
+  // Identity.
+  "identity/enrolled": "a token was shown and certificates were issued: to which name and enrolment, again or not",
+  "identity/renewed": "a certificate was issued over a key that is known: to which name",
+  "identity/ended": "a name is not renewed any more: its enrolment was taken back",
+  "identity/refused": "enrolments and renewals that were refused: how many in all; once a minute for a reason",
+  "identity/changed": "this process has a new certificate, for new connections: until when",
+  "identity/waiting": "this process asked for a new certificate in vain: why; the 1st, 2nd, 4th, … time",
+  "identity/pinned": "a peer was let in by its pinned key, since its certificate's dates are not right: why",
+  "identity/clock": "this machine's clock and the authority's differ by more than certificates bear: why",
   // Cells, their models and elements.
   "cell/made": "a cell's controller was made, by the gateway or as a child's",
   "cell/ended": "nothing is left of a cell, and its controller was ended",

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { certify } from "../runtime/identity/certify.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { createObserver, logFatalErrors } from "../runtime/observer.ts";
 import { stopAtSignals } from "../runtime/signals.ts";
@@ -13,6 +14,7 @@ if (file === undefined) {
 const configuration = JSON.parse(readFileSync(file, "utf8")) as ProcessConfiguration;
 const observer = createObserver(configuration.name);
 logFatalErrors(observer);
+await certify(configuration, observer);
 const app = createGateway(configuration, observer);
 await app.ready();
 await new Promise<void>((resolve, reject) => {

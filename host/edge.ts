@@ -1,4 +1,5 @@
 import { text } from "node:stream/consumers";
+import { kindOf, mayAsk } from "../core/identity/permissions.ts";
 import type { PeerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { PeerHandler } from "../runtime/https.ts";
@@ -37,15 +38,19 @@ export const createHostEdge =
   (options: HostEdgeOptions): PeerHandler =>
   async ({ peer, method, url, body }, response) => {
     const sent = Number(response.req.headers["content-length"] ?? "0");
-    const answer =
-      peer !== "gateway" && !peer.startsWith("controller.")
-        ? refusal(403, "forbidden", `${peer} has no business with a host: only controllers and the gateway do`)
+    const what = `${method} ${url.split("?")[0]}`;
+    const answer = !["gateway", "controller"].includes(kindOf(peer) ?? "")
+      ? refusal(403, "forbidden", `${peer} has no business with a host: only controllers and the gateway do`)
+      : routes.has(what) && !mayAsk("host", peer, method, url)
+        ? refusal(403, "forbidden", `${what} of a host is not for ${peer}`)
         : sent > longestBody
           ? refusal(413, "too-large", `a body has at most ${longestBody} bytes`)
-          : await route(options, peer, `${method} ${url.split("?")[0]}`, method === "POST" ? await text(body) : "");
+          : await route(options, peer, what, method === "POST" ? await text(body) : "");
     response.writeHead(answer.status, { "content-type": "application/json" });
     response.end(JSON.stringify(answer.body));
   };
+
+const routes: ReadonlySet<string> = new Set(["GET /status", "GET /counters", "POST /examine", "POST /exec"]);
 
 const refusal = (status: number, code: string, message: string): Answer => ({
   status,

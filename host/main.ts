@@ -4,8 +4,10 @@ import type { ActualHost } from "../core/documents.ts";
 import { hostName, ipv4, mac } from "../model/identifiers.ts";
 import { failStart } from "../runtime/error-line.ts";
 import { servePeers } from "../runtime/https.ts";
+import { certify } from "../runtime/identity/certify.ts";
+import { followPins } from "../runtime/identity/pin-file.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
-import { logFatalErrors, logOf, observed } from "../runtime/observer.ts";
+import { createObserver, logFatalErrors, logOf, observed } from "../runtime/observer.ts";
 import { runService } from "../runtime/process.ts";
 import { stopAtSignals } from "../runtime/signals.ts";
 import { limitParents } from "./drivers/hypervisor/cgroup.ts";
@@ -21,6 +23,24 @@ import { overheadMiB } from "./planner.ts";
 import { type HostPresence, startHostPresence, viewPath } from "./presence.ts";
 import { createProber, type Prober } from "./prober.ts";
 import { createHostSessions } from "./sessions.ts";
+
+/** What this host says of itself. */
+const describe = (
+  configuration: ProcessConfiguration,
+  part: NonNullable<ProcessConfiguration["host"]>,
+  accelerator: ActualHost["accelerator"],
+): ActualHost => ({
+  host: hostName(part.host),
+  state: "up",
+  address: ipv4(configuration.address),
+  mac: mac(part.mac),
+  memoryMiB: part.memoryMiB,
+  reservedMiB: part.reservedMiB,
+  machineMiB: overheadMiB,
+  cpus: part.cpus,
+  cpuSpeedMHz: cpus()[0]?.speed ?? 0,
+  accelerator,
+});
 
 /**
  * `node host/main.ts CONFIG.json`: the Host Manager, in the network and mount namespace of its host. SIGTERM ends it and
@@ -40,21 +60,13 @@ async function main(configurationFile: string | undefined): Promise<void> {
   // QEMU's user passes through to its own machine's directory and can list nothing on the way.
   await chmod(runDirectory, 0o711);
 
+  const observer = createObserver(configuration.name);
+  logFatalErrors(observer);
+  await certify(configuration, observer);
   const hypervisor = createQemuDriver({ runDirectory, cgroups: part.cgroups });
   const storage = createStorageDriver({ configuration });
   const network = createDiverter({ directory, runDirectory });
-  const host: ActualHost = {
-    host: hostName(part.host),
-    state: "up",
-    address: ipv4(configuration.address),
-    mac: mac(part.mac),
-    memoryMiB: part.memoryMiB,
-    reservedMiB: part.reservedMiB,
-    machineMiB: overheadMiB,
-    cpus: part.cpus,
-    cpuSpeedMHz: cpus()[0]?.speed ?? 0,
-    accelerator: await hypervisor.accelerator(),
-  };
+  const host = describe(configuration, part, await hypervisor.accelerator());
   await network.init({ device: part.uplink, address: host.address, mac: host.mac });
 
   await limitParents(part.cgroups, part.memoryMiB - part.reservedMiB);
@@ -66,10 +78,15 @@ async function main(configurationFile: string | undefined): Promise<void> {
     prober?.wake();
   };
   let presence: HostPresence | null = null;
-  const service = createHostManager({ host, wake, onDeath: (dead, of) => presence?.declared(dead, of) });
-  const running = await runService({ configuration, service, goodbye: false });
+  const { pinsFile } = configuration;
+  const service = createHostManager({
+    host,
+    wake,
+    onDeath: (dead, of) => presence?.declared(dead, of),
+    ...(pinsFile === undefined ? {} : { onPin: followPins(pinsFile) }),
+  });
+  const running = await runService({ configuration, service, observer, goodbye: false });
   const { request, beginLife, declaredDead } = running;
-  logFatalErrors(running.observer);
   const log = logOf(running.observer, "host");
   executor = createExecutor({ hypervisor, network, storage, request, log });
   const { close } = executor;

@@ -1,5 +1,7 @@
 import type { ActualHost, ActualLocation, CellPolicy, DesiredVm } from "../core/documents.ts";
 import type { Effect, Input, Restored, Service } from "../core/env.ts";
+import { mayDesire, maySee } from "../core/identity/permissions.ts";
+import { authorityName } from "../core/identity/pins.ts";
 import { type HostName, type PeerName, peerName, type Uid, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hypervisor/driver.ts";
@@ -21,6 +23,8 @@ export interface HostManagerOptions {
   readonly wake: () => void;
   /** The Presence group declared a generation of a host dead; must only pass it on. */
   readonly onDeath?: (host: HostName, generation: number) => void;
+  /** The authority says which key a peer has; null: that it has none any more. Absent: nobody pins keys here. */
+  readonly onPin?: (key: string, value: Json) => void;
 }
 
 /** What this host has to do and what it knows. Everything in `records` and `locations` is durable. */
@@ -67,19 +71,15 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
     return { state, effects };
   },
   entitled: (state, peer, key) => {
-    if (key === "host") return peer === "placer" || /^(controller|host)\./.test(peer);
-    if (key.startsWith("presence/")) return peer.startsWith("presence.");
+    if (!maySee("host", peer, key)) return false;
     if (key.startsWith("location/")) {
       const address = key.slice("location/".length);
       return state.audiences.get(address)?.has(peer) ?? false;
     }
-    return key.startsWith(`${peer}/`);
+    return true;
   },
   audience: (state) => state.audiences,
-  accepts: (peer, key) => {
-    if (!peer.startsWith("controller.")) return false;
-    return /^vm\/[A-Za-z0-9-]{1,64}$/.test(key) || key === `policy/${cellOf(peer)}`;
-  },
+  accepts: (peer, key) => mayDesire("host", peer, key),
   measure: (state) => measureHost(state, options.host),
 });
 
@@ -139,12 +139,14 @@ const handle = (state: HostState, input: Input, options: HostManagerOptions, eff
   switch (input.kind) {
     case "start":
       state.started = true;
+      if (options.onPin !== undefined) effects.push({ kind: "subscribe", to: authorityName, prefix: "pin/" });
       return true;
     case "desired":
       return handleDesired(state, input.from, input.key, input.value, effects);
     case "actual": {
       const death = declaredDeath(state.presence, input.from, input.key, input.value);
       if (death !== null) options.onDeath?.(death.host, death.generation);
+      if (input.from === authorityName) options.onPin?.(input.key, input.value);
       return handleLocation(state, input.from, input.key, input.value, effects);
     }
     case "reachable":

@@ -1,4 +1,5 @@
 import { type WebSocket, WebSocketServer } from "ws";
+import { mayAsk } from "../core/identity/permissions.ts";
 import type { PeerName, Uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import { longestMessageBytes, type SessionVerb, sessionProtocol } from "../model/sessions.ts";
@@ -80,7 +81,7 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
 
   /** The machine that the capability is for, or why it opens nothing. */
   const admit = async (peer: PeerName, url: string, header: unknown): Promise<Admitted | Refused> => {
-    if (!peer.startsWith("controller."))
+    if (!mayAsk("host", peer, "GET", "/session"))
       return refused(403, "forbidden", `${peer} may open no session: only the controller of the VM's cell may`);
     if (url.split("?")[0] !== "/session") return refused(404, "not-found", "sessions are at /session");
     const capability =

@@ -47,6 +47,7 @@ test("what cannot be issued says why", async () => {
   const where = join(directory, "none");
   await assert.rejects(issueCertificate(where, peerName("a"), []), /create it first/);
   await createAuthority(where);
+  await assert.rejects(issueCertificate(where, peerName("authority"), []), /the authority itself/);
   for (const name of ["", "../x", "a/b", "a b", "x".repeat(65)]) {
     await assert.rejects(issueCertificate(where, peerName(name), []), /cannot be a peer's name/);
   }

@@ -24,7 +24,11 @@ const clockToleranceMs = 60 * 60 * 1000;
 
 x509.cryptoProvider.set(webcrypto);
 
-const validity = (days: number): { readonly notBefore: Date; readonly notAfter: Date } => {
+interface Validity {
+  readonly notBefore: Date;
+  readonly notAfter: Date;
+}
+const validity = (days: number): Validity => {
   const now = Date.now();
   return { notBefore: new Date(now - clockToleranceMs), notAfter: new Date(now + days * dayMs) };
 };
@@ -42,12 +46,13 @@ const authorityFile = (directory: string): string => join(directory, "authority.
 /** Key and certificate in one file, so that no crash leaves one without the other. */
 const authorityKeyFile = (directory: string): string => join(directory, "authority.key.pem");
 
-interface Authority {
+export interface Authority {
   readonly certificate: x509.X509Certificate;
   readonly key: webcrypto.CryptoKey;
 }
 
-const readAuthority = async (directory: string): Promise<Authority | null> => {
+/** The authority that `createAuthority` made; null when there is none. Rejects when its file is damaged. */
+export const readAuthority = async (directory: string): Promise<Authority | null> => {
   try {
     const text = await readFile(authorityKeyFile(directory), "utf8");
     const [keyPart, certificatePart] = x509.PemConverter.decode(text);
@@ -107,6 +112,51 @@ export const createAuthority = async (directory: string): Promise<{ readonly caF
 
 const peerPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
+/** What a certificate says, over whose key. */
+export interface CertificateContent {
+  readonly name: PeerName;
+  readonly publicKey: webcrypto.CryptoKey;
+  /** IPv4 or host names, for other tools. */
+  readonly addresses: readonly string[];
+  readonly notBefore: Date;
+  readonly notAfter: Date;
+  /** For people: they stand beside the name, which alone counts. */
+  readonly cell?: string;
+  readonly role?: string;
+}
+
+/** Signs a certificate for both ends of a connection. Throws for what cannot be a peer's name. PEM. */
+export const signCertificate = async (authority: Authority, content: CertificateContent): Promise<string> => {
+  const { name, publicKey, addresses, notBefore, notAfter, cell, role } = content;
+  if (!peerPattern.test(name)) {
+    throw new Error(`"${name}" cannot be a peer's name: it takes at most 64 letters, digits, ".", "_" and "-"`);
+  }
+  const alternatives = addresses.map((value) => ({ type: /^[0-9.]+$/.test(value) ? "ip" : "dns", value }) as const);
+  const certificate = await x509.X509CertificateGenerator.create({
+    serialNumber: serialNumber(),
+    subject: [
+      ...(cell === undefined ? [] : [{ O: [cell] }]),
+      ...(role === undefined ? [] : [{ OU: [role] }]),
+      { CN: [name] },
+    ],
+    issuer: authority.certificate.subject,
+    notBefore,
+    notAfter,
+    signingKey: authority.key,
+    signingAlgorithm: algorithm,
+    publicKey,
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.clientAuth, x509.ExtendedKeyUsage.serverAuth]),
+      ...(alternatives.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension(alternatives)]),
+      await x509.SubjectKeyIdentifierExtension.create(publicKey),
+      await x509.AuthorityKeyIdentifierExtension.create(authority.certificate),
+    ],
+  });
+  return `${certificate.toString("pem")}\n`;
+};
+
 /**
  * Issues a certificate for a peer, valid for a year, for both ends of a connection. A new key each time; files of an
  * earlier one are replaced.
@@ -118,37 +168,20 @@ export const issueCertificate = async (
   peer: PeerName,
   addresses: readonly string[],
 ): Promise<CertificateFiles> => {
-  if (!peerPattern.test(peer)) {
-    throw new Error(`"${peer}" cannot be a peer's name: it takes at most 64 letters, digits, ".", "_" and "-"`);
-  }
+  // Its files would be the authority's own.
+  if (peer === "authority") throw new Error('"authority" is the name of the authority itself: it certifies itself');
   const authority = await readAuthority(directory);
   if (authority === null) throw new Error(`there is no certificate authority in ${directory}: create it first`);
   const keys = await generateKeys();
-  const alternatives = addresses.map((value) => ({ type: /^[0-9.]+$/.test(value) ? "ip" : "dns", value }) as const);
-  const certificate = await x509.X509CertificateGenerator.create({
-    serialNumber: serialNumber(),
-    subject: [{ CN: [peer] }],
-    issuer: authority.certificate.subject,
-    ...validity(certificateDays),
-    signingKey: authority.key,
-    signingAlgorithm: algorithm,
-    publicKey: keys.publicKey,
-    extensions: [
-      new x509.BasicConstraintsExtension(false, undefined, true),
-      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.clientAuth, x509.ExtendedKeyUsage.serverAuth]),
-      ...(alternatives.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension(alternatives)]),
-      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
-      await x509.AuthorityKeyIdentifierExtension.create(authority.certificate),
-    ],
-  });
+  const content = { name: peer, publicKey: keys.publicKey, addresses, ...validity(certificateDays) };
+  const certificate = await signCertificate(authority, content);
   const files = {
     certFile: join(directory, `${peer}.cert.pem`),
     keyFile: join(directory, `${peer}.key.pem`),
     caFile: authorityFile(directory),
   };
   await writeFile(files.keyFile, `${await keyPem(keys.privateKey)}\n`, { mode: 0o600 });
-  await writeFile(files.certFile, `${certificate.toString("pem")}\n`, { mode: 0o600 });
+  await writeFile(files.certFile, certificate, { mode: 0o600 });
   // A file that was there keeps its mode otherwise.
   for (const file of [files.keyFile, files.certFile]) await chmod(file, 0o600);
   return files;

@@ -6,7 +6,8 @@ import { pipeline } from "node:stream/promises";
 import type { TLSSocket } from "node:tls";
 import type { PeerName } from "../model/identifiers.ts";
 import { writeErrorLine } from "./error-line.ts";
-import { expectPeer, peerOf, readCredentials } from "./identity.ts";
+import { createJudge, type Judge } from "./identity/judge.ts";
+import { expectPeer, followCredentials, readCredentials, tlsFault } from "./identity.ts";
 import { type ProcessConfiguration, ports } from "./installation.ts";
 import { findPeer } from "./peers.ts";
 
@@ -56,15 +57,21 @@ const answerFailure = (service: string, response: ServerResponse, error: Error):
 };
 
 /** Returns the sockets that have left HTTP, which the server no longer counts among its own. */
-const serveUpgrades = (service: string, server: Server, handler: PeerUpgradeHandler): ReadonlySet<Duplex> => {
+const serveUpgrades = (
+  service: string,
+  judge: Judge,
+  server: Server,
+  handler: PeerUpgradeHandler,
+): ReadonlySet<Duplex> => {
   const upgraded = new Set<Duplex>();
   server.on("upgrade", async (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
-    const peer = peerOf(socket as TLSSocket);
+    const verdict = judge(socket as TLSSocket, null);
     socket.on("error", () => socket.destroy());
-    if (peer === null) {
+    if (!verdict.ok) {
       socket.destroy();
       return;
     }
+    const { name: peer } = verdict;
     upgraded.add(socket);
     socket.once("close", () => upgraded.delete(socket));
     try {
@@ -88,12 +95,14 @@ export const servePeers = async (
   upgrade?: PeerUpgradeHandler,
 ): Promise<PeerServer> => {
   const options = { ...readCredentials(configuration), requestCert: true, rejectUnauthorized: true };
+  const judge = createJudge(configuration, false);
   const server = createServer(options, async (incoming, response) => {
-    const peer = peerOf(incoming.socket as TLSSocket);
-    if (peer === null) {
+    const verdict = judge(incoming.socket as TLSSocket, null);
+    if (!verdict.ok) {
       incoming.socket.destroy();
       return;
     }
+    const { name: peer } = verdict;
     const { method = "GET", url = "/", headers } = incoming;
     try {
       await handler({ peer, method, url, headers, body: incoming, raw: incoming }, response);
@@ -101,7 +110,9 @@ export const servePeers = async (
       answerFailure(configuration.name, response, error as Error);
     }
   });
-  const upgraded = upgrade === undefined ? new Set<Duplex>() : serveUpgrades(configuration.name, server, upgrade);
+  const upgraded =
+    upgrade === undefined ? new Set<Duplex>() : serveUpgrades(configuration.name, judge, server, upgrade);
+  const forget = followCredentials(configuration, (credentials) => server.setSecureContext(credentials));
   // A session or an upload may last; what a client never begins to ask may not.
   server.requestTimeout = 0;
   server.headersTimeout = 30_000;
@@ -118,6 +129,7 @@ export const servePeers = async (
     port: typeof bound === "object" && bound !== null ? bound.port : port,
     stop: () =>
       new Promise((resolve) => {
+        forget();
         server.close(() => resolve());
         server.closeAllConnections();
         for (const socket of upgraded) socket.destroy();
@@ -172,7 +184,7 @@ export const peerRequest = async (
   });
   const response = new Promise<IncomingMessage>((resolve, reject) => {
     outgoing.once("response", resolve);
-    outgoing.on("error", (error) => reject(new Error(`"${peer}" at ${host}:${port}: ${error.message}`)));
+    outgoing.on("error", (error) => reject(new Error(`"${peer}" at ${host}:${port}: ${tlsFault(error)}`)));
   });
   if (body instanceof Readable) {
     // An answer may come before the body's end; a failure of the body shows as a failure of the request.

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { PeerCertificate, TLSSocket } from "node:tls";
+import type { PeerCertificate } from "node:tls";
 import { type PeerName, peerName } from "../model/identifiers.ts";
 import type { ProcessConfiguration } from "./installation.ts";
 
@@ -21,20 +21,52 @@ export const readCredentials = (configuration: ProcessConfiguration): Credential
   };
 };
 
-/** The name a certificate was issued to; null when it has none, or several. */
-const commonName = (certificate: PeerCertificate): PeerName | null => {
-  const name: unknown = certificate.subject?.CN;
-  return typeof name === "string" && name !== "" ? peerName(name) : null;
-};
-
-/** Authenticated name of the other end; null when its certificate is not of this installation. */
-export const peerOf = (socket: TLSSocket): PeerName | null =>
-  socket.authorized ? commonName(socket.getPeerCertificate()) : null;
-
 /** For `checkServerIdentity`: a server is known by its common name, wherever it runs. */
 export const expectPeer =
   (peer: PeerName) =>
   (_host: string, certificate: PeerCertificate): Error | undefined => {
-    const name = commonName(certificate);
+    const text: unknown = certificate.subject?.CN;
+    const name = typeof text === "string" ? peerName(text) : null;
     return name === peer ? undefined : new Error(`the server at this address is "${name}", not "${peer}"`);
   };
+
+const clocks =
+  "it was not renewed in time, or a clock is wrong; look whether the authority answers, and set the clocks";
+
+/** Why a handshake failed, as a sentence where OpenSSL's own does not tell a person what to do. */
+export const tlsFault = (error: NodeJS.ErrnoException): string => {
+  const code = error.code ?? "";
+  const now = `by this machine's clock, which shows ${new Date().toISOString()}`;
+  if (code === "CERT_HAS_EXPIRED") return `the other end's certificate has ended ${now}: ${clocks}`;
+  if (code === "CERT_NOT_YET_VALID") return `the other end's certificate has not begun ${now}: ${clocks}`;
+  if (code.endsWith("ALERT_CERTIFICATE_EXPIRED"))
+    return `the other end says that the certificate of this process has ended: ${clocks}`;
+  return error.message;
+};
+
+/** Who serves with a certificate that is renewed, by the certificate's file. */
+const followers = new Map<string, Set<(credentials: Credentials) => void>>();
+
+/**
+ * Told of each new certificate of this process: what listens takes it for its new connections (those that are there go
+ * on), what dials reads it anyway. Returns how to be told no more.
+ */
+export const followCredentials = (
+  { certificate: { certFile } }: ProcessConfiguration,
+  take: (credentials: Credentials) => void,
+): (() => void) => {
+  const all = followers.get(certFile) ?? new Set();
+  followers.set(certFile, all.add(take));
+  return () => {
+    all.delete(take);
+    if (all.size === 0 && followers.get(certFile) === all) followers.delete(certFile);
+  };
+};
+
+/** The certificate in this process' file is a new one. */
+export const announceCredentials = (configuration: ProcessConfiguration): void => {
+  const all = followers.get(configuration.certificate.certFile);
+  if (all === undefined) return;
+  const credentials = readCredentials(configuration);
+  for (const take of all) take(credentials);
+};

@@ -1,4 +1,4 @@
-import type { SavedState } from "../core/documents.ts";
+import type { DesiredEnrolment, SavedState } from "../core/documents.ts";
 import type { PeerName } from "../model/identifiers.ts";
 
 /**
@@ -9,6 +9,7 @@ export const network = {
   /** Underlay and management. */
   underlay: "10.0.0.0/16",
   gateway: "10.0.0.2",
+  authority: "10.0.0.10",
   addressManager: "10.0.0.11",
   dnsManager: "10.0.0.12",
   placer: "10.0.0.13",
@@ -31,6 +32,8 @@ export const ports = {
   distribution: 7100,
   /** HTTPS with client certificates: a controller's REST, a host's sessions and map reading, an agent's boot files. */
   http: 7101,
+  /** HTTPS of the authority: enrolment with a token, renewal with a certificate. */
+  enrolment: 7102,
   dns: 53,
   /** Storage agents export from here upward. */
   nbdFirst: 20000,
@@ -47,6 +50,7 @@ export interface ProcessConfiguration {
     | "placer"
     | "presence"
     | "directory"
+    | "authority"
     | "host"
     | "agent"
     | "gateway";
@@ -57,11 +61,33 @@ export interface ProcessConfiguration {
   /** Volatile files and sockets. */
   readonly runDirectory: string;
   readonly certificate: { readonly certFile: string; readonly keyFile: string; readonly caFile: string };
+  /** Where its certificate comes from and is renewed; absent: it was issued for good, as the testbed's are. */
+  readonly enrolment?: {
+    /** `<address>:<port>` of the authority. */
+    readonly authority: string;
+    /** SHA-256 (hexadecimal) of the SubjectPublicKeyInfo of the authority's own certificate. */
+    readonly fingerprint: string;
+    /** File with the one-time token, mode 0600; absent: it has enrolled before. */
+    readonly tokenFile?: string;
+  };
+  /**
+   * Keys that were pinned at joining, JSON `{"pins": {"host.h1": "<fingerprint>"}}`; of hosts and the root controller.
+   * With it, the dates of a pinned peer's certificate may have passed (decision 29).
+   */
+  readonly pinsFile?: string;
   /** JSON file `PeerBook`, rewritten atomically when a peer comes or goes; read again at each failed look-up. */
   readonly peersFile: string;
   /** Listen here instead of at `ports`: several processes may then share one address (loopback, in tests). */
   readonly distributionPort?: number;
   readonly httpPort?: number;
+  readonly authority?: {
+    /** Of a certificate; default 24 h. */
+    readonly lifetimeMs?: number;
+    /** Listen here instead of at `ports.enrolment`. */
+    readonly enrolmentPort?: number;
+    /** By id: those of the installation's birth, before any controller can desire one (`DesiredEnrolment`). */
+    readonly enrolments?: Readonly<Record<string, DesiredEnrolment>>;
+  };
   readonly controller?: {
     readonly cell: string;
     readonly cellUid: string;

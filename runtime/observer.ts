@@ -2,7 +2,9 @@ import type { ServerResponse } from "node:http";
 import { pino } from "pino";
 import type { LogLine } from "../core/distribution/node-types.ts";
 import type { EventName } from "../core/event-names.ts";
+import { mayAsk } from "../core/identity/permissions.ts";
 import type { Metric } from "../core/metrics.ts";
+import type { PeerName } from "../model/identifiers.ts";
 import { createEventRing, type EventRing, type LogEvent, serviceHeading, streamEvents } from "./events.ts";
 import type { PeerHandler } from "./https.ts";
 import { encodeMetrics, metricsMediaType, processMetrics } from "./metrics.ts";
@@ -89,8 +91,8 @@ export const logFatalErrors = (observer: Observer): void => {
   process.on("uncaughtExceptionMonitor", (error) => observer.log("process/failed", { why: error.message }));
 };
 
-/** Peers that may look: the gateway, which asks for people and for a Prometheus. */
-const mayObserve = (peer: string): boolean => peer === "gateway";
+/** Peers that may look: the gateway, which asks for people and for a Prometheus. The same at every kind of service. */
+const mayObserve = (peer: PeerName, path: string): boolean => mayAsk("controller", peer, "GET", path);
 
 /**
  * Adds `GET /metrics` and `GET /events[?follow=true]` to what a process answers over HTTPS, for the gateway alone.
@@ -104,7 +106,7 @@ export const observed =
       await handler(request, response);
       return;
     }
-    if (!mayObserve(request.peer)) {
+    if (!mayObserve(request.peer, path)) {
       refuse(response, 403, "forbidden", `only the gateway may look into a service, and this is "${request.peer}"`);
       return;
     }

@@ -1,3 +1,4 @@
+import { mayAsk } from "../core/identity/permissions.ts";
 import { offersRequest } from "../core/supply.ts";
 import { type PeerHandler, servePeers } from "./https.ts";
 import type { ProcessConfiguration } from "./installation.ts";
@@ -26,7 +27,7 @@ const offering =
     const refuse = (status: number, code: string, message: string): void => json(status, { error: { code, message } });
     if (method !== "GET" || url !== offersPath)
       refuse(404, "not-found", `there is no ${method} of ${url} here: GET /metrics, /events and /offers are answered`);
-    else if (peer !== "gateway")
+    else if (!mayAsk("placer", peer, method, url))
       refuse(403, "forbidden", `only the gateway may ask what a service could give, and this is "${peer}"`);
     else if (asked.service === null) refuse(503, "busy", "the service is starting: ask again in a moment");
     else json(200, (await asked.service.request(offersRequest)) as object);

@@ -1,4 +1,5 @@
 import { servePeers } from "./https.ts";
+import { certify } from "./identity/certify.ts";
 import { network, type ProcessConfiguration } from "./installation.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observer.ts";
 import { runAsked, serveOffers } from "./offers.ts";
@@ -85,6 +86,7 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
   const { role, name } = configuration;
   const observer = createObserver(name);
   logFatalErrors(observer);
+  await certify(configuration, observer);
   switch (role) {
     case "controller": {
       const { runController } = await import("./controller/edge.ts");
@@ -105,10 +107,15 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
     case "dns-manager":
       await serveObserver(configuration, observer);
       return runDnsManager(configuration, observer);
+    case "authority": {
+      const { runAuthority } = await import("./identity/authority.ts");
+      await runAuthority(configuration, observer);
+      return;
+    }
     default:
       throw new Error(
         `"${name}" has the role "${role}", which has a program of its own; this one runs controller, storage-manager, ` +
-          "address-manager, dns-manager, placer, presence and directory",
+          "address-manager, dns-manager, placer, presence, directory and authority",
       );
   }
 };

@@ -3,13 +3,15 @@ import { connect, createServer, type TLSSocket } from "node:tls";
 import type { Frame } from "../core/distribution/frames.ts";
 import type { NodeInput } from "../core/distribution/node-types.ts";
 import type { EventName } from "../core/event-names.ts";
+import type { Verdict } from "../core/identity/may-connect.ts";
 import type { Metric } from "../core/metrics.ts";
 import type { PeerName } from "../model/identifiers.ts";
 import { type Admission, type AdmissionLimits, admissionLimits, createAdmission } from "./admission.ts";
 import { aliveFrame, createFrameReader, encodeFrame, type FrameReader } from "./frame-codec.ts";
-import { type Credentials, expectPeer, peerOf, readCredentials } from "./identity.ts";
+import { createJudge, type Judge } from "./identity/judge.ts";
+import { expectPeer, followCredentials, readCredentials, tlsFault } from "./identity.ts";
 import { type ProcessConfiguration, ports } from "./installation.ts";
-import { findPeer } from "./peers.ts";
+import { findPeer, type PeerAddress } from "./peers.ts";
 import { createRefusals, type Refusals } from "./refusals.ts";
 
 /**
@@ -68,7 +70,9 @@ interface Dialer {
 }
 interface TransportState {
   readonly configuration: ProcessConfiguration;
-  readonly credentials: Credentials;
+  readonly judge: Judge;
+  /** Peers whose last connection was let in by their pinned key. */
+  readonly pinned: Set<PeerName>;
   readonly events: TransportEvents;
   readonly limits: TransportLimits;
   readonly refusals: Refusals;
@@ -183,6 +187,36 @@ const failed = (transport: TransportState, dialer: Dialer, why: string): void =>
   retry(transport, dialer);
 };
 
+/** Whoever has pins decides itself about dates, so OpenSSL, which would refuse, must not. */
+const hasPins = ({ pinsFile }: ProcessConfiguration): boolean => pinsFile !== undefined;
+
+/** The verdict about the other end. Nothing was said before. Logs who is there by its pinned key, once in a row. */
+const judge = (transport: TransportState, socket: TLSSocket, expected: PeerName | null): Verdict => {
+  const verdict = transport.judge(socket, expected);
+  if (!verdict.ok) return verdict;
+  if (verdict.by === "certificate") transport.pinned.delete(verdict.name);
+  else if (!transport.pinned.has(verdict.name)) {
+    transport.pinned.add(verdict.name);
+    transport.events.log("identity/pinned", { peer: verdict.name, why: verdict.why });
+  }
+  return verdict;
+};
+
+/** Begins a connection with the present certificate; a sentence when that cannot be read. */
+const open = ({ configuration }: TransportState, peer: PeerName, address: PeerAddress): TLSSocket | string => {
+  try {
+    return connect({
+      ...readCredentials(configuration),
+      host: address.host,
+      port: address.distributionPort,
+      rejectUnauthorized: !hasPins(configuration),
+      checkServerIdentity: expectPeer(peer),
+    });
+  } catch (error) {
+    return `the own certificate cannot be used: ${(error as Error).message}`;
+  }
+};
+
 const dial = async (transport: TransportState, dialer: Dialer): Promise<void> => {
   const { peer } = dialer;
   const address = await findPeer(transport.configuration, peer);
@@ -191,12 +225,11 @@ const dial = async (transport: TransportState, dialer: Dialer): Promise<void> =>
     failed(transport, dialer, address.error);
     return;
   }
-  const socket = connect({
-    ...transport.credentials,
-    host: address.value.host,
-    port: address.value.distributionPort,
-    checkServerIdentity: expectPeer(peer),
-  });
+  const socket = open(transport, peer, address.value);
+  if (typeof socket === "string") {
+    failed(transport, dialer, socket);
+    return;
+  }
   track(transport, socket);
   dialer.socket = socket;
   let why = "the connection ended before it was authenticated";
@@ -206,11 +239,13 @@ const dial = async (transport: TransportState, dialer: Dialer): Promise<void> =>
     socket.destroy();
   }, transport.limits.handshakeMs);
   socket.on("error", (error) => {
-    why = error.message;
+    why = tlsFault(error);
   });
   socket.once("secureConnect", () => {
     clearTimeout(deadline);
-    if (transport.stopping) {
+    const verdict = judge(transport, socket, peer);
+    if (transport.stopping || !verdict.ok) {
+      if (!verdict.ok) why = verdict.why;
       socket.destroy();
       return;
     }
@@ -233,16 +268,14 @@ const dial = async (transport: TransportState, dialer: Dialer): Promise<void> =>
 const accept = (transport: TransportState, admission: Admission, socket: TLSSocket): void => {
   track(transport, socket);
   socket.on("error", () => undefined);
-  const peer = peerOf(socket);
-  if (peer === null) {
-    const why = String(socket.authorizationError ?? "its certificate names nobody");
-    transport.refusals.refuse(socket.remoteAddress ?? "unknown", "no certificate of this installation", why);
-  }
-  if (peer === null || transport.stopping || !admission.admit(socket, peer)) {
+  const verdict = judge(transport, socket, null);
+  if (!verdict.ok)
+    transport.refusals.refuse(socket.remoteAddress ?? "unknown", "no certificate of this installation", verdict.why);
+  if (!verdict.ok || transport.stopping || !admission.admit(socket, verdict.name)) {
     socket.destroy();
     return;
   }
-  adopt(transport, socket, peer, "server", () => undefined);
+  adopt(transport, socket, verdict.name, "server", () => undefined);
 };
 
 const listen = (server: Server, port: number, address: string): Promise<number> =>
@@ -302,7 +335,8 @@ export const createTransport = async (
   const refusals = createRefusals(events.log);
   const transport: TransportState = {
     configuration,
-    credentials,
+    judge: createJudge(configuration, hasPins(configuration)),
+    pinned: new Set(),
     events,
     limits,
     refusals,
@@ -325,9 +359,10 @@ export const createTransport = async (
   handshakes.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
     const slow = error.code === "ERR_TLS_HANDSHAKE_TIMEOUT";
     const reason = slow ? "handshake too slow" : "handshake failed";
-    refusals.refuse(socket.remoteAddress ?? "unknown", reason, error.message);
+    refusals.refuse(socket.remoteAddress ?? "unknown", reason, tlsFault(error));
     socket.destroy();
   });
+  const forget = followCredentials(configuration, (renewed) => handshakes.setSecureContext(renewed));
   const port = await listen(server, configuration.distributionPort ?? ports.distribution, configuration.address);
   return {
     port,
@@ -347,6 +382,9 @@ export const createTransport = async (
       setTimeout(() => found.socket.destroy(), closeTimeoutMs).unref();
     },
     measure: () => refusals.metrics(),
-    stop: () => stop(transport, server),
+    stop: () => {
+      forget();
+      return stop(transport, server);
+    },
   };
 };

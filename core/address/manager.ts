@@ -5,19 +5,9 @@ import type { Json } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { type ActualSubnet, actualKey, type DesiredSubnet, type Progress } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
+import { mayDesire, maySee } from "../identity/permissions.ts";
 import { gauge, sample } from "../metrics.ts";
-import {
-  cellOfController,
-  createOutbox,
-  isObject,
-  log,
-  type Outbox,
-  progress,
-  publish,
-  takeEffects,
-  toJson,
-  write,
-} from "../outbox.ts";
+import { createOutbox, isObject, log, type Outbox, progress, publish, takeEffects, toJson, write } from "../outbox.ts";
 import { isOffersRequest } from "../supply.ts";
 import { type Block, type Blocks, createBlocks, firstFree, free, ownerIn, take } from "./blocks.ts";
 
@@ -74,9 +64,8 @@ export function createAddressManager(options: AddressManagerOptions): Service<Ad
       return { state, effects: takeEffects(state.outbox) };
     },
     audience: () => null,
-    entitled: (_state, peer, key) =>
-      key === "addresses" ? cellOfController(peer) !== null : key.startsWith(`${peer}/`),
-    accepts: (peer, key) => cellOfController(peer) !== null && /^subnet\/[A-Za-z0-9-]+$/.test(key),
+    entitled: (_state, peer, key) => maySee("address-manager", peer, key),
+    accepts: (peer, key) => mayDesire("address-manager", peer, key),
     measure: ({ subnets, unplaced }) => {
       const addresses = [...subnets.values()].reduce((sum, record) => sum + 2 ** blockOf(record.cidr).order, 0);
       return [

@@ -4,6 +4,7 @@ import type { Json } from "../../model/json.ts";
 import { type ActualCell, type ActualLife, type DesiredCell, type DesiredLife, lifeKey } from "../cell-documents.ts";
 import { actualKey } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
+import { mayDesire, maySee } from "../identity/permissions.ts";
 import { gauge, sample } from "../metrics.ts";
 import {
   cellOfController,
@@ -75,8 +76,8 @@ export function createCellManager(options: CellManagerOptions): Service<CellMana
       return { state, effects: takeEffects(state.outbox) };
     },
     audience: () => null,
-    entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
-    accepts: (peer, key) => cellOfController(peer) !== null && /^cell\/[A-Za-z0-9-]+$/.test(key),
+    entitled: (_state, peer, key) => maySee("cell-manager", peer, key),
+    accepts: (peer, key) => mayDesire("cell-manager", peer, key),
     measure: ({ cells }) => [
       gauge("cells_child_cells", "Child cells, those that are ending included.", [sample(cells.size)]),
     ],

@@ -6,6 +6,7 @@ import { checkDocument } from "../../model/specification.ts";
 import { lifeKey, type QuotaGrant } from "../cell-documents.ts";
 import { actualKey } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
+import { mayDesire, maySee } from "../identity/permissions.ts";
 import { createOutbox, isObject, takeEffects, toJson } from "../outbox.ts";
 import { createDeaths, followDeaths, takeDeath } from "../presence/deaths.ts";
 import { reservationDue, reservationTimer, resumeReservation } from "./all-or-none.ts";
@@ -52,8 +53,8 @@ export function createController(options: ControllerOptions): Service<Controller
     },
     // What a controller knows is read through its edge. Only whoever made it as a child cell's hears how that is.
     audience: () => null,
-    entitled: (_state, peer, key) => peer === cellManager && key === actualKey(cellManager, lifeKey),
-    accepts: (peer, key) => peer === cellManager && key === lifeKey,
+    entitled: (_state, peer, key) => maySee("controller", peer, key) && key === actualKey(cellManager, lifeKey),
+    accepts: (peer, key) => mayDesire("controller", peer, key),
     measure: measureController,
   };
 }

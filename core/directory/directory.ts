@@ -9,6 +9,7 @@ import {
 } from "../cell-documents.ts";
 import { actualKey } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
+import { mayDesire, maySee } from "../identity/permissions.ts";
 import { gauge, sample } from "../metrics.ts";
 import { cellOfController, createOutbox, log, type Outbox, sameJson, takeEffects, toJson } from "../outbox.ts";
 import { agreementOf, type Side } from "./agreement.ts";
@@ -57,6 +58,9 @@ export interface DirectoryState {
 /** Of one cell. Whatever is beyond it is refused, so that no cell can fill what all share. */
 const mostDocuments = 20_000;
 
+/** A path is any text, a domain is not. */
+const isDirectoryKey = (key: string): boolean => /^((public|reach)\/[A-Za-z0-9-]+|want\/[a-z0-9.-]+\/.+)$/.test(key);
+
 /** Clients: `controller.<cell>`. No records. */
 export function createDirectory({ domain = "cells.internal" }: DirectoryOptions): Service<DirectoryState> {
   return {
@@ -67,9 +71,8 @@ export function createDirectory({ domain = "cells.internal" }: DirectoryOptions)
       return { state, effects: takeEffects(state.outbox) };
     },
     audience: () => null,
-    entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
-    accepts: (peer, key) =>
-      cellOfController(peer) !== null && /^((public|reach)\/[A-Za-z0-9-]+|want\/[a-z0-9.-]+\/.+)$/.test(key),
+    entitled: (_state, peer, key) => maySee("directory", peer, key),
+    accepts: (peer, key) => mayDesire("directory", peer, key) && isDirectoryKey(key),
     measure: ({ cells }) => {
       const count = (of: (cell: CellView) => number): number =>
         [...cells.values()].reduce((sum, each) => sum + of(each), 0);

@@ -3,6 +3,7 @@ import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { type ActualName, actualKey, type DesiredName } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
+import { mayDesire, maySee } from "../identity/permissions.ts";
 import { gauge, sample } from "../metrics.ts";
 import {
   cellOfController,
@@ -75,8 +76,8 @@ export function createDnsManager({ domain = "cells.internal" }: DnsManagerOption
       return { state, effects: takeEffects(state.outbox) };
     },
     audience: () => null,
-    entitled: (_state, peer, key) => key.startsWith(`${peer}/`),
-    accepts: (peer, key) => cellOfController(peer) !== null && /^name\/[A-Za-z0-9-]+$/.test(key),
+    entitled: (_state, peer, key) => maySee("dns-manager", peer, key),
+    accepts: (peer, key) => mayDesire("dns-manager", peer, key),
     measure: ({ owners, wanted }) => [
       gauge("cells_dns_names", "Names that are served.", [sample(owners.size)]),
       gauge("cells_dns_wishes", "Names that controllers want, those that another has included.", [sample(wanted.size)]),

@@ -2,18 +2,8 @@ import { type HostName, hostName, type PeerName, peerName, type Uid } from "../.
 import type { Json } from "../../model/json.ts";
 import { type ActualHost, type ActualPlacement, actualKey, type DesiredPlacement } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import {
-  cellOfController,
-  createOutbox,
-  isObject,
-  log,
-  type Outbox,
-  publish,
-  sameJson,
-  takeEffects,
-  toJson,
-  write,
-} from "../outbox.ts";
+import { mayDesire, maySee } from "../identity/permissions.ts";
+import { createOutbox, isObject, log, type Outbox, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
 import { createDeaths, type Deaths, deathOf, diedAt, followDeaths, takeDeath } from "../presence/deaths.ts";
 import { isOffersRequest } from "../supply.ts";
 import {
@@ -90,8 +80,8 @@ export function createPlacer(options: PlacerOptions): Service<PlacerState> {
       return { state, effects: takeEffects(state.outbox) };
     },
     audience: () => null,
-    entitled: (_state, peer, key) => (key === "hosts" ? cellOfController(peer) !== null : key.startsWith(`${peer}/`)),
-    accepts: (peer, key) => cellOfController(peer) !== null && /^placement\/[A-Za-z0-9-]+$/.test(key),
+    entitled: (_state, peer, key) => maySee("placer", peer, key),
+    accepts: (peer, key) => mayDesire("placer", peer, key),
     measure: measurePlacer,
   };
 }

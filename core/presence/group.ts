@@ -2,6 +2,7 @@ import { type HostName, hostName, type PeerName } from "../../model/identifiers.
 import type { Json } from "../../model/json.ts";
 import { type ActualPresence, type ActualPresenceDeath, type ActualPresenceVote, presenceKey } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
+import { maySee } from "../identity/permissions.ts";
 import { counter, gauge, type Metric, sample } from "../metrics.ts";
 import { createOutbox, isObject, log, sameJson, takeEffects, toJson, write } from "../outbox.ts";
 import {
@@ -43,13 +44,12 @@ export function createPresence(options: GroupOptions): Service<GroupState> {
     },
     audience: () => null,
     entitled: (_state, peer, key) =>
-      key.startsWith(presenceKey.death("")) ? mayKnowDeaths.test(peer) : options.members.includes(peer),
+      maySee("presence", peer, key) && (key.startsWith(presenceKey.death("")) || options.members.includes(peer)),
     accepts: () => false,
     measure,
   };
 }
 
-const mayKnowDeaths = /^(host|controller|agent|presence)\.|^(placer|storage-manager|address-manager|dns-manager|ha)$/;
 const deathRecord = (host: HostName): string => `dead/${host}`;
 
 function restore(restored: Restored, options: GroupOptions): GroupState {

@@ -11,6 +11,7 @@ import type {
 } from "../documents.ts";
 import type { Effect, Input, Restored, Service, Step } from "../env.ts";
 import type { EventName } from "../event-names.ts";
+import { mayDesire, maySee } from "../identity/permissions.ts";
 import { isAgentKey, readDesired } from "./agent-documents.ts";
 import {
   advanceLease,
@@ -66,16 +67,13 @@ export interface AgentState {
   readonly published: Map<string, string>;
 }
 
-/** Who may say what an agent does. The leases of the root cell's own volumes will come from Host Managers as well. */
-const managers: ReadonlySet<string> = new Set(["storage-manager"]);
-
 export function createAgentService(options: AgentOptions): Service<AgentState> {
   return {
     restore: (restored) => restore(options, restored),
     step,
     audience: () => null,
-    entitled: (_state, peer, key) => managers.has(peer) && (isAgentKey(key) || /^(server$|image\/)/.test(key)),
-    accepts: (peer: PeerName, key: string) => managers.has(peer) && isAgentKey(key),
+    entitled: (_state, peer, key) => maySee("agent", peer, key),
+    accepts: (peer: PeerName, key: string) => mayDesire("agent", peer, key) && isAgentKey(key),
     measure: measureAgent,
   };
 }

@@ -9,6 +9,7 @@ import {
   actualKey,
 } from "../documents.ts";
 import type { Input, Service } from "../env.ts";
+import { mayDesire, maySee } from "../identity/permissions.ts";
 import { cellOfController, isObject, log, progress, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
 import { isOffersRequest } from "../supply.ts";
 import { reconcileConnection, reconcileLease } from "./manager-leases.ts";
@@ -58,8 +59,8 @@ export function createStorageManager({
       return { state, effects: takeEffects(state.outbox) };
     },
     audience: () => null,
-    entitled: (_state, peer, key) => (key === "storage" ? cellOfController(peer) !== null : key.startsWith(`${peer}/`)),
-    accepts: (peer, key) => cellOfController(peer) !== null && /^(volume|connection|grant)\/[A-Za-z0-9-]+$/.test(key),
+    entitled: (_state, peer, key) => maySee("storage-manager", peer, key),
+    accepts: (peer, key) => mayDesire("storage-manager", peer, key),
     measure: measureStorageManager,
   };
 }

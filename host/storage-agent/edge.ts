@@ -3,6 +3,7 @@ import { readdir, stat, statfs } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { mayAsk } from "../../core/identity/permissions.ts";
 import type { InstallationStatus } from "../../model/api.ts";
 import type { PeerHandler, PeerRequest } from "../../runtime/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
@@ -31,7 +32,8 @@ export function createEdge(
     if (method !== "GET") return refuse(response, 405, "only GET is answered here");
     const boot = /^\/boot\/([A-Za-z0-9_-]{1,128})\/(kernel|initrd|memory|state)$/.exec(url);
     if (boot !== null) {
-      if (!peer.startsWith("host.")) return refuse(response, 403, `"${peer}" is no host: only hosts boot machines`);
+      if (!mayAsk("agent", peer, method, url))
+        return refuse(response, 403, `"${peer}" is no host: only hosts boot machines`);
       const path = await findBootFile(files, places, boot[1] ?? "", boot[2] as BootFile);
       if (path === null) return refuse(response, 404, `no image with digest ${boot[1]} is on this server`);
       response.writeHead(200, {
@@ -41,7 +43,8 @@ export function createEdge(
       return pipeline(createReadStream(path), response);
     }
     if (url === "/status") {
-      if (peer !== "gateway") return refuse(response, 403, `"${peer}" may not see this server's status`);
+      if (!mayAsk("agent", peer, method, url))
+        return refuse(response, 403, `"${peer}" may not see this server's status`);
       const text = JSON.stringify(await status(configuration.address, agent.server, files));
       response.writeHead(200, { "content-type": "application/json" });
       response.end(text);

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { mayAsk } from "../../core/identity/permissions.ts";
 import type { PeerRequest } from "../../runtime/https.ts";
 import type { ImageRefusal, ImageStore } from "./image-store.ts";
 import { type ImagePlaces, listImages } from "./images.ts";
@@ -40,7 +41,7 @@ export const createImageEdge =
     const url = new URL(request.url, "https://agent");
     const match = /^\/images(?:\/([^/]+))?$/.exec(url.pathname);
     if (match === null) return false;
-    if (request.peer !== "gateway") {
+    if (!mayAsk("agent", request.peer, request.method, url.pathname)) {
       refuse(response, {
         status: 403,
         code: "agent/refused",

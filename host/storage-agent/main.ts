@@ -4,8 +4,9 @@ import { ipv4 } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { failStart } from "../../runtime/error-line.ts";
 import { servePeers } from "../../runtime/https.ts";
+import { certify } from "../../runtime/identity/certify.ts";
 import { type ProcessConfiguration, ports } from "../../runtime/installation.ts";
-import { logFatalErrors, logOf, observed } from "../../runtime/observer.ts";
+import { createObserver, logFatalErrors, logOf, observed } from "../../runtime/observer.ts";
 import { runService } from "../../runtime/process.ts";
 import { stopAtSignals } from "../../runtime/signals.ts";
 import { createEdge } from "./edge.ts";
@@ -30,9 +31,11 @@ async function main(configurationFile: string | undefined): Promise<void> {
 
   const address = ipv4(configuration.address);
   const service = createAgentService({ server: agent.server, address, firstPort: ports.nbdFirst });
-  const running = await runService({ configuration, service, goodbye: false });
+  const observer = createObserver(configuration.name);
+  logFatalErrors(observer);
+  await certify(configuration, observer);
+  const running = await runService({ configuration, service, observer, goodbye: false });
   const log = logOf(running.observer, "agent");
-  logFatalErrors(running.observer);
   const { directory, runDirectory, httpPort = ports.http } = configuration;
   const places = { directory, imagesDirectory: agent.imagesDirectory };
   const files = new VolumeFiles({ ...places, address, httpPort });

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { ControllerRequest, ControllerResponse } from "../../core/controller/requests.ts";
 import type { ExecTarget, WhyEnd, WhyEnds } from "../../core/controller/session-requests.ts";
+import { mayAsk } from "../../core/identity/permissions.ts";
 import {
   bundleMediaType,
   type CellEvent,
@@ -44,7 +45,6 @@ interface Exchange {
   readonly rest: readonly string[];
 }
 
-const gateway = peerName("gateway");
 const longestExecMs = 600_000;
 
 const resources: Readonly<Record<string, (exchange: Exchange) => Promise<void>>> = {
@@ -65,7 +65,7 @@ const resources: Readonly<Record<string, (exchange: Exchange) => Promise<void>>>
 export const createRoutes =
   (context: EdgeContext, sessions: ControllerSessions | null = null): PeerHandler =>
   async (incoming, response) => {
-    if (incoming.peer !== gateway) {
+    if (!mayAsk("controller", incoming.peer, incoming.method, incoming.url)) {
       sendRefusal(response, 403, "forbidden", `only the gateway may ask a controller, and this is "${incoming.peer}"`);
       return;
     }
@@ -94,7 +94,7 @@ export const createUpgrades =
   (cell: string, sessions: ControllerSessions): PeerUpgradeHandler =>
   async (upgrade) => {
     const parts = partsOf(upgrade.url)?.path ?? [];
-    if (upgrade.peer !== gateway)
+    if (!mayAsk("controller", upgrade.peer, "GET", upgrade.url))
       refuseUpgrade(upgrade.socket, 403, "forbidden", `only the gateway may ask a controller, not "${upgrade.peer}"`);
     else if (parts.join("/") !== `cells/${cell}/sessions`)
       refuseUpgrade(upgrade.socket, 404, "not-found", `the sessions of this cell are at /cells/${cell}/sessions`);

@@ -1,0 +1,284 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../../model/identifiers.ts";
+import { AuthorityWorld, dawn, enrolment, hex, root, self, told } from "./authority.testing.ts";
+import { equalHashes } from "./grants.ts";
+
+const hour = 3_600_000;
+const [token, other] = [hex("a"), hex("b")];
+const [key, stranger] = [hex("1"), hex("2")];
+const later = dawn + hour;
+const placer = enrolment(token, "root", [["placer", "placer"]], later);
+const enrol = (hash = token, by = key) => ({ kind: "enrol", hash, key: by });
+const renew = (name = "placer", by = key) => ({ kind: "renew", name, key: by });
+
+test("a token gives its first key certificates of its names, for a day, and is then spent", () => {
+  const world = new AuthorityWorld();
+  const names: [string, string][] = [
+    ["host.h1", "host"],
+    ["agent.s1", "agent"],
+  ];
+  world.desire(root, "h1", enrolment(token, "root", names, later));
+  assert.deepEqual(world.published.get("controller.root/enrolment/h1"), {
+    phase: "waiting",
+    reason: "nobody has shown the token yet",
+    key: null,
+  });
+  const answer = world.ask(enrol());
+  assert.ok(answer.kind === "issue");
+  const fields = { cell: "root", addresses: ["10.0.0.13"], validFromMs: dawn - hour, validToMs: dawn + 24 * hour };
+  assert.deepEqual(answer.certificates, [
+    { name: "host.h1", role: "host", ...fields },
+    { name: "agent.s1", role: "agent", ...fields },
+  ]);
+  assert.deepEqual(world.published.get("controller.root/enrolment/h1"), { phase: "ready", reason: null, key });
+  assert.equal(told(world.ask(enrol(token, stranger))), "spent");
+  assert.equal(told(world.ask(enrol())), "host.h1 agent.s1", "its own key, after a lost answer");
+  assert.equal(told(world.ask(renew("host.h1"))), "host.h1 agent.s1", "one machine, one key");
+});
+
+test("unknown, expired and malformed tokens get nothing", () => {
+  const world = new AuthorityWorld();
+  world.desire(root, "p", placer);
+  assert.equal(told(world.ask(enrol(other))), "unknown");
+  for (const bad of [{ ...enrol(), key: "x" }, { ...enrol(), hash: "" }, { kind: "enrol" }, { kind: "renew" }, {}])
+    assert.equal(told(world.ask(bad)), "malformed");
+  world.wallMs = later;
+  assert.equal(told(world.ask(enrol())), "placer", "the end itself belongs to its time");
+  world.wallMs = later + 1;
+  assert.equal(told(world.ask(enrol())), "expired", "also for the key that spent it");
+  assert.equal(told(world.ask(renew())), "placer", "what it granted goes on");
+});
+
+test("a certificate is renewed for its key as long as an enrolment grants the name", () => {
+  const world = new AuthorityWorld();
+  world.desire(root, "p", placer);
+  assert.equal(told(world.ask(renew())), "no-identity");
+  world.ask(enrol());
+  world.wallMs += 400 * 24 * hour;
+  assert.equal(told(world.ask(renew())), "placer");
+  assert.equal(told(world.ask(renew("placer", stranger))), "another-key");
+  world.desire(root, "p2", { ...placer, hash: other });
+  world.desire(root, "p", null);
+  assert.equal(told(world.ask(renew())), "placer", "another one grants it");
+  world.desire(root, "p2", null);
+  assert.equal(told(world.ask(renew())), "no-identity");
+  assert.equal(told(world.ask(enrol())), "unknown");
+  assert.ok(world.logs.some(({ event, fields }) => event === "identity/ended" && fields.peer === "placer"));
+});
+
+test("a newer token brings a newer key, and the older one is out", () => {
+  const world = new AuthorityWorld();
+  world.desire(root, "p", placer);
+  world.ask(enrol());
+  world.desire(root, "p2", { ...placer, hash: other });
+  assert.equal(told(world.ask(enrol(other, stranger))), "placer");
+  assert.equal(told(world.ask(renew("placer", key))), "another-key");
+  assert.equal(told(world.ask(enrol(token, key))), "superseded");
+  assert.equal(told(world.ask(renew("placer", stranger))), "placer");
+});
+
+test("a document that changes: a new token is unspent, a new address goes into the next certificate", () => {
+  const world = new AuthorityWorld();
+  world.desire(root, "p", placer);
+  world.ask(enrol());
+  const moved = { ...placer, grants: placer.grants.map((grant) => ({ ...grant, addresses: ["10.0.0.99"] })) };
+  world.desire(root, "p", moved);
+  const answer = world.ask(renew());
+  assert.ok(answer.kind === "issue");
+  assert.deepEqual(answer.certificates[0]?.addresses, ["10.0.0.99"]);
+  world.desire(root, "p", { ...placer, hash: other });
+  assert.equal(told(world.ask(enrol())), "unknown");
+  assert.equal(told(world.ask(enrol(other, stranger))), "placer");
+});
+
+test("who may have whom enrolled", () => {
+  const parents: Readonly<Record<string, string>> = { child: "shop", grandchild: "child", shop: "root" };
+  const world = new AuthorityWorld({ parentOf: (cell) => parents[cell] ?? null });
+  const shop = peerName("controller.shop");
+  let number = 0;
+  const may = (from: typeof shop, cell: string, name: string, role: string): boolean => {
+    number += 1;
+    const hash = number.toString(16).padStart(64, "0");
+    world.desire(from, `e${number}`, enrolment(hash, cell, [[name, role]], later));
+    const actual = world.published.get(`${from}/enrolment/e${number}`) as { phase: string; reason: string };
+    assert.equal(told(world.ask(enrol(hash))), actual.phase === "failed" ? "unknown" : name);
+    if (actual.phase === "failed") assert.match(actual.reason, /^.{20,200}$/);
+    return actual.phase !== "failed";
+  };
+  const rootNames: [string, string][] = [
+    ["placer", "placer"],
+    ["placer.2", "placer"],
+    ["storage-manager", "storage-manager"],
+    ["presence.1", "presence"],
+    ["host.h1", "host"],
+    ["agent.s1", "agent"],
+    ["gateway", "gateway"],
+    ["controller.root", "controller"],
+  ];
+  for (const [name, role] of rootNames) {
+    assert.ok(may(root, "root", name, role), name);
+    assert.ok(!may(shop, "root", name, role), `${name} for shop`);
+    assert.ok(!may(shop, "shop", name, role), `${name} in shop`);
+    assert.ok(!may(root, "shop", name, role), `${name} in shop, by root`);
+  }
+  assert.ok(may(root, "shop", "controller.shop", "controller"));
+  assert.ok(may(shop, "child", "controller.child", "controller"));
+  assert.ok(may(shop, "child", "gateway.child", "gateway"));
+  assert.ok(may(shop, "shop", "gateway.shop", "gateway"));
+  for (const [cell, name, role] of [
+    ["shop", "controller.shop", "controller"],
+    ["grandchild", "controller.grandchild", "controller"],
+    ["child", "controller.shop", "controller"],
+    ["shop", "gateway.child", "gateway"],
+    ["nobody", "controller.nobody", "controller"],
+  ] as const)
+    assert.ok(!may(shop, cell, name, role), name);
+  for (const [name, role] of [
+    ["authority", "authority"],
+    ["authority", "placer"],
+    ["placer.0", "placer"],
+    ["placerx", "placer"],
+    ["host.h1.x", "host"],
+    ["host.", "host"],
+    ["controller.shop", "constructor"],
+    ["storage-manager", "placer"],
+  ] as const)
+    assert.ok(!may(root, "root", name, role), name);
+});
+
+test("malformed enrolments grant nothing and say so", () => {
+  const world = new AuthorityWorld();
+  const [grant] = placer.grants;
+  for (const bad of [
+    {},
+    7,
+    { ...placer, hash: "short" },
+    { ...placer, cell: "Root" },
+    { ...placer, grants: [] },
+    { ...placer, grants: [grant, grant] },
+    { ...placer, grants: [{ ...grant, addresses: ["localhost"] }] },
+    { ...placer, endsAtMs: "soon" },
+    { ...placer, grants: Array.from({ length: 17 }, (_, at) => ({ ...grant, name: `placer.${at + 1}` })) },
+  ]) {
+    world.desire(root, "bad", bad);
+    const actual = world.published.get("controller.root/enrolment/bad") as { phase: string; reason: string };
+    assert.deepEqual([actual.phase, actual.reason.slice(0, 27)], ["failed", "the enrolment is malformed;"]);
+  }
+  world.desire(root, "bad", null);
+  assert.equal(world.published.size, 0);
+});
+
+test("the operator's enrolments are the authority's own, and outlive it", () => {
+  const world = new AuthorityWorld();
+  const join = { kind: "enrolment", id: "h1", enrolment: enrolment(token, "root", [["host.h1", "host"]], later) };
+  assert.equal(told(world.ask(join)), "taken");
+  world.restart();
+  assert.equal(told(world.ask(enrol())), "host.h1");
+  assert.equal(told(world.ask({ ...join, enrolment: { ...join.enrolment, cell: "shop" } })), "not-granted");
+  assert.equal(told(world.ask({ ...join, id: "../x" })), "not-granted");
+  world.restart();
+  assert.equal(told(world.ask(renew("host.h1"))), "host.h1", "what was refused changed nothing");
+  assert.equal(told(world.ask({ ...join, enrolment: null })), "taken");
+  assert.equal(told(world.ask(renew("host.h1"))), "no-identity");
+  assert.deepEqual([...world.records.keys()], []);
+});
+
+test("keys of hosts and of the root controller are published to exactly these", () => {
+  const world = new AuthorityWorld();
+  world.desire(
+    root,
+    "h",
+    enrolment(
+      token,
+      "root",
+      [
+        ["host.h1", "host"],
+        ["agent.s1", "agent"],
+      ],
+      later,
+    ),
+  );
+  world.desire(root, "p", { ...placer, hash: other });
+  assert.equal(told(world.ask({ kind: "self", key: hex("9") })), "taken");
+  world.ask(enrol());
+  world.ask(enrol(other, stranger));
+  const pins = () => [...world.published].filter(([name]) => name.startsWith("pin/"));
+  assert.deepEqual(pins(), [
+    ["pin/authority", { key: hex("9") }],
+    ["pin/host.h1", { key }],
+  ]);
+  assert.deepEqual(world.ask({ kind: "pins" }), { kind: "pins", pins: { authority: hex("9"), "host.h1": key } });
+  for (const peer of ["host.h2", "controller.root", "authority"])
+    assert.ok(world.entitled(peerName(peer), "pin/host.h1"), peer);
+  for (const peer of ["controller.shop", "agent.s1", "placer", "gateway", "host.h2.x"])
+    assert.ok(!world.entitled(peerName(peer), "pin/host.h1"), peer);
+  assert.ok(world.entitled(root, "controller.root/enrolment/h"));
+  assert.ok(!world.entitled(peerName("controller.shop"), "controller.root/enrolment/h"));
+  world.restart();
+  const own = ["pin/authority", { key: hex("9") }];
+  assert.deepEqual(pins(), [["pin/host.h1", { key }], own]);
+  world.desire(root, "h", null);
+  assert.deepEqual(pins(), [own]);
+});
+
+test("only controllers have anything enrolled, under keys that are ids", () => {
+  const world = new AuthorityWorld();
+  assert.ok(world.accepts(root, "enrolment/vm-1"));
+  for (const peer of ["host.h1", "placer", "gateway", "authority", "controller."])
+    assert.ok(!world.accepts(peerName(peer), "enrolment/vm-1"), peer);
+  for (const id of ["enrolment/", "enrolment/a/b", "identity/x", `enrolment/${"x".repeat(65)}`])
+    assert.ok(!world.accepts(root, id), id);
+  world.desire(self, "x", null);
+});
+
+test("refusals are counted, and logged once a minute for each reason", () => {
+  const world = new AuthorityWorld();
+  for (let count = 0; count < 100; count += 1) world.ask(enrol());
+  world.ask(renew());
+  world.ms += 59_999;
+  world.ask(enrol());
+  world.ms += 1;
+  world.ask(enrol());
+  const lines = world.logs.filter(({ event }) => event === "identity/refused").map(({ fields }) => fields);
+  assert.deepEqual(
+    lines.map(({ reason, count }) => [reason, count]),
+    [
+      ["unknown", 1],
+      ["no-identity", 1],
+      ["unknown", 102],
+    ],
+  );
+  const counts = world.measured("cells_identity_refused_total").filter(({ value }) => value > 0);
+  assert.deepEqual(counts, [
+    { value: 102, labels: { reason: "unknown" } },
+    { value: 1, labels: { reason: "no-identity" } },
+  ]);
+  assert.ok(!JSON.stringify(world.logs).includes(token), "no line holds what a token could be recognized by");
+});
+
+test("two enrolments with one token are good for nothing", () => {
+  const world = new AuthorityWorld();
+  world.desire(root, "p", placer);
+  world.desire(root, "q", enrolment(token, "root", [["placer.2", "placer"]], later));
+  assert.equal(told(world.ask(enrol())), "not-granted");
+  world.desire(root, "q", null);
+  assert.equal(told(world.ask(enrol())), "placer");
+});
+
+test("a client's enrolments are bounded, and room comes back", () => {
+  const world = new AuthorityWorld();
+  const wish = (at: number) => enrolment(at.toString(16).padStart(64, "0"), "root", [["placer", "placer"]], later);
+  for (let at = 0; at < 2049; at += 1) world.desire(root, `e${at}`, wish(at));
+  const actual = world.published.get("controller.root/enrolment/e2048") as { phase: string; reason: string };
+  assert.match(actual.reason, /has 2048 enrolments already/);
+  world.desire(root, "e0", null);
+  world.desire(root, "e2048", wish(2048));
+  assert.equal(told(world.ask(enrol(wish(2048).hash))), "placer");
+});
+
+test("hashes are compared as a whole", () => {
+  assert.ok(equalHashes(token, token));
+  for (const at of [0, 31, 63]) assert.ok(!equalHashes(token, `${token.slice(0, at)}b${token.slice(at + 1)}`));
+  assert.ok(!equalHashes(token, token.slice(1)));
+});

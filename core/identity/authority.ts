@@ -1,0 +1,367 @@
+import type { PeerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import type { ActualEnrolment, ActualPin, DesiredEnrolment, IdentityGrant } from "../documents.ts";
+import { actualKey } from "../documents.ts";
+import type { Input, Instant, Restored, Service } from "../env.ts";
+import { counter, gauge, type Metric, sample } from "../metrics.ts";
+import { createOutbox, isObject, log, type Outbox, publish, takeEffects, toJson, write } from "../outbox.ts";
+import { enrolmentFault, equalHashes, type ParentOf, readEnrolment } from "./grants.ts";
+import { isPinnable } from "./may-connect.ts";
+import { mayDesire, maySee } from "./permissions.ts";
+
+/**
+ * The installation's certificate authority decides here who gets which certificate; its edge holds the key and signs what
+ * was decided (decision 29).
+ *
+ * What may be enrolled is desired by controllers; the two facts that are the authority's own are durable before anyone is
+ * answered: which key spent a token (`spent/`), and which key a name has (`identity/`). So a request that comes again,
+ * after a lost answer or a crash between any two steps, gets the same answer, for the same key and for no other.
+ * A name is renewed as long as some enrolment grants it; taking back the last one ends it.
+ */
+export interface AuthorityOptions {
+  readonly self: PeerName;
+  /** Of a certificate; default 24 h. */
+  readonly lifetimeMs?: number;
+  /**
+   * Which cell is whose child; default: no cell has one, so that the root controller alone has services enrolled. Asked
+   * from `restore` on, so it answers from what is durable: an enrolment that it does not allow then ends what it granted.
+   */
+  readonly parentOf?: ParentOf;
+}
+
+interface Enrolment {
+  readonly client: PeerName;
+  readonly document: DesiredEnrolment;
+  /** Why it grants nothing. */
+  readonly fault: string | null;
+}
+interface Spent {
+  readonly hash: string;
+  readonly key: string;
+}
+export interface Identity extends IdentityGrant {
+  readonly cell: string;
+  /** Fingerprint of its key. */
+  readonly key: string;
+}
+export interface AuthorityState {
+  readonly options: AuthorityOptions;
+  readonly outbox: Outbox;
+  started: boolean;
+  /** By wish, `<client>/enrolment/<id>`, as `spent` is. */
+  readonly enrolments: Map<string, Enrolment>;
+  readonly spent: Map<string, Spent>;
+  readonly identities: Map<PeerName, Identity>;
+  readonly refused: Map<AuthorityRefusal, number>;
+  /** `Instant.ms` of the last line of log about a reason. */
+  readonly refusedLogged: Map<AuthorityRefusal, number>;
+}
+
+/**
+ * Requests of the edge. Who shows a token has proved that it holds `key`, by its signature on the request; who renews has
+ * also been authenticated as `name` with that key.
+ */
+export type AuthorityRequest =
+  | { readonly kind: "enrol"; readonly hash: string; readonly key: string }
+  | { readonly kind: "renew"; readonly name: PeerName; readonly key: string }
+  /** Those of the operator: hosts that are to join, and the root cell's controller. null takes it back. */
+  | { readonly kind: "enrolment"; readonly id: string; readonly enrolment: Json }
+  /** The authority's own key, at every start of its edge. */
+  | { readonly kind: "self"; readonly key: string }
+  | { readonly kind: "pins" };
+export type AuthorityAnswer =
+  | { readonly kind: "issue"; readonly certificates: readonly Issue[] }
+  | { readonly kind: "refused"; readonly because: AuthorityRefusal; readonly why: string }
+  | { readonly kind: "taken" }
+  | { readonly kind: "pins"; readonly pins: Readonly<Record<string, string>> };
+/** What to sign, over the key that asked. Whole seconds: certificates know no finer time. */
+export interface Issue extends IdentityGrant {
+  readonly cell: string;
+  readonly validFromMs: number;
+  readonly validToMs: number;
+}
+export const authorityRefusals = [
+  "malformed",
+  "unknown",
+  "expired",
+  "spent",
+  "superseded",
+  "not-granted",
+  "no-identity",
+  "another-key",
+] as const;
+export type AuthorityRefusal = (typeof authorityRefusals)[number];
+
+const hourMs = 3_600_000;
+const defaultLifetimeMs = 24 * hourMs;
+const logEveryMs = 60_000;
+const mostPerClient = 2048;
+const fingerprint = /^[0-9a-f]{64}$/;
+const selfRecord = "self";
+const pinKey = (name: string): string => `pin/${name}`;
+
+/** How much a clock may be slow against the authority's: a certificate begins that long before it is issued. */
+export const toleranceMs = (lifetimeMs: number): number => Math.min(hourMs, lifetimeMs / 24);
+
+/** Clients: `controller.<cell>`. Records: `self`, `spent/<wish>`, `identity/<name>`, `enrolment/<id>` (the operator's). */
+export function createAuthorityService(options: AuthorityOptions): Service<AuthorityState> {
+  return {
+    restore: (restored) => restore(restored, options),
+    step: (state, input, now) => {
+      take(state, input, now);
+      state.outbox.quiet = false;
+      return { state, effects: takeEffects(state.outbox) };
+    },
+    audience: () => null,
+    entitled: (_state, peer, key) => maySee("authority", peer, key),
+    accepts: (peer, key) => mayDesire("authority", peer, key),
+    measure,
+  };
+}
+
+function restore({ records, ...others }: Restored, options: AuthorityOptions): AuthorityState {
+  const state: AuthorityState = {
+    options,
+    outbox: createOutbox({ records, ...others }),
+    started: false,
+    enrolments: new Map(),
+    spent: new Map(),
+    identities: new Map(),
+    refused: new Map(),
+    refusedLogged: new Map(),
+  };
+  for (const [key, value] of records) {
+    const name = key.slice(key.indexOf("/") + 1);
+    if (key.startsWith("spent/")) state.spent.set(name, value as unknown as Spent);
+    if (key.startsWith("identity/")) state.identities.set(name as PeerName, value as unknown as Identity);
+    if (key.startsWith("enrolment/")) setEnrolment(state, options.self, key, value);
+  }
+  return state;
+}
+
+function take(state: AuthorityState, input: Input, now: Instant): void {
+  if (input.kind === "start") start(state);
+  else if (input.kind === "desired") {
+    const names = setEnrolment(state, input.from, input.key, input.value);
+    if (state.started) settle(state, actualKey(input.from, input.key), names);
+  } else if (input.kind === "request") {
+    const response = toJson(answer(state, input.request, now));
+    state.outbox.effects.push({ kind: "reply", id: input.id, response });
+  }
+}
+
+function start(state: AuthorityState): void {
+  state.started = true;
+  state.outbox.quiet = true;
+  log(state.outbox, "service/restored", { identities: state.identities.size, enrolments: state.enrolments.size });
+  for (const wish of new Set([...state.spent.keys(), ...state.enrolments.keys()])) settle(state, wish, []);
+  for (const name of [...state.identities.keys()]) settleIdentity(state, name);
+  // A snapshot without it would have every host forget it.
+  const own = state.outbox.records.get(selfRecord);
+  if (isObject(own) && typeof own.key === "string") publishPin(state.outbox, state.options.self, own.key);
+}
+
+/** Returns the names that were granted under this key until now. */
+function setEnrolment(state: AuthorityState, client: PeerName, key: string, value: Json): readonly PeerName[] {
+  const wish = actualKey(client, key);
+  const names = state.enrolments.get(wish)?.document.grants.map(({ name }) => name) ?? [];
+  state.enrolments.delete(wish);
+  if (value === null) return names;
+  const document = readEnrolment(value);
+  const { self, parentOf = () => null } = state.options;
+  const fault =
+    document === null
+      ? "the enrolment is malformed; see DesiredEnrolment in core/documents.ts"
+      : clientWishes(state, client) >= mostPerClient
+        ? `"${client}" has ${mostPerClient} enrolments already; take back those that are over`
+        : enrolmentFault(client, self, document, parentOf);
+  const nothing = { hash: "", cell: "", grants: [], endsAtMs: 0 } as unknown as DesiredEnrolment;
+  state.enrolments.set(wish, { client, document: fault === null && document !== null ? document : nothing, fault });
+  return names;
+}
+const clientWishes = (state: AuthorityState, client: PeerName): number =>
+  [...state.enrolments.values()].filter((each) => each.client === client).length;
+
+/** Brings what follows from an enrolment in step with it. `names`: those that it granted before. */
+function settle(state: AuthorityState, wish: string, names: readonly PeerName[]): void {
+  const enrolment = state.enrolments.get(wish);
+  // A new token under an old key is unspent.
+  if (state.spent.get(wish)?.hash !== enrolment?.document.hash) {
+    state.spent.delete(wish);
+    write(state.outbox, `spent/${wish}`, null);
+  }
+  const key = state.spent.get(wish)?.key;
+  // Other addresses, say, go into the next certificate; a name that is new here waits until the token is shown again.
+  for (const grant of enrolment?.document.grants ?? []) {
+    const identity = state.identities.get(grant.name);
+    if (identity !== undefined && identity.key === key) setIdentity(state, { ...identity, ...grant });
+  }
+  for (const name of names) settleIdentity(state, name);
+  tell(state, wish);
+}
+
+function setIdentity(state: AuthorityState, identity: Identity): void {
+  state.identities.set(identity.name, identity);
+  write(state.outbox, `identity/${identity.name}`, identity);
+}
+
+function tell(state: AuthorityState, wish: string): void {
+  const enrolment = state.enrolments.get(wish);
+  if (enrolment?.client === state.options.self) return;
+  const key = state.spent.get(wish)?.key ?? null;
+  const waiting = "nobody has shown the token yet";
+  const actual: ActualEnrolment | null =
+    enrolment === undefined
+      ? null
+      : enrolment.fault !== null
+        ? { phase: "failed", reason: enrolment.fault, key: null }
+        : { phase: key === null ? "waiting" : "ready", reason: key === null ? waiting : null, key };
+  publish(state.outbox, wish, actual);
+}
+
+const isGranted = (state: AuthorityState, name: PeerName): boolean =>
+  [...state.enrolments.values()].some(({ document }) => document.grants.some((grant) => grant.name === name));
+
+function settleIdentity(state: AuthorityState, name: PeerName): void {
+  const identity = state.identities.get(name);
+  if (identity !== undefined && !isGranted(state, name)) {
+    state.identities.delete(name);
+    write(state.outbox, `identity/${name}`, null);
+    log(state.outbox, "identity/ended", { peer: name, cell: identity.cell });
+  }
+  if (isPinnable(name)) publishPin(state.outbox, name, state.identities.get(name)?.key ?? null);
+}
+
+function publishPin({ effects, published }: Outbox, name: PeerName, key: string | null): void {
+  const known = published.get(pinKey(name));
+  if (key === null ? known === undefined : isObject(known) && known.key === key) return;
+  const pin: ActualPin | null = key === null ? null : { key };
+  if (pin === null) published.delete(pinKey(name));
+  else published.set(pinKey(name), toJson(pin));
+  effects.push({ kind: "publish", key: pinKey(name), value: pin === null ? null : toJson(pin) });
+}
+
+function answer(state: AuthorityState, request: Json, now: Instant): AuthorityAnswer {
+  const asked = isObject(request) ? request : {};
+  const key = typeof asked.key === "string" && fingerprint.test(asked.key) ? asked.key : null;
+  if (asked.kind === "pins") return { kind: "pins", pins: pinsOf(state) };
+  if (asked.kind === "enrolment" && typeof asked.id === "string")
+    return operate(state, asked.id, asked.enrolment ?? null);
+  if (key !== null && asked.kind === "self") {
+    write(state.outbox, selfRecord, { key });
+    publishPin(state.outbox, state.options.self, key);
+    return { kind: "taken" };
+  }
+  if (key !== null && asked.kind === "enrol" && typeof asked.hash === "string" && fingerprint.test(asked.hash))
+    return enrol(state, asked.hash, key, now);
+  if (key !== null && asked.kind === "renew" && typeof asked.name === "string")
+    return renew(state, asked.name as PeerName, key, now);
+  return refuse(state, "malformed", "the request to the authority is malformed", now);
+}
+
+/** The operator's enrolments are the authority's own records: nobody else's store holds them. */
+function operate(state: AuthorityState, id: string, value: Json): AuthorityAnswer {
+  const { self } = state.options;
+  const key = `enrolment/${id}`;
+  const wish = actualKey(self, key);
+  const before = state.outbox.records.get(key) ?? null;
+  const names = setEnrolment(state, self, key, value);
+  const fault = /^[A-Za-z0-9-]{1,64}$/.test(id)
+    ? state.enrolments.get(wish)?.fault
+    : `"${id}" is no id of an enrolment: it takes letters, digits and "-"`;
+  if (typeof fault === "string") {
+    setEnrolment(state, self, key, before);
+    return { kind: "refused", because: "not-granted", why: fault };
+  }
+  write(state.outbox, key, value as object | null);
+  settle(state, wish, names);
+  return { kind: "taken" };
+}
+
+function enrol(state: AuthorityState, hash: string, key: string, now: Instant): AuthorityAnswer {
+  // Every hash is looked at, so that the time of an answer tells nothing of them.
+  const found = [...state.enrolments].filter(([, { document }]) => equalHashes(document.hash, hash));
+  const [match] = found;
+  if (match === undefined) return refuse(state, "unknown", "no enrolment has this token", now);
+  const [wish, { document }] = match;
+  if (found.length > 1)
+    return refuse(state, "not-granted", "more than one enrolment has this token: each needs a token of its own", now);
+  if (now.wallMs > document.endsAtMs)
+    return refuse(state, "expired", `the token's time is over; ${wish} needs a new one`, now);
+  const spent = state.spent.get(wish);
+  if (spent !== undefined && spent.key !== key)
+    return refuse(state, "spent", `the token was spent by another key; ${wish} needs a new one`, now);
+  const superseded = document.grants.find(({ name }) => (state.identities.get(name)?.key ?? key) !== key);
+  if (spent !== undefined && superseded !== undefined)
+    return refuse(state, "superseded", `"${superseded.name}" has a newer key, from a newer token`, now);
+  state.spent.set(wish, { hash, key });
+  write(state.outbox, `spent/${wish}`, { hash, key });
+  for (const grant of document.grants) {
+    setIdentity(state, { ...grant, cell: document.cell, key });
+    settleIdentity(state, grant.name);
+    const fields = { peer: grant.name, cell: document.cell, enrolment: wish, again: spent !== undefined };
+    log(state.outbox, "identity/enrolled", fields);
+  }
+  tell(state, wish);
+  return {
+    kind: "issue",
+    certificates: document.grants.map((grant) => issue(state, { ...grant, cell: document.cell }, now)),
+  };
+}
+
+function renew(state: AuthorityState, name: PeerName, key: string, now: Instant): AuthorityAnswer {
+  const identity = state.identities.get(name);
+  if (identity === undefined)
+    return refuse(
+      state,
+      "no-identity",
+      `"${name}" is not enrolled any more: whoever had it enrolled took it back`,
+      now,
+    );
+  if (identity.key !== key)
+    return refuse(state, "another-key", `"${name}" has another key by now, from a newer token`, now);
+  // One machine may have several names over its one key, and whoever renews them speaks for all of them.
+  const all = [...state.identities.values()].filter((each) => each.key === key);
+  for (const each of all) log(state.outbox, "identity/renewed", { peer: each.name, cell: each.cell });
+  return { kind: "issue", certificates: all.map((each) => issue(state, each, now)) };
+}
+
+const issue = (state: AuthorityState, of: IdentityGrant & { readonly cell: string }, now: Instant): Issue => {
+  const { lifetimeMs = defaultLifetimeMs } = state.options;
+  const { name, role, addresses, cell } = of;
+  const validFromMs = Math.floor((now.wallMs - toleranceMs(lifetimeMs)) / 1000) * 1000;
+  const validToMs = Math.ceil((now.wallMs + lifetimeMs) / 1000) * 1000;
+  return { name, role, addresses, cell, validFromMs, validToMs };
+};
+
+const pinsOf = (state: AuthorityState): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    [...state.outbox.published]
+      .filter(([key]) => key.startsWith(pinKey("")))
+      .map(([key, pin]) => [key.slice(pinKey("").length), (pin as unknown as ActualPin).key]),
+  );
+
+/** Counted always, logged once a minute for each reason: whoever guesses tokens cannot fill the disk. */
+function refuse(state: AuthorityState, because: AuthorityRefusal, why: string, now: Instant): AuthorityAnswer {
+  const count = (state.refused.get(because) ?? 0) + 1;
+  state.refused.set(because, count);
+  const logged = state.refusedLogged.get(because);
+  if (logged === undefined || now.ms - logged >= logEveryMs) {
+    state.refusedLogged.set(because, now.ms);
+    log(state.outbox, "identity/refused", { reason: because, why, count });
+  }
+  return { kind: "refused", because, why };
+}
+
+function measure(state: AuthorityState): readonly Metric[] {
+  const unspent = [...state.enrolments.keys()].filter((wish) => !state.spent.has(wish)).length;
+  return [
+    gauge("cells_identities", "Names that are enrolled and renewed.", [sample(state.identities.size)]),
+    gauge("cells_enrolments_unspent", "Enrolments whose token nobody has shown.", [sample(unspent)]),
+    counter(
+      "cells_identity_refused_total",
+      "Enrolments and renewals that were refused, by reason.",
+      authorityRefusals.map((reason) => sample(state.refused.get(reason) ?? 0, { reason })),
+    ),
+  ];
+}

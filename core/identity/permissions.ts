@@ -1,0 +1,184 @@
+import type { PeerName } from "../../model/identifiers.ts";
+
+/**
+ * Who may say what to whom: one table for everything that crosses a connection between services. A certificate only says
+ * who is there; each service looks here whether that name may put a document (`desires`), be told of a key (`sees`) or
+ * make a request over HTTPS (`asks`). What is not in the table is refused. A service may demand more than the table, as a
+ * host does of whom it tells where an address is; never less.
+ *
+ * In patterns `<uid>` stands for an identity, `<name>` for one part of a path, `<peer>` for the name of who asks, `<cell>`
+ * for the cell of the controller that asks, and a final `…` for anything.
+ */
+export const permissions = {
+  "address-manager": {
+    desires: { controller: ["subnet/<uid>"] },
+    sees: { controller: ["addresses", "<peer>/…"] },
+    asks: { gateway: ["GET /metrics", "GET /events", "GET /offers"] },
+  },
+  "dns-manager": {
+    desires: { controller: ["name/<uid>"] },
+    sees: { controller: ["<peer>/…"] },
+    asks: { gateway: ["GET /metrics", "GET /events"] },
+  },
+  placer: {
+    desires: { controller: ["placement/<uid>"] },
+    sees: { controller: ["hosts", "<peer>/…"] },
+    asks: { gateway: ["GET /metrics", "GET /events", "GET /offers"] },
+  },
+  "storage-manager": {
+    desires: { controller: ["volume/<uid>", "connection/<uid>", "grant/<uid>"] },
+    sees: { controller: ["storage", "<peer>/…"] },
+    asks: { gateway: ["GET /metrics", "GET /events", "GET /offers"] },
+  },
+  agent: {
+    desires: { "storage-manager": ["volume/<uid>", "lease/<uid>", "readers/<uid>"] },
+    sees: { "storage-manager": ["volume/<uid>", "lease/<uid>", "readers/<uid>", "server", "image/<name>"] },
+    asks: {
+      gateway: ["GET /metrics", "GET /events", "GET /status", "* /images", "* /images/<name>"],
+      host: ["GET /boot/<name>/<name>"],
+    },
+  },
+  host: {
+    desires: { controller: ["vm/<uid>", "policy/<cell>"] },
+    sees: {
+      controller: ["host", "<peer>/…"],
+      placer: ["host"],
+      host: ["host", "location/<name>"],
+      presence: ["presence/…"],
+    },
+    asks: {
+      gateway: ["GET /metrics", "GET /events", "GET /status", "GET /counters", "POST /examine"],
+      controller: ["GET /status", "GET /counters", "POST /examine", "POST /exec", "GET /session"],
+    },
+  },
+  presence: {
+    desires: {},
+    sees: {
+      presence: ["vote/<name>", "dead/<name>"],
+      host: ["dead/<name>"],
+      controller: ["dead/<name>"],
+      agent: ["dead/<name>"],
+      placer: ["dead/<name>"],
+      "storage-manager": ["dead/<name>"],
+      "address-manager": ["dead/<name>"],
+      "dns-manager": ["dead/<name>"],
+      ha: ["dead/<name>"],
+    },
+    asks: { gateway: ["GET /metrics", "GET /events"] },
+  },
+  directory: {
+    desires: { controller: ["public/<uid>", "reach/<uid>", "want/<name>/…"] },
+    sees: { controller: ["<peer>/…"] },
+    asks: { gateway: ["GET /metrics", "GET /events"] },
+  },
+  "cell-manager": {
+    desires: { controller: ["cell/<uid>"] },
+    sees: { controller: ["<peer>/…"] },
+    asks: { gateway: ["GET /metrics", "GET /events"] },
+  },
+  controller: {
+    desires: { "cell-manager": ["life"] },
+    sees: { "cell-manager": ["<peer>/…"] },
+    asks: { gateway: ["GET /metrics", "GET /events", "* /…"] },
+  },
+  authority: {
+    desires: { controller: ["enrolment/<uid>"] },
+    sees: {
+      controller: ["<peer>/…"],
+      "controller.root": ["pin/<name>"],
+      host: ["pin/<name>"],
+      authority: ["pin/<name>"],
+    },
+    asks: {
+      gateway: ["GET /metrics", "GET /events"],
+      "controller.root": ["PUT /enrolments/<uid>", "DELETE /enrolments/<uid>"],
+    },
+  },
+} as const satisfies Readonly<Record<string, Permission>>;
+
+interface Permission {
+  readonly desires: Patterns;
+  readonly sees: Patterns;
+  readonly asks: Patterns;
+}
+/** By kind of peer (the first part of its name) or by a whole name. */
+type Patterns = Readonly<Record<string, readonly string[]>>;
+export type ServiceKind = keyof typeof permissions;
+
+const part = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?";
+const whole = /^$/;
+const numbered = /^[1-9][0-9]{0,3}$/;
+const several = /^([1-9][0-9]{0,3})?$/;
+const named = new RegExp(`^${part}$`);
+/** What follows a kind's name and a dot. `gateway` is the operator's alone: a cell's own gateway is another kind. */
+const kinds: ReadonlyMap<string, RegExp> = new Map([
+  // A child cell's has the names of the cells around it behind its own.
+  ["controller", new RegExp(`^${part}(?:\\.${part})*$`)],
+  ["host", named],
+  ["agent", named],
+  ["presence", numbered],
+  ["gateway", whole],
+  ["authority", whole],
+  ["placer", several],
+  ["storage-manager", several],
+  ["address-manager", several],
+  ["dns-manager", several],
+  ["directory", several],
+  ["cell-manager", whole],
+  ["ha", several],
+]);
+
+/** What a peer is by its name: the first part; null for a name that none has. */
+export function kindOf(peer: PeerName): string | null {
+  const dot = peer.indexOf(".");
+  const kind = dot < 0 ? peer : peer.slice(0, dot);
+  // `placer.` names nobody.
+  if (dot === peer.length - 1) return null;
+  return kinds.get(kind)?.test(dot < 0 ? "" : peer.slice(dot + 1)) ? kind : null;
+}
+
+type Matcher = (peer: PeerName, text: string) => boolean;
+
+const matcherOf = (pattern: string): Matcher => {
+  if (pattern === "<peer>/…") return (peer, text) => text.startsWith(`${peer}/`);
+  if (!/[<…*]/.test(pattern)) return (_peer, text) => text === pattern;
+  if (pattern.endsWith("/<cell>")) {
+    const before = pattern.slice(0, -"<cell>".length);
+    return (peer, text) => text === before + peer.slice(peer.indexOf(".") + 1);
+  }
+  const source = pattern
+    .replaceAll("<uid>", "[A-Za-z0-9-]{1,64}")
+    .replaceAll("<name>", "[^/]+")
+    .replace(/^\*/, "[A-Z]+")
+    .replace(/…$/, ".*");
+  const expression = new RegExp(`^${source}$`, "s");
+  return (_peer, text) => expression.test(text);
+};
+
+type Compiled = ReadonlyMap<string, readonly Matcher[]>;
+const compile = (verb: keyof Permission): ReadonlyMap<string, Compiled> =>
+  new Map(
+    Object.entries(permissions).map(([at, permission]) => [
+      at,
+      new Map(Object.entries(permission[verb] as Patterns).map(([who, all]) => [who, all.map(matcherOf)])),
+    ]),
+  );
+const [desires, sees, asks] = [compile("desires"), compile("sees"), compile("asks")];
+
+const allows = (table: ReadonlyMap<string, Compiled>, at: ServiceKind, peer: PeerName, text: string): boolean => {
+  const kind = kindOf(peer);
+  if (kind === null) return false;
+  const compiled = table.get(at);
+  const matches = (who: string): boolean => compiled?.get(who)?.some((matcher) => matcher(peer, text)) ?? false;
+  return matches(kind) || (kind !== peer && matches(peer));
+};
+
+/** May this peer put a desired document under this key? */
+export const mayDesire = (at: ServiceKind, peer: PeerName, key: string): boolean => allows(desires, at, peer, key);
+
+/** May this peer be told what is so under this key? */
+export const maySee = (at: ServiceKind, peer: PeerName, key: string): boolean => allows(sees, at, peer, key);
+
+/** May this peer make this request over HTTPS? `url`: path, and a query that does not matter here. */
+export const mayAsk = (at: ServiceKind, peer: PeerName, method: string, url: string): boolean =>
+  allows(asks, at, peer, `${method} ${url.split("?", 1)[0]}`);

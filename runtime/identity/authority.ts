@@ -1,0 +1,315 @@
+import { X509Certificate } from "node:crypto";
+import { mkdir } from "node:fs/promises";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer } from "node:https";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import type { TLSSocket } from "node:tls";
+import {
+  type AuthorityAnswer,
+  createAuthorityService,
+  type Issue,
+  toleranceMs,
+} from "../../core/identity/authority.ts";
+import { isPinnable, mayConnect } from "../../core/identity/may-connect.ts";
+import { mayAsk } from "../../core/identity/permissions.ts";
+import { nextAsk } from "../../core/identity/renewal.ts";
+import { peerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { type Authority, createAuthority, readAuthority, signCertificate } from "../certificates.ts";
+import { writeErrorLine } from "../error-line.ts";
+import { type PeerHandler, servePeers } from "../https.ts";
+import { announceCredentials, type Credentials, followCredentials, readCredentials } from "../identity.ts";
+import { type ProcessConfiguration, ports } from "../installation.ts";
+import { createObserver, type Observer, observed } from "../observer.ts";
+import { type RunningService, runService } from "../process.ts";
+import { stopAtSignals } from "../signals.ts";
+import type { IssuedAnswer } from "./enrol.ts";
+import { fingerprintOf } from "./fingerprint.ts";
+import { presented } from "./judge.ts";
+import { type AskedKey, hashOfToken, ownKey, readRequest } from "./keys.ts";
+import { replaceFile } from "./replace-file.ts";
+
+/**
+ * The authority as a process: holds the installation's signing key in `<directory>/authority`, asks its service what to
+ * sign, and serves `POST /enrol` (token) and `POST /renew` (certificate) at `ports.enrolment`. Anybody may knock there, so
+ * everything is bounded: connections, requests at once, their size and their time.
+ */
+export interface RunningAuthority {
+  /** SHA-256 (hexadecimal) of the authority's public key: by this, services know it. */
+  readonly fingerprint: string;
+  readonly enrolmentPort: number;
+  /** Takes or (null) takes back an enrolment of the operator's. Rejects with a sentence when it is refused. */
+  enrol(id: string, enrolment: Json): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const limits = { connections: 256, atOnce: 32, bodyBytes: 16_384, requestMs: 10_000 } as const;
+const defaultLifetimeMs = 86_400_000;
+
+interface Signing {
+  readonly authority: Authority;
+  readonly authorityPem: string;
+  readonly verifying: X509Certificate;
+  readonly running: RunningService;
+  readonly configuration: ProcessConfiguration;
+}
+
+class Refused extends Error {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const readBody = async (incoming: Readable): Promise<{ readonly [key: string]: unknown }> => {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of incoming) {
+    length += (chunk as Buffer).length;
+    if (length > limits.bodyBytes) throw new Refused(413, `a request has at most ${limits.bodyBytes} bytes`);
+    chunks.push(chunk as Buffer);
+  }
+  try {
+    const read: unknown = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    if (typeof read === "object" && read !== null) return read as { readonly [key: string]: unknown };
+  } catch {
+    // Said below.
+  }
+  throw new Refused(400, "the request's body is no JSON object");
+};
+
+const decide = async ({ running }: Signing, request: object): Promise<AuthorityAnswer> =>
+  (await running.request(request as unknown as Json)) as unknown as AuthorityAnswer;
+
+const sign = (signing: Signing, { publicKey }: AskedKey, issue: Issue): Promise<string> =>
+  signCertificate(signing.authority, {
+    name: issue.name,
+    publicKey,
+    addresses: issue.addresses,
+    notBefore: new Date(issue.validFromMs),
+    notAfter: new Date(issue.validToMs),
+    cell: issue.cell,
+    role: issue.role,
+  });
+
+const pinsOf = async (signing: Signing): Promise<Readonly<Record<string, string>>> => {
+  const answer = await decide(signing, { kind: "pins" });
+  return answer.kind === "pins" ? answer.pins : {};
+};
+
+/** Who asks for a renewal. A host's certificate may have ended while everything was dark: its key is pinned. */
+const renewer = async (
+  signing: Signing,
+  socket: TLSSocket,
+): Promise<{ readonly name: string; readonly key: string }> => {
+  const shown = presented(socket.getPeerX509Certificate(), signing.verifying);
+  const pins = new Map(Object.entries(await pinsOf(signing)).map(([name, key]) => [peerName(name), key]));
+  const verdict = mayConnect(shown, { self: signing.configuration.name, peer: null }, pins, Date.now());
+  if (!verdict.ok) throw new Refused(403, verdict.why);
+  return { name: verdict.name, key: shown?.key ?? "" };
+};
+
+const issueFor = async (signing: Signing, incoming: IncomingMessage): Promise<IssuedAnswer> => {
+  const renewing = incoming.url === "/renew";
+  const who = renewing ? await renewer(signing, incoming.socket as TLSSocket) : null;
+  const { token, request } = await readBody(incoming);
+  const asked = await readRequest(request);
+  if (!asked.ok) throw new Refused(400, asked.error);
+  const key = asked.value.fingerprint;
+  if (who !== null && who.key !== key)
+    throw new Refused(403, "a certificate is renewed over the key that it has; a new key needs a new token");
+  const answer = await decide(
+    signing,
+    who === null ? { kind: "enrol", hash: hashOfToken(token) ?? "", key } : { kind: "renew", name: who.name, key },
+  );
+  if (answer.kind !== "issue") {
+    // Whoever guesses learns nothing of what there is; the log says which it was.
+    const unfit = "the token is unknown, spent or expired: ask for a new one from whoever starts this service";
+    throw new Refused(403, who !== null && answer.kind === "refused" ? answer.why : unfit);
+  }
+  const certificates = await Promise.all(
+    answer.certificates.map(async (issue) => ({
+      name: issue.name,
+      certificate: await sign(signing, asked.value, issue),
+    })),
+  );
+  const pinned = certificates.some(({ name }) => isPinnable(peerName(name)));
+  const pins = pinned ? { pins: await pinsOf(signing) } : {};
+  return { certificates, authority: signing.authorityPem, ...pins, nowMs: Date.now() };
+};
+
+const respond = (response: ServerResponse, status: number, body: object): void => {
+  response.writeHead(status, { "content-type": "application/json", connection: "close" });
+  response.end(JSON.stringify(body));
+};
+
+/** Answers one request; never throws. */
+const handle = async (signing: Signing, incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
+  try {
+    const known = incoming.method === "POST" && ["/enrol", "/renew"].includes(incoming.url ?? "");
+    if (!known) throw new Refused(404, "the authority answers POST /enrol and POST /renew");
+    respond(response, 200, await issueFor(signing, incoming));
+  } catch (error) {
+    if (!(error instanceof Refused)) writeErrorLine(signing.configuration.name, "https/handler-failed", error as Error);
+    if (response.headersSent || response.destroyed) return;
+    const status = error instanceof Refused ? error.status : 500;
+    respond(response, status, {
+      message: status === 500 ? "the authority failed; its log says why" : (error as Error).message,
+    });
+  }
+};
+
+/** Knows its servers' chain to the end, so that who has only the fingerprint can follow it. */
+const withChain = (credentials: Credentials): Omit<Credentials, "ca"> => {
+  const { ca, cert, key, minVersion } = credentials;
+  return { cert: Buffer.concat([cert, ca]), key, minVersion };
+};
+
+const serveEnrolment = async (signing: Signing): Promise<{ readonly port: number; stop(): Promise<void> }> => {
+  const { configuration } = signing;
+  let under = 0;
+  // Certificates are looked at where they are needed (`renewer`); who enrols has none.
+  const server = createServer(
+    { ...withChain(readCredentials(configuration)), requestCert: true, rejectUnauthorized: false },
+    (incoming, response) => {
+      if (under >= limits.atOnce) {
+        response.setHeader("retry-after", "2");
+        respond(response, 503, { message: `the authority has ${limits.atOnce} requests at work; ask again` });
+        return;
+      }
+      under += 1;
+      void handle(signing, incoming, response).finally(() => {
+        under -= 1;
+      });
+    },
+  );
+  server.maxConnections = limits.connections;
+  server.headersTimeout = limits.requestMs;
+  server.requestTimeout = limits.requestMs;
+  server.setTimeout(limits.requestMs, (socket) => socket.destroy());
+  const forget = followCredentials(configuration, (renewed) => server.setSecureContext(withChain(renewed)));
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(configuration.authority?.enrolmentPort ?? ports.enrolment, configuration.address, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+  const bound = server.address();
+  return {
+    port: typeof bound === "object" && bound !== null ? bound.port : ports.enrolment,
+    stop: () =>
+      new Promise((resolve) => {
+        forget();
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+};
+
+/** `PUT` and `DELETE /enrolments/<id>`: the operator's, by way of the root cell's controller. 204, or a sentence. */
+const operating =
+  (enrol: RunningAuthority["enrol"]): PeerHandler =>
+  async ({ peer, method, url, body }, response) => {
+    try {
+      const id = /^\/enrolments\/([A-Za-z0-9-]{1,64})$/.exec(url)?.[1];
+      if (id === undefined || (method !== "PUT" && method !== "DELETE"))
+        throw new Refused(404, `there is no ${method} of ${url} here: PUT and DELETE of /enrolments/<id> are answered`);
+      if (!mayAsk("authority", peer, method, url))
+        throw new Refused(403, `only the root cell's controller may have hosts enrolled, and this is "${peer}"`);
+      await enrol(id, method === "PUT" ? ((await readBody(body)) as Json) : null);
+      response.writeHead(204).end();
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      respond(response, error.status, { error: { code: "refused", message: error.message } });
+    }
+  };
+
+/** The authority's own certificate, over a key that stays: hosts pin it. Issued anew at every start and before its end. */
+const certifySelf = async (
+  configuration: ProcessConfiguration,
+  authority: Authority,
+): Promise<{ key: string; stop(): void }> => {
+  const { certificate, address, name } = configuration;
+  const lifetimeMs = configuration.authority?.lifetimeMs ?? defaultLifetimeMs;
+  const own = await ownKey(certificate.keyFile);
+  let timer: NodeJS.Timeout | null = null;
+  let stopped = false;
+  const issue = async (): Promise<void> => {
+    const held = { validFromMs: Date.now() - toleranceMs(lifetimeMs), validToMs: Date.now() + lifetimeMs };
+    const dates = {
+      notBefore: new Date(held.validFromMs),
+      notAfter: new Date(Math.ceil(held.validToMs / 1000) * 1000),
+    };
+    const content = { name, publicKey: own.keys.publicKey, addresses: [address], cell: "root", role: "authority" };
+    await replaceFile(certificate.certFile, await signCertificate(authority, { ...content, ...dates }));
+    announceCredentials(configuration);
+    const wait = (): void => {
+      if (stopped) return;
+      const { inMs } = nextAsk(name, held, 0, Date.now(), Math.random());
+      timer = setTimeout(() => (inMs <= 0 ? void issue().catch(fatal) : wait()), inMs);
+    };
+    wait();
+  };
+  const fatal = (error: Error): never => {
+    // A disk that takes nothing: whoever started it does so again.
+    writeErrorLine(name, "process/failed", error);
+    process.exit(1);
+  };
+  await issue();
+  return {
+    key: own.fingerprint,
+    stop: () => {
+      stopped = true;
+      if (timer !== null) clearTimeout(timer);
+    },
+  };
+};
+
+/**
+ * Runs the authority until `stop` or a signal. Its name is `authority`, its signing key is made at the first start and is
+ * as durable as `configuration.directory`, which is on the root data volume. Rejects when it cannot listen.
+ */
+export const runAuthority = async (
+  configuration: ProcessConfiguration,
+  observer: Observer = createObserver(configuration.name),
+): Promise<RunningAuthority> => {
+  const directory = join(configuration.directory, "authority");
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await createAuthority(directory);
+  const authority = await readAuthority(directory);
+  if (authority === null) throw new Error(`${directory} holds no authority`);
+  const authorityPem = `${authority.certificate.toString("pem")}\n`;
+  await replaceFile(configuration.certificate.caFile, authorityPem);
+  const own = await certifySelf(configuration, authority);
+  const lifetimeMs = configuration.authority?.lifetimeMs ?? defaultLifetimeMs;
+  const service = createAuthorityService({ self: configuration.name, lifetimeMs });
+  // Certificates and pins go on without it: its end is no goodbye.
+  const running = await runService({ configuration, service, observer, goodbye: false });
+  await running.request({ kind: "self", key: own.key });
+  const verifying = new X509Certificate(authorityPem);
+  const signing: Signing = { authority, authorityPem, verifying, running, configuration };
+  const enrol = async (id: string, wish: Json): Promise<void> => {
+    const answer = await decide(signing, { kind: "enrolment", id, enrolment: wish });
+    if (answer.kind === "refused") throw new Refused(409, answer.why);
+  };
+  const births = Object.entries(configuration.authority?.enrolments ?? {});
+  for (const [id, wish] of births) await enrol(id, wish as unknown as Json);
+  const enrolment = await serveEnrolment(signing);
+  const peers = await servePeers(configuration, observed(observer, operating(enrol)));
+  const stop = async (): Promise<void> => {
+    unregister();
+    own.stop();
+    await Promise.all([enrolment.stop(), peers.stop()]);
+    await running.stop();
+  };
+  const unregister = stopAtSignals(stop);
+  return {
+    fingerprint: fingerprintOf(verifying.publicKey),
+    enrolmentPort: enrolment.port,
+    enrol,
+    stop,
+  };
+};
