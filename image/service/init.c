@@ -336,8 +336,8 @@ static void read_roles(void) {
 __attribute__((noreturn)) static void become(const struct role *role, int beats) {
     char home[80];
     snprintf(home, sizeof home, DATA "/%s", role->name);
-    char *const arguments[] = {"/usr/bin/node", NODE_ARGUMENTS "/usr/lib/cells/service.js", (char *)role->name, NULL};
-    char *const environment[] = {NODE_ENVIRONMENT "NODE_ENV=production", NULL};
+    char *const arguments[] = {"/usr/bin/node", "/usr/lib/cells/service.js", (char *)role->name, NULL};
+    char *const environment[] = {"NODE_ENV=production", NULL};
     struct rlimit no_core = {0, 0}, files = {16384, 16384};
     sigset_t none;
     sigemptyset(&none);
@@ -446,16 +446,14 @@ static int turn(void) {
     return next < 1 ? 1 : (int)next;
 }
 
-/* The power button is an input device of the kernel's ACPI driver. */
+/* The power button is an input device of the kernel's ACPI driver; a keyboard may have such a key, too. */
 static int open_button(void) {
     for (int number = 0; number < 8; number += 1) {
-        char path[40];
-        unsigned char keys[KEY_MAX / 8 + 1] = {0};
+        char path[40], name[80] = "";
         snprintf(path, sizeof path, "/dev/input/event%d", number);
         int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
         if (file < 0) continue;
-        if (ioctl(file, EVIOCGBIT(EV_KEY, sizeof keys), keys) >= 0 && (keys[KEY_POWER / 8] >> (KEY_POWER % 8)) & 1)
-            return file;
+        if (ioctl(file, EVIOCGNAME(sizeof name), name) >= 0 && strcmp(name, "Power Button") == 0) return file;
         close(file);
     }
     say("warn", "there is no power button, so this VM cannot be asked to stop");
@@ -520,7 +518,8 @@ int main(void) {
     find_disks();
     enter_root();
     must_mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755,size=16m");
-    must_mount(seed_device, "/data", "iso9660", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "");
+    must_mount(seed_device, "/data", "iso9660", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+               "overriderockperm,dmode=0555,mode=0444");
     for (size_t at = 0; at < sizeof settings / sizeof settings[0]; at += 1) {
         char path[100];
         snprintf(path, sizeof path, "/proc/sys/%s", settings[at].name);
