@@ -118,7 +118,9 @@ async function pid(): Promise<number> {
 }
 
 const cpuMs = (process: number): number => {
-  const fields = readFileSync(`/proc/${process}/stat`, "utf8").replace(/^.*\) /, "").split(" ");
+  const fields = readFileSync(`/proc/${process}/stat`, "utf8")
+    .replace(/^.*\) /, "")
+    .split(" ");
   return (Number(fields[11]) + Number(fields[12])) * 10;
 };
 

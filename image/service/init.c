@@ -336,7 +336,7 @@ static void read_roles(void) {
 __attribute__((noreturn)) static void become(const struct role *role, int beats) {
     char home[80];
     snprintf(home, sizeof home, DATA "/%s", role->name);
-    char *const arguments[] = {"/usr/bin/node", "/usr/lib/cells/service.js", (char *)role->name, NULL};
+    char *const arguments[] = {"/usr/bin/node", "/usr/lib/cells/start.cjs", (char *)role->name, NULL};
     char *const environment[] = {"NODE_ENV=production", NULL};
     struct rlimit no_core = {0, 0}, files = {16384, 16384};
     sigset_t none;

@@ -5,9 +5,9 @@ import { runRole } from "../../runtime/roles.ts";
 import { configureRole, readServiceSeed, type ServiceSeed } from "../../runtime/service-data.ts";
 
 /**
- * The one program of a service VM, bundled into one file: `service.js ROLE` runs the role as the VM's `x.data` says, with
- * its durable state on the data volume, and shows its sign of life to the guest's first process (`init.c`): a byte every
- * two seconds from the moment at which the role answers. A process whose event loop stands still gives none.
+ * The one program of a service VM, bundled into one file: `serve(ROLE)` runs the role as the VM's `x.data` says, with its
+ * durable state on the data volume, and shows its sign of life to the guest's first process (`init.c`): a byte every two
+ * seconds from the moment at which the role answers. A process whose event loop stands still gives none.
  */
 const seedFile = "/data/data.json";
 const dataDirectory = "/var/lib/cells";
@@ -55,8 +55,21 @@ const run = async (role: string): Promise<void> => {
   setInterval(beat, beatEveryMs).unref();
 };
 
-const [, , role = ""] = process.argv;
-run(role).catch((error: Error) => {
-  writeErrorLine(role, "process/failed", error);
-  process.exit(1);
-});
+export const serve = (role: string): void => {
+  run(role).catch((error: Error) => {
+    writeErrorLine(role, "process/failed", error);
+    process.exit(1);
+  });
+};
+
+/** Loads what every role needs, and runs nothing: for the code cache, which then holds it compiled. */
+export const load = async (): Promise<void> => {
+  await Promise.all([
+    import("../../core/address/manager.ts"),
+    import("../../core/dns/manager.ts"),
+    import("../../core/placer/placer.ts"),
+    import("../../core/storage/manager.ts"),
+    import("../../runtime/controller/edge.ts"),
+    import("../../runtime/dns-server.ts"),
+  ]);
+};
