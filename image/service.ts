@@ -90,8 +90,8 @@ async function inputsOf(work: string): Promise<string> {
   ].join("\n");
 }
 
-/** Our services and what of the npm packages they need, as one file, and what V8 makes of it. */
-async function makeBundle(work: string): Promise<void> {
+/** Our services and what of the npm packages they need, as `service.js` in `work`, and what V8 makes of it. */
+export async function makeBundle(work: string): Promise<void> {
   await run(
     bundler,
     [
