@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmod, cp, mkdir, mkdtemp, readdir, rm, stat, symlink, truncate, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, rename, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import type { ImageManifest } from "../runtime/installation.ts";
@@ -69,8 +69,12 @@ export async function buildServiceImage({ cacheDirectory, onProgress }: ServiceI
       await run("apt-get", ["update", "-qq"]);
       return build();
     });
-    await writeFile(join(work, "out/inputs"), inputs);
-    await publish(images, "service", digest, work);
+    await writeFile(join(work, "inputs"), inputs);
+    const there = join(current, "manifest.json");
+    // Other inputs, the same image: whoever reads it now goes on reading it.
+    if ((await textOf(there)) !== (await textOf(join(work, "out/manifest.json"))))
+      await publish(images, "service", digest, work);
+    await rename(join(work, "inputs"), join(current, "inputs"));
     return current;
   } finally {
     await rm(work, { recursive: true, force: true });

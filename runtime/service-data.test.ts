@@ -17,7 +17,10 @@ const whole = (): Record<string, Json> => ({
   peers: { "host.h1": "10.0.1.1", "agent.s1": "10.0.2.1:7100:7101" },
   roles: {
     placer: { name: "placer", identity: issued },
-    "dns-manager": { name: "dns-manager", identity: { kind: "enrolment", token: "t", issuer: "controller.root" } },
+    "dns-manager": {
+      ...{ name: "dns-manager", distributionPort: 7200, httpPort: 7201 },
+      identity: { kind: "enrolment", token: "t", issuer: "controller.root" },
+    },
     controller: { name: "controller.shop", identity: issued, address: "10.0.3.1", controller },
   },
 });
@@ -90,6 +93,8 @@ test("whatever is wrong is said with its place, and no secret with it", () => {
     [["roles", "controller", "controller", "cellNumber"], 0, /cellNumber is no whole number from 1 upward/],
     [["roles", "controller", "controller", "credentialHashes"], ["x"], /credentialHashes:0 is no SHA-256/],
     [["peers", "host.h1"], "10.0.1.1:x", /^x\.data:peers:host\.h1 "10\.0\.1\.1:x" is no address/],
+    [["roles", "dns-manager", "httpPort"], 7101, /^x\.data:roles has two roles listen at port 7101; give each/],
+    [["roles", "dns-manager", "httpPort"], 65_536, /^x\.data:roles:dns-manager:httpPort is no port/],
     [["authority"], "x".repeat(20_000), /^x\.data:authority is longer than/],
   ];
   for (const [place, value, words] of wrong) {

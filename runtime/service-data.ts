@@ -1,7 +1,7 @@
 import { type PeerName, peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import { fail, ok, type Result } from "../model/result.ts";
-import type { PeerBook, ProcessConfiguration } from "./installation.ts";
+import { type PeerBook, type ProcessConfiguration, ports } from "./installation.ts";
 import { parsePeerAddress } from "./peers.ts";
 
 /**
@@ -31,6 +31,9 @@ export interface RoleData {
   readonly identity: ServiceIdentity;
   /** Own address, one of the VM's interfaces; absent: the first interface's. */
   readonly address?: string;
+  /** In place of `ports`, and as the peers have them: roles of one VM share its addresses. */
+  readonly distributionPort?: number;
+  readonly httpPort?: number;
   /** Of a controller, and of nobody else. */
   readonly controller?: ControllerData;
 }
@@ -86,6 +89,15 @@ const dataOf = (json: Json): ServiceData => {
   const twice = names.find((name, at) => names.indexOf(name) !== at);
   if (twice !== undefined)
     throw new Fault("x.data:roles", `gives two roles the name "${twice}"; each needs a name of its own`);
+  const sockets = Object.values(read).flatMap(({ address = "", distributionPort, httpPort }) =>
+    [distributionPort ?? ports.distribution, httpPort ?? ports.http].map((port) => `${address}:${port}`),
+  );
+  const shared = sockets.find((socket, at) => sockets.indexOf(socket) !== at);
+  if (shared !== undefined)
+    throw new Fault(
+      "x.data:roles",
+      `has two roles listen at ${shared.startsWith(":") ? `port ${shared.slice(1)}` : shared}; give each an address, or a distributionPort and an httpPort, of its own`,
+    );
   return { format, authority: pem(authority, "x.data:authority", "CERTIFICATE"), peers: peersOf(peers), roles: read };
 };
 
@@ -107,12 +119,17 @@ const peersOf = (json: Json | undefined): PeerBook["peers"] => {
 const roleOf = (role: ServiceRole, json: Json | undefined): RoleData => {
   const where = `x.data:roles:${role}`;
   const isController = role === "controller";
-  const known = ["name", "identity", "address", ...(isController ? ["controller"] : [])];
-  const { name, identity, address, controller } = record(json, where, known);
+  const known = ["name", "identity", "address", "distributionPort", "httpPort"];
+  const fields = record(json, where, [...known, ...(isController ? ["controller"] : [])]);
+  const { name, identity, address, distributionPort, httpPort, controller } = fields;
   return {
     name: nameOf(name, `${where}:name`),
     identity: identityOf(identity, `${where}:identity`),
     ...(address === undefined ? {} : { address: text(address, `${where}:address`) }),
+    ...(distributionPort === undefined
+      ? {}
+      : { distributionPort: port(distributionPort, `${where}:distributionPort`) }),
+    ...(httpPort === undefined ? {} : { httpPort: port(httpPort, `${where}:httpPort`) }),
     ...(isController ? { controller: controllerOf(controller, `${where}:controller`) } : {}),
   };
 };
@@ -186,6 +203,8 @@ export const configureRole = (
     role: found,
     address: card.address,
     ...places,
+    ...(wanted.distributionPort === undefined ? {} : { distributionPort: wanted.distributionPort }),
+    ...(wanted.httpPort === undefined ? {} : { httpPort: wanted.httpPort }),
     ...(wanted.controller === undefined ? {} : { controller: { ...wanted.controller, mac: card.mac } }),
   });
 };
@@ -223,6 +242,12 @@ const text = (json: Json | undefined, where: string): string => {
   if (json === undefined) throw new Fault(where, "is missing");
   if (typeof json !== "string" || json === "") throw new Fault(where, "is no text");
   if (json.length > longestText) throw new Fault(where, `is longer than ${longestText} characters`);
+  return json;
+};
+
+const port = (json: Json, where: string): number => {
+  if (typeof json !== "number" || !Number.isInteger(json) || json < 1 || json > 65_535)
+    throw new Fault(where, "is no port, a whole number from 1 to 65535");
   return json;
 };
 

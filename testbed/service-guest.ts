@@ -1,14 +1,19 @@
 import { execFile, execFileSync } from "node:child_process";
+import { Resolver } from "node:dns/promises";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import { promisify } from "node:util";
+import { type Frame, protocolVersion } from "../core/distribution/frames.ts";
 import type { DesiredInterface } from "../core/documents.ts";
 import type { MachineSpecification } from "../host/drivers/hypervisor/driver.ts";
 import { createQemuDriver } from "../host/drivers/hypervisor/qemu.ts";
 import { serve } from "../host/drivers/network/diverter/testing/serve.ts";
 import type { ComposedDisk } from "../host/drivers/storage/driver.ts";
-import { ipv4, mac, uid } from "../model/identifiers.ts";
+import { ipv4, mac, peerName, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
+import { issueCertificate } from "../runtime/certificates.ts";
+import { createFrameReader, encodeFrame } from "../runtime/frame-codec.ts";
 import type { ImageManifest } from "../runtime/installation.ts";
 
 /**
@@ -27,8 +32,8 @@ let incarnation = 0;
 export interface GuestStart {
   readonly memoryMiB: number;
   readonly data: Json;
-  /** In place of the image's own. */
-  readonly commandLine?: string;
+  /** False: returns without an answer. */
+  readonly awaitAnswer: boolean;
 }
 export interface GuestStarted {
   /** From the order to start to the answer to an echo request. */
@@ -75,7 +80,7 @@ const disk = (name: string, boot: ComposedDisk["boot"]): ComposedDisk => {
   };
 };
 
-async function start({ memoryMiB, data, commandLine }: GuestStart): Promise<GuestStarted> {
+async function start({ memoryMiB, data, awaitAnswer }: GuestStart): Promise<GuestStarted> {
   const manifest = JSON.parse(readFileSync(join(image, "manifest.json"), "utf8")) as ImageManifest;
   if (manifest.boot === null) throw new Error("the image has no kernel");
   const base = ["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", join(image, manifest.disk)];
@@ -85,7 +90,7 @@ async function start({ memoryMiB, data, commandLine }: GuestStart): Promise<Gues
   const boot = {
     kernel: join(image, manifest.boot.kernel),
     initrd: join(image, manifest.boot.initrd),
-    commandLine: commandLine ?? manifest.boot.commandLine,
+    commandLine: manifest.boot.commandLine,
   };
   incarnation += 1;
   const machine: MachineSpecification = {
@@ -96,12 +101,12 @@ async function start({ memoryMiB, data, commandLine }: GuestStart): Promise<Gues
   await hypervisor.accelerator();
   const began = performance.now();
   await hypervisor.start(machine);
-  await answer();
+  if (awaitAnswer) await answer(90);
   return { answeredMs: performance.now() - began, cpuMs: cpuMs(await pid()) };
 }
 
 /** With a deadline (-w), ping goes on until it has so many answers (-c). */
-const answer = (seconds = 60): Promise<unknown> =>
+const answer = (seconds: number): Promise<unknown> =>
   run("ping", ["-q", "-n", "-i", "0.02", "-W", "1", "-c", "1", "-w", String(seconds), guestAddress]).catch(() => {
     throw new Error(`the guest did not answer within ${seconds} s; its console:\n${consoleText()}`);
   });
@@ -140,6 +145,49 @@ async function stop(graceMs: number): Promise<string> {
   return said;
 }
 
+/**
+ * Desires a document of the peer at that port over state distribution, as controller `test` with a certificate of the
+ * authority in `authority`. The peer's name once it has said that the document is durable, or `failed:` and why not.
+ */
+async function desire(port: number, authority: string, key: string, value: Json): Promise<string> {
+  const name = peerName("controller.test");
+  const files = await issueCertificate(authority, name, [hostAddress]);
+  const [cert, key_, ca] = [files.certFile, files.keyFile, files.caFile].map((file) => readFileSync(file, "utf8"));
+  const own = { cert: cert ?? "", key: key_ ?? "", ca: ca ?? "", minVersion: "TLSv1.3" as const };
+  return new Promise((resolve) => {
+    const socket = connect({ ...own, host: guestAddress, port, checkServerIdentity: () => undefined });
+    const reader = createFrameReader();
+    const send = (frame: Frame): boolean => socket.write(encodeFrame(frame) ?? "");
+    const finish = (result: string): void => {
+      resolve(result);
+      socket.destroy();
+    };
+    let peer = "";
+    socket.setTimeout(15_000, () => finish("failed: silence"));
+    socket.once("error", (error) => finish(`failed: ${error.message}`));
+    socket.once("close", () => finish("failed: the connection was closed"));
+    socket.once("secureConnect", () =>
+      send({ frame: "hello", version: protocolVersion, generation: Date.now(), session: 1, name }),
+    );
+    socket.on("data", (chunk: Buffer) => {
+      for (const frame of reader.read(chunk) as unknown as readonly Frame[]) {
+        if (frame.frame === "hello") {
+          peer = frame.name;
+          send({ frame: "desire", key, seq: 1, value });
+        }
+        if (frame.frame === "ack" && frame.seq >= 1) finish(peer);
+      }
+    });
+  });
+}
+
+/** Asks the guest's DNS server. */
+async function lookUp(name: string): Promise<readonly string[]> {
+  const resolver = new Resolver({ timeout: 3000, tries: 4 });
+  resolver.setServers([guestAddress]);
+  return resolver.resolve4(name).catch(() => []);
+}
+
 /** As by a power cut. Resolves when the process is gone. */
 async function cut(): Promise<void> {
   const victim = await pid();
@@ -166,6 +214,10 @@ serve((method, args) => {
       );
     case "console":
       return consoleText();
+    case "desire":
+      return desire(Number(args[0]), String(args[1]), String(args[2]), args[3] as Json);
+    case "lookUp":
+      return lookUp(String(args[0]));
     case "usage":
       return usage();
     case "stop":
