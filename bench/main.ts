@@ -16,6 +16,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   specification: async () => (await import("./specification.ts")).specification,
   plan: async () => (await import("./plan.ts")).plan,
   distribution: async () => (await import("./distribution.ts")).distribution,
+  "service-image": async () => (await import("./service-image.ts")).serviceImage,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
 };
 

@@ -102,6 +102,8 @@ export async function makeBundle(work: string): Promise<void> {
       ...["image/service/main.ts", `--outfile=${join(work, "service.js")}`],
       ...["--bundle", "--platform=node", "--target=node24", "--format=cjs", "--legal-comments=none"],
       ...["--banner:js=(function (require, module, exports) {", "--footer:js=})", "--tree-shaking=true"],
+      // Where node_modules is a link, its real place would be part of the bundle.
+      "--preserve-symlinks",
       ...["--minify-whitespace", "--minify-syntax", "--log-level=error"],
     ],
     { cwd: repository },

@@ -106,10 +106,11 @@ async function start({ memoryMiB, data, awaitAnswer }: GuestStart): Promise<Gues
 }
 
 /** With a deadline (-w), ping goes on until it has so many answers (-c). */
-const answer = (seconds: number): Promise<unknown> =>
-  run("ping", ["-q", "-n", "-i", "0.02", "-W", "1", "-c", "1", "-w", String(seconds), guestAddress]).catch(() => {
-    throw new Error(`the guest did not answer within ${seconds} s; its console:\n${consoleText()}`);
-  });
+async function answer(seconds: number): Promise<void> {
+  const asked = ["-q", "-n", "-i", "0.02", "-W", "1", "-c", "1", "-w", String(seconds), guestAddress];
+  const said = await run("ping", asked).catch(() => null);
+  if (said === null) throw new Error(`the guest did not answer within ${seconds} s; its console:\n${consoleText()}`);
+}
 
 const consoleText = (): string => {
   const file = join(runDirectory, "vms", vm, "console.log");
@@ -195,6 +196,9 @@ async function cut(): Promise<void> {
   await hypervisor.stop(vm, 0);
 }
 
+/** The next start finds a blank data volume. */
+const forget = (): void => rmSync(join(directory, "data.qcow2"), { force: true });
+
 async function end(): Promise<void> {
   await hypervisor.stop(vm, 0).catch(() => undefined);
   await hypervisor.close();
@@ -224,6 +228,8 @@ serve((method, args) => {
       return stop(Number(args[0]));
     case "cut":
       return cut();
+    case "forget":
+      return forget();
     case "end":
       return end();
     default:
