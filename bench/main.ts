@@ -20,6 +20,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   plan: async () => (await import("./plan.ts")).plan,
   distribution: async () => (await import("./distribution.ts")).distribution,
   subscribers: async () => (await import("./subscribers.ts")).subscribers,
+  "service-image": async () => (await import("./service-image.ts")).serviceImage,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
   simulator: async () => (await import("./simulator.ts")).simulator,
 };

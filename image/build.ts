@@ -1,10 +1,20 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { access, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { cp, mkdir, mkdtemp, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { ImageManifest } from "../runtime/installation.ts";
 import { kernelPackage, mergeUsr, type PackageVersion, resolvePackages, unpackPackages } from "./packages.ts";
+import {
+  copyWithLibraries,
+  digestOfFiles,
+  filesBelow,
+  kernelRelease,
+  moduleFiles,
+  publish,
+  sha256,
+  textOf,
+} from "./parts.ts";
 import { reseedProgram } from "./reseed.ts";
 import { saveState, savingInputs } from "./save.ts";
 
@@ -20,7 +30,7 @@ const run = promisify(execFile);
 const here = join(import.meta.dirname, "tiny");
 const sizeMiB = 64;
 const userland = ["busybox-static", "qemu-guest-agent", "netcat-openbsd", "socat"];
-const programs = ["usr/sbin/qemu-ga", "bin/nc.openbsd", "usr/bin/socat"];
+const guestPrograms = ["usr/sbin/qemu-ga", "bin/nc.openbsd", "usr/bin/socat"];
 /** Modules of the initial RAM file system, and those that the guest loads once its root is there. */
 const earlyModules = ["virtio_pci", "virtio_blk", "ext4", "virtio_scsi", "sd_mod", "ata_piix"];
 const lateModules = ["af_packet", "virtio_net", "virtio_console", "virtio_rng", "isofs", "pvpanic-mmio"];
@@ -36,7 +46,7 @@ export async function buildTinyImage(options: BuildOptions): Promise<string> {
   const progress = options.onProgress ?? (() => {});
   const images = join(options.cacheDirectory, "images");
   const current = join(images, "tiny");
-  const files = await digestOfFiles();
+  const files = await digestOfInputs();
   // Asking the package sources costs seconds; while they and our own files are unchanged, so is the answer.
   const inputs = async (): Promise<string> =>
     `${files} ${(await stat("/var/lib/apt/lists")).mtimeMs} ${await savingInputs()}\n`;
@@ -68,30 +78,11 @@ async function buildFrom(images: string, files: string, progress: (message: stri
   const work = await mkdtemp(join(images, ".building-"));
   try {
     await assemble(work, packages, kernelVersion, digest, progress);
-    const entry = join(images, `tiny-${digest.slice(0, 16)}`);
-    await rm(entry, { recursive: true, force: true });
-    await rename(join(work, "out"), entry);
-    const link = join(images, `.tiny-${process.pid}`);
-    await rm(link, { force: true });
-    await symlink(basename(entry), link);
-    await rename(link, current);
+    await publish(images, "tiny", digest, work);
   } finally {
     await rm(work, { recursive: true, force: true });
   }
 }
-
-async function textOf(file: string): Promise<string | null> {
-  try {
-    return await readFile(file, "utf8");
-  } catch {
-    return null;
-  }
-}
-
-const sha256 = async (file: string): Promise<string> =>
-  createHash("sha256")
-    .update(await readFile(file))
-    .digest("hex");
 
 async function manifestOf(directory: string): Promise<ImageManifest | null> {
   const text = await textOf(join(directory, "manifest.json"));
@@ -105,17 +96,9 @@ function digestOf(packages: readonly PackageVersion[], files: string): string {
 }
 
 /** Over these programs and everything that it puts into the image. */
-async function digestOfFiles(): Promise<string> {
-  const hash = createHash("sha256");
-  for (const program of ["build.ts", "packages.ts", "reseed.ts", "save.ts"])
-    hash.update(await readFile(join(import.meta.dirname, program)));
-  const files = (await readdir(here, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
-  for (const file of files.map((entry) => join(entry.parentPath, entry.name)).sort()) {
-    hash.update(file.slice(here.length));
-    hash.update(await readFile(file));
-  }
-  return hash.digest("hex");
-}
+const programs = ["build.ts", "packages.ts", "parts.ts", "reseed.ts", "save.ts"];
+const digestOfInputs = async (): Promise<string> =>
+  digestOfFiles(import.meta.dirname, [...programs, ...(await filesBelow(import.meta.dirname, "tiny"))]);
 
 async function assemble(
   work: string,
@@ -134,9 +117,7 @@ async function assemble(
   await unpackPackages([kernel], kernelDownloads, kernelStage);
 
   progress("tiny image: assembling the root file system");
-  const release = (await readdir(join(kernelStage, "lib/modules")))[0];
-  if (release === undefined) throw new Error(`${kernel.name} holds no modules`);
-  await run("depmod", ["-b", kernelStage, release]);
+  const release = await kernelRelease(kernelStage);
   await makeRoot(stage, kernelStage, release, root);
   await makeInitramfs(stage, kernelStage, release, initramfs);
 
@@ -196,7 +177,7 @@ async function makeRoot(stage: string, kernelStage: string, release: string, roo
   await cp(join(here, "root"), root, { recursive: true });
   await installBusybox(stage, join(root, "bin"));
   await writeFile(join(root, "usr/sbin/reseed"), reseedProgram(), { mode: 0o755 });
-  for (const program of programs) await copyWithLibraries(stage, root, program);
+  for (const program of guestPrograms) await copyWithLibraries(stage, root, program);
   await run("ln", ["-sf", "/bin/nc.openbsd", join(root, "bin/nc")]);
   for (const name of ["init", "poweroff", "reboot", "halt"])
     await run("ln", ["-sf", "/bin/busybox", join(root, "sbin", name)]);
@@ -222,35 +203,6 @@ async function installBusybox(stage: string, target: string): Promise<void> {
     await run("ln", ["-s", "busybox", join(target, name)]);
 }
 
-/** A program and the shared libraries that it names, found in the unpacked packages. */
-async function copyWithLibraries(stage: string, root: string, program: string): Promise<void> {
-  const pending = [program];
-  const seen = new Set<string>();
-  for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
-    if (seen.has(path)) continue;
-    seen.add(path);
-    await mkdir(dirname(join(root, path)), { recursive: true });
-    await cp(join(stage, path), join(root, path), { dereference: true });
-    const { stdout } = await run("readelf", ["-d", "-l", join(stage, path)], { maxBuffer: 16 << 20 });
-    const interpreter = /program interpreter: \/([^\]]+)\]/.exec(stdout)?.[1];
-    if (interpreter !== undefined && !seen.has(interpreter)) pending.push(interpreter);
-    for (const match of stdout.matchAll(/\(NEEDED\).*\[([^\]]+)\]/g))
-      pending.push(await findLibrary(stage, match[1] ?? ""));
-  }
-}
-
-async function findLibrary(stage: string, name: string): Promise<string> {
-  for (const directory of ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "lib64", "usr/lib64"]) {
-    try {
-      await access(join(stage, directory, name));
-      return join(directory, name);
-    } catch {
-      // Not in this directory.
-    }
-  }
-  throw new Error(`no package of the tiny image holds the library ${name}`);
-}
-
 /** Modules with what they depend on, and the index that modprobe reads. */
 async function copyModules(
   kernelStage: string,
@@ -258,12 +210,7 @@ async function copyModules(
   target: string,
   names: readonly string[],
 ): Promise<void> {
-  const files = new Set<string>();
-  for (const name of names) {
-    const { stdout } = await run("modprobe", ["-d", kernelStage, "-S", release, "--show-depends", name]);
-    for (const match of stdout.matchAll(/^insmod (\S+)/gm)) files.add((match[1] ?? "").slice(kernelStage.length + 1));
-  }
-  for (const file of files) {
+  for (const file of await moduleFiles(kernelStage, release, names)) {
     await mkdir(dirname(join(target, file)), { recursive: true });
     await cp(join(kernelStage, file), join(target, file));
   }

@@ -1,0 +1,532 @@
+/*
+ * The first process of a service VM, and its only one beside the services: from the initial RAM file system through the
+ * root file system to the last sync. One static program in place of a shell, its tools and scripts: every program that is
+ * run costs an emulated processor tens of milliseconds, and what is not there cannot be misused.
+ *
+ *   modules → root (squashfs) → seed volume → data volume (made where blank, checked where dirty) → network → roles
+ *
+ * A role that ends is started again, ever later. Each has a pipe (descriptor 3) that it writes to every two seconds; while
+ * one of them is silent, the kernel answers no echo request, so that the VM's liveness probe is answered exactly while
+ * all its roles answer. It ends at the power button (or SIGTERM), after the roles did and their data is on the volume.
+ *
+ * What cannot be mended here is said on the console, and the VM is turned off: its host tells the VM's controller.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/input.h>
+#include <net/if.h>
+#include <net/route.h>
+#include <arpa/inet.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/reboot.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    most_roles = 8,
+    disk_limit_ms = 10000,
+    first_backoff_ms = 200,
+    longest_backoff_ms = 10000,
+    /* A role that ran for so long is started at once when it ends. */
+    lasting_ms = 30000,
+    /* A role writes every 2 s; on a busy host its processor may stand still for a while. */
+    silence_ms = 8000,
+    stop_limit_ms = 6000,
+    beat_descriptor = 3,
+};
+
+#define DATA "/var/lib/cells"
+#define RUN "/run/cells"
+
+struct role {
+    char name[32];
+    uid_t uid;
+    gid_t gid;
+    pid_t pid; /* 0: does not run */
+    int beats; /* read end of its pipe, -1: none */
+    long started_ms, heard_ms, due_ms;
+    long backoff_ms;
+    int answers;
+};
+static struct role roles[most_roles];
+static int role_count;
+static int stopping;
+
+static long now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A line in the form of all lines of our logs. The words are ours: nothing in them needs an escape. */
+static void say(const char *level, const char *format, ...) {
+    char words[400], line[500];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    int length = snprintf(line, sizeof line, "{\"level\":\"%s\",\"service\":\"init\",\"upMs\":%ld,\"event\":\"%s\"}\n", level,
+                          now_ms(), words);
+    if (write(1, line, (size_t)length) < 0) return;
+}
+
+static void put(const char *path, const char *value) {
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    if (file < 0) return;
+    if (write(file, value, strlen(value)) < 0) say("warn", "%s cannot be set: %s", path, strerror(errno));
+    close(file);
+}
+
+static void turn_off(void) {
+    sync();
+    reboot(RB_POWER_OFF);
+    for (;;) pause();
+}
+
+__attribute__((format(printf, 1, 2), noreturn)) static void give_up(const char *format, ...) {
+    char words[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    say("error", "%s; this VM is turned off", words);
+    turn_off();
+    for (;;) pause();
+}
+
+static void must_mount(const char *what, const char *where, const char *type, unsigned long flags, const char *options) {
+    if (mount(what, where, type, flags, options) != 0)
+        give_up("%s cannot be mounted at %s: %s", what, where, strerror(errno));
+}
+
+/* Modules in the order in which they need one another; each is forgotten once the kernel has it. */
+static void load_modules(void) {
+    FILE *order = fopen("/modules/order", "re");
+    if (order == NULL) give_up("the initial RAM file system holds no /modules/order");
+    char name[100], path[120];
+    while (fscanf(order, "%99s", name) == 1) {
+        snprintf(path, sizeof path, "/modules/%s", name);
+        int file = open(path, O_RDONLY | O_CLOEXEC);
+        if (file < 0 || (syscall(SYS_finit_module, file, "", 0) != 0 && errno != EEXIST))
+            give_up("the kernel does not take its module %s: %s", name, strerror(errno));
+        close(file);
+        unlink(path);
+    }
+    fclose(order);
+}
+
+/* What a disk is, by what is written on it: an interface's order or a slot would tie the image to one host's habits. */
+enum content { nothing, root_system, seed, blank, ext4, ext4_dirty, other };
+
+static int all_zero(const unsigned char *bytes, size_t length) {
+    for (size_t at = 0; at < length; at += 1)
+        if (bytes[at] != 0) return 0;
+    return 1;
+}
+
+static enum content content_of(const char *device) {
+    static unsigned char head[72 * 1024];
+    int file = open(device, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return nothing;
+    ssize_t length = read(file, head, sizeof head);
+    close(file);
+    if (length < 40 * 1024) return other;
+    if (memcmp(head, "hsqs", 4) == 0) return root_system;
+    /* ISO 9660, 8.4: the volume descriptor and in it the volume's name. */
+    if (memcmp(head + 32769, "CD001", 5) == 0) return memcmp(head + 32808, "CIDATA ", 7) == 0 ? seed : other;
+    const unsigned char *super = head + 1024;
+    if (super[0x38] == 0x53 && super[0x39] == 0xef) {
+        /* s_state: valid, has errors; s_feature_incompat: the journal is to be replayed (ext4's documentation). */
+        int clean = (super[0x3a] & 1) != 0 && (super[0x3a] & 2) == 0 && (super[0x60] & 4) == 0;
+        return clean ? ext4 : ext4_dirty;
+    }
+    /* mke2fs writes the superblock last, so one that was cut off has left these bytes as they were; anything else with a
+       first page or the superblock of btrfs is somebody's data. */
+    return all_zero(head, 4096) && (length < (ssize_t)sizeof head || memcmp(head + 65600, "_BHRfS_M", 8) != 0) ? blank
+                                                                                                          : other;
+}
+
+static char root_device[32], seed_device[32], data_device[32];
+static enum content data_content;
+
+static void find_disks(void) {
+    long end = now_ms() + disk_limit_ms;
+    do {
+        root_device[0] = seed_device[0] = data_device[0] = 0;
+        for (char letter = 'a'; letter <= 'z'; letter += 1) {
+            char device[32];
+            snprintf(device, sizeof device, "/dev/vd%c", letter);
+            enum content found = content_of(device);
+            if (found == root_system && root_device[0] == 0) strcpy(root_device, device);
+            else if (found == seed) strcpy(seed_device, device);
+            else if (found != nothing) {
+                if (data_device[0] != 0) give_up("%s and %s could both be the data volume", data_device, device);
+                strcpy(data_device, device);
+                data_content = found;
+            }
+        }
+        if (root_device[0] != 0 && seed_device[0] != 0 && data_device[0] != 0) return;
+        usleep(20000);
+    } while (now_ms() < end);
+    if (root_device[0] == 0) give_up("no virtio disk holds the root file system");
+    if (seed_device[0] == 0) give_up("no virtio disk is the seed volume CIDATA, so nothing says what this VM is");
+    give_up("there is no data volume: a service VM needs a second virtio disk for what must outlive it");
+}
+
+/* Replaces the initial RAM file system by the root. */
+static void enter_root(void) {
+    must_mount(root_device, "/root", "squashfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "");
+    const char *moved[] = {"/dev", "/proc", "/sys"};
+    for (int at = 0; at < 3; at += 1) {
+        char target[32];
+        snprintf(target, sizeof target, "/root%s", moved[at]);
+        must_mount(moved[at], target, "", MS_MOVE, "");
+    }
+    if (chdir("/root") != 0 || mount(".", "/", "", MS_MOVE, "") != 0 || chroot(".") != 0 || chdir("/") != 0)
+        give_up("the root file system cannot be entered: %s", strerror(errno));
+}
+
+/* Runs a program of the image and waits for it. Its exit code, or -1. */
+static int run(char *const arguments[]) {
+    char *const environment[] = {NULL};
+    pid_t pid = fork();
+    if (pid == 0) {
+        execve(arguments[0], arguments, environment);
+        _exit(127);
+    }
+    int status;
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status)) return -1;
+    return WEXITSTATUS(status);
+}
+
+static void open_data_volume(void) {
+    if (data_content == other)
+        give_up("the data volume %s is neither blank nor ext4, and nothing is done to it", data_device);
+    if (data_content == blank) {
+        char *make[] = {"/sbin/mke2fs", "-q", "-F", "-t", "ext4", "-m", "0", "-L", "cells-data", data_device, NULL};
+        int code = run(make);
+        if (code != 0) give_up("no file system could be made on the data volume (mke2fs ended with %d)", code);
+        say("info", "the data volume was blank and has a file system now");
+    } else if (data_content == ext4_dirty) {
+        char *check[] = {"/sbin/e2fsck", "-p", data_device, NULL};
+        int code = run(check);
+        /* 1: mended. 2 asks for a restart, which a volume that is not mounted needs not. */
+        if (code < 0 || code > 3) give_up("the data volume is damaged beyond what e2fsck mends by itself (%d)", code);
+        say("info", "the data volume was not closed properly, and is in order (e2fsck ended with %d)", code);
+    }
+    must_mount(data_device, DATA, "ext4", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME, "errors=remount-ro");
+}
+
+static void set_address(int control, const char *device, unsigned long request, const char *address) {
+    struct ifreq wish = {0};
+    struct sockaddr_in *to = (struct sockaddr_in *)&wish.ifr_addr;
+    strncpy(wish.ifr_name, device, IFNAMSIZ - 1);
+    to->sin_family = AF_INET;
+    if (inet_pton(AF_INET, address, &to->sin_addr) != 1 || ioctl(control, request, &wish) != 0)
+        give_up("%s cannot have the address or mask %s", device, address);
+}
+
+static void up(int control, const char *device) {
+    struct ifreq wish = {0};
+    strncpy(wish.ifr_name, device, IFNAMSIZ - 1);
+    wish.ifr_flags = IFF_UP;
+    if (ioctl(control, SIOCSIFFLAGS, &wish) != 0) give_up("%s cannot be turned on: %s", device, strerror(errno));
+}
+
+static int device_of(const char *mac, char *device) {
+    DIR *cards = opendir("/sys/class/net");
+    int found = 0;
+    for (struct dirent *card; !found && cards != NULL && (card = readdir(cards)) != NULL;) {
+        char path[300], address[32] = "";
+        if (card->d_name[0] == '.' || strlen(card->d_name) >= IFNAMSIZ) continue;
+        snprintf(path, sizeof path, "/sys/class/net/%s/address", card->d_name);
+        FILE *file = fopen(path, "re");
+        if (file == NULL) continue;
+        found = fscanf(file, "%31s", address) == 1 && strcasecmp(address, mac) == 0;
+        fclose(file);
+        if (found) strcpy(device, card->d_name);
+    }
+    if (cards != NULL) closedir(cards);
+    return found;
+}
+
+/* The seed's file `interfaces`: MAC ADDRESS NETMASK GATEWAY …, one line for each; the first one's gateway is the way out. */
+static void set_up_network(void) {
+    int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    up(control, "lo");
+    FILE *list = fopen("/data/interfaces", "re");
+    if (list == NULL) give_up("the seed volume has no file `interfaces`");
+    char line[400], device[IFNAMSIZ], mac[32], address[32], mask[32], gateway[32];
+    for (int number = 0; fgets(line, sizeof line, list) != NULL; number += 1) {
+        if (sscanf(line, "%31s %31s %31s %31s", mac, address, mask, gateway) != 4) continue;
+        if (!device_of(mac, device)) give_up("there is no network card %s", mac);
+        set_address(control, device, SIOCSIFADDR, address);
+        set_address(control, device, SIOCSIFNETMASK, mask);
+        up(control, device);
+        if (number > 0) continue;
+        struct rtentry route = {0};
+        ((struct sockaddr_in *)&route.rt_dst)->sin_family = AF_INET;
+        ((struct sockaddr_in *)&route.rt_genmask)->sin_family = AF_INET;
+        struct sockaddr_in *via = (struct sockaddr_in *)&route.rt_gateway;
+        via->sin_family = AF_INET;
+        route.rt_flags = RTF_UP | RTF_GATEWAY;
+        if (inet_pton(AF_INET, gateway, &via->sin_addr) != 1 || ioctl(control, SIOCADDRT, &route) != 0)
+            say("warn", "there is no route through %s: %s", gateway, strerror(errno));
+    }
+    fclose(list);
+    close(control);
+}
+
+static void own_directory(const char *below, const struct role *role) {
+    char path[80];
+    snprintf(path, sizeof path, "%s/%s", below, role->name);
+    if ((mkdir(path, 0700) != 0 && errno != EEXIST) || chown(path, role->uid, role->gid) != 0 || chmod(path, 0700) != 0)
+        give_up("%s cannot be made: %s", path, strerror(errno));
+}
+
+/* The roles are the directories below x.data's `roles`; the users that they run as are the image's /etc/passwd. */
+static void read_roles(void) {
+    struct dirent **names;
+    int count = scandir("/data/data/roles", &names, NULL, alphasort);
+    if (count < 0) give_up("x.data names no roles, so this VM has nothing to do");
+    mkdir(RUN, 0755);
+    for (int at = 0; at < count; at += 1) {
+        const char *name = names[at]->d_name;
+        if (name[0] == '.') continue;
+        if (role_count == most_roles) give_up("x.data names more than %d roles", most_roles);
+        struct role *role = &roles[role_count];
+        FILE *users = fopen("/etc/passwd", "re");
+        struct passwd *user = NULL;
+        while (users != NULL && (user = fgetpwent(users)) != NULL && strcmp(user->pw_name, name) != 0) continue;
+        if (user == NULL || user->pw_uid == 0 || strlen(name) >= sizeof role->name)
+            give_up("x.data names a role that this image has not");
+        strcpy(role->name, name);
+        role->uid = user->pw_uid;
+        role->gid = user->pw_gid;
+        role->beats = -1;
+        role->backoff_ms = first_backoff_ms;
+        fclose(users);
+        own_directory(DATA, role);
+        own_directory(RUN, role);
+        role_count += 1;
+    }
+    if (role_count == 0) give_up("x.data names no roles, so this VM has nothing to do");
+}
+
+/* In the child: everything that a service need not have is gone before its first instruction. */
+__attribute__((noreturn)) static void become(const struct role *role, int beats) {
+    char home[80];
+    snprintf(home, sizeof home, DATA "/%s", role->name);
+    char *const arguments[] = {"/usr/bin/node", "/usr/lib/cells/start.cjs", (char *)role->name, NULL};
+    char *const environment[] = {"NODE_ENV=production", NULL};
+    struct rlimit no_core = {0, 0}, files = {16384, 16384};
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setsid();
+    umask(077);
+    setrlimit(RLIMIT_CORE, &no_core);
+    setrlimit(RLIMIT_NOFILE, &files);
+    int input = open("/dev/null", O_RDONLY);
+    if (dup2(input, 0) < 0 || dup2(beats, beat_descriptor) < 0 || chdir(home) != 0) _exit(126);
+    syscall(SYS_close_range, beat_descriptor + 1, ~0U, 0);
+    for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; capability += 1) continue;
+    if (setgroups(0, NULL) != 0 || setresgid(role->gid, role->gid, role->gid) != 0 ||
+        setresuid(role->uid, role->uid, role->uid) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        _exit(126);
+    execve(arguments[0], arguments, environment);
+    _exit(127);
+}
+
+static void start(struct role *role) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
+    /* What the role writes must never stop it, and what it inherits is its own copy. */
+    pid_t pid = fork();
+    if (pid == 0) become(role, ends[1]);
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        role->due_ms = now_ms() + role->backoff_ms;
+        return;
+    }
+    role->pid = pid;
+    role->beats = ends[0];
+    role->started_ms = now_ms();
+    role->answers = 0;
+}
+
+static void ended(struct role *role, int status) {
+    long now = now_ms();
+    if (role->beats >= 0) close(role->beats);
+    role->beats = -1;
+    role->pid = 0;
+    role->answers = 0;
+    if (stopping) return;
+    if (now - role->started_ms >= lasting_ms) role->backoff_ms = first_backoff_ms;
+    say("warn", "%s ended (%s %d) and is started again in %ld ms", role->name, WIFSIGNALED(status) ? "signal" : "code",
+        WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), role->backoff_ms);
+    role->due_ms = now + role->backoff_ms;
+    role->backoff_ms = role->backoff_ms * 2 > longest_backoff_ms ? longest_backoff_ms : role->backoff_ms * 2;
+}
+
+static void reap(void) {
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        for (int at = 0; at < role_count; at += 1)
+            if (roles[at].pid == pid) ended(&roles[at], status);
+}
+
+static void stop_roles(void) {
+    stopping = 1;
+    say("info", "asked to stop");
+    for (int at = 0; at < role_count; at += 1)
+        if (roles[at].pid > 0) kill(roles[at].pid, SIGTERM);
+    long end = now_ms() + stop_limit_ms;
+    for (int running = 1; running && now_ms() < end; usleep(running ? 20000 : 0)) {
+        reap();
+        running = 0;
+        for (int at = 0; at < role_count; at += 1) running |= roles[at].pid > 0;
+    }
+    kill(-1, SIGKILL);
+    while (wait(NULL) > 0) continue;
+    if (umount(DATA) != 0) mount("", DATA, "", MS_REMOUNT | MS_RDONLY, "");
+    say("info", "stopped");
+    turn_off();
+}
+
+/* Takes what the roles wrote, starts those whose time has come. Milliseconds until something may be due. */
+static int turn(void) {
+    static int answering = -1;
+    long now = now_ms(), next = 60000;
+    int all = 1;
+    for (int at = 0; at < role_count; at += 1) {
+        struct role *role = &roles[at];
+        if (role->pid == 0) {
+            if (now >= role->due_ms) start(role);
+            else if (role->due_ms - now < next) next = role->due_ms - now;
+            all = 0;
+            continue;
+        }
+        char beats[64];
+        if (read(role->beats, beats, sizeof beats) > 0) {
+            if (!role->answers) say("info", "%s answers", role->name);
+            role->answers = 1;
+            role->heard_ms = now;
+        } else if (role->answers && now - role->heard_ms > silence_ms) {
+            say("warn", "%s is silent", role->name);
+            role->answers = 0;
+        }
+        if (role->answers && role->heard_ms + silence_ms + 1 - now < next) next = role->heard_ms + silence_ms + 1 - now;
+        all &= role->answers;
+    }
+    if (all != answering) {
+        answering = all;
+        put("/proc/sys/net/ipv4/icmp_echo_ignore_all", all ? "0" : "1");
+    }
+    return next < 1 ? 1 : (int)next;
+}
+
+/* The power button is an input device of the kernel's ACPI driver; a keyboard may have such a key, too. */
+static int open_button(void) {
+    for (int number = 0; number < 8; number += 1) {
+        char path[40], name[80] = "";
+        snprintf(path, sizeof path, "/dev/input/event%d", number);
+        int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        if (file < 0) continue;
+        if (ioctl(file, EVIOCGNAME(sizeof name), name) >= 0 && strcmp(name, "Power Button") == 0) return file;
+        close(file);
+    }
+    say("warn", "there is no power button, so this VM cannot be asked to stop");
+    return -1;
+}
+
+__attribute__((noreturn)) static void serve(void) {
+    sigset_t taken;
+    sigemptyset(&taken);
+    sigaddset(&taken, SIGCHLD);
+    sigaddset(&taken, SIGTERM);
+    sigaddset(&taken, SIGINT);
+    sigprocmask(SIG_BLOCK, &taken, NULL);
+    int signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+    int button = open_button();
+    for (;;) {
+        struct pollfd watched[2 + most_roles] = {{signals, POLLIN, 0}, {button, POLLIN, 0}};
+        int wait = turn();
+        for (int at = 0; at < role_count; at += 1) {
+            /* A pipe whose writer ended would wake us again and again until the end of the role is known. */
+            watched[2 + at].fd = roles[at].pid > 0 ? roles[at].beats : -1;
+            watched[2 + at].events = POLLIN;
+        }
+        poll(watched, 2 + (nfds_t)role_count, wait);
+        struct signalfd_siginfo signal;
+        while (read(signals, &signal, sizeof signal) == sizeof signal)
+            if (signal.ssi_signo != SIGCHLD) stop_roles();
+        reap();
+        struct input_event event;
+        while (button >= 0 && read(button, &event, sizeof event) == sizeof event)
+            if (event.type == EV_KEY && event.code == KEY_POWER && event.value == 1) stop_roles();
+    }
+}
+
+static const struct {
+    const char *name, *value;
+} settings[] = {
+    {"net/ipv4/icmp_echo_ignore_all", "1"},
+    /* DNS. Nobody else is here whose ports these could be. */
+    {"net/ipv4/ip_unprivileged_port_start", "0"},
+    {"net/ipv4/ip_forward", "0"},
+    {"net/ipv4/conf/all/accept_redirects", "0"},
+    {"net/ipv6/conf/all/disable_ipv6", "1"},
+    {"kernel/modules_disabled", "1"},
+    {"kernel/sysrq", "0"},
+    {"kernel/dmesg_restrict", "1"},
+    {"kernel/kptr_restrict", "2"},
+    {"kernel/unprivileged_bpf_disabled", "1"},
+    {"user/max_user_namespaces", "0"},
+};
+
+int main(void) {
+    mount("devtmpfs", "/dev", "devtmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755");
+    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=2");
+    mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "");
+    int console = open("/dev/console", O_RDWR | O_NOCTTY);
+    if (console >= 0)
+        for (int descriptor = 0; descriptor < 3; descriptor += 1) dup2(console, descriptor);
+    if (console > 2) close(console);
+    reboot(RB_DISABLE_CAD);
+    load_modules();
+    find_disks();
+    enter_root();
+    must_mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755,size=16m");
+    must_mount(seed_device, "/data", "iso9660", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+               "overriderockperm,dmode=0555,mode=0444");
+    for (size_t at = 0; at < sizeof settings / sizeof settings[0]; at += 1) {
+        char path[100];
+        snprintf(path, sizeof path, "/proc/sys/%s", settings[at].name);
+        put(path, settings[at].value);
+    }
+    open_data_volume();
+    set_up_network();
+    read_roles();
+    serve();
+}
