@@ -1,9 +1,9 @@
 import { supplyOf } from "../core/supply.ts";
 import type { Supply } from "../model/check-supply.ts";
 import { peerName } from "../model/identifiers.ts";
+import { offersQuestion } from "../runtime/asked.ts";
 import { peerRequest } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
-import { offersPath } from "../runtime/offers.ts";
 
 /** A service that says nothing for longer leaves its part unknown; the new cell's controller checks that then. */
 const patienceMs = 1_500;
@@ -16,7 +16,11 @@ export async function installationSupply(configuration: ProcessConfiguration): P
   const ask = async <Offers>(service: string): Promise<Offers | undefined> => {
     try {
       const signal = AbortSignal.timeout(patienceMs);
-      const answer = await peerRequest(configuration, peerName(service), { method: "GET", path: offersPath, signal });
+      const answer = await peerRequest(configuration, peerName(service), {
+        method: "GET",
+        path: offersQuestion.path,
+        signal,
+      });
       const text = await answer.text();
       return answer.status === 200 ? (JSON.parse(text) as Offers) : undefined;
     } catch {

@@ -2,6 +2,7 @@ import type { ActualHost, ActualLocation, CellPolicy, DesiredVm } from "../core/
 import type { Effect, Input, Restored, Service } from "../core/env.ts";
 import { mayDesire, maySee } from "../core/identity/permissions.ts";
 import { authorityName } from "../core/identity/pins.ts";
+import { declarationIn } from "../core/presence/declaration.ts";
 import { type HostName, type PeerName, peerName, type Uid, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hypervisor/driver.ts";
@@ -11,7 +12,7 @@ import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-reques
 import { inventoryOf, measureHost } from "./inventory.ts";
 import type { HealthChange } from "./liveness.ts";
 import { type Action, type Found, planHost, startingRecord, usedMiB, type VmRecord, type Wanted } from "./planner.ts";
-import { declaredDeath, handlePresence, type PresenceState, presenceRecord } from "./presence-state.ts";
+import { handlePresence, type PresenceState, presenceRecord } from "./presence-state.ts";
 import { audiencesOf, publications, sameAudiences } from "./publications.ts";
 
 /** After a failure the same action is planned again this much later. */
@@ -144,7 +145,7 @@ const handle = (state: HostState, input: Input, options: HostManagerOptions, eff
     case "desired":
       return handleDesired(state, input.from, input.key, input.value, effects);
     case "actual": {
-      const death = declaredDeath(state.presence, input.from, input.key, input.value);
+      const death = declarationIn(state.presence.members, input.from, input.key, input.value);
       if (death !== null) options.onDeath?.(death.host, death.generation);
       if (input.from === authorityName) options.onPin?.(input.key, input.value);
       return handleLocation(state, input.from, input.key, input.value, effects);

@@ -1,4 +1,4 @@
-import type { Death } from "../core/presence/death-broadcast.ts";
+import type { Death } from "../core/presence/declaration.ts";
 import { type HostPublication, ownLife, reportOf } from "../core/presence/host-publications.ts";
 import type { SwimInput, SwimOutput, SwimState } from "../core/presence/swim-types.ts";
 import { viewFromJson, viewToJson } from "../core/presence/view.ts";

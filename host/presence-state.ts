@@ -1,8 +1,7 @@
-import type { ActualPresenceDeath } from "../core/documents.ts";
 import { presenceKey } from "../core/documents.ts";
 import type { Effect } from "../core/env.ts";
 import type { HostPublication } from "../core/presence/host-publications.ts";
-import { type HostName, hostName, type PeerName } from "../model/identifiers.ts";
+import type { PeerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 
 /** What the Host Manager's service keeps and says for this host's part in Presence. The generation is durable. */
@@ -39,18 +38,4 @@ export const handlePresence = (state: PresenceState, request: PresenceRequest, e
       return null;
     }
   }
-};
-
-/** A declaration of a member that this host follows; null for anything else. */
-export const declaredDeath = (
-  state: PresenceState,
-  from: PeerName,
-  key: string,
-  value: Json,
-): { readonly host: HostName; readonly generation: number } | null => {
-  if (!state.members.has(from) || !key.startsWith(presenceKey.death("")) || value === null) return null;
-  const { host, generation } = value as unknown as ActualPresenceDeath;
-  return presenceKey.death(host) === key && Number.isSafeInteger(generation)
-    ? { host: hostName(host), generation }
-    : null;
 };

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { ActualHost } from "../core/documents.ts";
 import type { Effect } from "../core/env.ts";
+import { declarationIn } from "../core/presence/declaration.ts";
 import { createPresence, type HostPresence as Seen } from "../core/presence/group.ts";
 import { swimDefaults } from "../core/presence/swim-types.ts";
 import { viewFromJson, viewToJson } from "../core/presence/view.ts";
@@ -14,7 +15,7 @@ import { createTestInstallation, eventually } from "../runtime/installation.test
 import { runService } from "../runtime/process.ts";
 import { createHostManager } from "./manager.ts";
 import { type HostPresence, startHostPresence } from "./presence.ts";
-import { declaredDeath, handlePresence, type PresenceState } from "./presence-state.ts";
+import { handlePresence, type PresenceState } from "./presence-state.ts";
 
 /** Many times as fast as in an installation. */
 const config = {
@@ -116,12 +117,12 @@ test("a generation is above every earlier one and durable; only declarations of 
   assert.deepEqual(effects.at(-1), { kind: "write", key: "presence/generation", value: 11 });
   const member = peerName("presence.1");
   const death = { host: "h2", generation: 3, incarnation: 0, declaredAt: 1, reporters: 2 };
-  assert.equal(declaredDeath(state, member, "dead/h2", death), null, "not followed");
+  assert.equal(declarationIn(state.members, member, "dead/h2", death), null, "not followed");
   handlePresence(state, { kind: "presence-follow", members: [member] }, effects);
   assert.deepEqual(effects.at(-1), { kind: "subscribe", to: member, prefix: "dead/" });
-  assert.deepEqual(declaredDeath(state, member, "dead/h2", death), { host: "h2", generation: 3 });
-  assert.equal(declaredDeath(state, member, "dead/h1", death), null);
-  assert.equal(declaredDeath(state, peerName("host.h1"), "dead/h2", death), null);
+  assert.deepEqual(declarationIn(state.members, member, "dead/h2", death), { host: "h2", generation: 3 });
+  assert.equal(declarationIn(state.members, member, "dead/h1", death), null);
+  assert.equal(declarationIn(state.members, peerName("host.h1"), "dead/h2", death), null);
   const before = effects.length;
   handlePresence(state, { kind: "presence-said", publications: [{ key: "host", value: 1 }] }, effects);
   assert.equal(effects.length, before, "nothing but what is of Presence");

@@ -1,8 +1,8 @@
+import { hostsQuestion, offersQuestion, runAsked, serveQuestion } from "./asked.ts";
 import { servePeers } from "./https.ts";
 import { certify } from "./identity/certify.ts";
 import { network, type ProcessConfiguration } from "./installation.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observer.ts";
-import { runAsked, serveOffers } from "./offers.ts";
 import { runService } from "./process.ts";
 import { type Members, runWithMembers } from "./run-with-members.ts";
 import { stopAtSignals } from "./signals.ts";
@@ -13,7 +13,7 @@ import { stopAtSignals } from "./signals.ts";
  */
 const runStorageManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createStorageManager } = await import("../core/storage/manager.ts");
-  const asked = await serveOffers(configuration, observer);
+  const asked = await serveQuestion(configuration, observer, "storage-manager", offersQuestion);
   await runWithMembers(configuration, ["agent."], (agents) =>
     runAsked(asked, { configuration, observer, service: createStorageManager({ self: configuration.name, agents }) }),
   );
@@ -21,7 +21,7 @@ const runStorageManager = async (configuration: ProcessConfiguration, observer: 
 
 const runPlacer = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createPlacer } = await import("../core/placer/placer.ts");
-  const asked = await serveOffers(configuration, observer);
+  const asked = await serveQuestion(configuration, observer, "placer", offersQuestion);
   const self = configuration.name;
   const serviceFor = (all: Members) =>
     createPlacer({ self, hosts: startWith(all, "host."), presence: startWith(all, "presence.") });
@@ -34,8 +34,7 @@ const startWith = (all: Members, prefix: string): Members => all.filter((peer) =
 
 const runPresence = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createPresence } = await import("../core/presence/group.ts");
-  const { servePresence } = await import("./presence/edge.ts");
-  const asked = await servePresence(configuration, observer);
+  const asked = await serveQuestion(configuration, observer, "presence", hostsQuestion);
   const self = configuration.name;
   const serviceFor = (all: Members) =>
     createPresence({ self, members: startWith(all, "presence."), hosts: startWith(all, "host.") });
@@ -53,7 +52,7 @@ const runAddressManager = async (configuration: ProcessConfiguration, observer: 
     externalPool,
     reserved: [underlay],
   });
-  const asked = await serveOffers(configuration, observer);
+  const asked = await serveQuestion(configuration, observer, "address-manager", offersQuestion);
   await runAsked(asked, { configuration, observer, service });
 };
 

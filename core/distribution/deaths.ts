@@ -1,8 +1,7 @@
-import type { HostName, PeerName } from "../../model/identifiers.ts";
-import { hostName } from "../../model/identifiers.ts";
+import { type HostName, hostName, type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { presenceKey } from "../documents.ts";
-import { isObject } from "../outbox.ts";
+import { declarationIn } from "../presence/declaration.ts";
 import type { Distribution, Target } from "./node-types.ts";
 
 /**
@@ -26,10 +25,8 @@ export function deathIn(
   key: string,
   value: Json,
 ): { readonly peer: PeerName; readonly life: number } | null {
-  if (!node.presence.has(from) || !isObject(value)) return null;
-  const { host, generation } = value;
-  if (typeof host !== "string" || !Number.isSafeInteger(generation) || key !== presenceKey.death(host)) return null;
-  return { peer: `host.${host}` as PeerName, life: Number(generation) };
+  const death = declarationIn(node.presence, from, key, value);
+  return death && { peer: peerName(`host.${death.host}`), life: death.generation };
 }
 
 /** Whether the service asked for it itself, and so hears of it. */

@@ -98,7 +98,7 @@ export type Refusal =
   /** By the service, for what is in it. */
   | "not acceptable";
 
-const isCount = (value: unknown): value is number =>
+export const isCount = (value: unknown): value is number =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 
 /** Keys become primary keys of a store, so text that UTF-8 cannot carry is refused. */

@@ -1,6 +1,7 @@
 import type { Json } from "../../model/json.ts";
+import { below, nextRandom } from "../random.ts";
 import { bucketOf, type Digest, differing, isBuckets, isDigest, RunningDigest } from "./digest.ts";
-import { isKey, textOf } from "./frames.ts";
+import { isCount, isKey, textOf } from "./frames.ts";
 
 /**
  * Broadcast: what everyone of a group is to know, and nobody needs a connection for (STATE, broadcast).
@@ -258,7 +259,7 @@ function receive(state: GossipState, from: string, json: Json, output: GossipOut
 /** In as many packets as an answer may have, beginning anywhere: what is left out is not always the same. */
 function tellAll(state: GossipState, to: string, buckets: ReadonlySet<number>, output: GossipOutput): void {
   const wanted = [...itemsOf(state)].filter((item) => buckets.has(bucketOf(idOf(item))));
-  const start = Math.floor(nextRandom(state) * wanted.length);
+  const start = below(state, wanted.length);
   let items: Item[] = [];
   let length = overhead;
   let packets = 0;
@@ -284,24 +285,12 @@ function chosen(state: GossipState, count: number): readonly string[] {
   const { members } = state;
   const found = new Set<string>();
   for (let attempt = 0; found.size < Math.min(count, members.length) && attempt < 8 * count; attempt += 1) {
-    const member = members[Math.floor(nextRandom(state) * members.length)];
+    const member = members[below(state, members.length)];
     if (member !== undefined) found.add(member);
   }
   return [...found];
 }
 
-/** Marsaglia's xorshift32. @returns 0 ≤ x < 1; advances the state */
-function nextRandom(state: { random: number }): number {
-  let x = state.random;
-  x ^= x << 13;
-  x ^= x >>> 17;
-  x ^= x << 5;
-  state.random = x;
-  return (x >>> 0) / 2 ** 32;
-}
-
-const isCount = (value: unknown): value is number =>
-  typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 type Fields = { readonly [key: string]: Json | undefined };
 const fieldsOf = (json: Json | undefined): Fields =>
   typeof json === "object" && json !== null && !Array.isArray(json) ? (json as Fields) : {};

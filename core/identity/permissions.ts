@@ -64,7 +64,7 @@ export const permissions = {
       "dns-manager": ["dead/<name>"],
       ha: ["dead/<name>"],
     },
-    asks: { gateway: ["GET /metrics", "GET /events"] },
+    asks: { gateway: ["GET /metrics", "GET /events", "GET /hosts"] },
   },
   directory: {
     desires: { controller: ["public/<uid>", "reach/<uid>", "want/<name>/…"] },

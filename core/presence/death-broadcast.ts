@@ -1,6 +1,7 @@
-import { type HostName, hostName } from "../../model/identifiers.ts";
+import { hostName } from "../../model/identifiers.ts";
 import { type GossipConfig, gossipDefaults, type Item } from "../distribution/gossip.ts";
 import { presenceKey } from "../documents.ts";
+import type { Death } from "./declaration.ts";
 import { swimDefaults } from "./swim-types.ts";
 
 /**
@@ -8,10 +9,6 @@ import { swimDefaults } from "./swim-types.ts";
  * What is broadcast was declared by a majority before: a host says only what a member of the group published to it, over
  * mutual TLS. Of each host the latest dead generation counts, which is what gossip does with generations anyway.
  */
-export interface Death {
-  readonly host: HostName;
-  readonly generation: number;
-}
 const source = "presence";
 
 export const deathItem = ({ host, generation }: Death): Item => ({

@@ -1,6 +1,6 @@
 import type { HostName } from "../../model/identifiers.ts";
+import { below, nextRandom } from "../random.ts";
 import { enqueue } from "./swim-gossip.ts";
-import { below, nextRandom } from "./swim-random.ts";
 import { confirmationsNeeded, suspicionMs } from "./swim-suspicion.ts";
 import type { Member, Packet, SwimOutput, SwimState, Update, Verdict } from "./swim-types.ts";
 

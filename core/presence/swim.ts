@@ -1,7 +1,7 @@
 import type { HostName } from "../../model/identifiers.ts";
+import { below, nextRandom, seedOf } from "../random.ts";
 import { updateRoom } from "./swim-codec.ts";
 import { createQueue, enqueue, takeUpdates } from "./swim-gossip.ts";
-import { below, nextRandom, seedOf } from "./swim-random.ts";
 import { retransmits } from "./swim-suspicion.ts";
 import type {
   Member,

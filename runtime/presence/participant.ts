@@ -1,6 +1,7 @@
 import { createGossip, type GossipInput, type GossipState, stepGossip } from "../../core/distribution/gossip.ts";
 import { decodeBroadcast, encodeBroadcast, isBroadcast } from "../../core/presence/broadcast-codec.ts";
-import { type Death, deathGossip, deathItem, deathOf } from "../../core/presence/death-broadcast.ts";
+import { deathGossip, deathItem, deathOf } from "../../core/presence/death-broadcast.ts";
+import type { Death } from "../../core/presence/declaration.ts";
 import { createSwim, stepSwim } from "../../core/presence/swim.ts";
 import { decodePacket, encodePacket, type PacketFault, type Seal } from "../../core/presence/swim-codec.ts";
 import {

@@ -1,5 +1,5 @@
-import { nextRandom } from "../../core/presence/swim-random.ts";
 import type { SwimConfig } from "../../core/presence/swim-types.ts";
+import { nextRandom } from "../../core/random.ts";
 import { crashHost, createGroup, type Group, pauseHost, restartHost, startGroup } from "./groups.ts";
 import { after, type Host, type NetworkOptions, runUntil, type WorldOptions } from "./world.ts";
 

@@ -3,7 +3,7 @@ import type { Effect, Input } from "../../core/env.ts";
 import { createPresence } from "../../core/presence/group.ts";
 import type { GroupState } from "../../core/presence/group-state.ts";
 import { ownLife, reportOf } from "../../core/presence/host-publications.ts";
-import { nextRandom } from "../../core/presence/swim-random.ts";
+import { nextRandom } from "../../core/random.ts";
 import { type HostName, hostName, type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import {

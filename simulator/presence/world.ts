@@ -1,6 +1,5 @@
 import { createSwim, stepSwim } from "../../core/presence/swim.ts";
 import { decodePacket, encodePacket, type Seal } from "../../core/presence/swim-codec.ts";
-import { nextRandom, seedOf } from "../../core/presence/swim-random.ts";
 import {
   type Packet,
   type SwimConfig,
@@ -10,6 +9,7 @@ import {
   type Update,
   type VerdictChange,
 } from "../../core/presence/swim-types.ts";
+import { nextRandom, seedOf } from "../../core/random.ts";
 import { type HostName, hostName } from "../../model/identifiers.ts";
 import { type Agenda, createAgenda } from "./agenda.ts";
 

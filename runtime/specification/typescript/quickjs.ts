@@ -102,7 +102,8 @@ function settle(runtime: QuickJSRuntime, context: QuickJSContext, entry: string,
     if (jobs.error) return thrown(jobs.error);
   }
   const state = context.getPromiseState(started.value);
-  if (state.type === "pending") return { kind: "pending", stack: "" };
+  // Where there was no memory for a promise's next step, that promise never settles.
+  if (state.type === "pending") return { kind: bounded().full ? "memory" : "pending", stack: "" };
   if (state.type === "rejected") return thrown(state.error);
   const result = context.getProp(state.value, "result");
   return { kind: "result", text: context.getString(result) };

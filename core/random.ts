@@ -1,4 +1,4 @@
-/** Marsaglia's xorshift32: enough to choose whom to ask, and one number to keep. Never 0. */
+/** Marsaglia's xorshift32: enough to choose whom to ask or to tell, and one number to keep. Never 0. */
 interface Randomness {
   random: number;
 }
