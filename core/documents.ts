@@ -314,6 +314,8 @@ export interface DesiredVm {
   readonly liveness?: DesiredLiveness;
   /** `x.start`: from its boot loader or kernel, or from the saved state of its image. Absent: "boot". */
   readonly start?: "boot" | "resume";
+  /** Its host starts it again by itself when it ends: the VM of the root controller, whom nobody else would start. */
+  readonly restart?: "host";
 }
 export interface DesiredLiveness {
   readonly protocol: "icmp" | "udp";
@@ -350,6 +352,8 @@ export interface DesiredInterface {
   readonly subnetIdentity: number;
   /** Hosts that may know where this address is: those with an endpoint that may talk to it. */
   readonly audience: readonly HostName[];
+  /** On the underlay itself, past Diverter; of the root cell alone (decision 31). `gateway` is then 0.0.0.0. */
+  readonly management?: true;
 }
 /** Why a VM is not running. `exited`: the guest powered off by itself; `crashed`: its QEMU died. */
 export interface ActualVm extends Progress {
@@ -421,8 +425,10 @@ export interface DesiredEnrolment {
 export interface IdentityGrant {
   readonly name: PeerName;
   readonly role: string;
-  /** Of the peer, IPv4; for tools other than ours, which know a peer by its name. */
+  /** Of the peer, IPv4; the first is where the others find it. */
   readonly addresses: readonly string[];
+  /** Where it listens; absent: at the ports of a process with an address of its own. */
+  readonly ports?: { readonly distribution: number; readonly http: number };
 }
 /** Waiting: nobody has shown the token; ready: it is spent, by the key with this fingerprint; failed: it grants nothing. */
 export interface ActualEnrolment extends Progress {

@@ -42,6 +42,18 @@ export interface ControllerOptions {
   readonly cellManager?: true;
   /** Members of the Presence group; none: no host is ever declared dead. */
   readonly presence?: readonly PeerName[];
+  /** Of the root cell's controller, and of no other (decision 31). */
+  readonly root?: RootOptions;
+}
+export interface RootOptions {
+  /** The underlay: what a subnet with the address range "management" is. */
+  readonly management: Cidr;
+  /** Where a service VM enrols: address of the authority's VM, and the fingerprint of the authority's key. */
+  readonly authority: { readonly address: Ipv4; readonly fingerprint: string };
+  /** SHA-256 (hexadecimal) of the operator's credentials, which every controller and the gateway know. */
+  readonly credentialHashes: readonly string[];
+  /** The token of one role of one incarnation, always the same one, and its SHA-256 (hexadecimal). */
+  readonly token: (vm: Uid, incarnation: number, role: string) => { readonly token: string; readonly hash: string };
 }
 
 export const storageManager = peerName("storage-manager");

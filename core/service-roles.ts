@@ -1,0 +1,31 @@
+import { type PeerName, peerName } from "../model/identifiers.ts";
+
+/**
+ * What a service VM may carry, and at which ports each role listens there: roles of one VM share its address, so their
+ * ports differ. The same whatever a VM carries: packing roles differently moves addresses alone. A role that runs as a
+ * process with an address of its own listens at `runtime/installation.ts`'s `ports`.
+ */
+export const serviceRoles = {
+  controller: { distribution: 7100, http: 7101 },
+  "storage-manager": { distribution: 7110, http: 7111 },
+  "address-manager": { distribution: 7112, http: 7113 },
+  "dns-manager": { distribution: 7114, http: 7115 },
+  placer: { distribution: 7116, http: 7117 },
+  presence: { distribution: 7118, http: 7119 },
+  directory: { distribution: 7120, http: 7121 },
+  "cell-manager": { distribution: 7122, http: 7123 },
+  authority: { distribution: 7124, http: 7125 },
+  gateway: { distribution: 7126, http: 7127 },
+} as const satisfies Readonly<Record<string, ServicePorts>>;
+
+export interface ServicePorts {
+  readonly distribution: number;
+  readonly http: number;
+}
+export type ServiceRole = keyof typeof serviceRoles;
+
+export const isServiceRole = (name: string): name is ServiceRole => Object.hasOwn(serviceRoles, name);
+
+/** `placer`; `presence.2` where there are several, by their number; `controller.shop`. */
+export const servicePeer = (role: ServiceRole, which?: number | string): PeerName =>
+  peerName(which === undefined ? role : `${role}.${which}`);
