@@ -157,7 +157,8 @@ class Room {
         const { vm, desired } = action;
         assert.equal(this.machines.has(vm), false, "an older incarnation still runs");
         assert.equal(this.credentials.has(vm), false, "disks of an older incarnation are still held");
-        assert.ok(!this.startedOnce.has(`${vm} ${desired.incarnation}`), "an incarnation started twice");
+        const again = desired.restart !== "host" && this.startedOnce.has(`${vm} ${desired.incarnation}`);
+        assert.ok(!again, "an incarnation started twice");
         this.startedOnce.add(`${vm} ${desired.incarnation}`);
         assert.ok(action.interfaces.every(({ tap }) => this.taps.includes(uid(tap))));
         assert.ok(this.durable.has(`machine/${vm}`), "started before it was written down");
@@ -241,6 +242,50 @@ test("an ended machine is reported and left to its controller; the next incarnat
   room.desire("vm/a", desiredVm("a", 1));
   room.settle();
   assert.equal(room.machines.get(uid("a")), 2);
+});
+
+test("the VM that its host starts again: after its end, a failed start and silence, never after a refusal", () => {
+  const room = new Room();
+  room.found();
+  room.desire("policy/shop", policy());
+  const rest = (): void => {
+    room.settle();
+    room.input({ kind: "timer", name: "retry/a" });
+    room.settle();
+  };
+  room.fails = (action) => (action.kind === "start-machine" ? "no such export" : null);
+  room.desire("vm/a", desiredVm("a", 1, { restart: "host" }));
+  room.settle();
+  assert.equal(room.vm("a")?.phase, "waiting");
+  room.fails = () => null;
+  rest();
+  assert.equal(room.vm("a")?.phase, "ready");
+  room.machines.delete(uid("a"));
+  room.ask({ kind: "machine-ended", end: { vm: uid("a"), incarnation: 1, ended: "crashed", detail: "killed" } });
+  // Its controller, which runs in it, is to do nothing.
+  assert.deepEqual([room.vm("a")?.ended, room.vm("a")?.phase], [null, "waiting"]);
+  assert.ok(room.published.has("location/10.64.0.97"));
+  rest();
+  assert.deepEqual([room.vm("a")?.power, room.vm("a")?.incarnation], ["on", 1]);
+  room.log.length = 0;
+  room.ask({ kind: "health", change: { vm: uid("a"), incarnation: 1, health: "silent", reason: "no answer" } });
+  rest();
+  assert.deepEqual(room.log, ["stop-machine a", "release-disks a", "start-machine a"]);
+  // After the Host Manager's own restart too, once it has looked for machines.
+  room.machines.clear();
+  room.boot();
+  room.found();
+  rest();
+  assert.equal(room.machines.get(uid("a")), 1);
+  room.desire("vm/a", desiredVm("a", 1, { restart: "host", power: "off" }));
+  rest();
+  assert.equal(room.machines.size, 0);
+  room.desire("vm/b", desiredVm("b", 1, { restart: "host", memoryMiB: 4096 }));
+  rest();
+  assert.equal(room.vm("b")?.phase, "failed");
+  room.desire("vm/b", desiredVm("b", 1, { restart: "host" }));
+  rest();
+  assert.equal(room.machines.has(uid("b")), false);
 });
 
 test("a start that failed is never repeated for that incarnation", () => {

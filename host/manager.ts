@@ -335,7 +335,8 @@ const nextActions = (state: HostState, options: HostManagerOptions, effects: Eff
     if (action.kind === "refuse-machine") {
       // Durable before it is said: what its controller starts elsewhere must never start here as well.
       const refused = startingRecord(state.vms.get(action.vm)?.client, action.desired);
-      save(state, action.vm, { ...refused, stage: "ended", reason: action.reason, released: true }, effects);
+      const ended = { stage: "ended", reason: action.reason, released: true, refused: true } as const;
+      save(state, action.vm, { ...refused, ...ended }, effects);
       continue;
     }
     state.busy.add(action.kind === "implement-network" ? "network" : action.vm);
@@ -381,8 +382,10 @@ const settle = (state: HostState, outcome: Outcome, effects: Effect[]): void => 
       if (outcome.error === null && record.stage === "starting")
         save(state, outcome.vm, { ...record, stage: "running", reason: outcome.remark ?? null }, effects);
       // Never tried again here: with that word its controller may give its volumes to the next incarnation.
-      if (outcome.error !== null)
+      if (outcome.error !== null) {
         save(state, outcome.vm, { ...record, stage: "ended", ended: null, reason: outcome.error }, effects);
+        if (record.vm.restart === "host") retry(outcome.error);
+      }
       return;
     case "stop-machine":
       if (outcome.error !== null) retry(outcome.error);
@@ -426,6 +429,10 @@ const machineEnded = (state: HostState, end: MachineEnd, effects: Effect[]): voi
   if (record.stage === "ended" || record.vm.incarnation !== end.incarnation) return;
   const reason = end.ended === "stopped" ? null : end.detail;
   save(state, end.vm, { ...record, stage: "ended", ended: end.ended, reason }, effects);
+  if (record.vm.restart !== "host" || reason === null) return;
+  // Its host starts it again, but not as fast as it can end.
+  state.troubles.set(end.vm, reason);
+  effects.push({ kind: "timer", name: `retry/${end.vm}`, afterMs: retryMs });
 };
 
 const followPeers = (state: HostState, { host }: HostManagerOptions, effects: Effect[]): void => {

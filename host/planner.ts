@@ -33,6 +33,8 @@ export interface VmRecord {
   readonly silence?: string;
   /** Resets of this incarnation's guest. */
   readonly reboots?: number;
+  /** It was never tried here, and its controller was told that it never will be. */
+  readonly refused?: true;
 }
 export interface WantedVm {
   readonly client: PeerName;
@@ -122,7 +124,8 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
   const record = found.records.get(vm);
   const desired = wanted.vms.get(vm)?.desired;
   if (record !== undefined && record.stage !== "ended") {
-    const surplus = desired === undefined || desired.power === "off" || desired.incarnation > record.vm.incarnation;
+    const unwanted = desired === undefined || desired.power === "off" || desired.incarnation > record.vm.incarnation;
+    const surplus = unwanted || (desired.restart === "host" && record.health === "silent");
     // A guest that hangs, or whose CPUs stand still, does not hear that it should power off.
     const isDeaf = record.health === "silent" || found.stalled.has(vm);
     return surplus && record.stage === "running"
@@ -133,16 +136,30 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
   if (desired === undefined) return networkInPlace ? { kind: "withdraw-state", vm } : null;
   if (!mayStart(desired, record)) return null;
   const reason = shortage(desired, found);
-  if (reason !== null) return { kind: "refuse-machine", vm, desired, reason };
+  if (reason !== null) return startsAgain(desired, record) ? null : { kind: "refuse-machine", vm, desired, reason };
   // What is being changed may just be taking the interfaces away that an earlier document did not name.
   if (desired.interfaces.length > 0 && found.busy.has("network")) return null;
   if (obstacle(desired, wanted, found) !== null) return null;
   return { kind: "start-machine", vm, desired, interfaces: readyInterfaces(desired, found.allocation) };
 };
 
-/** An incarnation is started once in its life. What ended is started again by its controller, as the next incarnation. */
+/**
+ * An incarnation is started once in its life. What ended is started again by its controller, as the next incarnation; only
+ * the VM of the root controller has nobody who would, and its host does.
+ */
 export const mayStart = (desired: DesiredVm, record: VmRecord | undefined): boolean =>
-  desired.power === "on" && (record === undefined || desired.incarnation > record.vm.incarnation);
+  desired.power === "on" &&
+  (record === undefined || desired.incarnation > record.vm.incarnation || startsAgain(desired, record));
+
+/**
+ * The same incarnation, on the host that saw it end: nothing of it runs, and what it may write is leased to it here. One
+ * that was refused may have been given to another host.
+ */
+export const startsAgain = (desired: DesiredVm, record: VmRecord | undefined): boolean =>
+  desired.restart === "host" &&
+  record?.stage === "ended" &&
+  record.refused !== true &&
+  record.vm.incarnation === desired.incarnation;
 
 /** Why a VM that should start cannot start yet, as a sentence; null: nothing is in its way. */
 export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): string | null => {

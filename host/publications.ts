@@ -129,6 +129,12 @@ const runningVm = (
   if (stalled !== undefined) return { ...base, phase: "waiting", reason: stalled };
   if (health === "starting")
     return { ...base, phase: "working", reason: "it starts: waits for the first answer to its liveness probes" };
-  if (health === "silent") return { ...base, phase: "failed", reason: record.silence ?? "does not answer its probes" };
+  if (health === "silent") {
+    const reason = record.silence ?? "does not answer its probes";
+    // Nothing for its controller to do, which is what is silent here.
+    if (record.vm.restart === "host")
+      return { ...base, health: "starting", phase: "working", reason: `${reason}: its host starts it again` };
+    return { ...base, phase: "failed", reason };
+  }
   return { ...base, phase: "ready", reason: record.reason };
 };
