@@ -35,6 +35,10 @@ export const eventNames = {
     "documents of a peer are not acceptable for what is in them: key and why of this one; with how many by then, once a minute for a peer",
   "https/handler-failed": "a request over HTTPS failed by a defect of this service",
   "https/upgrade-failed": "a session could not be opened by a defect of this service",
+  // The birth of an installation.
+  "bootstrap/step": "the bootstrap host got one step further: text",
+  "bootstrap/waits": "the bootstrap waits for something: why, once for each reason",
+  "bootstrap/failed": "the bootstrap cannot go on: why",
   // Identity.
   "identity/enrolled": "a token was shown and certificates were issued: to which name and enrolment, again or not",
   "identity/renewed": "a certificate was issued over a key that is known: to which name",

@@ -1,3 +1,4 @@
+import type { DesiredVm } from "../core/documents.ts";
 import type { Json } from "../model/json.ts";
 import type { HypervisorDriver } from "./drivers/hypervisor/driver.ts";
 import type { GlobalNetwork, NetworkAllocation, NetworkDriver } from "./drivers/network/driver.ts";
@@ -14,6 +15,8 @@ export interface ExecutorOptions {
   readonly storage: StorageDriver;
   readonly request: (request: Json) => Promise<Json>;
   readonly log: (event: string, fields: { readonly [key: string]: Json }) => void;
+  /** What a machine finds on its seed volume beside its data; null: nothing. */
+  readonly filesFor?: (desired: DesiredVm) => Promise<Readonly<Record<string, Buffer>> | null> | null;
 }
 export interface Executor {
   /** Lists the machines that run, then works. The network driver has been initialised. */
@@ -132,7 +135,7 @@ const implementNetwork = async (network: NetworkDriver, global: GlobalNetwork): 
 
 /** Resolves with what should be known of a VM although it was done, or null. */
 const executeVm = async (
-  { hypervisor, storage }: ExecutorOptions,
+  { hypervisor, storage, filesFor }: ExecutorOptions,
   action: Exclude<Action, { readonly kind: "implement-network" | "withdraw-state" | "refuse-machine" }>,
 ): Promise<string | null> => {
   switch (action.kind) {
@@ -141,7 +144,11 @@ const executeVm = async (
       const disks: ComposedDisk[] = [];
       for (const disk of desired.disks) disks.push(await storage.compose(disk, desired.start));
       const { uid: vm, incarnation, name, memoryMiB, cpus, data, start = "boot" } = desired;
-      return hypervisor.start({ vm, incarnation, name, memoryMiB, cpus, disks, interfaces, data, start });
+      const files = (await filesFor?.(desired)) ?? null;
+      return hypervisor.start({
+        ...{ vm, incarnation, name, memoryMiB, cpus, disks, interfaces, data, start },
+        ...(files === null ? {} : { files }),
+      });
     }
     case "stop-machine":
       await hypervisor.stop(action.vm, action.graceMs);

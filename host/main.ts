@@ -1,6 +1,6 @@
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
-import type { ActualHost } from "../core/documents.ts";
+import type { ActualHost, DesiredVm } from "../core/documents.ts";
 import { hostName, ipv4, mac } from "../model/identifiers.ts";
 import { failStart } from "../runtime/error-line.ts";
 import { servePeers } from "../runtime/https.ts";
@@ -10,6 +10,7 @@ import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { createObserver, logFatalErrors, logOf, observed } from "../runtime/observer.ts";
 import { runService } from "../runtime/process.ts";
 import { stopAtSignals } from "../runtime/signals.ts";
+import { startBootstrap } from "./bootstrap.ts";
 import { limitParents } from "./drivers/hypervisor/cgroup.ts";
 import { createQemuDriver } from "./drivers/hypervisor/qemu.ts";
 import { machineUsages } from "./drivers/hypervisor/usage.ts";
@@ -88,7 +89,10 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const running = await runService({ configuration, service, observer, goodbye: false });
   const { request, beginLife, declaredDead } = running;
   const log = logOf(running.observer, "host");
-  executor = createExecutor({ hypervisor, network, storage, request, log });
+  const bootstrap = await startBootstrap({ configuration, log: observer.log });
+  if (bootstrap !== null) stopAtSignals(bootstrap.close);
+  const filesFor = (desired: DesiredVm) => bootstrap?.birth(desired) ?? null;
+  executor = createExecutor({ hypervisor, network, storage, request, log, filesFor });
   const { close } = executor;
   // The latest is stopped first: no action may lose its service half-way.
   stopAtSignals(close);

@@ -112,6 +112,17 @@ export interface ProcessConfiguration {
     /** Parent cgroup directories (v1: one per controller; v2: one); empty where none can be used. */
     readonly cgroups: readonly string[];
   };
+  /** Of the one host from which the installation comes to run in itself (decision 31). */
+  readonly bootstrap?: {
+    /** The root cell, a file in SmartFrog or JSON. */
+    readonly specificationFile: string;
+    /** The installation's certificate authority, made if there is none. */
+    readonly authorityDirectory: string;
+    /** Holds the operator's credential, mode 0600. */
+    readonly credentialFile: string;
+    /** Hosts and storage agents that there are already; entries as in `PeerBook`. */
+    readonly peers: Readonly<Record<string, string>>;
+  };
   /** A host's part in Presence; absent: it takes none. */
   readonly presence?: {
     /** At least 16 random bytes, the same at every host of the installation. A secret. */

@@ -79,7 +79,8 @@ export const permissions = {
   controller: {
     desires: { "cell-manager": ["life"] },
     sees: { "cell-manager": ["<peer>/…"] },
-    asks: { gateway: ["GET /metrics", "GET /events", "* /…"] },
+    // A host may only ask what its operator's credential opens: the root cell, which it helps into being.
+    asks: { gateway: ["GET /metrics", "GET /events", "* /…"], host: ["PUT /cells/root/model"] },
   },
   authority: {
     desires: { controller: ["enrolment/<uid>"] },
