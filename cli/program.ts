@@ -28,9 +28,15 @@ const testbedCommands = (program: Command, context: () => Context): void => {
       .option("--hosts <n>", "number of hosts (default: as before, or 3)", countOf)
       .option("--servers <n>", "number of storage servers (default: as before, or 2)", countOf)
       .option("--port <n>", "loopback port of the gateway (default: as before, or any)", countOf)
+      .addOption(
+        new Option("--profile <p>", "where the management runs: in VMs of its own cell, or as processes").choices([
+          ...["small", "large", "processes"],
+        ]),
+      )
       .addOption(directory)
       .action((options) =>
         up(context(), {
+          profile: options.profile,
           hosts: options.hosts,
           servers: options.servers,
           port: options.port,

@@ -8,6 +8,7 @@ export interface UpArguments {
   readonly servers: number | undefined;
   readonly port: number | undefined;
   readonly directory: string | undefined;
+  readonly profile?: "small" | "large" | "processes" | undefined;
 }
 
 const failing = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -19,7 +20,10 @@ const failing = async <T>(work: () => Promise<T>): Promise<T> => {
 };
 
 /** Progress goes to standard error where standard output is for JSON. */
-export const up = async (context: Context, { hosts, servers, port, directory }: UpArguments): Promise<void> => {
+export const up = async (
+  context: Context,
+  { hosts, servers, port, directory, profile }: UpArguments,
+): Promise<void> => {
   const { terminal } = context;
   const testbed = await import("../testbed/up.ts");
   const start = performance.now();
@@ -36,6 +40,7 @@ export const up = async (context: Context, { hosts, servers, port, directory }: 
       ...(servers === undefined ? {} : { servers }),
       ...(port === undefined ? {} : { port }),
       ...(directory === undefined ? {} : { directory }),
+      ...(profile === undefined ? {} : { profile }),
     }),
   );
   if (context.json) printJson(context, { url });

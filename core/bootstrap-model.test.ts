@@ -43,7 +43,10 @@ test("what a root specification lacks is said", () => {
   for (const [text, says] of [
     [withAddress(root("placer extends {}")), /no VM of root carries the controller/],
     [withAddress(root('controller extends { cell "shop"; }')), /no VM of root carries the controller/],
-    [withAddress(root('controller extends { cell "root"; } placer extends {}')), /must carry authority and storage-manager/],
+    [
+      withAddress(root('controller extends { cell "root"; } placer extends {}')),
+      /must carry authority and storage-manager/,
+    ],
     [root(all), /no VirtualInterface with a fixed x.address/],
   ] as const) {
     const model = bootstrapModel(cellOf(text));

@@ -18,6 +18,7 @@ export const eventNames = {
   "service/stopped": "a member's process ended on request",
   "supervisor/serving": "the supervisor listens",
   "supervisor/started": "every member was started",
+  "supervisor/relay-failed": "the supervisor cannot pass connections on to the gateway's VM: why",
   "supervisor/stopping": "the supervisor ends every member",
   // State distribution.
   "peer/reachable": "a peer is in step: everything it says is known",

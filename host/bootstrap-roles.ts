@@ -88,7 +88,7 @@ const rootController = async (credentialFile: string, address: Ipv4, fingerprint
   const credential = (await readFile(credentialFile, "utf8")).trim();
   return {
     ...{ cell: "root", cellUid: "root", cellNumber: 1, domain: network.domain, mac: macOf(address) },
-    ...{ directory: true, cellManager: true } as const,
+    ...({ directory: true, cellManager: true } as const),
     credentialHashes: [hashCredential(credential)],
     root: { management: network.underlay, authority: { address, fingerprint } },
   };

@@ -1,11 +1,11 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, readFile, readdir, rm } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { bootstrapModel, type BootstrapModel } from "../core/bootstrap-model.ts";
+import { type BootstrapModel, bootstrapModel } from "../core/bootstrap-model.ts";
 import type { DesiredVm } from "../core/documents.ts";
 import type { EventName } from "../core/event-names.ts";
 import { bundleMediaType } from "../model/api.ts";
@@ -128,10 +128,7 @@ class Birth implements Bootstrap {
   }
   async #save(progress: BootstrapProgress): Promise<void> {
     this.#progress = progress;
-    await replaceFile(
-      progressFile(this.#options.configuration.directory),
-      `${JSON.stringify(progress, null, 2)}\n`,
-    );
+    await replaceFile(progressFile(this.#options.configuration.directory), `${JSON.stringify(progress, null, 2)}\n`);
   }
   /** Said once each. */
   async #trouble(why: string): Promise<void> {
@@ -148,7 +145,9 @@ class Birth implements Bootstrap {
     const roles = await birthConfigurations(configuration, address);
     await replaceFile(rolesFile, JSON.stringify(roles));
     await this.#startChild(rolesFile);
-    await this.#say(`the authority, the root controller, the Storage Manager and the Placer run as a process, at ${address}`);
+    await this.#say(
+      `the authority, the root controller, the Storage Manager and the Placer run as a process, at ${address}`,
+    );
     await this.#submit(
       "the part of the root cell that makes the first VM",
       { "content-type": "application/json" },

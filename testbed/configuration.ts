@@ -73,6 +73,8 @@ export const configurationOf = (
   certificate: ProcessConfiguration["certificate"],
   imagesDirectory: string,
   cgroups: readonly string[],
+  /** Of a self-hosted testbed. */
+  further: Partial<ProcessConfiguration> = {},
 ): ProcessConfiguration => ({
   name: member.peer,
   role: member.role,
@@ -82,4 +84,5 @@ export const configurationOf = (
   certificate,
   peersFile: join(at.shared, "peers.json"),
   ...rolePart(at, record, member, imagesDirectory, cgroups),
+  ...further,
 });

@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { createAuthority } from "../runtime/certificates.ts";
+import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { makeCgroups } from "./cgroups.ts";
 import { compiledDirectory } from "./compile-cache.ts";
 import { configurationOf, listenDescriptor, memberFiles } from "./configuration.ts";
@@ -11,6 +12,7 @@ import { makeMember, makeUnderlay, removeMember } from "./namespaces.ts";
 import type { Order } from "./order.ts";
 import { memberDirectory, type Places, places } from "./places.ts";
 import { type InstallationRecord, readRecord, withCell, withoutCell, writeRecord } from "./record.ts";
+import { bootstrapHost, bootstrapPart, firstPeers, ownPeersFile, writeFirstPeers } from "./self-hosted.ts";
 import { type Launch, type MemberStatus, Supervised } from "./supervised.ts";
 
 const repository = fileURLToPath(new URL("..", import.meta.url));
@@ -68,6 +70,11 @@ export class Installation {
     return membersOf(this.#record).map(
       (member) => this.#members.get(member.name)?.status() ?? notYet(member, this.#logFile(member)),
     );
+  }
+
+  /** Its management runs in VMs, the gateway too. */
+  get selfHosted(): boolean {
+    return this.#record.profile !== undefined;
   }
 
   cells(): readonly string[] {
@@ -131,7 +138,7 @@ export class Installation {
     const cgroups = limits ? makeCgroups(this.#order.cgroupRoots, member.name) : [];
     writeJson(
       files.configuration,
-      configurationOf(this.#at, this.#record, member, certificate, imagesDirectory, cgroups),
+      configurationOf(this.#at, this.#record, member, certificate, imagesDirectory, cgroups, this.#selfHosted(member)),
     );
     const further =
       member.role === "agent" ? [imagesDirectory] : member.role === "gateway" ? [this.#at.run] : ([] as const);
@@ -148,6 +155,18 @@ export class Installation {
     });
     this.#members.set(member.name, supervised);
     return supervised;
+  }
+
+  /** What a member's configuration has more where the management runs in VMs. */
+  #selfHosted(member: Member): Partial<ProcessConfiguration> {
+    if (this.#record.profile === undefined) return {};
+    const members = membersOf(this.#record);
+    writeFirstPeers(this.#at, member, firstPeers(this.#at, members));
+    return {
+      peersFile: ownPeersFile(this.#at, member),
+      followPeers: true,
+      ...(member.name === bootstrapHost.name ? { bootstrap: bootstrapPart(this.#at, peersOf(members)) } : {}),
+    };
   }
 
   #logFile(member: Member): string {

@@ -68,14 +68,22 @@ export const controllerMember = (cell: string, cellNumber: number): Member => ({
 });
 
 /** Everything that a testbed consists of, in the order in which it is started. */
-export const membersOf = (record: InstallationRecord): readonly Member[] => [
+export const membersOf = (record: InstallationRecord): readonly Member[] =>
+  record.profile === undefined ? [...coreMembers(), ...substrateOf(record), ...edgeOf(record)] : substrateOf(record);
+
+const coreMembers = (): readonly Member[] => [
   service("storage-manager", network.storageManager),
   service("address-manager", network.addressManager),
   service("dns-manager", network.dnsManager),
   service("placer", network.placer),
   ...Array.from({ length: presenceMembers }, (_, index) => presenceMember(index + 1)),
+];
+/** What is a machine itself, however the rest runs. */
+const substrateOf = (record: InstallationRecord): readonly Member[] => [
   ...Array.from({ length: record.servers }, (_, index) => serverMember(index + 1)),
   ...Array.from({ length: record.hosts }, (_, index) => hostMember(index + 1)),
+];
+const edgeOf = (record: InstallationRecord): readonly Member[] => [
   ...Object.entries(record.cells).map(([cell, { cellNumber }]) => controllerMember(cell, cellNumber)),
   service("gateway", network.gateway),
 ];

@@ -17,6 +17,8 @@ export interface InstallationRecord {
   /** Loopback port, kept from start to start where it is free. */
   readonly port: number;
   readonly credentialHash: string;
+  /** Its management runs in VMs of its own root cell; absent: as processes, members of the testbed. */
+  readonly profile?: "small" | "large";
   readonly nextCellNumber: number;
   readonly cells: Readonly<Record<string, CellRecord>>;
 }

@@ -4,6 +4,7 @@ import { readJson } from "./files.ts";
 import { Installation } from "./installation.ts";
 import type { Order } from "./order.ts";
 import { places } from "./places.ts";
+import { relayToGateway } from "./self-hosted.ts";
 import { supervisorServer } from "./supervisor-api.ts";
 
 /**
@@ -30,4 +31,6 @@ process.once("SIGTERM", () => {
 
 server.listen(supervisorSocket, () => log("supervisor/serving", { socket: supervisorSocket }));
 await installation.start();
+const relay = installation.selfHosted ? relayToGateway(places(order.directory)) : null;
+relay?.on("error", (error) => log("supervisor/relay-failed", { why: error.message }));
 log("supervisor/started", { members: installation.status().length });

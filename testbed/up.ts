@@ -12,6 +12,7 @@ import { withLock } from "./lock.ts";
 import type { Order } from "./order.ts";
 import { cacheDirectory, defaultDirectory, type Places, places } from "./places.ts";
 import { type InstallationRecord, readRecord, writeRecord } from "./record.ts";
+import { bootstrapHost, bootstrapProgress, type Profile, prepareBirth } from "./self-hosted.ts";
 import type { MemberStatus } from "./supervised.ts";
 import { memberStatus } from "./supervisor-client.ts";
 
@@ -22,6 +23,8 @@ export interface UpOptions {
   readonly hosts?: number;
   /** Default: as many as there are, or 2. Storage servers hold data: their number grows only. */
   readonly servers?: number;
+  /** Where the management runs: in VMs of its own root cell, or as processes beside the hosts. Default: as before, or processes. */
+  readonly profile?: Profile | "processes";
   /** Loopback port of the gateway; 0: the one of the last start, or any free one. */
   readonly port?: number;
   readonly hostMemoryMiB?: number;
@@ -43,6 +46,8 @@ export interface TestbedStatus {
 }
 
 const defaultTimeoutMs = 120_000;
+/** Emulated CPUs on a machine that has other things to do. */
+const selfHostedTimeoutMs = 400_000;
 const goodbyeMs = 12_000;
 const pollMs = 150;
 const mostOfAKind = 64;
@@ -75,9 +80,11 @@ const nextRecord = (
       `this testbed has ${found.servers} storage servers, and volumes may lie on any of them: keep them, or begin anew after \`cells down --purge\``,
     );
   }
+  const profile = profileOf(found, options);
   return {
     hosts,
     servers,
+    ...(profile === undefined ? {} : { profile }),
     hostMemoryMiB: options.hostMemoryMiB ?? hostMemory(totalmem() / 2 ** 20, hosts),
     hostCpus: 2,
     port: found?.port ?? 0,
@@ -85,6 +92,16 @@ const nextRecord = (
     cells: found?.cells ?? {},
     credentialHash: hashCredential(credential),
   };
+};
+
+const profileOf = (found: InstallationRecord | undefined, options: UpOptions): Profile | undefined => {
+  const wanted = options.profile ?? found?.profile ?? "processes";
+  if (found !== undefined && wanted !== (found.profile ?? "processes")) {
+    throw new Error(
+      `this testbed's profile is "${found.profile ?? "processes"}": begin anew with \`cells down --purge\`, or in another --directory`,
+    );
+  }
+  return wanted === "processes" ? undefined : wanted;
 };
 
 /** The credential that the user has, if it is the installation's; otherwise a new one. */
@@ -132,6 +149,14 @@ const whatIsWrong = (at: Places, members: readonly MemberStatus[] | undefined): 
     .join("\n\n");
 };
 
+const gatewayWrong = (at: Places): string => {
+  const birth = bootstrapProgress(at);
+  if (birth === undefined) return `the gateway does not answer:\n${logTail(`${at.logs}/gateway.log`, 12)}`;
+  const last = birth.steps.at(-1)?.text ?? "nothing was done";
+  const log = logTail(`${at.logs}/${bootstrapHost.name}.log`, 15);
+  return `the gateway's VM does not answer. The birth came to: ${last}. ${birth.trouble ?? ""}\n${log}`;
+};
+
 const gatewayAnswers = async ({ url, credential }: ClientConfiguration): Promise<boolean> => {
   try {
     const headers = { authorization: `Bearer ${credential}` };
@@ -152,7 +177,12 @@ const untilUp = async (
 ): Promise<void> => {
   const end = performance.now() + timeoutMs;
   const told = new Set<string>();
+  let steps = bootstrapProgress(at)?.stage === "done" ? (bootstrapProgress(at)?.steps.length ?? 0) : 0;
   for (;;) {
+    for (const { text } of bootstrapProgress(at)?.steps.slice(steps) ?? []) {
+      steps += 1;
+      say(text);
+    }
     const members = await memberStatus(at.supervisorSocket);
     for (const { name, address, answers } of members ?? []) {
       if (!answers || told.has(name) || name === "gateway") continue;
@@ -165,26 +195,27 @@ const untilUp = async (
     }
     const ended = firstProcesses(at.tag).outer.length === 0;
     if (ended || performance.now() > end) {
-      const what = members?.every(({ answers }) => answers)
-        ? `the gateway does not answer:\n${logTail(`${at.logs}/gateway.log`, 12)}`
-        : whatIsWrong(at, members);
+      const what = members?.every(({ answers }) => answers) ? gatewayWrong(at) : whatIsWrong(at, members);
       throw new Error(`the testbed did not come up${ended ? "" : ` within ${timeoutMs / 1000} s`}.\n${what}`);
     }
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
 };
 
-const images = async (say: (line: string) => void): Promise<string> => {
+const images = async (say: (line: string) => void, profile: Profile | undefined): Promise<string> => {
+  const options = { cacheDirectory: cacheDirectory(), onProgress: say };
+  if (profile !== undefined) await (await import("../image/service.ts")).buildServiceImage(options);
   const { buildTinyImage } = await import("../image/build.ts");
-  return dirname(await buildTinyImage({ cacheDirectory: cacheDirectory(), onProgress: say }));
+  return dirname(await buildTinyImage(options));
 };
 
 const start = async (at: Places, options: UpOptions, say: (line: string) => void): Promise<ClientConfiguration> => {
   const found = readRecord(at);
   const credential = credentialFor(found, readClientConfiguration(options.configFile));
   const record = nextRecord(found, options, credential);
-  const imagesDirectory = options.imagesDirectory ?? (await images(say));
+  const imagesDirectory = options.imagesDirectory ?? (await images(say, record.profile));
   for (const path of [at.directory, at.logs, at.shared, at.run]) mkdirSync(path, { recursive: true, mode: 0o755 });
+  if (record.profile !== undefined) prepareBirth(at, record.profile, credential);
   await prepareCompiled(at, cacheDirectory());
   const { server, descriptor, port } = await listenAgain(options.port ?? 0, record.port);
   try {
@@ -197,14 +228,16 @@ const start = async (at: Places, options: UpOptions, say: (line: string) => void
       commands: options.commands ?? {},
     };
     writeJson(at.orderFile, order);
-    say(`starting ${record.hosts} hosts, ${record.servers} storage servers and the services`);
+    const rest = record.profile === undefined ? " and the services" : ": everything else will run in VMs";
+    say(`starting ${record.hosts} hosts, ${record.servers} storage servers${rest}`);
     startFirstProcess(at, descriptor);
   } finally {
     server.close();
   }
   const client = { url: `http://127.0.0.1:${port}`, credential };
   try {
-    await untilUp(at, client, options.timeoutMs ?? defaultTimeoutMs, say);
+    const limitMs = record.profile === undefined ? defaultTimeoutMs : selfHostedTimeoutMs;
+    await untilUp(at, client, options.timeoutMs ?? limitMs, say);
   } catch (error) {
     await clear(at, 0);
     throw error;

@@ -1,0 +1,124 @@
+import { copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { join } from "node:path";
+import { connect } from "node:tls";
+import { fileURLToPath } from "node:url";
+import { bootstrapModel } from "../core/bootstrap-model.ts";
+import { serviceRoles } from "../core/service-roles.ts";
+import { type BootstrapProgress, progressFile } from "../host/bootstrap.ts";
+import type { Cell } from "../model/cell.ts";
+import { peerName } from "../model/identifiers.ts";
+import { isObject } from "../model/reference.ts";
+import { readSpecification } from "../model/specification.ts";
+import { expectPeer } from "../runtime/identity.ts";
+import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { listenDescriptor, memberFiles } from "./configuration.ts";
+import { readJson, writeAtomically, writeJson } from "./files.ts";
+import { hostMember, type Member } from "./members.ts";
+import { memberDirectory, type Places } from "./places.ts";
+
+/**
+ * A testbed whose management runs in VMs of its own root cell: hosts and storage servers are members as always, and the
+ * first host brings everything else into being (host/bootstrap.ts).
+ */
+export const profiles = ["small", "large"] as const;
+export type Profile = (typeof profiles)[number];
+
+export const bootstrapHost = hostMember(1);
+
+/** Kept with the testbed, where it can be changed before the first start, and by `cells apply` afterwards. */
+export const rootSpecification = (at: Places): string => join(at.shared, "root.sf");
+
+const credentialFile = (at: Places): string => join(memberDirectory(at, bootstrapHost.name), "operator.credential");
+const authorityOf = (at: Places): string => join(memberDirectory(at, bootstrapHost.name), "authority");
+
+/** What the birth needs and `up` alone has: the specification as it was chosen, and the operator's credential. */
+export const prepareBirth = (at: Places, profile: Profile, credential: string): void => {
+  mkdirSync(memberDirectory(at, bootstrapHost.name), { recursive: true });
+  const from = fileURLToPath(new URL(`../examples/root/${profile}.sf`, import.meta.url));
+  if (!existsSync(rootSpecification(at))) copyFileSync(from, rootSpecification(at));
+  writeAtomically(credentialFile(at), `${credential}\n`, 0o600);
+};
+
+/** The part of the bootstrap host's configuration. Its copy of the authority is what the installation goes on with. */
+export const bootstrapPart = (
+  at: Places,
+  peers: Readonly<Record<string, string>>,
+): NonNullable<ProcessConfiguration["bootstrap"]> => {
+  const authorityDirectory = authorityOf(at);
+  mkdirSync(authorityDirectory, { recursive: true, mode: 0o700 });
+  for (const file of ["authority.key.pem", "authority.pem"])
+    copyFileSync(join(at.authority, file), join(authorityDirectory, file));
+  return { specificationFile: rootSpecification(at), authorityDirectory, credentialFile: credentialFile(at), peers };
+};
+
+const readRoot = (at: Places): Cell => {
+  const file = rootSpecification(at);
+  const cell = readSpecification({ main: "root.sf", files: { "root.sf": readFileSync(file, "utf8") } });
+  if (cell.ok) return cell.value;
+  const [fault] = cell.error;
+  throw new Error(`${file}, line ${fault?.position?.line ?? "?"}: ${fault?.message}`);
+};
+
+/** What a member knows at first of where the others are; it follows the authority from then on. */
+export const firstPeers = (at: Places, members: readonly Member[]): Readonly<Record<string, string>> => {
+  const model = bootstrapModel(readRoot(at));
+  if (!model.ok) throw new Error(`${rootSpecification(at)}: ${model.error}`);
+  const { authority, controller } = serviceRoles;
+  return {
+    ...Object.fromEntries(members.map((member) => [member.peer, member.address])),
+    authority: `${model.value.address}:${authority.distribution}:${authority.http}`,
+    "controller.root": `${model.value.address}:${controller.distribution}:${controller.http}`,
+  };
+};
+
+/** Its own, since it writes down what it learns. */
+export const ownPeersFile = (at: Places, member: Member): string => join(memberFiles(at, member).data, "peers.json");
+export const writeFirstPeers = (at: Places, member: Member, peers: Readonly<Record<string, string>>): void => {
+  if (!existsSync(ownPeersFile(at, member))) writeJson(ownPeersFile(at, member), { peers }, 0o600);
+};
+
+/** How far the birth is; undefined before it has begun. */
+export const bootstrapProgress = (at: Places): BootstrapProgress | undefined =>
+  readJson<BootstrapProgress>(progressFile(memberFiles(at, bootstrapHost).data));
+
+/** Where the gateway's VM serves, from the root specification; undefined where it has none. */
+const gatewayAddress = (at: Places): string | undefined => {
+  const cell = readRoot(at);
+  const carries = (path: string): boolean => {
+    const element = [...cell.elements.values()].find((candidate) => candidate.path === path);
+    const service = element?.type === "VM" && isObject(element.data) ? element.data.service : undefined;
+    return isObject(service) && isObject(service.roles) && service.roles.gateway !== undefined;
+  };
+  for (const element of cell.elements.values())
+    if (element.type === "VirtualInterface" && carries(element.vm)) return element.address;
+  return undefined;
+};
+
+/**
+ * Passes connections from the machine's loopback on to the gateway's VM, over TLS: the supervisor is the only one who is in
+ * both networks. What it cannot reach it ends, and the client sees a closed connection.
+ */
+export const relayToGateway = (at: Places): Server => {
+  const host = gatewayAddress(at);
+  const server = createServer((client) => {
+    client.on("error", () => client.destroy());
+    if (host === undefined) {
+      client.destroy();
+      return;
+    }
+    const gateway = connect({
+      ...{ host, port: serviceRoles.gateway.http, ca: readFileSync(join(at.authority, "authority.pem")) },
+      checkServerIdentity: expectPeer(peerName("gateway")),
+      timeout: 10_000,
+    });
+    gateway.once("secureConnect", () => gateway.setTimeout(0));
+    gateway.once("timeout", () => gateway.destroy());
+    gateway.on("error", () => client.destroy());
+    gateway.once("close", () => client.destroy());
+    client.once("close", () => gateway.destroy());
+    client.pipe(gateway).pipe(client);
+  });
+  server.listen({ fd: listenDescriptor });
+  return server;
+};
