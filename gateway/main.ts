@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { certify } from "../runtime/identity/certify.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { createObserver, logFatalErrors } from "../runtime/observer.ts";
+import { followPeers } from "../runtime/peers-follow.ts";
 import { stopAtSignals } from "../runtime/signals.ts";
 import { createGateway } from "./gateway.ts";
 
@@ -15,6 +16,7 @@ const configuration = JSON.parse(readFileSync(file, "utf8")) as ProcessConfigura
 const observer = createObserver(configuration.name);
 logFatalErrors(observer);
 await certify(configuration, observer);
+if (configuration.followPeers === true) await followPeers(configuration, observer);
 const app = createGateway(configuration, observer);
 await app.ready();
 await new Promise<void>((resolve, reject) => {

@@ -77,6 +77,8 @@ export interface ProcessConfiguration {
   readonly pinsFile?: string;
   /** JSON file `PeerBook`, rewritten atomically when a peer comes or goes; read again at each failed look-up. */
   readonly peersFile: string;
+  /** `peersFile` is this process' own, and kept as the authority knows it (`runtime/peers-follow.ts`). */
+  readonly followPeers?: true;
   /** Listen here instead of at `ports`: several processes may then share one address (loopback, in tests). */
   readonly distributionPort?: number;
   readonly httpPort?: number;
@@ -87,6 +89,8 @@ export interface ProcessConfiguration {
     readonly enrolmentPort?: number;
     /** By id: those of the installation's birth, before any controller can desire one (`DesiredEnrolment`). */
     readonly enrolments?: Readonly<Record<string, DesiredEnrolment>>;
+    /** Where peers are that nobody enrols, as in `PeerBook`. */
+    readonly peers?: PeerBook["peers"];
   };
   readonly controller?: {
     readonly cell: string;
@@ -100,6 +104,13 @@ export interface ProcessConfiguration {
     readonly cellManager?: true;
     /** SHA-256 (hex) of the credentials that may change this cell. */
     readonly credentialHashes: readonly string[];
+    /** Of the root cell's controller, and of no other: it makes service VMs what they are (`RootOptions`). */
+    readonly root?: {
+      /** The underlay, in CIDR notation. */
+      readonly management: string;
+      /** Where service VMs enrol: address, and SHA-256 (hexadecimal) of the authority's public key. */
+      readonly authority: { readonly address: string; readonly fingerprint: string };
+    };
   };
   readonly host?: {
     readonly host: string;

@@ -3,6 +3,7 @@ import { servePeers } from "./https.ts";
 import { certify } from "./identity/certify.ts";
 import { network, type ProcessConfiguration } from "./installation.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observer.ts";
+import { followPeers } from "./peers-follow.ts";
 import { runService } from "./process.ts";
 import { type Members, runWithMembers } from "./run-with-members.ts";
 import { stopAtSignals } from "./signals.ts";
@@ -86,6 +87,7 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
   const observer = createObserver(name);
   logFatalErrors(observer);
   await certify(configuration, observer);
+  if (configuration.followPeers === true) await followPeers(configuration, observer);
   switch (role) {
     case "controller": {
       const { runController } = await import("./controller/edge.ts");

@@ -12,7 +12,7 @@ import { uncheckedIn } from "../../model/check-supply.ts";
 import { destroysDataRefusal, unnamedLosses } from "../../model/data-loss.ts";
 import type { Diagnostic } from "../../model/diagnostic.ts";
 import { getAt, removeAt, replaceAt } from "../../model/document.ts";
-import { elementPath, type Uid } from "../../model/identifiers.ts";
+import { elementPath, type PeerName, type Uid } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { isEmptyPlan } from "../../model/plan.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
@@ -54,6 +54,8 @@ export type ControllerRequest =
       readonly state?: boolean;
     }
   | { readonly method: "SUMMARY" }
+  /** The members of the Presence group from now on. Of the edge itself, and answered before this. */
+  | { readonly method: "PRESENCE"; readonly members: readonly PeerName[] }
   | { readonly method: "CREDENTIALS" }
   | { readonly method: "CREDENTIAL-ADD"; readonly id: string; readonly hash: string; readonly note: string }
   | { readonly method: "CREDENTIAL-REVOKE"; readonly id: string }

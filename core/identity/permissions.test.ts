@@ -101,6 +101,7 @@ const asked = [
     "GET /session",
     "PUT /cells/shop",
     "PUT /enrolments/u-1",
+    "GET /peers",
     "POST /metrics",
     "GET /",
   ],
@@ -156,7 +157,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "directory asks": gateway(),
   "cell-manager asks": gateway(),
   "controller asks": asked.map((what) => `gateway ${what}`),
-  "authority asks": [...gateway(), "controller.root PUT /enrolments/u-1"],
+  "authority asks": [...gateway(), "controller.root PUT /enrolments/u-1", ...peers.map((peer) => `${peer} GET /peers`)],
 };
 /** What everybody sees, and what each sees of its own: there are keys of two controllers among those asked for. */
 function own(...keys: readonly string[]): string[] {

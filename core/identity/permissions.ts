@@ -1,5 +1,32 @@
 import type { PeerName } from "../../model/identifiers.ts";
 
+const part = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?";
+const whole = /^$/;
+const numbered = /^[1-9][0-9]{0,3}$/;
+const several = /^([1-9][0-9]{0,3})?$/;
+const named = new RegExp(`^${part}$`);
+/** What follows a kind's name and a dot. `gateway` is the operator's alone: a cell's own gateway is another kind. */
+const kinds: ReadonlyMap<string, RegExp> = new Map([
+  // A child cell's has the names of the cells around it behind its own.
+  ["controller", new RegExp(`^${part}(?:\\.${part})*$`)],
+  ["host", named],
+  ["agent", named],
+  ["presence", numbered],
+  ["gateway", whole],
+  ["authority", whole],
+  ["placer", several],
+  ["storage-manager", several],
+  ["address-manager", several],
+  ["dns-manager", several],
+  ["directory", several],
+  ["cell-manager", whole],
+  ["ha", several],
+]);
+
+/** Whatever runs for the installation: each follows where the others are. */
+const everybody = (pattern: string): Readonly<Record<string, readonly string[]>> =>
+  Object.fromEntries([...kinds.keys()].map((kind) => [kind, [pattern]]));
+
 /**
  * Who may say what to whom: one table for everything that crosses a connection between services. A certificate only says
  * who is there; each service looks here whether that name may put a document (`desires`), be told of a key (`sees`) or
@@ -91,7 +118,8 @@ export const permissions = {
       authority: ["pin/<name>"],
     },
     asks: {
-      gateway: ["GET /metrics", "GET /events"],
+      ...everybody("GET /peers"),
+      gateway: ["GET /metrics", "GET /events", "GET /peers"],
       "controller.root": ["PUT /enrolments/<uid>", "DELETE /enrolments/<uid>"],
     },
   },
@@ -105,29 +133,6 @@ interface Permission {
 /** By kind of peer (the first part of its name) or by a whole name. */
 type Patterns = Readonly<Record<string, readonly string[]>>;
 export type ServiceKind = keyof typeof permissions;
-
-const part = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?";
-const whole = /^$/;
-const numbered = /^[1-9][0-9]{0,3}$/;
-const several = /^([1-9][0-9]{0,3})?$/;
-const named = new RegExp(`^${part}$`);
-/** What follows a kind's name and a dot. `gateway` is the operator's alone: a cell's own gateway is another kind. */
-const kinds: ReadonlyMap<string, RegExp> = new Map([
-  // A child cell's has the names of the cells around it behind its own.
-  ["controller", new RegExp(`^${part}(?:\\.${part})*$`)],
-  ["host", named],
-  ["agent", named],
-  ["presence", numbered],
-  ["gateway", whole],
-  ["authority", whole],
-  ["placer", several],
-  ["storage-manager", several],
-  ["address-manager", several],
-  ["dns-manager", several],
-  ["directory", several],
-  ["cell-manager", whole],
-  ["ha", several],
-]);
 
 /** What a peer is by its name: the first part; null for a name that none has. */
 export function kindOf(peer: PeerName): string | null {

@@ -298,7 +298,7 @@ test("names: the answer is the DNS Manager's, silence stays silence, and one ask
   });
   manager.bind(0, address);
   await once(manager, "listening");
-  const upstream = { address, port: manager.address().port };
+  const upstream = () => ({ address, port: manager.address().port });
   const names = await serveNames({ listen: { address, port: 0 }, upstream, perSecond: 5, timeoutMs: 200 });
   const asker = createSocket("udp4");
   asker.bind(0, address);
