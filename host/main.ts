@@ -70,7 +70,8 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const storage = createStorageDriver({ configuration });
   const network = createDiverter({ directory, runDirectory });
   const host = describe(configuration, part, await hypervisor.accelerator());
-  await network.init({ device: part.uplink, address: host.address, mac: host.mac });
+  const bridge = part.bridge === undefined ? {} : { bridge: part.bridge };
+  await network.init({ device: part.uplink, address: host.address, mac: host.mac, ...bridge });
 
   await limitParents(part.cgroups, part.memoryMiB - part.reservedMiB);
 

@@ -116,6 +116,11 @@ export interface ProcessConfiguration {
     readonly host: string;
     /** Device on the underlay. */
     readonly uplink: string;
+    /**
+     * Bridge that has `uplink` as a port, and this host's address and MAC itself: VMs of the management network are its
+     * other ports. Absent: this host runs none.
+     */
+    readonly bridge?: string;
     readonly mac: string;
     readonly memoryMiB: number;
     readonly reservedMiB: number;

@@ -2,6 +2,7 @@ import { parseNetwork } from "../../model/addresses.ts";
 import type { ElementPath, HostName, Uid } from "../../model/identifiers.ts";
 import type { Attachment, DesiredDisk, DesiredInterface, DesiredVm } from "../documents.ts";
 import { attachmentOf } from "./life-cycle.ts";
+import { isOnManagement } from "./management.ts";
 import { cellDomain, hostNameOf } from "./names.ts";
 import type { PlacedInterface } from "./policy.ts";
 import {
@@ -25,7 +26,9 @@ export function placedInterfaces(state: ControllerState): readonly PlacedInterfa
     if (run.host === null || !run.handedOver || vmRecord === undefined) continue;
     for (const uid of run.interfaces) {
       const record = state.elements.get(uid);
-      const entry = record === undefined ? null : policyInterface(state, record, vmRecord.identity);
+      // Where the management network's interfaces are, bridges and ARP find out.
+      if (record === undefined || isOnManagement(state, record)) continue;
+      const entry = policyInterface(state, record, vmRecord.identity);
       if (entry !== null) placed.push({ ...entry, host: run.host });
     }
   }
@@ -143,6 +146,7 @@ function interfaceDocument(
       vmIdentity,
       subnetIdentity: entry.subnetIdentity,
       audience: audience.get(record.path) ?? [],
+      ...(isOnManagement(state, record) ? { management: true as const } : {}),
     },
   ];
 }
