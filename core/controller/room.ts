@@ -19,7 +19,7 @@ import { actualOf, type ControllerState, cellManager, elementOf, type RoomRecord
  * needs less gives the rest back at once. Whatever a cell limits itself to (`x.limits`) it holds in full, so that it can give it
  * to its own children without asking anybody.
  */
-export const isChild = (state: ControllerState): boolean => state.options.cell.includes(".");
+export const isChild = ({ options }: ControllerState): boolean => options.child === true || options.cell.includes(".");
 
 /** What the children have been granted, those that are being deleted included: they may still have it. */
 const grantedTo = (state: ControllerState, except?: Uid): Usage =>

@@ -79,7 +79,11 @@ export const permissions = {
   controller: {
     desires: { "cell-manager": ["life"] },
     sees: { "cell-manager": ["<peer>/…"] },
-    asks: { gateway: ["GET /metrics", "GET /events", "* /…"] },
+    asks: {
+      gateway: ["GET /metrics", "GET /events", "* /…"],
+      // The VMs of other cells' controllers are elements of the root cell, and nobody's but the Cell Manager's to change.
+      "cell-manager": ["GET", "PUT", "DELETE"].map((method) => `${method} /cells/root/model/root/controllers/<uid>`),
+    },
   },
   authority: {
     desires: { controller: ["enrolment/<uid>"] },

@@ -37,6 +37,7 @@ export async function runController(
     self: name,
     ...(controller.directory === true ? { directory: true } : {}),
     ...(controller.cellManager === true ? { cellManager: true } : {}),
+    ...(controller.child === true ? { child: true } : {}),
     presence: await listPeers(configuration, "presence."),
   });
   const events = openEvents(configuration.directory, controller.cell);
