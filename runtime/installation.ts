@@ -19,7 +19,10 @@ export const network = {
   presence: (number: number): string => `10.0.0.${20 + number}`,
   host: (number: number): string => `10.0.1.${number}`,
   server: (number: number): string => `10.0.2.${number}`,
-  controller: (number: number): string => `10.0.3.${number}`,
+  /** By the number of its cell, from 1: 254 in each of 10.0.3.0/24, 10.0.4.0/24, … */
+  controller: (number: number): string => `10.0.${3 + Math.floor((number - 1) / 254)}.${1 + ((number - 1) % 254)}`,
+  /** The last cell's number: beyond it there are no addresses left in the underlay. */
+  lastController: 254 * 252,
   /** Tenants' subnets are cut from these. */
   internalPool: "10.64.0.0/10",
   externalPool: "198.18.0.0/15",
@@ -50,6 +53,7 @@ export interface ProcessConfiguration {
     | "placer"
     | "presence"
     | "directory"
+    | "cell-manager"
     | "authority"
     | "host"
     | "agent"
@@ -102,6 +106,8 @@ export interface ProcessConfiguration {
     /** The installation has one; without, no other cell is visible and there are no child cells. */
     readonly directory?: true;
     readonly cellManager?: true;
+    /** Another cell made it (every cell but root, where the cloud runs in itself). */
+    readonly child?: true;
     /** SHA-256 (hex) of the credentials that may change this cell. */
     readonly credentialHashes: readonly string[];
     /** Of the root cell's controller, and of no other: it makes service VMs what they are (`RootOptions`). */
@@ -156,8 +162,11 @@ export interface ProcessConfiguration {
   readonly gateway?: {
     /** Descriptor of a listening socket handed over at the start. */
     readonly listenFd: number;
-    /** Unix socket of the testbed's supervisor: makes and ends controllers. */
-    readonly supervisorSocket: string;
+    /**
+     * Unix socket of the testbed's supervisor: makes and ends controllers. Absent: cells are elements of the root cell, and
+     * its controller makes and ends theirs.
+     */
+    readonly supervisorSocket?: string;
     readonly credentialHashes: readonly string[];
   };
 }

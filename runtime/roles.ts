@@ -103,6 +103,11 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
     case "directory":
       await serveObserver(configuration, observer);
       return runDirectory(configuration, observer);
+    case "cell-manager": {
+      const { runCellManager } = await import("./cell-manager/edge.ts");
+      await runCellManager(configuration, observer);
+      return;
+    }
     case "address-manager":
       return runAddressManager(configuration, observer);
     case "dns-manager":
@@ -116,7 +121,7 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
     default:
       throw new Error(
         `"${name}" has the role "${role}", which has a program of its own; this one runs controller, storage-manager, ` +
-          "address-manager, dns-manager, placer, presence, directory and authority",
+          "address-manager, dns-manager, placer, presence, directory, cell-manager and authority",
       );
   }
 };

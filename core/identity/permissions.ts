@@ -106,8 +106,13 @@ export const permissions = {
   controller: {
     desires: { "cell-manager": ["life"] },
     sees: { "cell-manager": ["<peer>/…"] },
-    // A host may only ask what its operator's credential opens: the root cell, which it helps into being.
-    asks: { gateway: ["GET /metrics", "GET /events", "* /…"], host: ["PUT /cells/root/model"] },
+    asks: {
+      gateway: ["GET /metrics", "GET /events", "* /…"],
+      // The VMs of other cells' controllers are elements of the root cell, and nobody's but the Cell Manager's to change.
+      "cell-manager": ["GET", "PUT", "DELETE"].map((method) => `${method} /cells/root/model/root/controllers/<uid>`),
+      // A host may only ask what its operator's credential opens: the root cell, which it helps into being.
+      host: ["PUT /cells/root/model"],
+    },
   },
   authority: {
     desires: { controller: ["enrolment/<uid>"] },

@@ -41,6 +41,7 @@ export async function runController(
     ...(controller.directory === true ? { directory: true } : {}),
     ...(controller.cellManager === true ? { cellManager: true } : {}),
     ...(root === null ? {} : { root }),
+    ...(controller.child === true ? { child: true } : {}),
     presence: await listPeers(configuration, "presence."),
   });
   const events = openEvents(configuration.directory, controller.cell);
