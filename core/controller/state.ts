@@ -64,6 +64,7 @@ export const dnsManager = peerName("dns-manager");
 export const placer = peerName("placer");
 export const directory = peerName("directory");
 export const cellManager = peerName("cell-manager");
+export const authority = peerName("authority");
 export const hostPeer = (host: HostName): PeerName => peerName(`host.${host}`);
 
 /** Record `model`. The document is null before the first change and after the whole cell was deleted. */
