@@ -232,6 +232,7 @@ test("strangers, hosts that speak for themselves and what has no form are refuse
   assert.ok(!service.entitled(state, peerName("gateway"), presenceKey.death("h1")));
   assert.ok(service.entitled(state, second, presenceKey.vote("h1")));
   assert.ok(!service.entitled(state, peer(1), presenceKey.vote("h1")));
+  assert.ok(!service.entitled(state, peerName("presence.4"), presenceKey.vote("h1")), "no member of this group");
 });
 
 test("it follows every host and every other member", () => {
