@@ -86,6 +86,8 @@ export const eventNames = {
   "placement/state": "what a controller is told of a placement changed",
   "placement/removed": "a controller is told that a placement is gone",
   // Presence.
+  "presence/called":
+    "all evidence that a host is dead is there, and this member of the Presence group asks who hears it",
   "presence/voted": "this member of the Presence group would declare a host dead: generation and number of reports",
   "presence/vote-withdrawn": "it would no longer",
   "presence/declared": "a generation of a host is dead by the word of a majority: how many hosts reported it",

@@ -71,6 +71,8 @@ const seen = [
     "presence/self",
     "vote/h1",
     "dead/h1",
+    "call",
+    "presence.1/call",
     "location/10.0.0.1",
   ],
   ...[
@@ -133,13 +135,20 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "agent sees": ["storage-manager", "storage-manager.2"].flatMap((who) =>
     ["image/tiny", "lease/u-1", "readers/u-1", "server", "volume/u-1"].map((key) => `${who} ${key}`),
   ),
-  "host sees": [...own("host"), "host.h1 host", "host.h1 location/10.0.0.1", "placer host", "presence.1 presence/self"],
+  "host sees": [
+    ...own("host"),
+    "host.h1 host",
+    "host.h1 location/10.0.0.1",
+    "placer host",
+    "presence.1 presence/self",
+    "presence.1 presence.1/call",
+  ],
   "presence sees": [
     ...["address-manager", "agent.s1", ...controllers, "dns-manager", "ha", "host.h1", "placer"],
     ...["presence.1", "storage-manager", "storage-manager.2"],
   ]
     .map((who) => `${who} dead/h1`)
-    .concat("presence.1 vote/h1"),
+    .concat("host.h1 call", "presence.1 vote/h1"),
   "directory sees": own(),
   "cell-manager sees": own(),
   "controller sees": [],

@@ -71,7 +71,7 @@ export const permissions = {
       controller: ["host", "<peer>/…"],
       placer: ["host"],
       host: ["host", "location/<name>"],
-      presence: ["presence/…"],
+      presence: ["presence/…", "<peer>/…"],
     },
     asks: {
       gateway: ["GET /metrics", "GET /events", "GET /status", "GET /counters", "POST /examine"],
@@ -82,7 +82,7 @@ export const permissions = {
     desires: {},
     sees: {
       presence: ["vote/<name>", "dead/<name>"],
-      host: ["dead/<name>"],
+      host: ["dead/<name>", "call"],
       controller: ["dead/<name>"],
       agent: ["dead/<name>"],
       placer: ["dead/<name>"],
