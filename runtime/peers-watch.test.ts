@@ -121,6 +121,30 @@ test("who watches a bind mount that is read-only, in another mount namespace, is
   assert.deepEqual(await exited, [7, null]);
 });
 
+test("where the kernel has no watch to give the file is looked at", {
+  skip: process.getuid?.() === 0 ? false : "an own limit needs root",
+}, async () => {
+  const file = join(root, "unwatched.json");
+  await replaceFile(file, "1");
+  const script = `
+    import { watchPeers } from ${JSON.stringify(join(import.meta.dirname, "peers-watch.ts"))};
+    import { watch } from "node:fs";
+    import { dirname } from "node:path";
+    let why = "it can watch";
+    try { watch(dirname(process.argv[1])); } catch (error) { why = error.code; }
+    watchPeers(process.argv[1], () => process.exit(7), { lookEveryMs: 2 ** 30, unwatchedEveryMs: 30 });
+    setInterval(() => {}, 2 ** 30);
+    console.log(why);`;
+  const limit = `echo 0 > /proc/sys/user/max_inotify_instances && exec "$0" --input-type=module -e "$1" "$2"`;
+  const args = ["--user", "--map-root-user", "sh", "-c", limit, process.execPath, script, file];
+  const child = spawn("unshare", args, { stdio: ["ignore", "pipe", "inherit"] });
+  closing.push(() => child.kill("SIGKILL"));
+  const exited = once(child, "exit");
+  assert.match(String(await once(child.stdout, "data")), /^E(MFILE|NOSPC)/);
+  await replaceFile(file, "2");
+  assert.deepEqual(await exited, [7, null]);
+});
+
 test("members are listed, and told when others are", async () => {
   const installation = await createTestInstallation("watch-members");
   try {

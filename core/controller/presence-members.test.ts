@@ -10,8 +10,9 @@ test("a controller follows the members of the Presence group that there are by n
   world.put(shop());
   const [first, second] = [peerName("presence.1"), peerName("presence.2")];
   const death = { host: hostName("h1"), generation: 3, incarnation: 0, declaredAt: 0, reporters: 3 };
-  const declare = (by: typeof first): void =>
+  const declare = (by: typeof first): void => {
     world.step({ kind: "actual", from: by, key: presenceKey.death("h1"), value: toJson(death) });
+  };
   const group = (...members: readonly string[]): string[] => {
     const before = world.effects.length;
     world.step({ kind: "request", id: 77, request: { method: "PRESENCE", members } });
