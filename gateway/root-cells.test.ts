@@ -119,7 +119,7 @@ const startAsHostsWould = async (name: string): Promise<JsonObject> => {
   const { "x.data": shown } = vm ?? assert.fail("it was there");
   const data = (shown as unknown as { service: { roles: { controller: JsonObject } } }).service.roles.controller;
   const { cell, cellUid, cellNumber } = data;
-  await start(`controller.${cell}`, controller(String(cell), Number(cellNumber), { cellUid, child: true }));
+  await start(`controller.${cell}`, controller(String(cell), Number(cellNumber), { cellUid }));
   return vm ?? {};
 };
 

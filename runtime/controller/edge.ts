@@ -1,3 +1,4 @@
+import { rootCell } from "../../core/cell-documents.ts";
 import { createController } from "../../core/controller/controller.ts";
 import { cellName, ipv4, mac, uid } from "../../model/identifiers.ts";
 import { servePeers } from "../https.ts";
@@ -37,7 +38,8 @@ export async function runController(
     self: name,
     ...(controller.directory === true ? { directory: true } : {}),
     ...(controller.cellManager === true ? { cellManager: true } : {}),
-    ...(controller.child === true ? { child: true } : {}),
+    // Where there is a Cell Manager, it has made every cell but the one that it runs in.
+    ...(controller.cellManager === true && controller.cell !== rootCell ? { child: true } : {}),
     presence: await listPeers(configuration, "presence."),
   });
   const events = openEvents(configuration.directory, controller.cell);
