@@ -83,7 +83,7 @@ export function createRootCells(configuration: ProcessConfiguration, operatorHas
     const until = performance.now() + longestStartMs;
     let reason = "nothing is known of it yet";
     while (performance.now() < until) {
-      const signal = AbortSignal.any([left, AbortSignal.timeout(Math.max(1, until - performance.now()))]);
+      const signal = AbortSignal.any([left, AbortSignal.timeout(Math.max(1, Math.ceil(until - performance.now())))]);
       const path = `${elementPath(cell)}?state=true&until=ready`;
       const answer = await ask("GET", path, authorization, { signal }).catch((error: unknown) => {
         if (left.aborted || performance.now() < until) throw error;

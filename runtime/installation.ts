@@ -106,8 +106,6 @@ export interface ProcessConfiguration {
     /** The installation has one; without, no other cell is visible and there are no child cells. */
     readonly directory?: true;
     readonly cellManager?: true;
-    /** Another cell made it (every cell but root, where the cloud runs in itself). */
-    readonly child?: true;
     /** SHA-256 (hex) of the credentials that may change this cell. */
     readonly credentialHashes: readonly string[];
     /** Of the root cell's controller, and of no other: it makes service VMs what they are (`RootOptions`). */

@@ -106,6 +106,15 @@ const asked = [
     "GET /peers",
     "POST /metrics",
     "GET /",
+    "PUT /cells/root/model/root/controllers/shop-1",
+    "DELETE /cells/root/model/root/controllers/shop?allowDestroy=x",
+    "GET /cells/root/model/root/controllers/shop?state=true",
+    "GET /cells/root/model/root/controllers",
+    "GET /cells/root/model/root/controllers/shop/vm",
+    "PUT /cells/root/model/root/controllers/%2e%2F",
+    "PUT /cells/root/model/root/cells/shop",
+    "PUT /cells/shop/model/root/controllers/shop",
+    "POST /cells/root/model/root/controllers/shop",
   ],
 ];
 
@@ -165,7 +174,12 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "presence asks": gateway(),
   "directory asks": gateway(),
   "cell-manager asks": gateway(),
-  "controller asks": asked.map((what) => `gateway ${what}`),
+  "controller asks": [
+    ...asked.map((what) => `gateway ${what}`),
+    "cell-manager PUT /cells/root/model/root/controllers/shop-1",
+    "cell-manager DELETE /cells/root/model/root/controllers/shop?allowDestroy=x",
+    "cell-manager GET /cells/root/model/root/controllers/shop?state=true",
+  ],
   "authority asks": [...gateway(), "controller.root PUT /enrolments/u-1", ...peers.map((peer) => `${peer} GET /peers`)],
 };
 /** What everybody sees, and what each sees of its own: there are keys of two controllers among those asked for. */

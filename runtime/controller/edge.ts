@@ -1,3 +1,4 @@
+import { rootCell } from "../../core/cell-documents.ts";
 import { createController } from "../../core/controller/controller.ts";
 import { cellName, ipv4, mac, type PeerName, peerName, uid } from "../../model/identifiers.ts";
 import { servePeers } from "../https.ts";
@@ -41,7 +42,8 @@ export async function runController(
     ...(controller.directory === true ? { directory: true } : {}),
     ...(controller.cellManager === true ? { cellManager: true } : {}),
     ...(root === null ? {} : { root }),
-    ...(controller.child === true ? { child: true } : {}),
+    // Where there is a Cell Manager, it has made every cell but the one that it runs in.
+    ...(controller.cellManager === true && controller.cell !== rootCell ? { child: true } : {}),
     presence: await listPeers(configuration, "presence."),
   });
   const events = openEvents(configuration.directory, controller.cell);
