@@ -50,6 +50,7 @@ export interface ProcessConfiguration {
     | "placer"
     | "presence"
     | "directory"
+    | "cell-manager"
     | "authority"
     | "host"
     | "agent"
@@ -77,6 +78,8 @@ export interface ProcessConfiguration {
   readonly pinsFile?: string;
   /** JSON file `PeerBook`, rewritten atomically when a peer comes or goes; read again at each failed look-up. */
   readonly peersFile: string;
+  /** `peersFile` is this process' own, and kept as the authority knows it (`runtime/peers-follow.ts`). */
+  readonly followPeers?: true;
   /** Listen here instead of at `ports`: several processes may then share one address (loopback, in tests). */
   readonly distributionPort?: number;
   readonly httpPort?: number;
@@ -100,6 +103,13 @@ export interface ProcessConfiguration {
     readonly cellManager?: true;
     /** SHA-256 (hex) of the credentials that may change this cell. */
     readonly credentialHashes: readonly string[];
+    /** Of the root cell's controller, and of no other: it makes service VMs what they are (`RootOptions`). */
+    readonly root?: {
+      /** The underlay, in CIDR notation. */
+      readonly management: string;
+      /** Where service VMs enrol: address, and SHA-256 (hexadecimal) of the authority's public key. */
+      readonly authority: { readonly address: string; readonly fingerprint: string };
+    };
   };
   readonly host?: {
     readonly host: string;
@@ -128,9 +138,11 @@ export interface ProcessConfiguration {
   };
   readonly gateway?: {
     /** Descriptor of a listening socket handed over at the start. */
-    readonly listenFd: number;
+    readonly listenFd?: number;
+    /** In its place: HTTPS with this process' certificate. Clients need none, they show a credential. */
+    readonly listen?: { readonly address: string; readonly port: number };
     /** Unix socket of the testbed's supervisor: makes and ends controllers. */
-    readonly supervisorSocket: string;
+    readonly supervisorSocket?: string;
     readonly credentialHashes: readonly string[];
   };
 }
