@@ -1,4 +1,10 @@
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerFactory,
+  fastify,
+} from "fastify";
 import { rootCell } from "../core/cell-documents.ts";
 import type { Changed, Refusal } from "../model/api.ts";
 import { isAuthorized } from "../runtime/credentials.ts";
@@ -37,10 +43,11 @@ interface Context {
   readonly cells: Cells;
 }
 
-/** Ready to listen; `close` also ends what it does in the background. */
+/** Ready to listen, by `serve` where it is there; `close` also ends what it does in the background. */
 export function createGateway(
   configuration: ProcessConfiguration,
   observer: Observer = createObserver(configuration.name),
+  serve?: FastifyServerFactory,
 ): FastifyInstance {
   const options = configuration.gateway;
   if (options === undefined) throw new Error('the configuration has no "gateway" part, which this process needs');
@@ -56,6 +63,7 @@ export function createGateway(
     bodyLimit: bodyLimitBytes,
     routerOptions: { maxParamLength: 512 },
     forceCloseConnections: true,
+    ...(serve === undefined ? {} : { serverFactory: serve }),
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));

@@ -159,7 +159,9 @@ export interface ProcessConfiguration {
   };
   readonly gateway?: {
     /** Descriptor of a listening socket handed over at the start. */
-    readonly listenFd: number;
+    readonly listenFd?: number;
+    /** In its place: HTTPS with this process' certificate. Clients need none, they show a credential. */
+    readonly listen?: { readonly address: string; readonly port: number };
     /**
      * Unix socket of the testbed's supervisor: makes and ends controllers. Absent: cells are elements of the root cell, and
      * its controller makes and ends theirs.
