@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { network } from "../runtime/installation.ts";
-import { underlayDevice } from "./configuration.ts";
+import { hostBridge, underlayDevice } from "./configuration.ts";
 import { type Member, macOf } from "./members.ts";
 import { memberDirectory, memberRunDirectory, type Places } from "./places.ts";
 
@@ -84,15 +84,23 @@ ip link set "$1" up
 /** A device name has at most 15 characters: the last two bytes of the address are enough. */
 const bridgePort = (member: Member): string => `v-${member.address.split(".").slice(2).join("-")}`;
 
+/** `own`: of a host, its own bridge, which has the device as a port and the member's address and MAC; else empty. */
 const makeNetwork = `${quiet}
-member=$1 port=$2 device=$3 mac=$4 address=$5 bridge=$6
+member=$1 port=$2 device=$3 mac=$4 address=$5 bridge=$6 own=$7
 ip netns add "$member"
 ip link add "$port" type veth peer name "$device" address "$mac" netns "$member"
 ip link set "$port" master "$bridge" up
 nsenter --net="/run/netns/$member" -- sh -euc '${quiet}
 ip link set lo up
-ip address add "$2" dev "$1"
-ip link set "$1" up' set-up "$device" "$address"
+holder=$1
+if test -n "$3"; then
+  holder=$3
+  ip link add "$3" address "$4" type bridge stp_state 0 forward_delay 0 mcast_snooping 0
+  ip link set "$1" master "$3"
+fi
+ip address add "$2" dev "$holder"
+ip link set "$1" up
+ip link set "$holder" up' set-up "$device" "$address" "$own" "$mac"
 `;
 
 /**
@@ -128,7 +136,17 @@ export const makeMember = async (
   further: readonly string[],
 ): Promise<void> => {
   const address = `${member.address}/${prefixLength}`;
-  await shell(makeNetwork, member.name, bridgePort(member), underlayDevice, macOf(member.address), address, bridge);
+  const own = member.role === "host" ? hostBridge : "";
+  await shell(
+    makeNetwork,
+    member.name,
+    bridgePort(member),
+    underlayDevice,
+    macOf(member.address),
+    address,
+    bridge,
+    own,
+  );
   if (member.role === "controller") {
     for (const pool of [network.internalPool, network.externalPool]) {
       // The controller's machine is on the underlay and asks there for VMs' addresses: their hosts answer.
