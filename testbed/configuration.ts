@@ -8,7 +8,7 @@ import type { InstallationRecord } from "./record.ts";
 export const listenDescriptor = 3;
 /** The member's device on the underlay. */
 export const underlayDevice = "eth0";
-/** On hosts: the bridge that it is a port of, beside the taps of the management network; the host's address is there. */
+/** A host's bridge, of which that device is a port. */
 export const hostBridge = "cells0";
 
 export interface MemberFiles {

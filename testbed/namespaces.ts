@@ -84,23 +84,25 @@ ip link set "$1" up
 /** A device name has at most 15 characters: the last two bytes of the address are enough. */
 const bridgePort = (member: Member): string => `v-${member.address.split(".").slice(2).join("-")}`;
 
-/** `own`: of a host, its own bridge, which has the device as a port and the member's address and MAC; else empty. */
 const makeNetwork = `${quiet}
-member=$1 port=$2 device=$3 mac=$4 address=$5 bridge=$6 own=$7
+member=$1 port=$2 device=$3 mac=$4 address=$5 bridge=$6
 ip netns add "$member"
 ip link add "$port" type veth peer name "$device" address "$mac" netns "$member"
 ip link set "$port" master "$bridge" up
 nsenter --net="/run/netns/$member" -- sh -euc '${quiet}
 ip link set lo up
-holder=$1
-if test -n "$3"; then
-  holder=$3
-  ip link add "$3" address "$4" type bridge stp_state 0 forward_delay 0 mcast_snooping 0
-  ip link set "$1" master "$3"
-fi
-ip address add "$2" dev "$holder"
-ip link set "$1" up
-ip link set "$holder" up' set-up "$device" "$address" "$own" "$mac"
+ip address add "$2" dev "$1"
+ip link set "$1" up' set-up "$device" "$address"
+`;
+
+/** A host's own bridge: its address is there, its device on the underlay is a port, and so are VMs' taps of the management network. */
+const makeHostBridge = `
+device=$1 address=$2 mac=$3 bridge=$4
+ip address flush dev "$device"
+ip link add "$bridge" address "$mac" type bridge forward_delay 0 mcast_snooping 0
+ip link set "$device" master "$bridge"
+ip address add "$address" dev "$bridge"
+ip link set "$bridge" up
 `;
 
 /**
@@ -136,17 +138,11 @@ export const makeMember = async (
   further: readonly string[],
 ): Promise<void> => {
   const address = `${member.address}/${prefixLength}`;
-  const own = member.role === "host" ? hostBridge : "";
-  await shell(
-    makeNetwork,
-    member.name,
-    bridgePort(member),
-    underlayDevice,
-    macOf(member.address),
-    address,
-    bridge,
-    own,
-  );
+  await shell(makeNetwork, member.name, bridgePort(member), underlayDevice, macOf(member.address), address, bridge);
+  if (member.role === "host") {
+    const bridged = ["sh", "-euc", makeHostBridge, "set-up", underlayDevice, address, macOf(member.address), hostBridge];
+    await run("nsenter", [`--net=${networkNamespaces}/${member.name}`, "--", ...bridged]);
+  }
   if (member.role === "controller") {
     for (const pool of [network.internalPool, network.externalPool]) {
       // The controller's machine is on the underlay and asks there for VMs' addresses: their hosts answer.
