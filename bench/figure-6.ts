@@ -8,49 +8,30 @@ import { cacheDirectory } from "../testbed/places.ts";
 import type { Bench, BenchOptions, Figure } from "./bench.ts";
 import { type Cloud, withCloud } from "./cloud.ts";
 import { type Fault, type Happened, hostFault, killedController } from "./figure-6-faults.ts";
-import { othersShare, type Provenance, provenance } from "./measure.ts";
-import { formatNumber } from "./table.ts";
-import { TimeLine } from "./time-line.ts";
 import {
-  answersAt,
-  cellOf,
-  delaysOf,
-  type Failure,
-  failuresBetween,
-  largestDeviation,
-  type Sample,
-  type Span,
-  type Spell,
-  type Submissions,
-  samplesOf,
-  spellsOf,
-} from "./trace.ts";
-import { type Chart, renderChart } from "./trace-svg.ts";
+  type CellName,
+  cells,
+  chartOf,
+  controllerFigures,
+  hostFigures,
+  jsonOf,
+  type Plan,
+  type Trace,
+  victim,
+  vmsOf,
+} from "./figure-6-report.ts";
+import { provenance } from "./measure.ts";
+import { renderProvenance } from "./table.ts";
+import { TimeLine } from "./time-line.ts";
+import { answersAt, failuresBetween, type Spell, type Submissions, samplesOf, spellsOf } from "./trace.ts";
+import { renderChart } from "./trace-svg.ts";
 
-/** The first one's controller is killed; each has VMs on the host that loses its power. */
-const cells = ["alpha", "beta"] as const;
-type CellName = (typeof cells)[number];
-const [victim, other] = cells;
-
-/** How a run goes: times from the submission of the first VM of each cell on. */
-export interface Plan {
-  readonly vmsOfCell: number;
-  readonly intervalMs: number;
-  /** Shortly before a submission, so that there is something to do without what was killed. */
-  readonly faultMs: number;
-  /** How long a host is without power. */
-  readonly darkMs: number;
-  /** How long the trace goes on when every VM answers. */
-  readonly tailMs: number;
-}
 const planOf = ({ quick }: BenchOptions): Plan =>
   quick
     ? { vmsOfCell: 3, intervalMs: 10_000, faultMs: 19_700, darkMs: 25_000, tailMs: 5000 }
-    : { vmsOfCell: 8, intervalMs: 12_000, faultMs: 47_700, darkMs: 45_000, tailMs: 15_000 };
+    : { vmsOfCell: 8, intervalMs: 15_000, faultMs: 59_700, darkMs: 40_000, tailMs: 15_000 };
 
 const patienceMs = 240_000;
-const vmsOf = (cell: CellName, count: number): readonly string[] =>
-  Array.from({ length: count }, (_, index) => `${cell}/m${index + 1}/vm`);
 
 /** A cell of so many small VMs, each with a copy of the image `tiny` and asked by ping whether it lives. */
 function specification(cell: CellName, count: number): Bundle {
@@ -94,16 +75,6 @@ async function grow(client: Client, cell: CellName, due: Submissions): Promise<v
   }
 }
 
-/** One run as it was seen. Times in milliseconds since 1970. */
-interface Trace extends Span {
-  readonly plan: Plan;
-  readonly due: Submissions;
-  readonly happened: Happened;
-  readonly spells: readonly Spell[];
-  readonly samples: readonly Sample[];
-  readonly failures: readonly Failure[];
-}
-
 async function traceOf({ testbed, client }: Cloud, line: TimeLine, plan: Plan, fault: Fault): Promise<Trace> {
   for (const cell of cells) await client.apply(cell, specification(cell, 0), false);
   for (const cell of cells)
@@ -141,8 +112,8 @@ async function traceOf({ testbed, client }: Cloud, line: TimeLine, plan: Plan, f
   };
 }
 
-const traced = (plan: Plan, fault: Fault): Promise<Trace> =>
-  withCloud({ hosts: 3, servers: 2 }, async (cloud) => {
+async function traced(plan: Plan, fault: Fault): Promise<Trace> {
+  return withCloud({ hosts: 3, servers: 2 }, async (cloud) => {
     const line = new TimeLine(cloud.client);
     try {
       return await traceOf(cloud, line, plan, fault);
@@ -150,113 +121,7 @@ const traced = (plan: Plan, fault: Fault): Promise<Trace> =>
       await line.stop();
     }
   });
-
-const figure = (what: string, unit: Figure["unit"], value: number, atMost: number | null = null): Figure => ({
-  ...{ what, unit, value, range: null, atMost },
-});
-const seconds = (ms: number): number => ms / 1000;
-
-/** How far a cell left its line after the fault, with what it does without one for comparison. */
-function deviation({ spells, due, plan, happened }: Trace, run: string, cell: CellName, atMost: number | null): Figure {
-  const delays = delaysOf(spells, vmsOf(cell, plan.vmsOfCell), due);
-  const { before, after } = largestDeviation(delays, due, happened.atMs, plan.intervalMs);
-  return {
-    ...figure(`${run}: ${cell} off its own line, largest, in times between two VMs`, "×", after ?? Number.NaN, atMost),
-    note: `before the fault ${formatNumber(before ?? Number.NaN)} ×`,
-  };
 }
-const lostOf = ({ failures }: Trace, cell: CellName): number => failures.filter(({ vm }) => cellOf(vm) === cell).length;
-
-function controllerFigures(trace: Trace): readonly Figure[] {
-  const { happened, spells, due, plan } = trace;
-  const run = "controller killed";
-  const delays = delaysOf(spells, vmsOf(victim, plan.vmsOfCell), due);
-  const next = due.findIndex((ms) => ms > happened.atMs);
-  return [
-    figure(`${run}: VMs lost of ${victim}, whose controller it was`, "VMs", lostOf(trace, victim), 0),
-    figure(`${run}: VMs lost of ${other}`, "VMs", lostOf(trace, other), 0),
-    deviation(trace, run, other, 1),
-    deviation(trace, run, victim, null),
-    figure(`${run}: until it answers again`, "s", seconds((happened.endMs ?? Number.NaN) - happened.atMs)),
-    figure(`${run}: next VM of ${victim}, from submission to answer`, "s", seconds(delays[next] ?? Number.NaN)),
-  ];
-}
-
-function hostFigures(trace: Trace): readonly Figure[] {
-  const { happened, failures } = trace;
-  const run = "host without power";
-  const back = failures.map((failure) => failure.back?.atMs ?? Number.POSITIVE_INFINITY);
-  const over = (fromMs: number | null, what: string, atMost: number | null): Figure => {
-    const values = back.map((ms) => seconds(ms - (fromMs ?? Number.NaN)));
-    const range = values.length === 0 ? null : ([Math.min(...values), Math.max(...values)] as const);
-    return { what: `${run}: ${what}`, unit: "s", value: range?.[1] ?? Number.NaN, range, atMost };
-  };
-  const elsewhere = failures.filter((failure) => failure.back !== null && failure.back.host !== failure.host).length;
-  return [
-    ...cells.map((cell) => figure(`${run}: VMs lost of ${cell}`, "VMs", lostOf(trace, cell))),
-    figure(
-      `${run}: declared dead by Presence after`,
-      "s",
-      seconds((happened.declaredMs ?? Number.NaN) - happened.atMs),
-    ),
-    over(happened.atMs, "lost VMs answer again, from the power cut", null),
-    over(happened.endMs, "lost VMs answer again, from the host's return", 120),
-    figure(`${run}: of the lost VMs, back on another host`, "VMs", elsewhere),
-    ...cells.map((cell) => deviation(trace, run, cell, null)),
-  ];
-}
-
-const second = ({ startMs }: Span, ms: number): number => Math.round((ms - startMs) / 100) / 10;
-
-function chartOf(trace: Trace, name: "controller" | "host", from: Provenance): Chart {
-  const { happened, samples } = trace;
-  const at = (ms: number | null): number | null => (ms === null ? null : second(trace, ms));
-  const lost = `${lostOf(trace, victim)} VMs of ${victim}, ${lostOf(trace, other)} of ${other} lost`;
-  const fault = { fromSecond: second(trace, happened.atMs), toSecond: at(happened.endMs) };
-  const host = happened.cuts[0]?.host ?? "";
-  const common = { cells, samples, origin: `commit ${from.commit}, ${from.time}, ${from.machine}` };
-  if (name === "controller")
-    return {
-      ...common,
-      title: `(a) The controller process of cell ${victim} is killed`,
-      description: `VMs that answer in two cells that grow alike. The controller of ${victim} is killed; ${lost}.`,
-      marks: [
-        { ...fault, text: `${victim}'s controller killed` },
-        { fromSecond: fault.toSecond ?? fault.fromSecond, toSecond: null, text: "it answers again" },
-      ],
-    };
-  const more = [
-    { ms: happened.declaredMs, text: "declared dead; not fenced, so nothing starts elsewhere" },
-    { ms: happened.endMs, text: `${host} has power again` },
-  ].flatMap(({ ms, text }) => (ms === null ? [] : [{ fromSecond: second(trace, ms), toSecond: null, text }]));
-  return {
-    ...common,
-    title: `(b) Host ${host} loses its power and comes back`,
-    description: `VMs that answer in two cells that grow alike. A host loses its power: ${lost}; they answer again after its return.`,
-    marks: [{ ...fault, text: `${host} loses its power` }, ...more].sort((a, b) => a.fromSecond - b.fromSecond),
-  };
-}
-
-/** What the drawing is made of, for whoever wants to draw it otherwise. */
-const jsonOf = (trace: Trace, chart: Chart, from: Provenance): string => {
-  const { samples, spells, failures, plan } = trace;
-  const at = (ms: number | null): number | null => (ms === null ? null : second(trace, ms));
-  const document = {
-    title: chart.title,
-    from,
-    plan,
-    marks: chart.marks,
-    cells,
-    columns: ["second", ...cells.map((cell) => `${cell} answering`), ...cells.map((cell) => `${cell} submitted`)],
-    samples: samples.map((sample) => [sample.second, ...sample.answering, ...sample.wanted]),
-    spells: spells.map(({ vm, host, fromMs, toMs }) => ({ vm, host, fromSecond: at(fromMs), toSecond: at(toMs) })),
-    failures: failures.map(({ vm, host, lostMs, back }) => ({
-      ...{ vm, host, lostSecond: at(lostMs) },
-      back: back === null ? null : { second: at(back.atMs), host: back.host },
-    })),
-  };
-  return `${JSON.stringify(document, null, 1).replaceAll(/\[\s+(?=[\d"])([^[\]{}]*?)\s+\]/g, (_, inner: string) => `[${inner.replaceAll(/\s+/g, " ")}]`)}\n`;
-};
 
 async function run(options: BenchOptions): Promise<readonly Figure[]> {
   const { quick, say, into = join(cacheDirectory(), "figures") } = options;
@@ -271,7 +136,7 @@ async function run(options: BenchOptions): Promise<readonly Figure[]> {
     const from = await provenance(quick);
     say(`${name}: ${plan.vmsOfCell} VMs for each of two cells, one each ${plan.intervalMs / 1000} s`);
     const trace = await traced(plan, fault);
-    const chart = chartOf(trace, name, { ...from, others: Math.max(from.others, await othersShare(1000)) });
+    const chart = chartOf(trace, name, renderProvenance(from, quick));
     const file = join(into, `figure-6-${name}`);
     writeFileSync(`${file}.svg`, renderChart(chart));
     writeFileSync(`${file}.json`, jsonOf(trace, chart, from));
@@ -288,7 +153,7 @@ export const figure6: Bench = {
     "until its machine has ended, by the hosts' events; one sample a second. Run (a) kills the controller process of one " +
     "cell, which its supervisor starts again. Run (b) takes a host's link down and kills everything on it, and gives it " +
     "back later: VMs of a silent host are not started elsewhere, since without fencing nobody knows that they do not run, " +
-    "so they come back when their host does. A cell's own line has the pace of the submissions and the median delay from " +
+    "so they come back when their host does; so do VMs that were starting on it. A cell's own line has the pace of the submissions and the median delay from " +
     "before the fault. `--into DIR` says where the drawings go.",
   run,
 };

@@ -24,6 +24,8 @@ const plot = { left: 64, right: 850, top: 116, bottom: 400 };
 const height = 486;
 /** Between two lines of text. */
 const lineHeight = 16;
+/** Of bold text, generously: what a text takes is known only where it is drawn. */
+const letterWidth = 8.5;
 
 /**
  * Colours of Okabe and Ito, which people with any of the common kinds of colour-blindness tell apart, each once for a
@@ -144,7 +146,7 @@ function marksOf({ marks }: Chart, { x }: Scale): readonly string[] {
   const words = marks.flatMap(({ fromSecond, text: said }, index) => {
     const at = x(fromSecond);
     const y = plot.top - 8 - lineHeight * ((marks.length - 1 - index) % 3);
-    const isRight = at > (plot.left + plot.right) / 2;
+    const isRight = at + said.length * letterWidth > plot.right;
     const place = isRight ? 'text-anchor="end" class="said"' : 'class="said"';
     return [line([at, y - 10], [at, plot.bottom], "fault"), text(isRight ? at - 5 : at + 5, y, said, place)];
   });
