@@ -129,7 +129,7 @@ export function chartOf(trace: Trace, name: "controller" | "host", from: string)
   const lost = `${lostOf(trace, victim)} VMs of ${victim}, ${lostOf(trace, other)} of ${other} lost`;
   const fault = { fromSecond: second(trace, happened.atMs), toSecond: at(happened.endMs) };
   const host = happened.cuts[0]?.host ?? "";
-  const common = { cells, samples, origin: from.replaceAll("**", "") };
+  const common = { cells, samples, origin: from.replaceAll("**", "").split("; ") };
   if (name === "controller")
     return {
       ...common,

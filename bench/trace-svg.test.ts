@@ -11,7 +11,7 @@ const samples: readonly Sample[] = [
 ];
 const chart: Chart = {
   title: "a < b",
-  origin: "commit abc, today",
+  origin: ["commit abc, today", "others worked"],
   description: "Two cells & a fault.",
   cells: ["alpha", "beta"],
   samples,
@@ -33,7 +33,15 @@ test("a drawing is whole XML with everything that is to be read in it", () => {
   assert.deepEqual(open, []);
   assert.doesNotMatch(svg.replaceAll(/&(amp|lt|gt|quot);/g, ""), /&/);
   const words = all(svg, /<text[^>]*>([^<]*)</g);
-  for (const said of ["a &lt; b", "commit abc, today", "cell alpha", "cell beta", "power &quot;cut&quot;", "back"])
+  for (const said of [
+    "a &lt; b",
+    "commit abc, today",
+    "others worked",
+    "cell alpha",
+    "cell beta",
+    "power &quot;cut&quot;",
+    "back",
+  ])
     assert.ok(words.includes(said), said);
   assert.ok(words.includes("time since the first VM / s") && words.includes("VMs that answer"), "axes with units");
   assert.match(svg, /<desc[^>]*>Two cells &amp; a fault\. commit abc/);

@@ -8,8 +8,8 @@ export interface Mark {
 }
 export interface Chart {
   readonly title: string;
-  /** One line under it: where and when the figures come from. */
-  readonly origin: string;
+  /** Lines under it, three at most: where and when the figures come from, and what is to be held against them. */
+  readonly origin: readonly string[];
   /** One sentence for whoever does not see the drawing. */
   readonly description: string;
   /** Two of them. */
@@ -20,8 +20,8 @@ export interface Chart {
 }
 
 const width = 880;
-const plot = { left: 64, right: 850, top: 116, bottom: 400 };
-const height = 486;
+const plot = { left: 64, right: 850, top: 132, bottom: 416 };
+const height = 502;
 /** Between two lines of text. */
 const lineHeight = 16;
 /** Of bold text, generously: what a text takes is known only where it is drawn. */
@@ -184,11 +184,11 @@ export function renderChart(chart: Chart): string {
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-labelledby="title description">`,
     `<title id="title">${inXml(chart.title)}</title>`,
-    `<desc id="description">${inXml(`${chart.description} ${chart.origin}`)}</desc>`,
+    `<desc id="description">${inXml([chart.description, ...chart.origin].join(" "))}</desc>`,
     `<style>${style}</style>`,
     `<rect class="ground" width="${width}" height="${height}"/>`,
     text(plot.left, 28, chart.title, 'class="title"'),
-    text(plot.left, 47, chart.origin, 'class="faint"'),
+    ...chart.origin.map((words, index) => text(plot.left, 47 + lineHeight * index, words, 'class="faint"')),
     ...marksOf(chart, scale),
     ...axes(scale),
     `<path class="line wanted" d="${wanted}"/>`,
