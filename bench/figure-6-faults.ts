@@ -8,7 +8,7 @@ export interface Scene {
   readonly testbed: Testbed;
   readonly line: TimeLine;
   /** The VMs that answer now. */
-  readonly answering: () => readonly Spell[];
+  readonly answering: readonly Spell[];
   readonly darkMs: number;
   readonly patienceMs: number;
 }
@@ -84,7 +84,7 @@ async function cutPower(testbed: Testbed, host: string): Promise<void> {
 export const hostFault =
   (cells: readonly string[]): Fault =>
   async ({ testbed, line, answering, darkMs, patienceMs }) => {
-    const host = hostToLose(answering(), cells);
+    const host = hostToLose(answering, cells);
     const atMs = Date.now();
     await cutPower(testbed, host);
     const declared = await line.event(

@@ -19,14 +19,13 @@ export const cells = ["alpha", "beta"] as const;
 export type CellName = (typeof cells)[number];
 export const [victim, other] = cells;
 
-/** How a run goes: times from the submission of the first VM of each cell on. */
+/** How a run goes. VMs of a cell are numbered from 1; the first one of each runs before the trace begins. */
 export interface Plan {
   readonly vmsOfCell: number;
-  readonly intervalMs: number;
-  /** Shortly before a submission, so that there is something to do without what was killed. */
-  readonly faultMs: number;
-  /** How long a host is without power. */
-  readonly darkMs: number;
+  /** The fault comes right before the submission of the one after these, so that there is something to do without what was killed. */
+  readonly vmsBeforeFault: number;
+  /** For so many times the interval a host is without power. */
+  readonly darkIntervals: number;
   /** How long the trace goes on when every VM answers. */
   readonly tailMs: number;
 }
@@ -36,6 +35,8 @@ export const vmsOf = (cell: CellName, count: number): readonly string[] =>
 /** One run as it was seen. Times in milliseconds since 1970. */
 export interface Trace extends Span {
   readonly plan: Plan;
+  /** Time between two submissions of a cell: as the machine can bear. */
+  readonly intervalMs: number;
   readonly due: Submissions;
   readonly happened: Happened;
   readonly spells: readonly Spell[];
@@ -59,7 +60,7 @@ const waitingOf = ({ spells, happened, due, plan }: Trace, cell: CellName): read
 
 /** How far a cell left its line after the fault, with what it does without one for comparison. */
 function deviation(trace: Trace, run: string, cell: CellName, atMost: number | null): Figure {
-  const { spells, due, plan, happened } = trace;
+  const { spells, due, plan, intervalMs, happened } = trace;
   const waiting = new Set(waitingOf(trace, cell));
   const vms = vmsOf(cell, plan.vmsOfCell).map((vm, index) => ({ vm, dueMs: due[index] ?? Number.NaN }));
   const kept = vms.filter(({ vm }) => !waiting.has(vm));
@@ -69,7 +70,7 @@ function deviation(trace: Trace, run: string, cell: CellName, atMost: number | n
     kept.map(({ vm }) => vm),
     dues,
   );
-  const { before, after } = largestDeviation(delays, dues, happened.atMs, plan.intervalMs);
+  const { before, after } = largestDeviation(delays, dues, happened.atMs, intervalMs);
   return {
     ...figure(`${run}: ${cell} off its own line, largest, in times between two VMs`, "×", after ?? Number.NaN, atMost),
     note: `before the fault ${formatNumber(before ?? Number.NaN)} ×${waiting.size === 0 ? "" : "; without those that waited"}`,
@@ -154,12 +155,12 @@ export function chartOf(trace: Trace, name: "controller" | "host", from: string)
 
 /** What the drawing is made of, for whoever wants to draw it otherwise. */
 export const jsonOf = (trace: Trace, chart: Chart, from: Provenance): string => {
-  const { samples, spells, failures, plan } = trace;
+  const { samples, spells, failures, plan, intervalMs } = trace;
   const at = (ms: number | null): number | null => (ms === null ? null : second(trace, ms));
   const document = {
     title: chart.title,
     from,
-    plan,
+    plan: { ...plan, intervalMs },
     marks: chart.marks,
     cells,
     columns: ["second", ...cells.map((cell) => `${cell} answering`), ...cells.map((cell) => `${cell} submitted`)],

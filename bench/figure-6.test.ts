@@ -18,7 +18,8 @@ const trace = (spells: readonly Spell[], host: string | null): Trace => {
   const cuts = host === null ? [] : [{ host, atMs: 19_000 }];
   return {
     ...span,
-    plan: { vmsOfCell: 3, intervalMs: 10_000, faultMs: 19_000, darkMs: 21_000, tailMs: 0 },
+    plan: { vmsOfCell: 3, vmsBeforeFault: 2, darkIntervals: 2, tailMs: 0 },
+    intervalMs: 10_000,
     happened: { atMs: 19_000, endMs: 40_000, declaredMs: host === null ? null : 27_000, cuts },
     ...{ due, spells },
     samples: samplesOf(spells, cells, [due, due], span),

@@ -129,9 +129,7 @@ function axes({ seconds, vms, x, y }: Scale): readonly string[] {
   }
   const middle = (plot.top + plot.bottom) / 2;
   parts.push(line([plot.left, plot.top], [plot.left, plot.bottom], "axis"));
-  parts.push(
-    text((plot.left + plot.right) / 2, plot.bottom + 40, "time since the first VM / s", 'text-anchor="middle"'),
-  );
+  parts.push(text((plot.left + plot.right) / 2, plot.bottom + 40, "time / s", 'text-anchor="middle"'));
   parts.push(text(20, middle, "VMs that answer", `text-anchor="middle" transform="rotate(-90 20 ${middle})"`));
   return parts;
 }
