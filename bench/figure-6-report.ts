@@ -142,7 +142,7 @@ export function chartOf(trace: Trace, name: "controller" | "host", from: string)
       ],
     };
   const more = [
-    { ms: happened.declaredMs, text: "declared dead; not fenced, so nothing starts elsewhere" },
+    { ms: happened.declaredMs, text: "declared dead; not fenced, so its VMs wait" },
     { ms: happened.endMs, text: `${host} has power again` },
   ].flatMap(({ ms, text }) => (ms === null ? [] : [{ fromSecond: second(trace, ms), toSecond: null, text }]));
   return {
