@@ -23,10 +23,14 @@ const inTenant = async (t: Testbed, script: string): Promise<string> => {
 };
 
 describe("the cloud that runs in itself", { skip }, () => {
-  test("birth, a tenant's cell, deaths and returns", async () => {
+  test("birth, a tenant's cell, deaths and returns", async (context) => {
+    const start = performance.now();
+    const reached = (what: string): void =>
+      context.diagnostic(`${((performance.now() - start) / 1000).toFixed(0)} s: ${what}`);
     const told: string[] = [];
     const onProgress = (line: string): void => void told.push(line);
     await withTestbed({ profile: "small", hosts: 2, servers: 1, onProgress }, async (t) => {
+      reached("up");
       const shown = told.join("\n");
       const steps = [/run as a process/, /bootstrap model was accepted/, /the process has ended/, /accepted the whole/];
       const places = steps.map((step) => shown.search(step));
@@ -44,6 +48,7 @@ describe("the cloud that runs in itself", { skip }, () => {
       const file = join(dirname(t.configFile), "one.sf");
       writeFileSync(file, tenant("one"));
       await cells(t, "apply", file, "--yes");
+      reached("a tenant's cell is as declared");
       await untilAllReady(t, "root", patience);
       const core = await Promise.all(["core1", "core2", "core3"].map((name) => vmState(t, `root/${name}/vm`)));
       assert.deepEqual([...new Set(core.map(({ host }) => host))].sort(), ["h1", "h2"]);
@@ -55,6 +60,7 @@ describe("the cloud that runs in itself", { skip }, () => {
       for (const address of ["10.0.0.31", "10.0.0.40", "10.0.1.1", "10.0.1.2"])
         assert.match(await inTenant(t, `ping -c 1 -W 1 ${address} >/dev/null 2>&1 || echo unreachable`), /unreachable/);
 
+      reached("the root cell is as declared, and out of reach");
       await inTenant(t, "echo kept > /tmp/kept");
       const core1 = await vmState(t, "root/core1/vm");
       await killMachine(t, core1.host, core1.uid);
@@ -64,6 +70,7 @@ describe("the cloud that runs in itself", { skip }, () => {
         (state) => state?.phase === "ready" && state.incarnation === core1.incarnation,
         patience,
       );
+      reached("the root controller is back");
       const controller = await vmState(t, "root/controllers/one/vm");
       await killMachine(t, controller.host, controller.uid);
       await until(
@@ -72,17 +79,20 @@ describe("the cloud that runs in itself", { skip }, () => {
         (state) => state?.phase === "ready" && (state.incarnation ?? 0) > (controller.incarnation ?? 0),
         patience,
       );
+      reached("the tenant's controller is back");
       assert.equal((await inTenant(t, "cat /tmp/kept")).trim(), "kept");
       const still = await vmState(t, "one/vm");
       assert.deepEqual([still.host, still.incarnation], [host, incarnation], "the tenant's VM went on");
 
       await cells(t, "delete", "one", "--yes", "--allow-destroy", "one/boot");
+      reached("the cell is deleted");
       await until(
         "nothing is left of the cell",
         () => t.cells(["get", "root", "--output", "json"]),
         ({ code, stdout }) => code === 0 && !/"one"/.test(stdout),
         patience,
       );
+      reached("nothing is left of it");
       assert.doesNotMatch((await t.cells(["get", "--output", "json"])).stdout, /"one"/);
     });
   });
