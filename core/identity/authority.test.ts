@@ -219,7 +219,7 @@ test("keys of machines and of the root controller are published to exactly these
   assert.ok(!world.entitled(peerName("controller.shop"), "controller.root/enrolment/h"));
   world.restart();
   const own = ["pin/authority", { key: hex("9") }];
-  assert.deepEqual(pins(), [["pin/host.h1", { key }], own]);
+  assert.deepEqual(pins(), [["pin/host.h1", { key }], ["pin/agent.s1", { key }], own]);
   world.desire(root, "h", null);
   assert.deepEqual(pins(), [own]);
 });

@@ -48,6 +48,9 @@ export interface IssuedAnswer {
   readonly nowMs: number;
 }
 
+/** The authority has said no: to ask again brings the same. */
+export class EnrolmentRefused extends Error {}
+
 const authorityName = peerName("authority");
 const timeoutMs = 10_000;
 const longestAnswer = 4 * 1024 * 1024;
@@ -148,9 +151,12 @@ const ask = async (
       outgoing.end(JSON.stringify(body));
     });
     const read = JSON.parse(answer.body) as IssuedAnswer & { readonly message?: string };
+    const why = `the authority did not issue a certificate: ${read.message ?? `status ${answer.status}`}`;
+    if (answer.status >= 400 && answer.status < 500) throw new EnrolmentRefused(why);
     if (answer.status !== 200) throw new Error(read.message ?? `status ${answer.status}`);
     return read;
   } catch (error) {
+    if (error instanceof EnrolmentRefused) throw error;
     throw new Error(`the authority did not issue a certificate: ${(error as Error).message}`);
   } finally {
     socket.destroy();
