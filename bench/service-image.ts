@@ -1,13 +1,12 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { ServiceRole } from "../core/service-roles.ts";
 import { Agent, Machine } from "../host/drivers/network/diverter/testing/namespaces.ts";
 import { buildServiceImage } from "../image/service.ts";
-import { peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
-import { createAuthority, issueCertificate } from "../runtime/certificates.ts";
-import type { ServiceRole } from "../runtime/service-data.ts";
+import { createServiceAuthority } from "../testbed/service-authority.ts";
 import type { GuestStarted } from "../testbed/service-guest.ts";
 import type { Bench, BenchOptions, Figure } from "./bench.ts";
 import { median, rangeOf } from "./measure.ts";
@@ -16,19 +15,6 @@ const goalSeconds = 6;
 const goalMemoryMiB = 160;
 const cacheDirectory = process.env.CELLS_CACHE ?? "/var/cache/cells";
 const packed: readonly ServiceRole[] = ["placer", "storage-manager", "address-manager", "dns-manager"];
-
-/** `x.data` of a VM with these roles, each on ports of its own. */
-async function dataOf(authority: string, roles: readonly ServiceRole[]): Promise<Json> {
-  const { caFile } = await createAuthority(authority);
-  const entries: [string, Json][] = [];
-  for (const [at, role] of roles.entries()) {
-    const files = await issueCertificate(authority, peerName(role), ["10.0.0.13"]);
-    const [certificate = "", key = ""] = [files.certFile, files.keyFile].map((file) => readFileSync(file, "utf8"));
-    const ports = { distributionPort: 7100 + 10 * at, httpPort: 7101 + 10 * at };
-    entries.push([role, { name: role, identity: { kind: "issued", certificate, key }, ...ports }]);
-  }
-  return { format: 1, authority: readFileSync(caFile, "utf8"), peers: {}, roles: Object.fromEntries(entries) };
-}
 
 interface Run {
   readonly started: GuestStarted;
@@ -49,6 +35,17 @@ async function once(host: Agent, memoryMiB: number, data: Json, idleMs: number):
   return { started, hostMiB: after.memoryMiB, idle: (100 * (after.cpuMs - before.cpuMs)) / idleMs };
 }
 
+const figure = (
+  what: string,
+  unit: Figure["unit"],
+  values: readonly number[],
+  atMost: number | null = null,
+  note?: string,
+): Figure => ({
+  ...{ what, unit, value: median(values), range: values.length > 1 ? rangeOf(values) : null, atMost },
+  ...(note === undefined ? {} : { note }),
+});
+
 async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
   const image = await buildServiceImage({ cacheDirectory, onProgress: say });
   const directory = mkdtempSync(join(tmpdir(), "cells-bench-"));
@@ -59,8 +56,13 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
   try {
     await host.call("prepare");
     const idleMs = quick ? 1000 : 10_000;
-    const one = await dataOf(join(directory, "authority"), ["placer"]);
-    const all = await dataOf(join(directory, "authority"), packed);
+    const authority = await createServiceAuthority(
+      join(directory, "authority"),
+      Object.fromEntries(packed.map((role) => [role, role])),
+    );
+    await host.call("authority", authority.configurationFile);
+    const one = authority.data({ placer: {} });
+    const all = authority.data(Object.fromEntries(packed.map((role) => [role, {}])));
     const measure = async (what: string, memoryMiB: number, data: Json, rounds: number): Promise<readonly Run[]> => {
       const runs: Run[] = [];
       for (let round = 0; round < rounds; round += 1) {
@@ -72,16 +74,6 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
     const [blank] = await measure("on a blank data volume", goalMemoryMiB, one, 1);
     const alone = await measure("one role", goalMemoryMiB, one, quick ? 1 : 7);
     const four = await measure("four roles", 2 * goalMemoryMiB, all, quick ? 1 : 3);
-    const figure = (
-      what: string,
-      unit: Figure["unit"],
-      values: readonly number[],
-      atMost: number | null = null,
-      note?: string,
-    ): Figure => ({
-      ...{ what, unit, value: median(values), range: values.length > 1 ? rangeOf(values) : null, atMost },
-      ...(note === undefined ? {} : { note }),
-    });
     const answered = (runs: readonly Run[]): readonly number[] => runs.map(({ started }) => started.answeredMs / 1000);
     const cpu = (runs: readonly Run[]): readonly number[] => runs.map(({ started }) => started.cpuMs / 1000);
     const fits = `${goalMemoryMiB} MiB of guest memory`;
@@ -94,7 +86,11 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
         fits,
       ),
       figure("of that, CPU time of QEMU", "s", cpu(alone)),
-      figure("the same on a blank data volume", "s", answered(blank === undefined ? [] : [blank])),
+      figure(
+        "the same on a blank data volume, with a token to enrol by",
+        "s",
+        answered(blank === undefined ? [] : [blank]),
+      ),
       figure(
         "one role: memory of the host",
         "MiB",

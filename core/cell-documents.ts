@@ -1,5 +1,15 @@
 import type { Usage } from "../model/check-limits.ts";
-import type { CellName, Cidr, ElementPath, HostName, Ipv4, PeerName, ServerName, Uid } from "../model/identifiers.ts";
+import {
+  type CellName,
+  type Cidr,
+  cellName,
+  type ElementPath,
+  type HostName,
+  type Ipv4,
+  type PeerName,
+  type ServerName,
+  type Uid,
+} from "../model/identifiers.ts";
 import type { JsonObject } from "../model/json.ts";
 import type { CompiledRule, Progress } from "./documents.ts";
 
@@ -68,6 +78,12 @@ export const directoryKey = {
 
 // --- child cells: controller ↔ Cell Manager ↔ controller --------------------------------------------------------
 
+/** The cell in which the cloud itself runs (decisions/0031). No other has this name. */
+export const rootCell = cellName("root");
+/** Name of a child cell: its label before its parent's name, but a child of the root cell is named by its label alone. */
+export const childName = (parent: CellName, label: string): CellName =>
+  cellName(parent === rootCell ? label : `${label}.${parent}`);
+
 /**
  * A child cell of the client. The tombstone deletes it: its own children first, then what it has, then its controller; it is
  * gone when the Cell Manager says nothing of it any more.
@@ -75,7 +91,7 @@ export const directoryKey = {
 export interface DesiredCell {
   /** Of its CellController: the child's elements are `<uid>-<n>`. */
   readonly uid: Uid;
-  /** Its name and its parent's: `web.shop`. */
+  /** Its name and its parent's: `web.shop`; see `childName`. */
   readonly cell: CellName;
   /** Its first model, submitted once, as version 1. What is changed here later means nothing to a cell that has a model. */
   readonly model: JsonObject;

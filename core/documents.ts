@@ -449,6 +449,15 @@ export interface ActualPresence {
   /** Within the generation: grows with each suspicion that it refuted. */
   readonly incarnation: number;
 }
+/** A host of itself: it also says that it answers the calls of the group's members. */
+export interface ActualOwnPresence extends ActualPresence {
+  readonly answers: true;
+}
+/** A member of the Presence group asks who hears it (`call`); a host says that it did, to that member (`<member>/call`). */
+export interface ActualPresenceCall {
+  /** No member uses a number twice, and each is above its earlier ones. */
+  readonly call: number;
+}
 /** A member of the Presence group would declare this life of a host over. */
 export type ActualPresenceVote = ActualPresence;
 /** A majority of the Presence group declared it: this generation of the host is over for good. */
@@ -466,4 +475,6 @@ export const presenceKey = {
   report: (host: string): string => `presence/failed/${host}`,
   vote: (host: string): string => `vote/${host}`,
   death: (host: string): string => `dead/${host}`,
+  call: "call",
+  answer: (member: string): string => `${member}/call`,
 } as const;

@@ -49,6 +49,9 @@ export const eventNames = {
   "identity/waiting": "this process asked for a new certificate in vain: why; the 1st, 2nd, 4th, … time",
   "identity/pinned": "a peer was let in by its pinned key, since its certificate's dates are not right: why",
   "identity/clock": "this machine's clock and the authority's differ by more than certificates bear: why",
+  // Where everybody is.
+  "peers/changed": "this process has another book of where everybody is: its version and how many are in it",
+  "peers/waiting": "this process asked the authority in vain where everybody is: why; the 1st, 2nd, 4th, … time",
   // Cells, their models and elements.
   "cell/made": "a cell's controller was made, by the gateway or as a child's",
   "cell/ended": "nothing is left of a cell, and its controller was ended",
@@ -83,6 +86,8 @@ export const eventNames = {
   "placement/state": "what a controller is told of a placement changed",
   "placement/removed": "a controller is told that a placement is gone",
   // Presence.
+  "presence/called":
+    "all evidence that a host is dead is there, and this member of the Presence group asks who hears it",
   "presence/voted": "this member of the Presence group would declare a host dead: generation and number of reports",
   "presence/vote-withdrawn": "it would no longer",
   "presence/declared": "a generation of a host is dead by the word of a majority: how many hosts reported it",

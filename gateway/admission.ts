@@ -35,7 +35,7 @@ export const createIntroduction = (configuration: ProcessConfiguration, cells: C
     }
   };
   const ask = async (cell: string, authorization: string): Promise<void> => {
-    if (!(await cells.names()).includes(cell)) throw noCredential(cell);
+    if (!(await cells.has(cell))) throw noCredential(cell);
     const answer = await peerRequest(configuration, controllerOf(cell), {
       method: "GET",
       path: `/cells/${cell}`,

@@ -4,35 +4,28 @@ import { peerRequest } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import type { Observer } from "../runtime/observer.ts";
 import { controllerOf } from "./forward.ts";
-import { askSupervisor } from "./supervisor.ts";
+import type { Registry, Summary } from "./registry.ts";
 
 /** Which cells there are, and the life of their controllers. */
-export interface Cells {
-  names(): Promise<readonly string[]>;
-  /** Makes the cell's controller; idempotent. */
-  make(cell: string): Promise<void>;
+export interface Cells
+  extends Pick<Registry, "names" | "has" | "isMade" | "make" | "mayEnd" | "empties" | "firstVersion"> {
   /** Of all cells, or of one alone: then nothing is said of it unless its controller knows the credential. */
   summaries(authorization: string, only: string | null): Promise<readonly CellSummary[]>;
   /** Runs `work` while nothing else makes or ends this cell's controller. */
   exclusively<T>(cell: string, work: () => Promise<T>): Promise<T>;
-  /** Ends a controller that never got a model. To be called inside `exclusively`. */
+  /** Ends a cell that was made and never got a model. To be called inside `exclusively`. */
   discardUnused(cell: string, authorization: string): Promise<void>;
-  /** Follows a cell's deletion in the background and ends its controller when nothing is left. */
-  endWhenEmpty(cell: string, authorization: string): void;
+  /** Sees to the end of a cell whose users deleted all of it, in the background where that takes a while. */
+  endWhenEmpty(cell: string, authorization: string): Promise<void>;
   stop(): Promise<void>;
 }
-type Summary = CellSummary & { readonly empty: boolean };
 
 const summaryPatienceMs = 2_000;
 const pollMs = 500;
 /** A deletion may wait for a server that is away. After this, listing the cells goes on with it. */
 const longestPolls = 1_200;
 
-export function createCells(
-  configuration: ProcessConfiguration,
-  supervisorSocket: string,
-  log: Observer["log"],
-): Cells {
+export function createCells(configuration: ProcessConfiguration, registry: Registry, log: Observer["log"]): Cells {
   const busy = new Map<string, Promise<unknown>>();
   const ending = new Map<string, Promise<void>>();
   const stopping = new AbortController();
@@ -48,10 +41,8 @@ export function createCells(
       if (busy.get(cell) === settled) busy.delete(cell);
     }
   };
-  const names = async (): Promise<readonly string[]> =>
-    (await askSupervisor(supervisorSocket, "GET", "/cells")) as readonly string[];
-  const remove = async (cell: string): Promise<void> => {
-    await askSupervisor(supervisorSocket, "DELETE", `/cells/${encodeURIComponent(cell)}`);
+  const remove = async (cell: string, authorization: string): Promise<void> => {
+    await registry.end(cell, authorization);
     log("cell/ended", { cell });
   };
 
@@ -73,10 +64,10 @@ export function createCells(
   /** True when the cell's controller has ended, or lives on with a new model. */
   const endIfEmpty = (cell: string, authorization: string): Promise<boolean> =>
     exclusively(cell, async () => {
-      if (!(await names()).includes(cell)) return true;
+      if (!(await registry.has(cell))) return true;
       const summary = await summaryOf(cell, authorization);
       if (summary?.empty !== true) return false;
-      await remove(cell);
+      await remove(cell, authorization);
       return true;
     });
   const follow = async (cell: string, authorization: string): Promise<void> => {
@@ -85,30 +76,39 @@ export function createCells(
       await sleep(pollMs, undefined, { signal: stopping.signal }).catch(() => {});
     }
   };
-  const endWhenEmpty = (cell: string, authorization: string): void => {
-    if (ending.has(cell) || stopping.signal.aborted) return;
+  const endWhenEmpty = async (cell: string, authorization: string): Promise<void> => {
+    if (ending.has(cell) || stopping.signal.aborted || !registry.mayEnd(authorization)) return;
+    if (registry.empties) {
+      // Should this be lost, whoever lists the cells finds an empty one.
+      await exclusively(cell, () => remove(cell, authorization)).catch(() => undefined);
+      return;
+    }
     const following = follow(cell, authorization).finally(() => ending.delete(cell));
     ending.set(cell, following);
   };
 
+  const namesFor = async (authorization: string, only: string | null): Promise<readonly string[]> => {
+    if (only === null) return registry.names(authorization);
+    return (await registry.has(only)) ? [only] : [];
+  };
+  const { names, has, isMade, mayEnd, empties, firstVersion } = registry;
   return {
-    names,
+    ...{ names, has, isMade, mayEnd, empties, firstVersion },
     exclusively,
     endWhenEmpty,
-    make: async (cell) => {
-      await askSupervisor(supervisorSocket, "POST", `/cells/${encodeURIComponent(cell)}`);
+    make: async (cell, authorization, signal) => {
+      await registry.make(cell, authorization, signal);
       log("cell/made", { cell });
     },
     summaries: async (authorization, only) => {
       const all = await Promise.all(
-        (await names()).map(async (cell): Promise<CellSummary | null> => {
-          if (only !== null && only !== cell) return null;
+        (await namesFor(authorization, only)).map(async (cell): Promise<CellSummary | null> => {
           const summary = await summaryOf(cell, authorization);
           if (summary === null)
             return only === null ? { cell, version: 0, phases: { unreachable: 1 }, elements: 0 } : null;
           const { empty, ...told } = summary;
           // Left over by a gateway that ended while it followed the deletion.
-          if (empty && told.version > 0) endWhenEmpty(cell, authorization);
+          if (empty && told.version > 0) void endWhenEmpty(cell, authorization);
           return told;
         }),
       );
@@ -116,7 +116,7 @@ export function createCells(
     },
     discardUnused: async (cell, authorization) => {
       const summary = await summaryOf(cell, authorization);
-      if (summary?.empty === true && summary.version === 0) await remove(cell);
+      if (summary?.elements === 0 && summary.version === firstVersion) await remove(cell, authorization);
     },
     stop: async () => {
       stopping.abort();

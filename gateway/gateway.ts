@@ -1,4 +1,11 @@
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerFactory,
+  fastify,
+} from "fastify";
+import { rootCell } from "../core/cell-documents.ts";
 import type { Changed, Refusal } from "../model/api.ts";
 import { isAuthorized } from "../runtime/credentials.ts";
 import type { PeerResponse } from "../runtime/https.ts";
@@ -11,6 +18,8 @@ import { type Forwarded, forward, forwardToNew, passBack } from "./forward.ts";
 import { registerImages } from "./images.ts";
 import { registerObservation } from "./observation.ts";
 import { RefusedError, refused } from "./refused.ts";
+import { createSupervised } from "./registry.ts";
+import { createRootCells } from "./root-cells.ts";
 import { registerSessions } from "./sessions.ts";
 import { installationStatus } from "./status.ts";
 import { SupervisorError } from "./supervisor.ts";
@@ -30,29 +39,31 @@ const cellNamePattern = /^[a-z](?:[a-z0-9-]{0,51}[a-z0-9])?$/;
 
 interface Context {
   readonly configuration: ProcessConfiguration;
-  readonly supervisorSocket: string;
   readonly credentialHashes: readonly string[];
   readonly cells: Cells;
 }
 
-/** Ready to listen; `close` also ends what it does in the background. */
+/** Ready to listen, by `serve` where it is there; `close` also ends what it does in the background. */
 export function createGateway(
   configuration: ProcessConfiguration,
   observer: Observer = createObserver(configuration.name),
+  serve?: FastifyServerFactory,
 ): FastifyInstance {
   const options = configuration.gateway;
   if (options === undefined) throw new Error('the configuration has no "gateway" part, which this process needs');
-  const { supervisorSocket, credentialHashes } = options;
+  const { supervisorSocket = null, credentialHashes } = options;
+  const registry =
+    supervisorSocket === null ? createRootCells(configuration, credentialHashes) : createSupervised(supervisorSocket);
   const context: Context = {
     configuration,
-    supervisorSocket,
     credentialHashes,
-    cells: createCells(configuration, supervisorSocket, observer.log),
+    cells: createCells(configuration, registry, observer.log),
   };
   const app = fastify({
     bodyLimit: bodyLimitBytes,
     routerOptions: { maxParamLength: 512 },
     forceCloseConnections: true,
+    ...(serve === undefined ? {} : { serverFactory: serve }),
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
@@ -140,17 +151,23 @@ async function onCell(
   const path = request.url.split("?")[0] ?? "";
   const wholeModel = /^\/cells\/[^/]+\/model\/?$/.test(path);
   const authorization = request.headers.authorization ?? "";
+  if (cells.empties && cell === rootCell && wholeModel && request.method === "DELETE")
+    throw refused(
+      409,
+      "conflict",
+      "the cloud itself runs in the root cell: take out of it what is not to run any more",
+    );
   if (wholeModel && request.method === "PUT") {
     const answer = await cells.exclusively(cell, () => putModel(context, cell, what));
     if ("plan" in answer) reply.send(answer);
     else await give(answer, reply);
     return;
   }
-  await requireCell(cells, cell, isAuthorized(request.headers.authorization, context.credentialHashes));
+  await requireCell(context, cell, authorization);
   const answer = await reachable(cell, forward(configuration, cell, what));
   const dryRun = new URLSearchParams(request.url.split("?")[1]).get("dryRun") === "true";
   if (wholeModel && request.method === "DELETE" && answer.status === 200 && !dryRun) {
-    cells.endWhenEmpty(cell, authorization);
+    await cells.endWhenEmpty(cell, authorization);
   }
   await give(answer, reply);
 }
@@ -161,10 +178,10 @@ async function give(answer: PeerResponse, reply: FastifyReply): Promise<void> {
 }
 
 /** Which other cells there are is for the operator. */
-async function requireCell(cells: Cells, cell: string, tellOthers: boolean): Promise<void> {
-  const names = await cells.names();
-  if (names.includes(cell)) return;
-  const others = tellOthers ? `; there are: ${names.join(", ") || "none"}` : "";
+async function requireCell({ cells, credentialHashes }: Context, cell: string, authorization: string): Promise<void> {
+  if (await cells.has(cell)) return;
+  const tellOthers = isAuthorized(authorization, credentialHashes);
+  const others = tellOthers ? `; there are: ${(await cells.names(authorization)).join(", ") || "none"}` : "";
   throw refused(404, "not-found", `there is no cell "${cell}"${others}`);
 }
 
@@ -174,22 +191,31 @@ async function putModel(
   cell: string,
   what: Forwarded,
 ): Promise<PeerResponse | Changed> {
-  if ((await cells.names()).includes(cell)) return reachable(cell, forward(configuration, cell, what));
-  if (!isAuthorized(what.headers.authorization as string | undefined, credentialHashes))
-    throw refused(404, "not-found", `there is no cell "${cell}", and only the operator makes one`);
+  const authorization = String(what.headers.authorization);
+  const byOperator = isAuthorized(authorization, credentialHashes);
+  if (await (byOperator ? cells.isMade(cell, authorization) : cells.has(cell)))
+    return reachable(cell, forward(configuration, cell, what));
+  if (!byOperator) throw refused(404, "not-found", `there is no cell "${cell}", and only the operator makes one`);
   const supply = await installationSupply(configuration);
   const first = await readFirstModel(cell, String(what.headers["content-type"]), what.body ?? Buffer.alloc(0), supply);
   if (!first.ok) throw new RefusedError(400, first.error);
   if (new URLSearchParams(what.url.split("?")[1]).get("dryRun") === "true") return firstPlan(first.value, supply);
-  await cells.make(cell);
+  await cells.make(cell, authorization, what.signal);
   try {
-    const answer = await reachable(cell, forwardToNew(configuration, cell, what, newControllerPatienceMs));
+    const first = withFirstVersion(what, cells.firstVersion);
+    const answer = await reachable(cell, forwardToNew(configuration, cell, first, newControllerPatienceMs));
     if (answer.status !== 200) await discard(cells, cell, what);
     return answer;
   } catch (error) {
     await discard(cells, cell, what);
     throw error;
   }
+}
+
+/** Who planned the first model of a cell that was not there says that it has version 0. */
+function withFirstVersion(what: Forwarded, version: number): Forwarded {
+  const isFirst = /^"?0"?$/.test(String(what.headers["if-match"]).trim());
+  return isFirst ? { ...what, headers: { ...what.headers, "if-match": `"${version}"` } } : what;
 }
 
 /** Best effort: a controller that stays is found by the next PUT, and says itself that it has no model. */

@@ -12,7 +12,7 @@ export interface MetricsOptions {
   /** The gateway's own. */
   readonly observer: Observer;
   readonly self: string;
-  readonly supervisorSocket: string;
+  readonly supervisorSocket: string | null;
 }
 
 /** A scrape by Prometheus waits 10 s at most by default; one service must not hold up the others' numbers. */
@@ -57,7 +57,8 @@ const scrape = async (
 };
 
 /** What only the supervisor knows: a process cannot count its own restarts. */
-const supervised = async (socket: string, wanted: (service: string) => boolean): Promise<readonly Metric[]> => {
+const supervised = async (socket: string | null, wanted: (service: string) => boolean): Promise<readonly Metric[]> => {
+  if (socket === null) return [];
   try {
     const { services } = (await askSupervisor(socket, "GET", "/status")) as Pick<InstallationStatus, "services">;
     const members = services

@@ -16,7 +16,7 @@ const queryOf = (request: FastifyRequest): URLSearchParams => new URLSearchParam
 export const registerObservation = (
   app: FastifyInstance,
   configuration: ProcessConfiguration,
-  supervisorSocket: string,
+  supervisorSocket: string | null,
   observer: Observer,
 ): void => {
   const sources = createSources(configuration, supervisorSocket);

@@ -40,8 +40,7 @@ export function registerSessions(app: FastifyInstance, configuration: ProcessCon
     opening += 1;
     let answer: Awaited<ReturnType<typeof peerUpgrade>>;
     try {
-      const names = await cells.names();
-      if (!names.includes(cell)) {
+      if (!(await cells.has(cell))) {
         refuseUpgrade(socket, 404, "not-found", `there is no cell "${cell}"`);
         return;
       }

@@ -8,6 +8,8 @@ import type { PeerBook, ProcessConfiguration } from "../runtime/installation.ts"
 
 /** Whom the gateway asks about itself: every service, and the supervisor. */
 export interface Sources {
+  /** The supervisor's name, where there is one. */
+  readonly supervisor: readonly string[];
   /** Services as they are in the peers file now, this gateway left out. */
   services(): Promise<readonly PeerName[]>;
   /** Events of one service or of `supervisor`. Ends when the source ends; rejects when it does not answer. */
@@ -20,10 +22,10 @@ export const supervisorName = "supervisor";
 /** Events come with a sign of life every 15 s. */
 const silenceMs = 40_000;
 
-export const createSources = (configuration: ProcessConfiguration, supervisorSocket: string): Sources => {
+export const createSources = (configuration: ProcessConfiguration, supervisorSocket: string | null): Sources => {
   const open = async (source: string, follow: boolean, signal: AbortSignal): Promise<IncomingMessage> => {
     const path = `/events${follow ? "?follow=true" : ""}`;
-    if (source === supervisorName) return askSocket(supervisorSocket, path, signal);
+    if (source === supervisorName && supervisorSocket !== null) return askSocket(supervisorSocket, path, signal);
     const answer = await peerRequest(configuration, peerName(source), {
       method: "GET",
       path,
@@ -35,6 +37,7 @@ export const createSources = (configuration: ProcessConfiguration, supervisorSoc
     throw new Error(`"${source}" answered ${answer.status} when asked for its events`);
   };
   return {
+    supervisor: supervisorSocket === null ? [] : [supervisorName],
     services: async () => {
       const { peers } = JSON.parse(await readFile(configuration.peersFile, "utf8")) as PeerBook;
       return Object.keys(peers)

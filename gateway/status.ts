@@ -15,12 +15,12 @@ interface PresenceAnswer {
 const patienceMs = 1_000;
 
 /**
- * The state of the whole installation: processes from the supervisor, hosts and storage servers from themselves, who is alive from Presence. One that
+ * The state of the whole installation: services from the supervisor, or where there is none from themselves, hosts and storage servers from themselves, who is alive from Presence. One that
  * does not answer within a second is listed as what it is.
  */
 export async function installationStatus(
   configuration: ProcessConfiguration,
-  supervisorSocket: string,
+  supervisorSocket: string | null,
 ): Promise<InstallationStatus> {
   const { peers } = JSON.parse(await readFile(configuration.peersFile, "utf8")) as PeerBook;
   const all = Object.keys(peers).sort(byNumber);
@@ -55,8 +55,32 @@ export async function installationStatus(
       if (answer !== null) return { ...answer, state: "up" };
       return { server, address, totalMiB: 0, freeMiB: 0, volumes: 0, state: "unreachable" };
     });
-  const processes = (await askSupervisor(supervisorSocket, "GET", "/status")) as Pick<InstallationStatus, "services">;
-  return { services: processes.services, hosts: await Promise.all(hosts), servers: await Promise.all(servers) };
+  const services = async (): Promise<InstallationStatus["services"]> => {
+    if (supervisorSocket !== null)
+      return ((await askSupervisor(supervisorSocket, "GET", "/status")) as Pick<InstallationStatus, "services">)
+        .services;
+    const names = all.filter((peer) => !peer.startsWith("host.") && !peer.startsWith("agent."));
+    return Promise.all(
+      names.map(async (name) => {
+        const running = name === configuration.name || (await answers(configuration, name));
+        const state = running ? "running" : "stopped";
+        return { name, peer: name, address: addressOf(name), running, pid: null, restarts: 0, state } as const;
+      }),
+    );
+  };
+  return { services: await services(), hosts: await Promise.all(hosts), servers: await Promise.all(servers) };
+}
+
+/** Where services are VMs, whether one runs is whether it answers; its VM's state is in the root cell. */
+async function answers(configuration: ProcessConfiguration, peer: string): Promise<boolean> {
+  try {
+    const signal = AbortSignal.timeout(patienceMs);
+    const answer = await peerRequest(configuration, peerName(peer), { method: "GET", path: "/metrics", signal });
+    answer.body.destroy();
+    return answer.status === 200;
+  } catch {
+    return false;
+  }
 }
 
 const byNumber = (a: string, b: string): number => a.localeCompare(b, "en", { numeric: true });

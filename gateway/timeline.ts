@@ -38,7 +38,7 @@ export const createTimeline = (sources: Sources, own: EventRing): Timeline => {
   let forgetOwn: (() => void) | null = null;
 
   const past = async (): Promise<readonly ServiceEvent[]> => {
-    const names = [supervisorName, ...(await sources.services())];
+    const names = [...sources.supervisor, ...(await sources.services())];
     const parts = await Promise.all(
       names.map(async (name) => {
         const events: ServiceEvent[] = [];
@@ -106,7 +106,7 @@ export const createTimeline = (sources: Sources, own: EventRing): Timeline => {
 
   const start = async (): Promise<void> => {
     forgetOwn = own.subscribe(arrived);
-    connect(supervisorName);
+    for (const name of sources.supervisor) connect(name);
     for (const name of await sources.services().catch(() => [])) if (listeners.size > 0) connect(name);
   };
   const stop = (): void => {

@@ -8,6 +8,7 @@ import { certify } from "../runtime/identity/certify.ts";
 import { followPins } from "../runtime/identity/pin-file.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { createObserver, logFatalErrors, logOf, observed } from "../runtime/observer.ts";
+import { followPeers } from "../runtime/peers-follow.ts";
 import { runService } from "../runtime/process.ts";
 import { stopAtSignals } from "../runtime/signals.ts";
 import { startBootstrap } from "./bootstrap.ts";
@@ -64,11 +65,13 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const observer = createObserver(configuration.name);
   logFatalErrors(observer);
   await certify(configuration, observer);
+  if (configuration.followPeers === true) await followPeers(configuration, observer);
   const hypervisor = createQemuDriver({ runDirectory, cgroups: part.cgroups });
   const storage = createStorageDriver({ configuration });
   const network = createDiverter({ directory, runDirectory });
   const host = describe(configuration, part, await hypervisor.accelerator());
-  await network.init({ device: part.uplink, address: host.address, mac: host.mac });
+  const bridge = part.bridge === undefined ? {} : { bridge: part.bridge };
+  await network.init({ device: part.uplink, address: host.address, mac: host.mac, ...bridge });
 
   await limitParents(part.cgroups, part.memoryMiB - part.reservedMiB);
 

@@ -12,7 +12,7 @@ import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-reques
 import { inventoryOf, measureHost } from "./inventory.ts";
 import type { HealthChange } from "./liveness.ts";
 import { type Action, type Found, planHost, startingRecord, usedMiB, type VmRecord, type Wanted } from "./planner.ts";
-import { handlePresence, type PresenceState, presenceRecord } from "./presence-state.ts";
+import { answerCall, handlePresence, type PresenceState, presenceRecord } from "./presence-state.ts";
 import { audiencesOf, publications, sameAudiences } from "./publications.ts";
 
 /** After a failure the same action is planned again this much later. */
@@ -147,6 +147,7 @@ const handle = (state: HostState, input: Input, options: HostManagerOptions, eff
     case "actual": {
       const death = declarationIn(state.presence.members, input.from, input.key, input.value);
       if (death !== null) options.onDeath?.(death.host, death.generation);
+      answerCall(state.presence, input.from, input.key, input.value, effects);
       if (input.from === authorityName) options.onPin?.(input.key, input.value);
       return handleLocation(state, input.from, input.key, input.value, effects);
     }

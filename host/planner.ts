@@ -8,6 +8,7 @@ import type {
 } from "../core/documents.ts";
 import type { PeerName, Uid } from "../model/identifiers.ts";
 import type { GlobalNetwork, LocalInterface, NetworkAllocation } from "./drivers/network/driver.ts";
+import { mayManage, trespass } from "./management.ts";
 
 /**
  * What a host must do next: wanted × found → actions. Pure, without memory, and asked again after every change; what it
@@ -122,7 +123,7 @@ export const startingRecord = (client: PeerName | undefined, vm: DesiredVm): VmR
 
 const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean): Action | null => {
   const record = found.records.get(vm);
-  const desired = wanted.vms.get(vm)?.desired;
+  const { client, desired } = wanted.vms.get(vm) ?? {};
   if (record !== undefined && record.stage !== "ended") {
     const unwanted = desired === undefined || desired.power === "off" || desired.incarnation > record.vm.incarnation;
     const surplus = unwanted || (desired.restart === "host" && record.health === "silent");
@@ -135,10 +136,13 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
   if (record !== undefined && !record.released) return { kind: "release-disks", vm, disks: record.vm.disks };
   if (desired === undefined) return networkInPlace ? { kind: "withdraw-state", vm } : null;
   if (!mayStart(desired, record)) return null;
-  const reason = shortage(desired, found);
+  const reason = trespass(client, desired) ?? shortage(desired, found);
   if (reason !== null) return startsAgain(desired, record) ? null : { kind: "refuse-machine", vm, desired, reason };
   // What is being changed may just be taking the interfaces away that an earlier document did not name.
   if (desired.interfaces.length > 0 && found.busy.has("network")) return null;
+  const refusal = refusedInterface(desired, found);
+  if (refusal !== null)
+    return startsAgain(desired, record) ? null : { kind: "refuse-machine", vm, desired, reason: refusal };
   if (obstacle(desired, wanted, found) !== null) return null;
   return { kind: "start-machine", vm, desired, interfaces: readyInterfaces(desired, found.allocation) };
 };
@@ -174,6 +178,15 @@ export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): stri
       return `the interface ${path} is not in place yet${allocated?.reason ? `: ${allocated.reason}` : ""}`;
   }
   return shortage(desired, found);
+};
+
+/** Why this host can never have one of the VM's interfaces, as a sentence. */
+const refusedInterface = ({ interfaces }: DesiredVm, { allocation }: Found): string | null => {
+  for (const { uid, path } of interfaces) {
+    const refused = allocation.interfaces.find((each) => each.interface === uid && each.refused === true);
+    if (refused !== undefined) return `the interface ${path} cannot be had here: ${refused.reason}`;
+  }
+  return null;
 };
 
 /**
@@ -214,20 +227,22 @@ const byText = <T>(values: Iterable<T>, text: (value: T) => string): readonly T[
 export const localInterfaces = (wanted: Wanted, records: ReadonlyMap<Uid, VmRecord>): readonly LocalInterface[] => {
   const cellNumbers = new Map(wanted.policies.map((policy) => [policy.cell, policy.cellNumber]));
   const interfaces = new Map<Uid, LocalInterface>();
-  const add = (vm: DesiredVm): void => {
+  const add = (vm: DesiredVm, client: PeerName): void => {
     const cellNumber = cellNumbers.get(vm.cell);
     if (cellNumber === undefined) return;
-    for (const desired of vm.interfaces) interfaces.set(desired.uid, { vm: vm.uid, cellNumber, desired });
+    for (const desired of vm.interfaces)
+      if (desired.management !== true || mayManage(client))
+        interfaces.set(desired.uid, { vm: vm.uid, cellNumber, desired });
   };
-  for (const { vm, stage } of records.values()) {
+  for (const { vm, stage, client } of records.values()) {
     const newer = wanted.vms.get(vm.uid)?.desired;
     // The same incarnation's newer document decides alone: what it no longer names is closed.
-    if (stage !== "ended" && newer?.incarnation !== vm.incarnation) add(vm);
+    if (stage !== "ended" && newer?.incarnation !== vm.incarnation) add(vm, client);
   }
-  for (const { desired } of wanted.vms.values()) {
+  for (const { desired, client } of wanted.vms.values()) {
     const record = records.get(desired.uid);
     const runs = record !== undefined && record.stage !== "ended" && record.vm.incarnation === desired.incarnation;
-    if (runs || mayStart(desired, record)) add(desired);
+    if (runs || mayStart(desired, record)) add(desired, client);
   }
   return byText(interfaces.values(), ({ desired }) => desired.uid);
 };

@@ -1,6 +1,6 @@
 import { presenceKey } from "../core/documents.ts";
 import type { Effect } from "../core/env.ts";
-import type { HostPublication } from "../core/presence/host-publications.ts";
+import { answerTo, type HostPublication } from "../core/presence/host-publications.ts";
 import type { PeerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 
@@ -30,12 +30,20 @@ export const handlePresence = (state: PresenceState, request: PresenceRequest, e
         if (key.startsWith(presenceKey.all)) effects.push({ kind: "publish", key, value });
       return null;
     case "presence-follow": {
-      const [prefix, wanted] = [presenceKey.death(""), new Set(request.members)];
-      for (const to of wanted) if (!state.members.has(to)) effects.push({ kind: "subscribe", to, prefix });
-      for (const to of state.members) if (!wanted.has(to)) effects.push({ kind: "unsubscribe", to, prefix });
+      const wanted = new Set(request.members);
+      for (const prefix of [presenceKey.call, presenceKey.death("")]) {
+        for (const to of wanted) if (!state.members.has(to)) effects.push({ kind: "subscribe", to, prefix });
+        for (const to of state.members) if (!wanted.has(to)) effects.push({ kind: "unsubscribe", to, prefix });
+      }
       state.members.clear();
       for (const to of wanted) state.members.add(to);
       return null;
     }
   }
+};
+
+/** A member of the Presence group asks who hears it: the answer is published, for it alone. */
+export const answerCall = (state: PresenceState, from: PeerName, key: string, value: Json, effects: Effect[]): void => {
+  const answer = state.members.has(from) ? answerTo(from, key, value) : null;
+  if (answer !== null) effects.push({ kind: "publish", key: answer.key, value: answer.value });
 };

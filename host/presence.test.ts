@@ -15,7 +15,7 @@ import { createTestInstallation, eventually } from "../runtime/installation.test
 import { runService } from "../runtime/process.ts";
 import { createHostManager } from "./manager.ts";
 import { type HostPresence, startHostPresence } from "./presence.ts";
-import { handlePresence, type PresenceState } from "./presence-state.ts";
+import { answerCall, handlePresence, type PresenceState } from "./presence-state.ts";
 
 /** Many times as fast as in an installation. */
 const config = {
@@ -126,6 +126,21 @@ test("a generation is above every earlier one and durable; only declarations of 
   const before = effects.length;
   handlePresence(state, { kind: "presence-said", publications: [{ key: "host", value: 1 }] }, effects);
   assert.equal(effects.length, before, "nothing but what is of Presence");
+});
+
+test("a call of a member that is followed is answered to that member, and nothing else is", () => {
+  const state: PresenceState = { generation: 1, members: new Set() };
+  const effects: Effect[] = [];
+  const [member, other] = [peerName("presence.1"), peerName("presence.2")];
+  handlePresence(state, { kind: "presence-follow", members: [member] }, effects);
+  assert.deepEqual(effects[0], { kind: "subscribe", to: member, prefix: "call" });
+  effects.length = 0;
+  answerCall(state, other, "call", { call: 7 }, effects);
+  answerCall(state, member, "dead/h2", { call: 7 }, effects);
+  for (const nothing of [null, 7, { call: "7" }]) answerCall(state, member, "call", nothing, effects);
+  assert.deepEqual(effects, []);
+  answerCall(state, member, "call", { call: 7, more: 1 }, effects);
+  assert.deepEqual(effects, [{ kind: "publish", key: "presence.1/call", value: { call: 7 } }]);
 });
 
 test("a view is read again as it was, without what makes no sense", () => {

@@ -7,6 +7,7 @@ import type { Json } from "../model/json.ts";
 import { type PeerHandler, peerRequest } from "../runtime/https.ts";
 import { type ProcessConfiguration, ports } from "../runtime/installation.ts";
 import { findPeer, listPeers } from "../runtime/peers.ts";
+import { watchPeers } from "../runtime/peers-watch.ts";
 import { measureMember } from "../runtime/presence/measure.ts";
 import { createMember, type PresenceMember } from "../runtime/presence/member.ts";
 import { createSeal } from "../runtime/presence/seal.ts";
@@ -37,7 +38,6 @@ export interface HostPresenceOptions {
   readonly log: (event: "distribution/refused", fields: { readonly [key: string]: string | number }) => void;
   readonly config?: SwimConfig;
 }
-const membersEveryMs = 1000;
 const longestView = 8 * 1024 * 1024;
 export const viewPath = "/presence/view";
 
@@ -88,9 +88,9 @@ export const startHostPresence = async (options: HostPresenceOptions): Promise<H
     }
     part.found([...addresses.keys()], members);
   };
+  const unwatch = watchPeers(configuration.peersFile, () => look().catch(() => undefined));
   await look();
   const member = part.participant;
-  const timer = setInterval(() => void look().catch(() => undefined), membersEveryMs);
 
   return {
     member,
@@ -103,7 +103,7 @@ export const startHostPresence = async (options: HostPresenceOptions): Promise<H
     },
     measure: () => measureMember(member),
     close: async () => {
-      clearInterval(timer);
+      unwatch();
       await member.stop({ goodbye: false });
     },
   };

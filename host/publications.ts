@@ -35,10 +35,14 @@ export const publications = (
   return result;
 };
 
-/** Interfaces in place here, of VMs that shall run here: where one is about to go, its next host speaks for it. */
+/**
+ * Interfaces in place here, of VMs that shall run here: where one is about to go, its next host speaks for it. On the
+ * management network nobody asks a host.
+ */
 const locatedInterfaces = (wanted: Wanted, found: Found): readonly LocalInterface[] =>
   localInterfaces(wanted, found.records).filter(
     ({ vm, desired }) =>
+      desired.management !== true &&
       wanted.vms.get(vm)?.desired.power === "on" &&
       found.allocation.interfaces.some((allocated) => allocated.interface === desired.uid && allocated.ready),
   );

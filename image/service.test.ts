@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { serviceRoles } from "../runtime/service-data.ts";
+import { serviceRoles } from "../core/service-roles.ts";
 import { sha256 } from "./parts.ts";
 import { compileInit, makeBundle, packInitramfs, packRoot } from "./service.ts";
 
@@ -70,14 +70,16 @@ test("bundle, compiled code and first process are the same bytes each time, and 
       await mkdir(out, { recursive: true });
       await makeBundle(out);
       await compileInit(join(out, "init"));
-      const files = ["service.js", "service.cache", "init"].map((name) => join(out, name));
+      const files = ["service.js", "service.cache", "gateway.js", "gateway.cache", "init"].map((name) =>
+        join(out, name),
+      );
       digests.push(await Promise.all(files.map(sha256)));
       for (const file of files)
         for (const mine of [directory, dirname(import.meta.dirname)])
           assert.ok(!(await readFile(file, "latin1")).includes(mine), `${file} names ${mine}`);
     }
     assert.deepEqual(digests[0], digests[1]);
-    assert.equal(new Set(digests[0]).size, 3);
+    assert.equal(new Set(digests[0]).size, 5);
   }));
 
 test("V8 takes the compiled code, and the bundle has what the guest calls", () =>
@@ -85,13 +87,15 @@ test("V8 takes the compiled code, and the bundle has what the guest calls", () =
     await makeBundle(directory);
     const program = `
       const { readFileSync } = require("node:fs"), { Script } = require("node:vm");
-      const code = (name) => readFileSync(process.argv[1] + "/" + name);
-      const script = new Script(code("service.js").toString(), { cachedData: code("service.cache"), filename: "x" });
+      const code = (name) => readFileSync(process.argv[1] + "/" + process.argv[2] + name);
+      const script = new Script(code(".js").toString(), { cachedData: code(".cache"), filename: "x" });
       const bundle = { exports: {} };
       script.runInThisContext()(require, bundle, bundle.exports);
       console.log(script.cachedDataRejected, Object.keys(bundle.exports).sort().join());`;
-    const { stdout } = await run(process.execPath, ["-e", program, directory]);
-    assert.equal(stdout.trim(), "false load,serve");
+    for (const name of ["service", "gateway"]) {
+      const { stdout } = await run(process.execPath, ["-e", program, directory, name]);
+      assert.equal(stdout.trim(), "false load,serve");
+    }
   }));
 
 test("the first process is one static program, and starts no shell", () =>
@@ -111,7 +115,7 @@ test("every role has a user of its own, none is root, and nobody has a password 
   const lines = (await readFile(join(here, "passwd"), "utf8")).trim().split("\n");
   const users = lines.map((line) => line.split(":"));
   const services = users.filter(([name]) => name !== "root");
-  assert.deepEqual(services.map(([name]) => name).sort(), serviceRoles.toSorted());
+  assert.deepEqual(services.map(([name]) => name).sort(), Object.keys(serviceRoles).sort());
   const numbers = services.flatMap(([, , user, group]) => [`u${user}`, `g${group}`]);
   assert.equal(new Set(numbers).size, numbers.length);
   assert.ok(services.every(([, , user, group]) => Number(user) > 0 && Number(group) > 0));

@@ -43,6 +43,11 @@ const commandLine = [
   ...["console=ttyS0", "quiet", "loglevel=3", "panic=-1", "net.ifnames=0", "random.trust_cpu=on", "no_timer_check"],
   ...["tsc=unstable", "clocksource=hpet", "edd=off", "cryptomgr.notests", "8250.nr_uarts=1", "lsm=yama", "audit=0"],
 ].join(" ");
+/** `start.cjs` takes the one that has the role. */
+const bundles = [
+  { name: "service", entry: "main.ts" },
+  { name: "gateway", entry: "gateway.ts" },
+] as const;
 /** Every file's time. Not 1970: some programs take that for none. */
 const epoch = 1_000_000_000;
 
@@ -89,28 +94,31 @@ async function inputsOf(work: string): Promise<string> {
   const ours = ["service.ts", "packages.ts", "parts.ts", ...(await filesBelow(import.meta.dirname, "service"))];
   const { mtimeMs, size } = await stat(nodeBinary);
   return [
-    ...[await digestOfFiles(import.meta.dirname, ours), await sha256(join(work, "service.js"))],
+    await digestOfFiles(import.meta.dirname, ours),
+    ...(await Promise.all(bundles.map(({ name }) => sha256(join(work, `${name}.js`))))),
     ...[`node ${size} ${mtimeMs}`, `lists ${(await stat("/var/lib/apt/lists")).mtimeMs}`, ""],
   ].join("\n");
 }
 
-/** Our services and what of the npm packages they need, as `service.js` in `work`, and what V8 makes of it. */
+/** Our services and what of the npm packages they need, as `service.js` and `gateway.js` in `work`, and what V8 makes of them. */
 export async function makeBundle(work: string): Promise<void> {
-  await run(
-    bundler,
-    [
-      ...["image/service/main.ts", `--outfile=${join(work, "service.js")}`],
-      ...["--bundle", "--platform=node", "--target=node24", "--format=cjs", "--legal-comments=none"],
-      ...["--banner:js=(function (require, module, exports) {", "--footer:js=})", "--tree-shaking=true"],
-      // Where node_modules is a link, its real place would be part of the bundle.
-      "--preserve-symlinks",
-      ...["--minify-whitespace", "--minify-syntax", "--log-level=error"],
-    ],
-    { cwd: repository },
-  );
-  const cached = [join(here, "code-cache.ts"), join(work, "service.js"), join(work, "service.cache")];
-  // Without this V8 draws a number for its tables of names at each start, and writes them in that order.
-  await run(nodeBinary, ["--predictable", ...cached], { env: environment() });
+  for (const { name, entry } of bundles) {
+    await run(
+      bundler,
+      [
+        ...[`image/service/${entry}`, `--outfile=${join(work, `${name}.js`)}`],
+        ...["--bundle", "--platform=node", "--target=node24", "--format=cjs", "--legal-comments=none"],
+        ...["--banner:js=(function (require, module, exports) {", "--footer:js=})", "--tree-shaking=true"],
+        // Where node_modules is a link, its real place would be part of the bundle.
+        "--preserve-symlinks",
+        ...["--minify-whitespace", "--minify-syntax", "--log-level=error"],
+      ],
+      { cwd: repository },
+    );
+    const cached = [join(here, "code-cache.ts"), join(work, `${name}.js`), join(work, `${name}.cache`)];
+    // Without this V8 draws a number for its tables of names at each start, and writes them in that order.
+    await run(nodeBinary, ["--predictable", ...cached], { env: environment() });
+  }
 }
 
 async function assemble(work: string, progress: (message: string) => void): Promise<string> {
@@ -156,7 +164,8 @@ async function makeRoot(stage: string, work: string, root: string): Promise<void
   for (const directory of ["dev", "proc", "sys", "run", "data", "etc", "usr/lib/cells", "var/lib/cells"])
     await mkdir(join(root, directory), { recursive: true });
   await cp(join(here, "passwd"), join(root, "etc/passwd"));
-  for (const name of ["service.js", "service.cache"]) await cp(join(work, name), join(root, "usr/lib/cells", name));
+  for (const file of bundles.flatMap(({ name }) => [`${name}.js`, `${name}.cache`]))
+    await cp(join(work, file), join(root, "usr/lib/cells", file));
   await cp(join(here, "start.cjs"), join(root, "usr/lib/cells/start.cjs"));
   // Half of what Node's file holds are the names of its functions, for a debugger.
   await run("strip", ["-o", join(root, "usr/bin/node"), nodeBinary]);

@@ -77,9 +77,9 @@ export interface VolumeCopyElement extends ElementBase {
 }
 export interface SubnetElement extends ElementBase {
   readonly type: "Subnet";
-  /** Addresses, network, gateway and broadcast included. */
+  /** Addresses, network, gateway and broadcast included; 0: those of the underlay. */
   readonly size: number;
-  readonly addressRange: "internal" | "external";
+  readonly addressRange: "internal" | "external" | "management";
   readonly cidr?: Cidr;
 }
 export interface VolumeConnectionElement extends ElementBase {

@@ -26,7 +26,8 @@ export interface AddressOffer {
 /** A subnet that the IP Address Manager could never give a range is refused; one whose range is taken waits, or is said to. */
 export function checkAddresses(elements: readonly Element[], offer: AddressOffer, fault: ReportFault): void {
   for (const element of elements) {
-    if (element.type !== "Subnet") continue;
+    // What is the underlay is nobody's to give.
+    if (element.type !== "Subnet" || element.addressRange === "management") continue;
     const pool = offer[element.addressRange];
     if (element.cidr !== undefined) checkFixed(element, element.cidr, pool, offer, fault);
     else if (element.size > pool.largest) {

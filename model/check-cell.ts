@@ -9,6 +9,7 @@ import type {
   VolumeGrantElement,
 } from "./cell.ts";
 import { sizeOf } from "./check-limits.ts";
+import { checkManagement } from "./check-management.ts";
 import type { ElementPath } from "./identifiers.ts";
 
 /** Reports a fault of the element at `path`, at its attribute if one is named. */
@@ -24,6 +25,7 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
   const elements = [...cell.elements.values()];
   checkUnique(elements, fault);
   checkOverlaps(elements, fault);
+  checkManagement(cell, fault);
   const cycles = copyCycles(elements, cell);
   for (const element of elements) {
     if (element.type === "Subnet") checkSubnet(element, fault);
@@ -97,7 +99,7 @@ function checkOverlaps(elements: readonly Element[], fault: ReportFault): void {
 }
 
 function checkSubnet(subnet: SubnetElement, fault: ReportFault): void {
-  if (subnet.size === 0) {
+  if (subnet.size === 0 && subnet.addressRange !== "management") {
     fault("schema/required", `\`${subnet.path}\` has neither \`x.size\` nor \`x.cidr\``, subnet.path, {
       hint: "Say how many addresses the subnet has, as in `x.size 8;`.",
     });
@@ -133,6 +135,8 @@ function checkAddress(cell: Cell, link: VirtualInterfaceElement, fault: ReportFa
   if (link.address === undefined || subnet?.type !== "Subnet") return;
   const network = subnet.cidr === undefined ? null : parseNetwork(subnet.cidr);
   const address = parseIpv4(link.address);
+  // Which range the underlay is, the controller knows.
+  if (subnet.addressRange === "management" && !network) return;
   if (!network || address === null) {
     fault("cell/address", `${link.address} is fixed, but the range of \`${subnet.path}\` is not`, link.path, {
       attribute: "x.address",

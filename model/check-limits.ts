@@ -72,9 +72,9 @@ function copySize(copy: VolumeCopyElement, cell: Cell): number {
   return size;
 }
 
-/** A fixed range is taken as a whole, whatever is asked for of it. */
+/** A fixed range is taken as a whole, whatever is asked for of it. The underlay's addresses are not taken from anybody. */
 function addressesOf(element: Element): number {
-  if (element.type !== "Subnet") return 0;
+  if (element.type !== "Subnet" || element.addressRange === "management") return 0;
   const network = element.cidr === undefined ? null : parseNetwork(element.cidr);
   return network === null ? element.size : 2 ** (32 - network.prefixLength);
 }

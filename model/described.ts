@@ -66,7 +66,7 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
       ];
     case "Subnet":
       return [
-        ["x.size", element.size],
+        ["x.size", element.size === 0 ? undefined : element.size],
         ["x.addressRange", element.addressRange],
         ["x.cidr", element.cidr],
       ];

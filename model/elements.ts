@@ -124,7 +124,7 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
       const whole = network === undefined ? 0 : 2 ** (32 - Number(network.split("/")[1]));
       return {
         ...{ type, size: values.number("x.size") ?? whole },
-        addressRange: values.needChoice("x.addressRange", ["internal", "external"]),
+        addressRange: values.needChoice("x.addressRange", ["internal", "external", "management"]),
         ...optional("cidr", network === undefined ? undefined : cidr(network)),
       };
     }

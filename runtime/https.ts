@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { createServer, request, type Server } from "node:https";
+import { type Agent, createServer, request, type Server } from "node:https";
 import { type Duplex, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
@@ -146,6 +146,8 @@ export interface OutgoingPeerRequest {
   readonly signal?: AbortSignal;
   /** Without a byte in either direction for this long the request fails; 0 never. Default 60 s. */
   readonly idleTimeoutMs?: number;
+  /** Keeps the connection for the next request, as long as the own certificate is the same. Default: each has its own. */
+  readonly agent?: Agent;
 }
 export interface PeerResponse {
   readonly status: number;
@@ -163,7 +165,7 @@ export interface PeerResponse {
 export const peerRequest = async (
   configuration: ProcessConfiguration,
   peer: PeerName,
-  { method, path, headers = {}, body, signal, idleTimeoutMs = 60_000 }: OutgoingPeerRequest,
+  { method, path, headers = {}, body, signal, idleTimeoutMs = 60_000, agent }: OutgoingPeerRequest,
 ): Promise<PeerResponse> => {
   const address = await findPeer(configuration, peer);
   if (!address.ok) throw new Error(address.error);
@@ -175,7 +177,7 @@ export const peerRequest = async (
     method,
     path,
     headers,
-    agent: false,
+    agent: agent ?? false,
     checkServerIdentity: expectPeer(peer),
     ...(signal === undefined ? {} : { signal }),
   });

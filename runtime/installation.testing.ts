@@ -17,6 +17,8 @@ export interface TestInstallation {
   readonly foreignAuthority: string;
   /** Certificate, directory, free loopback ports and entry in the peers file of one peer; also as a file. */
   configure(name: PeerName, more?: ConfigureOptions): Promise<Configured>;
+  /** Takes a peer out of the peers file. */
+  forget(name: PeerName): Promise<void>;
   remove(): Promise<void>;
 }
 export interface ConfigureOptions {
@@ -78,6 +80,10 @@ export const createTestInstallation = async (label: string): Promise<TestInstall
       const file = join(own, "configuration.json");
       await writeFile(file, JSON.stringify(configuration));
       return { configuration, file };
+    },
+    forget: async (name) => {
+      delete peers[name];
+      await writeFile(peersFile, JSON.stringify({ peers }));
     },
     remove: () => rm(directory, { recursive: true, force: true }),
   };

@@ -19,7 +19,10 @@ export const network = {
   presence: (number: number): string => `10.0.0.${20 + number}`,
   host: (number: number): string => `10.0.1.${number}`,
   server: (number: number): string => `10.0.2.${number}`,
-  controller: (number: number): string => `10.0.3.${number}`,
+  /** By the number of its cell, from 1: 254 in each of 10.0.3.0/24, 10.0.4.0/24, … */
+  controller: (number: number): string => `10.0.${3 + Math.floor((number - 1) / 254)}.${1 + ((number - 1) % 254)}`,
+  /** The last cell's number: beyond it there are no addresses left in the underlay. */
+  lastController: 254 * 252,
   /** Tenants' subnets are cut from these. */
   internalPool: "10.64.0.0/10",
   externalPool: "198.18.0.0/15",
@@ -53,6 +56,7 @@ export interface ProcessConfiguration {
     | "placer"
     | "presence"
     | "directory"
+    | "cell-manager"
     | "authority"
     | "host"
     | "agent"
@@ -80,6 +84,8 @@ export interface ProcessConfiguration {
   readonly pinsFile?: string;
   /** JSON file `PeerBook`, rewritten atomically when a peer comes or goes; read again at each failed look-up. */
   readonly peersFile: string;
+  /** `peersFile` is this process' own, and kept as the authority knows it (`runtime/peers-follow.ts`). */
+  readonly followPeers?: true;
   /** Listen here instead of at `ports`: several processes may then share one address (loopback, in tests). */
   readonly distributionPort?: number;
   readonly httpPort?: number;
@@ -90,6 +96,8 @@ export interface ProcessConfiguration {
     readonly enrolmentPort?: number;
     /** By id: those of the installation's birth, before any controller can desire one (`DesiredEnrolment`). */
     readonly enrolments?: Readonly<Record<string, DesiredEnrolment>>;
+    /** Where peers are that nobody enrols, as in `PeerBook`. */
+    readonly peers?: PeerBook["peers"];
   };
   readonly controller?: {
     readonly cell: string;
@@ -103,11 +111,23 @@ export interface ProcessConfiguration {
     readonly cellManager?: true;
     /** SHA-256 (hex) of the credentials that may change this cell. */
     readonly credentialHashes: readonly string[];
+    /** Of the root cell's controller, and of no other: it makes service VMs what they are (`RootOptions`). */
+    readonly root?: {
+      /** The underlay, in CIDR notation. */
+      readonly management: string;
+      /** Where service VMs enrol: address, and SHA-256 (hexadecimal) of the authority's public key. */
+      readonly authority: { readonly address: string; readonly fingerprint: string };
+    };
   };
   readonly host?: {
     readonly host: string;
     /** Device on the underlay. */
     readonly uplink: string;
+    /**
+     * Bridge that has `uplink` as a port, and this host's address and MAC itself: VMs of the management network are its
+     * other ports. Absent: this host runs none.
+     */
+    readonly bridge?: string;
     readonly mac: string;
     readonly memoryMiB: number;
     readonly reservedMiB: number;
@@ -144,9 +164,14 @@ export interface ProcessConfiguration {
   };
   readonly gateway?: {
     /** Descriptor of a listening socket handed over at the start. */
-    readonly listenFd: number;
-    /** Unix socket of the testbed's supervisor: makes and ends controllers. */
-    readonly supervisorSocket: string;
+    readonly listenFd?: number;
+    /** In its place: HTTPS with this process' certificate. Clients need none, they show a credential. */
+    readonly listen?: { readonly address: string; readonly port: number };
+    /**
+     * Unix socket of the testbed's supervisor: makes and ends controllers. Absent: cells are elements of the root cell, and
+     * its controller makes and ends theirs.
+     */
+    readonly supervisorSocket?: string;
     readonly credentialHashes: readonly string[];
   };
 }

@@ -10,7 +10,7 @@ import type { Json } from "../model/json.ts";
 import type { LogEvent } from "./events.ts";
 import type { ProcessConfiguration } from "./installation.ts";
 import { createObserver, type Observer } from "./observer.ts";
-import { listPeers } from "./peers.ts";
+import { watchMembers } from "./peers-watch.ts";
 import { createServiceNumbers, type ServiceNumbers } from "./service-numbers.ts";
 import { stopAtSignals } from "./signals.ts";
 import { openStore, type Store } from "./store.ts";
@@ -70,7 +70,8 @@ interface Loop<State> {
   scheduled: boolean;
   nextRequest: number;
   stopped: boolean;
-  forgetNumbers: () => void;
+  /** Of what goes on beside the queue. */
+  forget: () => void;
 }
 
 const instant = (): Instant => ({ ms: performance.now(), wallMs: Date.now() });
@@ -155,7 +156,7 @@ const stopLoop = async <State>(loop: Loop<State>, goodbye: boolean): Promise<voi
   for (const { handle } of loop.timers.values()) clearTimeout(handle);
   for (const { reject } of loop.requests.values()) reject(new Error("the service is stopping"));
   loop.requests.clear();
-  loop.forgetNumbers();
+  loop.forget();
   await loop.transport?.stop();
   loop.store.close();
 };
@@ -172,14 +173,16 @@ export const runService = async <State>({
   goodbye = true,
   observer = createObserver(configuration.name),
 }: ServiceRun<State>): Promise<RunningService> => {
-  const presence = await listPeers(configuration, "presence.");
+  const presence = await watchMembers(configuration, "presence.", (members) =>
+    enqueue(loop, { kind: "presence", members }),
+  );
   const store = openStore(join(configuration.directory, "state.sqlite"));
   const loop: Loop<State> = {
-    node: createNode(service, store.load(), configuration.name, instant(), presence),
+    node: createNode(service, store.load(), configuration.name, instant(), presence.members),
     store,
     listeners: new Set([observer.record]),
     numbers: createServiceNumbers(),
-    forgetNumbers: () => undefined,
+    forget: () => undefined,
     timers: new Map(),
     requests: new Map(),
     transport: null,
@@ -198,6 +201,7 @@ export const runService = async <State>({
     loop.transport = await createTransport(configuration, { input: (input) => enqueue(loop, input), log });
   } catch (error) {
     loop.stopped = true;
+    presence.stop();
     store.close();
     throw error;
   }
@@ -205,12 +209,16 @@ export const runService = async <State>({
   log("process/started", { role: configuration.role, port: transport.port, pid: process.pid });
   loop.scheduled = false;
   runQueue(loop);
-  loop.forgetNumbers = observer.measures(() => [
+  const forgetNumbers = observer.measures(() => [
     ...loop.numbers.metrics({ queued: loop.queue.length, timers: loop.timers.size, storeBytes: store.bytes() }),
     ...measureDistribution(loop.node.distribution),
     ...transport.measure(),
     ...(service.measure?.(loop.node.state) ?? []),
   ]);
+  loop.forget = () => {
+    forgetNumbers();
+    presence.stop();
+  };
   const stop = (options: { readonly goodbye: boolean } = { goodbye }): Promise<void> => {
     unregister();
     if (!loop.stopped) log("process/stopped", { goodbye: options.goodbye });

@@ -3,6 +3,7 @@ import { servePeers } from "./https.ts";
 import { certify } from "./identity/certify.ts";
 import { network, type ProcessConfiguration } from "./installation.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observer.ts";
+import { followPeers } from "./peers-follow.ts";
 import { runService } from "./process.ts";
 import { type Members, runWithMembers } from "./run-with-members.ts";
 import { stopAtSignals } from "./signals.ts";
@@ -86,6 +87,7 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
   const observer = createObserver(name);
   logFatalErrors(observer);
   await certify(configuration, observer);
+  if (configuration.followPeers === true) await followPeers(configuration, observer);
   switch (role) {
     case "controller": {
       const { runController } = await import("./controller/edge.ts");
@@ -101,6 +103,11 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
     case "directory":
       await serveObserver(configuration, observer);
       return runDirectory(configuration, observer);
+    case "cell-manager": {
+      const { runCellManager } = await import("./cell-manager/edge.ts");
+      await runCellManager(configuration, observer);
+      return;
+    }
     case "address-manager":
       return runAddressManager(configuration, observer);
     case "dns-manager":
@@ -114,7 +121,7 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
     default:
       throw new Error(
         `"${name}" has the role "${role}", which has a program of its own; this one runs controller, storage-manager, ` +
-          "address-manager, dns-manager, placer, presence, directory and authority",
+          "address-manager, dns-manager, placer, presence, directory, cell-manager and authority",
       );
   }
 };

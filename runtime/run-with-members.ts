@@ -1,10 +1,9 @@
 import type { PeerName } from "../model/identifiers.ts";
 import type { ProcessConfiguration } from "./installation.ts";
 import { listPeers } from "./peers.ts";
+import { watchPeers } from "./peers-watch.ts";
 import type { RunningService } from "./process.ts";
 import { stopAtSignals } from "./signals.ts";
-
-const membersEveryMs = 1000;
 
 export type Members = readonly PeerName[];
 
@@ -19,24 +18,30 @@ export const runWithMembers = async (
 ): Promise<void> => {
   const list = async (): Promise<Members> =>
     (await Promise.all(prefixes.map((prefix) => listPeers(configuration, prefix)))).flat();
-  let members = await list();
-  let running = await run(members);
+  let members: Members = [];
+  let running: RunningService | null = null;
   let stopped = false;
-  let checking: Promise<void> = Promise.resolve();
+  const start = async (found: Members): Promise<void> => {
+    members = found;
+    running = await run(found);
+  };
   const check = async (): Promise<void> => {
     // A peers file that cannot be read changes nothing.
     const found = await list().catch(() => members);
     if (stopped || found.join(" ") === members.join(" ")) return;
-    members = found;
-    await running.stop({ goodbye: false });
-    running = await run(members);
+    await running?.stop({ goodbye: false });
+    await start(found);
   };
-  const timer = setInterval(() => {
+  let checking: Promise<void> = Promise.resolve();
+  const unwatch = watchPeers(configuration.peersFile, () => {
     checking = checking.then(check);
-  }, membersEveryMs);
+    return checking;
+  });
+  checking = list().then(start);
+  await checking;
   stopAtSignals(async () => {
     stopped = true;
-    clearInterval(timer);
+    unwatch();
     await checking;
   });
 };

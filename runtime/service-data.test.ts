@@ -1,117 +1,124 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Json } from "../model/json.ts";
-import { configureRole, type RolePlaces, readServiceData, readServiceSeed } from "./service-data.ts";
+import { serviceRoles } from "../core/service-roles.ts";
+import { configureRole, firstPeers, type RolePlaces, readServiceSeed } from "./service-data.ts";
 
-const certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-const key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
-const issued = { kind: "issued", certificate, key };
-const controller = {
-  ...{ cell: "shop", cellUid: "c1-1", cellNumber: 1, domain: "cells.internal" },
-  credentialHashes: ["0".repeat(64)],
+const fingerprint = "ab".repeat(32);
+const token = "t".repeat(43);
+const hashes = ["0".repeat(64), "1".repeat(64)];
+const common = {
+  interfaces: "02:00:0a:00:00:1f 10.0.0.31 255.255.0.0 0.0.0.0 10.0.0.31 root.cells.internal\n",
+  "data/format": "2\n",
+  "data/domain": "cells.internal\n",
+  "data/authority/address": "10.0.0.31\n",
+  "data/authority/fingerprint": `${fingerprint}\n`,
 };
-const whole = (): Record<string, Json> => ({
-  format: 1,
-  authority: certificate,
-  peers: { "host.h1": "10.0.1.1", "agent.s1": "10.0.2.1:7100:7101" },
-  roles: {
-    placer: { name: "placer", identity: issued },
-    "dns-manager": {
-      ...{ name: "dns-manager", distributionPort: 7200, httpPort: 7201 },
-      identity: { kind: "enrolment", token: "t", issuer: "controller.root" },
-    },
-    controller: { name: "controller.shop", identity: issued, address: "10.0.3.1", controller },
-  },
-});
-const seed = {
-  ...{ vm: "c1-9", incarnation: 2, hostName: "core", domain: null, data: whole() },
-  interfaces: [
-    { mac: "02:00:0a:00:00:0d", address: "10.0.0.13", prefixLength: 16 },
-    { mac: "02:00:0a:00:03:01", address: "10.0.3.1", prefixLength: 16 },
-  ],
+const cell = {
+  ...{ "role/controller/cell": "shop\n", "role/controller/cellUid": "c1-1\n", "role/controller/cellNumber": "7\n" },
+  "role/controller/domain": "cells.internal\n",
+  "role/controller/credentialHashes": hashes.map((hash) => `${hash}\n`).join(""),
 };
+type Files = Readonly<Record<string, string>>;
+const placer: Files = { ...common, "role/name": "placer\n", "role/token": `${token}\n` };
+const controller: Files = { ...placer, "role/name": "controller.shop\n", ...cell };
 const places: RolePlaces = {
-  ...{ directory: "/d", runDirectory: "/r", peersFile: "/r/peers.json" },
-  certificate: { certFile: "/r/c", keyFile: "/r/k", caFile: "/r/a" },
+  ...{ directory: "/var/lib/cells/x", runDirectory: "/run/cells/x", seedDirectory: "/run/cells/x/seed" },
+};
+const read = (files: Files, role: string) => readServiceSeed(new Map(Object.entries(files)), role);
+const configured = (files: Files, role: string) => {
+  const seed = read(files, role);
+  assert.ok(seed.ok, JSON.stringify(seed));
+  return configureRole(seed.value, places);
 };
 
-/** A copy with another value at the place, or without it. */
-const changed = (place: readonly string[], value: Json | undefined): Json => {
-  const copy = structuredClone(whole());
-  let at: Record<string, Json> = copy;
-  for (const name of place.slice(0, -1)) at = at[name] as Record<string, Json>;
-  const last = place.at(-1) ?? "";
-  if (value === undefined) delete at[last];
-  else at[last] = value;
-  return copy;
-};
-
-test("what a service VM is told is read as it was written", () => {
-  const read = readServiceData(whole());
-  assert.ok(read.ok, JSON.stringify(read));
-  assert.deepEqual(read.value, whole());
+test("a role is configured with its own ports, its identity on the data volume and a token that it reads itself", () => {
+  assert.deepEqual(configured(placer, "placer"), {
+    ...{
+      name: "placer",
+      role: "placer",
+      address: "10.0.0.31",
+      directory: places.directory,
+      runDirectory: "/run/cells/x",
+    },
+    certificate: {
+      certFile: "/var/lib/cells/x/identity/certificate.pem",
+      keyFile: "/var/lib/cells/x/identity/key.pem",
+      caFile: "/var/lib/cells/x/identity/authority.pem",
+    },
+    ...{ peersFile: "/var/lib/cells/x/peers.json", followPeers: true, distributionPort: 7116, httpPort: 7117 },
+    enrolment: { authority: "10.0.0.31:7102", fingerprint, tokenFile: "/run/cells/x/seed/role/token" },
+  });
+  const seed = read(placer, "placer");
+  assert.ok(seed.ok);
+  assert.deepEqual(JSON.parse(firstPeers(seed.value)), { peers: { authority: "10.0.0.31:7124:7125" } });
+  assert.doesNotMatch(JSON.stringify(seed.value), new RegExp(token), "a token is in no configuration");
 });
 
-test("every role is configured with its own address, and a controller with its card", () => {
-  const read = readServiceSeed(seed);
-  assert.ok(read.ok, JSON.stringify(read));
-  const placer = configureRole(read.value, "placer", places);
-  assert.ok(placer.ok);
-  assert.deepEqual(placer.value, { name: "placer", role: "placer", address: "10.0.0.13", ...places });
-  const shop = configureRole(read.value, "controller", places);
-  assert.ok(shop.ok);
-  assert.equal(shop.value.address, "10.0.3.1");
-  assert.deepEqual(shop.value.controller, { ...controller, mac: "02:00:0a:00:03:01" });
-  const other = configureRole(read.value, "storage-manager", places);
-  assert.ok(!other.ok && /does not name "storage-manager"; it names placer/.test(other.error));
+test("a controller knows its cell and card, the root cell's where services enrol; its key may be pinned", () => {
+  const shop = configured(controller, "controller");
+  const told = { cell: "shop", cellUid: "c1-1", cellNumber: 7, domain: "cells.internal", credentialHashes: hashes };
+  const own = { ...told, mac: "02:00:0a:00:00:1f", directory: true, cellManager: true };
+  assert.deepEqual(shop.controller, own);
+  assert.equal(shop.pinsFile, undefined);
+  const rootFiles = { ...controller, "role/name": "controller.root\n", "role/controller/root": "true\n" };
+  const root = configured(rootFiles, "controller");
+  const authority = { address: "10.0.0.31", fingerprint };
+  assert.deepEqual(root.controller, { ...own, root: { management: "10.0.0.0/16", authority } });
+  assert.equal(root.pinsFile, "/var/lib/cells/x/pins.json");
 });
 
-test("an address that no card has is refused with those that there are", () => {
-  const data = changed(["roles", "placer", "address"], "10.0.0.99");
-  const read = readServiceSeed({ ...seed, data });
-  assert.ok(read.ok);
-  const placer = configureRole(read.value, "placer", places);
-  assert.ok(!placer.ok && /10\.0\.0\.99.*10\.0\.0\.13, 10\.0\.3\.1/.test(placer.error), JSON.stringify(placer));
-  const none = readServiceSeed({ ...seed, interfaces: [] });
-  assert.ok(!none.ok && /names no network card/.test(none.error));
+test("the authority enrols nowhere, and a gateway listens with its certificate", () => {
+  const { enrolment, authority, pinsFile } = configured({ ...common, "role/name": "authority\n" }, "authority");
+  assert.deepEqual(
+    [enrolment, authority, pinsFile],
+    [undefined, { enrolmentPort: 7102 }, "/var/lib/cells/x/pins.json"],
+  );
+  const files = { ...placer, "role/name": "gateway\n", "role/gateway/credentialHashes": "" };
+  const { gateway } = configured(files, "gateway");
+  assert.deepEqual(gateway, { credentialHashes: [], listen: { address: "10.0.0.31", port: 7127 } });
 });
 
-test("whatever is wrong is said with its place, and no secret with it", () => {
-  const secret = "-----BEGIN RSA PRIVATE KEY-----\nhidden";
-  const wrong: readonly (readonly [readonly string[], Json | undefined, RegExp])[] = [
-    [["format"], 2, /^x\.data:format is 2; this image reads format 1/],
-    [["roles"], {}, /^x\.data:roles is empty; name at least one of controller, /],
-    [["roles", "placre"], {}, /^x\.data:roles has "placre", which is not known there/],
-    [["roles", "placer", "controller"], controller, /^x\.data:roles:placer has "controller"/],
-    [["roles", "placer", "name"], "a b", /^x\.data:roles:placer:name is no name of a peer/],
-    [["roles", "placer", "name"], "dns-manager", /^x\.data:roles gives two roles the name "dns-manager"/],
-    [["roles", "placer", "identity"], undefined, /^x\.data:roles:placer:identity is missing/],
-    [["roles", "placer", "identity", "kind"], "key", /^x\.data:roles:placer:identity:kind says neither/],
-    [["roles", "placer", "identity", "key"], secret, /^x\.data:roles:placer:identity:key does not begin with/],
-    [["roles", "controller", "controller"], undefined, /^x\.data:roles:controller:controller is missing/],
-    [["roles", "controller", "controller", "cellNumber"], 0, /cellNumber is no whole number from 1 upward/],
-    [["roles", "controller", "controller", "credentialHashes"], ["x"], /credentialHashes:0 is no SHA-256/],
-    [["peers", "host.h1"], "10.0.1.1:x", /^x\.data:peers:host\.h1 "10\.0\.1\.1:x" is no address/],
-    [["roles", "dns-manager", "httpPort"], 7101, /^x\.data:roles has two roles listen at port 7101; give each/],
-    [["roles", "dns-manager", "httpPort"], 65_536, /^x\.data:roles:dns-manager:httpPort is no port/],
-    [["authority"], "x".repeat(20_000), /^x\.data:authority is longer than/],
+test("whatever is wrong is said with its file, and no secret with it", () => {
+  const without = (name: string): Files =>
+    Object.fromEntries(Object.entries(controller).filter(([key]) => key !== name));
+  const secret = "hidden-words";
+  const wrong: readonly (readonly [Files, RegExp])[] = [
+    [{ ...controller, "data/format": "1\n" }, /data\/format is "1"; this image reads format 2/],
+    [without("data/domain"), /data\/domain is missing/],
+    [without("role/token"), /role\/token is missing/],
+    [{ ...controller, "role/token": `${secret}\n` }, /role\/token is not a token/],
+    [{ ...controller, "role/name": "a b\n" }, /role\/name is not a name of a peer/],
+    [{ ...controller, "role/more": "1\n" }, /role\/more is not known there/],
+    [{ ...controller, "role/gateway/credentialHashes": "" }, /role\/gateway\/credentialHashes is not known there/],
+    [{ ...controller, interfaces: "" }, /interfaces names no network card/],
+    [{ ...controller, "role/controller/cellNumber": "0\n" }, /cellNumber is not a whole number from 1 upward/],
+    [{ ...controller, "role/controller/credentialHashes": `${secret}\n` }, /credentialHashes holds something else/],
+    [{ ...controller, "role/controller/root": "yes\n" }, /controller\/root is not "true"/],
+    [{ ...controller, "data/domain": "x".repeat(20_000) }, /data\/domain is longer than/],
+    [{ ...controller, "data/domain": "a\nb\n" }, /data\/domain is not one line/],
   ];
-  for (const [place, value, words] of wrong) {
-    const read = readServiceData(changed(place, value));
-    assert.ok(!read.ok, place.join(":"));
-    assert.match(read.error, words);
-    assert.doesNotMatch(read.error, /hidden/);
+  for (const [files, words] of wrong) {
+    const seed = read(files, "controller");
+    assert.ok(!seed.ok, String(words));
+    assert.match(seed.error, words);
+    assert.doesNotMatch(seed.error, /hidden/);
   }
+  const other = read(placer, "placre");
+  assert.ok(!other.ok && /names "placre", which is no role; the roles are controller/.test(other.error));
 });
 
 test("anything at all is read or refused with a sentence", () => {
-  const seedNumber = Number(process.env.CELLS_SEED ?? Math.floor(Math.random() * 2 ** 31));
-  const property = fc.property(fc.jsonValue(), fc.constantFrom(...Object.keys(whole())), (value, name) => {
-    for (const json of [value as Json, changed([name], value as Json)]) {
-      const read = readServiceData(json);
-      assert.ok(read.ok || /^x\.data/.test(read.error));
-    }
-  });
-  fc.assert(property, { seed: seedNumber, numRuns: 300 });
+  const seed = Number(process.env.CELLS_SEED ?? Math.floor(Math.random() * 2 ** 31));
+  const names = fc.constantFrom(...Object.keys(controller), "other");
+  const property = fc.property(
+    names,
+    fc.string(),
+    fc.constantFrom(...Object.keys(serviceRoles)),
+    (name, text, role) => {
+      const made = read({ ...controller, [name]: text }, role);
+      assert.ok(made.ok || /^the seed volume's /.test(made.error));
+    },
+  );
+  fc.assert(property, { seed, numRuns: 300 });
 });

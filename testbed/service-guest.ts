@@ -1,7 +1,10 @@
-import { execFile, execFileSync } from "node:child_process";
+import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
 import { Resolver } from "node:dns/promises";
+import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { connect as connectTcp } from "node:net";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "node:tls";
 import { promisify } from "node:util";
 import { type Frame, protocolVersion } from "../core/distribution/frames.ts";
@@ -14,7 +17,8 @@ import { ipv4, mac, peerName, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import { issueCertificate } from "../runtime/certificates.ts";
 import { createFrameReader, encodeFrame } from "../runtime/frame-codec.ts";
-import type { ImageManifest } from "../runtime/installation.ts";
+import { type ImageManifest, ports } from "../runtime/installation.ts";
+import { guestAddress, hostAddress } from "./service-authority.ts";
 
 /**
  * One service VM in the network namespace of this process, run by the host's own hypervisor driver: the image's disk as a
@@ -23,8 +27,6 @@ import type { ImageManifest } from "../runtime/installation.ts";
 const [directory = "", image = ""] = process.argv.slice(2);
 const run = promisify(execFile);
 const vm = uid("service-1");
-const guestAddress = "10.0.0.13";
-const hostAddress = "10.0.1.1";
 const runDirectory = join(directory, "run");
 const hypervisor = createQemuDriver({ runDirectory });
 let incarnation = 0;
@@ -34,6 +36,8 @@ export interface GuestStart {
   readonly data: Json;
   /** False: returns without an answer. */
   readonly awaitAnswer: boolean;
+  /** `MachineSpecification.files`, base64. */
+  readonly files?: Readonly<Record<string, string>>;
 }
 export interface GuestStarted {
   /** From the order to start to the answer to an echo request. */
@@ -80,7 +84,7 @@ const disk = (name: string, boot: ComposedDisk["boot"]): ComposedDisk => {
   };
 };
 
-async function start({ memoryMiB, data, awaitAnswer }: GuestStart): Promise<GuestStarted> {
+async function start({ memoryMiB, data, awaitAnswer, files = {} }: GuestStart): Promise<GuestStarted> {
   const manifest = JSON.parse(readFileSync(join(image, "manifest.json"), "utf8")) as ImageManifest;
   if (manifest.boot === null) throw new Error("the image has no kernel");
   const base = ["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", join(image, manifest.disk)];
@@ -97,6 +101,7 @@ async function start({ memoryMiB, data, awaitAnswer }: GuestStart): Promise<Gues
     ...{ vm, incarnation, name: "service", memoryMiB, cpus: 1, data },
     disks: [disk("root", boot), disk("data", null)],
     interfaces: [{ tap: "tap0", desired }],
+    files: Object.fromEntries(Object.entries(files).map(([path, text]) => [path, Buffer.from(text, "base64")])),
   };
   await hypervisor.accelerator();
   const began = performance.now();
@@ -196,10 +201,41 @@ async function cut(): Promise<void> {
   await hypervisor.stop(vm, 0);
 }
 
+let authority: ChildProcess | null = null;
+
+/** Runs an authority beside the guest, with this configuration. Resolves when it can be asked. */
+async function startAuthority(configuration: string): Promise<void> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "../runtime/main.ts"), configuration], {
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  authority = child;
+  for (let tries = 300; !(await isOpen(hostAddress, ports.enrolment)); tries -= 1) {
+    if (tries === 0 || child.exitCode !== null) throw new Error("the authority does not answer");
+    await sleep(100);
+  }
+}
+const isOpen = (host: string, port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connectTcp({ host, port });
+    socket.once("connect", () => resolve(true));
+    socket.once("error", () => resolve(false));
+    socket.once("connect", () => socket.destroy());
+  });
+
+/** As by a power cut. */
+async function cutAuthority(): Promise<void> {
+  const child = authority;
+  authority = null;
+  if (child === null || child.exitCode !== null) return;
+  child.kill("SIGKILL");
+  await once(child, "exit");
+}
+
 /** The next start finds a blank data volume. */
 const forget = (): void => rmSync(join(directory, "data.qcow2"), { force: true });
 
 async function end(): Promise<void> {
+  await cutAuthority();
   await hypervisor.stop(vm, 0).catch(() => undefined);
   await hypervisor.close();
   rmSync(join(directory, "root.qcow2"), { force: true });
@@ -228,6 +264,10 @@ serve((method, args) => {
       return stop(Number(args[0]));
     case "cut":
       return cut();
+    case "authority":
+      return startAuthority(String(args[0]));
+    case "cutAuthority":
+      return cutAuthority();
     case "forget":
       return forget();
     case "end":

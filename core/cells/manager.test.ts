@@ -136,10 +136,29 @@ test("a name is that of the cell that had it first, until it is gone; a child is
   assert.ok(!service.accepts(peerName("host.h1"), "cell/s-1"));
 });
 
+test("the root cell's children are named by their label alone, and none like itself", () => {
+  const root = peerName("controller.root");
+  const world = new World().want("r-1", "shop", root).want("r-2", "root", root).want("r-3", "x.root", root);
+  world.want("s-1", "root.shop").want("s-2", "shop");
+  assert.deepEqual(
+    world.work().map(({ controller, answers }) => [controller, answers]),
+    [
+      ["controller.shop", false],
+      ["controller.root.shop", false],
+    ],
+  );
+  world.step({ kind: "reachable", peer: shop, reachable: true });
+  assert.equal(world.work()[0]?.answers, true);
+  world.step({ kind: "reachable", peer: shop, reachable: false });
+  assert.equal(world.work()[0]?.answers, false);
+});
+
 test("a controller that cannot be made, or does not answer, is told to its parent", () => {
   const world = new World().want("s-1", "web.shop");
   world.report({ kind: "failed", uid: uid("s-1"), reason: "no host has room" });
   assert.equal(world.cell("s-1")?.reason, "its controller could not be made: no host has room");
+  world.report({ kind: "making", uid: uid("s-1") });
+  assert.equal(world.cell("s-1")?.reason, "its controller is being made");
   world.report({ kind: "made", uid: uid("s-1"), address: ipv4("10.0.4.1") }).says({});
   world.step({ kind: "reachable", peer: web, reachable: false });
   assert.equal(world.cell("s-1")?.reason, "its controller does not answer");

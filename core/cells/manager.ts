@@ -1,7 +1,15 @@
 import type { Ipv4 } from "../../model/identifiers.ts";
 import { type CellName, cellName, type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { type ActualCell, type ActualLife, type DesiredCell, type DesiredLife, lifeKey } from "../cell-documents.ts";
+import {
+  type ActualCell,
+  type ActualLife,
+  childName,
+  type DesiredCell,
+  type DesiredLife,
+  lifeKey,
+  rootCell,
+} from "../cell-documents.ts";
 import { actualKey } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { mayDesire, maySee } from "../identity/permissions.ts";
@@ -58,6 +66,8 @@ export interface CellManagerState {
   /** What its controller says of each. */
   readonly lives: Map<PeerName, ActualLife>;
   readonly silent: Set<PeerName>;
+  /** Controllers that are in step now. */
+  readonly answering: Set<PeerName>;
   /** Why a controller could not be made, until it was. */
   readonly troubles: Map<Uid, string>;
   readonly subscribed: Set<PeerName>;
@@ -95,6 +105,7 @@ function restore(options: CellManagerOptions, restored: Restored): CellManagerSt
     cells: new Map(),
     lives: new Map(),
     silent: new Set(),
+    answering: new Set(),
     troubles: new Map(),
     subscribed: new Set(),
     work: { version: 0, controllers: [] },
@@ -123,8 +134,13 @@ function take(state: CellManagerState, input: Input): void {
       else state.lives.set(input.from, input.value as unknown as ActualLife);
       return;
     case "reachable":
-      if (input.reachable) state.silent.delete(input.peer);
-      else state.silent.add(input.peer);
+      if (input.reachable) {
+        state.silent.delete(input.peer);
+        state.answering.add(input.peer);
+      } else {
+        state.silent.add(input.peer);
+        state.answering.delete(input.peer);
+      }
       return;
     case "released":
       released(state, input.peer, input.key);
@@ -157,12 +173,14 @@ function takeCell(state: CellManagerState, client: PeerName, key: string, value:
   }
 }
 
-/** A child is named below its parent. */
+/** A child is named below its parent, and one of the root cell by its label alone. */
 function readCell(id: Uid, client: PeerName, value: Json): DesiredCell | null {
   if (!isObject(value) || value.uid !== id || typeof value.cell !== "string") return null;
-  const [label = "", ...above] = value.cell.split(".");
-  if (!/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label) || above.join(".") !== cellOfController(client))
-    return null;
+  const [label = ""] = value.cell.split(".");
+  const parent = cellOfController(client);
+  if (!/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label) || parent === null) return null;
+  // Whoever were called like the root cell's controller would have its rights.
+  if (value.cell !== childName(cellName(parent), label) || value.cell === rootCell) return null;
   return isObject(value.model) && isObject(value.grant) ? (value as unknown as DesiredCell) : null;
 }
 
@@ -193,7 +211,8 @@ function takeReport(state: CellManagerState, id: number, request: Json): void {
         save(state, { ...record, address: report.address });
         log(state.outbox, "cell/made", { cell: record.cell, uid: record.uid, address: report.address });
       }
-    } else if (report.kind === "failed") state.troubles.set(record.uid, report.reason);
+    } else if (report.kind === "making") state.troubles.delete(record.uid);
+    else if (report.kind === "failed") state.troubles.set(record.uid, report.reason);
     else if (report.kind === "ended" && record.stage === "ending") forget(state, record);
   }
   state.outbox.effects.push({ kind: "reply", id, response: { ok: true } });
@@ -206,6 +225,7 @@ function forget(state: CellManagerState, record: CellRecord): void {
   const controller = controllerOf(record);
   state.lives.delete(controller);
   state.silent.delete(controller);
+  state.answering.delete(controller);
   if (state.subscribed.delete(controller))
     state.outbox.effects.push({ kind: "unsubscribe", to: controller, prefix: `${state.options.self}/` });
   say(state, record.client, record.uid, null);
@@ -317,6 +337,7 @@ function offerWork(state: CellManagerState): void {
       controller: controllerOf(record),
       cellNumber: record.number,
       state: record.stage === "ending" ? "end" : "run",
+      answers: state.answering.has(controllerOf(record)),
     }),
   );
   if (state.work.version === 0 || !sameJson(toJson(state.work.controllers), toJson(controllers)))

@@ -1,9 +1,9 @@
 import type { CellName, Ipv4, PeerName, Uid } from "../../model/identifiers.ts";
 
 /**
- * What passes between the Cell Manager's decisions (`manager.ts`) and whoever makes controllers: a supervisor that starts
- * processes now, the root cell's VMs later. As at the storage agent, the wanted work is data, asked for as a whole and
- * reported on; both directions are idempotent, so either side may be restarted at any time.
+ * What passes between the Cell Manager's decisions (`manager.ts`) and whoever makes controllers: `runtime/cell-manager/`
+ * puts them as VMs into the root cell's model; the simulator starts processes. As at the storage agent, the wanted work is
+ * data, asked for as a whole and reported on; both directions are idempotent, so either side may be restarted at any time.
  */
 export interface WantedController {
   /** Of the cell: its elements are `<uid>-<n>`. */
@@ -17,6 +17,8 @@ export interface WantedController {
    * gone for good, nothing of the cell is left anywhere.
    */
   readonly state: "run" | "end";
+  /** It is in step with the Cell Manager: where it was made as a VM, this is how it is known that it has started. */
+  readonly answers: boolean;
 }
 /** Answer to `{kind: "work", known}`: the whole wanted work, held back until its version differs from `known`. */
 export interface CellWorkAnswer {
@@ -25,6 +27,8 @@ export interface CellWorkAnswer {
 }
 export type CellReport =
   | { readonly kind: "work"; readonly known: number }
+  /** What makes it is on its way: what was in the way before is no more. */
+  | { readonly kind: "making"; readonly uid: Uid }
   /** It can be reached by its name. `address`: where the VMs of its own cell reach it. Also after it was adopted. */
   | { readonly kind: "made"; readonly uid: Uid; readonly address: Ipv4 }
   | { readonly kind: "failed"; readonly uid: Uid; readonly reason: string }

@@ -3,6 +3,7 @@ import type { VirtualInterfaceElement } from "../../model/cell.ts";
 import type { ElementPath, Ipv4, Uid } from "../../model/identifiers.ts";
 import type { ActualSubnet, DesiredSubnet } from "../documents.ts";
 import { addressOf, isUsable, lowestFree, macOf } from "./ipv4-range.ts";
+import { isManagement, managementRange } from "./management.ts";
 import {
   actualOf,
   addressManager,
@@ -24,9 +25,11 @@ import {
  */
 export function allocateAddresses(state: ControllerState): void {
   for (const record of state.elements.values()) {
-    const actual =
-      record.type === "Subnet" ? actualOf<ActualSubnet>(state, addressManager, `subnet/${record.uid}`) : undefined;
-    const { cidr = null, gateway = null } = actual ?? {};
+    if (record.type !== "Subnet") continue;
+    const given = isManagement(state, record)
+      ? managementRange(state)
+      : actualOf<ActualSubnet>(state, addressManager, `subnet/${record.uid}`);
+    const { cidr = null, gateway = null } = given ?? {};
     if (cidr === null || gateway === null || isHeldBack(state, record)) continue;
     if (record.range?.cidr === cidr && record.range.gateway === gateway) continue;
     saveElement(state, { ...record, range: { cidr, gateway } });
@@ -92,7 +95,7 @@ export function chooseAddress(state: ControllerState, own: Uid, element: Virtual
   return holder === undefined ? element.address : { reason: `${element.address} is in use by ${holder}` };
 }
 
-/** A subnet stays desired until the last interface with an address in it is gone. */
+/** A subnet stays desired until the last interface with an address in it is gone. The underlay is nobody's to give. */
 export function wishForSubnets(state: ControllerState, wishes: Wishes): void {
   const occupied = new Set([...state.elements.values()].map((record) => record.allocation?.subnet));
   for (const record of state.elements.values()) {
@@ -101,6 +104,7 @@ export function wishForSubnets(state: ControllerState, wishes: Wishes): void {
     const element = elementOf(state, record);
     const key = `subnet/${record.uid}`;
     if (element?.type === "Subnet") {
+      if (element.addressRange === "management") continue;
       wish(wishes, addressManager, key, {
         uid: record.uid,
         cell: state.options.cell,

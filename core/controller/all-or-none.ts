@@ -2,6 +2,7 @@ import type { PeerName, Uid } from "../../model/identifiers.ts";
 import type { ActualSubnet, ActualVolume } from "../documents.ts";
 import { log } from "../outbox.ts";
 import { stopRun, wantedOn } from "./life-cycle.ts";
+import { isManagement, managementRange } from "./management.ts";
 import { placementOf } from "./placement.ts";
 import {
   actualOf,
@@ -143,7 +144,9 @@ function documentOf(type: ElementRecord["type"], uid: Uid): readonly [PeerName, 
 }
 
 /** Nothing of it is left, so that asking again starts from nothing: a volume that is being removed must not be wanted. */
-function isGone(state: ControllerState, { type, uid }: ElementRecord): boolean {
+function isGone(state: ControllerState, record: ElementRecord): boolean {
+  const { type, uid } = record;
+  if (isManagement(state, record)) return true;
   const [peer, key] = documentOf(type, uid) ?? [placer, `placement/${uid}`];
   return confirmedGone(state, peer, key);
 }
@@ -151,7 +154,9 @@ function isGone(state: ControllerState, { type, uid }: ElementRecord): boolean {
 const volumeOf = (state: ControllerState, uid: Uid): ActualVolume | undefined =>
   actualOf<ActualVolume>(state, storageManager, `volume/${uid}`);
 
-function isHad(state: ControllerState, { type, uid }: ElementRecord): boolean {
+function isHad(state: ControllerState, record: ElementRecord): boolean {
+  const { type, uid } = record;
+  if (isManagement(state, record)) return managementRange(state) !== null;
   if (type === "VM") {
     const run = state.vms.get(uid)?.run ?? null;
     return run !== null && (placementOf(state, uid, run)?.host ?? null) !== null;

@@ -3,6 +3,7 @@ import type { CellPolicy, CompiledRule } from "../documents.ts";
 import { isObject, sameJson, toJson } from "../outbox.ts";
 import { foreignHosts } from "./directory-wishes.ts";
 import { foreignNetworks } from "./foreign.ts";
+import { isManagement, isOnManagement } from "./management.ts";
 import { compilePolicy, type PolicyInterface } from "./policy.ts";
 import {
   type ControllerState,
@@ -44,7 +45,9 @@ export function currentPolicy(state: ControllerState): CellPolicy | null {
     controller: { address: options.address, mac: options.mac, identity: controllerIdentity },
     interfaces: policyInterfaces(state),
     subnets: [...state.elements.values()].flatMap((record) =>
-      record.type === "Subnet" ? [{ identity: record.identity, cidr: record.range?.cidr ?? null }] : [],
+      record.type === "Subnet" && !isManagement(state, record)
+        ? [{ identity: record.identity, cidr: record.range?.cidr ?? null }]
+        : [],
     ),
     rules: [...state.elements.values()].flatMap((record) => {
       const element = elementOf(state, record);
@@ -77,7 +80,7 @@ const hostsToAsk = (state: ControllerState): readonly HostName[] =>
 function policyInterfaces(state: ControllerState): readonly PolicyInterface[] {
   return [...state.elements.values()].flatMap((record) => {
     const element = elementOf(state, record);
-    if (element?.type !== "VirtualInterface") return [];
+    if (element?.type !== "VirtualInterface" || isOnManagement(state, record)) return [];
     const entry = policyInterface(state, record, recordAt(state, element.vm)?.identity ?? 0);
     return entry === null ? [] : [entry];
   });

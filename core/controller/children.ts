@@ -1,7 +1,6 @@
 import type { CellControllerElement } from "../../model/cell.ts";
-import { namedChild } from "../../model/child-document.ts";
-import { cellName } from "../../model/identifiers.ts";
-import type { ActualCell, DesiredCell } from "../cell-documents.ts";
+import { type NamedChild, namedChild } from "../../model/child-document.ts";
+import { type ActualCell, childName, type DesiredCell, rootCell } from "../cell-documents.ts";
 import type { Progress } from "../documents.ts";
 import { progress } from "../outbox.ts";
 import {
@@ -17,6 +16,10 @@ import {
 const childOf = (element: CellControllerElement) =>
   namedChild(element.cell, element.name, element.path.split("/").at(-1) ?? element.path);
 
+/** A child of the root cell would be taken for the root cell itself. */
+const isRootsName = (state: ControllerState, { label }: NamedChild): boolean =>
+  childName(state.options.cell, label) === rootCell;
+
 /** Child cells at the Cell Manager. What leaves the model is taken back, and stays "deleting" until it is gone. */
 export function wishForChildren(state: ControllerState, wishes: Wishes): void {
   if (state.options.cellManager !== true) return;
@@ -25,10 +28,10 @@ export function wishForChildren(state: ControllerState, wishes: Wishes): void {
     const grant = state.grants.get(record.uid);
     if (element?.type !== "CellController" || grant === undefined) continue;
     const child = childOf(element);
-    if (child === null) continue;
+    if (child === null || isRootsName(state, child)) continue;
     wish(wishes, cellManager, `cell/${record.uid}`, {
       uid: record.uid,
-      cell: cellName(`${child.label}.${state.options.cell}`),
+      cell: childName(state.options.cell, child.label),
       model: child.document,
       grant,
     } satisfies DesiredCell);
@@ -39,10 +42,13 @@ export function childState(state: ControllerState, record: ElementRecord, elemen
   if (state.options.cellManager !== true) {
     return progress("failed", "child cells cannot be created by this installation: submit the child as a cell");
   }
-  if (childOf(element) === null) {
+  const child = childOf(element);
+  if (child === null) {
     const form = "a component of type Cell, or a document with one, with a DNS label as its name";
     return progress("failed", `its x.cell is no cell: write ${form}`);
   }
+  if (isRootsName(state, child))
+    return progress("failed", `no child cell is named ${rootCell}: give it another x.name`);
   const actual = actualOf<ActualCell>(state, cellManager, `cell/${record.uid}`);
   if (actual !== undefined) return { phase: actual.phase, reason: actual.reason };
   const isLost = state.reachable.get(cellManager) === false;

@@ -8,7 +8,7 @@ import { actualKey } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { mayDesire, maySee } from "../identity/permissions.ts";
 import { createOutbox, isObject, takeEffects, toJson } from "../outbox.ts";
-import { createDeaths, followDeaths, takeDeath } from "../presence/deaths.ts";
+import { createDeaths, followDeaths, followOthers, takeDeath } from "../presence/deaths.ts";
 import { reservationDue, reservationTimer, resumeReservation } from "./all-or-none.ts";
 import { controllerIdentity } from "./cell-policy.ts";
 import type { CredentialRecord } from "./credentials.ts";
@@ -88,6 +88,15 @@ function take(state: ControllerState, input: Input): void {
       if (input.peer === directory) releasedAbroad(state, input.key);
       break;
     case "request": {
+      if (isObject(input.request) && input.request.method === "PRESENCE") {
+        const members = input.request.members as readonly PeerName[];
+        state.outbox.effects.push(...followOthers(state.deaths, members), {
+          kind: "reply",
+          id: input.id,
+          response: {},
+        });
+        break;
+      }
       submit(state, input.id, input.request);
       return;
     }

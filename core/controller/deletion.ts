@@ -1,5 +1,6 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import { log, write } from "../outbox.ts";
+import { isManagement, isManagementGone } from "./management.ts";
 import { forgetGrant } from "./room.ts";
 import {
   addressManager,
@@ -44,7 +45,9 @@ function isGone(state: ControllerState, record: ElementRecord, wishes: Wishes): 
     case "VolumeConnection":
       return isWithdrawn(state, storageManager, `connection/${record.uid}`, wishes);
     case "Subnet":
-      return isWithdrawn(state, addressManager, `subnet/${record.uid}`, wishes);
+      return isManagement(state, record)
+        ? isManagementGone(state, record)
+        : isWithdrawn(state, addressManager, `subnet/${record.uid}`, wishes);
     case "VirtualInterface":
       return record.name === null || isWithdrawn(state, dnsManager, `name/${record.uid}`, wishes);
     case "CellController":

@@ -10,6 +10,7 @@ import {
 } from "../cell-documents.ts";
 import type { ActualVolume } from "../documents.ts";
 import { foreignEnd, longestKey, saveAbroad, wantsOf } from "./foreign.ts";
+import { isManagement, isOnManagement } from "./management.ts";
 import { openings, type PlacedInterface } from "./policy.ts";
 import {
   actualOf,
@@ -64,10 +65,11 @@ function shownOf(state: ControllerState, record: ElementRecord): PublicElement |
 
 /** What an element with addresses stands for in rules of other cells. */
 function networksOf(state: ControllerState, record: ElementRecord): readonly Cidr[] {
-  if (record.type === "Subnet") return record.range === null ? [] : [record.range.cidr];
+  // The management network is nobody else's to name.
+  if (record.type === "Subnet") return record.range === null || isManagement(state, record) ? [] : [record.range.cidr];
   return [...state.elements.values()].flatMap((each) => {
     const element = elementOf(state, each);
-    if (element?.type !== "VirtualInterface" || each.allocation === null) return [];
+    if (element?.type !== "VirtualInterface" || each.allocation === null || isOnManagement(state, each)) return [];
     const isOwn = each.uid === record.uid || recordAt(state, element.vm)?.uid === record.uid;
     return isOwn ? [cidr(`${each.allocation.address}/32`)] : [];
   });

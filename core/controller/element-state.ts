@@ -9,6 +9,7 @@ import { reservationReason, shortened } from "./all-or-none.ts";
 import { childState } from "./children.ts";
 import { foreignLink, whyNoOrigin, whyNotAgreed, whyNotConnected, whyNotVisible } from "./foreign.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
+import { isManagement } from "./management.ts";
 import { placementOf, refusalReason } from "./placement.ts";
 import { requirementsOf } from "./requirements.ts";
 import {
@@ -92,6 +93,7 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
         : progress("waiting", why.reason);
     }
     case "Subnet": {
+      if (isManagement(state, record)) return progress("ready");
       const actual = actualOf<ActualSubnet>(state, addressManager, `subnet/${record.uid}`);
       return actual ?? pending(state, addressManager, "the IP Address Manager");
     }

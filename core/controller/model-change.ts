@@ -8,6 +8,7 @@ import { planFaults } from "../../model/plan-check.ts";
 import type { Plan } from "../../model/plan-types.ts";
 import { log } from "../outbox.ts";
 import { stopRun } from "./life-cycle.ts";
+import { managementRefusals } from "./management.ts";
 import { createGrants } from "./room.ts";
 import { type ControllerState, mintIdentity, saveCounters, saveElement, saveModel, saveVm } from "./state.ts";
 
@@ -26,8 +27,10 @@ const unwrittenIn = (state: ControllerState): ReadonlySet<ElementPath> =>
 export function refusalsOf(state: ControllerState, cell: Cell): readonly Diagnostic[] {
   // A child's name goes on with its parent's.
   const [own = ""] = state.options.cell.split(".");
-  if (cell.name === own) return [];
+  const refusals = managementRefusals(state, cell);
+  if (cell.name === own) return refusals;
   return [
+    ...refusals,
     {
       code: "cell/wrong-name",
       message: `the specification is of the cell "${cell.name}", and this is the cell "${own}"`,

@@ -7,6 +7,7 @@ import { wishForChildren } from "./children.ts";
 import { forgetDeleted } from "./deletion.ts";
 import { wishForDirectory, withForeignAudiences } from "./directory-wishes.ts";
 import { updateStates } from "./element-state.ts";
+import { wishForEnrolments } from "./enrolments.ts";
 import { learnAbroad } from "./foreign.ts";
 import { advanceEnding, publishLife } from "./life.ts";
 import { advanceVms } from "./life-cycle.ts";
@@ -66,6 +67,7 @@ function collectWishes(state: ControllerState): Wishes {
   wishForVms(state, wishes, withForeignAudiences(state, audiences(policy?.rules ?? [], placedInterfaces(state))));
   wishForDirectory(state, wishes);
   wishForChildren(state, wishes);
+  wishForEnrolments(state, wishes);
   return wishes;
 }
 

@@ -12,7 +12,7 @@ import { uncheckedIn } from "../../model/check-supply.ts";
 import { destroysDataRefusal, unnamedLosses } from "../../model/data-loss.ts";
 import type { Diagnostic } from "../../model/diagnostic.ts";
 import { getAt, removeAt, replaceAt } from "../../model/document.ts";
-import { elementPath, type Uid } from "../../model/identifiers.ts";
+import { elementPath, type PeerName, type Uid } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { isEmptyPlan } from "../../model/plan.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
@@ -25,6 +25,7 @@ import { beginEnding, hasChildren, whyClosed } from "./life.ts";
 import { actualVmOf } from "./life-cycle.ts";
 import { acceptModel, planFor, refusalsOf } from "./model-change.ts";
 import { limitFaults, roomNeeded } from "./room.ts";
+import { withGrown, withPlaceFor } from "./root-model.ts";
 import { execTarget, recordOf, whyEnds } from "./session-requests.ts";
 import {
   actualOf,
@@ -54,6 +55,8 @@ export type ControllerRequest =
       readonly state?: boolean;
     }
   | { readonly method: "SUMMARY" }
+  /** The members of the Presence group from now on. Of the edge itself, and answered before this. */
+  | { readonly method: "PRESENCE"; readonly members: readonly PeerName[] }
   | { readonly method: "CREDENTIALS" }
   | { readonly method: "CREDENTIAL-ADD"; readonly id: string; readonly hash: string; readonly note: string }
   | { readonly method: "CREDENTIAL-REVOKE"; readonly id: string }
@@ -186,19 +189,27 @@ const checked = (result: Result<Cell, readonly Diagnostic[]>): Result<Cell, Refu
 
 function putTarget(state: ControllerState, { path, bundle, json }: ChangeRequest): Result<Cell, Refused> {
   if (bundle !== undefined) {
-    if (path === "") return checked(readSpecification(bundle, offersOf(state)));
+    if (path === "") return fromBundle(state, bundle);
     return fail(refused(400, "bad-request", "a part of a model is replaced with JSON; a bundle is a whole model"));
   }
   if (json === undefined) return fail(refused(400, "bad-request", "the request has no specification"));
   if (path === "") {
     return isObject(json)
-      ? checked(checkDocument(json, offersOf(state)))
+      ? checked(checkDocument(withGrown(state, json), offersOf(state)))
       : fail(refused(400, "bad-request", "a specification is a JSON object"));
   }
   const { document } = state.model;
   if (document === null) return fail(noModel(state));
-  const replaced = replaceAt(document, path, json);
+  const replaced = replaceAt(withPlaceFor(state, document, path), path, json);
   return replaced.ok ? checked(checkDocument(replaced.value, offersOf(state))) : fail(notFound(replaced.error.message));
+}
+
+function fromBundle(state: ControllerState, bundle: Bundle): Result<Cell, Refused> {
+  const read = readSpecification(bundle, offersOf(state));
+  const whole = read.ok ? withGrown(state, read.value.document) : null;
+  return checked(
+    !read.ok || whole === read.value.document || whole === null ? read : checkDocument(whole, offersOf(state)),
+  );
 }
 
 function deleteTarget(state: ControllerState, path: string): Result<Cell | null, Refused> {

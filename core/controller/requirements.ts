@@ -3,6 +3,7 @@ import type { Uid } from "../../model/identifiers.ts";
 import type { ActualVolume } from "../documents.ts";
 import { chooseAddress } from "./addresses.ts";
 import { foreignLink, foreignVolume, whyNotVisible } from "./foreign.ts";
+import { isService, serviceFault } from "./service-data.ts";
 import {
   actualOf,
   type ControllerState,
@@ -55,6 +56,13 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
     } else if (element.requires) {
       missing.push(`waits for ${element.volume}: ${actual?.reason ?? "the Storage Manager is making it"}`);
     }
+  }
+  if (isService(state.options, vm.data)) {
+    const uid = recordAt(state, vm.path)?.uid;
+    const fault = uid === undefined ? null : serviceFault(state, uid, vm.data);
+    if (fault !== null) missing.push(fault);
+    else if (interfaces.length === 0)
+      missing.push("waits for an interface: nobody could reach its services without one");
   }
   return { disks, interfaces, missing };
 }

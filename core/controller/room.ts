@@ -19,7 +19,7 @@ import { actualOf, type ControllerState, cellManager, elementOf, type RoomRecord
  * needs less gives the rest back at once. Whatever a cell limits itself to (`x.limits`) it holds in full, so that it can give it
  * to its own children without asking anybody.
  */
-export const isChild = (state: ControllerState): boolean => state.options.cell.includes(".");
+export const isChild = ({ options }: ControllerState): boolean => options.child === true || options.cell.includes(".");
 
 /** What the children have been granted, those that are being deleted included: they may still have it. */
 const grantedTo = (state: ControllerState, except?: Uid): Usage =>
@@ -79,9 +79,7 @@ export function askForRoom(state: ControllerState, amount: Usage, by: Uid | "cha
   if (state.ask !== null) return false;
   const number = state.room.asked + 1;
   saveRoom(state, { ...state.room, asked: number });
-  // What it holds already it goes on holding.
-  const whole = usageFrom((key) => Math.max(amount[key], state.room.holds[key]));
-  state.ask = { number, amount: whole, by };
+  state.ask = { number, amount, by };
   return true;
 }
 
@@ -128,11 +126,11 @@ export function advanceGrants(state: ControllerState): void {
     const quota = actualOf<ActualCell>(state, cellManager, `cell/${uid}`)?.quota ?? null;
     // A child that has not seen the newest grant speaks of an older one.
     if (quota === null || quota.serial !== grant.serial || !isObject(toJson(quota.holds))) continue;
+    const held = readUsage(quota.holds);
     if (quota.asks !== null && quota.asks.number > grant.answered) {
-      answerChild(state, uid, grant, quota.asks);
+      answerChild(state, uid, grant, held, quota.asks);
       continue;
     }
-    const held = readUsage(quota.holds);
     const amount = usageFrom((key) => Math.min(grant.amount[key], held[key]));
     if (shortages(grant.amount, amount).length > 0) change(state, uid, { ...grant, amount, serial: grant.serial + 1 });
   }
@@ -146,8 +144,17 @@ function change(state: ControllerState, uid: Uid, grant: QuotaGrant): void {
   log(state.outbox, "quota/granted", { uid, path: state.elements.get(uid)?.path ?? null, serial, refusal, ...amount });
 }
 
-function answerChild(state: ControllerState, uid: Uid, grant: QuotaGrant, asks: NonNullable<QuotaAsked["asks"]>): void {
-  const amount = readUsage(asks.amount);
+function answerChild(
+  state: ControllerState,
+  uid: Uid,
+  grant: QuotaGrant,
+  held: Usage,
+  asks: NonNullable<QuotaAsked["asks"]>,
+): void {
+  // What it holds already it goes on holding. It may hold more than it asks for: it crashed with a question under way, asked
+  // for less, and had the answer to the first question after that. Under one serial what is held only falls.
+  const asked = readUsage(asks.amount);
+  const amount = usageFrom((key) => Math.max(asked[key], held[key]));
   const answer = (given: Usage, refusal: string | null): void =>
     change(state, uid, { amount: given, serial: grant.serial + 1, answered: asks.number, refusal });
   const why = whyNot(state, uid, amount);

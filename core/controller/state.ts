@@ -40,6 +40,8 @@ export interface ControllerOptions {
   /** What the installation has: without a directory no other cell is visible, without a Cell Manager none has children. */
   readonly directory?: true;
   readonly cellManager?: true;
+  /** A cell that another one made, as its name alone does not say of a child of the root cell. */
+  readonly child?: true;
   /** Members of the Presence group; none: no host is ever declared dead. */
   readonly presence?: readonly PeerName[];
   /** Of the root cell's controller, and of no other (decision 31). */
@@ -62,6 +64,7 @@ export const dnsManager = peerName("dns-manager");
 export const placer = peerName("placer");
 export const directory = peerName("directory");
 export const cellManager = peerName("cell-manager");
+export const authority = peerName("authority");
 export const hostPeer = (host: HostName): PeerName => peerName(`host.${host}`);
 
 /** Record `model`. The document is null before the first change and after the whole cell was deleted. */

@@ -1,9 +1,12 @@
 import { parseNetwork } from "../../model/addresses.ts";
 import type { ElementPath, HostName, Uid } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
 import type { Attachment, DesiredDisk, DesiredInterface, DesiredVm } from "../documents.ts";
 import { attachmentOf } from "./life-cycle.ts";
+import { isOnManagement } from "./management.ts";
 import { cellDomain, hostNameOf } from "./names.ts";
 import type { PlacedInterface } from "./policy.ts";
+import { isOwnController, isService, serviceData, servicesOf } from "./service-data.ts";
 import {
   type ControllerState,
   desiredNow,
@@ -25,7 +28,9 @@ export function placedInterfaces(state: ControllerState): readonly PlacedInterfa
     if (run.host === null || !run.handedOver || vmRecord === undefined) continue;
     for (const uid of run.interfaces) {
       const record = state.elements.get(uid);
-      const entry = record === undefined ? null : policyInterface(state, record, vmRecord.identity);
+      // Where the management network's interfaces are, bridges and ARP find out.
+      if (record === undefined || isOnManagement(state, record)) continue;
+      const entry = policyInterface(state, record, vmRecord.identity);
       if (entry !== null) placed.push({ ...entry, host: run.host });
     }
   }
@@ -94,6 +99,8 @@ function vmDocument(
       attachment,
     });
   }
+  const service = serviceOf(state, uid, run, element.data);
+  if (service === null) return null;
   const name = hostNameOf(element.path);
   const interfaces = run.interfaces.flatMap((link) => interfaceDocument(state, link, uid, name, audience));
   return {
@@ -107,12 +114,27 @@ function vmDocument(
     cpus: run.cpus,
     disks,
     interfaces,
-    data: element.data ?? null,
+    ...service,
     ...(element.start === "resume" ? { start: element.start } : {}),
     ...(element.liveness === undefined
       ? {}
       : { liveness: { ...element.liveness, port: element.liveness.port ?? null } }),
   };
+}
+
+/** What the guest is told; null: its roles are not right, and what it was told stays. */
+function serviceOf(
+  { options }: ControllerState,
+  uid: Uid,
+  run: Run,
+  data: Json | undefined,
+): Pick<DesiredVm, "data" | "restart"> | null {
+  const { root } = options;
+  if (root === undefined || !isService(options, data)) return { data: data ?? null };
+  const told = serviceData({ ...options, root }, uid, run.incarnation, data);
+  const services = servicesOf(options, data);
+  if (!told.ok || !services.ok) return null;
+  return { data: told.value, ...(isOwnController(options, services.value) ? { restart: "host" as const } : {}) };
 }
 
 function interfaceDocument(
@@ -143,6 +165,7 @@ function interfaceDocument(
       vmIdentity,
       subnetIdentity: entry.subnetIdentity,
       audience: audience.get(record.path) ?? [],
+      ...(isOnManagement(state, record) ? { management: true as const } : {}),
     },
   ];
 }

@@ -23,11 +23,11 @@ import type {
   DesiredVm,
   DesiredVolume,
 } from "../documents.ts";
-import type { Effect, Input } from "../env.ts";
+import type { Effect, Input, Service } from "../env.ts";
 import { sameJson, toJson } from "../outbox.ts";
 import { createController } from "./controller.ts";
 import type { ControllerResponse } from "./requests.ts";
-import type { ControllerState } from "./state.ts";
+import type { ControllerOptions, ControllerState } from "./state.ts";
 
 /**
  * A controller with peers that do at once what is desired of them, unless a test says otherwise. Everything that the
@@ -35,7 +35,7 @@ import type { ControllerState } from "./state.ts";
  * from what is durable after every step that made anything durable; the others cannot be told from steps never taken.
  */
 const self = peerName("controller.shop");
-const service = createController({
+const own: ControllerOptions = {
   cell: "shop" as CellName,
   cellUid: uid("c1"),
   cellNumber: 7,
@@ -44,7 +44,7 @@ const service = createController({
   mac: mac("02:00:0a:00:03:01"),
   self,
   presence: [peerName("presence.1"), peerName("presence.2")],
-});
+};
 
 export class World {
   readonly records = new Map<string, Json>();
@@ -74,15 +74,21 @@ export class World {
   #ms = 1_000;
   #request = 0;
 
-  constructor() {
-    this.state = service.restore({ records: new Map(), desiredAt: new Map() });
+  readonly #service: Service<ControllerState>;
+
+  constructor(more: Partial<ControllerOptions> = {}) {
+    this.#service = createController({ ...own, ...more });
+    this.state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
     this.step({ kind: "start" });
     this.settle();
   }
 
   step(input: Input): readonly Effect[] {
     this.#ms += 1;
-    const { state, effects } = service.step(this.state, input, { ms: this.#ms, wallMs: 1_700_000_000_000 + this.#ms });
+    const { state, effects } = this.#service.step(this.state, input, {
+      ms: this.#ms,
+      wallMs: 1_700_000_000_000 + this.#ms,
+    });
     this.state = state;
     for (const effect of effects) this.#carryOut(effect);
     this.effects.push(...effects);
@@ -113,7 +119,10 @@ export class World {
     this.#subscribed.clear();
     this.#tombstones = [];
     this.#actual.clear();
-    this.state = service.restore({ records: structuredClone(this.records), desiredAt: structuredClone(this.desired) });
+    this.state = this.#service.restore({
+      records: structuredClone(this.records),
+      desiredAt: structuredClone(this.desired),
+    });
     this.step({ kind: "start" });
   }
 

@@ -49,6 +49,20 @@ export const registerInterest = (node: Distribution, turn: Turn, peer: PeerName)
   for (const member of node.presence) if (member !== node.self) addSubscription(node, turn, member, prefix, true);
 };
 
+/** Who is new is asked for every host that is followed; what others declare does not count any more. */
+export const presenceChanged = (node: Distribution, turn: Turn, members: readonly PeerName[]): void => {
+  for (const member of node.presence) {
+    if (members.includes(member)) continue;
+    const target = node.targets.get(member);
+    for (const prefix of [...(target?.interests ?? [])]) {
+      target?.interests.delete(prefix);
+      unsubscribe(node, turn, member, prefix);
+    }
+  }
+  node.presence = new Set(members);
+  for (const peer of [...node.targets.keys()]) registerInterest(node, turn, peer);
+};
+
 const addSubscription = (node: Distribution, turn: Turn, to: PeerName, prefix: string, interest: boolean): void => {
   const target = targetOf(node, turn, to);
   if (target.subscriptions.has(prefix)) {

@@ -23,6 +23,8 @@ export type NodeInput =
   | { readonly kind: "sendable"; readonly connection: number }
   | { readonly kind: "timer"; readonly name: string }
   | { readonly kind: "request"; readonly id: number; readonly request: Json }
+  /** Members of the Presence group from now on, where they are not those of `createNode`. */
+  | { readonly kind: "presence"; readonly members: readonly PeerName[] }
   /** Presence declared that the peer's life with that number is over: all it said in it is withdrawn. */
   | { readonly kind: "declared-dead"; readonly peer: PeerName; readonly life: number }
   /** What is said from now on is of that life of this source's host. After a declared death it is a new one. */
@@ -162,7 +164,7 @@ export interface Distribution {
   generation: number;
   life: number;
   /** Members of the Presence group, whose declarations count. */
-  readonly presence: ReadonlySet<PeerName>;
+  presence: ReadonlySet<PeerName>;
   readonly targets: Map<PeerName, Target>;
   readonly clients: Map<PeerName, Client>;
   readonly links: Map<number, ClientLink | ServerLink>;

@@ -8,6 +8,7 @@ import {
   declaredDead,
   desire,
   flushClient,
+  presenceChanged,
   receiveFromServer,
   registerInterest,
   subscribe,
@@ -267,6 +268,9 @@ const take = (node: Distribution, turn: Turn, input: NodeInput): void => {
     }
     case "timer":
       timer(node, turn, input.name);
+      return;
+    case "presence":
+      presenceChanged(node, turn, input.members);
       return;
     case "declared-dead":
       declaredDead(node, turn, input.peer, input.life);

@@ -114,6 +114,10 @@ test("who may have whom enrolled", () => {
     ["host.h1", "host"],
     ["agent.s1", "agent"],
     ["gateway", "gateway"],
+    ["directory", "directory"],
+    ["cell-manager", "cell-manager"],
+    ["address-manager", "address-manager"],
+    ["dns-manager", "dns-manager"],
     ["controller.root", "controller"],
   ];
   for (const [name, role] of rootNames) {
@@ -123,6 +127,8 @@ test("who may have whom enrolled", () => {
     assert.ok(!may(root, "shop", name, role), `${name} in shop, by root`);
   }
   assert.ok(may(root, "shop", "controller.shop", "controller"));
+  assert.ok(may(root, "web.shop", "controller.web.shop", "controller"));
+  assert.ok(!may(root, "web.shop", "controller.shop", "controller"));
   assert.ok(may(shop, "child", "controller.child", "controller"));
   assert.ok(may(shop, "child", "gateway.child", "gateway"));
   assert.ok(may(shop, "shop", "gateway.shop", "gateway"));
@@ -157,7 +163,11 @@ test("malformed enrolments grant nothing and say so", () => {
     { ...placer, cell: "Root" },
     { ...placer, grants: [] },
     { ...placer, grants: [grant, grant] },
+    { ...placer, cell: "web..shop" },
+    { ...placer, cell: `${"a".repeat(40)}.${"b".repeat(40)}` },
     { ...placer, grants: [{ ...grant, addresses: ["localhost"] }] },
+    { ...placer, grants: [{ ...grant, ports: { distribution: 7116 } }] },
+    { ...placer, grants: [{ ...grant, ports: { distribution: 7116, http: 70_000 } }] },
     { ...placer, endsAtMs: "soon" },
     { ...placer, grants: Array.from({ length: 17 }, (_, at) => ({ ...grant, name: `placer.${at + 1}` })) },
   ]) {
@@ -181,7 +191,7 @@ test("the operator's enrolments are the authority's own, and outlive it", () => 
   assert.equal(told(world.ask(renew("host.h1"))), "host.h1", "what was refused changed nothing");
   assert.equal(told(world.ask({ ...join, enrolment: null })), "taken");
   assert.equal(told(world.ask(renew("host.h1"))), "no-identity");
-  assert.deepEqual([...world.records.keys()], []);
+  assert.deepEqual([...world.records.keys()], ["book"]);
 });
 
 test("keys of machines and of the root controller are published to exactly these", () => {

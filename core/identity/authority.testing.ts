@@ -22,6 +22,8 @@ export class AuthorityWorld {
   readonly logs: { readonly event: string; readonly fields: JsonObject }[] = [];
   wallMs = dawn;
   ms = 0;
+  /** To questions that were held back. */
+  readonly replies = new Map<number, AuthorityAnswer>();
   readonly #service;
   #state: AuthorityState;
   #request = 0;
@@ -44,13 +46,17 @@ export class AuthorityWorld {
       else if (effect.kind === "publish" && effect.value === null) this.published.delete(effect.key);
       else if (effect.kind === "publish") this.published.set(effect.key, effect.value);
       else if (effect.kind === "log") this.logs.push({ event: effect.event, fields: effect.fields });
-      else if (effect.kind === "reply") reply = effect.response as unknown as AuthorityAnswer;
+      else if (effect.kind === "reply") {
+        reply = effect.response as unknown as AuthorityAnswer;
+        this.replies.set(effect.id, reply);
+      }
     }
     return reply;
   }
 
   restart(): void {
     this.published.clear();
+    this.replies.clear();
     this.#state = this.#service.restore({ records: new Map(this.records), desiredAt: new Map() });
     for (const [from, key, value] of this.wishes.values()) this.#step({ kind: "desired", from, key, value });
     this.#step({ kind: "start" });
@@ -68,6 +74,14 @@ export class AuthorityWorld {
     const answer = this.#step({ kind: "request", id: this.#request, request: request as unknown as Json });
     if (answer === null) throw new Error("no answer");
     return answer;
+  }
+
+  /** Asks what may be held back: how to see whether there is an answer by now. */
+  askLater(request: object): () => AuthorityAnswer | null {
+    this.#request += 1;
+    const id = this.#request;
+    this.#step({ kind: "request", id, request: request as unknown as Json });
+    return () => this.replies.get(id) ?? null;
   }
 
   /** Asks, and the authority crashes before the step is durable. */

@@ -7,6 +7,7 @@ import { counter, gauge, type Metric, sample } from "../metrics.ts";
 import { createOutbox, isObject, log, type Outbox, publish, takeEffects, toJson, write } from "../outbox.ts";
 import { enrolmentFault, equalHashes, type ParentOf, readEnrolment } from "./grants.ts";
 import { isPinnable } from "./may-connect.ts";
+import { type BookRecord, bookOf, entryOf, type GrantedPlace, type PeerEntries, recordOf } from "./peer-book.ts";
 import { mayDesire, maySee } from "./permissions.ts";
 
 /**
@@ -27,6 +28,8 @@ export interface AuthorityOptions {
    * from `restore` on, so it answers from what is durable: an enrolment that it does not allow then ends what it granted.
    */
   readonly parentOf?: ParentOf;
+  /** Where peers are that nobody enrols, as in the peers file; an enrolment of the same name counts more. */
+  readonly fixedPeers?: PeerEntries;
 }
 
 interface Enrolment {
@@ -52,6 +55,10 @@ export interface AuthorityState {
   readonly enrolments: Map<string, Enrolment>;
   readonly spent: Map<string, Spent>;
   readonly identities: Map<PeerName, Identity>;
+  /** Where everybody is; null: something that it follows from has changed. */
+  book: { readonly version: number; readonly peers: PeerEntries } | null;
+  /** Questions for the book that wait for news: id and the version that is known. The edge has one at a time. */
+  readonly waiting: Map<number, number>;
   readonly refused: Map<AuthorityRefusal, number>;
   /** `Instant.ms` of the last line of log about a reason. */
   readonly refusedLogged: Map<AuthorityRefusal, number>;
@@ -68,12 +75,16 @@ export type AuthorityRequest =
   | { readonly kind: "enrolment"; readonly id: string; readonly enrolment: Json }
   /** The authority's own key, at every start of its edge. */
   | { readonly kind: "self"; readonly key: string }
-  | { readonly kind: "pins" };
+  | { readonly kind: "pins" }
+  /** Where everybody is: held back until the book's version differs from `known`. */
+  | { readonly kind: "peers"; readonly known: number };
 export type AuthorityAnswer =
   | { readonly kind: "issue"; readonly certificates: readonly Issue[] }
   | { readonly kind: "refused"; readonly because: AuthorityRefusal; readonly why: string }
   | { readonly kind: "taken" }
-  | { readonly kind: "pins"; readonly pins: Readonly<Record<string, string>> };
+  | { readonly kind: "pins"; readonly pins: Readonly<Record<string, string>> }
+  /** Never less than the whole. */
+  | { readonly kind: "peers"; readonly version: number; readonly peers: PeerEntries };
 /** What to sign, over the key that asked. Whole seconds: certificates know no finer time. */
 export interface Issue extends IdentityGrant {
   readonly cell: string;
@@ -98,12 +109,13 @@ const logEveryMs = 60_000;
 const mostPerClient = 2048;
 const fingerprint = /^[0-9a-f]{64}$/;
 const selfRecord = "self";
+const bookRecord = "book";
 const pinKey = (name: string): string => `pin/${name}`;
 
 /** How much a clock may be slow against the authority's: a certificate begins that long before it is issued. */
 export const toleranceMs = (lifetimeMs: number): number => Math.min(hourMs, lifetimeMs / 24);
 
-/** Clients: `controller.<cell>`. Records: `self`, `spent/<wish>`, `identity/<name>`, `enrolment/<id>` (the operator's). */
+/** Clients: `controller.<cell>`. Records: `self`, `book`, `spent/<wish>`, `identity/<name>`, `enrolment/<id>` (the operator's). */
 export function createAuthorityService(options: AuthorityOptions): Service<AuthorityState> {
   return {
     restore: (restored) => restore(restored, options),
@@ -127,6 +139,8 @@ function restore({ records, ...others }: Restored, options: AuthorityOptions): A
     enrolments: new Map(),
     spent: new Map(),
     identities: new Map(),
+    book: null,
+    waiting: new Map(),
     refused: new Map(),
     refusedLogged: new Map(),
   };
@@ -145,9 +159,40 @@ function take(state: AuthorityState, input: Input, now: Instant): void {
     const names = setEnrolment(state, input.from, input.key, input.value);
     if (state.started) settle(state, actualKey(input.from, input.key), names);
   } else if (input.kind === "request") {
-    const response = toJson(answer(state, input.request, now));
-    state.outbox.effects.push({ kind: "reply", id: input.id, response });
+    const { id, request } = input;
+    if (isObject(request) && request.kind === "peers") state.waiting.set(id, Number(request.known));
+    else state.outbox.effects.push({ kind: "reply", id, response: toJson(answer(state, request, now)) });
   }
+  if (state.started) tellWhere(state);
+}
+
+/** The version is durable before the book that it names leaves. */
+function tellWhere(state: AuthorityState): void {
+  state.book ??= newBook(state);
+  for (const [id, known] of state.waiting) {
+    if (known === state.book.version) continue;
+    state.waiting.delete(id);
+    state.outbox.effects.push({ kind: "reply", id, response: toJson({ kind: "peers", ...state.book }) });
+  }
+}
+
+function newBook(state: AuthorityState): { readonly version: number; readonly peers: PeerEntries } {
+  const places = new Map<PeerName, GrantedPlace[]>();
+  for (const [wish, { document }] of [...state.enrolments].sort(([a], [b]) => (a < b ? -1 : 1)))
+    for (const grant of document.grants) {
+      const granted = places.get(grant.name) ?? [];
+      places.set(grant.name, granted);
+      granted.push({ grant, key: state.spent.get(wish)?.key ?? null });
+    }
+  const had = (name: PeerName) => {
+    const identity = state.identities.get(name);
+    return identity === undefined ? null : { key: identity.key, entry: entryOf(identity) };
+  };
+  const peers = bookOf(places, had, state.options.fixedPeers ?? {});
+  const before = (state.outbox.records.get(bookRecord) ?? null) as BookRecord | null;
+  const record = recordOf(peers, before);
+  write(state.outbox, bookRecord, record);
+  return { version: record.version, peers };
 }
 
 function start(state: AuthorityState): void {
@@ -166,6 +211,7 @@ function setEnrolment(state: AuthorityState, client: PeerName, key: string, valu
   const wish = actualKey(client, key);
   const names = state.enrolments.get(wish)?.document.grants.map(({ name }) => name) ?? [];
   state.enrolments.delete(wish);
+  state.book = null;
   if (value === null) return names;
   const document = readEnrolment(value);
   const { self, parentOf = () => null } = state.options;
@@ -201,6 +247,7 @@ function settle(state: AuthorityState, wish: string, names: readonly PeerName[])
 }
 
 function setIdentity(state: AuthorityState, identity: Identity): void {
+  state.book = null;
   state.identities.set(identity.name, identity);
   write(state.outbox, `identity/${identity.name}`, identity);
 }
@@ -226,6 +273,7 @@ function settleIdentity(state: AuthorityState, name: PeerName): void {
   const identity = state.identities.get(name);
   if (identity !== undefined && !isGranted(state, name)) {
     state.identities.delete(name);
+    state.book = null;
     write(state.outbox, `identity/${name}`, null);
     log(state.outbox, "identity/ended", { peer: name, cell: identity.cell });
   }

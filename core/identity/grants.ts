@@ -21,11 +21,13 @@ const rootRoles: Readonly<Record<string, RegExp>> = {
   "address-manager": several("address-manager"),
   "dns-manager": several("dns-manager"),
   directory: several("directory"),
+  "cell-manager": /^cell-manager$/,
   placer: several("placer"),
   ha: several("ha"),
 };
 const cellRoles = ["controller", "gateway"] as const;
-const cellPattern = /^[a-z](?:[a-z0-9-]{0,51}[a-z0-9])?$/;
+/** A child's has the names of the cells around it behind its own; a name with `controller.` before it fits a certificate. */
+const cellPattern = new RegExp(`^(?=[a-z].{0,52}$)${part}(?:\\.${part})*$`);
 export const rootCell = "root";
 
 const limits = { grants: 16, addresses: 16 } as const;
@@ -64,16 +66,21 @@ export function enrolmentFault(
 
 const readGrant = (value: Json): IdentityGrant | null => {
   if (!isObject(value)) return null;
-  const { name, role, addresses } = value;
+  const { name, role, addresses, ports } = value;
   const sound =
     typeof name === "string" &&
     name.length <= 64 &&
     typeof role === "string" &&
     Array.isArray(addresses) &&
     addresses.length <= limits.addresses &&
-    addresses.every((address) => typeof address === "string" && /^[0-9]{1,3}(\.[0-9]{1,3}){3}$/.test(address));
-  return sound ? ({ name, role, addresses } as unknown as IdentityGrant) : null;
+    addresses.every((address) => typeof address === "string" && /^[0-9]{1,3}(\.[0-9]{1,3}){3}$/.test(address)) &&
+    (ports === undefined || (isObject(ports) && isPort(ports.distribution) && isPort(ports.http)));
+  if (!sound) return null;
+  const listens = isObject(ports) ? { ports: { distribution: ports.distribution, http: ports.http } } : {};
+  return { name, role, addresses, ...listens } as unknown as IdentityGrant;
 };
+const isPort = (value: Json | undefined): boolean =>
+  typeof value === "number" && Number.isInteger(value) && value > 0 && value < 65_536;
 
 /** Null for what is no such document. What it says may still be refused. */
 export function readEnrolment(value: Json): DesiredEnrolment | null {

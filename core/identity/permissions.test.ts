@@ -71,6 +71,8 @@ const seen = [
     "presence/self",
     "vote/h1",
     "dead/h1",
+    "call",
+    "presence.1/call",
     "location/10.0.0.1",
   ],
   ...[
@@ -101,8 +103,18 @@ const asked = [
     "GET /session",
     "PUT /cells/shop",
     "PUT /enrolments/u-1",
+    "GET /peers",
     "POST /metrics",
     "GET /",
+    "PUT /cells/root/model/root/controllers/shop-1",
+    "DELETE /cells/root/model/root/controllers/shop?allowDestroy=x",
+    "GET /cells/root/model/root/controllers/shop?state=true",
+    "GET /cells/root/model/root/controllers",
+    "GET /cells/root/model/root/controllers/shop/vm",
+    "PUT /cells/root/model/root/controllers/%2e%2F",
+    "PUT /cells/root/model/root/cells/shop",
+    "PUT /cells/shop/model/root/controllers/shop",
+    "POST /cells/root/model/root/controllers/shop",
   ],
 ];
 
@@ -132,13 +144,20 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "agent sees": ["storage-manager", "storage-manager.2"].flatMap((who) =>
     ["image/tiny", "lease/u-1", "readers/u-1", "server", "volume/u-1"].map((key) => `${who} ${key}`),
   ),
-  "host sees": [...own("host"), "host.h1 host", "host.h1 location/10.0.0.1", "placer host", "presence.1 presence/self"],
+  "host sees": [
+    ...own("host"),
+    "host.h1 host",
+    "host.h1 location/10.0.0.1",
+    "placer host",
+    "presence.1 presence/self",
+    "presence.1 presence.1/call",
+  ],
   "presence sees": [
     ...["address-manager", "agent.s1", ...controllers, "dns-manager", "ha", "host.h1", "placer"],
     ...["presence.1", "storage-manager", "storage-manager.2"],
   ]
     .map((who) => `${who} dead/h1`)
-    .concat("presence.1 vote/h1"),
+    .concat("host.h1 call", "presence.1 vote/h1"),
   "directory sees": own(),
   "cell-manager sees": own(),
   "controller sees": [],
@@ -155,8 +174,13 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "presence asks": gateway(),
   "directory asks": gateway(),
   "cell-manager asks": gateway(),
-  "controller asks": asked.map((what) => `gateway ${what}`),
-  "authority asks": [...gateway(), "controller.root PUT /enrolments/u-1"],
+  "controller asks": [
+    ...asked.map((what) => `gateway ${what}`),
+    "cell-manager PUT /cells/root/model/root/controllers/shop-1",
+    "cell-manager DELETE /cells/root/model/root/controllers/shop?allowDestroy=x",
+    "cell-manager GET /cells/root/model/root/controllers/shop?state=true",
+  ],
+  "authority asks": [...gateway(), "controller.root PUT /enrolments/u-1", ...peers.map((peer) => `${peer} GET /peers`)],
 };
 /** What everybody sees, and what each sees of its own: there are keys of two controllers among those asked for. */
 function own(...keys: readonly string[]): string[] {

@@ -1,5 +1,32 @@
 import type { PeerName } from "../../model/identifiers.ts";
 
+const part = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?";
+const whole = /^$/;
+const numbered = /^[1-9][0-9]{0,3}$/;
+const several = /^([1-9][0-9]{0,3})?$/;
+const named = new RegExp(`^${part}$`);
+/** What follows a kind's name and a dot. `gateway` is the operator's alone: a cell's own gateway is another kind. */
+const kinds: ReadonlyMap<string, RegExp> = new Map([
+  // A child cell's has the names of the cells around it behind its own.
+  ["controller", new RegExp(`^${part}(?:\\.${part})*$`)],
+  ["host", named],
+  ["agent", named],
+  ["presence", numbered],
+  ["gateway", whole],
+  ["authority", whole],
+  ["placer", several],
+  ["storage-manager", several],
+  ["address-manager", several],
+  ["dns-manager", several],
+  ["directory", several],
+  ["cell-manager", whole],
+  ["ha", several],
+]);
+
+/** Whatever runs for the installation: each follows where the others are. */
+const everybody = (pattern: string): Readonly<Record<string, readonly string[]>> =>
+  Object.fromEntries([...kinds.keys()].map((kind) => [kind, [pattern]]));
+
 /**
  * Who may say what to whom: one table for everything that crosses a connection between services. A certificate only says
  * who is there; each service looks here whether that name may put a document (`desires`), be told of a key (`sees`) or
@@ -44,7 +71,7 @@ export const permissions = {
       controller: ["host", "<peer>/…"],
       placer: ["host"],
       host: ["host", "location/<name>"],
-      presence: ["presence/…"],
+      presence: ["presence/…", "<peer>/…"],
     },
     asks: {
       gateway: ["GET /metrics", "GET /events", "GET /status", "GET /counters", "POST /examine"],
@@ -55,7 +82,7 @@ export const permissions = {
     desires: {},
     sees: {
       presence: ["vote/<name>", "dead/<name>"],
-      host: ["dead/<name>"],
+      host: ["dead/<name>", "call"],
       controller: ["dead/<name>"],
       agent: ["dead/<name>"],
       placer: ["dead/<name>"],
@@ -79,8 +106,13 @@ export const permissions = {
   controller: {
     desires: { "cell-manager": ["life"] },
     sees: { "cell-manager": ["<peer>/…"] },
-    // A host may only ask what its operator's credential opens: the root cell, which it helps into being.
-    asks: { gateway: ["GET /metrics", "GET /events", "* /…"], host: ["PUT /cells/root/model"] },
+    asks: {
+      gateway: ["GET /metrics", "GET /events", "* /…"],
+      // The VMs of other cells' controllers are elements of the root cell, and nobody's but the Cell Manager's to change.
+      "cell-manager": ["GET", "PUT", "DELETE"].map((method) => `${method} /cells/root/model/root/controllers/<uid>`),
+      // A host may only ask what its operator's credential opens: the root cell, which it helps into being.
+      host: ["PUT /cells/root/model"],
+    },
   },
   authority: {
     desires: { controller: ["enrolment/<uid>"] },
@@ -91,7 +123,8 @@ export const permissions = {
       authority: ["pin/<name>"],
     },
     asks: {
-      gateway: ["GET /metrics", "GET /events"],
+      ...everybody("GET /peers"),
+      gateway: ["GET /metrics", "GET /events", "GET /peers"],
       "controller.root": ["PUT /enrolments/<uid>", "DELETE /enrolments/<uid>"],
     },
   },
@@ -105,29 +138,6 @@ interface Permission {
 /** By kind of peer (the first part of its name) or by a whole name. */
 type Patterns = Readonly<Record<string, readonly string[]>>;
 export type ServiceKind = keyof typeof permissions;
-
-const part = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?";
-const whole = /^$/;
-const numbered = /^[1-9][0-9]{0,3}$/;
-const several = /^([1-9][0-9]{0,3})?$/;
-const named = new RegExp(`^${part}$`);
-/** What follows a kind's name and a dot. `gateway` is the operator's alone: a cell's own gateway is another kind. */
-const kinds: ReadonlyMap<string, RegExp> = new Map([
-  // A child cell's has the names of the cells around it behind its own.
-  ["controller", new RegExp(`^${part}(?:\\.${part})*$`)],
-  ["host", named],
-  ["agent", named],
-  ["presence", numbered],
-  ["gateway", whole],
-  ["authority", whole],
-  ["placer", several],
-  ["storage-manager", several],
-  ["address-manager", several],
-  ["dns-manager", several],
-  ["directory", several],
-  ["cell-manager", whole],
-  ["ha", several],
-]);
 
 /** What a peer is by its name: the first part; null for a name that none has. */
 export function kindOf(peer: PeerName): string | null {

@@ -11,7 +11,7 @@ import { isObject } from "../outbox.ts";
  * off, and what ran there may run on; until it is fenced, nobody may take it for stopped.
  */
 export interface Deaths {
-  readonly members: ReadonlySet<PeerName>;
+  members: ReadonlySet<PeerName>;
   /** By host, what each member of the group says of it. */
   readonly said: Map<HostName, Map<PeerName, ActualPresenceDeath>>;
 }
@@ -24,6 +24,19 @@ export const createDeaths = (members: readonly PeerName[] = []): Deaths => ({
 /** At the start of the service. */
 export const followDeaths = ({ members }: Deaths): readonly Effect[] =>
   [...members].map((to): Effect => ({ kind: "subscribe", to, prefix: presenceKey.death("") }));
+
+/** The group has other members now. What those said who are none any more is forgotten. */
+export function followOthers(deaths: Deaths, members: readonly PeerName[]): readonly Effect[] {
+  const before = deaths.members;
+  deaths.members = new Set(members);
+  const prefix = presenceKey.death("");
+  const gone = [...before].filter((member) => !deaths.members.has(member));
+  for (const byMember of deaths.said.values()) for (const member of gone) byMember.delete(member);
+  return [
+    ...gone.map((to): Effect => ({ kind: "unsubscribe", to, prefix })),
+    ...members.filter((member) => !before.has(member)).map((to): Effect => ({ kind: "subscribe", to, prefix })),
+  ];
+}
 
 /** @returns the host that a member of the group said something new of; null: it was nothing of that kind */
 export function takeDeath({ members, said }: Deaths, from: PeerName, key: string, value: Json): HostName | null {

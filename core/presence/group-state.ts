@@ -1,6 +1,6 @@
 import type { HostName, PeerName } from "../../model/identifiers.ts";
 import type { ActualPresenceDeath, ActualPresenceVote } from "../documents.ts";
-import type { Outbox } from "../outbox.ts";
+import { type Outbox, sameJson, toJson } from "../outbox.ts";
 
 /** A life of a host, as far as it has answered suspicions. */
 export interface Life {
@@ -17,6 +17,12 @@ export interface HostView {
   self: Life | null;
   /** It took back what it said of itself without having been declared dead: it said goodbye. */
   left: boolean;
+  /** It answers calls; false: it is of the previous version, or was never heard. */
+  answers: boolean;
+  /** The latest call of this member that it answered; 0: none. */
+  answered: number;
+  /** The life that all evidence is against, and the call that was made for it; null: the evidence is not whole. */
+  asked: (Life & { readonly call: number }) | null;
   /** By the host that reports it. */
   readonly reports: Map<HostName, Life>;
   /** By member of the group, this one included. */
@@ -44,6 +50,10 @@ export interface GroupState {
   readonly silent: Set<PeerName>;
   /** Whether this member hears too few of the group to declare anything; null until something was said about them. */
   alone: boolean | null;
+  /** The latest call's number, or the one below this life's first. */
+  call: number;
+  /** Hosts that only answers are missing for. */
+  readonly asking: Set<HostView>;
   /** Documents that made no sense. */
   refused: number;
 }
@@ -61,3 +71,12 @@ export const isGone = ({ self, declared }: HostView): boolean =>
  */
 export const thresholdOf = (hosts: number, cap: number): number => Math.min(cap, Math.floor((hosts - 1) / 2));
 export const quorumOf = (members: number): number => Math.floor(members / 2) + 1;
+
+/** Says something unless it is said already; null takes it back. */
+export function publish(state: GroupState, key: string, value: object | null): void {
+  const before = state.outbox.published.get(key);
+  if (value === null ? before === undefined : sameJson(before, toJson(value))) return;
+  if (value === null) state.outbox.published.delete(key);
+  else state.outbox.published.set(key, toJson(value));
+  state.outbox.effects.push({ kind: "publish", key, value: value === null ? null : toJson(value) });
+}

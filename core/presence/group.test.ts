@@ -16,6 +16,8 @@ const life = (number: number, incarnation = 0, generation = 1) => ({ host: `h${n
 const member = (count: number, records = new Map<string, Json>(), unheard: readonly number[] = []) => {
   const hosts = Array.from({ length: count }, (_, index) => peer(index + 1));
   const service = createPresence({ self, members, hosts });
+  const answering = new Set<number>();
+  let answers = true;
   let state = service.restore({ records: new Map(records), desiredAt: new Map() });
   const published = new Map<string, Json>();
   const subscribed: string[] = [];
@@ -29,20 +31,37 @@ const member = (count: number, records = new Map<string, Json>(), unheard: reado
       else if (effect.kind === "publish") published.delete(effect.key);
       else if (effect.kind === "subscribe") subscribed.push(`${effect.to} ${effect.prefix}`);
     }
+    const call = step.effects.find((effect) => effect.kind === "publish" && effect.key === presenceKey.call);
+    if (call !== undefined && answers) for (const number of answering) answer(number);
     return step.effects;
   };
+  /** As a host does that hears the latest call. */
+  const answer = (number: number): void => {
+    const call = published.get(presenceKey.call);
+    if (call !== undefined) say(peer(number), presenceKey.answer(self), call);
+  };
+  /** Hosts answer of themselves, or when they are told to. */
+  const answerBy = (themselves: boolean): void => {
+    answers = themselves;
+  };
   const say = (from: PeerName, key: string, value: Json) => input({ kind: "actual", from, key, value });
-  const hear = (number: number, reachable: boolean) => input({ kind: "reachable", peer: peer(number), reachable });
+  const hear = (number: number, reachable: boolean): void => {
+    input({ kind: "reachable", peer: peer(number), reachable });
+    if (!reachable) answering.delete(number);
+    else answering.add(number);
+    if (reachable && answers) answer(number);
+  };
   const hearMember = (of: PeerName, reachable: boolean) => input({ kind: "reachable", peer: of, reachable });
   const report = (by: number, of: number, incarnation = 0, generation = 1) =>
     say(peer(by), presenceKey.report(`h${of}`), life(of, incarnation, generation));
-  const refute = (of: number, incarnation: number) => say(peer(of), presenceKey.self, life(of, incarnation));
+  const refute = (of: number, incarnation: number) =>
+    say(peer(of), presenceKey.self, { ...life(of, incarnation), answers: true });
   const vote = (of: PeerName, about: number, incarnation = 0, generation = 1) =>
     say(of, presenceKey.vote(`h${about}`), life(about, incarnation, generation));
   input({ kind: "start" });
   for (let number = 1; number <= count; number += 1) {
     if (unheard.includes(number)) continue;
-    say(peer(number), presenceKey.self, life(number));
+    say(peer(number), presenceKey.self, { ...life(number), answers: true });
     hear(number, true);
   }
   for (const other of [second, third]) hearMember(other, true);
@@ -58,6 +77,8 @@ const member = (count: number, records = new Map<string, Json>(), unheard: reado
     say,
     hear,
     hearMember,
+    answer,
+    answerBy,
     report,
     refute,
     vote,
@@ -145,7 +166,7 @@ test("a majority of the group declares: durable first, told to all, and its own 
   vote(second, 1);
   assert.ok(dead(1) && !voted(1));
   assert.deepEqual(published.get(presenceKey.death("h1")), { ...life(1), declaredAt: 1234, reporters: 4 });
-  assert.deepEqual([...records.keys()], ["dead/h1"]);
+  assert.deepEqual([...records.keys()], ["presence/starts", "dead/h1"]);
   assert.equal(status()[0]?.state, "dead");
 });
 
@@ -232,11 +253,12 @@ test("strangers, hosts that speak for themselves and what has no form are refuse
   assert.ok(!service.entitled(state, peerName("gateway"), presenceKey.death("h1")));
   assert.ok(service.entitled(state, second, presenceKey.vote("h1")));
   assert.ok(!service.entitled(state, peer(1), presenceKey.vote("h1")));
+  assert.ok(!service.entitled(state, peerName("presence.4"), presenceKey.vote("h1")), "no member of this group");
 });
 
 test("it follows every host and every other member", () => {
   const { subscribed } = member(2);
-  const expected = ["host.h1 presence/", "host.h2 presence/"];
+  const expected = ["h1", "h2"].flatMap((host) => [`host.${host} presence/`, `host.${host} presence.1/call`]);
   for (const other of [second, third]) expected.push(`${other} vote/`, `${other} dead/`);
   assert.deepEqual(subscribed, expected);
   assert.equal(hostName("h1"), "h1");
@@ -294,4 +316,70 @@ test("a member that starts after a host's death has the reports alone to go by, 
   other.say(peer(4), presenceKey.self, null);
   other.hear(4, false);
   assert.ok(!other.voted(4));
+});
+
+test("a member votes when half of the hosts have answered a call that it made when it had all the evidence", () => {
+  const { report, hear, voted, answer, answerBy, published, say } = member(10);
+  answerBy(false);
+  for (const by of [2, 3, 4, 5]) report(by, 1);
+  assert.equal(published.get(presenceKey.call), undefined, "it hears the host: there is nothing to ask");
+  hear(1, false);
+  assert.ok(published.has(presenceKey.call) && !voted(1), "all connections stand, and nobody has answered");
+  for (const by of [2, 3, 4, 5]) answer(by);
+  assert.ok(!voted(1), "four of ten, as in a part that is cut off together with this member");
+  answer(6);
+  assert.ok(voted(1));
+  say(peer(6), presenceKey.answer(self), null);
+  assert.ok(!voted(1));
+  answer(7);
+  assert.ok(voted(1));
+  // The evidence was not whole for a moment: what was answered before says nothing of what it is now.
+  const before = published.get(presenceKey.call);
+  say(peer(5), presenceKey.report("h1"), null);
+  report(5, 1);
+  assert.notDeepEqual(published.get(presenceKey.call), before);
+  assert.ok(!voted(1));
+  for (const by of [2, 3, 4, 5, 6]) answer(by);
+  assert.ok(voted(1));
+});
+
+test("an answer to a call of an earlier life is none, however many calls this life makes", () => {
+  const first = member(10);
+  const call = (of: ReturnType<typeof member>) => of.published.get(presenceKey.call) ?? null;
+  const evidence = (of: ReturnType<typeof member>): void => {
+    of.hear(1, false);
+    for (const by of [2, 3, 4, 5]) of.report(by, 1);
+  };
+  evidence(first);
+  const old = call(first);
+  const again = member(10, first.records);
+  again.answerBy(false);
+  // The hosts say still what they answered to the life before.
+  for (const by of [2, 3, 4, 5, 6]) again.say(peer(by), presenceKey.answer(self), old);
+  evidence(again);
+  assert.notDeepEqual(call(again), old);
+  assert.ok(first.voted(1) && !again.voted(1));
+  for (const by of [2, 3, 4, 5, 6]) again.answer(by);
+  assert.ok(again.voted(1));
+  // Its store was lost: numbers above its own were not answers to it.
+  const lost = member(10);
+  lost.answerBy(false);
+  for (const by of [2, 3, 4, 5, 6]) lost.say(peer(by), presenceKey.answer(self), call(again));
+  evidence(lost);
+  assert.ok(!lost.voted(1));
+  const [refused] = lost.say(peer(2), presenceKey.answer(self), { call: "all" });
+  assert.equal(refused?.kind === "log" && refused.event, "document/refused");
+});
+
+test("a host of the version before this one does not answer calls, and counts while its connection stands", () => {
+  const { say, report, hear, voted, answerBy } = member(10);
+  answerBy(false);
+  for (const old of [2, 3, 4, 5]) say(peer(old), presenceKey.self, life(old));
+  hear(1, false);
+  for (const by of [2, 3, 4, 5]) report(by, 1);
+  assert.ok(!voted(1), "four of ten");
+  say(peer(6), presenceKey.self, life(6));
+  assert.ok(voted(1));
+  hear(6, false);
+  assert.ok(!voted(1));
 });

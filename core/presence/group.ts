@@ -4,13 +4,15 @@ import { type ActualPresence, type ActualPresenceDeath, type ActualPresenceVote,
 import type { Input, Restored, Service } from "../env.ts";
 import { maySee } from "../identity/permissions.ts";
 import { counter, gauge, type Metric, sample } from "../metrics.ts";
-import { createOutbox, isObject, log, sameJson, takeEffects, toJson, write } from "../outbox.ts";
+import { createOutbox, isObject, log, takeEffects, toJson, write } from "../outbox.ts";
+import { beginCalls, callIn, callsBefore, endCall, heardSince, isCallRecord, takeAnswer } from "./group-call.ts";
 import {
   type GroupOptions,
   type GroupState,
   type HostView,
   isGone,
   type Life,
+  publish,
   quorumOf,
   thresholdCap,
   thresholdOf,
@@ -26,7 +28,8 @@ import {
  *  - more distinct hosts than a threshold report it, in its present generation and incarnation, and this member hears each
  *    of these hosts itself (a report of a host that has vanished may be old);
  *  - this member does not hear the reported host either: who is heard is alive, whatever is said;
- *  - it hears at least half of all hosts: otherwise it may be this member that was cut off.
+ *  - at least half of all hosts have answered a call that it made when the above was so (`group-call.ts`), and it hears them
+ *    still: otherwise it may be this member that was cut off.
  * It declares when it sees votes of a majority of the group, its own or those of members it hears, for one incarnation.
  * So nobody alone declares anything, a refutation that reached a majority of the group in time prevails, and no rule rests
  * on a clock: a member that stood still has old evidence only until its connections say so.
@@ -44,7 +47,7 @@ export function createPresence(options: GroupOptions): Service<GroupState> {
     },
     audience: () => null,
     entitled: (_state, peer, key) =>
-      maySee("presence", peer, key) && (key.startsWith(presenceKey.death("")) || options.members.includes(peer)),
+      maySee("presence", peer, key) && (!key.startsWith(presenceKey.vote("")) || options.members.includes(peer)),
     accepts: () => false,
     measure,
   };
@@ -60,6 +63,8 @@ function restore(restored: Restored, options: GroupOptions): GroupState {
     members: new Set(),
     silent: new Set(options.members.filter((member) => member !== options.self)),
     alone: null,
+    call: callsBefore(restored.records),
+    asking: new Set(),
     refused: 0,
   };
   for (const peer of options.hosts) {
@@ -71,6 +76,9 @@ function restore(restored: Restored, options: GroupOptions): GroupState {
       reachable: null,
       self: null,
       left: false,
+      answers: false,
+      answered: 0,
+      asked: null,
       reports: new Map(),
       votes: new Map(),
       declared: value === undefined ? null : (value as unknown as ActualPresenceDeath),
@@ -103,13 +111,16 @@ function take(state: GroupState, input: Input, wallMs: number): void {
 function start(state: GroupState): void {
   state.outbox.quiet = true;
   const { options, outbox } = state;
+  beginCalls(state);
   for (const { peer, declared, host } of state.hosts.values()) {
     outbox.effects.push({ kind: "subscribe", to: peer, prefix: presenceKey.all });
+    outbox.effects.push({ kind: "subscribe", to: peer, prefix: presenceKey.answer(options.self) });
     if (declared !== null) publish(state, presenceKey.death(host), declared);
   }
   // Hosts that the installation does not have any more.
   for (const key of [...outbox.records.keys()])
-    if (!state.hosts.has(hostName(key.slice(deathRecord(hostName("")).length)))) write(outbox, key, null);
+    if (!isCallRecord(key) && !state.hosts.has(hostName(key.slice(deathRecord(hostName("")).length))))
+      write(outbox, key, null);
   for (const to of options.members) {
     if (to === options.self) continue;
     outbox.effects.push({ kind: "subscribe", to, prefix: presenceKey.vote("") });
@@ -117,14 +128,6 @@ function start(state: GroupState): void {
   }
   const declared = [...state.hosts.values()].filter((view) => view.declared !== null).length;
   log(outbox, "service/restored", { declared });
-}
-
-function publish(state: GroupState, key: string, value: object | null): void {
-  const before = state.outbox.published.get(key);
-  if (value === null ? before === undefined : sameJson(before, toJson(value))) return;
-  if (value === null) state.outbox.published.delete(key);
-  else state.outbox.published.set(key, toJson(value));
-  state.outbox.effects.push({ kind: "publish", key, value: value === null ? null : toJson(value) });
 }
 
 const isNumber = (value: Json | undefined): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
@@ -141,29 +144,39 @@ function hostOf(state: GroupState, peer: PeerName): HostView | null {
 
 function takeActual(state: GroupState, from: PeerName, key: string, value: Json, wallMs: number): void {
   const life = lifeOf(value);
-  if (value !== null && life === null) {
-    refuse(state, from, key, "it names no generation and incarnation");
+  const isAnswer = key === presenceKey.answer(state.options.self);
+  if (value !== null && (isAnswer ? callIn(value) : life) === null) {
+    refuse(state, from, key, isAnswer ? "it names no call" : "it names no generation and incarnation");
     return;
   }
   if (state.options.members.includes(from)) {
     takeFromMember(state, from, key, life, value, wallMs);
     return;
   }
-  const reporter = hostOf(state, from)?.host;
-  if (reporter === undefined) {
+  const reporter = hostOf(state, from);
+  if (reporter === null) {
     refuse(state, from, key, "it is no host of this installation");
     return;
   }
-  takeFromHost(state, reporter, key, life, wallMs);
+  if (isAnswer) for (const view of takeAnswer(state, reporter, value)) evaluate(state, view, wallMs);
+  else takeFromHost(state, reporter.host, key, life, value, wallMs);
 }
 
-function takeFromHost(state: GroupState, reporter: HostName, key: string, life: Life | null, wallMs: number): void {
+function takeFromHost(
+  state: GroupState,
+  reporter: HostName,
+  key: string,
+  life: Life | null,
+  value: Json,
+  wallMs: number,
+): void {
   if (key === presenceKey.self) {
     const view = state.hosts.get(reporter);
     if (view === undefined) return;
     if (isGone(view) !== (life === null)) view.sinceMs = wallMs;
     view.left = life === null && (view.left || !isGone(view));
     view.self = life;
+    if (isObject(value)) view.answers = value.answers === true;
     noteReturn(state, view);
     // How many hosts there are counts for every decision.
     evaluateReported(state, wallMs);
@@ -251,25 +264,21 @@ function reportersOf(state: GroupState, view: HostView, life: Life): number {
   return count;
 }
 
-/** Whether this member itself stands well enough to judge, and how many reports are not enough. */
-function standing(state: GroupState): { readonly hearsHalf: boolean; readonly threshold: number } {
+/** Whether enough hosts report this life, which this member does not hear itself. */
+function isEvidence(state: GroupState, view: HostView, life: Life): boolean {
+  // Asked first, as it is so for almost every host that anyone reports. That this member never heard the host is no reason
+  // to wait: it may have started after the host's death, and what others report is all that there will ever be.
+  if (view.reachable !== false || view.left) return false;
   let live = 0;
-  let heard = 0;
-  for (const view of state.hosts.values()) {
-    if (isGone(view)) continue;
-    live += 1;
-    if (view.reachable === true) heard += 1;
-  }
-  return {
-    hearsHalf: 2 * heard >= live,
-    threshold: thresholdOf(live, state.options.threshold ?? thresholdCap),
-  };
+  for (const host of state.hosts.values()) if (!isGone(host)) live += 1;
+  return reportersOf(state, view, life) > thresholdOf(live, state.options.threshold ?? thresholdCap);
 }
 
 function evaluate(state: GroupState, view: HostView, wallMs: number): void {
   const { options } = state;
   const life = latest(view);
   const over = life === null || (view.declared !== null && view.declared.generation >= life.generation);
+  if (over) endCall(state, view);
   const own = over ? null : ownVote(state, view, life);
   vote(state, view, own);
   if (over) return;
@@ -282,12 +291,11 @@ function evaluate(state: GroupState, view: HostView, wallMs: number): void {
 }
 
 function ownVote(state: GroupState, view: HostView, life: Life): ActualPresenceVote | null {
-  // Asked first, as it is so for almost every host that anyone reports. That this member never heard the host is no reason
-  // to wait: it may have started after the host's death, and what others report is all that there will ever be.
-  if (view.reachable !== false || view.left) return null;
-  const { hearsHalf, threshold } = standing(state);
-  if (!hearsHalf || reportersOf(state, view, life) <= threshold) return null;
-  return { host: view.host, ...life };
+  if (!isEvidence(state, view, life)) {
+    endCall(state, view);
+    return null;
+  }
+  return heardSince(state, view, life) ? { host: view.host, ...life } : null;
 }
 
 function vote(state: GroupState, view: HostView, own: ActualPresenceVote | null): void {

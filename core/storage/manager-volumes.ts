@@ -83,6 +83,10 @@ const hidden = (volume: Uid) =>
   fail({ ...progress("waiting", `no volume ${volume} is visible to this cell`), hidden: true as const });
 const failed = (reason: string) => fail(progress("failed", reason));
 
+/** What the services themselves boot is the provider's: to every other cell there is no such image. */
+const isForCell = (image: string, client: PeerName): boolean => image !== "service" || client === rootController;
+const rootController = peerName("controller.root");
+
 /** Decides place, size and source of a new volume, or says why it cannot be made now (waiting) or at all (failed). */
 function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<VolumeRecord, Obstacle> {
   const { client, document } = wanted;
@@ -112,9 +116,13 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
     if (agent === null) return waiting(noSpace(reachable, sizeMiB));
     return ok({ ...common, agent: agent.name, source: { kind: "empty" }, origin: null, sizeMiB });
   }
-  const having = reachable.filter((agent) => agent.images.has(origin.image));
+  const hasImage = ({ images }: (typeof reachable)[number], image: string): boolean =>
+    images.has(image) && isForCell(image, client);
+  const having = reachable.filter((agent) => hasImage(agent, origin.image));
   if (having.length === 0) {
-    const names = [...new Set(reachable.flatMap((agent) => [...agent.images.keys()]))].sort();
+    const names = [...new Set(reachable.flatMap(({ images }) => [...images.keys()]))]
+      .filter((image) => isForCell(image, client))
+      .sort();
     const silent = [...state.agents.values()]
       .filter((agent) => !reachable.includes(agent))
       .map(({ name }) => serverOf(name));

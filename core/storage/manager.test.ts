@@ -46,6 +46,17 @@ test("what cannot be placed says why and is retried when that changes", () => {
   assert.equal(away.volume("a-1")?.phase, "ready");
 });
 
+test("the services' own image is the root cell's: to every other cell there is none, and it is not told of it", () => {
+  const world = new StorageWorld({ s1: { freeMiB: 5000, images: { service: 100, tiny: 100 } } });
+  const root = peerName("controller.root");
+  world.want("volume/a-1", volume("a-1", image("service")));
+  assert.equal(world.volume("a-1")?.reason, 'no image "service"; there are: tiny');
+  world.want("volume/r-1", { ...volume("r-1", image("service")), cell: "root" as never }, root);
+  world.settle();
+  assert.equal(world.volume("r-1", root)?.phase, "ready");
+  assert.equal(world.volume("a-1")?.phase, "waiting");
+});
+
 test("a server that is away or full is named at its volumes and at what is made of them, and nothing is made anew", () => {
   const world = new StorageWorld({ s1: { freeMiB: 5000, images: { tiny: 100 } }, s2: { freeMiB: 6000 } });
   const [s1, s2] = [world.agent("s1"), world.agent("s2")];

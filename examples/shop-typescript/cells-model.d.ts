@@ -159,10 +159,10 @@ declare module "cells/model" {
   export function volumeCopy(attributes: VolumeCopyAttributes, content?: Content): VolumeCopy;
 
   export interface SubnetAttributes {
-    /** Addresses, those of network, gateway and broadcast included. In addresses, 4 to 1048576. A change replaces the element by a new one. */
+    /** Addresses, those of network, gateway and broadcast included. A management subnet has those of the underlay. In addresses, 4 to 1048576. A change replaces the element by a new one. */
     readonly size?: number;
-    /** Private to the installation, or routable outside. Default: "internal". A change replaces the element by a new one. */
-    readonly addressRange?: "internal" | "external";
+    /** Private to the installation, or routable outside; "management" is the network of the hosts themselves, and only the operator's root cell may have it. Default: "internal". A change replaces the element by a new one. */
+    readonly addressRange?: "internal" | "external" | "management";
     /** A fixed range instead of any free one. A change replaces the element by a new one. */
     readonly cidr?: string;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */

@@ -7,6 +7,7 @@ import { servePeers } from "../../runtime/https.ts";
 import { certify } from "../../runtime/identity/certify.ts";
 import { type ProcessConfiguration, ports } from "../../runtime/installation.ts";
 import { createObserver, logFatalErrors, logOf, observed } from "../../runtime/observer.ts";
+import { followPeers } from "../../runtime/peers-follow.ts";
 import { runService } from "../../runtime/process.ts";
 import { stopAtSignals } from "../../runtime/signals.ts";
 import { createEdge } from "./edge.ts";
@@ -34,6 +35,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const observer = createObserver(configuration.name);
   logFatalErrors(observer);
   await certify(configuration, observer);
+  if (configuration.followPeers === true) await followPeers(configuration, observer);
   const running = await runService({ configuration, service, observer, goodbye: false });
   const log = logOf(running.observer, "agent");
   const { directory, runDirectory, httpPort = ports.http } = configuration;

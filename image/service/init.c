@@ -5,6 +5,9 @@
  *
  *   modules → root (squashfs) → seed volume → data volume (made where blank, checked where dirty) → network → roles
  *
+ * The seed volume holds secrets of every role, so root alone reads it: each role is given what is its own (`hand_over`),
+ * and a data volume that was blank is given what its roles are born with (`give_birth`).
+ *
  * A role that ends is started again, ever later. Each has a pipe (descriptor 3) that it writes to every two seconds; while
  * one of them is silent, the kernel answers no echo request, so that the VM's liveness probe is answered exactly while
  * all its roles answer. It ends at the power button (or SIGTERM), after the roles did and their data is on the volume.
@@ -42,7 +45,7 @@
 #include <unistd.h>
 
 enum {
-    most_roles = 8,
+    most_roles = 10,
     disk_limit_ms = 10000,
     first_backoff_ms = 200,
     longest_backoff_ms = 10000,
@@ -52,6 +55,7 @@ enum {
     silence_ms = 8000,
     stop_limit_ms = 6000,
     beat_descriptor = 3,
+    path_size = 512,
 };
 
 #define DATA "/var/lib/cells"
@@ -218,6 +222,103 @@ static int run(char *const arguments[]) {
     return WEXITSTATUS(status);
 }
 
+/* Copies a file, durably on a file system that is; gives up if it cannot. */
+static void copy_file(const char *from, const char *to, const struct passwd *owner, mode_t mode) {
+    static char bytes[64 * 1024];
+    int in = open(from, O_RDONLY | O_CLOEXEC);
+    int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (in < 0 || out < 0) give_up("%s cannot be copied to %s: %s", from, to, strerror(errno));
+    for (ssize_t length; (length = read(in, bytes, sizeof bytes)) != 0;)
+        if (length < 0 || write(out, bytes, (size_t)length) != length)
+            give_up("%s cannot be copied to %s: %s", from, to, strerror(errno));
+    if (fchown(out, owner->pw_uid, owner->pw_gid) != 0 || fchmod(out, mode) != 0 || fsync(out) != 0)
+        give_up("%s cannot be handed over: %s", to, strerror(errno));
+    close(in);
+    close(out);
+}
+
+static void make_directory(const char *path, const struct passwd *owner, mode_t mode) {
+    if ((mkdir(path, mode) != 0 && errno != EEXIST) || chown(path, owner->pw_uid, owner->pw_gid) != 0 ||
+        chmod(path, mode) != 0)
+        give_up("%s cannot be made: %s", path, strerror(errno));
+}
+
+static void join(char *path, const char *directory, const char *name) {
+    if (snprintf(path, path_size, "%s/%s", directory, name) >= path_size) give_up("%s holds a path that is too long", directory);
+}
+
+/* What is below a directory, but for one name, into another one that is there; files get `mode`, directories may be entered. */
+static void copy_below(const char *from, const char *to, const char *except, const struct passwd *owner, mode_t mode) {
+    DIR *entries = opendir(from);
+    if (entries == NULL) give_up("%s cannot be read: %s", from, strerror(errno));
+    for (struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        char source[path_size], target[path_size];
+        struct stat what;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || strcmp(entry->d_name, except) == 0)
+            continue;
+        join(source, from, entry->d_name);
+        join(target, to, entry->d_name);
+        if (lstat(source, &what) != 0) give_up("%s cannot be read: %s", source, strerror(errno));
+        if (S_ISDIR(what.st_mode)) {
+            make_directory(target, owner, mode | 0100);
+            copy_below(source, target, "", owner, mode);
+        } else if (S_ISREG(what.st_mode)) copy_file(source, target, owner, mode);
+    }
+    closedir(entries);
+}
+
+/* The user that a role runs as, from the image's /etc/passwd; NULL for what is no role. Good until the next call. */
+static const struct passwd *user_of(const char *name) {
+    static struct passwd found;
+    static char kept[32];
+    FILE *users = fopen("/etc/passwd", "re");
+    struct passwd *user = NULL;
+    while (users != NULL && (user = fgetpwent(users)) != NULL && strcmp(user->pw_name, name) != 0) continue;
+    if (users != NULL) fclose(users);
+    if (user == NULL || user->pw_uid == 0 || strlen(name) >= sizeof kept) return NULL;
+    found = *user;
+    found.pw_name = strcpy(kept, name);
+    return &found;
+}
+
+static int data_volume_is_empty(void) {
+    DIR *entries = opendir(DATA);
+    int empty = 1;
+    for (struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;)
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, "lost+found") != 0) empty = 0;
+    if (entries != NULL) closedir(entries);
+    return empty;
+}
+
+/*
+ * A data volume that was blank takes over the stores that are on the seed volume, `birth/<role>/…` (the bootstrap's, whose
+ * roles go on here). `unborn` is there before the first of them and becomes `born` after all are durable: one that was cut
+ * off between is copied again, and one that has lived is never touched.
+ */
+static void give_birth(void) {
+    if (access(DATA "/.born", F_OK) == 0) return;
+    if (access(DATA "/.unborn", F_OK) != 0 && !data_volume_is_empty()) return;
+    int mark = open(DATA "/.unborn", O_WRONLY | O_CREAT | O_CLOEXEC, 0400);
+    if (mark < 0 || fsync(mark) != 0) give_up("the data volume takes no file: %s", strerror(errno));
+    close(mark);
+    DIR *all = opendir("/data/birth");
+    for (struct dirent *entry; all != NULL && (entry = readdir(all)) != NULL;) {
+        if (entry->d_name[0] == '.') continue;
+        const struct passwd *user = user_of(entry->d_name);
+        if (user == NULL) give_up("the seed volume has stores of %.40s, a role that this image has not", entry->d_name);
+        char from[path_size], to[path_size];
+        join(from, "/data/birth", entry->d_name);
+        join(to, DATA, entry->d_name);
+        make_directory(to, user, 0700);
+        copy_below(from, to, "", user, 0600);
+        say("info", "%s goes on from what it was born with", user->pw_name);
+    }
+    if (all != NULL) closedir(all);
+    sync();
+    if (rename(DATA "/.unborn", DATA "/.born") != 0) give_up("the data volume takes no file: %s", strerror(errno));
+    sync();
+}
+
 static void open_data_volume(void) {
     if (data_content == other)
         give_up("the data volume %s is neither blank nor ext4, and nothing is done to it", data_device);
@@ -296,11 +397,22 @@ static void set_up_network(void) {
     close(control);
 }
 
-static void own_directory(const char *below, const struct role *role) {
-    char path[80];
-    snprintf(path, sizeof path, "%s/%s", below, role->name);
-    if ((mkdir(path, 0700) != 0 && errno != EEXIST) || chown(path, role->uid, role->gid) != 0 || chmod(path, 0700) != 0)
-        give_up("%s cannot be made: %s", path, strerror(errno));
+/* What a role is told, in a directory that nobody else may enter: see runtime/service-data.ts for its files. */
+static void hand_over(const struct passwd *user) {
+    char own[path_size], to[path_size], from[path_size];
+    join(own, RUN, user->pw_name);
+    make_directory(own, user, 0700);
+    join(to, own, "seed");
+    make_directory(to, user, 0500);
+    join(to, own, "seed/interfaces");
+    copy_file("/data/interfaces", to, user, 0400);
+    join(to, own, "seed/data");
+    make_directory(to, user, 0500);
+    copy_below("/data/data", to, "roles", user, 0400);
+    join(to, own, "seed/role");
+    make_directory(to, user, 0500);
+    join(from, "/data/data/roles", user->pw_name);
+    copy_below(from, to, "", user, 0400);
 }
 
 /* The roles are the directories below x.data's `roles`; the users that they run as are the image's /etc/passwd. */
@@ -314,22 +426,22 @@ static void read_roles(void) {
         if (name[0] == '.') continue;
         if (role_count == most_roles) give_up("x.data names more than %d roles", most_roles);
         struct role *role = &roles[role_count];
-        FILE *users = fopen("/etc/passwd", "re");
-        struct passwd *user = NULL;
-        while (users != NULL && (user = fgetpwent(users)) != NULL && strcmp(user->pw_name, name) != 0) continue;
-        if (user == NULL || user->pw_uid == 0 || strlen(name) >= sizeof role->name)
-            give_up("x.data names a role that this image has not");
-        strcpy(role->name, name);
+        const struct passwd *user = user_of(name);
+        if (user == NULL) give_up("x.data names a role that this image has not");
+        strcpy(role->name, user->pw_name);
         role->uid = user->pw_uid;
         role->gid = user->pw_gid;
         role->beats = -1;
         role->backoff_ms = first_backoff_ms;
-        fclose(users);
-        own_directory(DATA, role);
-        own_directory(RUN, role);
+        char home[path_size];
+        join(home, DATA, name);
+        make_directory(home, user, 0700);
+        hand_over(user);
         role_count += 1;
     }
     if (role_count == 0) give_up("x.data names no roles, so this VM has nothing to do");
+    /* Nobody needs it any more, and what is not there cannot be read. */
+    if (umount2("/data", MNT_DETACH) != 0) say("warn", "the seed volume stays mounted: %s", strerror(errno));
 }
 
 /* In the child: everything that a service need not have is gone before its first instruction. */
@@ -519,13 +631,14 @@ int main(void) {
     enter_root();
     must_mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755,size=16m");
     must_mount(seed_device, "/data", "iso9660", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-               "overriderockperm,dmode=0555,mode=0444");
+               "overriderockperm,dmode=0500,mode=0400");
     for (size_t at = 0; at < sizeof settings / sizeof settings[0]; at += 1) {
         char path[100];
         snprintf(path, sizeof path, "/proc/sys/%s", settings[at].name);
         put(path, settings[at].value);
     }
     open_data_volume();
+    give_birth();
     set_up_network();
     read_roles();
     serve();

@@ -7,11 +7,13 @@ const { readFileSync } = require("node:fs");
 const { join } = require("node:path");
 const { Script } = require("node:vm");
 
-const filename = join(__dirname, "service.js");
-const cachedData = readFileSync(join(__dirname, "service.cache"));
+const role = process.argv[2] ?? "";
+const program = role === "gateway" ? "gateway" : "service";
+const filename = join(__dirname, `${program}.js`);
+const cachedData = readFileSync(join(__dirname, `${program}.cache`));
 const script = new Script(readFileSync(filename, "utf8"), { filename, cachedData });
 if (script.cachedDataRejected)
   process.stderr.write('{"level":"warn","event":"the compiled code is of another Node"}\n');
 const bundle = { exports: {} };
 script.runInThisContext()(require, bundle, bundle.exports);
-bundle.exports.serve(process.argv[2] ?? "");
+bundle.exports.serve(role);

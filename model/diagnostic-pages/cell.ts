@@ -69,6 +69,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     "vm extends VM { x.memory 1048576; }",
     "vm extends VM { x.memory 1024; }",
   ),
+  "cell/management": cellPage(
+    "the management network is not like others",
+    "A subnet with `x.addressRange \"management\"` is the underlay itself, on which hosts and services find each other. Only the cell `root`, which is the operator's, may have one. Its addresses are given out by nobody, so each interface there has a fixed `x.address`; an `x.cidr` can only repeat the underlay's; rules are not asked there.",
+    `${vm}net extends Subnet { x.addressRange "management"; }\ncard extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; }`,
+    `${vm}net extends Subnet { x.addressRange "management"; }\ncard extends VirtualInterface {\n  x.vm "<ref:../vm>"; x.subnet "<ref:../net>";\n  x.address "10.0.0.30";\n}`,
+  ),
   "cell/wrong-name": requestPage(
     "the specification of another cell",
     "Each cell has its own controller, which keeps the cell's name for life. Submit the specification as the cell that it names, or give it an `x.name`.",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -19,6 +19,7 @@ import type { Json, JsonObject } from "../../model/json.ts";
 import { createAuthority, issueCertificate } from "../certificates.ts";
 import { hashCredential, newCredential } from "../credentials.ts";
 import { type PeerResponse, type PeerServer, peerRequest, servePeers } from "../https.ts";
+import { eventually } from "../installation.testing.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { runController } from "./edge.ts";
 import { keptEvents, openEvents } from "./events.ts";
@@ -298,7 +299,7 @@ test("names: the answer is the DNS Manager's, silence stays silence, and one ask
   });
   manager.bind(0, address);
   await once(manager, "listening");
-  const upstream = { address, port: manager.address().port };
+  const upstream = () => ({ address, port: manager.address().port });
   const names = await serveNames({ listen: { address, port: 0 }, upstream, perSecond: 5, timeoutMs: 200 });
   const asker = createSocket("udp4");
   asker.bind(0, address);
@@ -317,4 +318,49 @@ test("names: the answer is the DNS Manager's, silence stays silence, and one ask
   asker.close();
   manager.close();
   await names.close();
+});
+
+test("names are asked for where the DNS Manager is by now", async () => {
+  const places = [address.replace(/9$/, "10"), address.replace(/9$/, "11")];
+  const managers = await Promise.all(
+    places.map(async (place) => {
+      const socket = createSocket("udp4");
+      socket.on("message", (query, from) =>
+        socket.send(Buffer.concat([query.subarray(0, 2), Buffer.from(place)]), from.port, from.address),
+      );
+      socket.bind(53, place);
+      await once(socket, "listening");
+      return socket;
+    }),
+  );
+  const configuration = await configure(peerName("controller.shop"), "controller");
+  const manager = (place: string): Promise<void> => {
+    peers["dns-manager"] = place;
+    return writeFile(configuration.peersFile, JSON.stringify({ peers }));
+  };
+  await manager(places[0] ?? "");
+  const { controller } = configuration;
+  assert.ok(controller);
+  const authority = { address: "10.0.0.31", fingerprint: "0".repeat(64) };
+  const root = { management: "10.0.0.0/16", authority };
+  const directory = join(configuration.directory, "root");
+  await mkdir(directory);
+  const running = await runController({ ...configuration, directory, controller: { ...controller, root } });
+  const asker = createSocket("udp4");
+  const heard: string[] = [];
+  asker.on("message", (answer) => heard.push(answer.subarray(2).toString()));
+  asker.bind(0, address);
+  await once(asker, "listening");
+  const saidBy = (place: string) => async (): Promise<boolean> => {
+    asker.send(Buffer.from([9, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1]), 53, address);
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    return heard.at(-1) === place;
+  };
+  await eventually("the first one answers", saidBy(places[0] ?? ""));
+  await manager(`${places[1]}:7114:7115`);
+  await eventually("the other one does", saidBy(places[1] ?? ""));
+  assert.equal((await stat(join(directory, "root-secret"))).size, 65, "a root controller has a secret");
+  asker.close();
+  for (const socket of managers) socket.close();
+  await running.stop();
 });

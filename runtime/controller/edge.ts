@@ -1,13 +1,16 @@
+import { rootCell } from "../../core/cell-documents.ts";
 import { createController } from "../../core/controller/controller.ts";
-import { cellName, ipv4, mac, uid } from "../../model/identifiers.ts";
+import { cellName, ipv4, mac, type PeerName, peerName, uid } from "../../model/identifiers.ts";
 import { servePeers } from "../https.ts";
 import { network, type ProcessConfiguration, ports } from "../installation.ts";
 import { createObserver, type Observer, observed } from "../observer.ts";
-import { listPeers } from "../peers.ts";
+import { findPeer, listPeers } from "../peers.ts";
+import { watchMembers, watchPeers } from "../peers-watch.ts";
 import { runService } from "../process.ts";
 import { stopAtSignals } from "../signals.ts";
 import { openEvents } from "./events.ts";
 import { serveNames } from "./name-server.ts";
+import { rootOptions } from "./root-secret.ts";
 import { createRoutes, createUpgrades } from "./routes.ts";
 import { createSessions } from "./sessions.ts";
 
@@ -27,6 +30,7 @@ export async function runController(
 ): Promise<RunningController> {
   const { controller, address, name } = configuration;
   if (controller === undefined) throw new Error(`the configuration of "${name}" has no part "controller"`);
+  const root = await rootOptions(configuration);
   const service = createController({
     cell: cellName(controller.cell),
     cellUid: uid(controller.cellUid),
@@ -37,6 +41,9 @@ export async function runController(
     self: name,
     ...(controller.directory === true ? { directory: true } : {}),
     ...(controller.cellManager === true ? { cellManager: true } : {}),
+    ...(root === null ? {} : { root }),
+    // Where there is a Cell Manager, it has made every cell but the one that it runs in.
+    ...(controller.cellManager === true && controller.cell !== rootCell ? { child: true } : {}),
     presence: await listPeers(configuration, "presence."),
   });
   const events = openEvents(configuration.directory, controller.cell);
@@ -51,9 +58,16 @@ export async function runController(
   };
   const unregister = stopAtSignals(stop);
   try {
+    const tell = (members: readonly PeerName[]): void =>
+      void running.request({ method: "PRESENCE", members }).catch(() => undefined);
+    const presence = await watchMembers(configuration, "presence.", tell);
+    closers.push(async () => presence.stop());
+    tell(presence.members);
+    const manager = await followAddress(configuration, peerName("dns-manager"), network.dnsManager);
+    closers.push(manager.stop);
     const names = await serveNames({
       listen: { address, port: ports.dns },
-      upstream: { address: network.dnsManager, port: ports.dns },
+      upstream: () => ({ address: manager.address(), port: ports.dns }),
     });
     closers.push(names.close);
     const context = { configuration, controller, events, request: running.request };
@@ -67,3 +81,19 @@ export async function runController(
     throw error;
   }
 }
+
+/** Where a peer is by the peers file, now and after it moved; `otherwise` as long as the file does not name it. */
+const followAddress = async (
+  configuration: ProcessConfiguration,
+  peer: PeerName,
+  otherwise: string,
+): Promise<{ readonly address: () => string; readonly stop: () => Promise<void> }> => {
+  let address = otherwise;
+  const look = async (): Promise<void> => {
+    const found = await findPeer(configuration, peer);
+    if (found.ok) address = found.value.host;
+  };
+  const unwatch = watchPeers(configuration.peersFile, look);
+  await look();
+  return { address: () => address, stop: async () => unwatch() };
+};

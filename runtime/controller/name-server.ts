@@ -11,7 +11,8 @@ import { once } from "node:events";
 export interface NameServerOptions {
   /** Port 0: any. */
   readonly listen: { readonly address: string; readonly port: number };
-  readonly upstream: { readonly address: string; readonly port: number };
+  /** Asked for each query: the DNS Manager may move. */
+  readonly upstream: () => { readonly address: string; readonly port: number };
   readonly timeoutMs?: number;
   /** Sustained queries per second of one asker; twice as many at once. */
   readonly perSecond?: number;
@@ -48,7 +49,8 @@ export async function serveNames(options: NameServerOptions): Promise<NameServer
       socket.send(reply, asker.port, asker.address);
       end();
     });
-    out.connect(upstream.port, upstream.address, () => out.send(query));
+    const { port, address } = upstream();
+    out.connect(port, address, () => out.send(query));
   };
   socket.on("message", forward);
   socket.bind(listen.port, listen.address);

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { rootCell } from "../../core/cell-documents.ts";
 import type { ControllerRequest, ControllerResponse } from "../../core/controller/requests.ts";
 import type { ExecTarget, WhyEnd, WhyEnds } from "../../core/controller/session-requests.ts";
 import { mayAsk } from "../../core/identity/permissions.ts";
@@ -21,6 +22,7 @@ import type { ProcessConfiguration } from "../installation.ts";
 import { evaluate } from "../specification/evaluate.ts";
 import { refuseUpgrade } from "../upgrade.ts";
 import type { CellEvents } from "./events.ts";
+import { heldBack, isAwaited } from "./held-back.ts";
 import { hostHandler } from "./hosts.ts";
 import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
 import type { ControllerSessions } from "./sessions.ts";
@@ -28,7 +30,8 @@ import { type Check, connectionAnswer, type Examined, type Question } from "./wh
 
 /**
  * The part of the published contract (`model/api.ts`) that a cell answers itself, below `/cells/<cell>`; `GET` of
- * `/cells/<cell>` alone is its summary. Only the gateway may call, and only with a credential of the cell.
+ * `/cells/<cell>` alone is its summary. Only the gateway may call, and only with a credential of the cell; and at
+ * the root cell the Cell Manager, which has a part of the model to itself (`core/identity/permissions.ts`).
  */
 export interface EdgeContext {
   readonly configuration: ProcessConfiguration;
@@ -46,6 +49,7 @@ interface Exchange {
   readonly rest: readonly string[];
 }
 
+const cellManager = peerName("cell-manager");
 const longestExecMs = 600_000;
 
 const resources: Readonly<Record<string, (exchange: Exchange) => Promise<void>>> = {
@@ -72,7 +76,9 @@ export const createRoutes =
       sendRefusal(response, 403, "forbidden", `only the gateway may ask a controller, and this is "${incoming.peer}"`);
       return;
     }
-    if (!(await mayEnter(context, incoming.headers.authorization))) {
+    // Beside the gateway, the table lets in who needs no credential: the Cell Manager, at the root cell.
+    const byName = context.controller.cell === rootCell && incoming.peer === cellManager;
+    if (!byName && !(await mayEnter(context, incoming.headers.authorization))) {
       const message = `this is no credential of the cell ${context.controller.cell}: ask its operator for one (cells credential add ${context.controller.cell})`;
       sendRefusal(response, 401, "unauthorized", message);
       return;
@@ -160,8 +166,24 @@ async function relay({ context, response }: Exchange, request: ControllerRequest
 }
 
 async function read(exchange: Exchange): Promise<void> {
-  const { rest, query } = exchange;
-  await relay(exchange, { method: "GET", path: rest.join("/"), state: query.get("state") === "true" });
+  const { context, response, rest, query } = exchange;
+  const state = query.get("state") === "true";
+  const request = { method: "GET", path: rest.join("/"), state } as const;
+  const until = query.get("until");
+  if (until === null) {
+    await relay(exchange, request);
+    return;
+  }
+  if (!isAwaited(until) || !state) {
+    sendRefusal(response, 400, "bad-request", "until is ready or gone, and needs state=true: ?state=true&until=ready");
+    return;
+  }
+  const gone = new AbortController();
+  response.once("close", () => gone.abort());
+  const answer = await heldBack(until, () => ask(context, request), context.events.subscribe, gone.signal);
+  if (answer === null)
+    sendRefusal(response, 503, "busy", "too many requests wait here for something to change; try again in a moment");
+  else sendJson(response, answer.status, answer.body, { etag: `"${answer.version}"` });
 }
 
 async function change(exchange: Exchange): Promise<void> {

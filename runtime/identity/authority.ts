@@ -28,6 +28,7 @@ import type { IssuedAnswer } from "./enrol.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { presented } from "./judge.ts";
 import { type AskedKey, hashOfToken, ownKey, readRequest } from "./keys.ts";
+import { fixedPeers, isPeersQuestion, servePeerBook } from "./peer-book.ts";
 import { replaceFile } from "./replace-file.ts";
 
 /**
@@ -220,7 +221,10 @@ const operating =
     try {
       const id = /^\/enrolments\/([A-Za-z0-9-]{1,64})$/.exec(url)?.[1];
       if (id === undefined || (method !== "PUT" && method !== "DELETE"))
-        throw new Refused(404, `there is no ${method} of ${url} here: PUT and DELETE of /enrolments/<id> are answered`);
+        throw new Refused(
+          404,
+          `there is no ${method} of ${url} here: PUT and DELETE of /enrolments/<id> and GET of /peers are answered`,
+        );
       if (!mayAsk("authority", peer, method, url))
         throw new Refused(403, `only the root cell's controller may have hosts enrolled, and this is "${peer}"`);
       await enrol(id, method === "PUT" ? ((await readBody(body)) as Json) : null);
@@ -289,7 +293,9 @@ export const runAuthority = async (
   await replaceFile(configuration.certificate.caFile, authorityPem);
   const own = await certifySelf(configuration, authority);
   const lifetimeMs = configuration.authority?.lifetimeMs ?? defaultLifetimeMs;
-  const service = createAuthorityService({ self: configuration.name, lifetimeMs });
+  const service = createAuthorityService({
+    ...{ self: configuration.name, lifetimeMs, fixedPeers: fixedPeers(configuration) },
+  });
   // Certificates and pins go on without it: its end is no goodbye.
   const running = await runService({ configuration, service, observer, goodbye: false });
   await running.request({ kind: "self", key: own.key });
@@ -302,10 +308,19 @@ export const runAuthority = async (
   const births = Object.entries(configuration.authority?.enrolments ?? {});
   for (const [id, wish] of births) await enrol(id, wish as unknown as Json);
   const enrolment = await serveEnrolment(signing);
-  const peers = await servePeers(configuration, observed(observer, operating(enrol)));
+  const book = servePeerBook(running);
+  observer.measures(book.measure);
+  const operate = operating(enrol);
+  const peers = await servePeers(
+    configuration,
+    observed(observer, (asked, response) =>
+      isPeersQuestion(asked.url) ? book.answer(asked, response) : operate(asked, response),
+    ),
+  );
   const stop = async (): Promise<void> => {
     unregister();
     own.stop();
+    book.stop();
     await Promise.all([enrolment.stop(), peers.stop()]);
     await running.stop();
   };

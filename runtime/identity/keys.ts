@@ -1,26 +1,29 @@
-import "reflect-metadata";
-import { createHash, randomBytes, webcrypto } from "node:crypto";
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  KeyObject,
+  randomBytes,
+  sign,
+  webcrypto,
+} from "node:crypto";
 import { readFile } from "node:fs/promises";
-import * as x509 from "@peculiar/x509";
 import { fail, ok, type Result } from "../../model/result.ts";
-import { fingerprintOfSpki } from "./fingerprint.ts";
+import { fingerprintOf, fingerprintOfSpki } from "./fingerprint.ts";
 import { replaceFile } from "./replace-file.ts";
 
 /**
  * Keys, requests and tokens. A key is made where it is used and never leaves that directory; what leaves is a request
- * (PKCS#10, RFC 2986), whose signature proves that its sender holds the key.
+ * (PKCS#10, RFC 2986), whose signature proves that its sender holds the key. Every service does that at its start, so it
+ * takes no library: loading one costs an emulated processor a second.
  */
 const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
-
-x509.cryptoProvider.set(webcrypto);
 
 export interface OwnKey {
   readonly keys: webcrypto.CryptoKeyPair;
   readonly fingerprint: string;
 }
-
-const fingerprintOfPublic = async (key: webcrypto.CryptoKey): Promise<string> =>
-  fingerprintOfSpki(new Uint8Array(await webcrypto.subtle.exportKey("spki", key)));
 
 /** The key in this file (PKCS#8 PEM, mode 0600), made if it is not there. Rejects for a file that holds none. */
 export const ownKey = async (keyFile: string): Promise<OwnKey> => {
@@ -29,29 +32,56 @@ export const ownKey = async (keyFile: string): Promise<OwnKey> => {
     text = await readFile(keyFile, "utf8");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    const made = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
-    text = x509.PemConverter.encode(await webcrypto.subtle.exportKey("pkcs8", made.privateKey), "PRIVATE KEY");
-    await replaceFile(keyFile, `${text}\n`);
+    const made = generateKeyPairSync("ec", { namedCurve: algorithm.namedCurve });
+    text = made.privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+    await replaceFile(keyFile, text);
   }
-  const [der] = x509.PemConverter.decode(text);
-  if (der === undefined) throw new Error(`${keyFile} holds no private key: remove it, and enrol with a new token`);
-  const privateKey = await webcrypto.subtle.importKey("pkcs8", der, algorithm, true, ["sign"]);
-  // WebCrypto tells the public key of a private one only by way of its JWK.
-  const { d: _secret, ...jwk } = await webcrypto.subtle.exportKey("jwk", privateKey);
-  const publicKey = await webcrypto.subtle.importKey("jwk", { ...jwk, key_ops: ["verify"] }, algorithm, true, [
-    "verify",
-  ]);
-  return { keys: { privateKey, publicKey }, fingerprint: await fingerprintOfPublic(publicKey) };
+  const privateKey = readPrivateKey(text);
+  if (privateKey === null)
+    throw new Error(`${keyFile} holds no private key on the curve P-256: remove it, and enrol with a new token`);
+  const publicKey = createPublicKey(privateKey);
+  return {
+    keys: {
+      privateKey: privateKey.toCryptoKey(algorithm, true, ["sign"]),
+      publicKey: publicKey.toCryptoKey(algorithm, true, ["verify"]),
+    },
+    fingerprint: fingerprintOf(publicKey),
+  };
 };
 
-/** A request for a certificate over this key, PEM. It names nobody: the token or the old certificate says who it is for. */
+const readPrivateKey = (pem: string): KeyObject | null => {
+  try {
+    const key = createPrivateKey(pem);
+    return key.asymmetricKeyDetails?.namedCurve === "prime256v1" ? key : null;
+  } catch {
+    return null;
+  }
+};
+
+/** DER (X.690): tag, length of the contents, contents. */
+const der = (tag: number, ...parts: readonly Uint8Array[]): Buffer => {
+  const contents = Buffer.concat(parts);
+  const { length } = contents;
+  const size = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 255];
+  return Buffer.concat([Buffer.from([tag, ...size]), contents]);
+};
+const sequence = 0x30;
+/** ecdsa-with-SHA256, 1.2.840.10045.4.3.2 (RFC 5758, section 3.2). */
+const ecdsaWithSha256 = der(sequence, der(0x06, Buffer.from("2a8648ce3d040302", "hex")));
+
+/**
+ * A request for a certificate over this key, PEM (RFC 2986, section 4). It names nobody: the token or the old certificate
+ * says who it is for.
+ */
 export const certificateRequest = async ({ keys }: OwnKey): Promise<string> => {
-  const request = await x509.Pkcs10CertificateRequestGenerator.create({
-    name: "CN=",
-    keys,
-    signingAlgorithm: algorithm,
-  });
-  return request.toString("pem");
+  const privateKey = KeyObject.from(keys.privateKey);
+  const spki = createPublicKey(privateKey).export({ type: "spki", format: "der" });
+  const [version, nobody, noAttributes] = [der(0x02, Buffer.of(0)), der(sequence), der(0xa0)];
+  const info = der(sequence, version, nobody, spki, noAttributes);
+  const signature = der(0x03, Buffer.of(0), sign("sha256", info, privateKey));
+  const request = der(sequence, info, ecdsaWithSha256, signature);
+  const lines = request.toString("base64").match(/.{1,64}/g) ?? [];
+  return ["-----BEGIN CERTIFICATE REQUEST-----", ...lines, "-----END CERTIFICATE REQUEST-----", ""].join("\n");
 };
 
 export interface AskedKey {
@@ -64,6 +94,10 @@ const longestRequest = 4096;
 export const readRequest = async (pem: unknown): Promise<Result<AskedKey, string>> => {
   if (typeof pem !== "string" || pem.length > longestRequest)
     return fail("the certificate request is no short PEM text");
+  // Only the authority reads them.
+  await import("reflect-metadata");
+  const x509 = await import("@peculiar/x509");
+  x509.cryptoProvider.set(webcrypto);
   try {
     const request = new x509.Pkcs10CertificateRequest(pem);
     const publicKey = await request.publicKey.export(algorithm, ["verify"]);

@@ -1,8 +1,8 @@
-import type { ActualPresenceDeath } from "../../core/documents.ts";
+import { type ActualPresenceDeath, presenceKey } from "../../core/documents.ts";
 import type { Effect, Input } from "../../core/env.ts";
 import { createPresence } from "../../core/presence/group.ts";
 import type { GroupState } from "../../core/presence/group-state.ts";
-import { ownLife, reportOf } from "../../core/presence/host-publications.ts";
+import { answerTo, ownLife, reportOf } from "../../core/presence/host-publications.ts";
 import { nextRandom } from "../../core/random.ts";
 import { type HostName, hostName, type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
@@ -84,8 +84,11 @@ const isUp = (end: End): boolean =>
 const documentsOf = (group: Group, end: End): ReadonlyMap<string, Json> =>
   end.host !== null ? (group.hostDocuments.get(end.host) ?? new Map<string, Json>()) : end.member.published;
 const peerOf = (end: End): PeerName => (end.host !== null ? peerName(`host.${end.host.name}`) : end.member.name);
-/** Hosts ask the group for deaths only. */
-const wants = (link: Link, key: string): boolean => link.subscriber.member !== null || key.startsWith("dead/");
+/** Hosts ask the group for deaths and calls only, and a member hosts for the answers to its own. */
+const wants = ({ subscriber }: Link, key: string): boolean => {
+  if (subscriber.member === null) return key.startsWith("dead/") || key === presenceKey.call;
+  return key === presenceKey.answer(subscriber.member.name) || (!key.endsWith("/call") && key !== presenceKey.call);
+};
 
 const isGood = (group: Group, { source, subscriber }: Link): boolean => {
   if (!isUp(source) || !isUp(subscriber)) return false;
@@ -105,6 +108,11 @@ const deliver = (group: Group, link: Link, key: string, value: Json): void => {
     return;
   }
   if (value === null) return;
+  const answer = answerTo(peerOf(source), key, value);
+  if (answer !== null) {
+    publishFrom(group, subscriber.host, answer.key, answer.value);
+    return;
+  }
   const { host, generation } = value as unknown as ActualPresenceDeath;
   stepHost(group.world, subscriber.host, { kind: "declared", host, generation });
 };

@@ -18,6 +18,11 @@ export interface MachineSpecification {
   readonly interfaces: readonly { readonly tap: string; readonly desired: DesiredInterface }[];
   /** Shown to the guest as a mounted file system. */
   readonly data: Json;
+  /**
+   * More files for the guest, by their paths on that file system: stores that a service VM is born with (`birth/<role>/…`).
+   * They hold keys: they are never logged and nowhere but there.
+   */
+  readonly files?: Readonly<Record<string, Buffer>>;
   /** "resume": from the saved state of its image, where that can be. Absent: "boot". */
   readonly start?: "boot" | "resume";
 }

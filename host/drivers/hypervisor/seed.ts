@@ -62,14 +62,28 @@ export const seedFiles = (machine: MachineSpecification): Readonly<Record<string
 const netmask = (prefixLength: number): string =>
   [0, 8, 16, 24].map((from) => 256 - 2 ** (8 - Math.min(8, Math.max(0, prefixLength - from)))).join(".");
 
-/** Writes the seed volume, an ISO 9660 image with the label that cloud-init looks for. */
+/** The files that a machine is given beside those above. Throws a sentence for one that would lie elsewhere or take their place. */
+const addedFiles = ({ files = {} }: MachineSpecification, made: object): readonly (readonly [string, Buffer])[] =>
+  Object.entries(files).map(([path, content]) => {
+    const parts = path.split("/");
+    if (parts.some((part) => part === "" || part === "." || part === "..") || path.includes("\0"))
+      throw new Error(`"${path}" is no path on a seed volume: names with "/" in between, none of them "." or ".."`);
+    const [first = ""] = parts;
+    if (first === "data" || Object.hasOwn(made, first))
+      throw new Error(`"${path}" would take the place of the host's own files on the seed volume`);
+    return [path, content] as const;
+  });
+
+/** Writes the seed volume, an ISO 9660 image with the label that cloud-init looks for. Its files are for its owner alone. */
 export const writeSeed = async (machine: MachineSpecification, image: string): Promise<void> => {
   const directory = `${image}.files`;
+  const made = seedFiles(machine);
+  const files = [...Object.entries(made), ...addedFiles(machine, made)];
   await mkdir(directory, { mode: 0o700 });
   try {
-    for (const [name, text] of Object.entries(seedFiles(machine))) {
+    for (const [name, content] of files) {
       await mkdir(dirname(join(directory, name)), { recursive: true });
-      await writeFile(join(directory, name), text);
+      await writeFile(join(directory, name), content);
     }
     await run("genisoimage", ["-quiet", "-output", image, "-volid", "CIDATA", "-joliet", "-rock", directory]);
   } finally {

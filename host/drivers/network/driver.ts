@@ -33,6 +33,8 @@ export interface NetworkAllocation {
     readonly tap: string;
     readonly ready: boolean;
     readonly reason: string | null;
+    /** This host can never have it; `reason` says what would have to be configured. Absent: it can. */
+    readonly refused?: true;
   }[];
 }
 
@@ -69,9 +71,18 @@ export interface LivenessProbe {
   readonly port: number | null;
 }
 
+/** The device on the underlay; address and MAC are the host's. */
+export interface Uplink {
+  readonly device: string;
+  readonly address: Ipv4;
+  readonly mac: Mac;
+  /** Bridge that has the device as a port, and the host's address; absent: no VM here can be on the management network. */
+  readonly bridge?: string;
+}
+
 export interface NetworkDriver {
   /** Programs on the uplink, maps pinned. Adopts what an earlier process left in force, without a gap. */
-  init(uplink: { readonly device: string; readonly address: Ipv4; readonly mac: Mac }): Promise<void>;
+  init(uplink: Uplink): Promise<void>;
   /** What is in place. */
   inspect(): Promise<LocalNetwork>;
   scrub(global: GlobalNetwork, local: LocalNetwork): NetworkChanges;
@@ -84,7 +95,7 @@ export interface NetworkDriver {
   /** Takes everything away. */
   cleanup(): Promise<void>;
   /**
-   * Asks a guest whether it is alive, as if its subnet's gateway did: an ICMP echo, or a datagram to a UDP port, from which
+   * Asks a guest whether it is alive, as if its subnet's gateway did, or as this host on the management network: an ICMP echo, or a datagram to a UDP port, from which
    * any datagram back counts. True as soon as it answered; false when it did not within `timeoutMs` (from 1 to 60000), or
    * when there is no such interface here. Needs no rule. Any number may wait at once.
    */

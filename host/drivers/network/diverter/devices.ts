@@ -53,3 +53,24 @@ export function mtuOf(name: string): number {
   const [link] = JSON.parse(ip("-j", "link", "show", "dev", name)) as readonly { readonly mtu?: number }[];
   return link?.mtu ?? 1500;
 }
+
+/** Names of a bridge's ports. */
+export function portsOf(bridge: string): ReadonlySet<string> {
+  const links = JSON.parse(ip("-j", "link", "show", "master", bridge)) as readonly { readonly ifname?: string }[];
+  return new Set(links.flatMap(({ ifname }) => ifname ?? []));
+}
+export const joinBridge = (port: string, bridge: string): void => {
+  ip("link", "set", "dev", port, "master", bridge);
+};
+export const leaveBridge = (port: string): void => {
+  ip("link", "set", "dev", port, "nomaster");
+};
+
+/** What a device has sent, which is what the guest behind a tap has received. */
+export function sentBy(name: string): { readonly packets: number; readonly bytes: number } {
+  const line = readFileSync("/proc/self/net/dev", "utf8")
+    .split("\n")
+    .find((text) => text.trim().startsWith(`${name}:`));
+  const [, bytes = "0", packets = "0"] = /:(?:\s+\d+){8}\s+(\d+)\s+(\d+)/.exec(line ?? "") ?? [];
+  return { packets: Number(packets), bytes: Number(bytes) };
+}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Diverter's dataplane. Two programs on clsact: `from_vm` at the ingress of every tap, `from_wire` at the ingress of the
- * uplink. Every local interface has its own check, made by the rules of its own cell: on what it sends and on what it
+ * Diverter's dataplane. Three programs on clsact: `from_vm` at the ingress of every tap, `from_wire` at the ingress of the
+ * uplink, and `from_service` at the ingress of the taps that are ports of the host's bridge: those of VMs on the
+ * management network, which is the underlay itself and has no rules. Every local interface has its own check, made by the rules of its own cell: on what it sends and on what it
  * receives. A packet between two interfaces of one host therefore meets both checks here, a packet across hosts one at
  * each end. What is decided for the first packet of a flow is remembered per interface, so that answers pass and nothing
  * else does.
@@ -184,6 +185,8 @@ struct {
 } generation SEC(".maps");
 HASH(interfaces, __u32, struct interface_state, 4096);
 HASH(endpoints, __be32, __u32, 4096);
+/* Interfaces here that are on the management network: where a bridge, which no redirected frame meets, would find them. */
+HASH(services, __be32, __u32, 4096);
 HASH(identities, struct identity_key, struct identities, 262144);
 HASH(locations, __be32, struct location, 262144);
 HASH(controllers, __u32, struct controller, 65536);
@@ -526,6 +529,7 @@ struct check {
   __u32 bytes;
   __u8 out;
   __u8 counted; /* the rule's counter was moved for this cell by an earlier check of this packet */
+  __u8 here;    /* as if from the wire, but from a service of this host: what answers it must not leave by the uplink */
   __u64 wire;   /* of a frame from the wire: its source MAC, which must be that of the source's host */
   /* Found: the flow, for which generation, and where its remote end is, 0 if that is not known yet. */
   struct flow *flow;
@@ -677,7 +681,8 @@ static __always_inline int believe(struct check *c, struct flow *flow, __u32 gen
     return WRONG_HOST;
   if (flow) {
     flow->counted = c->counted;
-    learn_host(flow, mac, generation);
+    if (!c->here)
+      learn_host(flow, mac, generation);
   }
   return PASS;
 }
@@ -882,7 +887,8 @@ static __always_inline int arp_from_vm(struct __sk_buff *skb, __u32 ifindex, con
   return answer_arp(skb, &arp, cfg->gateway_mac, ifindex);
 }
 
-static __always_inline int arp_from_wire(struct __sk_buff *skb, const struct config *cfg)
+/* A question from the underlay that came in by the device `back`. */
+static __always_inline int arp_from_wire(struct __sk_buff *skb, __u32 back, const struct config *cfg)
 {
   struct arp arp;
   if (!arp_request(skb, &arp) || arp.operation != bpf_htons(1))
@@ -897,7 +903,23 @@ static __always_inline int arp_from_wire(struct __sk_buff *skb, const struct con
   struct controller *controller = bpf_map_lookup_elem(&controllers, &self->cell);
   if (!controller || controller->address != address_of(arp.sender) || !same_mac(controller->mac, arp.sender_mac))
     return TC_ACT_SHOT;
-  return answer_arp(skb, &arp, cfg->host_mac, cfg->uplink);
+  return answer_arp(skb, &arp, cfg->host_mac, back);
+}
+
+/* On the underlay everybody answers for himself; what may be asked is everything, who asks is fixed (RFC 5227: or 0). */
+static __always_inline int arp_from_service(struct __sk_buff *skb, __u32 ifindex, const struct interface_state *self,
+                                            const struct config *cfg)
+{
+  struct arp arp;
+  if (!arp_request(skb, &arp))
+    return drop(self, MALFORMED);
+  __be32 sender = address_of(arp.sender);
+  if (!same_mac(arp.sender_mac, self->mac) || (sender != self->address && sender != 0))
+    return drop(self, ROGUE_ARP);
+  int verdict = arp_from_wire(skb, ifindex, cfg);
+  if (verdict == TC_ACT_OK)
+    count_sent(skb, self);
+  return verdict;
 }
 
 /* --- DHCP (RFC 2131, 2132) -------------------------------------------------------------------------------------- */
@@ -1000,12 +1022,8 @@ static __noinline int answer_dhcp(struct __sk_buff *skb, __u32 ifindex, const st
 
 /* --- liveness --------------------------------------------------------------------------------------------------- */
 
-/*
- * What a VM sends to its gateway goes nowhere. The answer to a probe that waits for one is noted, once, and by the
- * interface that was asked alone; neither needs a rule.
- */
-static __noinline int to_gateway(struct __sk_buff *skb, const struct packet *p, __u32 ifindex,
-                                 const struct interface_state *self)
+/* Is that the answer to a probe that waits for one? It is noted, once, and by the interface that was asked alone. */
+static __noinline int answers_probe(struct __sk_buff *skb, const struct packet *p, __u32 ifindex)
 {
   struct probe_key key = {.ifindex = ifindex, .protocol = p->protocol};
   __u8 ports[4];
@@ -1018,10 +1036,10 @@ static __noinline int to_gateway(struct __sk_buff *skb, const struct packet *p, 
     __u32 *answered = bpf_map_lookup_elem(&probes, &key);
     if (answered) {
       *answered = 1;
-      return TC_ACT_SHOT;
+      return 1;
     }
   }
-  return drop(self, NO_RULE);
+  return 0;
 }
 
 /* --- programs --------------------------------------------------------------------------------------------------- */
@@ -1050,8 +1068,9 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
   if (p.destination == 0xffffffff || (self->mask != 0xffffffff && p.destination == broadcast) ||
       (bpf_ntohl(p.destination) >> 28) == 14)
     return drop(self, BROADCAST);
+  /* What a VM sends to its gateway goes nowhere, and its answers to probes need no rule. */
   if (p.destination == self->gateway)
-    return to_gateway(skb, &p, ifindex, self);
+    return answers_probe(skb, &p, ifindex) ? TC_ACT_SHOT : drop(self, NO_RULE);
   /* An error quotes a packet that its receiver sent to this interface; anything else is made up. */
   if (p.error && (p.about_source != p.destination || p.about_destination != p.source))
     return drop(self, NO_RULE);
@@ -1085,8 +1104,15 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
     struct controller *controller = bpf_map_lookup_elem(&controllers, &self->cell);
     if (location)
       host = location->mac;
-    else if (controller && controller->address == p.destination)
+    else if (controller && controller->address == p.destination) {
+      /* A switch sends nothing back to where it came from, so a controller on this host is not behind the uplink. */
+      __u32 *service = bpf_map_lookup_elem(&services, &p.destination);
+      if (service) {
+        count_sent(skb, self);
+        return send_to(skb, controller->mac, cfg->host_mac, *service);
+      }
       host = controller->mac;
+    }
   }
   if (!host && !(receiver && receiver_index != ifindex))
     return drop(self, NO_LOCATION);
@@ -1121,6 +1147,76 @@ int from_vm(struct __sk_buff *skb)
   return drop(self, eth.h_proto == bpf_htons(ETH_P_IPV6) ? IPV6 : OTHER_ETHERTYPE);
 }
 
+/* The check of a local interface on a packet from the underlay, of which `from` is the source MAC. */
+static __always_inline int receive(struct __sk_buff *skb, struct packet *p, const __u8 *from, __u8 here, __u32 ifindex,
+                                   const struct interface_state *self, const struct config *cfg)
+{
+  if (p->error && (p->about_source != p->destination || p->about_destination != p->source))
+    return drop(self, NO_RULE);
+  struct check check = {.self = self, .packet = p, .bytes = skb->len, .here = here, .wire = mac_number(from)};
+  int reason = admit(&check);
+  if (reason)
+    return drop(self, reason);
+  return deliver(skb, ifindex, self, cfg);
+}
+
+static __always_inline int ipv4_from_service(struct __sk_buff *skb, __u32 ifindex, const struct interface_state *self,
+                                             const struct config *cfg, const struct ethhdr *eth)
+{
+  struct packet p = {};
+  int reason = parse(skb, &p);
+  if (reason)
+    return drop(self, reason);
+  if (p.source != self->address)
+    return drop(self, SPOOFED_ADDRESS);
+  if (p.protocol == IPPROTO_UDP && p.fragment != LATER && (p.source_port == 67 || p.destination_port == 68))
+    return drop(self, ROGUE_DHCP);
+  __u32 payload = skb->gso_size ? skb->gso_size + p.header_length : skb->len - ETH_LENGTH;
+  /* That the destination MAC was tried on must not be seen by the bridge. */
+  if ((self->mtu && payload > self->mtu) || checksum_hits_header(skb, &p, eth) ||
+      bpf_skb_store_bytes(skb, 0, eth->h_dest, ETH_ALEN, 0))
+    return drop(self, MALFORMED);
+  if (p.destination == cfg->host_address && answers_probe(skb, &p, ifindex))
+    return TC_ACT_SHOT;
+  /* A VM of this host is behind no bridge: as if the packet had come over the wire. */
+  __u32 *local = bpf_map_lookup_elem(&endpoints, &p.destination);
+  if (local) {
+    __u32 receiver_index = *local;
+    struct interface_state *receiver = bpf_map_lookup_elem(&interfaces, &receiver_index);
+    if (!receiver)
+      return drop(self, NO_LOCATION);
+    int verdict = receive(skb, &p, eth->h_source, 1, receiver_index, receiver, cfg);
+    if (verdict != TC_ACT_SHOT)
+      count_sent(skb, self);
+    return verdict;
+  }
+  count_sent(skb, self);
+  return TC_ACT_OK;
+}
+
+/* What it lets through, the bridge forwards: to the uplink, to the host's own stack, to other services of this host. */
+SEC("tc")
+int from_service(struct __sk_buff *skb)
+{
+  __u32 ifindex = skb->ingress_ifindex ? skb->ingress_ifindex : skb->ifindex, zero = 0;
+  struct interface_state *self = bpf_map_lookup_elem(&interfaces, &ifindex);
+  struct config *cfg = bpf_map_lookup_elem(&config, &zero);
+  if (!self || !cfg)
+    return TC_ACT_SHOT;
+  struct ethhdr eth;
+  if (load(skb, 0, &eth, sizeof(eth)))
+    return drop(self, MALFORMED);
+  if (!same_mac(eth.h_source, self->mac))
+    return drop(self, SPOOFED_MAC);
+  if (skb->vlan_present)
+    return drop(self, OTHER_ETHERTYPE);
+  if (eth.h_proto == bpf_htons(ETH_P_IP))
+    return ipv4_from_service(skb, ifindex, self, cfg, &eth);
+  if (eth.h_proto == bpf_htons(ETH_P_ARP))
+    return arp_from_service(skb, ifindex, self, cfg);
+  return drop(self, eth.h_proto == bpf_htons(ETH_P_IPV6) ? IPV6 : OTHER_ETHERTYPE);
+}
+
 SEC("tc")
 int from_wire(struct __sk_buff *skb)
 {
@@ -1130,7 +1226,7 @@ int from_wire(struct __sk_buff *skb)
   if (!cfg || skb->vlan_present || load(skb, 0, &eth, sizeof(eth)))
     return TC_ACT_OK;
   if (eth.h_proto == bpf_htons(ETH_P_ARP))
-    return arp_from_wire(skb, cfg);
+    return arp_from_wire(skb, cfg->uplink, cfg);
   if (eth.h_proto != bpf_htons(ETH_P_IP))
     return TC_ACT_OK;
   /* What belongs to no endpoint is the machine's own, however odd it looks. */
@@ -1148,14 +1244,7 @@ int from_wire(struct __sk_buff *skb)
   int reason = parse(skb, &p);
   if (reason)
     return drop(self, reason);
-  if (p.error && (p.about_source != p.destination || p.about_destination != p.source))
-    return drop(self, NO_RULE);
-  struct check check = {
-      .self = self, .packet = &p, .bytes = skb->len, .wire = mac_number(eth.h_source)};
-  reason = admit(&check);
-  if (reason)
-    return drop(self, reason);
-  return deliver(skb, ifindex, self, cfg);
+  return receive(skb, &p, eth.h_source, 0, ifindex, self, cfg);
 }
 
 /* Types that no map declaration names, kept in the BTF for the comparison with layout.ts. */

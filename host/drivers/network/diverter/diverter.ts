@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { type Ipv4, type Mac, mac } from "../../../../model/identifiers.ts";
+import type { DesiredInterface } from "../../../../core/documents.ts";
+import { type Mac, mac } from "../../../../model/identifiers.ts";
 import { qemuIdentity } from "../../../identity.ts";
 import type {
   GlobalNetwork,
@@ -9,16 +10,25 @@ import type {
   NetworkChanges,
   NetworkDriver,
   RuleCounters,
+  Uplink,
 } from "../driver.ts";
 import { type Addressing, createAddressing } from "./addressing.ts";
 import { type CellRules, createCellRules } from "./cell-rules.ts";
 import { closeDataplane, type Dataplane, mountBpffs, openDataplane, unmountBpffs, unpin } from "./dataplane.ts";
-import { bringUp, createTap, findTaps, mtuOf, removeDevice, tapName } from "./devices.ts";
+import { bringUp, createTap, findTaps, leaveBridge, mtuOf, portsOf, removeDevice, tapName } from "./devices.ts";
 import { examinePacket } from "./examine.ts";
 import { config, dropReasons, flow, flowKey, interfaceCounters, ruleCounters, ruleKey, word } from "./layout.ts";
-import { attach, attachedProgram, createMap, detachAll, indexOf, mapTypes, programId } from "./libbpf.ts";
+import { attachedProgram, createMap, detachAll, ensureAttached, indexOf, mapTypes, programId } from "./libbpf.ts";
 import { type Names, openNames } from "./names.ts";
 import { createProber, type Prober } from "./probe.ts";
+import {
+  guardService,
+  isServiceGuarded,
+  receivedBy,
+  serviceAllocation,
+  servicePorts,
+  whyNoBridge,
+} from "./service-taps.ts";
 import { deviceOf, slotOf, takeSlot } from "./slots.ts";
 import { whatWasTold } from "./told.ts";
 
@@ -39,15 +49,16 @@ export interface DiverterOptions {
 
 interface Opened {
   readonly dataplane: Dataplane;
-  readonly uplink: Uplink;
+  readonly uplink: Wire;
   readonly prober: Prober;
   readonly names: Names;
   readonly rules: CellRules;
   readonly addressing: Addressing;
 }
-interface Uplink {
+interface Wire {
   readonly device: string;
   readonly mtu: number;
+  readonly bridge: string | null;
 }
 const key = (value: number): Buffer => word.encode({ value });
 
@@ -73,9 +84,11 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
   };
 
   return {
-    async init(uplink: { readonly device: string; readonly address: Ipv4; readonly mac: Mac }) {
+    async init(uplink: Uplink) {
       const index = indexOf(uplink.device);
       if (index === 0) throw new Error(`there is no device "${uplink.device}" to be the uplink of this host`);
+      const obstacle = whyNoBridge(uplink);
+      if (obstacle !== null) throw new Error(obstacle);
       if (options.bpffs === undefined) mountBpffs(bpffs);
       const dataplane = openDataplane(bpffs);
       const { address, mac: hostMac } = uplink;
@@ -86,22 +99,27 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       renew(dataplane);
       ensureAttached(index, dataplane.programs.from_wire);
       if (opened !== null) closeAll(opened);
-      const prober = createProber(dataplane, gatewayMac);
+      const prober = createProber(dataplane, gatewayMac, { address, mac: hostMac });
       const names = openNames(options.directory);
       const rules = createCellRules(dataplane, names, () => renew(dataplane));
       const mtu = mtuOf(uplink.device);
       const addressing = createAddressing(dataplane, mtu, () => renew(dataplane));
-      opened = { dataplane, uplink: { device: uplink.device, mtu }, prober, names, rules, addressing };
+      const wire: Wire = { device: uplink.device, mtu, bridge: uplink.bridge ?? null };
+      opened = { dataplane, uplink: wire, prober, names, rules, addressing };
     },
     async inspect(): Promise<LocalNetwork> {
       return { taps: findTaps() };
     },
     scrub(global: GlobalNetwork, local: LocalNetwork): NetworkChanges {
-      const { dataplane, rules, addressing } = state();
+      const { dataplane, uplink, rules, addressing } = state();
       const wantedTaps = global.interfaces.map(({ desired }) => tapName(desired.uid));
+      const ports = servicePorts(global, uplink.bridge);
       const network =
-        wantedTaps.some((tap) => !local.taps.includes(tap) || !isGuarded(dataplane, indexOf(tap))) ||
-        local.taps.some((tap) => !wantedTaps.includes(tap));
+        global.interfaces.some(({ desired }) => {
+          const tap = tapName(desired.uid);
+          if (desired.management === true && uplink.bridge === null) return false;
+          return !local.taps.includes(tap) || !isInPlace(dataplane, desired, ports);
+        }) || local.taps.some((tap) => !wantedTaps.includes(tap));
       return {
         network,
         securityGroup: global.policies.some((policy) => !rules.isInForce(policy)) || gone(dataplane, global).length > 0,
@@ -114,11 +132,16 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       const wanted = new Map(global.interfaces.map(({ desired }) => [tapName(desired.uid), desired.uid]));
       for (const tap of findTaps()) if (!wanted.has(tap)) removeTap(tap);
       names.setTaps(wanted);
-      for (const tap of wanted.keys()) {
+      const ports = servicePorts(global, uplink.bridge);
+      for (const { desired } of global.interfaces) {
+        const tap = tapName(desired.uid);
+        const { bridge, mtu } = uplink;
+        // Nothing that could be made; what an earlier configuration made stays.
+        if (desired.management === true && bridge === null) continue;
         if (indexOf(tap) === 0) createTap(tap, owner);
-        const index = indexOf(tap);
-        if (isGuarded(dataplane, index)) continue;
-        guard(dataplane, index, () => bringUp(tap, uplink.mtu));
+        if (isInPlace(dataplane, desired, ports)) continue;
+        if (desired.management === true && bridge !== null) guardService(dataplane, tap, mtu, bridge);
+        else guard(dataplane, indexOf(tap), () => withdraw(tap, uplink));
       }
     },
     async implementSecurityGroup(global: GlobalNetwork) {
@@ -128,17 +151,24 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       for (const cell of gone(dataplane, global)) rules.remove(cell);
     },
     async implementAddressing(global: GlobalNetwork): Promise<NetworkAllocation> {
-      const { dataplane, rules, addressing } = state();
+      const { dataplane, uplink, rules, addressing } = state();
       addressing.implement(global);
       told = global;
-      return { interfaces: global.interfaces.map((local) => allocation(dataplane, global, local, rules)) };
+      const ports = servicePorts(global, uplink.bridge);
+      return {
+        interfaces: global.interfaces.map((local) =>
+          local.desired.management === true
+            ? serviceAllocation(dataplane, local.desired, ports)
+            : allocation(dataplane, global, local, rules),
+        ),
+      };
     },
     async flush() {
       told = null;
       state().addressing.doubt();
       for (const tap of findTaps()) removeTap(tap);
       const { maps } = state().dataplane;
-      for (const name of ["endpoints", "interfaces", "identities", "locations", "dhcp"] as const)
+      for (const name of ["endpoints", "services", "interfaces", "identities", "locations", "dhcp"] as const)
         for (const entry of maps[name].keys()) maps[name].delete(entry);
       renew(state().dataplane);
     },
@@ -182,9 +212,6 @@ function closeAll({ prober, rules, names, dataplane }: Opened): void {
   names.close();
   closeDataplane(dataplane);
 }
-function ensureAttached(ifindex: number, programFd: number): void {
-  if (attachedProgram(ifindex) !== programId(programFd)) attach(ifindex, programFd);
-}
 function isGuarded(dataplane: Dataplane, ifindex: number): boolean {
   const slot = slotOf(dataplane, ifindex);
   return (
@@ -192,6 +219,17 @@ function isGuarded(dataplane: Dataplane, ifindex: number): boolean {
     attachedProgram(ifindex) === programId(dataplane.programs.from_vm) &&
     dataplane.maps.flows.get(key(slot)) !== null
   );
+}
+
+const isInPlace = (dataplane: Dataplane, desired: DesiredInterface, ports: ReadonlySet<string> | null): boolean =>
+  desired.management === true
+    ? isServiceGuarded(dataplane, tapName(desired.uid), ports)
+    : isGuarded(dataplane, indexOf(tapName(desired.uid)));
+
+/** An ordinary tap is up, and no port of the bridge, which it may have been as a tap of the management network. */
+function withdraw(tap: string, { bridge, mtu }: Wire): void {
+  if (bridge !== null && portsOf(bridge).has(tap)) leaveBridge(tap);
+  bringUp(tap, mtu);
 }
 
 /**
@@ -215,8 +253,8 @@ function guard(dataplane: Dataplane, ifindex: number, bringUpDevice: () => void)
 /** Closes an interface: its address first, so that nothing is delivered to a device that goes away. */
 function forget(dataplane: Dataplane, ifindex: number): void {
   const { maps } = dataplane;
-  for (const address of maps.endpoints.keys())
-    if (maps.endpoints.get(address)?.readUInt32LE() === ifindex) maps.endpoints.delete(address);
+  for (const map of [maps.endpoints, maps.services])
+    for (const address of map.keys()) if (map.get(address)?.readUInt32LE() === ifindex) map.delete(address);
   for (const name of ["interfaces", "dhcp"] as const) maps[name].delete(key(ifindex));
   const slot = slotOf(dataplane, ifindex);
   if (slot !== null) maps.flows.delete(key(slot));
@@ -278,7 +316,7 @@ function readInterfaceCounters(dataplane: Dataplane, names: Names): readonly Int
         packets: sum(perCpu.map(({ sent_packets }) => sent_packets)),
         bytes: sum(perCpu.map(({ sent_bytes }) => sent_bytes)),
       },
-      received: {
+      received: receivedBy(dataplane, tap) ?? {
         packets: sum(perCpu.map(({ received_packets }) => received_packets)),
         bytes: sum(perCpu.map(({ received_bytes }) => received_bytes)),
       },

@@ -61,6 +61,13 @@ function deviating(
   return deviation(layout, dataplane.maps[map].get(entryKey), told.entry(map, entryKey));
 }
 
+function examineService(dataplane: Dataplane, address: Ipv4, ifindex: number): PacketCheck {
+  const place = `${address} is on device ${ifindex}, on the management network`;
+  return attachedProgram(ifindex) === programId(dataplane.programs.from_service)
+    ? pass("interface", `${place}, where no rule is asked`)
+    : stop("interface", `${place}, and does not carry the program that guards it`);
+}
+
 /** The interface of an address on this host, with the checks that its entries agree and its filter is in place. */
 function examineInterface(
   dataplane: Dataplane,
@@ -71,6 +78,9 @@ function examineInterface(
   const astray = deviating(dataplane, knowledge, "endpoints", addressKey.encode({ address }), word);
   if (astray !== null)
     return { checks: [stop("entry", `the device of ${address} in the endpoints in force: ${astray}`)], local: null };
+  const service = dataplane.maps.services.get(addressKey.encode({ address }));
+  if (ifindex === null && service !== null)
+    return { checks: [examineService(dataplane, address, word.decode(service).value)], local: null };
   if (ifindex === null)
     return { checks: [stop("interface", `this host has no interface with the address ${address}`)], local: null };
   const bytes = dataplane.maps.interfaces.get(key(ifindex));

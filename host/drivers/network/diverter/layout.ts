@@ -241,6 +241,7 @@ export const mapSizes = {
   generation: [4, 4],
   interfaces: [4, interfaceState.size],
   endpoints: [4, 4],
+  services: [4, 4],
   identities: [identityKey.size, identities.size],
   locations: [4, location.size],
   controllers: [4, controller.size],

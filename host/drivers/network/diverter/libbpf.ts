@@ -248,6 +248,9 @@ export function attach(ifindex: number, programFd: number): void {
   options.writeUInt32LE(1, 24);
   check(tcAttach(hookOf(ifindex, ingress), options), `attaching a program to interface ${ifindex}`);
 }
+export function ensureAttached(ifindex: number, programFd: number): void {
+  if (attachedProgram(ifindex) !== programId(programFd)) attach(ifindex, programFd);
+}
 /** Takes clsact with all its filters away from a device. */
 export const detachAll = (ifindex: number): void => {
   tcHookDestroy(hookOf(ifindex, 3));

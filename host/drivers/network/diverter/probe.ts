@@ -10,7 +10,7 @@ import { protocolNumbers } from "./policy.ts";
 
 /**
  * Liveness probes: a question to a guest, put as if by its subnet's gateway, so that no guest learns of its host and none
- * needs a rule for it. The frame goes out of the tap through a packet socket that receives nothing; the answer ends at the
+ * needs a rule for it. On the management network, where there is no gateway and hosts are known to all, it is the host's. The frame goes out of the tap through a packet socket that receives nothing; the answer ends at the
  * tap's ingress, where the program that sees every packet anyhow notes it in the probe's own map entry. Nothing of a guest
  * is ever handed to a socket of the machine.
  *
@@ -54,9 +54,14 @@ function udpDatagram(from: number, to: number, source: readonly number[], destin
   message.writeUInt16BE(checksum(Buffer.concat([pseudo, message])) || 0xffff, 6);
   return message;
 }
-function frameTo(state: InterfaceState, gatewayMac: string, key: Decoded<typeof probeKey>): Buffer {
+/** Who puts the question. */
+interface Asker {
+  readonly address: string;
+  readonly mac: string;
+}
+function frameTo(state: InterfaceState, asker: Asker, key: Decoded<typeof probeKey>): Buffer {
   const hardware = (mac: string): Buffer => Buffer.from(mac.replaceAll(":", ""), "hex");
-  const source = octets(state.gateway);
+  const source = octets(asker.address);
   const destination = octets(state.address);
   const message =
     key.protocol === protocolNumbers.icmp
@@ -66,7 +71,7 @@ function frameTo(state: InterfaceState, gatewayMac: string, key: Decoded<typeof 
   const head = Buffer.from([0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, key.protocol, 0, 0, ...source, ...destination]);
   head.writeUInt16BE(head.length + message.length, 2);
   head.writeUInt16BE(checksum(head), 10);
-  return Buffer.concat([hardware(state.mac), hardware(gatewayMac), Buffer.from([0x08, 0x00]), head, message]);
+  return Buffer.concat([hardware(state.mac), hardware(asker.mac), Buffer.from([0x08, 0x00]), head, message]);
 }
 
 export interface Prober {
@@ -76,7 +81,7 @@ export interface Prober {
 }
 
 /** Forgets the probes of an earlier process: nobody waits for them. Throws if the machine refuses a packet socket. */
-export function createProber({ maps }: Dataplane, gatewayMac: string): Prober {
+export function createProber({ maps }: Dataplane, gatewayMac: string, host: Asker): Prober {
   const socket = openPacketSocket();
   let open = true;
   for (const key of maps.probes.keys()) maps.probes.delete(key);
@@ -103,7 +108,9 @@ export function createProber({ maps }: Dataplane, gatewayMac: string): Prober {
       maps.probes.set(key, word.encode({ value: 0 }));
       try {
         /* A device that is down or full is a guest that does not answer. */
-        sendFrame(socket, ifindex, frameTo(interfaceState.decode(entry), gatewayMac, wanted));
+        const state = interfaceState.decode(entry);
+        const asker = state.gateway === "0.0.0.0" ? host : { address: state.gateway, mac: gatewayMac };
+        sendFrame(socket, ifindex, frameTo(state, asker, wanted));
         let left = timeoutMs;
         for (let gap = firstGapMs; left > 0 && open; gap = Math.min(gap * 4, longestGapMs)) {
           await sleep(Math.min(gap, left));

@@ -7,7 +7,7 @@ import type { DeviceOf } from "./slots.ts";
 
 /** What the addressing maps should hold, and the difference to what they do hold. */
 export type Entries = ReadonlyMap<string, { readonly key: Buffer; readonly value: Buffer }>;
-export const addressingMaps = ["dhcp", "identities", "locations", "interfaces", "endpoints"] as const;
+export const addressingMaps = ["dhcp", "identities", "locations", "interfaces", "services", "endpoints"] as const;
 export type AddressingMap = (typeof addressingMaps)[number] & MapName;
 
 /** An interface whose tap has no device (yet) stays closed. */
@@ -21,6 +21,7 @@ export function wantedAddressing(
     identities: new Map<string, { key: Buffer; value: Buffer }>(),
     locations: new Map<string, { key: Buffer; value: Buffer }>(),
     interfaces: new Map<string, { key: Buffer; value: Buffer }>(),
+    services: new Map<string, { key: Buffer; value: Buffer }>(),
     endpoints: new Map<string, { key: Buffer; value: Buffer }>(),
   };
   const put = (map: AddressingMap, key: Buffer, value: Buffer): void => {
@@ -58,6 +59,11 @@ export function wantedAddressing(
       mtu,
     };
     put("interfaces", device, interfaceState.encode({ ...state, ...who }));
+    /* No rule, no DHCP and no identity there: its guest is one of the machines on the underlay. */
+    if (desired.management === true) {
+      put("services", addressKey.encode({ address }), device);
+      continue;
+    }
     put("endpoints", addressKey.encode({ address }), device);
     put("identities", identityKey.encode({ cell, address }), identities.encode(who));
     put("dhcp", device, encodeDhcpAnswer(desired, mtu));

@@ -22,6 +22,8 @@ export interface GuestPlan {
   readonly cell: number;
   /** Who it is in its cell: itself, its VM, its subnet. */
   readonly identities: readonly [number, number, number];
+  /** On the management network, which is the wire itself. */
+  readonly management?: true;
 }
 export const macOf = ({ number }: GuestPlan): string => `02:00:00:00:aa:${number.toString(16).padStart(2, "0")}`;
 export const uidOf = ({ name }: GuestPlan) => uid(`test-${name}`);
@@ -63,8 +65,8 @@ const desiredOf = (guest: GuestPlan): DesiredInterface => ({
   path: elementPath(`shop/${guest.name}/if`),
   mac: mac(macOf(guest)),
   address: ipv4(guest.address),
-  prefixLength: 24,
-  gateway: ipv4("10.64.0.1"),
+  prefixLength: guest.management === true ? 16 : 24,
+  gateway: ipv4(guest.management === true ? "0.0.0.0" : "10.64.0.1"),
   nameServer: ipv4(controllerAddress),
   hostName: guest.name,
   domain: "shop.cells.internal",
@@ -72,6 +74,7 @@ const desiredOf = (guest: GuestPlan): DesiredInterface => ({
   vmIdentity: guest.identities[1],
   subnetIdentity: guest.identities[2],
   audience: [],
+  ...(guest.management === true ? { management: true } : {}),
 });
 
 export interface Applied {
@@ -104,7 +107,8 @@ export class Installation {
     this.agents.add(agent);
     return agent;
   }
-  async start(): Promise<void> {
+  /** With `bridge`, hosts have one that their uplink is a port of, and are ready for the management network. */
+  async start(more: { readonly bridge?: string } = {}): Promise<void> {
     const wire = await this.machine();
     wire.run("ip", "link", "add", "br0", "type", "bridge");
     wire.run("ip", "link", "set", "br0", "up");
@@ -117,12 +121,24 @@ export class Installation {
     };
     for (const key of ["a", "b"] as const) {
       this.hostMachines[key] = await plug(`w${key}`, hosts[key][0], hosts[key][1]);
+      if (more.bridge !== undefined) this.#bridge(key, more.bridge);
       await this.startDriver(key);
     }
     const machine = await plug("wc", controllerAddress, controllerMac);
     machine.run("ip", "route", "add", "10.64.0.0/10", "dev", "eth0");
     this.controller = { machine, agent: this.agent(machine, "guest-process.ts") };
   }
+  /** What the host had on its uplink is the bridge's from now on. */
+  #bridge(key: HostKey, bridge: string): void {
+    const machine = this.hostMachines[key];
+    machine.run("ip", "link", "add", bridge, "address", hosts[key][1], "type", "bridge", "forward_delay", "0");
+    machine.run("ip", "addr", "flush", "dev", "eth0");
+    machine.run("ip", "link", "set", "eth0", "master", bridge);
+    machine.run("ip", "addr", "add", `${hosts[key][0]}/16`, "dev", bridge);
+    machine.run("ip", "link", "set", bridge, "up");
+    this.#uplinkMore = { bridge };
+  }
+  #uplinkMore: { readonly bridge?: string } = {};
   async startDriver(key: HostKey): Promise<void> {
     const runDirectory = join(this.directory, key, "run");
     mkdirSync(runDirectory, { recursive: true });
@@ -132,21 +148,27 @@ export class Installation {
       join(this.directory, key, "data"),
       runDirectory,
     );
-    await this.drivers[key].call("init", { device: "eth0", address: hosts[key][0], mac: hosts[key][1] });
+    await this.drivers[key].call("init", {
+      device: "eth0",
+      address: hosts[key][0],
+      mac: hosts[key][1],
+      ...this.#uplinkMore,
+    });
   }
   /** A guest with an ordinary stack behind a cable that stands in for its tap. */
   async addGuest(plan: GuestPlan): Promise<Guest> {
     const machine = await this.machine();
     this.hostMachines[plan.host].cable(tapName(uidOf(plan)), machine, "eth0", macOf(plan));
-    machine.run("ip", "addr", "add", `${plan.address}/24`, "dev", "eth0");
-    machine.run("ip", "route", "add", "default", "via", "10.64.0.1");
+    machine.run("ip", "addr", "add", `${plan.address}/${plan.management === true ? 16 : 24}`, "dev", "eth0");
+    const way = plan.management === true ? ["dev", "eth0"] : ["via", "10.64.0.1"];
+    machine.run("ip", "route", "add", "default", ...way);
     const guest = { plan, machine, agent: this.agent(machine, "guest-process.ts") };
     this.guests[plan.name] = guest;
     return guest;
   }
   global(key: HostKey, plans: readonly GuestPlan[], policies: readonly CellPolicy[]): GlobalNetwork {
     const locations = plans
-      .filter(({ host }) => host !== key)
+      .filter(({ host, management }) => host !== key && management !== true)
       .map(
         (plan): ActualLocation => ({
           address: ipv4(plan.address),

@@ -1,0 +1,56 @@
+import type { ControllerResponse } from "../../core/controller/requests.ts";
+import type { CellEvent } from "../../model/api.ts";
+import type { Json } from "../../model/json.ts";
+
+/**
+ * An answer that is held back until it says that something is so, for whoever makes or ends what is a part of this cell:
+ * `ready`, the element is as declared, or has failed; `gone`, nothing is left of it, and the answer is 404. Looked at again
+ * after each event of the cell, and given as it is after a while, so that a connection that broke is noticed.
+ */
+export type Awaited = "ready" | "gone";
+export const isAwaited = (text: string): text is Awaited => text === "ready" || text === "gone";
+
+const longestMs = 45_000;
+/** All that wait at one controller. */
+const mostWaiting = 256;
+let waiting = 0;
+
+/** Null: too many wait here. */
+export async function heldBack(
+  until: Awaited,
+  look: () => Promise<ControllerResponse>,
+  subscribe: (listener: (event: CellEvent) => void) => () => void,
+  signal: AbortSignal,
+): Promise<ControllerResponse | null> {
+  if (waiting >= mostWaiting) return null;
+  waiting += 1;
+  let [changed, tell] = [true, (): void => undefined];
+  const leave = subscribe(() => {
+    changed = true;
+    tell();
+  });
+  const end = AbortSignal.any([signal, AbortSignal.timeout(longestMs)]);
+  end.addEventListener("abort", () => tell());
+  try {
+    for (;;) {
+      changed = false;
+      const answer = await look();
+      if (isSo(until, answer) || end.aborted) return answer;
+      while (!changed && !end.aborted) await new Promise<void>((resolve) => (tell = resolve));
+    }
+  } finally {
+    leave();
+    waiting -= 1;
+  }
+}
+
+const isSo = (until: Awaited, { status, body }: ControllerResponse): boolean => {
+  if (until === "gone" || status !== 200) return status !== 200;
+  const phase = phaseIn(body);
+  return phase === "ready" || phase === "failed";
+};
+
+function phaseIn(body: Json): Json {
+  const state = (body as { readonly $state?: { readonly phase?: Json } } | null)?.$state;
+  return state?.phase ?? null;
+}

@@ -1,0 +1,152 @@
+import { readFile } from "node:fs/promises";
+import { Agent } from "node:https";
+import { setTimeout as sleep } from "node:timers/promises";
+import { serviceRoles } from "../core/service-roles.ts";
+import { peerName } from "../model/identifiers.ts";
+import { peerRequest } from "./https.ts";
+import { replaceFile } from "./identity/replace-file.ts";
+import type { PeerBook, ProcessConfiguration } from "./installation.ts";
+import type { Observer } from "./observer.ts";
+import { parsePeerAddress } from "./peers.ts";
+import { stopAtSignals } from "./signals.ts";
+
+/**
+ * Keeps this process' peers file as the authority knows it (decision 31). One question is always under way, which the
+ * authority answers when there is news or after a minute, over a connection that stays. The file is durable, so a start
+ * needs nobody: what it says counts until the authority says otherwise.
+ *
+ * Where the authority itself is comes from the file too. Its entry therefore stays when a book has none, and a process that
+ * never had a file begins with the one address that it enrols at.
+ */
+const authority = peerName("authority");
+/** The authority answers an unchanged book after a minute. */
+const silenceMs = 90_000;
+const longestBook = 4 * 1024 * 1024;
+/** A book that is as it was, sooner than that, is no news and no sign of life: it counts as an attempt in vain. */
+const soonMs = 1000;
+const backoff = { firstMs: 200, lastMs: 10_000 } as const;
+/** Before the n-th attempt in a row: doubling up to the limit, and half of it by chance. Thousands may have lost it at once. */
+const pauseMs = (attempt: number): number => {
+  const most = Math.min(backoff.lastMs, backoff.firstMs * 2 ** Math.min(attempt - 1, 16));
+  return most / 2 + (most / 2) * Math.random();
+};
+
+interface Answer {
+  readonly version: number;
+  readonly peers: PeerBook["peers"];
+}
+
+/**
+ * Resolves when the peers file is there; follows the authority from then on until a signal ends the process. Rejects when
+ * nothing says where the authority is, or the file cannot be written.
+ */
+export const followPeers = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
+  const { peersFile, name } = configuration;
+  const onDisk = await readBook(peersFile);
+  if (onDisk === null) await writeBook(peersFile, firstBook(configuration));
+  // Whoever knows it asks nobody else.
+  if (name === authority) return;
+  const stop = new AbortController();
+  const following = follow(configuration, observer, stop.signal);
+  stopAtSignals(async () => {
+    stop.abort();
+    await following;
+  });
+};
+
+const firstBook = ({ peersFile, name, enrolment }: ProcessConfiguration): PeerBook => {
+  if (name === authority) return { peers: {} };
+  const address = enrolment?.authority.split(":")[0];
+  if (address === undefined || address === "")
+    throw new Error(
+      `${peersFile} does not say where the peer "authority" is, and no enrolment does: add it to the file`,
+    );
+  const { distribution, http } = serviceRoles.authority;
+  return { peers: { authority: `${address}:${distribution}:${http}` } };
+};
+
+const follow = async (configuration: ProcessConfiguration, observer: Observer, signal: AbortSignal): Promise<void> => {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  let known = -1;
+  let attempts = 0;
+  while (!signal.aborted) {
+    const since = performance.now();
+    try {
+      const answer = await ask(configuration, known, agent, signal);
+      if (answer !== null) {
+        await takeBook(configuration, answer, observer);
+        known = answer.version;
+      } else if (performance.now() - since < soonMs) throw new Error("it says too often that nothing has changed");
+      attempts = 0;
+    } catch (error) {
+      if (signal.aborted) break;
+      attempts += 1;
+      // Ever more seldom: an authority that is away for a day does not fill the log.
+      if ((attempts & (attempts - 1)) === 0) observer.log("peers/waiting", { why: (error as Error).message, attempts });
+      await sleep(pauseMs(attempts), undefined, { signal }).catch(() => undefined);
+    }
+  }
+  agent.destroy();
+};
+
+/** Null: nothing has changed. Rejects with a sentence. */
+const ask = async (
+  configuration: ProcessConfiguration,
+  known: number,
+  agent: Agent,
+  signal: AbortSignal,
+): Promise<Answer | null> => {
+  const path = `/peers?known=${known}`;
+  const answer = await peerRequest(configuration, authority, {
+    ...{ method: "GET", path, agent, signal, idleTimeoutMs: silenceMs },
+  });
+  let length = 0;
+  answer.body.on("data", (chunk: Buffer) => {
+    length += chunk.length;
+    if (length > longestBook) answer.body.destroy(new Error("the authority's book of peers has no end"));
+  });
+  const body = await answer.text();
+  if (answer.status === 204) return null;
+  if (answer.status !== 200) throw new Error(`the authority answered ${answer.status} when asked where everybody is`);
+  const read = JSON.parse(body) as Partial<Answer>;
+  const { version, peers } = read;
+  if (typeof version !== "number" || !isBook({ peers }))
+    throw new Error("the authority's book of peers is malformed; see PeerBook in runtime/installation.ts");
+  return { version, peers: peers as PeerBook["peers"] };
+};
+
+const takeBook = async (
+  { peersFile }: ProcessConfiguration,
+  { version, peers }: Answer,
+  observer: Observer,
+): Promise<void> => {
+  const before = await readBook(peersFile);
+  const own = before?.peers.authority;
+  const book: PeerBook = { peers: own === undefined ? peers : { authority: own, ...peers } };
+  if (before !== null && same(before, book)) return;
+  await writeBook(peersFile, book);
+  observer.log("peers/changed", { version, peers: Object.keys(book.peers).length });
+};
+
+const same = (a: PeerBook, b: PeerBook): boolean => {
+  const names = Object.keys(a.peers);
+  return names.length === Object.keys(b.peers).length && names.every((name) => a.peers[name] === b.peers[name]);
+};
+
+const writeBook = (file: string, book: PeerBook): Promise<void> => replaceFile(file, `${JSON.stringify(book)}\n`);
+
+/** Null for a file that is not there or holds no book. */
+const readBook = async (file: string): Promise<PeerBook | null> => {
+  try {
+    const read: unknown = JSON.parse(await readFile(file, "utf8"));
+    return isBook(read) ? read : null;
+  } catch {
+    return null;
+  }
+};
+
+const isBook = (read: unknown): read is PeerBook => {
+  const peers: unknown = typeof read === "object" && read !== null && "peers" in read ? read.peers : null;
+  if (typeof peers !== "object" || peers === null || Array.isArray(peers)) return false;
+  return Object.values(peers).every((entry) => typeof entry === "string" && parsePeerAddress(entry).ok);
+};
