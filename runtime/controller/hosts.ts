@@ -20,10 +20,7 @@ interface HostContext {
   readonly configuration: ProcessConfiguration;
   readonly controller: NonNullable<ProcessConfiguration["controller"]>;
 }
-interface RootPart {
-  readonly management: string;
-  readonly authority: { readonly address: string; readonly fingerprint: string };
-}
+type RootPart = NonNullable<HostContext["controller"]["root"]>;
 const tokenHours = 24;
 const longestBody = 4096;
 const hash = /^[0-9a-f]{64}$/;
@@ -50,7 +47,7 @@ export const hostHandler = async (
   rest: readonly string[],
 ): Promise<void> => {
   try {
-    const { root } = context.controller as { readonly root?: RootPart };
+    const { root } = context.controller;
     const [name = ""] = rest;
     if (root === undefined)
       throw new Refused(404, "not-found", "machines join through the root cell, and this is the controller of another");
