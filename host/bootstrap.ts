@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, dirname, extname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -9,7 +9,7 @@ import { type BootstrapModel, bootstrapModel } from "../core/bootstrap-model.ts"
 import type { DesiredVm } from "../core/documents.ts";
 import type { EventName } from "../core/event-names.ts";
 import { bundleMediaType } from "../model/api.ts";
-import type { Bundle } from "../model/cell.ts";
+import type { Bundle, Cell } from "../model/cell.ts";
 import { peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import { readSpecification } from "../model/specification.ts";
@@ -63,16 +63,23 @@ export const startBootstrap = async (options: BootstrapOptions): Promise<Bootstr
   return birth;
 };
 
-const readBundle = async (file: string): Promise<Bundle> => ({
-  main: basename(file),
-  files: { [basename(file)]: await readFile(file, "utf8") },
-});
+/** The file, and what lies beside it and may be included. */
+export const readBundle = async (file: string): Promise<Bundle> => {
+  const names = (await readdir(dirname(file))).filter((name) => extname(name) === extname(file));
+  const texts = names.map(async (name) => [name, await readFile(join(dirname(file), name), "utf8")] as const);
+  return { main: basename(file), files: Object.fromEntries(await Promise.all(texts)) };
+};
+
+/** Of a root specification. Throws a sentence that says what is wrong with it, and where. */
+export const readRoot = (bundle: Bundle): Cell => {
+  const cell = readSpecification(bundle);
+  if (cell.ok) return cell.value;
+  const [fault] = cell.error;
+  throw new Error(`${fault?.position?.file ?? bundle.main}, line ${fault?.position?.line ?? "?"}: ${fault?.message}`);
+};
 
 const modelOf = (bundle: Bundle): BootstrapModel => {
-  const cell = readSpecification(bundle);
-  const [fault] = cell.ok ? [] : cell.error;
-  if (!cell.ok) throw new Error(`${bundle.main}, line ${fault?.position?.line ?? "?"}: ${fault?.message}`);
-  const model = bootstrapModel(cell.value);
+  const model = bootstrapModel(readRoot(bundle));
   if (!model.ok) throw new Error(`${bundle.main}: ${model.error}`);
   return model.value;
 };

@@ -8,6 +8,8 @@ import type { InstallationRecord } from "./record.ts";
 export const listenDescriptor = 3;
 /** The member's device on the underlay. */
 export const underlayDevice = "eth0";
+/** A host's bridge, of which that device is a port. */
+export const hostBridge = "cells0";
 
 export interface MemberFiles {
   readonly configuration: string;
@@ -47,7 +49,10 @@ const rolePart = (
     case "host": {
       const { hostMemoryMiB: memoryMiB, hostCpus: cpus } = record;
       return {
-        host: { host: member.name, uplink: underlayDevice, mac, memoryMiB, reservedMiB, cpus, cgroups },
+        host: {
+          ...{ host: member.name, uplink: underlayDevice, bridge: hostBridge, mac },
+          ...{ memoryMiB, reservedMiB, cpus, cgroups },
+        },
         presence: { gossipKeyFile: memberFiles(at, member).gossipKey },
       };
     }

@@ -72,9 +72,9 @@ export class Installation {
     );
   }
 
-  /** Its management runs in VMs, the gateway too. */
-  get selfHosted(): boolean {
-    return this.#record.profile !== undefined;
+  /** Its management runs in VMs, the gateway too; undefined: as processes. */
+  get profile(): InstallationRecord["profile"] {
+    return this.#record.profile;
   }
 
   cells(): readonly string[] {
@@ -136,9 +136,10 @@ export class Installation {
     if (member.role === "host") giveGossipKey(this.#at.authority, files.gossipKey);
     const limits = member.role === "host" || member.role === "agent";
     const cgroups = limits ? makeCgroups(this.#order.cgroupRoots, member.name) : [];
+    const more = await this.#selfHosted(member);
     writeJson(
       files.configuration,
-      configurationOf(this.#at, this.#record, member, certificate, imagesDirectory, cgroups, this.#selfHosted(member)),
+      configurationOf(this.#at, this.#record, member, certificate, imagesDirectory, cgroups, more),
     );
     const further =
       member.role === "agent" ? [imagesDirectory] : member.role === "gateway" ? [this.#at.run] : ([] as const);
@@ -158,14 +159,15 @@ export class Installation {
   }
 
   /** What a member's configuration has more where the management runs in VMs. */
-  #selfHosted(member: Member): Partial<ProcessConfiguration> {
-    if (this.#record.profile === undefined) return {};
+  async #selfHosted(member: Member): Promise<Partial<ProcessConfiguration>> {
+    const { profile } = this.#record;
+    if (profile === undefined) return {};
     const members = membersOf(this.#record);
-    writeFirstPeers(this.#at, member, firstPeers(this.#at, members));
+    writeFirstPeers(this.#at, member, await firstPeers(this.#at, profile, members));
     return {
       peersFile: ownPeersFile(this.#at, member),
       followPeers: true,
-      ...(member.name === bootstrapHost.name ? { bootstrap: bootstrapPart(this.#at, peersOf(members)) } : {}),
+      ...(member.name === bootstrapHost.name ? { bootstrap: bootstrapPart(this.#at, profile, peersOf(members)) } : {}),
     };
   }
 

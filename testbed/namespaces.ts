@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { network } from "../runtime/installation.ts";
-import { underlayDevice } from "./configuration.ts";
+import { hostBridge, underlayDevice } from "./configuration.ts";
 import { type Member, macOf } from "./members.ts";
 import { memberDirectory, memberRunDirectory, type Places } from "./places.ts";
 
@@ -95,6 +95,16 @@ ip address add "$2" dev "$1"
 ip link set "$1" up' set-up "$device" "$address"
 `;
 
+/** A host's own bridge: its address is there, its device on the underlay is a port, and so are VMs' taps of the management network. */
+const makeHostBridge = `
+device=$1 address=$2 mac=$3 bridge=$4
+ip address flush dev "$device"
+ip link add "$bridge" address "$mac" type bridge forward_delay 0 mcast_snooping 0
+ip link set "$device" master "$bridge"
+ip address add "$address" dev "$bridge"
+ip link set "$bridge" up
+`;
+
 /**
  * In the member's new mount namespace: what is not its own disappears under an empty file system. Arguments: the
  * testbed's directory, own directory, shared directory, own run directory, the cache, then own further directories.
@@ -129,6 +139,10 @@ export const makeMember = async (
 ): Promise<void> => {
   const address = `${member.address}/${prefixLength}`;
   await shell(makeNetwork, member.name, bridgePort(member), underlayDevice, macOf(member.address), address, bridge);
+  if (member.role === "host") {
+    const bridged = ["sh", "-euc", makeHostBridge, "set-up", underlayDevice, address, macOf(member.address), hostBridge];
+    await run("nsenter", [`--net=${networkNamespaces}/${member.name}`, "--", ...bridged]);
+  }
   if (member.role === "controller") {
     for (const pool of [network.internalPool, network.externalPool]) {
       // The controller's machine is on the underlay and asks there for VMs' addresses: their hosts answer.

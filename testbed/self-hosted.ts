@@ -1,15 +1,13 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { connect } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { bootstrapModel } from "../core/bootstrap-model.ts";
 import { serviceRoles } from "../core/service-roles.ts";
-import { type BootstrapProgress, progressFile } from "../host/bootstrap.ts";
-import type { Cell } from "../model/cell.ts";
+import { type BootstrapProgress, progressFile, readBundle, readRoot } from "../host/bootstrap.ts";
 import { peerName } from "../model/identifiers.ts";
 import { isObject } from "../model/reference.ts";
-import { readSpecification } from "../model/specification.ts";
 import { expectPeer } from "../runtime/identity.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { listenDescriptor, memberFiles } from "./configuration.ts";
@@ -26,8 +24,8 @@ export type Profile = (typeof profiles)[number];
 
 export const bootstrapHost = hostMember(1);
 
-/** Kept with the testbed, where it can be changed before the first start, and by `cells apply` afterwards. */
-export const rootSpecification = (at: Places): string => join(at.shared, "root.sf");
+/** Kept with the testbed, with what it includes: `cells apply` of it, changed, changes the cloud. */
+export const rootSpecification = (at: Places, profile: Profile): string => join(at.shared, "root", `${profile}.sf`);
 
 const credentialFile = (at: Places): string => join(memberDirectory(at, bootstrapHost.name), "operator.credential");
 const authorityOf = (at: Places): string => join(memberDirectory(at, bootstrapHost.name), "authority");
@@ -35,35 +33,34 @@ const authorityOf = (at: Places): string => join(memberDirectory(at, bootstrapHo
 /** What the birth needs and `up` alone has: the specification as it was chosen, and the operator's credential. */
 export const prepareBirth = (at: Places, profile: Profile, credential: string): void => {
   mkdirSync(memberDirectory(at, bootstrapHost.name), { recursive: true });
-  const from = fileURLToPath(new URL(`../examples/root/${profile}.sf`, import.meta.url));
-  if (!existsSync(rootSpecification(at))) copyFileSync(from, rootSpecification(at));
+  const from = fileURLToPath(new URL("../examples/root", import.meta.url));
+  if (!existsSync(rootSpecification(at, profile)))
+    cpSync(from, dirname(rootSpecification(at, profile)), { recursive: true });
   writeAtomically(credentialFile(at), `${credential}\n`, 0o600);
 };
 
 /** The part of the bootstrap host's configuration. Its copy of the authority is what the installation goes on with. */
 export const bootstrapPart = (
   at: Places,
+  profile: Profile,
   peers: Readonly<Record<string, string>>,
 ): NonNullable<ProcessConfiguration["bootstrap"]> => {
   const authorityDirectory = authorityOf(at);
   mkdirSync(authorityDirectory, { recursive: true, mode: 0o700 });
   for (const file of ["authority.key.pem", "authority.pem"])
     copyFileSync(join(at.authority, file), join(authorityDirectory, file));
-  return { specificationFile: rootSpecification(at), authorityDirectory, credentialFile: credentialFile(at), peers };
-};
-
-const readRoot = (at: Places): Cell => {
-  const file = rootSpecification(at);
-  const cell = readSpecification({ main: "root.sf", files: { "root.sf": readFileSync(file, "utf8") } });
-  if (cell.ok) return cell.value;
-  const [fault] = cell.error;
-  throw new Error(`${file}, line ${fault?.position?.line ?? "?"}: ${fault?.message}`);
+  const specificationFile = rootSpecification(at, profile);
+  return { specificationFile, authorityDirectory, credentialFile: credentialFile(at), peers };
 };
 
 /** What a member knows at first of where the others are; it follows the authority from then on. */
-export const firstPeers = (at: Places, members: readonly Member[]): Readonly<Record<string, string>> => {
-  const model = bootstrapModel(readRoot(at));
-  if (!model.ok) throw new Error(`${rootSpecification(at)}: ${model.error}`);
+export const firstPeers = async (
+  at: Places,
+  profile: Profile,
+  members: readonly Member[],
+): Promise<Readonly<Record<string, string>>> => {
+  const model = bootstrapModel(readRoot(await readBundle(rootSpecification(at, profile))));
+  if (!model.ok) throw new Error(`${rootSpecification(at, profile)}: ${model.error}`);
   const { authority, controller } = serviceRoles;
   return {
     ...Object.fromEntries(members.map((member) => [member.peer, member.address])),
@@ -83,8 +80,8 @@ export const bootstrapProgress = (at: Places): BootstrapProgress | undefined =>
   readJson<BootstrapProgress>(progressFile(memberFiles(at, bootstrapHost).data));
 
 /** Where the gateway's VM serves, from the root specification; undefined where it has none. */
-const gatewayAddress = (at: Places): string | undefined => {
-  const cell = readRoot(at);
+const gatewayAddress = async (at: Places, profile: Profile): Promise<string | undefined> => {
+  const cell = readRoot(await readBundle(rootSpecification(at, profile)));
   const carries = (path: string): boolean => {
     const element = [...cell.elements.values()].find((candidate) => candidate.path === path);
     const service = element?.type === "VM" && isObject(element.data) ? element.data.service : undefined;
@@ -99,8 +96,8 @@ const gatewayAddress = (at: Places): string | undefined => {
  * Passes connections from the machine's loopback on to the gateway's VM, over TLS: the supervisor is the only one who is in
  * both networks. What it cannot reach it ends, and the client sees a closed connection.
  */
-export const relayToGateway = (at: Places): Server => {
-  const host = gatewayAddress(at);
+export const relayToGateway = async (at: Places, profile: Profile): Promise<Server> => {
+  const host = await gatewayAddress(at, profile);
   const server = createServer((client) => {
     client.on("error", () => client.destroy());
     if (host === undefined) {

@@ -31,6 +31,7 @@ process.once("SIGTERM", () => {
 
 server.listen(supervisorSocket, () => log("supervisor/serving", { socket: supervisorSocket }));
 await installation.start();
-const relay = installation.selfHosted ? relayToGateway(places(order.directory)) : null;
+const { profile } = installation;
+const relay = profile === undefined ? null : await relayToGateway(places(order.directory), profile);
 relay?.on("error", (error) => log("supervisor/relay-failed", { why: error.message }));
 log("supervisor/started", { members: installation.status().length });
