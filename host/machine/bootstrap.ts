@@ -1,18 +1,18 @@
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { bootstrapModel } from "../../core/bootstrap-model.ts";
 import { serviceRoles } from "../../core/service-roles.ts";
 import { parseIpv4, parseNetwork } from "../../model/addresses.ts";
 import type { Cell } from "../../model/cell.ts";
 import { isObject } from "../../model/reference.ts";
-import { readSpecification } from "../../model/specification.ts";
 import { createAuthority, gossipKeyOf, readAuthority, signCertificate } from "../../runtime/certificates.ts";
 import { fingerprintOfCertificate } from "../../runtime/identity/fingerprint.ts";
 import { hashOfToken, newToken, ownKey } from "../../runtime/identity/keys.ts";
 import { replaceFile } from "../../runtime/identity/replace-file.ts";
 import { agentPorts, network, type ProcessConfiguration, ports } from "../../runtime/installation.ts";
+import { readBundle, readRoot } from "../bootstrap.ts";
 import { agentConfiguration, hostConfiguration, type Machine, places } from "./configuration.ts";
 import { type Examined, examine } from "./examine.ts";
 import { type JoinOptions, machineOf, prepare, requireUnused, startMachine, writeConfigurations } from "./join.ts";
@@ -42,7 +42,7 @@ export interface Bootstrapped {
 
 const authorityDirectory = join(places.state, "authority");
 const credentialFile = join(places.configuration, "operator.credential");
-const rootFile = join(places.configuration, "root.sf");
+const rootDirectory = join(places.configuration, "root");
 const hour = 3_600_000;
 
 /** Puts everything into place and starts it; the birth then goes on by itself. Rejects with a sentence. */
@@ -51,15 +51,16 @@ export const bootstrapMachine = async (options: BootstrapMachineOptions): Promis
   await requireUnused(name);
   const examined = await examine(options.interface, options.address);
   for (const warning of examined.warnings) say(`note: ${warning}`);
-  const root = await chooseRoot(options.specification);
+  const rootFile = await chooseRoot(options.specification, say);
+  const root = readRoot(await readBundle(rootFile));
   const model = bootstrapModel(root);
-  if (!model.ok) throw new Error(`${options.specification}: ${model.error}`);
+  if (!model.ok) throw new Error(`${rootFile}: ${model.error}`);
   const core = model.value.address;
   requireUnderlay(examined, core);
   const gateway = gatewayOf(root);
   if (gateway === undefined)
     throw new Error(
-      `${options.specification}: no VM with a fixed address carries the gateway, so that nobody could reach the cloud`,
+      `${rootFile}: no VM with a fixed address carries the gateway, so that nobody could reach the cloud`,
     );
 
   await mkdir(places.configuration, { recursive: true, mode: 0o755 });
@@ -85,21 +86,33 @@ export const bootstrapMachine = async (options: BootstrapMachineOptions): Promis
   if (!existsSync(gossipKey)) await replaceFile(gossipKey, `${await gossipKeyOf(authorityDirectory)}\n`);
   const bootstrap = { specificationFile: rootFile, authorityDirectory, credentialFile, peers: own, tokenHashes };
   await writeConfigurations({ ...withToken(host), bootstrap }, agent === null ? null : withToken(agent));
-  say(`the installation's authority is made, in ${authorityDirectory}; the root cell is ${rootFile}`);
+  say(`the installation's authority is made, in ${authorityDirectory}`);
   await startMachine(host, options);
   return { url: `https://${gateway}:${serviceRoles.gateway.http}`, credential, authority, directory: host.directory };
 };
 
-/** The root cell as it was chosen first; what is in place already counts. */
-const chooseRoot = async (specification: string): Promise<Cell> => {
-  await mkdir(places.configuration, { recursive: true, mode: 0o755 });
-  const text = existsSync(rootFile) ? await readFile(rootFile, "utf8") : await readFile(specification, "utf8");
-  const main = basename(rootFile);
-  const cell = readSpecification({ main, files: { [main]: text } });
-  const [fault] = cell.ok ? [] : cell.error;
-  if (!cell.ok) throw new Error(`${specification}, line ${fault?.position?.line ?? "?"}: ${fault?.message}`);
-  if (!existsSync(rootFile)) await replaceFile(rootFile, text);
-  return cell.value;
+/** The root cell as it was chosen first; what is in place already counts. Returns its main file there. */
+const chooseRoot = async (specification: string, say: (line: string) => void): Promise<string> => {
+  const file = join(rootDirectory, basename(specification));
+  if (existsSync(file)) {
+    say(`the root cell is what ${file} says`);
+    return file;
+  }
+  if (existsSync(rootDirectory))
+    throw new Error(
+      `${rootDirectory} has a root cell already, and no ${basename(file)}: go on with that, or remove the directory where no cloud has begun yet`,
+    );
+  const bundle = await readBundle(specification).catch((error: Error) => {
+    throw new Error(`the root cell's specification cannot be read: ${error.message}`);
+  });
+  readRoot(bundle);
+  const draft = `${rootDirectory}.new`;
+  await rm(draft, { recursive: true, force: true });
+  await mkdir(draft, { recursive: true, mode: 0o755 });
+  for (const [name, text] of Object.entries(bundle.files)) await writeFile(join(draft, name), text);
+  await rename(draft, rootDirectory);
+  say(`the root cell is copied to ${file}`);
+  return file;
 };
 
 const requireUnderlay = ({ address, prefixLength }: Examined, core: string): void => {
