@@ -68,7 +68,8 @@ export const birthConfigurations = async (
         ? { authority: { enrolments: firstEnrolments(bootstrap, address, known) } }
         : { enrolment: { authority: `${address}:${ports.enrolment}`, fingerprint, tokenFile } }),
       ...(role === "controller"
-        ? { controller: await rootController(bootstrap.credentialFile, address, fingerprint) }
+        ? // Machines may join meanwhile, and it looks whether an address is free.
+          { followPeers: true, controller: await rootController(bootstrap.credentialFile, address, fingerprint) }
         : {}),
     });
   }
