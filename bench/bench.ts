@@ -2,7 +2,7 @@
 export interface Figure {
   readonly what: string;
   /** "×" for a ratio. */
-  readonly unit: "×" | "ns" | "ms" | "s" | "MiB" | "%" | "1/s" | "deaths";
+  readonly unit: "×" | "ns" | "ms" | "s" | "MiB" | "%" | "1/s" | "deaths" | "VMs";
   readonly value: number;
   /** Lowest and highest of what `value` stands for; null where there is just one. */
   readonly range: readonly [number, number] | null;
@@ -17,6 +17,8 @@ export interface BenchOptions {
   readonly quick: boolean;
   /** Also what takes an hour or more, for those benches that have such a thing. Default: no. */
   readonly long?: boolean;
+  /** Directory for drawings, of those benches that draw. Default: `figures` in the cache. */
+  readonly into?: string;
   /** Tells a person who waits how far it is. */
   readonly say: (line: string) => void;
 }

@@ -22,14 +22,15 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   subscribers: async () => (await import("./subscribers.ts")).subscribers,
   "service-image": async () => (await import("./service-image.ts")).serviceImage,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
+  "figure-6": async () => (await import("./figure-6.ts")).figure6,
   simulator: async () => (await import("./simulator.ts")).simulator,
 };
 
-const usage = `Usage: ./cells bench [NAME…] [--quick | --long]
+const usage = `Usage: ./cells bench [NAME…] [--quick | --long] [--into DIR]
 
 Measures, and writes Markdown tables to the standard output: goal, figure, whether it holds. Nothing else should run on
 the machine meanwhile. --quick: seconds instead of minutes, to see that it works. --long: also what takes an
-hour or more (presence: a simulated day).
+hour or more (presence: a simulated day). --into: where drawings go (figure-6).
 
 Names: ${Object.keys(benches).join(", ")}; none: all of them.`;
 
@@ -37,14 +38,19 @@ const say = (line: string): void => {
   process.stderr.write(`${line}\n`);
 };
 
-async function runOne(name: string, quick: boolean, long: boolean): Promise<boolean> {
+interface Values {
+  readonly quick: boolean;
+  readonly long: boolean;
+  readonly into?: string;
+}
+async function runOne(name: string, { quick, ...values }: Values): Promise<boolean> {
   const load = benches[name];
   if (load === undefined) throw new Error(`there is no bench "${name}"\n\n${usage}`);
   const bench = await load();
   say(`== ${name}`);
   const from = await provenance(quick);
   try {
-    const figures = await bench.run({ quick, long, say: (line) => say(`   ${line}`) });
+    const figures = await bench.run({ ...values, quick, say: (line) => say(`   ${line}`) });
     process.stdout.write(
       `### ${bench.title}\n\n${bench.method}\n\n${renderTable(figures)}\n\n${renderProvenance(from, quick)}\n\n`,
     );
@@ -64,6 +70,7 @@ export async function main(args: readonly string[]): Promise<void> {
     options: {
       quick: { type: "boolean", default: false },
       long: { type: "boolean", default: false },
+      into: { type: "string" },
       help: { type: "boolean", default: false },
     },
   });
@@ -77,7 +84,7 @@ export async function main(args: readonly string[]): Promise<void> {
   cleanUpAtSignals();
   let measured = true;
   for (const name of positionals.length > 0 ? positionals : Object.keys(benches))
-    measured = (await runOne(name, values.quick, values.long)) && measured;
+    measured = (await runOne(name, values)) && measured;
   process.exitCode = measured ? 0 : 1;
 }
 

@@ -1,6 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { rootCell } from "../core/cell-documents.ts";
+import { componentOf, controllersPath } from "../core/cells/controller-vm.ts";
 import type { ElementAnswer, Refusal } from "../model/api.ts";
+import { cellName } from "../model/identifiers.ts";
 import type { Json, JsonObject } from "../model/json.ts";
 import { isAuthorized } from "../runtime/credentials.ts";
 import { peerRequest } from "../runtime/https.ts";
@@ -17,7 +19,7 @@ import type { Registry } from "./registry.ts";
  * That a cell exists is read off the book of peers, where its controller is as long as it lives: nobody has to be asked, so
  * the other cells' requests pass while the root controller is away.
  */
-const longestStartMs = 120_000;
+const defaultLongestStartMs = 120_000;
 /** The root controller holds an answer back for less than this. */
 const heldBackMs = 90_000;
 const patienceMs = 10_000;
@@ -27,7 +29,12 @@ interface Answer {
   readonly json: Json;
 }
 
-export function createRootCells(configuration: ProcessConfiguration, operatorHashes: readonly string[]): Registry {
+/** @param longestStartMs how long whoever wants a new cell waits for its controller at most */
+export function createRootCells(
+  configuration: ProcessConfiguration,
+  operatorHashes: readonly string[],
+  longestStartMs = defaultLongestStartMs,
+): Registry {
   const ask = async (
     method: "GET" | "PUT" | "DELETE",
     path: string,
@@ -75,7 +82,7 @@ export function createRootCells(configuration: ProcessConfiguration, operatorHas
 
   /** Why there is no controller yet, as far as the root cell knows: its VM says more than its cell. */
   const whyNotYet = async (cell: string, authorization: string, otherwise: string): Promise<string> => {
-    const vm = `${rootCell}/controllers/${cell.replaceAll("-", "--")}/vm`;
+    const vm = `${controllersPath}/${componentOf(cellName(cell))}/vm`;
     const told = await ask("GET", `why?element=${encodeURIComponent(vm)}`, authorization).catch(() => null);
     return told?.status === 200 ? (told.json as unknown as ElementAnswer).verdict : otherwise;
   };
@@ -99,7 +106,7 @@ export function createRootCells(configuration: ProcessConfiguration, operatorHas
       throw refused(409, "conflict", `the cell "${cell}" could not be made: ${reason}`);
     }
     const why = await whyNotYet(cell, authorization, reason);
-    const message = `the controller of the cell "${cell}" has not started within ${longestStartMs / 1000} s: ${why}. It goes on; ask again`;
+    const message = `the controller of the cell "${cell}" has not started within ${longestStartMs / 1000} s: ${why}. It goes on: apply again, or take it back with \`cells delete ${rootCell}/cells/${cell}\``;
     throw refused(503, "controller-unreachable", message);
   };
 

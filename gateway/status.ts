@@ -12,11 +12,12 @@ type Server = InstallationStatus["servers"][number];
 interface PresenceAnswer {
   readonly hosts: readonly HostPresence[];
 }
-const patienceMs = 1_000;
+/** Emulated services that have not been asked before take seconds for a handshake. */
+const patienceMs = 5_000;
 
 /**
  * The state of the whole installation: services from the supervisor, or where there is none from themselves, hosts and storage servers from themselves, who is alive from Presence. One that
- * does not answer within a second is listed as what it is.
+ * does not answer in time is listed as what it is.
  */
 export async function installationStatus(
   configuration: ProcessConfiguration,

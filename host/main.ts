@@ -44,18 +44,29 @@ const describe = (
   accelerator,
 });
 
+const readConfiguration = async (
+  file: string | undefined,
+): Promise<{
+  readonly configuration: ProcessConfiguration;
+  readonly part: NonNullable<ProcessConfiguration["host"]>;
+}> => {
+  if (file === undefined) throw new Error("usage: node host/main.ts CONFIG.json");
+  const configuration = JSON.parse(await readFile(file, "utf8")) as ProcessConfiguration;
+  const { role, host: part } = configuration;
+  if (role !== "host" || part === undefined)
+    throw new Error(`${file} is no configuration of a host: role "host" and a part "host"`);
+  if (process.getuid?.() !== 0)
+    throw new Error("the Host Manager must run as root: it makes taps and starts QEMU as a user that it changes to");
+  return { configuration, part };
+};
+
 /**
  * `node host/main.ts CONFIG.json`: the Host Manager, in the network and mount namespace of its host. SIGTERM ends it and
  * leaves its machines, taps and rules as they are; the next one takes them over.
  */
 async function main(configurationFile: string | undefined): Promise<void> {
-  if (configurationFile === undefined) throw new Error("usage: node host/main.ts CONFIG.json");
-  const configuration = JSON.parse(await readFile(configurationFile, "utf8")) as ProcessConfiguration;
-  const { host: part, runDirectory, directory } = configuration;
-  if (configuration.role !== "host" || part === undefined)
-    throw new Error(`${configurationFile} is no configuration of a host: role "host" and a part "host"`);
-  if (process.getuid?.() !== 0)
-    throw new Error("the Host Manager must run as root: it makes taps and starts QEMU as a user that it changes to");
+  const { configuration, part } = await readConfiguration(configurationFile);
+  const { runDirectory, directory } = configuration;
   // Whoever runs out of memory on this machine, it is not the management that goes; refused where we may not say so.
   await writeFile("/proc/self/oom_score_adj", "-500").catch(() => undefined);
   await mkdir(runDirectory, { recursive: true });

@@ -13,6 +13,8 @@ import type { Plan } from "./plan-types.ts";
  *                                                   JSON → Changed | refusal
  * GET    /cells/<cell>/model[/path][?state=true]  → canonical JSON; if state=true with "$state" in every element, and with
  *                                                   those that left the model and are still being taken away ("deleting")
+ *                                                   and until=ready|gone: held back, up to 45 s, until the element there is ready
+ *                                                   or has failed, or until nothing is there or left of what was
  * DELETE /cells/<cell>/model[/path][?dryRun=true][&allowDestroy=<path>,…] → Changed | refusal
  * GET    /events[?follow=true][&since=<ISO 8601>][&cell=C][&service=S] → text/event-stream of ServiceEvent, the past first
  * GET    /metrics[?service=S]                     → Prometheus' text format, every service with a label `service`

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { peerName } from "../model/identifiers.ts";
-import { type PeerServer, peerRequest, servePeers } from "./https.ts";
+import { keepConnection, type PeerServer, peerRequest, servePeers } from "./https.ts";
 import { createTestInstallation, type TestInstallation } from "./installation.testing.ts";
 import type { ProcessConfiguration } from "./installation.ts";
 
@@ -73,4 +74,23 @@ test("a server with another peer's certificate is not asked", async () => {
 test("a peer that the peers file does not name is said to be missing there", async () => {
   const request = peerRequest(client, peerName("host.h9"), { method: "GET", path: "/" });
   await assert.rejects(request, /peers file .* does not name "host.h9"/);
+});
+
+test("a connection that is kept serves one request after the other, at exactly its peer", async () => {
+  const impostor = peerName("host.h2");
+  const { peers } = JSON.parse(await readFile(installation.peersFile, "utf8"));
+  await writeFile(installation.peersFile, JSON.stringify({ peers: { ...peers, [impostor]: peers[serverName] } }));
+  const kept = keepConnection(serverName);
+  const ports = new Set<number | undefined>();
+  for (let count = 0; count < 3; count += 1) {
+    const response = await peerRequest(client, serverName, { method: "GET", path: "/", connection: kept });
+    ports.add(response.body.socket.localPort);
+    assert.equal(JSON.parse(await response.text()).peer, clientName);
+  }
+  assert.equal(ports.size, 1);
+  for (const connection of [kept, keepConnection(impostor)]) {
+    const asking = peerRequest(client, impostor, { method: "GET", path: "/", connection });
+    await assert.rejects(asking, /the server at this address is "host.h1", not "host.h2"/);
+    connection.agent.destroy();
+  }
 });

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { type Agent, createServer, request, type Server } from "node:https";
+import { Agent, createServer, request, type Server } from "node:https";
 import { type Duplex, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
@@ -146,9 +146,20 @@ export interface OutgoingPeerRequest {
   readonly signal?: AbortSignal;
   /** Without a byte in either direction for this long the request fails; 0 never. Default 60 s. */
   readonly idleTimeoutMs?: number;
-  /** Keeps the connection for the next request, as long as the own certificate is the same. Default: each has its own. */
-  readonly agent?: Agent;
+  /** Of this peer. Default: each request has a connection of its own. */
+  readonly connection?: KeptConnection;
 }
+/** A connection that stays for the next request, as long as the own certificate and the peer's address are the same. */
+export interface KeptConnection {
+  readonly peer: PeerName;
+  readonly agent: Agent;
+}
+/** Ended by `agent.destroy()`. */
+export const keepConnection = (peer: PeerName): KeptConnection => ({
+  peer,
+  // Node keeps no connection whose server a request of its own looked at: the agent looks at every one it makes.
+  agent: new Agent({ keepAlive: true, maxSockets: 1, checkServerIdentity: expectPeer(peer) }),
+});
 export interface PeerResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -165,7 +176,7 @@ export interface PeerResponse {
 export const peerRequest = async (
   configuration: ProcessConfiguration,
   peer: PeerName,
-  { method, path, headers = {}, body, signal, idleTimeoutMs = 60_000, agent }: OutgoingPeerRequest,
+  { method, path, headers = {}, body, signal, idleTimeoutMs = 60_000, connection }: OutgoingPeerRequest,
 ): Promise<PeerResponse> => {
   const address = await findPeer(configuration, peer);
   if (!address.ok) throw new Error(address.error);
@@ -177,8 +188,9 @@ export const peerRequest = async (
     method,
     path,
     headers,
-    agent: agent ?? false,
-    checkServerIdentity: expectPeer(peer),
+    ...(connection?.peer === peer
+      ? { agent: connection.agent }
+      : { agent: false, checkServerIdentity: expectPeer(peer) }),
     ...(signal === undefined ? {} : { signal }),
   });
   outgoing.setTimeout(idleTimeoutMs, () => {

@@ -1,9 +1,8 @@
 import { readFile } from "node:fs/promises";
-import { Agent } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import { serviceRoles } from "../core/service-roles.ts";
 import { peerName } from "../model/identifiers.ts";
-import { peerRequest } from "./https.ts";
+import { type KeptConnection, keepConnection, peerRequest } from "./https.ts";
 import { replaceFile } from "./identity/replace-file.ts";
 import type { PeerBook, ProcessConfiguration } from "./installation.ts";
 import type { Observer } from "./observer.ts";
@@ -41,17 +40,25 @@ interface Answer {
  * nothing says where the authority is, or the file cannot be written.
  */
 export const followPeers = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
+  stopAtSignals(await keepPeers(configuration, observer));
+};
+
+/** The same, until what it resolves to is called. */
+export const keepPeers = async (
+  configuration: ProcessConfiguration,
+  observer: Pick<Observer, "log">,
+): Promise<() => Promise<void>> => {
   const { peersFile, name } = configuration;
   const onDisk = await readBook(peersFile);
   if (onDisk === null) await writeBook(peersFile, firstBook(configuration));
   // Whoever knows it asks nobody else.
-  if (name === authority) return;
+  if (name === authority) return async () => undefined;
   const stop = new AbortController();
   const following = follow(configuration, observer, stop.signal);
-  stopAtSignals(async () => {
+  return () => {
     stop.abort();
-    await following;
-  });
+    return following;
+  };
 };
 
 const firstBook = ({ peersFile, name, enrolment }: ProcessConfiguration): PeerBook => {
@@ -65,14 +72,18 @@ const firstBook = ({ peersFile, name, enrolment }: ProcessConfiguration): PeerBo
   return { peers: { authority: `${address}:${distribution}:${http}` } };
 };
 
-const follow = async (configuration: ProcessConfiguration, observer: Observer, signal: AbortSignal): Promise<void> => {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+const follow = async (
+  configuration: ProcessConfiguration,
+  observer: Pick<Observer, "log">,
+  signal: AbortSignal,
+): Promise<void> => {
+  const connection = keepConnection(authority);
   let known = -1;
   let attempts = 0;
   while (!signal.aborted) {
     const since = performance.now();
     try {
-      const answer = await ask(configuration, known, agent, signal);
+      const answer = await ask(configuration, known, connection, signal);
       if (answer !== null) {
         await takeBook(configuration, answer, observer);
         known = answer.version;
@@ -86,19 +97,19 @@ const follow = async (configuration: ProcessConfiguration, observer: Observer, s
       await sleep(pauseMs(attempts), undefined, { signal }).catch(() => undefined);
     }
   }
-  agent.destroy();
+  connection.agent.destroy();
 };
 
 /** Null: nothing has changed. Rejects with a sentence. */
 const ask = async (
   configuration: ProcessConfiguration,
   known: number,
-  agent: Agent,
+  connection: KeptConnection,
   signal: AbortSignal,
 ): Promise<Answer | null> => {
   const path = `/peers?known=${known}`;
   const answer = await peerRequest(configuration, authority, {
-    ...{ method: "GET", path, agent, signal, idleTimeoutMs: silenceMs },
+    ...{ method: "GET", path, connection, signal, idleTimeoutMs: silenceMs },
   });
   let length = 0;
   answer.body.on("data", (chunk: Buffer) => {
@@ -118,7 +129,7 @@ const ask = async (
 const takeBook = async (
   { peersFile }: ProcessConfiguration,
   { version, peers }: Answer,
-  observer: Observer,
+  observer: Pick<Observer, "log">,
 ): Promise<void> => {
   const before = await readBook(peersFile);
   const own = before?.peers.authority;

@@ -45,14 +45,14 @@ export interface TransportLimits extends AdmissionLimits {
    * Also how long the first frame may take.
    */
   readonly silenceMs: number;
-  /** Time for a handshake on either side. */
+  /** Time for a handshake on either side; an emulated processor that starts with others takes seconds for one. */
   readonly handshakeMs: number;
   /** Time for one frame, from its first byte to its last: the longest one takes 67 s at 1 Mbit/s. */
   readonly frameMs: number;
 }
 export const transportLimits: TransportLimits = {
   ...admissionLimits,
-  ...{ aliveEveryMs: 2000, silenceMs: 8000, handshakeMs: 5000, frameMs: 120_000 },
+  ...{ aliveEveryMs: 2000, silenceMs: 8000, handshakeMs: 20_000, frameMs: 120_000 },
 };
 const closeTimeoutMs = 2000;
 /** A connection that ends sooner counts as an attempt that failed. */

@@ -140,7 +140,16 @@ export const makeMember = async (
   const address = `${member.address}/${prefixLength}`;
   await shell(makeNetwork, member.name, bridgePort(member), underlayDevice, macOf(member.address), address, bridge);
   if (member.role === "host") {
-    const bridged = ["sh", "-euc", makeHostBridge, "set-up", underlayDevice, address, macOf(member.address), hostBridge];
+    const bridged = [
+      "sh",
+      "-euc",
+      makeHostBridge,
+      "set-up",
+      underlayDevice,
+      address,
+      macOf(member.address),
+      hostBridge,
+    ];
     await run("nsenter", [`--net=${networkNamespaces}/${member.name}`, "--", ...bridged]);
   }
   if (member.role === "controller") {

@@ -57,6 +57,8 @@ export const createServiceAuthority = async (
       keyFile: identity("key.pem"),
       caFile: identity("authority.pem"),
     },
+    distributionPort: serviceRoles.authority.distribution,
+    httpPort: serviceRoles.authority.http,
     authority: { enrolments },
   };
   const configurationFile = `${directory}.json`;

@@ -48,7 +48,7 @@ export interface GuestStarted {
 
 const desired: DesiredInterface = {
   ...{ uid: uid("service-i1"), path: "service/interface" as DesiredInterface["path"], mac: mac("02:00:0a:00:00:0d") },
-  ...{ address: ipv4(guestAddress), prefixLength: 16, gateway: ipv4(hostAddress), nameServer: ipv4(hostAddress) },
+  ...{ address: ipv4(guestAddress), prefixLength: 16, gateway: ipv4("0.0.0.0"), nameServer: ipv4(hostAddress) },
   ...{ hostName: "service", domain: "cells.internal" },
   ...{ identity: 2, vmIdentity: 3, subnetIdentity: 4, audience: [] },
 };

@@ -74,10 +74,11 @@ describe("testbed", { skip }, () => {
       await t.supervisor("POST", "/cells/shop");
       assert.deepEqual(await t.supervisor("GET", "/cells"), ["shop"]);
 
-      const devices = await t.exec("h1", ["ip", "-o", "address", "show", "dev", "eth0"]);
+      const devices = await t.exec("h1", ["ip", "-o", "address", "show", "dev", "cells0"]);
       assert.match(devices.stdout, /inet 10\.0\.1\.1\/16/);
       assert.doesNotMatch(devices.stdout, /inet6/);
-      assert.match((await t.exec("h2", ["cat", "/sys/class/net/eth0/address"])).stdout, /^02:00:0a:00:01:02$/m);
+      assert.match((await t.exec("h1", ["ip", "link", "show", "master", "cells0"])).stdout, /: eth0@/);
+      assert.match((await t.exec("h2", ["cat", "/sys/class/net/cells0/address"])).stdout, /^02:00:0a:00:01:02$/m);
       const routes = (await t.exec("controller.shop", ["ip", "route"])).stdout;
       assert.match(routes, /^10\.64\.0\.0\/10 dev eth0 scope link/m);
       assert.match(routes, /^198\.18\.0\.0\/15 dev eth0 scope link/m);

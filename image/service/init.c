@@ -370,7 +370,11 @@ static int device_of(const char *mac, char *device) {
     return found;
 }
 
-/* The seed's file `interfaces`: MAC ADDRESS NETMASK GATEWAY …, one line for each; the first one's gateway is the way out. */
+/*
+ * The seed's file `interfaces`: MAC ADDRESS NETMASK GATEWAY …, one line for each; the first one's gateway is the way out.
+ * A gateway of 0.0.0.0 is none: the card is on the underlay, where every address is reached directly. A card comes up with
+ * its address, so that `arp_notify` makes it known to switches which last saw the address elsewhere.
+ */
 static void set_up_network(void) {
     int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     up(control, "lo");
@@ -389,8 +393,10 @@ static void set_up_network(void) {
         ((struct sockaddr_in *)&route.rt_genmask)->sin_family = AF_INET;
         struct sockaddr_in *via = (struct sockaddr_in *)&route.rt_gateway;
         via->sin_family = AF_INET;
-        route.rt_flags = RTF_UP | RTF_GATEWAY;
-        if (inet_pton(AF_INET, gateway, &via->sin_addr) != 1 || ioctl(control, SIOCADDRT, &route) != 0)
+        int known = inet_pton(AF_INET, gateway, &via->sin_addr) == 1;
+        route.rt_flags = via->sin_addr.s_addr == INADDR_ANY ? RTF_UP : RTF_UP | RTF_GATEWAY;
+        route.rt_dev = device;
+        if (!known || ioctl(control, SIOCADDRT, &route) != 0)
             say("warn", "there is no route through %s: %s", gateway, strerror(errno));
     }
     fclose(list);
@@ -608,6 +614,8 @@ static const struct {
     {"net/ipv4/ip_unprivileged_port_start", "0"},
     {"net/ipv4/ip_forward", "0"},
     {"net/ipv4/conf/all/accept_redirects", "0"},
+    /* An address that has moved here is known at once to all who had it elsewhere. */
+    {"net/ipv4/conf/all/arp_notify", "1"},
     {"net/ipv6/conf/all/disable_ipv6", "1"},
     {"kernel/modules_disabled", "1"},
     {"kernel/sysrq", "0"},

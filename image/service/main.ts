@@ -13,9 +13,11 @@ export const load = async (): Promise<void> => {
     import("../../core/placer/placer.ts"),
     import("../../core/presence/group.ts"),
     import("../../core/storage/manager.ts"),
+    import("../../runtime/cell-manager/edge.ts"),
     import("../../runtime/controller/edge.ts"),
     import("../../runtime/dns-server.ts"),
     import("../../runtime/identity/authority.ts"),
     import("../../runtime/identity/enrol.ts"),
+    import("../../runtime/peers-follow.ts"),
   ]);
 };

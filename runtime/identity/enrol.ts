@@ -52,7 +52,8 @@ export interface IssuedAnswer {
 export class EnrolmentRefused extends Error {}
 
 const authorityName = peerName("authority");
-const timeoutMs = 10_000;
+/** An emulated processor that has much else to do takes seconds for a handshake. */
+const timeoutMs = 40_000;
 const longestAnswer = 4 * 1024 * 1024;
 
 /** The token that the configuration's file holds; null when there is none. The file may be gone once it is spent. */
