@@ -63,7 +63,7 @@ export const machineCommands: Register = (program, context, withHelp) => {
       .action(async ({ timeout, ...options }) =>
         (await commands()).joinHost(context(), { ...options, timeoutMs: timeout * 1000 }),
       ),
-    ["sudo cells host join --interface eth1 --storage /var/lib/cells/storage < h2.token"],
+    ["sudo cells host join --interface eth1 --storage /var/lib/cells/storage --token-file h2.token"],
   );
   withHelp(
     host

@@ -4,6 +4,7 @@ import { chmod, mkdir, readFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { EventName } from "../../core/event-names.ts";
 import { EnrolmentRefused, enrolNow } from "../../runtime/identity/enrol.ts";
 import { replaceFile } from "../../runtime/identity/replace-file.ts";
 import { type ProcessConfiguration, ports } from "../../runtime/installation.ts";
@@ -102,7 +103,10 @@ const enrol = async (
   let told = "";
   for (;;) {
     try {
-      await enrolNow({ configuration, token, log: (event, fields) => say(`note: ${event} ${fields.why ?? ""}`) });
+      const log = (event: EventName, { why }: Readonly<Record<string, string | number>>): void => {
+        if (event === "identity/clock") say(`note: ${why}`);
+      };
+      await enrolNow({ configuration, token, log });
       const { validToDate } = new X509Certificate(await readFile(certificate.certFile));
       say(`${name} has its certificate, of a key made here; until ${validToDate.toISOString()}, and renewed before`);
       return;
