@@ -21,6 +21,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   distribution: async () => (await import("./distribution.ts")).distribution,
   subscribers: async () => (await import("./subscribers.ts")).subscribers,
   "service-image": async () => (await import("./service-image.ts")).serviceImage,
+  "self-hosting": async () => (await import("./self-hosting.ts")).selfHosting,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
   "figure-6": async () => (await import("./figure-6.ts")).figure6,
   simulator: async () => (await import("./simulator.ts")).simulator,

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, test } from "node:test";
+import { type Testbed, withTestbed } from "./harness.ts";
+import { cells, stateOf, until } from "./lab.testing.ts";
+import { killMachine, processesOf, tenant, untilAllReady, vmState } from "./self-hosted.testing.ts";
+
+/**
+ * A cloud whose management runs in VMs of its own root cell: its birth, a tenant's cell in it, and what dies and returns.
+ * One testbed for all of it, since a birth costs a minute of emulated processors.
+ */
+const skip = process.getuid?.() === 0 ? false : "needs root, for namespaces";
+const patience = 240;
+
+const inTenant = async (t: Testbed, script: string): Promise<string> => {
+  const { stdout } = await until(
+    `one/vm: ${script}`,
+    () => t.cells(["exec", "one/vm", "--", "sh", "-c", script]),
+    ({ code }) => code === 0,
+  );
+  return stdout;
+};
+
+describe("the cloud that runs in itself", { skip }, () => {
+  test("birth, a tenant's cell, deaths and returns", async () => {
+    const told: string[] = [];
+    const onProgress = (line: string): void => void told.push(line);
+    await withTestbed({ profile: "small", hosts: 2, servers: 1, onProgress }, async (t) => {
+      const shown = told.join("\n");
+      const steps = [/run as a process/, /bootstrap model was accepted/, /the process has ended/, /accepted the whole/];
+      const places = steps.map((step) => shown.search(step));
+      assert.ok(
+        places.every((place, at) => place > (places[at - 1] ?? -1)),
+        shown,
+      );
+      assert.deepEqual(
+        (await t.members()).map(({ name }) => name),
+        ["s1", "h1", "h2"],
+        "machines alone are members",
+      );
+      for (const host of ["h1", "h2"]) assert.deepEqual(await processesOf(t, host, "bootstrap-main"), []);
+
+      const file = join(dirname(t.configFile), "one.sf");
+      writeFileSync(file, tenant("one"));
+      await cells(t, "apply", file, "--yes");
+      await untilAllReady(t, "root", patience);
+      const core = await Promise.all(["core1", "core2", "core3"].map((name) => vmState(t, `root/${name}/vm`)));
+      assert.deepEqual([...new Set(core.map(({ host }) => host))].sort(), ["h1", "h2"]);
+      assert.equal((await vmState(t, "root/controllers/one/vm")).phase, "ready");
+
+      // Its own name service answers; nothing of the management does, though some of it is on the same machine.
+      const { host, incarnation } = await vmState(t, "one/vm");
+      assert.match(await inTenant(t, "nslookup me.one.cells.internal && echo found"), /found/);
+      for (const address of ["10.0.0.31", "10.0.0.40", "10.0.1.1", "10.0.1.2"])
+        assert.match(await inTenant(t, `ping -c 1 -W 1 ${address} >/dev/null 2>&1 || echo unreachable`), /unreachable/);
+
+      await inTenant(t, "echo kept > /tmp/kept");
+      const core1 = await vmState(t, "root/core1/vm");
+      await killMachine(t, core1.host, core1.uid);
+      await until(
+        "the root controller answers again",
+        () => stateOf(t, "root/core1/vm"),
+        (state) => state?.phase === "ready" && state.incarnation === core1.incarnation,
+        patience,
+      );
+      const controller = await vmState(t, "root/controllers/one/vm");
+      await killMachine(t, controller.host, controller.uid);
+      await until(
+        "the next incarnation of the tenant's controller answers",
+        () => stateOf(t, "root/controllers/one/vm"),
+        (state) => state?.phase === "ready" && (state.incarnation ?? 0) > (controller.incarnation ?? 0),
+        patience,
+      );
+      assert.equal((await inTenant(t, "cat /tmp/kept")).trim(), "kept");
+      const still = await vmState(t, "one/vm");
+      assert.deepEqual([still.host, still.incarnation], [host, incarnation], "the tenant's VM went on");
+
+      await cells(t, "delete", "one", "--yes", "--allow-destroy", "one/boot");
+      await until(
+        "nothing is left of the cell",
+        () => t.cells(["get", "root", "--output", "json"]),
+        ({ code, stdout }) => code === 0 && !/"one"/.test(stdout),
+        patience,
+      );
+      assert.doesNotMatch((await t.cells(["get", "--output", "json"])).stdout, /"one"/);
+    });
+  });
+});
