@@ -149,11 +149,16 @@ export const commandOf = (unit: string): readonly string[] => {
     .split(" ")
     .filter((each) => each !== "")
     .map((each) => `+${each.replace("CAP_", "").toLowerCase()}`);
+  const directory = value("RuntimeDirectory");
+  const runtime =
+    directory === undefined
+      ? ""
+      : `mkdir -p /run/${directory}; chmod ${value("RuntimeDirectoryMode")} /run/${directory};`;
   return [
     "setpriv",
     ...(capabilities.length === 0 ? [] : [`--bounding-set=-all,${capabilities.join(",")}`]),
     ...(value("NoNewPrivileges") === "yes" ? ["--no-new-privs"] : []),
-    ...["--", "sh", "-c", `umask ${value("UMask") ?? "0022"}; exec "$@"`, "unit"],
+    ...["--", "sh", "-euc", `umask ${value("UMask") ?? "0022"}; ${runtime} exec "$@"`, "unit"],
     ...(value("ExecStart") ?? "").split(" "),
   ];
 };
