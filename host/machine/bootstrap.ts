@@ -4,17 +4,16 @@ import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { bootstrapModel } from "../../core/bootstrap-model.ts";
 import { serviceRoles } from "../../core/service-roles.ts";
-import { parseIpv4, parseNetwork } from "../../model/addresses.ts";
 import type { Cell } from "../../model/cell.ts";
 import { isObject } from "../../model/reference.ts";
 import { createAuthority, gossipKeyOf, readAuthority, signCertificate } from "../../runtime/certificates.ts";
 import { fingerprintOfCertificate } from "../../runtime/identity/fingerprint.ts";
 import { hashOfToken, newToken, ownKey } from "../../runtime/identity/keys.ts";
 import { replaceFile } from "../../runtime/identity/replace-file.ts";
-import { agentPorts, network, type ProcessConfiguration, ports } from "../../runtime/installation.ts";
+import { agentPorts, type ProcessConfiguration, ports } from "../../runtime/installation.ts";
 import { readBundle, readRoot } from "../bootstrap.ts";
 import { agentConfiguration, hostConfiguration, type Machine, places } from "./configuration.ts";
-import { type Examined, examine } from "./examine.ts";
+import { examine, requireUnderlay } from "./examine.ts";
 import { type JoinOptions, machineOf, prepare, requireUnused, startMachine, writeConfigurations } from "./join.ts";
 
 /**
@@ -56,7 +55,9 @@ export const bootstrapMachine = async (options: BootstrapMachineOptions): Promis
   const model = bootstrapModel(root);
   if (!model.ok) throw new Error(`${rootFile}: ${model.error}`);
   const core = model.value.address;
-  requireUnderlay(examined, core);
+  requireUnderlay(examined);
+  if (examined.address === core)
+    throw new Error(`${core} is the address of the root controller's VM: give this machine another`);
   const gateway = gatewayOf(root);
   if (gateway === undefined)
     throw new Error(
@@ -113,18 +114,6 @@ const chooseRoot = async (specification: string, say: (line: string) => void): P
   await rename(draft, rootDirectory);
   say(`the root cell is copied to ${file}`);
   return file;
-};
-
-const requireUnderlay = ({ address, prefixLength }: Examined, core: string): void => {
-  const underlay = parseNetwork(network.underlay);
-  const number = parseIpv4(address) ?? -1;
-  const [, length] = network.underlay.split("/");
-  if (underlay === null || number <= underlay.first || number >= underlay.last || prefixLength !== Number(length))
-    throw new Error(
-      `this machine is ${address}/${prefixLength}; the underlay is ${network.underlay}, and every host has a fixed address of it with that prefix`,
-    );
-  if (address === core)
-    throw new Error(`${core} is the address of the root controller's VM: give this machine another`);
 };
 
 /** Where the gateway's VM serves. */

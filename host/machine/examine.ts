@@ -3,6 +3,8 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import { promisify } from "node:util";
+import { parseIpv4, parseNetwork } from "../../model/addresses.ts";
+import { network } from "../../runtime/installation.ts";
 import { places } from "./configuration.ts";
 
 /** What a machine is, as far as it matters to a host. Whatever cannot be mended here is refused with a sentence. */
@@ -111,6 +113,17 @@ export const examine = async (device: string, address: string | undefined): Prom
     cgroups: limits ? [machinesGroup] : [],
     warnings,
   };
+};
+
+/** Throws a sentence where the machine's address is not one that every host would find on its own segment. */
+export const requireUnderlay = ({ address, prefixLength }: Examined): void => {
+  const underlay = parseNetwork(network.underlay);
+  const number = parseIpv4(address) ?? -1;
+  const inside = underlay !== null && number > underlay.first && number < underlay.last;
+  if (!inside || prefixLength !== underlay.prefixLength)
+    throw new Error(
+      `this machine is ${address}/${prefixLength}; the underlay is ${network.underlay}, and every host has a fixed address of it with that prefix`,
+    );
 };
 
 /** As sd_booted(3) finds out. */

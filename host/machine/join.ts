@@ -10,7 +10,7 @@ import { replaceFile } from "../../runtime/identity/replace-file.ts";
 import { type ProcessConfiguration, ports } from "../../runtime/installation.ts";
 import type { JoinToken } from "../../runtime/join-token.ts";
 import { agentConfiguration, agentFile, hostConfiguration, hostFile, type Machine, places } from "./configuration.ts";
-import { type Examined, examine } from "./examine.ts";
+import { type Examined, examine, requireUnderlay } from "./examine.ts";
 import { commandsOf, installUnits, startUnits } from "./units.ts";
 
 /** Makes this machine a host of an installation (SELF-HOSTING, Identity). */
@@ -40,6 +40,7 @@ export const joinMachine = async (token: JoinToken, options: JoinOptions): Promi
     );
   await requireUnused(token.name);
   const examined = await examine(options.interface, token.address);
+  requireUnderlay(examined);
   for (const warning of examined.warnings) say(`note: ${warning}`);
   const machine: Machine = { ...machineOf(examined, options), name: token.name, storage, images };
   const known = { authority: token.authority, fingerprint: token.fingerprint };
