@@ -36,17 +36,24 @@ interface Answer {
 }
 
 /**
- * Resolves when the peers file is there; follows the authority from then on until a signal ends the process. Rejects when
- * nothing says where the authority is, or the file cannot be written.
+ * Resolves when the peers file says where others are, which at a first start the authority has to say; follows the authority
+ * from then on until a signal ends the process. Rejects when nothing says where the authority is, or the file cannot be
+ * written.
  */
 export const followPeers = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
-  stopAtSignals(await keepPeers(configuration, observer));
+  const book = await readBook(configuration.peersFile);
+  const first = Promise.withResolvers<void>();
+  stopAtSignals(await keepPeers(configuration, observer, first.resolve));
+  // A start later on needs nobody. At the first one a service that knows of nobody would tell its clients so.
+  const isFirst = Object.keys(book?.peers ?? {}).length <= 1;
+  if (isFirst && configuration.name !== authority) await first.promise;
 };
 
-/** The same, until what it resolves to is called. */
+/** Follows it until what this resolves to is called, which it does as soon as there is a file. `onBook`: with each book. */
 export const keepPeers = async (
   configuration: ProcessConfiguration,
   observer: Pick<Observer, "log">,
+  onBook: () => void = () => undefined,
 ): Promise<() => Promise<void>> => {
   const { peersFile, name } = configuration;
   const onDisk = await readBook(peersFile);
@@ -54,7 +61,7 @@ export const keepPeers = async (
   // Whoever knows it asks nobody else.
   if (name === authority) return async () => undefined;
   const stop = new AbortController();
-  const following = follow(configuration, observer, stop.signal);
+  const following = follow(configuration, observer, stop.signal, onBook);
   return () => {
     stop.abort();
     return following;
@@ -76,6 +83,7 @@ const follow = async (
   configuration: ProcessConfiguration,
   observer: Pick<Observer, "log">,
   signal: AbortSignal,
+  onBook: () => void,
 ): Promise<void> => {
   const connection = keepConnection(authority);
   let known = -1;
@@ -87,6 +95,7 @@ const follow = async (
       if (answer !== null) {
         await takeBook(configuration, answer, observer);
         known = answer.version;
+        onBook();
       } else if (performance.now() - since < soonMs) throw new Error("it says too often that nothing has changed");
       attempts = 0;
     } catch (error) {
