@@ -18,7 +18,7 @@ const machines = new Map<string, Machine>();
 const own = (name: string): Machine => machines.get(name) ?? assert.fail(`there is no machine ${name}`);
 
 const until = async <T>(what: string, ask: () => Promise<T> | T, holds: (answer: T) => boolean): Promise<T> => {
-  const end = performance.now() + 45_000;
+  const end = performance.now() + 120_000;
   for (;;) {
     const answer = await ask();
     if (holds(answer)) return answer;
