@@ -7,6 +7,8 @@ import { dirname, join } from "node:path";
 export interface ClientConfiguration {
   readonly url: string;
   readonly credential: string;
+  /** The installation's authority, PEM, where the gateway serves over TLS; absent: those that the system trusts. */
+  readonly authority?: string;
 }
 
 /** The invoking user under `sudo`: the file is theirs, not root's. */
@@ -35,8 +37,9 @@ export const clientConfigurationFile = (): string => {
 /** Undefined when there is none, or none that says both things. */
 export const readClientConfiguration = (file = clientConfigurationFile()): ClientConfiguration | undefined => {
   try {
-    const { url, credential } = JSON.parse(readFileSync(file, "utf8")) as Partial<ClientConfiguration>;
-    return typeof url === "string" && typeof credential === "string" ? { url, credential } : undefined;
+    const { url, credential, authority } = JSON.parse(readFileSync(file, "utf8")) as Partial<ClientConfiguration>;
+    if (typeof url !== "string" || typeof credential !== "string") return undefined;
+    return { url, credential, ...(typeof authority === "string" ? { authority } : {}) };
   } catch {
     return undefined;
   }

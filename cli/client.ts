@@ -1,3 +1,4 @@
+import { setDefaultCACertificates } from "node:tls";
 import {
   bundleMediaType,
   type CellEvent,
@@ -8,6 +9,8 @@ import {
   type ElementAnswer,
   type ExecAnswer,
   type ExecRequest,
+  type HostJoin,
+  type HostJoining,
   type ImageAdded,
   type ImageRemoved,
   type ImageSummary,
@@ -58,6 +61,8 @@ export const refusalOf = (status: number, text: string): Refused => {
 const inUrl = (path: string): string => path.split("/").map(encodeURIComponent).join("/");
 const modelUrl = (cell: string, path: string): string =>
   `/cells/${encodeURIComponent(cell)}/model${path === "" ? "" : `/${inUrl(path)}`}`;
+
+const hostUrl = (name: string): string => `/cells/root/hosts/${encodeURIComponent(name)}`;
 
 interface Body {
   readonly type: string;
@@ -164,6 +169,11 @@ export class Client {
     return this.#configuration.url;
   }
 
+  /** See `ClientConfiguration`. */
+  get authority(): string | undefined {
+    return this.#configuration.authority;
+  }
+
   credentials(cell: string): Promise<readonly CredentialSummary[]> {
     return this.#get(`/cells/${encodeURIComponent(cell)}/credentials`);
   }
@@ -172,6 +182,15 @@ export class Client {
     const body = { type: "application/json", text: JSON.stringify({ note }) };
     const response = await this.#send("POST", `/cells/${encodeURIComponent(cell)}/credentials`, body);
     return (await response.json()) as NewCredential;
+  }
+
+  async admitHost(name: string, join: HostJoin): Promise<HostJoining> {
+    const body = { type: "application/json", text: JSON.stringify(join) };
+    return (await (await this.#send("PUT", hostUrl(name), body)).json()) as HostJoining;
+  }
+
+  async removeHost(name: string): Promise<void> {
+    await this.#send("DELETE", hostUrl(name));
   }
 
   async revokeCredential(cell: string, id: string): Promise<void> {
@@ -241,5 +260,7 @@ export const clientFromConfiguration = (): Client => {
       `${clientConfigurationFile()} does not say where the gateway is: \`cells up\` writes it, or set CELLS_CONFIG to another file`,
     );
   }
+  // Whoever else has a certificate that the system trusts is not the gateway.
+  if (configuration.authority !== undefined) setDefaultCACertificates([configuration.authority]);
   return new Client(configuration);
 };

@@ -14,7 +14,8 @@ export const addCredential = async (
   const { terminal, json } = context;
   const client = context.client();
   const made = await client.addCredential(cell, note);
-  const configuration = { url: client.url, credential: made.credential };
+  const { url, authority } = client;
+  const configuration = { url, credential: made.credential, ...(authority === undefined ? {} : { authority }) };
   if (file !== undefined) {
     writeClientConfiguration(configuration, file);
     if (json) printJson(context, { id: made.id, file });

@@ -7,6 +7,7 @@ import { addCredential, listCredentials, revokeCredential } from "./credential-c
 import { registerExplain } from "./explain.ts";
 import { usage } from "./failure.ts";
 import { addImage, deleteImage, listImages } from "./image-commands.ts";
+import { machineCommands } from "./machine-program.ts";
 import { observeCommands } from "./observe-commands.ts";
 import { why } from "./query-commands.ts";
 import { sessionCommands } from "./session-commands.ts";
@@ -218,6 +219,7 @@ export const createProgram = (
 ): Command =>
   assembled(makeContext, (program, context) => {
     testbedCommands(program, context);
+    machineCommands(program, context, withHelp);
     changeCommands(program, context);
     viewCommands(program, context);
     observeCommands(program, context, withHelp);

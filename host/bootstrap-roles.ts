@@ -5,7 +5,7 @@ import { bootstrapRoles } from "../core/bootstrap-model.ts";
 import { macOf } from "../core/controller/ipv4-range.ts";
 import type { DesiredEnrolment, IdentityGrant } from "../core/documents.ts";
 import { type ServiceRole, servicePeer, serviceRoles } from "../core/service-roles.ts";
-import { cellName, type Ipv4, type PeerName, peerName } from "../model/identifiers.ts";
+import { cellName, type Ipv4, ipv4, type PeerName, peerName } from "../model/identifiers.ts";
 import { createAuthority } from "../runtime/certificates.ts";
 import { hashCredential } from "../runtime/credentials.ts";
 import { fingerprintOfCertificate } from "../runtime/identity/fingerprint.ts";
@@ -65,10 +65,11 @@ export const birthConfigurations = async (
         caFile: join(identity, "authority.pem"),
       },
       ...(role === "authority"
-        ? { authority: { enrolments: firstEnrolments(bootstrap.peers, address, known) } }
+        ? { authority: { enrolments: firstEnrolments(bootstrap, address, known) } }
         : { enrolment: { authority: `${address}:${ports.enrolment}`, fingerprint, tokenFile } }),
       ...(role === "controller"
-        ? { controller: await rootController(bootstrap.credentialFile, address, fingerprint) }
+        ? // Machines may join meanwhile, and it looks whether an address is free.
+          { followPeers: true, controller: await rootController(bootstrap.credentialFile, address, fingerprint) }
         : {}),
     });
   }
@@ -105,12 +106,13 @@ const firstPeers = (configuration: ProcessConfiguration, address: Ipv4): Readonl
 
 /** What the authority of the birth knows before any controller can desire it: the roles' tokens, and who has joined. */
 const firstEnrolments = (
-  peers: Readonly<Record<string, string>>,
+  { peers, tokenHashes = {} }: NonNullable<ProcessConfiguration["bootstrap"]>,
   address: Ipv4,
   { endsAtMs, tokens }: Tokens,
 ): Readonly<Record<string, DesiredEnrolment>> => {
-  const wish = (token: string, grants: readonly IdentityGrant[]): DesiredEnrolment => ({
-    hash: createHash("sha256").update(token).digest("hex"),
+  const hashOf = (token: string): string => createHash("sha256").update(token).digest("hex");
+  const wish = (hash: string, grants: readonly IdentityGrant[]): DesiredEnrolment => ({
+    hash,
     cell: cellName("root"),
     grants,
     endsAtMs,
@@ -119,15 +121,18 @@ const firstEnrolments = (
     .filter((role) => role !== "authority")
     .map((role): [string, DesiredEnrolment] => {
       const grant = { name: nameOf(role), role, addresses: [address], ports: serviceRoles[role] };
-      return [`birth-${role}`, wish(tokens[role] ?? "", [grant])];
+      return [`birth-${role}`, wish(hashOf(tokens[role] ?? ""), [grant])];
     });
   const joined = Object.entries(peers).map(([name, entry]): [string, DesiredEnrolment] => {
     const found = parsePeerAddress(entry);
     if (!found.ok) throw new Error(`bootstrap.peers: ${found.error}`);
     const [role = ""] = name.split(".");
-    const grant = { name: peerName(name), role, addresses: [found.value.host] };
-    // They have their certificates: nobody knows this token.
-    return [`joined-${name.replaceAll(".", "-")}`, wish(randomBytes(32).toString("hex"), [grant])];
+    const { host, distributionPort: distribution, httpPort: http } = found.value;
+    const listens = entry.includes(":") ? { ports: { distribution, http } } : {};
+    const grant = { name: peerName(name), role, addresses: [ipv4(host)], ...listens };
+    // Without one they have certificates for good, and nobody knows the token.
+    const hash = tokenHashes[name] ?? hashOf(randomBytes(32).toString("hex"));
+    return [`joined-${name.replaceAll(".", "-")}`, wish(hash, [grant])];
   });
   return Object.fromEntries([...roles, ...joined]);
 };

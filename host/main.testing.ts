@@ -71,8 +71,20 @@ const configurationOf = async (
   };
 };
 
+/** With what its unit leaves it of root's rights on a real machine, and no more. */
+const unit = readFileSync(join(import.meta.dirname, "../packaging/systemd/cells-host.service"), "utf8");
+const capabilities = (/^CapabilityBoundingSet=(.*)$/m.exec(unit)?.[1] ?? assert.fail())
+  .split(" ")
+  .map((capability) => `+${capability.replace("CAP_", "").toLowerCase()}`);
 const startHost = (file: string): ChildProcess =>
-  spawn(process.execPath, [join(import.meta.dirname, "main.ts"), file], { stdio: ["ignore", "ignore", "inherit"] });
+  spawn(
+    "setpriv",
+    [
+      ...[`--bounding-set=-all,${capabilities.join(",")}`, "--no-new-privs", "--"],
+      ...[process.execPath, join(import.meta.dirname, "main.ts"), file],
+    ],
+    { stdio: ["ignore", "ignore", "inherit"] },
+  );
 const ended = (child: ChildProcess): Promise<number | null> =>
   new Promise((resolve) => child.once("exit", (code) => resolve(code)));
 

@@ -30,6 +30,9 @@ import type { Plan } from "./plan-types.ts";
  * POST   /cells/<cell>/exec                       body: ExecRequest → ExecAnswer
  * POST   /cells/<cell>/sessions                   body: SessionRequest → SessionGrant, for one WebSocket: `model/sessions.ts`
  *
+ * PUT    /cells/root/hosts/<name>                 body: HostJoin → HostJoining; the operator's credential alone
+ * DELETE /cells/root/hosts/<name>                 → the machine's names are renewed no more, and nobody looks for it
+ *
  * A credential of the operator opens everything; one of a cell only what is below `/cells/<cell>/`.
  *
  * `PUT` and `DELETE` answer 200 with Changed, 400 with a refusal for a bad specification, 401 without a credential,
@@ -156,6 +159,28 @@ export interface NewCredential {
   readonly id: string;
   /** `<cell>.<id>.<secret>`. The cloud keeps a hash of it only. */
   readonly credential: string;
+}
+
+/**
+ * A machine that shall join the installation as `host.<name>`, or be set up anew. Whoever asks makes the one-time tokens and
+ * keeps them; here are their hashes: SHA-256, hexadecimal.
+ */
+export interface HostJoin {
+  /** On the underlay, IPv4. */
+  readonly address: string;
+  readonly host: string;
+  /** It has a storage agent as well, `agent.<name>`. */
+  readonly agent?: string;
+}
+/** What the machine needs besides its tokens (`runtime/join-token.ts`). */
+export interface HostJoining {
+  readonly authority: string;
+  readonly fingerprint: string;
+  readonly peers: Readonly<Record<string, string>>;
+  /** When its tokens end, ISO 8601. */
+  readonly ends: string;
+  /** Peers that are there under its names: they are replaced when the tokens are used. */
+  readonly replaces: readonly string[];
 }
 
 export interface CellSummary {

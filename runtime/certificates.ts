@@ -1,5 +1,5 @@
 import "reflect-metadata";
-import { randomBytes, webcrypto } from "node:crypto";
+import { hkdfSync, randomBytes, webcrypto } from "node:crypto";
 import { chmod, link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as x509 from "@peculiar/x509";
@@ -65,6 +65,17 @@ export const readAuthority = async (directory: string): Promise<Authority | null
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
     throw error;
   }
+};
+
+/**
+ * The installation's gossip key (decision 25), hexadecimal: derived from the authority's own key (HKDF, RFC 5869), so that it
+ * is the same for every host that ever joins and is kept nowhere beside.
+ * @param directory that `createAuthority` made
+ */
+export const gossipKeyOf = async (directory: string): Promise<string> => {
+  const [key] = x509.PemConverter.decode(await readFile(authorityKeyFile(directory), "utf8"));
+  if (key === undefined) throw new Error(`${authorityKeyFile(directory)} does not hold a key`);
+  return Buffer.from(hkdfSync("sha256", Buffer.from(key), "", "cells gossip key", 32)).toString("hex");
 };
 
 const makeAuthority = async (): Promise<string> => {

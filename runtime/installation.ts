@@ -42,6 +42,9 @@ export const ports = {
   nbdFirst: 20000,
 } as const;
 
+/** A storage agent's, beside the Host Manager of a real machine: both have the machine's one address. */
+export const agentPorts = { distribution: 7130, http: 7131 } as const;
+
 /** Configuration of one process, a JSON file whose path is its only argument. No secrets: they are in the files it names. */
 export interface ProcessConfiguration {
   readonly name: PeerName;
@@ -142,6 +145,8 @@ export interface ProcessConfiguration {
     readonly credentialFile: string;
     /** Hosts and storage agents that there are already; entries as in `PeerBook`. */
     readonly peers: Readonly<Record<string, string>>;
+    /** Of these, with which they enrol as soon as the authority runs: SHA-256 (hexadecimal) of their one-time tokens. */
+    readonly tokenHashes?: Readonly<Record<string, string>>;
   };
   /** A host's part in Presence; absent: it takes none. */
   readonly presence?: {

@@ -194,7 +194,7 @@ test("the operator's enrolments are the authority's own, and outlive it", () => 
   assert.deepEqual([...world.records.keys()], ["book"]);
 });
 
-test("keys of hosts and of the root controller are published to exactly these", () => {
+test("keys of machines and of the root controller are published to exactly these", () => {
   const world = new AuthorityWorld();
   world.desire(
     root,
@@ -217,8 +217,10 @@ test("keys of hosts and of the root controller are published to exactly these", 
   assert.deepEqual(pins(), [
     ["pin/authority", { key: hex("9") }],
     ["pin/host.h1", { key }],
+    ["pin/agent.s1", { key }],
   ]);
-  assert.deepEqual(world.ask({ kind: "pins" }), { kind: "pins", pins: { authority: hex("9"), "host.h1": key } });
+  const all = { authority: hex("9"), "host.h1": key, "agent.s1": key };
+  assert.deepEqual(world.ask({ kind: "pins" }), { kind: "pins", pins: all });
   for (const peer of ["host.h2", "controller.root", "authority"])
     assert.ok(world.entitled(peerName(peer), "pin/host.h1"), peer);
   for (const peer of ["controller.shop", "agent.s1", "placer", "gateway", "host.h2.x"])
@@ -227,7 +229,7 @@ test("keys of hosts and of the root controller are published to exactly these", 
   assert.ok(!world.entitled(peerName("controller.shop"), "controller.root/enrolment/h"));
   world.restart();
   const own = ["pin/authority", { key: hex("9") }];
-  assert.deepEqual(pins(), [["pin/host.h1", { key }], own]);
+  assert.deepEqual(pins(), [["pin/host.h1", { key }], ["pin/agent.s1", { key }], own]);
   world.desire(root, "h", null);
   assert.deepEqual(pins(), [own]);
 });

@@ -66,7 +66,7 @@ test("outside its dates a certificate counts only with the pinned key", () => {
   assert.match(why(mayConnect(shown({ ...ended, key: "x" }), from(h2), pins, now)), /not the one that was pinned/);
 });
 
-test("exactly hosts among one another, and a host and the root controller, make up for dates with a pin", () => {
+test("exactly hosts among one another, and a host or an agent and the root controller, make up for dates with a pin", () => {
   const made = names.flatMap((self) =>
     names
       .filter((name) => mayConnect(shown({ ...ended, name }), from(name, self), pins, now).ok)
@@ -74,15 +74,25 @@ test("exactly hosts among one another, and a host and the root controller, make 
   );
   const hosts = ["host.h1", "host.h2"];
   const root = ["controller.root", "authority"];
+  const machines = [...hosts, "agent.s1"];
   const expected = [
-    ...hosts.flatMap((a) => [...hosts, ...root].map((b) => `${a} ← ${b}`)),
-    ...root.flatMap((a) => hosts.map((b) => `${a} ← ${b}`)),
+    ...hosts.flatMap((a) => hosts.map((b) => `${a} ← ${b}`)),
+    ...machines.flatMap((a) => root.flatMap((b) => [`${a} ← ${b}`, `${b} ← ${a}`])),
   ];
   assert.deepEqual(made.sort(), expected.sort());
 });
 
 test("names that only look like a host's or the root controller's are not pinned", () => {
-  for (const name of ["host.", "hosts.h1", "xhost.h1", "host.h1.x", "host", "controller.rooted", "authority.2"]) {
+  for (const name of [
+    "host.",
+    "agent.s1.x",
+    "hosts.h1",
+    "xhost.h1",
+    "host.h1.x",
+    "host",
+    "controller.rooted",
+    "authority.2",
+  ]) {
     const other = peerName(name);
     const known = new Map([[other, "k"]]);
     assert.equal(

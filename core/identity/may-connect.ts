@@ -6,8 +6,8 @@ import { isoTime } from "../iso-time.ts";
  * was read from the certificate that the other end presented, after TLS proved that it holds the certificate's key.
  *
  * A certificate counts: signed by the installation's authority, with the expected name, within its dates. Dates alone may
- * be made up for, and by one thing alone: a key that this machine pinned while hosts joined, between two hosts or a host
- * and the root controller. That is what brings back an installation that was dark past the end of all its certificates,
+ * be made up for, and by one thing alone: a key that this machine pinned while hosts joined, between two hosts, or a machine
+ * (its Host Manager, its storage agent) and the root controller. That is what brings back an installation that was dark past the end of all its certificates,
  * when nobody is there yet who could issue new ones (decision 29). A pin never stands in for the signature or the name.
  */
 export interface Presented {
@@ -40,12 +40,16 @@ export type Refusal = "no-certificate" | "foreign" | "nameless" | "another" | "d
 /** The root controller's two names: of the root cell's controller and of the authority beside it. */
 const rootController: ReadonlySet<string> = new Set(["controller.root", "authority"]);
 const isHost = (name: PeerName): boolean => /^host\.[a-z0-9-]+$/.test(name);
+/** A storage agent belongs to its machine: the disks of the root controller's VM are exported before anybody can renew. */
+const isMachine = (name: PeerName): boolean => isHost(name) || /^agent\.[a-z0-9-]+$/.test(name);
 
 /** Whose keys hosts pin, and the root controller does. */
-export const isPinnable = (name: PeerName): boolean => isHost(name) || rootController.has(name);
+export const isPinnable = (name: PeerName): boolean => isMachine(name) || rootController.has(name);
 
 const pinned = (self: PeerName, other: PeerName): boolean =>
-  isPinnable(self) && isPinnable(other) && (isHost(self) || isHost(other));
+  (isHost(self) && isHost(other)) ||
+  (isMachine(self) && rootController.has(other)) ||
+  (rootController.has(self) && isMachine(other));
 
 const units = [
   ["day", 86_400_000],

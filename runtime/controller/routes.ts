@@ -23,6 +23,7 @@ import { evaluate } from "../specification/evaluate.ts";
 import { refuseUpgrade } from "../upgrade.ts";
 import type { CellEvents } from "./events.ts";
 import { heldBack, isAwaited } from "./held-back.ts";
+import { hostHandler } from "./hosts.ts";
 import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
 import type { ControllerSessions } from "./sessions.ts";
 import { type Check, connectionAnswer, type Examined, type Question } from "./why.ts";
@@ -63,6 +64,8 @@ const resources: Readonly<Record<string, (exchange: Exchange) => Promise<void>>>
   "POST credentials": (exchange) => addCredential(exchange),
   "DELETE credentials": (exchange) => relay(exchange, { method: "CREDENTIAL-REVOKE", id: exchange.rest[0] ?? "" }),
   "POST sessions": (exchange) => grantSession(exchange),
+  "PUT hosts": ({ context, incoming, response, rest }) => hostHandler(context, incoming, response, rest),
+  "DELETE hosts": ({ context, incoming, response, rest }) => hostHandler(context, incoming, response, rest),
 };
 
 /** Without `sessions` none is granted. */

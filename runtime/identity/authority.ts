@@ -16,7 +16,7 @@ import { mayAsk } from "../../core/identity/permissions.ts";
 import { nextAsk } from "../../core/identity/renewal.ts";
 import { peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { type Authority, createAuthority, readAuthority, signCertificate } from "../certificates.ts";
+import { type Authority, createAuthority, gossipKeyOf, readAuthority, signCertificate } from "../certificates.ts";
 import { writeErrorLine } from "../error-line.ts";
 import { type PeerHandler, servePeers } from "../https.ts";
 import { announceCredentials, type Credentials, followCredentials, readCredentials } from "../identity.ts";
@@ -95,6 +95,8 @@ const sign = (signing: Signing, { publicKey }: AskedKey, issue: Issue): Promise<
     role: issue.role,
   });
 
+const authorityDirectory = ({ directory }: ProcessConfiguration): string => join(directory, "authority");
+
 const pinsOf = async (signing: Signing): Promise<Readonly<Record<string, string>>> => {
   const answer = await decide(signing, { kind: "pins" });
   return answer.kind === "pins" ? answer.pins : {};
@@ -138,7 +140,9 @@ const issueFor = async (signing: Signing, incoming: IncomingMessage): Promise<Is
   );
   const pinned = certificates.some(({ name }) => isPinnable(peerName(name)));
   const pins = pinned ? { pins: await pinsOf(signing) } : {};
-  return { certificates, authority: signing.authorityPem, ...pins, nowMs: Date.now() };
+  const isHost = certificates.some(({ name }) => name.startsWith("host."));
+  const gossip = isHost ? { gossipKey: await gossipKeyOf(authorityDirectory(signing.configuration)) } : {};
+  return { certificates, authority: signing.authorityPem, ...pins, ...gossip, nowMs: Date.now() };
 };
 
 const respond = (response: ServerResponse, status: number, body: object): void => {
@@ -280,7 +284,7 @@ export const runAuthority = async (
   configuration: ProcessConfiguration,
   observer: Observer = createObserver(configuration.name),
 ): Promise<RunningAuthority> => {
-  const directory = join(configuration.directory, "authority");
+  const directory = authorityDirectory(configuration);
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await createAuthority(directory);
   const authority = await readAuthority(directory);

@@ -43,8 +43,13 @@ export interface IssuedAnswer {
   readonly authority: string;
   /** Present where one of the names may use them. */
   readonly pins?: Readonly<Record<string, string>>;
+  /** Present where one of the names is a host's: for its part in Presence. */
+  readonly gossipKey?: string;
   readonly nowMs: number;
 }
+
+/** The authority has said no: to ask again brings the same. */
+export class EnrolmentRefused extends Error {}
 
 const authorityName = peerName("authority");
 /** An emulated processor that has much else to do takes seconds for a handshake. */
@@ -147,9 +152,12 @@ const ask = async (
       outgoing.end(JSON.stringify(body));
     });
     const read = JSON.parse(answer.body) as IssuedAnswer & { readonly message?: string };
+    const why = `the authority did not issue a certificate: ${read.message ?? `status ${answer.status}`}`;
+    if (answer.status >= 400 && answer.status < 500) throw new EnrolmentRefused(why);
     if (answer.status !== 200) throw new Error(read.message ?? `status ${answer.status}`);
     return read;
   } catch (error) {
+    if (error instanceof EnrolmentRefused) throw error;
     throw new Error(`the authority did not issue a certificate: ${(error as Error).message}`);
   } finally {
     socket.destroy();
@@ -159,7 +167,7 @@ const ask = async (
 /** Checks an answer and puts it into place. Rejects with a sentence, and leaves all as it was, when it is not right. */
 const take = async (run: EnrolmentRun, key: OwnKey, answer: IssuedAnswer): Promise<Held> => {
   const { configuration, log } = run;
-  const { name, certificate, enrolment, pinsFile } = configuration;
+  const { name, certificate, enrolment, pinsFile, presence } = configuration;
   const authority = new X509Certificate(answer.authority);
   if (fingerprintOf(authority.publicKey) !== enrolment?.fingerprint)
     throw new Error("the answer holds another authority's certificate");
@@ -175,6 +183,8 @@ const take = async (run: EnrolmentRun, key: OwnKey, answer: IssuedAnswer): Promi
   await replaceFile(certificate.caFile, answer.authority);
   if (pinsFile !== undefined && answer.pins !== undefined)
     await replaceFile(pinsFile, `${JSON.stringify({ pins: answer.pins })}\n`);
+  if (presence !== undefined && answer.gossipKey !== undefined)
+    await replaceFile(presence.gossipKeyFile, `${answer.gossipKey}\n`);
   await replaceFile(certificate.certFile, own);
   announceCredentials(configuration);
   log("identity/changed", { until: read.validToDate.toISOString() });
@@ -187,8 +197,19 @@ const attempt = async (run: EnrolmentRun, key: OwnKey, { how }: NextAsk): Promis
   if (how === "enrol" && token === null)
     throw new Error("it has no valid certificate and no token: it needs a new token from whoever starts it");
   const request = await certificateRequest(key);
-  const body = how === "enrol" ? { token, request } : { request };
-  return take(run, key, await ask(configuration, `/${how}`, body, how === "renew"));
+  const enrol = () => ask(configuration, "/enrol", { token, request }, false);
+  if (how === "enrol") return take(run, key, await enrol());
+  const renewed = ask(configuration, "/renew", { request }, true);
+  // Its certificate was made before there was an authority that knew it: the first host's is.
+  const answer =
+    token === null ? renewed : renewed.catch((refused: Error) => enrol().catch(() => Promise.reject(refused)));
+  return take(run, key, await answer);
+};
+
+/** Gets a certificate with the token, now: for whoever waits for it. Rejects with a sentence; it may be tried again. */
+export const enrolNow = async (run: EnrolmentRun): Promise<void> => {
+  const key = await ownKey(run.configuration.certificate.keyFile);
+  await attempt(run, key, { how: "enrol", inMs: 0, usable: false });
 };
 
 /** Sees to it that this process has a certificate, from now until `stop`. */

@@ -1,0 +1,117 @@
+import { readFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
+import type { HostJoin } from "../model/api.ts";
+import type { Context } from "./context.ts";
+import { printJson } from "./context.ts";
+import { CommandFailure, exitCodes, usage } from "./failure.ts";
+import { writeSecret } from "./secret-file.ts";
+
+/** `cells host`: machines that join an installation and leave it, and the tokens with which they do. */
+
+/** What a machine's owner reads of a failure here: one sentence. */
+export const failing = async <T>(work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    throw error instanceof CommandFailure
+      ? error
+      : new CommandFailure(exitCodes.refused, error instanceof Error ? error.message : String(error));
+  }
+};
+
+/** Makes the tokens here, has their hashes enrolled, and prints all that the machine needs as one line. */
+export const hostToken = async (
+  context: Context,
+  { name, address, agent, out }: { name: string; address: string; agent: boolean; out: string | undefined },
+): Promise<void> => {
+  const { newToken } = await import("../runtime/identity/keys.ts");
+  const { isMachineName, writeJoinToken } = await import("../runtime/join-token.ts");
+  if (!isMachineName(name))
+    throw usage(`\`${name}\` cannot name a machine: use lower-case letters, digits and \`-\`, at most 53`);
+  const [host, storage] = [newToken(), agent ? newToken() : null];
+  const body: HostJoin = { address, host: host.hash, ...(storage === null ? {} : { agent: storage.hash }) };
+  const { ends, replaces, authority, fingerprint, peers } = await context.client().admitHost(name, body);
+  const token = writeJoinToken({
+    ...{ name, address, authority, fingerprint, peers, host: host.token },
+    ...(storage === null ? {} : { agent: storage.token }),
+    endsAtMs: Date.parse(ends),
+  });
+  const { terminal, json } = context;
+  if (out !== undefined) writeSecret(out, `${token}\n`);
+  if (json) {
+    printJson(context, { name, address, ends, replaces, ...(out === undefined ? { token } : { file: out }) });
+    return;
+  }
+  for (const peer of replaces) terminal.warn(`${peer} is there already: whoever joins with this token takes its place`);
+  const storing = agent ? " --storage /var/lib/cells/storage" : "";
+  if (out === undefined) terminal.print(token);
+  else terminal.print(`${out} holds the token; carry it over to ${name}.`);
+  terminal.warn(
+    `On ${name} (${address}), as root, by ${ends}: \`cells host join${storing} < FILE\`, with this line in FILE. It works once, and is a secret until then.`,
+  );
+};
+
+const readToken = async (file: string | undefined, context: Context): Promise<string> => {
+  if (file !== undefined)
+    return readFile(file, "utf8").catch((error: Error) => {
+      throw usage(`the token's file cannot be read: ${error.message}`);
+    });
+  if (process.stdin.isTTY) context.terminal.warn("Paste the token, then press Enter and Ctrl-D:");
+  return text(process.stdin);
+};
+
+export interface MachineArguments {
+  readonly interface: string;
+  readonly storage: string | undefined;
+  readonly images: string | undefined;
+  readonly timeoutMs: number;
+}
+/** Progress goes to standard error where standard output is for JSON. */
+export const sayTo =
+  ({ terminal, json }: Context): ((line: string) => void) =>
+  (line) =>
+    json ? terminal.warn(line) : terminal.print(line);
+
+export const joinHost = async (
+  context: Context,
+  options: MachineArguments & { readonly tokenFile: string | undefined },
+): Promise<void> => {
+  const { readJoinToken } = await import("../runtime/join-token.ts");
+  const token = readJoinToken(await readToken(options.tokenFile, context));
+  if (!token.ok) throw usage(token.error);
+  const { joinMachine } = await import("../host/machine/join.ts");
+  const { imagesFor } = await import("./machine-images.ts");
+  const say = sayTo(context);
+  const { interface: device, storage = null, timeoutMs } = options;
+  const images = storage === null ? "" : await failing(() => imagesFor(options.images, say));
+  await failing(() => joinMachine(token.value, { interface: device, storage, images, say, timeoutMs }));
+  const { name, address } = token.value;
+  if (context.json) printJson(context, { name, address });
+  else context.terminal.print(`${name} has joined; \`cells status\` shows it`);
+};
+
+export const leaveHost = async (context: Context, options: { force: boolean; purge: boolean }): Promise<void> => {
+  const { leaveMachine } = await import("../host/machine/leave.ts");
+  const name = await failing(() => leaveMachine({ ...options, say: sayTo(context) }));
+  if (context.json) printJson(context, { left: name });
+  else
+    context.terminal.print(`this machine is no host any more; \`cells host remove ${name}\` lets the cloud forget it`);
+};
+
+/** Refuses while machines run there or volumes lie there, as far as the installation knows. */
+export const removeHost = async (context: Context, name: string, force: boolean): Promise<void> => {
+  const client = context.client();
+  if (!force) {
+    const { hosts, servers } = await client.status();
+    const vms = hosts.find(({ host }) => host === name)?.vms ?? 0;
+    const volumes = servers.find(({ server }) => server === name)?.volumes ?? 0;
+    if (vms + volumes > 0)
+      throw new CommandFailure(
+        exitCodes.refused,
+        `${vms} machines run on ${name} and ${volumes} volumes lie there: delete them first. With --force their cells lose them`,
+      );
+  }
+  await client.removeHost(name);
+  if (context.json) printJson(context, { removed: name });
+  else context.terminal.print(`${name} is renewed no more: its certificates end within a day, and nobody looks for it`);
+};
