@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { PeerCertificate } from "node:tls";
+import { createSecureContext, type PeerCertificate, type SecureContext } from "node:tls";
 import { type PeerName, peerName } from "../model/identifiers.ts";
 import type { ProcessConfiguration } from "./installation.ts";
 
@@ -19,6 +19,24 @@ export const readCredentials = (configuration: ProcessConfiguration): Credential
     ca: readFileSync(caFile),
     minVersion: "TLSv1.3",
   };
+};
+
+const contexts = new Map<string, { readonly credentials: Credentials; readonly context: SecureContext }>();
+const same = (one: Credentials, other: Credentials): boolean =>
+  one.cert.equals(other.cert) && one.key.equals(other.key) && one.ca.equals(other.ca);
+
+/**
+ * The same for whoever dials, read by OpenSSL once for as long as the files are what they are: reading keys and certificates
+ * costs an emulated processor more than all else of a connection.
+ */
+export const secureContextOf = (configuration: ProcessConfiguration): SecureContext => {
+  const { certFile } = configuration.certificate;
+  const credentials = readCredentials(configuration);
+  const known = contexts.get(certFile);
+  if (known !== undefined && same(known.credentials, credentials)) return known.context;
+  const context = createSecureContext(credentials);
+  contexts.set(certFile, { credentials, context });
+  return context;
 };
 
 /** For `checkServerIdentity`: a server is known by its common name, wherever it runs. */

@@ -9,7 +9,7 @@ import type { PeerName } from "../model/identifiers.ts";
 import { type Admission, type AdmissionLimits, admissionLimits, createAdmission } from "./admission.ts";
 import { aliveFrame, createFrameReader, encodeFrame, type FrameReader } from "./frame-codec.ts";
 import { createJudge, type Judge } from "./identity/judge.ts";
-import { expectPeer, followCredentials, readCredentials, tlsFault } from "./identity.ts";
+import { expectPeer, followCredentials, readCredentials, secureContextOf, tlsFault } from "./identity.ts";
 import { type ProcessConfiguration, ports } from "./installation.ts";
 import { findPeer, type PeerAddress } from "./peers.ts";
 import { createRefusals, type Refusals } from "./refusals.ts";
@@ -94,8 +94,13 @@ export const backoffMs = (attempt: number, random: number): number => {
 const createWatch = (
   reader: FrameReader,
   { silenceMs, frameMs }: TransportLimits,
-): { heard(frame: boolean): void; late(): "silent" | "no first frame" | "frame too slow" | null } => {
-  const since = performance.now();
+): {
+  heard(frame: boolean): void;
+  late(): "silent" | "no first frame" | "frame too slow" | null;
+  /** This process itself stood still for so long, and has not read what came meanwhile. */
+  stood(ms: number): void;
+} => {
+  let since = performance.now();
   let heardAt = since;
   let greeted = false;
   let frameSince = since;
@@ -107,6 +112,11 @@ const createWatch = (
       if (reader.cut === cut && reader.waiting > 0) return;
       cut = reader.cut;
       frameSince = heardAt;
+    },
+    stood: (ms) => {
+      since += ms;
+      heardAt += ms;
+      frameSince += ms;
     },
     late: () => {
       const now = performance.now();
@@ -130,7 +140,11 @@ const adopt = (
   const connection = transport.nextConnection;
   const reader = createFrameReader();
   const watch = createWatch(reader, limits);
+  let pulseAt = performance.now();
   const pulse = setInterval(() => {
+    const now = performance.now();
+    if (now - pulseAt > 2 * limits.aliveEveryMs) watch.stood(now - pulseAt);
+    pulseAt = now;
     const late = watch.late();
     if (late !== null) {
       if (late !== "silent") transport.refusals.refuse(peer, late, `${reader.waiting} bytes of a frame have come`);
@@ -206,7 +220,8 @@ const judge = (transport: TransportState, socket: TLSSocket, expected: PeerName 
 const open = ({ configuration }: TransportState, peer: PeerName, address: PeerAddress): TLSSocket | string => {
   try {
     return connect({
-      ...readCredentials(configuration),
+      secureContext: secureContextOf(configuration),
+      minVersion: "TLSv1.3",
       host: address.host,
       port: address.distributionPort,
       rejectUnauthorized: !hasPins(configuration),

@@ -45,7 +45,7 @@ export interface RunningAuthority {
   stop(): Promise<void>;
 }
 
-const limits = { connections: 256, atOnce: 32, bodyBytes: 16_384, requestMs: 10_000 } as const;
+const limits = { connections: 256, atOnce: 32, bodyBytes: 16_384, requestMs: 60_000 } as const;
 const defaultLifetimeMs = 86_400_000;
 
 interface Signing {
