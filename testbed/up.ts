@@ -47,7 +47,7 @@ export interface TestbedStatus {
 
 const defaultTimeoutMs = 120_000;
 /** Emulated CPUs on a machine that has other things to do. */
-const selfHostedTimeoutMs = 400_000;
+const selfHostedTimeoutMs = 600_000;
 const goodbyeMs = 12_000;
 const pollMs = 150;
 const mostOfAKind = 64;
