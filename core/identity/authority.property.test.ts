@@ -58,7 +58,18 @@ interface Wish {
   by: string | null;
 }
 
-test("a token serves one key, a name is renewed for its last key while it is granted, whatever crashes", () => {
+/** Too rare by chance: the first key shows its token again after a second one has the name. */
+const supersession: readonly Action[] = [
+  { do: "desire", id: 0, token: 0, names: names.slice(0, 1), forMs: 1_000_000 },
+  { do: "desire", id: 1, token: 1, names: names.slice(0, 1), forMs: 1_000_000 },
+  { do: "enrol", token: 0, key: 0 },
+  { do: "enrol", token: 1, key: 1 },
+  { do: "enrol", token: 0, key: 0 },
+];
+
+test("a token serves one key, a name is renewed for its last key while it is granted, whatever crashes", (context) => {
+  const seed = Number(process.env.CELLS_SEED ?? Math.floor(Math.random() * 2 ** 31));
+  context.diagnostic(`CELLS_SEED=${seed}`);
   const seen = { issued: 0, repeated: 0, spent: 0, expired: 0, superseded: 0, unknown: 0, renewed: 0, lost: 0 };
   fc.assert(
     fc.property(fc.array(action, { minLength: 20, maxLength: 60, size: "max" }), (actions) => {
@@ -141,7 +152,7 @@ test("a token serves one key, a name is renewed for its last key while it is gra
       const pin = holder.get("host.h1");
       assert.deepEqual(pins, pin === undefined ? [] : [["pin/host.h1", { key: pin }]]);
     }),
-    { numRuns: 1000 },
+    { numRuns: 1000, seed, examples: [[[...supersession]]] },
   );
   assert.deepEqual(
     Object.entries(seen).filter(([, count]) => count === 0),
