@@ -184,10 +184,15 @@ const condition = (test: JsonObject, consequence: JsonObject, otherwise?: JsonOb
 });
 const given = (name: string): JsonObject => ({ required: [name], properties: { [name]: { not: { type: "null" } } } });
 const is = (name: string, value: Json): JsonObject => ({ required: [name], properties: { [name]: { const: value } } });
+const isReferred = (name: string): JsonObject => ({
+  required: [name],
+  properties: { [name]: { type: "string", pattern: referencePattern(local) } },
+});
 /** What the checks say of several attributes together, as far as a schema can. */
 const acrossAttributes: Readonly<Partial<Record<ElementType, JsonObject>>> = {
   VM: condition(is("x.liveness.protocol", "udp"), given("x.liveness.port")),
-  Subnet: either(given("x.size"), given("x.cidr")),
+  // What a reference stands for, no schema can say.
+  Subnet: either(given("x.size"), given("x.cidr"), is("x.addressRange", "management"), isReferred("x.addressRange")),
   VolumeGrant: either(given("x.vm"), given("x.cell")),
   NetworkRule: condition(is("x.protocol", "icmp"), { not: either(given("x.port1"), given("x.port2")) }),
 };
