@@ -92,6 +92,8 @@ class Birth implements Bootstrap {
   #progress: BootstrapProgress = { stage: "process", steps: [], trouble: null };
   #child: ChildProcess | null = null;
   #handingOver: Promise<void> | null = null;
+  /** The child runs, or will never run again. */
+  readonly #begun = Promise.withResolvers<void>();
   readonly #closing = new AbortController();
   /** All that goes on in the background. */
   #work: Promise<void> = Promise.resolve();
@@ -108,6 +110,11 @@ class Birth implements Bootstrap {
     const file = progressFile(this.#options.configuration.directory);
     if (existsSync(file)) this.#progress = JSON.parse(await readFile(file, "utf8")) as BootstrapProgress;
     const { stage } = this.#progress;
+    if (stage !== "process") {
+      this.#begun.resolve();
+      // An earlier life may have ended before it came to this.
+      await this.#setAddress("del");
+    }
     if (stage === "done") return;
     this.#work = (stage === "process" ? this.#runProcess() : this.#grow()).catch((error: Error) => {
       if (!this.#closing.signal.aborted) this.#options.log("bootstrap/failed", { why: error.message });
@@ -116,6 +123,7 @@ class Birth implements Bootstrap {
 
   async birth(desired: DesiredVm): Promise<Readonly<Record<string, Buffer>> | null> {
     if (desired.restart !== "host" || this.#progress.stage === "done") return null;
+    await this.#begun.promise;
     // A start that failed is repeated, and finds the child gone.
     this.#handingOver ??= this.#handOver(desired);
     await this.#handingOver;
@@ -124,6 +132,7 @@ class Birth implements Bootstrap {
 
   async close(): Promise<void> {
     this.#closing.abort();
+    this.#begun.resolve();
     await this.#endChild();
     await this.#work;
   }
@@ -178,6 +187,7 @@ class Birth implements Bootstrap {
       const running = new Promise<null>((resolve) => child.once("message", () => resolve(null)));
       const why = await Promise.race([running, ended]);
       if (why === null) {
+        this.#begun.resolve();
         ended.then(() => {
           if (this.#child !== child || this.#progress.stage !== "process" || this.#closing.signal.aborted) return;
           this.#work = this.#work.then(() => this.#startChild(rolesFile)).catch(() => undefined);

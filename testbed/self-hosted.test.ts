@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
-import { type Testbed, withTestbed } from "./harness.ts";
+import { type Testbed, withTestbedDirectory } from "./harness.ts";
 import { cells, stateOf, until } from "./lab.testing.ts";
 import { killMachine, processesOf, tenant, untilAllReady, vmState } from "./self-hosted.testing.ts";
+import { bootstrapProgress } from "./self-hosted.ts";
 
 /**
  * A cloud whose management runs in VMs of its own root cell: its birth, a tenant's cell in it, and what dies and returns.
@@ -29,7 +30,19 @@ describe("the cloud that runs in itself", { skip }, () => {
       context.diagnostic(`${((performance.now() - start) / 1000).toFixed(0)} s: ${what}`);
     const told: string[] = [];
     const onProgress = (line: string): void => void told.push(line);
-    await withTestbed({ profile: "small", hosts: 2, servers: 1, onProgress }, async (t) => {
+    await withTestbedDirectory({ profile: "small", hosts: 2, servers: 1, onProgress }, async (t) => {
+      const coming = t.up();
+      // The Host Manager that carries out the birth dies in the middle of two of its steps, and goes on where it was.
+      for (const [step, what] of [
+        [1, "the services of the birth run"],
+        [3, "they have ended and the first VM starts"],
+      ] as const) {
+        const steps = () => Promise.resolve(bootstrapProgress(t.at)?.steps.length ?? 0);
+        await Promise.race([until(what, steps, (count) => count >= step, patience), coming]);
+        await t.kill("h1");
+        reached(`${what}: killed the Host Manager`);
+      }
+      await coming;
       reached("up");
       const shown = told.join("\n");
       const steps = [/run as a process/, /bootstrap model was accepted/, /the process has ended/, /accepted the whole/];
