@@ -75,6 +75,9 @@ const structures: fc.Arbitrary<JsonObject> = fc
   .filter(plain);
 
 /** A literal of a kind; undefined for links, which depend on what there is. `index` makes it the only one in its cell. */
+/** Choices that demand another attribute elsewhere: a port, an address of each interface. */
+const demanding: Readonly<Record<string, string>> = { "x.liveness.protocol": "udp", "x.addressRange": "management" };
+
 function literals(kind: AttributeKind, name: string, index: number): fc.Arbitrary<Json> | undefined {
   switch (kind.kind) {
     case "integer":
@@ -82,7 +85,7 @@ function literals(kind: AttributeKind, name: string, index: number): fc.Arbitrar
     case "boolean":
       return fc.boolean();
     case "choice":
-      return fc.constantFrom(...kind.values.filter((value) => value !== "udp" || name !== "x.liveness.protocol"));
+      return fc.constantFrom(...kind.values.filter((value) => demanding[name] !== value));
     case "label":
       return fc.constantFrom(`a${index}`, `b-${index}`, kind.mixedCase ? `C${index}` : `c${index}`);
     case "text":
