@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkDocument, readSpecification } from "../model/specification.ts";
-import { bootstrapModel } from "./bootstrap-model.ts";
+import { addressOfRole, bootstrapModel, firstPlaces } from "./bootstrap-model.ts";
 
 const root = (roles: string): string => `
 ServiceVm extends {
@@ -37,6 +37,15 @@ test("the VM of the root controller with all that it needs, and nothing else, is
     ...["root/core1/boot", "root/core1/bootDisk", "root/core1/card", "root/core1/vm"],
     ...["root/images/service", "root/management"],
   ]);
+});
+
+test("where a role is, and what everybody knows at first", () => {
+  const cell = cellOf(withAddress(root(all)));
+  const [core, nowhere] = [addressOfRole(cell, "placer"), addressOfRole(cell, "gateway")];
+  assert.deepEqual([core, nowhere], ["10.0.0.31", undefined]);
+  assert.ok(core !== undefined);
+  const expected = { authority: "10.0.0.31:7124:7125", "controller.root": "10.0.0.31:7100:7101" };
+  assert.deepEqual(firstPlaces(core), expected);
 });
 
 test("what a root specification lacks is said", () => {

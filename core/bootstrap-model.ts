@@ -4,7 +4,7 @@ import type { ElementPath, Ipv4 } from "../model/identifiers.ts";
 import type { JsonObject } from "../model/json.ts";
 import { fail, ok, type Result } from "../model/result.ts";
 import { isObject } from "./outbox.ts";
-import type { ServiceRole } from "./service-roles.ts";
+import { placeOf, type ServiceRole, servicePeer } from "./service-roles.ts";
 
 /** The part of the root cell that is made first (decision 31): the VM of its own controller, and what that VM needs. */
 export interface BootstrapModel {
@@ -39,6 +39,21 @@ export function bootstrapModel(cell: Cell): Result<BootstrapModel, string> {
   }
   return ok({ document, vm: vm.path, address });
 }
+
+/** Where the VM that carries a role is, from its fixed address; undefined: none does, or has one. */
+export function addressOfRole(cell: Cell, role: ServiceRole): Ipv4 | undefined {
+  for (const element of cell.elements.values()) {
+    const vm = element.type === "VirtualInterface" ? cell.elements.get(element.vm) : undefined;
+    if (vm?.type === "VM" && rolesOf(vm)[role] !== undefined && isAddressed(element)) return element.address;
+  }
+  return undefined;
+}
+
+/** What everybody must know at first of where the others are: by the authority they learn the rest. `core`: the first VM's address. */
+export const firstPlaces = (core: Ipv4): Readonly<Record<string, string>> => ({
+  [servicePeer("authority")]: placeOf("authority", core),
+  [servicePeer("controller", "root")]: placeOf("controller", core),
+});
 
 const rolesOf = (vm: VmElement): JsonObject => {
   const service = isObject(vm.data) ? vm.data.service : undefined;

@@ -24,6 +24,10 @@ export interface ServicePorts {
 }
 export type ServiceRole = keyof typeof serviceRoles;
 
+/** Where a role of a VM is found, as an entry of the peers file: address, then its two ports. */
+export const placeOf = (role: ServiceRole, address: string): string =>
+  `${address}:${serviceRoles[role].distribution}:${serviceRoles[role].http}`;
+
 export const isServiceRole = (name: string): name is ServiceRole => Object.hasOwn(serviceRoles, name);
 
 /** `placer`; `presence.2` where there are several, by their number; `controller.shop`. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { bootstrapRoles } from "../core/bootstrap-model.ts";
 import { macOf } from "../core/controller/ipv4-range.ts";
 import type { DesiredEnrolment, IdentityGrant } from "../core/documents.ts";
-import { type ServiceRole, servicePeer, serviceRoles } from "../core/service-roles.ts";
+import { placeOf, servicePeer, serviceRoles } from "../core/service-roles.ts";
 import { cellName, type Ipv4, ipv4, type PeerName, peerName } from "../model/identifiers.ts";
 import { createAuthority } from "../runtime/certificates.ts";
 import { hashCredential } from "../runtime/credentials.ts";
@@ -18,8 +18,6 @@ export const birthDirectory = ({ directory }: ProcessConfiguration): string => j
 
 type BirthRole = (typeof bootstrapRoles)[number];
 const nameOf = (role: BirthRole): PeerName => servicePeer(role, role === "controller" ? "root" : undefined);
-const entryOf = (role: ServiceRole, address: string): string =>
-  `${address}:${serviceRoles[role].distribution}:${serviceRoles[role].http}`;
 
 /** Of each role one, made once: a child that is started again finds what it enrolled with. */
 interface Tokens {
@@ -99,7 +97,7 @@ const rootController = async (credentialFile: string, address: Ipv4, fingerprint
 const firstPeers = (configuration: ProcessConfiguration, address: Ipv4): Readonly<Record<string, string>> => {
   const others = Object.entries(configuration.bootstrap?.peers ?? {});
   return {
-    ...Object.fromEntries(bootstrapRoles.map((role) => [nameOf(role), entryOf(role, address)])),
+    ...Object.fromEntries(bootstrapRoles.map((role) => [nameOf(role), placeOf(role, address)])),
     ...Object.fromEntries(others.filter(([name]) => !name.startsWith("host.") || name === configuration.name)),
   };
 };

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { serviceRoles } from "../core/service-roles.ts";
+import { placeOf } from "../core/service-roles.ts";
 import { peerName } from "../model/identifiers.ts";
 import { type KeptConnection, keepConnection, peerRequest } from "./https.ts";
 import { replaceFile } from "./identity/replace-file.ts";
@@ -75,8 +75,7 @@ const firstBook = ({ peersFile, name, enrolment }: ProcessConfiguration): PeerBo
     throw new Error(
       `${peersFile} does not say where the peer "authority" is, and no enrolment does: add it to the file`,
     );
-  const { distribution, http } = serviceRoles.authority;
-  return { peers: { authority: `${address}:${distribution}:${http}` } };
+  return { peers: { authority: placeOf("authority", address) } };
 };
 
 const follow = async (

@@ -1,5 +1,5 @@
 import { isPinnable } from "../core/identity/may-connect.ts";
-import { isServiceRole, type ServiceRole, serviceRoles } from "../core/service-roles.ts";
+import { isServiceRole, placeOf, type ServiceRole, serviceRoles } from "../core/service-roles.ts";
 import { type PeerName, peerName } from "../model/identifiers.ts";
 import { fail, ok, type Result } from "../model/result.ts";
 import { network, type ProcessConfiguration, ports } from "./installation.ts";
@@ -219,7 +219,5 @@ const controllerOf = (
 });
 
 /** Whom a role that knows nobody asks where the others are. */
-export const firstPeers = ({ authority }: ServiceSeed): string => {
-  const { distribution, http } = serviceRoles.authority;
-  return JSON.stringify({ peers: { authority: `${authority.address}:${distribution}:${http}` } });
-};
+export const firstPeers = ({ authority }: ServiceSeed): string =>
+  JSON.stringify({ peers: { authority: placeOf("authority", authority.address) } });

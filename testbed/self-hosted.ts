@@ -3,11 +3,10 @@ import { createServer, type Server } from "node:net";
 import { dirname, join } from "node:path";
 import { connect } from "node:tls";
 import { fileURLToPath } from "node:url";
-import { bootstrapModel } from "../core/bootstrap-model.ts";
+import { addressOfRole, bootstrapModel, firstPlaces } from "../core/bootstrap-model.ts";
 import { serviceRoles } from "../core/service-roles.ts";
 import { type BootstrapProgress, progressFile, readBundle, readRoot } from "../host/bootstrap.ts";
 import { peerName } from "../model/identifiers.ts";
-import { isObject } from "../model/reference.ts";
 import { expectPeer } from "../runtime/identity.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { listenDescriptor, memberFiles } from "./configuration.ts";
@@ -61,11 +60,9 @@ export const firstPeers = async (
 ): Promise<Readonly<Record<string, string>>> => {
   const model = bootstrapModel(readRoot(await readBundle(rootSpecification(at, profile))));
   if (!model.ok) throw new Error(`${rootSpecification(at, profile)}: ${model.error}`);
-  const { authority, controller } = serviceRoles;
   return {
     ...Object.fromEntries(members.map((member) => [member.peer, member.address])),
-    authority: `${model.value.address}:${authority.distribution}:${authority.http}`,
-    "controller.root": `${model.value.address}:${controller.distribution}:${controller.http}`,
+    ...firstPlaces(model.value.address),
   };
 };
 
@@ -79,25 +76,12 @@ export const writeFirstPeers = (at: Places, member: Member, peers: Readonly<Reco
 export const bootstrapProgress = (at: Places): BootstrapProgress | undefined =>
   readJson<BootstrapProgress>(progressFile(memberFiles(at, bootstrapHost).data));
 
-/** Where the gateway's VM serves, from the root specification; undefined where it has none. */
-const gatewayAddress = async (at: Places, profile: Profile): Promise<string | undefined> => {
-  const cell = readRoot(await readBundle(rootSpecification(at, profile)));
-  const carries = (path: string): boolean => {
-    const element = [...cell.elements.values()].find((candidate) => candidate.path === path);
-    const service = element?.type === "VM" && isObject(element.data) ? element.data.service : undefined;
-    return isObject(service) && isObject(service.roles) && service.roles.gateway !== undefined;
-  };
-  for (const element of cell.elements.values())
-    if (element.type === "VirtualInterface" && carries(element.vm)) return element.address;
-  return undefined;
-};
-
 /**
  * Passes connections from the machine's loopback on to the gateway's VM, over TLS: the supervisor is the only one who is in
  * both networks. What it cannot reach it ends, and the client sees a closed connection.
  */
 export const relayToGateway = async (at: Places, profile: Profile): Promise<Server> => {
-  const host = await gatewayAddress(at, profile);
+  const host = addressOfRole(readRoot(await readBundle(rootSpecification(at, profile))), "gateway");
   const server = createServer((client) => {
     client.on("error", () => client.destroy());
     if (host === undefined) {

@@ -2,10 +2,8 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { bootstrapModel } from "../../core/bootstrap-model.ts";
+import { addressOfRole, bootstrapModel, firstPlaces } from "../../core/bootstrap-model.ts";
 import { serviceRoles } from "../../core/service-roles.ts";
-import type { Cell } from "../../model/cell.ts";
-import { isObject } from "../../model/reference.ts";
 import { createAuthority, gossipKeyOf, readAuthority, signCertificate } from "../../runtime/certificates.ts";
 import { fingerprintOfCertificate } from "../../runtime/identity/fingerprint.ts";
 import { hashOfToken, newToken, ownKey } from "../../runtime/identity/keys.ts";
@@ -58,7 +56,7 @@ export const bootstrapMachine = async (options: BootstrapMachineOptions): Promis
   requireUnderlay(examined);
   if (examined.address === core)
     throw new Error(`${core} is the address of the root controller's VM: give this machine another`);
-  const gateway = gatewayOf(root);
+  const gateway = addressOfRole(root, "gateway");
   if (gateway === undefined)
     throw new Error(
       `${rootFile}: no VM with a fixed address carries the gateway, so that nobody could reach the cloud`,
@@ -73,7 +71,7 @@ export const bootstrapMachine = async (options: BootstrapMachineOptions): Promis
   const known = { authority: `${core}:${ports.enrolment}`, fingerprint: fingerprintOfCertificate(authority) };
   const host = hostConfiguration(machine, known);
   const agent = agentConfiguration(machine, known);
-  const peers = firstPeers(core);
+  const peers = firstPlaces(core);
   const own: Record<string, string> = {};
   const tokenHashes: Record<string, string> = {};
   for (const each of [host, agent]) {
@@ -114,25 +112,6 @@ const chooseRoot = async (specification: string, say: (line: string) => void): P
   await rename(draft, rootDirectory);
   say(`the root cell is copied to ${file}`);
   return file;
-};
-
-/** Where the gateway's VM serves. */
-const gatewayOf = (cell: Cell): string | undefined => {
-  for (const element of cell.elements.values()) {
-    if (element.type !== "VirtualInterface") continue;
-    const vm = cell.elements.get(element.vm);
-    const service = vm?.type === "VM" && isObject(vm.data) ? vm.data.service : undefined;
-    if (isObject(service) && isObject(service.roles) && service.roles.gateway !== undefined) return element.address;
-  }
-  return undefined;
-};
-
-const firstPeers = (core: string): Readonly<Record<string, string>> => {
-  const { authority, controller } = serviceRoles;
-  return {
-    authority: `${core}:${authority.distribution}:${authority.http}`,
-    "controller.root": `${core}:${controller.distribution}:${controller.http}`,
-  };
 };
 
 const entryOf = ({ role, address }: ProcessConfiguration): string =>
