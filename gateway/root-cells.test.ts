@@ -192,7 +192,8 @@ test("a cell is made, changed and ended through the root cell, and nothing of it
   });
 
   assert.equal((await ask("DELETE", "/cells/shop/model")).status, 200);
-  assert.deepEqual(await cells(), ["root 5"]);
+  // The root cell is at 5, or already at 6, where the Cell Manager has taken the controller's VM away by now.
+  assert.match((await cells()).join(), /^root [56]$/);
   await eventually(`its VM is taken away\n${output}`, async () => (await components()).shop === undefined);
   await end(peerName("controller.shop"));
   await installation.forget(peerName("controller.shop"));
