@@ -7,7 +7,7 @@ import { CommandFailure, exitCodes } from "./failure.ts";
 import { readElements } from "./follow.ts";
 import { listenerCommand, type Probe, probeCommand, seenIn, shopProbes } from "./probe.ts";
 import { table } from "./terminal.ts";
-import { up } from "./up.ts";
+import { type UpArguments, up } from "./up.ts";
 
 /**
  * `cells demo`: from nothing to a cell of three machines, and then the proof, with packets that guests really send, that
@@ -78,15 +78,14 @@ const nameOf = (probe: Probe): string =>
 
 export const demo = async (
   context: Context,
-  directory: string | undefined,
-  hosts: number | undefined,
+  { directory, hosts, profile }: Pick<UpArguments, "directory" | "hosts" | "profile">,
 ): Promise<void> => {
   const { terminal } = context;
   if (context.json) throw new CommandFailure(exitCodes.usage, "the demo is for people: it has no --output json");
   const heading = (text: string): void => terminal.print(`\n${terminal.paint("bold", text)}`);
 
   heading("1. A cloud on this machine");
-  await up(context, { hosts, servers: undefined, port: undefined, directory });
+  await up(context, { hosts, servers: undefined, port: undefined, directory, profile, newProfile: "processes" });
 
   heading(`2. A cell from its specification, ${example}`);
   await apply(context, example, { yes: true, wait: true, timeoutMs: applyTimeoutMs });

@@ -22,17 +22,18 @@ const countOf = (text: string): number => {
 
 const testbedCommands = (program: Command, context: () => Context): void => {
   const directory = new Option("-d, --directory <dir>", "where the testbed keeps its data").env("CELLS_HOME");
+  const profiles = ["small", "large", "processes"];
   withHelp(
     program
       .command("up")
-      .description("start a cloud on this machine: hosts, storage servers and services in namespaces of their own")
+      .description(
+        "start a cloud on this machine: hosts and storage servers in namespaces, and what manages them in VMs",
+      )
       .option("--hosts <n>", "number of hosts (default: as before, or 3)", countOf)
       .option("--servers <n>", "number of storage servers (default: as before, or 2)", countOf)
       .option("--port <n>", "loopback port of the gateway (default: as before, or any)", countOf)
       .addOption(
-        new Option("--profile <p>", "where the management runs: in VMs of its own cell, or as processes").choices([
-          ...["small", "large", "processes"],
-        ]),
+        new Option("--profile <p>", "where the management runs (default: as before, or small)").choices(profiles),
       )
       .addOption(directory)
       .action((options) =>
@@ -44,7 +45,11 @@ const testbedCommands = (program: Command, context: () => Context): void => {
           directory: options.directory,
         }),
       ),
-    ["sudo cells up", "sudo cells up --hosts 2 --directory /srv/cells"],
+    [
+      "sudo cells up                                  in three VMs and a gateway: examples/root/small.sf",
+      "sudo cells up --profile large --hosts 4        every service in a VM of its own",
+      "sudo cells up --profile processes              as processes in namespaces: there in seconds",
+    ],
   );
   withHelp(
     program
@@ -60,9 +65,15 @@ const testbedCommands = (program: Command, context: () => Context): void => {
       .command("demo")
       .description("start the cloud, apply examples/shop, and prove with real packets what passes and what does not")
       .option("--hosts <n>", "number of hosts", countOf)
+      .addOption(
+        new Option("--profile <p>", "where the management runs (default: as before, or processes)").choices(profiles),
+      )
       .addOption(directory)
-      .action(async (options) => (await import("./demo.ts")).demo(context(), options.directory, options.hosts)),
-    ["sudo cells demo"],
+      .action(async (options) => {
+        const { demo } = await import("./demo.ts");
+        await demo(context(), { directory: options.directory, hosts: options.hosts, profile: options.profile });
+      }),
+    ["sudo cells demo", "sudo cells demo --profile small"],
   );
 };
 

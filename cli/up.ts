@@ -9,6 +9,8 @@ export interface UpArguments {
   readonly port: number | undefined;
   readonly directory: string | undefined;
   readonly profile?: "small" | "large" | "processes" | undefined;
+  /** Of a testbed that is not there yet, where `profile` is not given. */
+  readonly newProfile?: "processes";
 }
 
 const failing = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -22,7 +24,7 @@ const failing = async <T>(work: () => Promise<T>): Promise<T> => {
 /** Progress goes to standard error where standard output is for JSON. */
 export const up = async (
   context: Context,
-  { hosts, servers, port, directory, profile }: UpArguments,
+  { hosts, servers, port, directory, profile, newProfile }: UpArguments,
 ): Promise<void> => {
   const { terminal } = context;
   const testbed = await import("../testbed/up.ts");
@@ -41,6 +43,7 @@ export const up = async (
       ...(port === undefined ? {} : { port }),
       ...(directory === undefined ? {} : { directory }),
       ...(profile === undefined ? {} : { profile }),
+      ...(newProfile === undefined ? {} : { newProfile }),
     }),
   );
   if (context.json) printJson(context, { url });

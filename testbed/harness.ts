@@ -73,7 +73,7 @@ const testbedIn = (root: string, options: UpOptions): Testbed => {
       return client;
     },
     up: async (further = {}) => {
-      client = await up({ ...options, ...further, directory: at.directory, configFile });
+      client = await up({ profile: "processes", ...options, ...further, directory: at.directory, configFile });
       return client;
     },
     down: () => down({ directory: at.directory }),

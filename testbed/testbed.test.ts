@@ -153,7 +153,7 @@ describe("testbed", { skip }, () => {
             "--input-type=module-typescript",
             "--eval",
             `import { up } from ${JSON.stringify(new URL("up.ts", import.meta.url).href)};
-             await up(${JSON.stringify({ ...options, directory: t.at.directory, configFile: t.configFile })});`,
+             await up(${JSON.stringify({ ...options, profile: "processes", directory: t.at.directory, configFile: t.configFile })});`,
           ],
           { stdio: "ignore" },
         );

@@ -23,8 +23,10 @@ export interface UpOptions {
   readonly hosts?: number;
   /** Default: as many as there are, or 2. Storage servers hold data: their number grows only. */
   readonly servers?: number;
-  /** Where the management runs: in VMs of its own root cell, or as processes beside the hosts. Default: as before, or processes. */
+  /** Where the management runs: in VMs of its own root cell, or as processes beside the hosts. Default: as before, or `newProfile`. */
   readonly profile?: Profile | "processes";
+  /** Default: small. */
+  readonly newProfile?: Profile | "processes";
   /** Loopback port of the gateway; 0: the one of the last start, or any free one. */
   readonly port?: number;
   readonly hostMemoryMiB?: number;
@@ -95,10 +97,11 @@ const nextRecord = (
 };
 
 const profileOf = (found: InstallationRecord | undefined, options: UpOptions): Profile | undefined => {
-  const wanted = options.profile ?? found?.profile ?? "processes";
-  if (found !== undefined && wanted !== (found.profile ?? "processes")) {
+  const before = found === undefined ? undefined : (found.profile ?? "processes");
+  const wanted = options.profile ?? before ?? options.newProfile ?? "small";
+  if (before !== undefined && wanted !== before) {
     throw new Error(
-      `this testbed's profile is "${found.profile ?? "processes"}": begin anew with \`cells down --purge\`, or in another --directory`,
+      `this testbed's profile is "${before}": begin anew with \`cells down --purge\`, or in another --directory`,
     );
   }
   return wanted === "processes" ? undefined : wanted;
