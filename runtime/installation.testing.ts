@@ -85,7 +85,8 @@ export const createTestInstallation = async (label: string): Promise<TestInstall
       delete peers[name];
       await writeFile(peersFile, JSON.stringify({ peers }));
     },
-    remove: () => rm(directory, { recursive: true, force: true }),
+    // A write that was begun may still come.
+    remove: () => rm(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 }),
   };
 };
 

@@ -137,7 +137,9 @@ before(async () => {
 });
 after(async () => {
   for (const stop of stops) stop();
+  const ended = [...alive].map((child) => once(child, "exit"));
   for (const child of alive) child.kill("SIGKILL");
+  await Promise.all(ended);
   await installation.remove();
 });
 
