@@ -12,8 +12,8 @@ const death: ActualPresenceDeath = {
   ...{ declaredAt: Date.UTC(2026, 10, 21, 20, 40, 7), reporters: 3 },
 };
 const said =
-  "host h1 was declared dead at 2026-11-21T20:40:07Z; its machines are not started elsewhere until it is fenced " +
-  "(high availability is not there yet), or it comes back";
+  "host h1 was declared dead at 2026-11-21T20:40:07Z; its machines are not started elsewhere until it comes back, or its " +
+  "power is known to be off: then say so with `cells host dead h1`";
 
 const declare = (world: World, value: object = death, by = member): void => {
   world.step({ kind: "actual", from: by, key: presenceKey.death("h1"), value: toJson(value) });
