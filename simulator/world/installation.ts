@@ -308,6 +308,7 @@ export class Installation {
       self,
       directory: true,
       cellManager: true,
+      presence: this.#presence,
     } as const;
     this.controllers.set(
       cell,
