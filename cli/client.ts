@@ -9,8 +9,10 @@ import {
   type ElementAnswer,
   type ExecAnswer,
   type ExecRequest,
+  type HostEnd,
   type HostJoin,
   type HostJoining,
+  type HostPowerOff,
   type ImageAdded,
   type ImageRemoved,
   type ImageSummary,
@@ -187,6 +189,15 @@ export class Client {
   async admitHost(name: string, join: HostJoin): Promise<HostJoining> {
     const body = { type: "application/json", text: JSON.stringify(join) };
     return (await (await this.#send("PUT", hostUrl(name), body)).json()) as HostJoining;
+  }
+
+  hostEnd(name: string): Promise<HostEnd> {
+    return this.#get(`${hostUrl(name)}/end`);
+  }
+
+  async endHost(name: string, word: HostPowerOff): Promise<HostEnd> {
+    const body = { type: "application/json", text: JSON.stringify(word) };
+    return (await (await this.#send("PUT", `${hostUrl(name)}/end`, body)).json()) as HostEnd;
   }
 
   async removeHost(name: string): Promise<void> {

@@ -98,6 +98,32 @@ export const leaveHost = async (context: Context, options: { force: boolean; pur
     context.terminal.print(`this machine is no host any more; \`cells host remove ${name}\` lets the cloud forget it`);
 };
 
+/**
+ * The operator's word that a machine's power is off. It is about the life of the machine that is known now: one that it
+ * begins later is another. Refused for a machine that is being heard.
+ */
+export const hostDead = async (context: Context, name: string, powerIsOff: boolean): Promise<void> => {
+  const client = context.client();
+  const { generation, boot, against, ended } = await client.hostEnd(name);
+  if (against !== null) throw new CommandFailure(exitCodes.refused, against);
+  if (generation === null || boot === null) throw new CommandFailure(exitCodes.refused, `nothing is known of ${name}`);
+  const started = new Date(boot).toISOString().slice(0, 19);
+  if (!powerIsOff)
+    throw usage(
+      `${name}, which started at ${started}Z, is not heard. Every VM of it with x.restartOnFailure will be started on another ` +
+        "host, with its volumes and addresses; if it runs on, its VMs run twice. Make sure that its power is off, and say so: " +
+        `\`cells host dead ${name} --power-is-off\``,
+    );
+  const isNews = ended === null || ended < boot;
+  if (isNews) await client.endHost(name, { powerIsOff: true, generation, boot });
+  if (context.json) printJson(context, { host: name, generation, boot, news: isNews });
+  else if (!isNews) context.terminal.print(`that was said already of ${name}, which has not started since`);
+  else
+    context.terminal.print(
+      `the VMs of ${name} have ended; those with x.restartOnFailure start elsewhere. When the machine comes back, it is a host as before`,
+    );
+};
+
 /** Refuses while machines run there or volumes lie there, as far as the installation knows. */
 export const removeHost = async (context: Context, name: string, force: boolean): Promise<void> => {
   const client = context.client();

@@ -78,6 +78,15 @@ export const machineCommands: Register = (program, context, withHelp) => {
   );
   withHelp(
     host
+      .command("dead")
+      .description("say that a machine's power is off: its VMs have ended, and may be started elsewhere")
+      .argument("<name>", "as `cells status` shows it")
+      .option("--power-is-off", "you have made sure of it: VMs of a machine that still runs would run twice")
+      .action(async (name, options) => (await commands()).hostDead(context(), name, options.powerIsOff === true)),
+    ["cells host dead h2 --power-is-off"],
+  );
+  withHelp(
+    host
       .command("remove")
       .description("let the cloud forget a machine that has left, or will not come back")
       .argument("<name>", "as `cells status` shows it")

@@ -270,6 +270,8 @@ export interface HostRefusal {
 export interface ActualPlacement extends Progress {
   readonly incarnation: number;
   readonly host: HostName | null;
+  /** `ActualHost.boot` of that host when it was chosen. */
+  readonly boot?: number;
   /** Per host one sentence why it cannot hold the VM; empty when placed. */
   readonly refusals: readonly HostRefusal[];
 }
@@ -292,6 +294,11 @@ export interface ActualHost {
   readonly cpus: number;
   readonly cpuSpeedMHz: number;
   readonly accelerator: "kvm" | "tcg";
+  /**
+   * Which start of the machine this is: above that of every earlier one. What began in one boot never runs in another.
+   * Absent: a host of the previous version, whose machines nobody can take for stopped.
+   */
+  readonly boot?: number;
 }
 
 // --- Host Manager ----------------------------------------------------------------------------------------------
@@ -316,6 +323,11 @@ export interface DesiredVm {
   readonly start?: "boot" | "resume";
   /** Its host starts it again by itself when it ends: the VM of the root controller, whom nobody else would start. */
   readonly restart?: "host";
+  /**
+   * The boot of the host that this incarnation was placed for: in a later one it is never started, so that a word about the
+   * end of a boot is one about the incarnation. Absent: for any boot.
+   */
+  readonly boot?: number;
 }
 export interface DesiredLiveness {
   readonly protocol: "icmp" | "udp";
@@ -452,6 +464,8 @@ export interface ActualPresence {
 /** A host of itself: it also says that it answers the calls of the group's members. */
 export interface ActualOwnPresence extends ActualPresence {
   readonly answers: true;
+  /** `ActualHost.boot`. */
+  readonly boot?: number;
 }
 /** A member of the Presence group asks who hears it (`call`); a host says that it did, to that member (`<member>/call`). */
 export interface ActualPresenceCall {
@@ -468,6 +482,11 @@ export interface ActualPresenceDeath extends ActualPresence {
   readonly reporters: number;
   /** The later generation in which the host has come back; absent: it has not. */
   readonly returned?: number;
+  /**
+   * The last boot of the host after which its power was known to be off: nothing that began in it, or before, runs any
+   * more, whatever has become of the host since. Absent: nothing of the kind is known, and silence is no end.
+   */
+  readonly ended?: number;
 }
 export const presenceKey = {
   all: "presence/",

@@ -91,6 +91,8 @@ export const eventNames = {
   "presence/voted": "this member of the Presence group would declare a host dead: generation and number of reports",
   "presence/vote-withdrawn": "it would no longer",
   "presence/declared": "a generation of a host is dead by the word of a majority: how many hosts reported it",
+  "presence/power-off":
+    "the power of a host was off for certain, as its operator said: what began in this boot of it, or before, is over",
   "presence/returned": "a host that was declared dead is back, in a later generation",
   "presence/no-majority":
     "this member hears too few of the Presence group: no host is declared dead until it hears more",
@@ -127,6 +129,8 @@ export const eventNames = {
   "machine/condition": "a machine that goes on rebooted, panicked, stands still because of a disk, or runs again",
   "machine/health": "a VM began to answer its liveness probes, or stopped",
   "network/implemented": "a host's interfaces, rules and locations are in force: how many",
+  "host/boot-ended":
+    "it was said for certain that this host's machine had ended, and it runs: its machines end, and it goes on as a new one",
   "host/action-failed": "an action at a host failed; it is repeated",
   "host/report-failed": "a host's executor could not report an action",
   "host/probe-failed": "a liveness probe could not be sent",

@@ -11,6 +11,7 @@ import { createObserver, logFatalErrors, logOf, observed } from "../runtime/obse
 import { followPeers } from "../runtime/peers-follow.ts";
 import { runService } from "../runtime/process.ts";
 import { stopAtSignals } from "../runtime/signals.ts";
+import { readBootMark } from "./boot.ts";
 import { startBootstrap } from "./bootstrap.ts";
 import { limitParents } from "./drivers/hypervisor/cgroup.ts";
 import { createQemuDriver } from "./drivers/hypervisor/qemu.ts";
@@ -94,13 +95,16 @@ async function main(configurationFile: string | undefined): Promise<void> {
   };
   let presence: HostPresence | null = null;
   const { pinsFile } = configuration;
+  const boot = await readBootMark(runDirectory);
   const service = createHostManager({
     host,
     wake,
+    booted: boot.booted,
     onDeath: (dead, of) => presence?.declared(dead, of),
     ...(pinsFile === undefined ? {} : { onPin: followPins(pinsFile) }),
   });
   const running = await runService({ configuration, service, observer, goodbye: false });
+  await boot.remember(running.request);
   const { request, beginLife, declaredDead } = running;
   const log = logOf(running.observer, "host");
   const bootstrap = await startBootstrap({ configuration, log: observer.log });

@@ -59,6 +59,7 @@ const nothing: Found = {
   allocation: { interfaces: [] },
   busy: new Set(),
   stalled: new Map(),
+  boot: null,
   capacityMiB: 1000,
 };
 const host = { host: hostName("h1"), mac: mac("02:00:00:00:01:01") } as ActualHost;

@@ -92,6 +92,7 @@ export class Room {
   readonly credentials = new Set<Uid>();
   readonly startedOnce = new Set<string>();
   taps: readonly Uid[] = [];
+  wallMs = 0;
   fails: (action: Action) => string | null = () => null;
   readonly log: string[] = [];
   service = createHostManager({ host, wake: () => undefined });
@@ -100,7 +101,9 @@ export class Room {
   constructor() {
     this.boot();
   }
-  boot(): void {
+  /** `booted`: the machine has started since. */
+  boot(booted?: boolean): void {
+    if (booted !== undefined) this.service = createHostManager({ host, wake: () => undefined, booted });
     this.published.clear();
     this.subscribed.clear();
     this.state = this.service.restore({ records: new Map(this.durable), desiredAt: new Map() });
@@ -112,7 +115,7 @@ export class Room {
     this.ask({ kind: "found", machines });
   }
   input(input: Input): readonly Effect[] {
-    const { effects } = this.service.step(this.state, input, { ms: 0, wallMs: 0 });
+    const { effects } = this.service.step(this.state, input, { ms: 0, wallMs: this.wallMs });
     for (const effect of effects) {
       if (effect.kind === "write" || effect.kind === "publish") {
         const map = effect.kind === "write" ? this.durable : this.published;

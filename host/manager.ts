@@ -12,7 +12,14 @@ import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-reques
 import { inventoryOf, measureHost } from "./inventory.ts";
 import type { HealthChange } from "./liveness.ts";
 import { type Action, type Found, planHost, startingRecord, usedMiB, type VmRecord, type Wanted } from "./planner.ts";
-import { answerCall, handlePresence, type PresenceState, presenceRecord } from "./presence-state.ts";
+import {
+  answerCall,
+  beginBoot,
+  endsThisBoot,
+  handlePresence,
+  type PresenceState,
+  restorePresence,
+} from "./presence-state.ts";
 import { audiencesOf, publications, sameAudiences } from "./publications.ts";
 
 /** After a failure the same action is planned again this much later. */
@@ -22,6 +29,8 @@ export interface HostManagerOptions {
   readonly host: ActualHost;
   /** Called in a step that may have made new actions due; must only wake the executor, which then asks for them. */
   readonly wake: () => void;
+  /** The machine has started since the Host Manager ran last. Absent: not known, and no boot of it is told from another. */
+  readonly booted?: boolean;
   /** The Presence group declared a generation of a host dead; must only pass it on. */
   readonly onDeath?: (host: HostName, generation: number) => void;
   /** The authority says which key a peer has; null: that it has none any more. Absent: nobody pins keys here. */
@@ -60,9 +69,9 @@ export interface HostState {
  */
 export const createHostManager = (options: HostManagerOptions): Service<HostState> => ({
   restore: (restored) => restoreState(restored),
-  step: (state, input, _now) => {
+  step: (state, input, { wallMs }) => {
     const effects: Effect[] = [];
-    const changed = handle(state, input, options, effects);
+    const changed = handle(state, input, options, effects, wallMs);
     if (changed && state.started) {
       adoptStrangers(state, effects);
       followPeers(state, options, effects);
@@ -103,7 +112,7 @@ const restoreState = ({ records }: Restored): HostState => {
     published: new Map(),
     audiences: new Map(),
     subscribed: new Set(),
-    presence: { generation: Number(records.get(presenceRecord) ?? 0), members: new Set() },
+    presence: restorePresence(records),
   };
   for (const [key, value] of records) {
     const [kind, name = "", address = ""] = key.split("/");
@@ -133,13 +142,22 @@ const foundOf = (state: HostState, { host }: HostManagerOptions): Found => ({
   busy: new Set([...state.busy, ...state.troubles.keys()]),
   stalled: state.stalled,
   capacityMiB: host.memoryMiB - host.reservedMiB,
+  boot: state.presence.boot,
 });
 
 /** True when something changed that others or the plan may depend on. */
-const handle = (state: HostState, input: Input, options: HostManagerOptions, effects: Effect[]): boolean => {
+const handle = (
+  state: HostState,
+  input: Input,
+  options: HostManagerOptions,
+  effects: Effect[],
+  wallMs: number,
+): boolean => {
   switch (input.kind) {
     case "start":
       state.started = true;
+      if (options.booted !== undefined && (options.booted || state.presence.boot === null))
+        beginBoot(state.presence, 0, wallMs, effects);
       if (options.onPin !== undefined) effects.push({ kind: "subscribe", to: authorityName, prefix: "pin/" });
       return true;
     case "desired":
@@ -149,6 +167,7 @@ const handle = (state: HostState, input: Input, options: HostManagerOptions, eff
       if (death !== null) options.onDeath?.(death.host, death.generation);
       answerCall(state.presence, input.from, input.key, input.value, effects);
       if (input.from === authorityName) options.onPin?.(input.key, input.value);
+      if (endsThisBoot(state.presence, options.host.host, input, wallMs, effects)) return true;
       return handleLocation(state, input.from, input.key, input.value, effects);
     }
     case "reachable":
@@ -457,7 +476,9 @@ const publish = (state: HostState, options: HostManagerOptions, effects: Effect[
   const [wanted, found] = [wantedOf(state), foundOf(state, options)];
   const audiences = audiencesOf(wanted, found);
   if (!sameAudiences(audiences, state.audiences)) state.audiences = audiences;
-  const values = publications(wanted, found, options.host, state.troubles);
+  const { boot } = state.presence;
+  const host = boot === null ? options.host : { ...options.host, boot };
+  const values = publications(wanted, found, host, state.troubles);
   for (const [key, value] of values) {
     const text = JSON.stringify(value);
     if (state.published.get(key) === text) continue;

@@ -58,6 +58,8 @@ export interface Found {
   readonly stalled: ReadonlyMap<Uid, string>;
   /** Memory for VMs, all together. */
   readonly capacityMiB: number;
+  /** Of this machine (`ActualHost.boot`); null: not told. */
+  readonly boot: number | null;
 }
 
 export type Action =
@@ -125,7 +127,11 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
   const record = found.records.get(vm);
   const { client, desired } = wanted.vms.get(vm) ?? {};
   if (record !== undefined && record.stage !== "ended") {
-    const unwanted = desired === undefined || desired.power === "off" || desired.incarnation > record.vm.incarnation;
+    const unwanted =
+      desired === undefined ||
+      desired.power === "off" ||
+      desired.incarnation > record.vm.incarnation ||
+      isOfEarlierBoot(desired, found.boot);
     const surplus = unwanted || (desired.restart === "host" && record.health === "silent");
     // A guest that hangs, or whose CPUs stand still, does not hear that it should power off.
     const isDeaf = record.health === "silent" || found.stalled.has(vm);
@@ -136,7 +142,7 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
   if (record !== undefined && !record.released) return { kind: "release-disks", vm, disks: record.vm.disks };
   if (desired === undefined) return networkInPlace ? { kind: "withdraw-state", vm } : null;
   if (!mayStart(desired, record)) return null;
-  const reason = trespass(client, desired) ?? shortage(desired, found);
+  const reason = trespass(client, desired) ?? earlierBoot(desired, found) ?? shortage(desired, found);
   if (reason !== null) return startsAgain(desired, record) ? null : { kind: "refuse-machine", vm, desired, reason };
   // What is being changed may just be taking the interfaces away that an earlier document did not name.
   if (desired.interfaces.length > 0 && found.busy.has("network")) return null;
@@ -164,6 +170,15 @@ export const startsAgain = (desired: DesiredVm, record: VmRecord | undefined): b
   record?.stage === "ended" &&
   record.refused !== true &&
   record.vm.incarnation === desired.incarnation;
+
+/**
+ * Placed for an earlier boot of this machine, whose end others may know for certain: then they have started the next
+ * incarnation elsewhere.
+ */
+const isOfEarlierBoot = ({ boot }: DesiredVm, own: number | null): boolean =>
+  boot !== undefined && own !== null && boot < own;
+const earlierBoot = (desired: DesiredVm, { boot }: Found): string | null =>
+  isOfEarlierBoot(desired, boot) ? "this host has started again since it was chosen" : null;
 
 /** Why a VM that should start cannot start yet, as a sentence; null: nothing is in its way. */
 export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): string | null => {

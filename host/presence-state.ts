@@ -1,5 +1,6 @@
 import { presenceKey } from "../core/documents.ts";
 import type { Effect } from "../core/env.ts";
+import { isObject } from "../core/outbox.ts";
 import { answerTo, type HostPublication } from "../core/presence/host-publications.ts";
 import type { PeerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
@@ -7,6 +8,10 @@ import type { Json } from "../model/json.ts";
 /** What the Host Manager's service keeps and says for this host's part in Presence. The generation is durable. */
 export interface PresenceState {
   generation: number;
+  /** Of the machine (`ActualHost.boot`); null: not told. Durable. */
+  boot: number | null;
+  /** What this host last said of its life; null: nothing yet. */
+  self: Json;
   readonly members: Set<PeerName>;
 }
 export type PresenceRequest =
@@ -18,6 +23,52 @@ export type PresenceRequest =
 
 export const presenceRecord = "presence/generation";
 
+const bootRecord = "presence/boot";
+
+export const restorePresence = (records: ReadonlyMap<string, Json>): PresenceState => {
+  const boot = records.get(bootRecord);
+  return {
+    generation: Number(records.get(presenceRecord) ?? 0),
+    boot: typeof boot === "number" ? boot : null,
+    self: null,
+    members: new Set(),
+  };
+};
+
+/** The machine has started anew: its number is above every earlier one's, and above those of a store that was lost. */
+export const beginBoot = (state: PresenceState, above: number, wallMs: number, effects: Effect[]): void => {
+  state.boot = Math.max(state.boot ?? 0, above, Math.floor(wallMs) - 1) + 1;
+  effects.push({ kind: "write", key: bootRecord, value: state.boot });
+};
+const sayLife = (state: PresenceState, life: Json, effects: Effect[]): void => {
+  const { boot } = state;
+  state.self = life;
+  const value = boot === null || !isObject(life) ? life : { ...life, boot };
+  effects.push({ kind: "publish", key: presenceKey.self, value });
+};
+
+/**
+ * A member of the group says that this boot is over, which runs. Whoever said it erred, or the store was lost with the number
+ * of a later boot. Nobody takes anything for running that was placed for this boot: so it ends, with all of its machines.
+ * @returns whether it does
+ */
+export const endsThisBoot = (
+  state: PresenceState,
+  own: string,
+  { from, key, value }: { readonly from: PeerName; readonly key: string; readonly value: Json },
+  wallMs: number,
+  effects: Effect[],
+): boolean => {
+  if (!state.members.has(from) || key !== presenceKey.death(own) || !isObject(value)) return false;
+  const { ended } = value;
+  if (state.boot === null || typeof ended !== "number" || !Number.isSafeInteger(ended) || ended < state.boot)
+    return false;
+  beginBoot(state, ended, wallMs, effects);
+  effects.push({ kind: "log", event: "host/boot-ended", fields: { from, boot: state.boot } });
+  if (state.self !== null) sayLife(state, state.self, effects);
+  return true;
+};
+
 /** @returns the answer */
 export const handlePresence = (state: PresenceState, request: PresenceRequest, effects: Effect[]): Json => {
   switch (request.kind) {
@@ -27,7 +78,8 @@ export const handlePresence = (state: PresenceState, request: PresenceRequest, e
       return state.generation;
     case "presence-said":
       for (const { key, value } of request.publications)
-        if (key.startsWith(presenceKey.all)) effects.push({ kind: "publish", key, value });
+        if (key === presenceKey.self) sayLife(state, value, effects);
+        else if (key.startsWith(presenceKey.all)) effects.push({ kind: "publish", key, value });
       return null;
     case "presence-follow": {
       const wanted = new Set(request.members);

@@ -110,7 +110,7 @@ test("hosts find each other, the group declares the one that is gone, and the ot
 });
 
 test("a generation is above every earlier one and durable; only declarations of the group are taken", () => {
-  const state: PresenceState = { generation: 4, members: new Set() };
+  const state: PresenceState = { generation: 4, boot: null, self: null, members: new Set() };
   const effects: Effect[] = [];
   assert.equal(handlePresence(state, { kind: "presence-enter", above: 9 }, effects), 10);
   assert.equal(handlePresence(state, { kind: "presence-enter", above: 0 }, effects), 11);
@@ -129,7 +129,7 @@ test("a generation is above every earlier one and durable; only declarations of 
 });
 
 test("a call of a member that is followed is answered to that member, and nothing else is", () => {
-  const state: PresenceState = { generation: 1, members: new Set() };
+  const state: PresenceState = { generation: 1, boot: null, self: null, members: new Set() };
   const effects: Effect[] = [];
   const [member, other] = [peerName("presence.1"), peerName("presence.2")];
   handlePresence(state, { kind: "presence-follow", members: [member] }, effects);

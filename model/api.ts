@@ -32,6 +32,8 @@ import type { Plan } from "./plan-types.ts";
  *
  * PUT    /cells/root/hosts/<name>                 body: HostJoin → HostJoining; the operator's credential alone
  * DELETE /cells/root/hosts/<name>                 → the machine's names are renewed no more, and nobody looks for it
+ * GET    /cells/root/hosts/<name>/end             → HostEnd: what is known of the host, and whether its end could be said
+ * PUT    /cells/root/hosts/<name>/end             body: HostPowerOff → HostEnd; the operator's word that its power is off
  *
  * A credential of the operator opens everything; one of a cell only what is below `/cells/<cell>/`.
  *
@@ -97,7 +99,7 @@ export interface ElementState {
   /** How an incarnation ended last that nobody asked to end; `exited`: its guest powered off, `silent`: it answered no probes. */
   readonly lastEnd?: {
     readonly incarnation: number;
-    readonly how: "exited" | "crashed" | "stopped" | "silent" | "not started";
+    readonly how: "exited" | "crashed" | "stopped" | "silent" | "not started" | "host died";
     readonly reason: string | null;
   };
   // VirtualInterface
@@ -181,6 +183,28 @@ export interface HostJoining {
   readonly ends: string;
   /** Peers that are there under its names: they are replaced when the tokens are used. */
   readonly replaces: readonly string[];
+}
+
+/** What the Presence group knows of a host. */
+export interface HostEnd {
+  readonly host: string;
+  /** Of its last life; null: none is known. */
+  readonly generation: number | null;
+  /** Which start of its machine that was; null: not known. */
+  readonly boot: number | null;
+  /** Why nobody's word is taken that its power is off, a sentence; null: it would be, or was. */
+  readonly against: string | null;
+  /** The last start of its machine that is known to be over; null: none is. */
+  readonly ended: number | null;
+}
+/**
+ * The operator knows that the machine's power is off, since before the request for the `HostEnd` with these numbers: all of
+ * its VMs have ended, and may be started elsewhere. If that is not so, they will run twice.
+ */
+export interface HostPowerOff {
+  readonly powerIsOff: true;
+  readonly generation: number;
+  readonly boot: number;
 }
 
 export interface CellSummary {

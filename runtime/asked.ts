@@ -31,9 +31,20 @@ export const offersQuestion: Question = {
 /** What a member of the Presence group thinks of every host, for the gateway's picture of the installation. */
 export const hostsQuestion: Question = { path: "/hosts", request: { kind: "hosts" }, asks: "for all hosts" };
 
+/** What else is asked of the service, by whom and how is its own matter. */
+export interface Further {
+  answers(url: string): boolean;
+  handler(asked: Asked): PeerHandler;
+}
+
 const answering =
-  (asked: Asked, at: ServiceKind, { path, request, asks }: Question): PeerHandler =>
-  async ({ method, url, peer }, response) => {
+  (asked: Asked, at: ServiceKind, { path, request, asks }: Question, further: Further | undefined): PeerHandler =>
+  async (incoming, response) => {
+    const { method, url, peer } = incoming;
+    if (further?.answers(url) === true) {
+      await further.handler(asked)(incoming, response);
+      return;
+    }
     const json = (status: number, body: object): void => {
       response.writeHead(status, { "content-type": "application/json" });
       response.end(JSON.stringify(body));
@@ -53,9 +64,10 @@ export const serveQuestion = async (
   observer: Observer,
   at: ServiceKind,
   question: Question,
+  further?: Further,
 ): Promise<Asked> => {
   const asked: Asked = { service: null };
-  const server = await servePeers(configuration, observed(observer, answering(asked, at, question)));
+  const server = await servePeers(configuration, observed(observer, answering(asked, at, question, further)));
   stopAtSignals(server.stop);
   return asked;
 };

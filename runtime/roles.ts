@@ -35,7 +35,8 @@ const startWith = (all: Members, prefix: string): Members => all.filter((peer) =
 
 const runPresence = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createPresence } = await import("../core/presence/group.ts");
-  const asked = await serveQuestion(configuration, observer, "presence", hostsQuestion);
+  const { hostEnds } = await import("./presence/host-end.ts");
+  const asked = await serveQuestion(configuration, observer, "presence", hostsQuestion, hostEnds);
   const self = configuration.name;
   const serviceFor = (all: Members) =>
     createPresence({ self, members: startWith(all, "presence."), hosts: startWith(all, "host.") });

@@ -35,10 +35,19 @@ export const generateHistory = ({ seed, hosts, cells, minutes, faults }: Wanted)
   }
   if (faults.length > 0) steps.push(...faultsOf(random.fork("faults"), { untilMs, hosts, servers, cells, faults }));
   steps.sort((a, b) => a.atMs - b.atMs);
+  steps.push(...wordsOf(steps, random.fork("operator")));
   withOtherCells(steps, random.fork("other cells"), cells, untilMs);
   steps.sort((a, b) => a.atMs - b.atMs);
   return { hosts, servers, cells, seed, memoryMiB, untilMs, steps };
 };
+
+/** The operator sees to some of the hosts that lost their power, and says so. */
+const wordsOf = (steps: readonly HistoryStep[], random: Random): readonly HistoryStep[] =>
+  steps.flatMap(({ atMs, words: [verb, machine = ""] }) =>
+    verb === "power-off" && machine.startsWith("h") && random.chance(0.6)
+      ? [{ atMs: atMs + random.between(100, 4000), words: ["dead", machine] }]
+      : [],
+  );
 
 interface Frame {
   readonly untilMs: number;

@@ -151,6 +151,24 @@ export const killMachines = async (t: Testbed, host: string, vm = ""): Promise<n
   return stdout.split("\n").filter((line) => line === "sent").length;
 };
 
+/**
+ * The power of a host is off: its process, its machines, and whatever a machine forgets that has none. The supervisor that
+ * ended it knows that for certain; nobody in the cloud does.
+ */
+export const cutPowerOf = async (t: Testbed, host: string): Promise<void> => {
+  await t.kill(host);
+  await t.stop(host);
+  await killMachines(t, host);
+  const forget = `for n in $(ls /sys/class/net); do test ! -e /sys/class/net/$n/tun_flags || ip link delete $n; done
+run=/run/members/${host}
+umount -l $run/bpf 2>/dev/null || true
+rm -rf $run/vms $run/boot $run/bpf`;
+  const { code, stderr } = await t.exec(host, ["sh", "-euc", forget]);
+  assert.equal(code, 0, stderr);
+  const left = await inventory(t, [host], []);
+  assert.deepEqual([left[`${host} machines`], left[`${host} taps`]], [[], []]);
+};
+
 /** What runs and lies where: processes, taps, exports with their epochs, volumes, cgroups of machines. */
 export const inventory = async (
   t: Testbed,

@@ -184,7 +184,7 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
 export function hostDied(state: ControllerState, host: HostName): string | null {
   const death = deathOf(state.deaths, host);
   if (death === null) return null;
-  return `host ${host} was declared dead at ${diedAt(death)}; its machines are not started elsewhere until it is fenced (high availability is not there yet), or it comes back`;
+  return `host ${host} was declared dead at ${diedAt(death)}; its machines are not started elsewhere until it comes back, or its power is known to be off: then say so with \`cells host dead ${host}\``;
 }
 
 /** What keeps a running VM from its disks: a server that is away or full stops whoever reads or writes there. */

@@ -12,8 +12,8 @@ const death: ActualPresenceDeath = {
   ...{ declaredAt: Date.UTC(2026, 10, 21, 20, 40, 7), reporters: 3 },
 };
 const said =
-  "host h1 was declared dead at 2026-11-21T20:40:07Z; its machines are not started elsewhere until it is fenced " +
-  "(high availability is not there yet), or it comes back";
+  "host h1 was declared dead at 2026-11-21T20:40:07Z; its machines are not started elsewhere until it comes back, or its " +
+  "power is known to be off: then say so with `cells host dead h1`";
 
 const declare = (world: World, value: object = death, by = member): void => {
   world.step({ kind: "actual", from: by, key: presenceKey.death("h1"), value: toJson(value) });
@@ -96,4 +96,92 @@ test("a controller that starts while a host is dead hears of it and takes nothin
   world.settle();
   assert.equal(world.phase("shop/web"), `waiting: ${said}`);
   assert.deepEqual(incarnations(world), before);
+});
+
+/** h1 and h2 in their first boots; all of `shop` is placed at h1. Nothing more is placed there. */
+const inBoots = (json = shop()): World => {
+  const world = new World();
+  world.boots.set(hostName("h1"), 100).set(hostName("h2"), 200);
+  world.put(json);
+  assert.equal(world.vm("shop/web")?.document.boot, 100);
+  world.withdraw(h1);
+  declare(world);
+  world.hosts.delete(hostName("h1"));
+  return world;
+};
+const fireAll = (world: World): void => {
+  world.settle();
+  for (const name of [...world.timers.keys()]) world.fire(name);
+};
+
+test("a host whose power was off for certain: its machines have ended, and start elsewhere under the same names", () => {
+  const world = inBoots();
+  fireAll(world);
+  assert.deepEqual(world.vm("shop/web")?.document.incarnation, 1, "silence is no end");
+  const address = world.vm("shop/web")?.document.interfaces[0]?.address;
+  declare(world, { ...death, ended: 99 });
+  fireAll(world);
+  assert.deepEqual(world.vm("shop/web")?.host, "host.h1", "the end of an earlier boot is none of this one");
+  declare(world, { ...death, ended: 100 });
+  fireAll(world);
+  assert.deepEqual(incarnations(world), [
+    ["shop/web", "host.h2", 2],
+    ["shop/db", "host.h2", 2],
+  ]);
+  assert.equal(world.vm("shop/web")?.document.boot, 200);
+  assert.equal(world.vm("shop/web")?.document.interfaces[0]?.address, address);
+  assert.equal(world.phase("shop/web"), "ready");
+  assert.equal(world.documents("host.h1", "vm").length, 0);
+  assert.deepEqual(
+    world.documents<DesiredConnection>("storage-manager", "connection").map(({ incarnation }) => incarnation),
+    [2, 2],
+  );
+  // Back in its next boot, it is a host like any other, and so is the word about the one before.
+  world.silent.clear();
+  declare(world, { ...death, ended: 100, returned: 4 });
+  fireAll(world);
+  assert.deepEqual(incarnations(world)[0], ["shop/web", "host.h2", 2]);
+});
+
+test("one that is not to be started again stays off, and says why; the word of one member is enough", () => {
+  const { shop: cell = {} } = shop();
+  const web = { ...(cell as Record<string, object>).web, "x.restartOnFailure": false };
+  const world = inBoots({ shop: { ...(cell as object), web } } as never);
+  declare(world, { ...death, ended: 100 }, peerName("presence.2"));
+  fireAll(world);
+  const reason = "the power of its host h1 is off, as the operator knows";
+  assert.equal(world.phase("shop/web"), `failed: ${reason}; it stays off because x.restartOnFailure is false`);
+  assert.equal(world.vm("shop/web"), null);
+  assert.equal(world.vm("shop/db")?.host, "host.h2");
+  assert.match(JSON.stringify(world.ask({ method: "WHY-ELEMENT", path: "shop/web" }).body), new RegExp(reason));
+});
+
+test("what is placed at a host by mistake after its end is placed again, never given to it", () => {
+  const world = new World();
+  world.boots.set(hostName("h1"), 100).set(hostName("h2"), 200);
+  declare(world, { ...death, ended: 100 });
+  world.put(shop());
+  for (let turn = 0; turn < 3; turn += 1) fireAll(world);
+  assert.equal(world.documents("host.h1", "vm").length, 0);
+  assert.ok((world.state.vms.get(world.uidOf("shop/web"))?.incarnation ?? 0) > 1, "it was placed there");
+  assert.deepEqual(world.state.vms.get(world.uidOf("shop/web"))?.avoid, ["h1"]);
+  world.boots.set(hostName("h1"), 101);
+  fireAll(world);
+  assert.equal(world.vm("shop/web")?.host, "host.h1", "it started again");
+});
+
+test("a crash between any two steps changes nothing of that, and a run of unknown boot is left alone", () => {
+  const world = inBoots();
+  world.crashing = true;
+  for (let turn = 0; turn < 4; turn += 1) {
+    declare(world, { ...death, ended: 100 });
+    fireAll(world);
+  }
+  assert.equal(world.vm("shop/web")?.host, "host.h2");
+  const other = new World();
+  other.put(shop());
+  other.withdraw(h1);
+  declare(other, { ...death, ended: 1e15 });
+  fireAll(other);
+  assert.equal(other.vm("shop/web")?.host, "host.h1");
 });

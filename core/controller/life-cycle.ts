@@ -2,8 +2,10 @@ import type { VmElement } from "../../model/cell.ts";
 import type { Uid } from "../../model/identifiers.ts";
 import type { ActualConnection, ActualVm, Attachment } from "../documents.ts";
 import { log } from "../outbox.ts";
+import { hasEnded } from "../presence/deaths.ts";
 import { placementOf } from "./placement.ts";
 import { requirementsOf } from "./requirements.ts";
+import { isOwnVm } from "./service-data.ts";
 import {
   actualOf,
   type ControllerState,
@@ -110,14 +112,21 @@ function advancePlacing(state: ControllerState, vm: VmRecord, run: Run): void {
     saveVm(state, { ...vm, run: null });
     return;
   }
-  const host = placementOf(state, vm.uid, run)?.host ?? null;
+  const { host = null, boot } = placementOf(state, vm.uid, run) ?? {};
   if (host === null || state.elements.get(vm.uid)?.reserving === true) return;
-  saveVm(state, { ...vm, run: { ...run, stage: "connecting", host } });
+  // One that its host starts again by itself, in whatever boot, has not ended with any.
+  const isBound = boot !== undefined && !isOwnVm(state, vm.uid);
+  saveVm(state, { ...vm, run: { ...run, stage: "connecting", host, ...(isBound ? { boot } : {}) } });
 }
 
 function advanceConnecting(state: ControllerState, vm: VmRecord, run: Run): void {
   if (wantedOn(state, vm.uid) === null) {
     saveVm(state, { ...vm, run: null });
+    return;
+  }
+  // The Placer may not have heard of it when it chose: another place is asked for, and this host comes last.
+  if (isPlaceOver(state, run)) {
+    placeEnded(state, vm, run, true);
     return;
   }
   if (run.disks.some((disk) => attachmentOf(state, disk.connection, run) === null)) return;
@@ -128,6 +137,10 @@ function advanceRunning(state: ControllerState, vm: VmRecord, run: Run): void {
   const element = wantedOn(state, vm.uid);
   if (element === null) {
     stopRun(state, vm.uid);
+    return;
+  }
+  if (isPlaceOver(state, run)) {
+    placeEnded(state, vm, run, element.restartOnFailure);
     return;
   }
   const actual = actualVmOf(state, vm.uid, run);
@@ -148,6 +161,19 @@ function advanceRunning(state: ControllerState, vm: VmRecord, run: Run): void {
   const avoid = [...new Set([...(vm.avoid ?? []), ...refused])];
   const { ended, reason } = actual;
   endRun(state, vm, run, { how: ended ?? "not started", reason }, { failure: endReason(actual), again, avoid });
+}
+
+/**
+ * The power of the host was known to be off after the boot for which this incarnation was placed. A host starts nothing
+ * that was placed for another boot than its present one, so nothing of the incarnation runs now, nor ever will.
+ */
+export const isPlaceOver = (state: ControllerState, { host, boot }: Run): boolean =>
+  host !== null && boot !== undefined && hasEnded(state.deaths, host, boot);
+
+function placeEnded(state: ControllerState, vm: VmRecord, run: Run, again: boolean): void {
+  const reason = `the power of its host ${run.host} is off, as the operator knows`;
+  const avoid = [...new Set([...(vm.avoid ?? []), ...(run.host === null ? [] : [run.host])])];
+  endRun(state, vm, run, { how: "host died", reason }, { failure: reason, again, avoid });
 }
 
 /** An incarnation ends that nobody asked to end. */
@@ -204,9 +230,9 @@ function advanceStopping(state: ControllerState, vm: VmRecord, run: Run): void {
   if (vm.failure !== null && vm.again) delayRetry(state, vm.uid, vm.failures);
 }
 
-/** The host says that this incarnation ended, or is in step and holds nothing of it any more. */
+/** The host says that this incarnation ended, or is in step and holds nothing of it any more, or certainly died. */
 function isConfirmedStopped(state: ControllerState, uid: Uid, run: Run): boolean {
-  if (run.host === null || !run.handedOver) return true;
+  if (run.host === null || !run.handedOver || isPlaceOver(state, run)) return true;
   const peer = hostPeer(run.host);
   const actual = actualVmOf(state, uid, run);
   if (actual?.power === "off" && (actual.ended !== null || actual.phase === "failed")) return true;

@@ -125,7 +125,9 @@ export interface Run {
   readonly incarnation: number;
   readonly stage: "placing" | "connecting" | "running" | "stopping";
   readonly host: HostName | null;
-  /** The host was told to run it, so only the host can say that it is gone. */
+  /** The boot of that host for which it was placed; absent: not known, and nothing follows from the end of one. */
+  readonly boot?: number;
+  /** The host was told to run it, so only the host, or the certain end of its boot, can say that it is gone. */
   readonly handedOver: boolean;
   readonly memoryMiB: number;
   readonly cpus: number;
@@ -136,10 +138,13 @@ export interface Run {
   /** How often its guest has reset itself, as far as its host was heard. */
   readonly reboots?: number;
 }
-/** How an incarnation ended that nobody asked to end. `exited`: its guest powered off; `silent`: it answered no probes. */
+/**
+ * How an incarnation ended that nobody asked to end. `exited`: its guest powered off; `silent`: it answered no probes;
+ * `host died`: the power of its host was known to be off.
+ */
 export interface VmEnd {
   readonly incarnation: number;
-  readonly how: "exited" | "crashed" | "stopped" | "silent" | "not started";
+  readonly how: "exited" | "crashed" | "stopped" | "silent" | "not started" | "host died";
   readonly reason: string | null;
 }
 /** Record `vm/<uid>`. */

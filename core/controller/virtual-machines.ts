@@ -115,6 +115,7 @@ function vmDocument(
     disks,
     interfaces,
     ...service,
+    ...(run.boot === undefined ? {} : { boot: run.boot }),
     ...(element.start === "resume" ? { start: element.start } : {}),
     ...(element.liveness === undefined
       ? {}

@@ -168,7 +168,7 @@ function runChecks(
   const reachable = run.host === null || state.reachable.get(hostPeer(run.host)) !== false;
   const died = run.host === null ? null : hostDied(state, run.host);
   const lost = died ?? `host ${run.host} does not answer, so nobody knows how the VM is`;
-  const lifts = "bring the host back; a machine that still runs there goes on without a restart";
+  const lifts = `bring the host back, and a machine that still runs there goes on without a restart; or, if its power is off for certain, \`cells host dead ${run.host} --power-is-off\``;
   checks.push(check(`host ${run.host} answers`, reachable, reachable ? "it does" : lost, lifts));
   if (run.stage === "stopping") {
     const detail = `incarnation ${run.incarnation} is being stopped${vm.failure === null ? "" : `: ${vm.failure}`}`;

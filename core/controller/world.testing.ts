@@ -56,6 +56,8 @@ export class World {
     [hostName("h1"), 4096],
     [hostName("h2"), 4096],
   ]);
+  /** Of each host's machine. */
+  readonly boots = new Map<HostName, number>();
   /** How an incarnation ended: `<uid>@<incarnation>`. */
   readonly ended = new Map<string, Partial<ActualVm>>();
   readonly silent = new Set<PeerName>();
@@ -70,6 +72,7 @@ export class World {
   /** Tombstones that their peer has not taken yet. */
   #tombstones: { readonly peer: PeerName; readonly key: string }[] = [];
   readonly #places = new Map<string, HostName>();
+  readonly #bootOfPlace = new Map<string, number>();
   readonly #ranges = new Map<string, number>();
   #ms = 1_000;
   #request = 0;
@@ -212,14 +215,16 @@ export class World {
 
   #place({ vm, incarnation, memoryMiB }: DesiredPlacement): ActualPlacement {
     const key = `${vm}@${incarnation}`;
-    const placed = this.#places.get(key);
+    const before = this.#places.get(key);
     const used = (host: HostName): number =>
       [...(this.desired.get(peerName("placer")) ?? [])]
         .map(([, value]) => value as unknown as DesiredPlacement)
         .filter((other) => this.#places.get(`${other.vm}@${other.incarnation}`) === host)
         .reduce((sum, other) => sum + other.memoryMiB, 0);
-    const host = placed ?? [...this.hosts].find(([name, memory]) => memory - used(name) >= memoryMiB)?.[0] ?? null;
+    const host = before ?? [...this.hosts].find(([name, memory]) => memory - used(name) >= memoryMiB)?.[0] ?? null;
+    const boot = this.#bootOfPlace.get(key) ?? (host === null ? undefined : this.boots.get(host));
     if (host !== null) this.#places.set(key, host);
+    if (boot !== undefined) this.#bootOfPlace.set(key, boot);
     const refusals =
       host === null
         ? [...this.hosts].map(([name, memory]) => ({
@@ -228,7 +233,8 @@ export class World {
             lifts: `ask for at most ${memory - used(name)} MiB`,
           }))
         : [];
-    return { phase: host === null ? "waiting" : "ready", reason: null, incarnation, host, refusals };
+    const placed = { phase: host === null ? "waiting" : "ready", reason: null, incarnation, host, refusals } as const;
+    return boot === undefined ? placed : { ...placed, boot };
   }
 
   /** As state distribution does at a declared death: the peer is not heard, then all that it said goes. */

@@ -91,7 +91,10 @@ export const permissions = {
       "dns-manager": ["dead/<name>"],
       ha: ["dead/<name>"],
     },
-    asks: { gateway: ["GET /metrics", "GET /events", "GET /hosts"] },
+    asks: {
+      gateway: ["GET /metrics", "GET /events", "GET /hosts"],
+      "controller.root": ["GET /hosts/<name>/end", "PUT /hosts/<name>/end"],
+    },
   },
   directory: {
     desires: { controller: ["public/<uid>", "reach/<uid>", "want/<name>/…"] },

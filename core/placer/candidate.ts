@@ -13,6 +13,8 @@ export interface Reservation {
   readonly memoryMiB: number;
   readonly cpus: number;
   readonly host: HostName;
+  /** `ActualHost.boot` when it was made. */
+  readonly boot?: number;
   readonly apartFrom: readonly string[];
 }
 

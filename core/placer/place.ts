@@ -19,7 +19,9 @@ const filters: readonly Filter[] = [hostState, affinity, speed, capacity];
 /** CPUs are shared in time; memory is not. */
 export const defaultRatios: Ratios = { cpu: 16, memory: 1 };
 
-export type Placed = { readonly host: HostName } | { readonly refusals: ActualPlacement["refusals"] };
+export type Placed =
+  | { readonly host: HostName; readonly boot?: number }
+  | { readonly refusals: ActualPlacement["refusals"] };
 
 /**
  * The host for a VM, or one sentence per host why it is not that one. Pure; `usage` is what all reservations take, without
@@ -50,7 +52,9 @@ export function place(
     } else if (best === null || isBetter(candidate, best, ratios)) best = candidate;
   }
   const chosen = best ?? lastResort;
-  return chosen === null ? { refusals } : { host: chosen.actual.host };
+  if (chosen === null) return { refusals };
+  const { host, boot } = chosen.actual;
+  return { host, ...(boot === undefined ? {} : { boot }) };
 }
 
 function firstRefusal(candidate: Candidate, request: DesiredPlacement, ratios: Ratios): ReturnType<Filter> {

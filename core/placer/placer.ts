@@ -274,7 +274,7 @@ function tryPlace(state: PlacerState, { client, document }: Wanted): void {
   }
   state.waiting.delete(vm);
   const apart = apartFrom(document.placement);
-  const reservation = { client, vm, path, cell, incarnation, memoryMiB, cpus, host: placed.host, apartFrom: apart };
+  const reservation = { client, vm, path, cell, incarnation, memoryMiB, cpus, ...placed, apartFrom: apart };
   state.reservations.set(vm, reservation);
   reserve(state.usage, reservation);
   write(state.outbox, `reservation/${vm}`, reservation);
@@ -282,8 +282,11 @@ function tryPlace(state: PlacerState, { client, document }: Wanted): void {
   sayPlaced(state, reservation);
 }
 
-const sayPlaced = (state: PlacerState, { client, vm, incarnation, host }: Reservation): void =>
-  publish(state.outbox, actualKey(client, `placement/${vm}`), toActual("ready", null, incarnation, host, []));
+const sayPlaced = (state: PlacerState, { client, vm, incarnation, host, boot }: Reservation): void => {
+  const placed = toActual("ready", null, incarnation, host, []);
+  const actual: ActualPlacement = boot === undefined ? placed : { ...placed, boot };
+  publish(state.outbox, actualKey(client, `placement/${vm}`), actual);
+};
 const toActual = (
   phase: ActualPlacement["phase"],
   reason: string | null,

@@ -8,7 +8,7 @@ import { isObject } from "../outbox.ts";
 /**
  * What a service knows of declared deaths, for what it says to people: that what a dead host said is withdrawn is the work
  * of state distribution, and happens without this. A death is evidence of nothing but silence. The host may have been cut
- * off, and what ran there may run on; until it is fenced, nobody may take it for stopped.
+ * off, and what ran there may run on: nobody may take it for stopped, unless the power of the host was known to be off.
  */
 export interface Deaths {
   members: ReadonlySet<PeerName>;
@@ -48,6 +48,16 @@ export function takeDeath({ members, said }: Deaths, from: PeerName, key: string
   else if (isObject(value) && Number.isSafeInteger(value.generation) && Number.isSafeInteger(value.declaredAt))
     byMember.set(from, value as unknown as ActualPresenceDeath);
   return host;
+}
+
+/**
+ * Is it certain that this boot of a host is over, since its power was known to be off? One member's word is enough: it is
+ * durable there before it is said, and never taken back. That the host is there again in another boot changes nothing.
+ */
+export function hasEnded({ said }: Deaths, host: HostName, boot: number): boolean {
+  for (const { ended } of said.get(host)?.values() ?? [])
+    if (ended !== undefined && Number.isSafeInteger(ended) && boot <= ended) return true;
+  return false;
 }
 
 /** The latest death of a host, unless any member knows that it has come back since; null: none. */

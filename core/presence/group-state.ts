@@ -1,6 +1,7 @@
 import type { HostName, PeerName } from "../../model/identifiers.ts";
 import type { ActualPresenceDeath, ActualPresenceVote } from "../documents.ts";
 import { type Outbox, sameJson, toJson } from "../outbox.ts";
+import type { KnownLife } from "./group-end.ts";
 
 /** A life of a host, as far as it has answered suspicions. */
 export interface Life {
@@ -28,6 +29,8 @@ export interface HostView {
   /** By member of the group, this one included. */
   readonly votes: Map<PeerName, ActualPresenceVote>;
   declared: ActualPresenceDeath | null;
+  /** The latest life that it ever said of itself; durable. */
+  known: KnownLife | null;
   /** When `self` or whether anyone reports it changed last; milliseconds since 1970, for people. */
   sinceMs: number;
 }

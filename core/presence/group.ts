@@ -6,6 +6,7 @@ import { maySee } from "../identity/permissions.ts";
 import { counter, gauge, type Metric, sample } from "../metrics.ts";
 import { createOutbox, isObject, log, takeEffects, toJson, write } from "../outbox.ts";
 import { beginCalls, callIn, callsBefore, endCall, heardSince, isCallRecord, takeAnswer } from "./group-call.ts";
+import { answerEnd, knownIn, laterDeath, lifeRecord, noteLife, readEndRequest } from "./group-end.ts";
 import {
   type GroupOptions,
   type GroupState,
@@ -82,6 +83,7 @@ function restore(restored: Restored, options: GroupOptions): GroupState {
       reports: new Map(),
       votes: new Map(),
       declared: value === undefined ? null : (value as unknown as ActualPresenceDeath),
+      known: knownIn(restored.records.get(lifeRecord(host))),
       sinceMs: 0,
     });
   }
@@ -100,7 +102,7 @@ function take(state: GroupState, input: Input, wallMs: number): void {
       takeReachable(state, input.peer, input.reachable, wallMs);
       return;
     case "request":
-      state.outbox.effects.push({ kind: "reply", id: input.id, response: statusOf(state, input.request) });
+      state.outbox.effects.push({ kind: "reply", id: input.id, response: answer(state, input.request, wallMs) });
       return;
     case "desired":
     case "timer":
@@ -119,8 +121,7 @@ function start(state: GroupState): void {
   }
   // Hosts that the installation does not have any more.
   for (const key of [...outbox.records.keys()])
-    if (!isCallRecord(key) && !state.hosts.has(hostName(key.slice(deathRecord(hostName("")).length))))
-      write(outbox, key, null);
+    if (!isCallRecord(key) && !state.hosts.has(hostName(key.slice(key.indexOf("/") + 1)))) write(outbox, key, null);
   for (const to of options.members) {
     if (to === options.self) continue;
     outbox.effects.push({ kind: "subscribe", to, prefix: presenceKey.vote("") });
@@ -177,6 +178,7 @@ function takeFromHost(
     view.left = life === null && (view.left || !isGone(view));
     view.self = life;
     if (isObject(value)) view.answers = value.answers === true;
+    noteLife(state, view, value);
     noteReturn(state, view);
     // How many hosts there are counts for every decision.
     evaluateReported(state, wallMs);
@@ -212,8 +214,10 @@ function takeFromMember(
     evaluate(state, view, wallMs);
   } else if (kind === "dead" && life !== null) {
     // A majority stood behind it when it was made; that it is not so for this member now changes nothing.
-    const { declaredAt, reporters } = value as unknown as ActualPresenceDeath;
-    if (isNumber(declaredAt)) declare(state, view, { host: view.host, ...life, declaredAt, reporters }, wallMs);
+    const { declaredAt, reporters, ended } = value as unknown as ActualPresenceDeath;
+    if (!isNumber(declaredAt)) return;
+    const end = isNumber(ended) ? { ended } : {};
+    declare(state, view, { host: view.host, ...life, declaredAt, reporters, ...end }, wallMs);
   }
 }
 
@@ -312,12 +316,16 @@ function vote(state: GroupState, view: HostView, own: ActualPresenceVote | null)
   else log(state.outbox, "presence/voted", { host, generation: own.generation, reports: view.reports.size });
 }
 
-function declare(state: GroupState, view: HostView, death: ActualPresenceDeath, wallMs: number): void {
-  if (view.declared !== null && view.declared.generation >= death.generation) return;
+function declare(state: GroupState, view: HostView, said: ActualPresenceDeath, wallMs: number): void {
+  const before = view.declared;
+  const death = laterDeath(before, said);
+  if (death === null) return;
   view.declared = death;
   write(state.outbox, deathRecord(view.host), death);
   publish(state, presenceKey.death(view.host), death);
-  const { host, generation, reporters } = death;
+  const { host, generation, reporters, ended } = death;
+  if (ended !== undefined && ended !== before?.ended) log(state.outbox, "presence/power-off", { host, boot: ended });
+  if (before !== null && generation === before.generation) return;
   log(state.outbox, "presence/declared", { host, generation, reporters });
   vote(state, view, null);
   noteReturn(state, view);
@@ -359,8 +367,13 @@ export interface HostPresence extends ActualPresence {
   /** Milliseconds since 1970, by this member's clock. */
   readonly sinceMs: number;
 }
-function statusOf(state: GroupState, request: Json): Json {
-  if (!isObject(request) || request.kind !== "hosts") return { error: 'Presence answers {"kind": "hosts"} only' };
+function answer(state: GroupState, request: Json, wallMs: number): Json {
+  const end = readEndRequest(request);
+  if (end !== null) return answerEnd(state, end, (view, death) => declare(state, view, death, wallMs), wallMs);
+  if (isObject(request) && request.kind === "hosts") return statusOf(state);
+  return { error: 'Presence answers {"kind": "hosts"} and {"kind": "host-end"} only' };
+}
+function statusOf(state: GroupState): Json {
   const hosts = [...state.hosts.values()].map((view): HostPresence => {
     const life = latest(view) ?? view.declared ?? { generation: 0, incarnation: 0 };
     const { generation, incarnation } = life;

@@ -1,14 +1,17 @@
 import { readFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
+import { rootCell } from "../../core/cell-documents.ts";
 import type { DesiredEnrolment } from "../../core/documents.ts";
 import { parseIpv4, parseNetwork } from "../../model/addresses.ts";
 import type { HostJoin, HostJoining, Refusal } from "../../model/api.ts";
-import { cellName, ipv4, peerName } from "../../model/identifiers.ts";
+import { cellName, hostName, ipv4, peerName } from "../../model/identifiers.ts";
 import { isAuthorized } from "../credentials.ts";
 import { type PeerRequest, peerRequest } from "../https.ts";
 import { agentPorts, type PeerBook, type ProcessConfiguration, ports } from "../installation.ts";
 import { isMachineName } from "../join-token.ts";
 import { parsePeerAddress } from "../peers.ts";
+import { answerHostEnd } from "./host-end.ts";
+import { Refused } from "./host-refused.ts";
 import { parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
 
 /**
@@ -29,17 +32,7 @@ const first = ["authority", "controller.root"] as const;
 /** Of an enrolment; the birth uses the same, so that a machine that was there from the beginning can be replaced. */
 const enrolmentId = (peer: string): string => `joined-${peer.replaceAll(".", "-")}`;
 
-class Refused extends Error {
-  readonly status: number;
-  readonly code: string;
-  constructor(status: number, code: string, message: string) {
-    super(message);
-    this.status = status;
-    this.code = code;
-  }
-}
-
-/** `PUT` and `DELETE /cells/root/hosts/<name>`. */
+/** `PUT` and `DELETE /cells/root/hosts/<name>`, `GET` and `PUT …/<name>/end`. */
 export const hostHandler = async (
   context: HostContext,
   incoming: PeerRequest,
@@ -47,23 +40,31 @@ export const hostHandler = async (
   rest: readonly string[],
 ): Promise<void> => {
   try {
-    const { root } = context.controller;
-    const [name = ""] = rest;
-    if (root === undefined)
+    const { root, cell } = context.controller;
+    const [name = "", part] = rest;
+    const isEnd = part === "end" && rest.length === 2;
+    // A testbed whose services are processes has a root cell for this alone.
+    if (isEnd ? cell !== rootCell : root === undefined)
       throw new Refused(404, "not-found", "machines join through the root cell, and this is the controller of another");
     if (!isAuthorized(incoming.headers.authorization, context.controller.credentialHashes))
       throw new Refused(403, "forbidden", "machines join and leave with the operator's credential alone");
-    if (rest.length !== 1 || !isMachineName(name))
+    if ((rest.length !== 1 && !isEnd) || !isMachineName(name))
       throw new Refused(
         400,
         "bad-request",
         `\`${rest.join("/")}\` cannot name a machine: use lower-case letters, digits and \`-\`, at most 53`,
       );
+    if (isEnd) {
+      sendJson(response, 200, await answerHostEnd(context.configuration, incoming, hostName(name)));
+      return;
+    }
     if (incoming.method === "DELETE") {
       for (const peer of [`host.${name}`, `agent.${name}`]) await atAuthority(context, "DELETE", peer);
       sendJson(response, 200, { removed: name });
       return;
     }
+    if (incoming.method !== "PUT" || root === undefined)
+      throw new Refused(404, "not-found", `there is no ${incoming.method} of hosts/${name}: see the API reference`);
     const join = await readJoin(incoming);
     sendJson(response, 200, await admit(context, root, name, join), { "cache-control": "no-store" });
   } catch (error) {

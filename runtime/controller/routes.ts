@@ -65,6 +65,7 @@ const resources: Readonly<Record<string, (exchange: Exchange) => Promise<void>>>
   "DELETE credentials": (exchange) => relay(exchange, { method: "CREDENTIAL-REVOKE", id: exchange.rest[0] ?? "" }),
   "POST sessions": (exchange) => grantSession(exchange),
   "PUT hosts": ({ context, incoming, response, rest }) => hostHandler(context, incoming, response, rest),
+  "GET hosts": ({ context, incoming, response, rest }) => hostHandler(context, incoming, response, rest),
   "DELETE hosts": ({ context, incoming, response, rest }) => hostHandler(context, incoming, response, rest),
 };
 

@@ -1,9 +1,11 @@
+import type { ActualPresenceDeath } from "../../core/documents.ts";
 import type { MachineTruth } from "../world/truth.ts";
 import type { Invariant } from "./invariant.ts";
 
 /**
  * What runs on a host that is declared dead, or was lost with its power, is left alone until the host itself says more: nobody
  * stops it or cuts its disks off, and it starts nowhere else. And whoever is told of a death desires nothing of anyone for it.
+ * It is another matter where somebody said that the host's power is off (27).
  */
 export const presenceNeverFences: Invariant = {
   number: 6,
@@ -13,6 +15,8 @@ export const presenceNeverFences: Invariant = {
     const dead = new Map<string, number>();
     /** Last machine of each VM whose end its host could tell nobody. */
     const there = new Map<string, MachineTruth>();
+    /** Host → the life that is over for certain. */
+    const certain = new Map<string, number>();
     const isLeft = (cell: string): boolean => (users.submitted.get(cell) ?? []).length < 2;
     const returns = (host: string): void => {
       dead.delete(host);
@@ -36,7 +40,8 @@ export const presenceNeverFences: Invariant = {
         if (frame.frame === "hello" && (frame.life ?? 0) > (dead.get(host) ?? Number.POSITIVE_INFINITY)) returns(host);
       },
       stepped: (who, input, effects) => {
-        if (input.kind === "actual" && input.key.startsWith("dead/") && !who.startsWith("presence.")) {
+        const isDeath = input.kind === "actual" && input.key.startsWith("dead/") && !who.startsWith("presence.");
+        if (isDeath && (input.value as { readonly ended?: number } | null)?.ended === undefined) {
           const asked = effects.find(({ kind }) => kind === "desire" || kind === "unsubscribe");
           verdict.check(asked === undefined, () => `${who} was told of a death and did: ${JSON.stringify(asked)}`);
         }
@@ -44,8 +49,14 @@ export const presenceNeverFences: Invariant = {
         for (const effect of effects) {
           if (effect.kind !== "publish" || !effect.key.startsWith("dead/")) continue;
           const host = effect.key.replace("dead/", "");
+          const { generation, ended } = effect.value as unknown as ActualPresenceDeath;
+          if (ended !== undefined && generation > (certain.get(host) ?? -1)) {
+            certain.set(host, generation);
+            returns(host);
+          }
+          if (generation <= (certain.get(host) ?? -1)) continue;
           if (input.kind === "start" || dead.has(host)) continue;
-          dead.set(host, (effect.value as unknown as { readonly generation: number }).generation);
+          dead.set(host, generation);
           for (const machine of there.values()) if (machine.host === host) verdict.check(true, () => "");
         }
       },

@@ -40,6 +40,8 @@ export class HostMachine {
   readonly host: HostName;
   /** What the hypervisor cannot do now, a sentence; null: all is well. */
   trouble: string | null = null;
+  /** Its Host Manager has not noted yet that it started. */
+  booted = true;
   readonly #kernel: Kernel;
   readonly #truth: Truth;
   readonly #servers: ReadonlyMap<string, ServerMachine>;
@@ -113,6 +115,7 @@ export class HostMachine {
   /** Power is gone: no machine, tap or rule is left, and nobody is told. */
   powerOff(): void {
     this.#listeners = null;
+    this.booted = true;
     for (const machine of this.machines) this.end(machine.vm, "crashed", "power was lost");
     this.#truth.dataplanes.delete(this.host);
   }

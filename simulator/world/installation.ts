@@ -262,6 +262,7 @@ export class Installation {
       createHostManager({
         host,
         wake: () => wakes.get(life)?.(),
+        booted: machine.booted,
         onDeath: (dead, generation) => parts.get(life)?.declared(dead, generation),
       });
     const begun = (life: Life): void => {
@@ -275,7 +276,12 @@ export class Installation {
         executor.wake();
         prober.wake();
       });
-      void executor.start().then(() => prober.wake());
+      void request({ kind: "status" })
+        .then(() => {
+          machine.booted = false;
+          return executor.start();
+        })
+        .then(() => prober.wake());
       const seed = this.history.seed * 1009 + number;
       this.participants.delete(name);
       void takePart({ kernel, life, host: name, seed }).then((part) => {
@@ -302,6 +308,7 @@ export class Installation {
       self,
       directory: true,
       cellManager: true,
+      presence: this.#presence,
     } as const;
     this.controllers.set(
       cell,

@@ -6,6 +6,7 @@ import { goodQuality } from "../kernel/network.ts";
 import type { CrashPoint } from "../kernel/process.ts";
 import { type CellText, documentOf, familyOf, labelOf, parseCell } from "./cell-text.ts";
 import type { Host, Installation } from "./installation.ts";
+import { sayPowerIsOff } from "./operator.ts";
 import type { ServerMachine } from "./server-machine.ts";
 
 /** What the user of a cell asked for last; null: that it be deleted. */
@@ -235,6 +236,13 @@ const server = (performance: Performance): void => {
   });
 };
 
+/** Its operator says that its power is off, where that is so. */
+const dead = (performance: Performance): void => {
+  const { installation } = performance;
+  const { host } = hostOf(performance).machine;
+  sayPowerIsOff(installation, host, installation.kernel.random.fork(`operator ${installation.kernel.clock.nowMs}`));
+};
+
 const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   apply: ({ steps, args: [cell = "", ...text] }) => steps.wish(cell, parseCell(text)),
   delete: ({ steps, args: [cell = ""] }) => steps.wish(cell, null),
@@ -243,6 +251,7 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
     const boot = installation.powerOff(machine, forMs);
     steps.lasting(forMs, boot);
   },
+  dead,
   pause,
   cut,
   disk,

@@ -1,0 +1,48 @@
+import { type EndAnswer, mergeEnds } from "../../core/presence/group-end.ts";
+import type { HostName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import type { Random } from "../kernel/random.ts";
+import type { Installation } from "./installation.ts";
+
+/**
+ * An operator who knows that the power of a host is off, and says so as `cells host dead` does: asks every member of the
+ * Presence group what is known, and a while later says it of that boot, though the power may be on again by then. What is
+ * not taken is said again, for as long as it is so.
+ */
+const askAgainMs = 1000;
+const patienceMs = 40_000;
+
+export const sayPowerIsOff = (installation: Installation, host: HostName, random: Random): void => {
+  const { kernel, members } = installation;
+  const since = kernel.clock.nowMs;
+  const ask = async (end: Json): Promise<EndAnswer | null> => {
+    const request = { kind: "host-end", host, end };
+    const asked = [...members.values()].flatMap((member) => member.request(request) ?? []);
+    const answers = (await Promise.all(asked)) as unknown as readonly EndAnswer[];
+    return answers.length === 0 ? null : mergeEnds(host, answers);
+  };
+  const later = (ms: number, what: () => void): void => void kernel.clock.after(ms, what);
+  const again = (): void => {
+    if (kernel.clock.nowMs - since < patienceMs) later(askAgainMs, attempt);
+  };
+  const say = async (generation: number, boot: number): Promise<void> => {
+    kernel.log("operator", "says", { host, boot });
+    const answer = await ask({ generation, boot });
+    if (answer === null || answer.ended === null || answer.ended < boot) again();
+  };
+  const attempt = (): void => {
+    // Nobody says of a machine that it is off which is on.
+    if (kernel.network.isUp(host)) return;
+    void ask(null).then((answer) => {
+      const { known, against } = answer ?? { known: null, against: "nobody answers" };
+      if (kernel.network.isUp(host)) return;
+      if (against !== null || known === null || known.boot === null) {
+        again();
+        return;
+      }
+      const { generation, boot } = known;
+      later(random.between(0, 3000), () => void say(generation, boot));
+    });
+  };
+  attempt();
+};
