@@ -12,6 +12,7 @@ import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { isManagement } from "./management.ts";
 import { placementOf, refusalReason } from "./placement.ts";
 import { requirementsOf } from "./requirements.ts";
+import { startWait } from "./start-limit.ts";
 import {
   actualOf,
   addressManager,
@@ -133,7 +134,9 @@ function vmState(state: ControllerState, record: ElementRecord, element: VmEleme
     return progress("waiting", `${vm.failure}; starts again after ${retryDelayMs(vm.failures) / 1000} s`);
   }
   const { missing } = requirementsOf(state, element);
-  return progress("waiting", missing.join("; ") || "is about to start");
+  const turn = startWait(state, record.uid);
+  const before = turn === null || vm.failure === null ? "" : `; before: ${vm.failure}`;
+  return progress("waiting", missing.join("; ") || `${turn ?? "is about to start"}${before}`);
 }
 
 function runState(state: ControllerState, record: ElementRecord, element: VmElement, vm: VmRecord, run: Run): Progress {

@@ -7,6 +7,7 @@ import { hostDied } from "./element-state.ts";
 import { type NotVisible, whyAbroad } from "./foreign.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { placementOf } from "./placement.ts";
+import { startQueueOf } from "./start-limit.ts";
 import {
   type ControllerState,
   type ElementRecord,
@@ -133,6 +134,11 @@ function vmChecks(state: ControllerState, record: ElementRecord, vm: VmElement, 
 }
 
 function idleChecks(state: ControllerState, vm: VmRecord, checks: ElementCheck[]): void {
+  const turn = startQueueOf(state, vm.uid);
+  if (turn !== null) {
+    checks.push(check("its turn to start", false, turn.detail, turn.lifts));
+    return;
+  }
   if (vm.failure === null) return;
   if (!vm.again) {
     const lifts = "change the VM or switch it off and on to try again, or write x.restartOnFailure true";
