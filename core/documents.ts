@@ -244,6 +244,8 @@ export interface DesiredName {
   /** Fully qualified, without the final dot: `web1.shop.cells.internal`. */
   readonly name: string;
   readonly address: Ipv4;
+  /** Other cells may look it up: its interface is public, or the VM is. */
+  readonly public?: true;
 }
 export type ActualName = Progress;
 
