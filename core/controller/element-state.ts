@@ -7,6 +7,7 @@ import { deathOf, diedAt } from "../presence/deaths.ts";
 import { chooseAddress } from "./addresses.ts";
 import { reservationReason, shortened } from "./all-or-none.ts";
 import { childState } from "./children.ts";
+import { refusedEnrolments } from "./enrolments.ts";
 import { foreignLink, whyNoOrigin, whyNotAgreed, whyNotConnected, whyNotVisible } from "./foreign.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { isManagement } from "./management.ts";
@@ -172,7 +173,7 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
     const isLeft = actual.health === "silent" && !element.restartOnFailure;
     const why = isLeft ? `${actual.reason}; it is left as it is because x.restartOnFailure is false` : actual.reason;
     const phase = actual.phase === "deleting" ? "working" : actual.phase;
-    return progress(phase, sentences(why, ...diskTroubles(state, run)));
+    return progress(phase, sentences(why, ...diskTroubles(state, run), ...refusedEnrolments(state, vm.uid)));
   }
   if (actual !== undefined && actual.reason !== null) {
     return progress(actual.phase === "ready" ? "working" : actual.phase, actual.reason);
