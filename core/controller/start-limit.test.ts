@@ -124,7 +124,12 @@ test("a cell shares its rate with its child cells; one that has no limit gives e
     const world = new World({ cellManager: true, ...options });
     const named = (name: string, limit: number | null): JsonObject => ({ ...child(limit), "x.name": name });
     world.put(machines(0, rate, { a: named("a", 30), b: named("b", null), c: named("c", null) }));
-    return world.documents<DesiredCell>("cell-manager", "cell").map(({ startsPerMinute }) => startsPerMinute);
+    const told = () =>
+      world.documents<DesiredCell>("cell-manager", "cell").map(({ startsPerMinute }) => startsPerMinute);
+    const before = told();
+    world.put(machines(0, rate, { a: named("a", 1), b: named("b", null), c: named("c", null) }));
+    assert.equal(told()[0], 1, "what is changed in x.cell holds from then on");
+    return before;
   };
   assert.deepEqual(rates({}, 90), [30, 20, 20], "and 20 are its own");
   assert.deepEqual(rates({ startsPerMinute: 12 }, 90), [12, 1, 1]);
