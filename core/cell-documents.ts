@@ -96,6 +96,8 @@ export interface DesiredCell {
   /** Its first model, submitted once, as version 1. What is changed here later means nothing to a cell that has a model. */
   readonly model: JsonObject;
   readonly grant: QuotaGrant;
+  /** VMs that it may start a minute, with its own children. Absent: the installation's default. */
+  readonly startsPerMinute?: number;
 }
 export interface ActualCell extends Progress {
   readonly controller: PeerName;
@@ -111,6 +113,7 @@ export interface DesiredLife {
   readonly uid: Uid;
   readonly model: JsonObject;
   readonly grant: QuotaGrant;
+  readonly startsPerMinute?: number;
   /** It is to end. It takes no changes any more, deletes its children, then what it has, and says when nothing is left. */
   readonly ending: boolean;
 }

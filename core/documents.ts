@@ -244,6 +244,8 @@ export interface DesiredName {
   /** Fully qualified, without the final dot: `web1.shop.cells.internal`. */
   readonly name: string;
   readonly address: Ipv4;
+  /** Other cells may look it up: its interface is public, or the VM is. */
+  readonly public?: true;
 }
 export type ActualName = Progress;
 
@@ -442,7 +444,10 @@ export interface IdentityGrant {
   /** Where it listens; absent: at the ports of a process with an address of its own. */
   readonly ports?: { readonly distribution: number; readonly http: number };
 }
-/** Waiting: nobody has shown the token; ready: it is spent, by the key with this fingerprint; failed: it grants nothing. */
+/**
+ * Waiting: nobody has shown the token; ready: it is spent, by the key with this fingerprint; failed: it grants nothing, or
+ * whoever showed it last was refused, by another key or too late.
+ */
 export interface ActualEnrolment extends Progress {
   readonly key: string | null;
 }

@@ -208,6 +208,24 @@ test("neither a mistake nor a dry run of a first model makes a controller", asyn
   assert.deepEqual(made, []);
 });
 
+test("a name that means something else is no new cell's, also not in a dry run", async () => {
+  made.length = 0;
+  for (const name of ["root", "primary", "controller"]) {
+    for (const query of ["", "?dryRun=true"]) {
+      const answer = await ask("PUT", `/cells/${name}/model${query}`, bundle(specification(name)), bundleHeaders);
+      assert.equal(answer.status, 409);
+      assert.match(
+        messageOf(answer),
+        new RegExp(`no new cell can be called "${name}", which names .*: give the cell an`),
+      );
+    }
+  }
+  const dotted = await ask("PUT", "/cells/web.shop/model", bundle(specification("web")), bundleHeaders);
+  assert.equal(dotted.status, 400);
+  assert.match(messageOf(dotted), /`web\.shop` cannot name a cell: .* made by a CellController in its parent's spec/);
+  assert.deepEqual(made, []);
+});
+
 test("a first model that could never be had is refused by the dry run, and what is not known is said", async () => {
   made.length = 0;
   const machine = (memory: number): string => bundle(`vast extends Cell { vm extends VM { x.memory ${memory}; } }`);

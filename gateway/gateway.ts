@@ -12,6 +12,7 @@ import type { PeerResponse } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { createObserver, type Observer } from "../runtime/observer.ts";
 import { createIntroduction, createPlaces } from "./admission.ts";
+import { requireCellName, requireFreeName } from "./cell-names.ts";
 import { type Cells, createCells } from "./cells.ts";
 import { beyondScope, scopeOf } from "./credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack } from "./forward.ts";
@@ -34,8 +35,6 @@ import { firstPlan, readFirstModel } from "./unknown-cell.ts";
 
 const bodyLimitBytes = 16 * 1024 * 1024;
 const newControllerPatienceMs = 20_000;
-/** As the supervisor has it: `controller.<cell>` must fit a certificate's common name. */
-const cellNamePattern = /^[a-z](?:[a-z0-9-]{0,51}[a-z0-9])?$/;
 
 interface Context {
   readonly configuration: ProcessConfiguration;
@@ -134,10 +133,7 @@ async function onCell(
 ): Promise<void> {
   const { cell } = request.params;
   const { cells, configuration } = context;
-  if (!cellNamePattern.test(cell)) {
-    const right = "use lower-case letters, digits and `-`, at most 53, the first a letter";
-    throw refused(400, "bad-request", `\`${cell}\` cannot name a cell: ${right}`);
-  }
+  requireCellName(cell);
   const gone = new AbortController();
   reply.raw.once("close", () => gone.abort());
   const what: Forwarded = {
@@ -196,6 +192,7 @@ async function putModel(
   if (await (byOperator ? cells.isMade(cell, authorization) : cells.has(cell)))
     return reachable(cell, forward(configuration, cell, what));
   if (!byOperator) throw refused(404, "not-found", `there is no cell "${cell}", and only the operator makes one`);
+  requireFreeName(cell);
   const supply = await installationSupply(configuration);
   const first = await readFirstModel(cell, String(what.headers["content-type"]), what.body ?? Buffer.alloc(0), supply);
   if (!first.ok) throw new RefusedError(400, first.error);

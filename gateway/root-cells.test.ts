@@ -241,5 +241,18 @@ test("what cannot be is refused: a cell like the root cell, the end of the root 
   assert.match(messageOf(await ask("GET", "/cells/none/model")), /there is no cell "none"; there are: root/);
   const empty = await ask("PUT", "/cells/shop/model", { other: { "x.type": "Cell" } });
   assert.match(messageOf(empty), /the specification is of the cell "other"/);
+  for (const name of ["primary", "controller"]) {
+    const answer = await ask("PUT", `/cells/${name}/model`, { [name]: { "x.type": "Cell" } });
+    assert.equal(answer.status, 409);
+    assert.match(messageOf(answer), new RegExp(`no new cell can be called "${name}"`));
+  }
+  const dotted = await ask("PUT", "/cells/web.shop/model", { web: { "x.type": "Cell" } });
+  assert.match(messageOf(dotted), /`web\.shop` cannot name a cell: a name with dots is that of a child cell/);
+  const stranger = await fetch(`${url}/cells/root/model`, {
+    method: "PUT",
+    headers: { authorization: "Bearer of-a-tenant", "content-type": "application/json" },
+    body: JSON.stringify({ root: { "x.type": "Cell" } }),
+  });
+  assert.equal(stranger.status, 401, "a tenant's credential changes nothing of the root cell");
   assert.deepEqual(await cells(), [(await cells())[0]]);
 });

@@ -30,6 +30,8 @@ export interface CellLimits {
   readonly storageMiB?: number;
   readonly subnets?: number;
   readonly addresses?: number;
+  /** A rate: what its child cells may start a minute is a part of it. */
+  readonly vmStartsPerMinute?: number;
 }
 
 interface ElementBase {

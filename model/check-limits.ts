@@ -10,9 +10,11 @@ import type { Json } from "./json.ts";
  * does not have is its parent's: it may have what is left there. Everything in the model counts, also a VM that is off and
  * a volume that nobody has connected: a quota is about what may be asked for, not about what is so at the moment.
  */
+/** What elements take a part of; a rate is no such thing, and no quota. */
+type QuantityKey = Exclude<keyof CellLimits, "vmStartsPerMinute">;
 interface Quantity {
   readonly attribute: string;
-  readonly key: keyof CellLimits;
+  readonly key: QuantityKey;
   /** What one element takes of it. */
   readonly of: (element: Element, cell: Cell) => number;
   /** Both as in "the cell asks for 12 VMs". */
@@ -22,7 +24,7 @@ interface Quantity {
 }
 const quantity = (
   attribute: string,
-  key: keyof CellLimits,
+  key: QuantityKey,
   of: Quantity["of"],
   names: readonly [one: string, many: string, remedy: string],
 ): Quantity => ({ attribute: `x.limits.${attribute}`, key, of, one: names[0], many: names[1], remedy: names[2] });
@@ -81,10 +83,12 @@ function addressesOf(element: Element): number {
 
 /** The limits of a cell from its attributes; null if it has none. */
 export function limitsOf(read: (attribute: string) => number | undefined): CellLimits | null {
-  const pairs = quantities.flatMap(({ attribute, key }) => {
+  const pairs: (readonly [keyof CellLimits, number])[] = quantities.flatMap(({ attribute, key }) => {
     const value = read(attribute);
     return value === undefined ? [] : [[key, value] as const];
   });
+  const rate = read("x.limits.vmStartsPerMinute");
+  if (rate !== undefined) pairs.push(["vmStartsPerMinute", rate]);
   return pairs.length === 0 ? null : Object.freeze(Object.fromEntries(pairs));
 }
 
@@ -188,12 +192,12 @@ function childrenOf(cell: Cell, readChild: ReadChild, fault: ReportFault, depth:
 }
 
 /** Amounts of everything that a quota is about. */
-export type Usage = Readonly<Record<keyof CellLimits, number>>;
-export const usageKeys: readonly (keyof CellLimits)[] = quantities.map(({ key }) => key);
+export type Usage = Readonly<Record<QuantityKey, number>>;
+export const usageKeys: readonly QuantityKey[] = quantities.map(({ key }) => key);
 export const noUsage: Usage = usageFrom(() => 0);
 
 /** An amount for each quantity. */
-export function usageFrom(amount: (key: keyof CellLimits) => number): Usage {
+export function usageFrom(amount: (key: QuantityKey) => number): Usage {
   return Object.fromEntries(usageKeys.map((key) => [key, amount(key)])) as unknown as Usage;
 }
 export const sumOf = (all: readonly Usage[]): Usage =>

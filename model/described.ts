@@ -31,6 +31,7 @@ export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
     ["x.limits.storage", limits.storageMiB],
     ["x.limits.subnets", limits.subnets],
     ["x.limits.addresses", limits.addresses],
+    ["x.limits.vmStartsPerMinute", limits.vmStartsPerMinute],
   ];
   return new Map(all.filter((pair): pair is [string, Json] => pair[1] !== undefined));
 }

@@ -84,6 +84,10 @@ export const cellAttributes: TypeSchema = {
   "x.limits.storage": limit("Most storage of all volumes.", "MiB"),
   "x.limits.subnets": limit("Most subnets."),
   "x.limits.addresses": limit("Most addresses of all subnets."),
+  "x.limits.vmStartsPerMinute": {
+    ...{ kind: integer(1, 1_000_000), effect: "none" },
+    docs: "Most starts of VMs a minute, its child cells' included; ten minutes' worth may come at once. Never more than its parent lets it have, which is 120 where nobody says otherwise.",
+  },
 };
 
 const bus = (docs: string): AttributeSchema => ({ kind: integer(0, 255), effect: "restart", docs });

@@ -1,5 +1,6 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import {
   AUTHORITATIVE_ANSWER,
@@ -10,8 +11,12 @@ import {
   TRUNCATED_RESPONSE,
 } from "dns-packet";
 import type { NameAnswer } from "../core/dns/manager.ts";
+import { cellOfController } from "../core/outbox.ts";
+import { peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
-import { type ProcessConfiguration, ports } from "./installation.ts";
+import { type PeerBook, type ProcessConfiguration, ports } from "./installation.ts";
+import { parsePeerAddress } from "./peers.ts";
+import { watchPeers } from "./peers-watch.ts";
 
 /**
  * The DNS Manager's own edge: DNS over UDP and TCP (RFC 1035, 4.2). The service answers, this only translates. What is
@@ -40,22 +45,49 @@ const tcpIdleMs = 5_000;
 const largestUdpBytes = 512;
 const rcodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5 } as const;
 
+/** The cell for whose VMs is asked from an address; null: no one cell's. */
+export type CellAt = (address: string) => string | null;
+
+/**
+ * By the book of peers: who asks is a cell's controller, at its address, which nobody else can send from (a tap lets nothing
+ * out but its interface's own address). Several at one address, as on loopback, are nobody in particular.
+ */
+export async function followCells({
+  peersFile,
+}: Pick<ProcessConfiguration, "peersFile">): Promise<{ readonly cellAt: CellAt; readonly stop: () => void }> {
+  const cells = new Map<string, string | null>();
+  const look = async (): Promise<void> => {
+    const book = JSON.parse(await readFile(peersFile, "utf8")) as PeerBook;
+    cells.clear();
+    for (const [peer, entry] of Object.entries(book.peers)) {
+      const cell = cellOfController(peerName(peer));
+      const at = cell === null ? null : parsePeerAddress(entry);
+      if (at?.ok === true) cells.set(at.value.host, cells.has(at.value.host) ? null : cell);
+    }
+  };
+  // A file that cannot be read leaves what is known; the next one is read again.
+  const stop = watchPeers(peersFile, () => look().catch(() => undefined));
+  await look().catch(() => undefined);
+  return { cellAt: (address) => cells.get(address) ?? null, stop };
+}
+
 /** Serves at `configuration.address`, both protocols on `port` (0: any). Rejects when it cannot listen. */
 export async function serveDns(
   configuration: Pick<ProcessConfiguration, "address">,
   running: Asked,
   port: number = ports.dns,
+  cellAt: CellAt = () => null,
 ): Promise<DnsServer> {
   const counts: DnsCounts = { answered: 0, malformed: 0, dropped: 0 };
   let underWay = 0;
-  const answer = async (packet: Buffer, largest: number): Promise<Buffer | null> => {
+  const answer = async (packet: Buffer, largest: number, asker: string): Promise<Buffer | null> => {
     const query = parseQuery(packet);
     if (query === null) counts.malformed += 1;
     else if (underWay >= mostUnderWay) counts.dropped += 1;
     if (query === null || underWay >= mostUnderWay) return null;
     underWay += 1;
     try {
-      const response = respond(query, await look(query, running), largest);
+      const response = respond(query, await look(query, running, cellAt(asker)), largest);
       counts.answered += 1;
       return response;
     } catch {
@@ -67,7 +99,7 @@ export async function serveDns(
   };
   const udp = createSocket("udp4");
   udp.on("message", async (packet, asker) => {
-    const response = await answer(packet, largestUdpBytes);
+    const response = await answer(packet, largestUdpBytes, asker.address);
     if (response !== null) udp.send(response, asker.port, asker.address, () => {});
   });
   udp.bind(port, configuration.address);
@@ -79,7 +111,8 @@ export async function serveDns(
   const tcp = createServer((socket) => {
     connections.add(socket);
     socket.on("close", () => connections.delete(socket));
-    serveConnection(socket, (packet) => answer(packet, 65_535));
+    const asker = socket.remoteAddress ?? "";
+    serveConnection(socket, (packet) => answer(packet, 65_535, asker));
   });
   tcp.maxConnections = mostTcpConnections;
   tcp.listen(bound, configuration.address);
@@ -147,13 +180,14 @@ function parseQuery(packet: Buffer): DecodedPacket | null {
 async function look(
   query: DecodedPacket,
   running: Asked,
+  cell: string | null,
 ): Promise<{ readonly rcode: keyof typeof rcodes; readonly answers: NameAnswer["answers"] }> {
   const none = (rcode: keyof typeof rcodes) => ({ rcode, answers: [] });
   const [question] = query.questions ?? [];
   if (((query.flags ?? 0) & 0x7800) !== 0) return none("NOTIMP");
   if (question === undefined || query.questions?.length !== 1) return none("FORMERR");
   if (question.class !== undefined && question.class !== "IN") return none("REFUSED");
-  const answer = await running.request({ name: question.name, type: question.type });
+  const answer = await running.request({ name: question.name, type: question.type, cell });
   return answer as unknown as NameAnswer;
 }
 

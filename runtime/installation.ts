@@ -111,6 +111,8 @@ export interface ProcessConfiguration {
     readonly cellManager?: true;
     /** SHA-256 (hex) of the credentials that may change this cell. */
     readonly credentialHashes: readonly string[];
+    /** VMs that a cell may start a minute which is no other's child; default 120 (core/controller/start-limit.ts). */
+    readonly startsPerMinute?: number;
     /** Of the root cell's controller, and of no other: it makes service VMs what they are (`RootOptions`). */
     readonly root?: {
       /** The underlay, in CIDR notation. */

@@ -1,7 +1,7 @@
 import { hostsQuestion, offersQuestion, runAsked, serveQuestion } from "./asked.ts";
 import { servePeers } from "./https.ts";
 import { certify } from "./identity/certify.ts";
-import { network, type ProcessConfiguration } from "./installation.ts";
+import { network, type ProcessConfiguration, ports } from "./installation.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observer.ts";
 import { followPeers } from "./peers-follow.ts";
 import { runService } from "./process.ts";
@@ -60,11 +60,15 @@ const runAddressManager = async (configuration: ProcessConfiguration, observer: 
 
 const runDnsManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createDnsManager } = await import("../core/dns/manager.ts");
-  const { serveDns } = await import("./dns-server.ts");
+  const { followCells, serveDns } = await import("./dns-server.ts");
   const service = createDnsManager({ self: configuration.name, domain: network.domain });
   const running = await runService({ configuration, observer, service });
-  const server = await serveDns(configuration, running);
-  stopAtSignals(() => server.stop());
+  const cells = await followCells(configuration);
+  const server = await serveDns(configuration, running, ports.dns, cells.cellAt);
+  stopAtSignals(async () => {
+    cells.stop();
+    await server.stop();
+  });
 };
 
 const runDirectory = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {

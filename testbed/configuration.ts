@@ -44,7 +44,8 @@ const rolePart = (
       if (known === undefined) throw new Error(`there is no cell ${cell} in the installation's record`);
       const { cellUid, cellNumber } = known;
       const credentialHashes = [record.credentialHash];
-      return { controller: { cell, cellUid, cellNumber, domain: network.domain, mac, credentialHashes } };
+      const { domain } = network;
+      return { controller: { cell, cellUid, cellNumber, domain, mac, credentialHashes, directory: true } };
     }
     case "host": {
       const { hostMemoryMiB: memoryMiB, hostCpus: cpus } = record;

@@ -76,6 +76,7 @@ const coreMembers = (): readonly Member[] => [
   service("address-manager", network.addressManager),
   service("dns-manager", network.dnsManager),
   service("placer", network.placer),
+  service("directory", network.directory),
   ...Array.from({ length: presenceMembers }, (_, index) => presenceMember(index + 1)),
 ];
 /** What is a machine itself, however the rest runs. */

@@ -17,7 +17,7 @@ import type { UpOptions } from "./up.ts";
  */
 const standIn = [process.execPath, fileURLToPath(new URL("stand-in.fixture.ts", import.meta.url))];
 const roles: readonly Role[] = [
-  ...(["controller", "storage-manager", "address-manager", "dns-manager"] as const),
+  ...(["controller", "storage-manager", "address-manager", "dns-manager", "directory"] as const),
   ...(["placer", "presence", "host", "agent", "gateway"] as const),
 ];
 const imagesDirectory = mkdtempSync(join(tmpdir(), "cells-test-images-"));

@@ -284,8 +284,9 @@ function advance(state: CellManagerState, before: CellRecord): void {
   }
   follow(state, controller);
   if (record.stage === "living" && wanted !== undefined) {
-    const { uid, model, grant } = wanted.document;
-    desire(state.outbox, controller, lifeKey, { uid, model, grant, ending: false } satisfies DesiredLife);
+    const { uid, model, grant, startsPerMinute } = wanted.document;
+    const rate = startsPerMinute === undefined ? {} : { startsPerMinute };
+    desire(state.outbox, controller, lifeKey, { uid, model, grant, ...rate, ending: false } satisfies DesiredLife);
   } else if (record.stage === "emptying") {
     // A cell whose controller was never told anything is told at least that: it says that it is empty.
     const nothing = { amount: {}, serial: 0, answered: 0, refusal: null };

@@ -3,6 +3,7 @@ import { type NamedChild, namedChild } from "../../model/child-document.ts";
 import { type ActualCell, childName, type DesiredCell, rootCell } from "../cell-documents.ts";
 import type { Progress } from "../documents.ts";
 import { progress } from "../outbox.ts";
+import { defaultStartsPerMinute, startsOfChildren } from "./start-limit.ts";
 import {
   actualOf,
   type ControllerState,
@@ -23,6 +24,7 @@ const isRootsName = (state: ControllerState, { label }: NamedChild): boolean =>
 /** Child cells at the Cell Manager. What leaves the model is taken back, and stays "deleting" until it is gone. */
 export function wishForChildren(state: ControllerState, wishes: Wishes): void {
   if (state.options.cellManager !== true) return;
+  const starts = startsOfChildren(state);
   for (const record of state.elements.values()) {
     const element = elementOf(state, record);
     const grant = state.grants.get(record.uid);
@@ -34,6 +36,7 @@ export function wishForChildren(state: ControllerState, wishes: Wishes): void {
       cell: childName(state.options.cell, child.label),
       model: child.document,
       grant,
+      startsPerMinute: starts.get(record.uid) ?? defaultStartsPerMinute,
     } satisfies DesiredCell);
   }
 }

@@ -426,3 +426,18 @@ test("a renamed element keeps its identity and is not started again", () => {
   assert.equal(world.uidOf("shop/card"), before);
   assert.equal(world.vm("shop/web")?.document.incarnation, 1);
 });
+
+test("the name of an interface is public where the interface is, or its VM", () => {
+  const world = new World();
+  const isPublic = (): readonly unknown[] =>
+    world.documents<DesiredName>("dns-manager", "name").map((document) => document.public ?? false);
+  world.put(shop());
+  assert.deepEqual(isPublic(), [false, false]);
+  const card = cellOf(shop()).dbCard as JsonObject;
+  world.put(
+    shop({ dbCard: { ...card, "x.public": true }, web: { ...(cellOf(shop()).web as JsonObject), "x.public": true } }),
+  );
+  assert.deepEqual(isPublic(), [true, true]);
+  world.put(shop());
+  assert.deepEqual(isPublic(), [false, false]);
+});

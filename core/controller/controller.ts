@@ -19,6 +19,7 @@ import { measureController } from "./measure.ts";
 import { reconcile } from "./reconcile.ts";
 import { answer } from "./requests.ts";
 import { askForRoom, isChild, noRoom } from "./room.ts";
+import { restoredStarts, startTimer } from "./start-limit.ts";
 import {
   type AbroadRecord,
   type ControllerOptions,
@@ -104,6 +105,7 @@ function take(state: ControllerState, input: Input): void {
       if (input.name === patienceTimer) answerWaiting(state);
       if (input.name === roomTimer) givenUp(state);
       if (input.name === reservationTimer) reservationDue(state);
+      if (input.name === startTimer) state.starts.dueMs = null;
       if (input.name.startsWith(lostTimer)) state.lost.add(peerName(input.name.slice(lostTimer.length)));
       if (input.name.startsWith(retryTimer)) state.resting.delete(uid(input.name.slice(retryTimer.length)));
       break;
@@ -257,6 +259,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     ending: restored.records.has("ending"),
     started: false,
     resting: new Set(),
+    starts: restoredStarts(restored.records.get("starts")),
     runningSince: new Map(),
     now: { ms: 0, wallMs: 0 },
   };

@@ -29,6 +29,7 @@ export function forgetDeleted(state: ControllerState, wishes: Wishes): boolean {
     if (state.grants.has(record.uid)) forgetGrant(state, record.uid);
     state.runningSince.delete(record.uid);
     state.resting.delete(record.uid);
+    state.starts.queue.delete(record.uid);
     log(state.outbox, "element/removed", { path: record.path, type: record.type, uid: record.uid });
     forgotten = true;
   }

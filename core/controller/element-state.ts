@@ -7,11 +7,13 @@ import { deathOf, diedAt } from "../presence/deaths.ts";
 import { chooseAddress } from "./addresses.ts";
 import { reservationReason, shortened } from "./all-or-none.ts";
 import { childState } from "./children.ts";
+import { refusedEnrolments } from "./enrolments.ts";
 import { foreignLink, whyNoOrigin, whyNotAgreed, whyNotConnected, whyNotVisible } from "./foreign.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { isManagement } from "./management.ts";
 import { placementOf, refusalReason } from "./placement.ts";
 import { requirementsOf } from "./requirements.ts";
+import { startWait } from "./start-limit.ts";
 import {
   actualOf,
   addressManager,
@@ -133,7 +135,9 @@ function vmState(state: ControllerState, record: ElementRecord, element: VmEleme
     return progress("waiting", `${vm.failure}; starts again after ${retryDelayMs(vm.failures) / 1000} s`);
   }
   const { missing } = requirementsOf(state, element);
-  return progress("waiting", missing.join("; ") || "is about to start");
+  const turn = startWait(state, record.uid);
+  const before = turn === null || vm.failure === null ? "" : `; before: ${vm.failure}`;
+  return progress("waiting", missing.join("; ") || `${turn ?? "is about to start"}${before}`);
 }
 
 function runState(state: ControllerState, record: ElementRecord, element: VmElement, vm: VmRecord, run: Run): Progress {
@@ -169,7 +173,7 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
     const isLeft = actual.health === "silent" && !element.restartOnFailure;
     const why = isLeft ? `${actual.reason}; it is left as it is because x.restartOnFailure is false` : actual.reason;
     const phase = actual.phase === "deleting" ? "working" : actual.phase;
-    return progress(phase, sentences(why, ...diskTroubles(state, run)));
+    return progress(phase, sentences(why, ...diskTroubles(state, run), ...refusedEnrolments(state, vm.uid)));
   }
   if (actual !== undefined && actual.reason !== null) {
     return progress(actual.phase === "ready" ? "working" : actual.phase, actual.reason);

@@ -1,5 +1,5 @@
 import type { Uid } from "../../model/identifiers.ts";
-import type { DesiredEnrolment } from "../documents.ts";
+import type { ActualEnrolment, DesiredEnrolment } from "../documents.ts";
 import { serviceRoles } from "../service-roles.ts";
 import {
   enrolmentKey,
@@ -11,6 +11,7 @@ import {
   servicesOf,
 } from "./service-data.ts";
 import {
+  actualOf,
   authority,
   type ControllerState,
   desiredNow,
@@ -80,4 +81,15 @@ function wishForEnrolment(
 function keepEnrolments(state: ControllerState, wishes: Wishes, vm: Uid): void {
   for (const [key, document] of state.outbox.desired.get(authority) ?? [])
     if (key.startsWith(enrolmentKeys(vm))) wish(wishes, authority, key, document as object);
+}
+
+/** Why roles of a service VM have no certificate that somebody asked for, each with its sentence. */
+export function refusedEnrolments(state: ControllerState, vm: Uid): readonly string[] {
+  if (state.options.root === undefined) return [];
+  return [...(state.outbox.desired.get(authority) ?? [])].flatMap(([key, value]) => {
+    const actual = key.startsWith(enrolmentKeys(vm)) ? actualOf<ActualEnrolment>(state, authority, key) : undefined;
+    if (actual?.phase !== "failed") return [];
+    const names = (value as unknown as DesiredEnrolment).grants.map(({ name }) => name).join(", ");
+    return [`${names} cannot enrol: ${actual.reason ?? "the authority refuses it"}`];
+  });
 }

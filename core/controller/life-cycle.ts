@@ -6,6 +6,7 @@ import { hasEnded } from "../presence/deaths.ts";
 import { placementOf } from "./placement.ts";
 import { requirementsOf } from "./requirements.ts";
 import { isOwnVm } from "./service-data.ts";
+import { chargeStart, settleStarts, takeStart } from "./start-limit.ts";
 import {
   actualOf,
   type ControllerState,
@@ -63,6 +64,7 @@ export function attachmentOf(state: ControllerState, connection: Uid, run: Run):
 
 /** Advances every VM as far as it goes now. */
 export function advanceVms(state: ControllerState): void {
+  serveQueue(state);
   for (const uid of [...state.vms.keys()]) {
     // A run has four stages: no VM can move on more often than that without news from outside.
     for (let moves = 0; moves < 5; moves += 1) {
@@ -70,6 +72,19 @@ export function advanceVms(state: ControllerState): void {
       if (before !== undefined) advance(state, before);
       if (state.vms.get(uid) === before) break;
     }
+  }
+  settleStarts(state);
+}
+
+/** Those that wait for a start of the cell's rate have theirs before anybody who comes later. */
+function serveQueue(state: ControllerState): void {
+  for (const uid of state.starts.queue) {
+    const vm = state.vms.get(uid);
+    const run = vm === undefined ? null : nextRun(state, vm);
+    // One that cannot start any more, or not now, waits for something else.
+    if (run !== null && !takeStart(state)) return;
+    state.starts.queue.delete(uid);
+    if (vm !== undefined && run !== null) saveVm(state, { ...vm, incarnation: run.incarnation, run });
   }
 }
 
@@ -92,19 +107,32 @@ function advanceIdle(state: ControllerState, vm: VmRecord): void {
     // Switched off by hand: the next start owes nothing to earlier failures.
     if (vm.failure !== null || vm.failures > 0) saveVm(state, { ...vm, failure: null, failures: 0, again: false });
     wake(state, vm.uid);
+    state.starts.queue.delete(vm.uid);
     return;
   }
-  if (vm.failure !== null && !vm.again) return;
-  if (state.resting.has(vm.uid)) return;
+  if (state.starts.queue.has(vm.uid)) return;
+  const run = nextRun(state, vm);
+  if (run === null) return;
+  if (state.elements.get(vm.uid)?.reserving === true) chargeStart(state);
+  else if (state.starts.queue.size > 0 || !takeStart(state)) {
+    state.starts.queue.add(vm.uid);
+    return;
+  }
+  saveVm(state, { ...vm, incarnation: run.incarnation, run });
+}
+
+/** The incarnation that may start now; null: there is none, it is not wanted or has to wait for something. */
+function nextRun(state: ControllerState, vm: VmRecord): Run | null {
+  const element = vm.run === null ? wantedOn(state, vm.uid) : null;
+  if (element === null || (vm.failure !== null && !vm.again) || state.resting.has(vm.uid)) return null;
   const record = state.elements.get(vm.uid);
-  if (record !== undefined && isHeldBack(state, record)) return;
+  if (record !== undefined && isHeldBack(state, record)) return null;
   const { disks, interfaces, missing } = requirementsOf(state, element);
-  if (missing.length > 0) return;
+  if (missing.length > 0) return null;
   const incarnation = vm.incarnation + 1;
   const { memoryMiB, cpus, cpuSpeedMHz, placement } = element;
   const resources = { memoryMiB, cpus, cpuSpeedMHz, placement };
-  const run: Run = { incarnation, stage: "placing", host: null, handedOver: false, ...resources, disks, interfaces };
-  saveVm(state, { ...vm, incarnation, run });
+  return { incarnation, stage: "placing", host: null, handedOver: false, ...resources, disks, interfaces };
 }
 
 function advancePlacing(state: ControllerState, vm: VmRecord, run: Run): void {

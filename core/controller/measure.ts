@@ -29,6 +29,9 @@ export function measureController(state: ControllerState): readonly Metric[] {
       "VM incarnations by stage.",
       stages.map((stage) => sample(runsNow.filter(({ run }) => run.stage === stage).length, { stage })),
     ),
+    gauge("cells_vm_starts_waiting", "VMs that wait for a start of the cell's rate.", [
+      sample(state.starts.queue.size),
+    ]),
     counter(
       "cells_vm_incarnations_total",
       "Incarnations minted for a VM: its first start and every restart.",

@@ -19,7 +19,9 @@ export function wishForNames(state: ControllerState, wishes: Wishes): void {
     const name = element.vifName === undefined ? null : `${element.vifName}.${cellDomain(state)}`;
     if (record.name !== name) saveElement(state, { ...record, name });
     if (name === null) continue;
-    const document: DesiredName = { uid: record.uid, name, address: record.allocation.address };
+    const isPublic = element.public || state.cell?.elements.get(element.vm)?.public === true;
+    const { address } = record.allocation;
+    const document: DesiredName = { uid: record.uid, name, address, ...(isPublic ? { public: true } : {}) };
     wish(wishes, dnsManager, `name/${record.uid}`, document);
   }
 }

@@ -17,6 +17,7 @@ import { audiences } from "./policy.ts";
 import { advanceGrants, giveBack } from "./room.ts";
 import {
   addressManager,
+  authority,
   type ControllerState,
   cellManager,
   directory,
@@ -91,6 +92,7 @@ export function followPeers(state: ControllerState): void {
   const wanted = new Set<PeerName>([storageManager, addressManager, dnsManager, placer]);
   for (const { run } of runs(state)) if (run.host !== null) wanted.add(hostPeer(run.host));
   if (state.abroad.size > 0) wanted.add(directory);
+  if (state.options.root !== undefined) wanted.add(authority);
   if (state.grants.size > 0 && state.options.cellManager === true) wanted.add(cellManager);
   const prefix = `${state.options.self}/`;
   for (const peer of wanted) {

@@ -104,6 +104,24 @@ test("a new incarnation has new tokens under the same keys; the end of the VM ta
   assert.deepEqual(Object.values(enrolments(world)), [["placer"]]);
 });
 
+test("a service VM whose token was refused says so, with what helps", () => {
+  const world = new World({ root });
+  world.put(cell({ core: vm({ presence: { number: 2 } }) }));
+  assert.equal(world.phase("shop/core"), "ready");
+  const [key = ""] = Object.keys(enrolments(world));
+  const says = (value: JsonObject): void => {
+    world.step({ kind: "actual", from: peerName("authority"), key: `controller.shop/${key}`, value });
+  };
+  says({ phase: "waiting", reason: "nobody has shown the token yet", key: null });
+  assert.equal(world.phase("shop/core"), "ready");
+  says({ phase: "failed", reason: "the token was spent by another key", key: "k" });
+  assert.equal(world.phase("shop/core"), "ready: presence.2 cannot enrol: the token was spent by another key");
+  const why = JSON.stringify(world.ask({ method: "WHY-ELEMENT", path: "shop/core" }).body);
+  assert.match(why, /held up at \\"enrolment\\": presence\.2 cannot enrol.*the next incarnation has a new token/);
+  says({ phase: "ready", reason: null, key: "k" });
+  assert.equal(world.phase("shop/core"), "ready");
+});
+
 test("another cell's controller is no matter of this VM's host, and its certificate is of that cell", () => {
   const world = new World({ root });
   world.put(cell({ other: vm({ controller: { cell: "bank", cellUid: "c9", cellNumber: 9 } }) }));

@@ -1,9 +1,12 @@
-import { parseIpv4 } from "../../model/addresses.ts";
-import { elementPath, type HostName, type Ipv4, type Uid } from "../../model/identifiers.ts";
+import { parseIpv4, parseNetwork } from "../../model/addresses.ts";
+import { elementPath, type HostName, type Ipv4, ipv4, type Uid } from "../../model/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
+import type { DesiredWant } from "../cell-documents.ts";
 import { hostPolicyRules } from "./cell-policy.ts";
+import { foreignEnd, foreignLink, foreignNetworks, shownWant, whyNotAgreed, whyNotVisible } from "./foreign.ts";
+import { contains } from "./ipv4-range.ts";
 import { actualVmOf } from "./life-cycle.ts";
-import { type ControllerState, linksOf, recordAt } from "./state.ts";
+import { type ControllerState, elementOf, linksOf, recordAt } from "./state.ts";
 
 interface Unanswered {
   readonly status: number;
@@ -24,6 +27,8 @@ export interface WhyEnds {
   readonly cellNumber: number;
   /** Path of the element behind each compiled rule, by number. */
   readonly rules: { readonly [id: string]: string };
+  /** Rules for one of the ends that have no effect, each with why, since the other cell does not agree. */
+  readonly waiting: readonly string[];
 }
 
 /** Resolves two paths (a VM or an interface) or addresses. A VM stands for its first interface with an address. */
@@ -33,7 +38,23 @@ export function whyEnds(state: ControllerState, from: string, to: string): Resul
   if (!first.ok) return first;
   if (!second.ok) return second;
   const rules = Object.fromEntries(hostPolicyRules(state).map(({ id, path }) => [String(id), path]));
-  return ok({ from: first.value, to: second.value, cellNumber: state.options.cellNumber, rules });
+  const waiting = waitingRules(state, [first.value.address, second.value.address]);
+  return ok({ from: first.value, to: second.value, cellNumber: state.options.cellNumber, rules, waiting });
+}
+
+function waitingRules(state: ControllerState, addresses: readonly Ipv4[]): readonly string[] {
+  const ranges = addresses.flatMap((address) => parseNetwork(address) ?? []);
+  return [...state.elements.values()].flatMap((record) => {
+    const element = elementOf(state, record);
+    const end = element?.type === "NetworkRule" ? foreignEnd(element) : null;
+    if (element?.type !== "NetworkRule" || end === null) return [];
+    const isMeant = foreignNetworks(state, end).some((cidr) => {
+      const network = parseNetwork(cidr);
+      return network !== null && ranges.some((range) => contains(network, range));
+    });
+    const why = isMeant ? whyNotAgreed(state, record.uid, element) : null;
+    return why === null ? [] : [`${record.path} waits: ${why.reason}; ${why.lifts}`];
+  });
 }
 
 const normal = (path: string): string => path.split("/").filter(Boolean).join("/");
@@ -54,6 +75,8 @@ function endOf(state: ControllerState, path: string): Result<WhyEnd, Unanswered>
     if (path === state.options.address) return ok({ path: "controller", address: path as Ipv4, vm: null, host: null });
     return ok({ path, address: path as Ipv4, vm: null, host: null });
   }
+  const abroad = foreignLink(path);
+  if (abroad !== null) return foreignEndOf(state, abroad);
   if (path === "controller") return ok({ path, address: state.options.address, vm: null, host: null });
   const record = recordOf(state, path);
   const element = record === undefined ? undefined : state.cell?.elements.get(record.path);
@@ -69,6 +92,21 @@ function endOf(state: ControllerState, path: string): Result<WhyEnd, Unanswered>
   const host = (vm === undefined ? null : state.vms.get(vm.uid)?.run?.host) ?? null;
   if (host === null) return fail({ status: 409, message: `${vmPath} is at no host now: ${vm?.reason ?? "it is off"}` });
   return ok({ path: record.path, address, vm: vmPath, host });
+}
+
+/** Of an element in another cell one address, if it has no more; who it belongs to and where it is are not told. */
+function foreignEndOf(state: ControllerState, want: DesiredWant): Result<WhyEnd, Unanswered> {
+  const path = shownWant(want);
+  const hidden = whyNotVisible(state, want, "addresses");
+  // Only what an element of the cell names is asked for at the directory.
+  if (hidden !== null) return fail({ status: 404, message: `${hidden.reason}, or nothing in this cell names it` });
+  const [network, ...more] = foreignNetworks(state, want);
+  const address = network?.endsWith("/32") === true && more.length === 0 ? parseIpv4(network.slice(0, -3)) : null;
+  if (network === undefined || address === null) {
+    const message = `${path} has not exactly one address: name an interface there that has one, or an address`;
+    return fail({ status: 409, message });
+  }
+  return ok({ path, address: ipv4(network.slice(0, -3)), vm: null, host: null });
 }
 
 function firstInterface(state: ControllerState, vm: ReturnType<typeof elementPath>): ReturnType<typeof recordAt> {

@@ -21,6 +21,7 @@ import { log, type Outbox, toJson, write } from "../outbox.ts";
 import type { Deaths } from "../presence/deaths.ts";
 import { supplyOf } from "../supply.ts";
 import type { CredentialRecord } from "./credentials.ts";
+import type { StartState } from "./start-limit.ts";
 
 /**
  * What a Cell Controller knows. Everything it must not forget is in records (`outbox.records`) and in the documents
@@ -44,6 +45,8 @@ export interface ControllerOptions {
   readonly child?: true;
   /** Members of the Presence group; none: no host is ever declared dead. */
   readonly presence?: readonly PeerName[];
+  /** VMs that a cell may start a minute which nobody's child is; absent: `defaultStartsPerMinute` (start-limit.ts). */
+  readonly startsPerMinute?: number;
   /** Of the root cell's controller, and of no other (decision 31). */
   readonly root?: RootOptions;
 }
@@ -238,6 +241,7 @@ export interface ControllerState {
   started: boolean;
   /** VMs that failed and whose back-off timer has not come yet. */
   readonly resting: Set<Uid>;
+  readonly starts: StartState;
   /** Monotonic ms since which a VM runs; for the reset of the back-off. */
   readonly runningSince: Map<Uid, number>;
   now: Instant;

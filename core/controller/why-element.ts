@@ -4,9 +4,11 @@ import type { ElementPath } from "../../model/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { reservationReason, shortened } from "./all-or-none.ts";
 import { hostDied } from "./element-state.ts";
+import { refusedEnrolments } from "./enrolments.ts";
 import { type NotVisible, whyAbroad } from "./foreign.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { placementOf } from "./placement.ts";
+import { startQueueOf } from "./start-limit.ts";
 import {
   type ControllerState,
   type ElementRecord,
@@ -133,6 +135,11 @@ function vmChecks(state: ControllerState, record: ElementRecord, vm: VmElement, 
 }
 
 function idleChecks(state: ControllerState, vm: VmRecord, checks: ElementCheck[]): void {
+  const turn = startQueueOf(state, vm.uid);
+  if (turn !== null) {
+    checks.push(check("its turn to start", false, turn.detail, turn.lifts));
+    return;
+  }
   if (vm.failure === null) return;
   if (!vm.again) {
     const lifts = "change the VM or switch it off and on to try again, or write x.restartOnFailure true";
@@ -181,6 +188,11 @@ function runChecks(
   const runs = actual?.power === "on";
   const otherwise = reachable ? "the host was told to start it" : "whether it does is not known";
   checks.push(check("runs", runs, actual?.reason ?? (runs ? "its machine runs" : otherwise)));
+  for (const refused of refusedEnrolments(state, vm.uid)) {
+    const lifts =
+      "switch it off and on: the next incarnation has a new token, and its roles the keys on its data volume";
+    checks.push(check("enrolment", false, refused, lifts));
+  }
   if (actual?.health !== undefined) {
     const lifts = "look into it with `cells console`; with x.restartOnFailure true it is started again by itself";
     checks.push(check("answers its probes", actual.health === "answering", `it is ${actual.health}`, lifts));

@@ -32,14 +32,14 @@ function world() {
     for (const one of order([...wanted.values()])) deliver(one);
     input({ kind: "start" });
   };
-  const want = (from: string, uid: string, name: string | null, address = "10.64.0.2") => {
-    const value = name === null ? null : { uid, name, address };
+  const want = (from: string, uid: string, name: string | null, address = "10.64.0.2", more: object = {}) => {
+    const value = name === null ? null : { uid, name, address, ...more };
     if (value === null) wanted.delete(from + uid);
     else wanted.set(from + uid, [from, `name/${uid}`, value]);
     deliver([from, `name/${uid}`, value]);
   };
-  const ask = (name: string, type: string): NameAnswer => {
-    const [reply] = input({ kind: "request", id: 1, request: { name, type } });
+  const ask = (name: string, type: string, cell: string | null = "shop"): NameAnswer => {
+    const [reply] = input({ kind: "request", id: 1, request: { name, type, cell } });
     assert.equal(reply?.kind, "reply");
     return reply.response as unknown as NameAnswer;
   };
@@ -99,4 +99,45 @@ test("who had a name first keeps it over a restart; the second gets it afterward
   want(shop, "s-1", null);
   assert.equal(published.get(`${shop}/name/s-2`)?.phase, "ready");
   assert.equal(ask("web1.shop.cells.internal", "A").answers[0]?.data, "10.64.0.3");
+});
+
+test("another cell sees what is public, and of all else exactly what it sees of what is not there", () => {
+  const { want, ask, restart } = world();
+  const isNothing = (name: string, type: string, cell: string | null): void =>
+    assert.deepEqual(ask(name, type, cell), { rcode: "NXDOMAIN", answers: [] }, `${name} for ${cell}`);
+  want(shop, "s-1", "web.shop.cells.internal", "10.64.0.2");
+  want("controller.shop2", "t-1", "web.shop2.cells.internal", "10.64.0.9");
+  const hidden = ["web.shop.cells.internal", "shop.cells.internal", "none.shop.cells.internal", "none.cells.internal"];
+  for (const stranger of ["shop2", "root", "web.shop", "", null]) {
+    for (const name of hidden) isNothing(name, "A", stranger);
+    isNothing("2.0.64.10.in-addr.arpa", "PTR", stranger);
+  }
+  assert.equal(ask("web.shop.cells.internal", "A").answers[0]?.data, "10.64.0.2");
+  want(shop, "s-1", "web.shop.cells.internal", "10.64.0.2", { public: true });
+  for (const again of [false, true]) {
+    if (again) restart();
+    for (const anyone of ["shop", "shop2", null]) {
+      assert.equal(ask("WEB.shop.cells.internal", "A", anyone).answers[0]?.data, "10.64.0.2");
+      assert.equal(ask("shop.cells.internal", "A", anyone).rcode, "NOERROR");
+      assert.equal(ask("2.0.64.10.in-addr.arpa", "PTR", anyone).answers[0]?.data, "web.shop.cells.internal");
+      assert.deepEqual(ask("web.shop.cells.internal", "AAAA", anyone), { rcode: "NOERROR", answers: [] });
+    }
+  }
+  // No longer public.
+  want(shop, "s-1", "web.shop.cells.internal", "10.64.0.2");
+  for (const name of hidden) isNothing(name, "A", "shop2");
+  assert.equal(ask("shop.cells.internal", "A").rcode, "NOERROR");
+});
+
+test("a name that is shown, or has another address, stays with whom it belongs to", () => {
+  const { want, ask, published } = world();
+  want(shop, "s-1", "web.shop.cells.internal", "10.64.0.2");
+  want(shop, "s-2", "web.shop.cells.internal", "10.64.0.3");
+  want(shop, "s-1", "Web.shop.cells.internal", "10.64.0.4", { public: true });
+  assert.equal(ask("web.shop.cells.internal", "A", "bank").answers[0]?.data, "10.64.0.4");
+  assert.match(published.get(`${shop}/name/s-2`)?.reason ?? "", /taken: it is the name of 10.64.0.4/);
+  assert.equal(ask("2.0.64.10.in-addr.arpa", "PTR").rcode, "NXDOMAIN");
+  want(shop, "s-1", null);
+  assert.equal(ask("web.shop.cells.internal", "A").answers[0]?.data, "10.64.0.3");
+  assert.equal(ask("web.shop.cells.internal", "A", "bank").rcode, "NXDOMAIN");
 });

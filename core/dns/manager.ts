@@ -22,6 +22,9 @@ import {
  * The DNS Manager answers for `<name>.<cell>.<domain>` forward and reverse (RFC 1034, RFC 1035). A controller may put
  * names below its own cell's label and nowhere else. Who had a name first keeps it, also over a restart: that is what the
  * records are for. There is no recursion: other names are refused.
+ *
+ * A cell sees its own names and the public ones of others. Of what it may not see it is told exactly what it is told of what
+ * is not there, of addresses and of the names in between too: an answer never says that a cell exists which shows nothing.
  */
 
 export interface DnsManagerOptions {
@@ -32,6 +35,8 @@ export interface DnsManagerOptions {
 export interface NameQuery {
   readonly name: string;
   readonly type: string;
+  /** The cell for whose VM is asked; null or absent: nobody's, who sees public names alone. */
+  readonly cell?: string | null;
 }
 export interface NameAnswer {
   readonly rcode: "NOERROR" | "NXDOMAIN" | "REFUSED";
@@ -58,7 +63,7 @@ export interface DnsState {
   readonly candidates: Map<string, Set<string>>;
   /** Address → names, of those that are served. */
   readonly reverse: Map<string, Set<string>>;
-  /** Names in between, and how many names lie below: they exist without data (RFC 8020). */
+  /** Names in between for a cell (`nameFor`), and how many that it sees lie below: they exist without data (RFC 8020). */
   readonly ancestors: Map<string, number>;
 }
 
@@ -104,7 +109,8 @@ function take(state: DnsState, input: Input, domain: string): void {
   else if (input.kind === "start") start(state);
   else if (input.kind === "request") {
     const query = isObject(input.request) ? input.request : {};
-    const answer = answerQuery(state, String(query.name ?? ""), String(query.type ?? ""), domain);
+    const cell = typeof query.cell === "string" ? query.cell : null;
+    const answer = answerQuery(state, String(query.name ?? ""), String(query.type ?? ""), cell, domain);
     state.outbox.effects.push({ kind: "reply", id: input.id, response: toJson(answer) });
   }
 }
@@ -115,9 +121,8 @@ function start(state: DnsState): void {
   log(state.outbox, "service/restored", { names: state.owners.size });
   for (const name of new Set([...state.owners.keys(), ...state.candidates.keys()])) {
     const owner = state.owners.get(name);
-    const document = owner === undefined ? undefined : state.wanted.get(owner)?.document;
-    if (owner !== undefined && document !== undefined && document.name.toLowerCase() === name)
-      serve(state, name, document.address);
+    const wanted = owner === undefined ? undefined : state.wanted.get(owner);
+    if (wanted !== undefined && wanted.document.name.toLowerCase() === name) serve(state, name, wanted);
     else if (owner !== undefined) {
       state.owners.delete(name);
       write(state.outbox, `name/${name}`, null);
@@ -131,8 +136,12 @@ function takeDesired(state: DnsState, client: PeerName, key: string, value: Json
   const before = state.wanted.get(wish);
   const document = isObject(value) ? readName(value) : null;
   const reason = value === null ? null : refusal(client, document, domain);
-  if (before !== undefined && sameName(before.document, document) && reason === null) return;
-  if (before !== undefined) drop(state, wish, before.document);
+  if (before !== undefined && sameDocument(before.document, document) && reason === null) return;
+  if (before !== undefined && document !== null && reason === null && hasName(before, document)) {
+    replace(state, wish, before, { client, document });
+    return;
+  }
+  if (before !== undefined) drop(state, wish, before);
   if (document !== null && reason === null) {
     const name = document.name.toLowerCase();
     state.wanted.set(wish, { client, document });
@@ -145,8 +154,22 @@ function takeDesired(state: DnsState, client: PeerName, key: string, value: Json
   const was = before?.document.name.toLowerCase();
   if (was !== undefined && state.started) settleName(state, was);
 }
-const sameName = (a: DesiredName, b: DesiredName | null): boolean =>
-  b !== null && a.name === b.name && a.address === b.address;
+const sameDocument = (a: DesiredName, b: DesiredName | null): boolean =>
+  b !== null && a.name === b.name && a.address === b.address && a.public === b.public;
+const hasName = ({ document }: Wanted, { name }: DesiredName): boolean =>
+  document.name.toLowerCase() === name.toLowerCase();
+
+/** The same name with another address, or seen by others: whoever had it goes on having it. */
+function replace(state: DnsState, wish: string, before: Wanted, after: Wanted): void {
+  const name = after.document.name.toLowerCase();
+  state.wanted.set(wish, after);
+  if (!state.started) return;
+  if (state.owners.get(name) === wish) {
+    unserve(state, name, before);
+    serve(state, name, after);
+  }
+  settleName(state, name);
+}
 
 function readName(value: { readonly [key: string]: Json }): DesiredName | null {
   const { name, address } = value;
@@ -166,8 +189,8 @@ function refusal(client: PeerName, document: DesiredName | null, domain: string)
 }
 
 /** Takes a wish away, and the name from it if it had it. */
-function drop(state: DnsState, wish: string, document: DesiredName): void {
-  const name = document.name.toLowerCase();
+function drop(state: DnsState, wish: string, wanted: Wanted): void {
+  const name = wanted.document.name.toLowerCase();
   state.wanted.delete(wish);
   const candidates = state.candidates.get(name);
   candidates?.delete(wish);
@@ -175,17 +198,18 @@ function drop(state: DnsState, wish: string, document: DesiredName): void {
   if (state.owners.get(name) !== wish || !state.started) return;
   state.owners.delete(name);
   write(state.outbox, `name/${name}`, null);
-  unserve(state, name, document.address);
+  unserve(state, name, wanted);
 }
 
 /** Gives a name without an owner to the first who wants it, and tells all who want it. */
 function settleName(state: DnsState, name: string): void {
   const candidates = state.candidates.get(name) ?? new Set<string>();
   const [first] = candidates;
-  if (!state.owners.has(name) && first !== undefined) {
+  const wanted = first === undefined ? undefined : state.wanted.get(first);
+  if (!state.owners.has(name) && first !== undefined && wanted !== undefined) {
     state.owners.set(name, first);
     write(state.outbox, `name/${name}`, { owner: first });
-    serve(state, name, state.wanted.get(first)?.document.address ?? "");
+    serve(state, name, wanted);
   }
   const owner = state.owners.get(name) ?? "";
   for (const wish of candidates) {
@@ -195,15 +219,18 @@ function settleName(state: DnsState, name: string): void {
   }
 }
 
-function serve(state: DnsState, name: string, address: string): void {
+function serve(state: DnsState, name: string, wanted: Wanted): void {
+  const { address } = wanted.document;
   state.reverse.set(address, (state.reverse.get(address) ?? new Set()).add(name));
-  for (const ancestor of ancestorsOf(name)) state.ancestors.set(ancestor, (state.ancestors.get(ancestor) ?? 0) + 1);
+  for (const ancestor of ancestorsFor(name, wanted)) {
+    state.ancestors.set(ancestor, (state.ancestors.get(ancestor) ?? 0) + 1);
+  }
 }
-function unserve(state: DnsState, name: string, address: string): void {
-  const names = state.reverse.get(address);
+function unserve(state: DnsState, name: string, wanted: Wanted): void {
+  const names = state.reverse.get(wanted.document.address);
   names?.delete(name);
-  if (names?.size === 0) state.reverse.delete(address);
-  for (const ancestor of ancestorsOf(name)) {
+  if (names?.size === 0) state.reverse.delete(wanted.document.address);
+  for (const ancestor of ancestorsFor(name, wanted)) {
     const left = (state.ancestors.get(ancestor) ?? 1) - 1;
     if (left === 0) state.ancestors.delete(ancestor);
     else state.ancestors.set(ancestor, left);
@@ -213,22 +240,39 @@ const ancestorsOf = (name: string): readonly string[] => {
   const parts = name.split(".");
   return parts.slice(1).map((_part, index) => parts.slice(index + 1).join("."));
 };
+/** A name as a cell sees it; null: as everybody does. */
+const nameFor = (cell: string | null, name: string): string => `${cell ?? ""}/${name}`;
+const ancestorsFor = (name: string, { client, document }: Wanted): readonly string[] =>
+  ancestorsOf(name).flatMap((ancestor) => [
+    nameFor(cellOfController(client), ancestor),
+    ...(document.public === true ? [nameFor(null, ancestor)] : []),
+  ]);
+
+/** What is served under a name, as far as this cell may see it. */
+function visible(state: DnsState, name: string, cell: string | null): DesiredName | null {
+  const wanted = state.wanted.get(state.owners.get(name) ?? "");
+  if (wanted === undefined) return null;
+  const isOwn = cell !== null && cellOfController(wanted.client) === cell;
+  return isOwn || wanted.document.public === true ? wanted.document : null;
+}
 
 /** A and PTR; any other type of a name that exists has no answers. Names compare without case (RFC 4343). */
-function answerQuery(state: DnsState, asked: string, type: string, domain: string): NameAnswer {
+function answerQuery(state: DnsState, asked: string, type: string, cell: string | null, domain: string): NameAnswer {
   const name = asked.toLowerCase().replace(/\.$/, "");
   if (name.endsWith(".in-addr.arpa")) {
     const address = name.slice(0, -".in-addr.arpa".length).split(".").reverse().join(".");
-    const names = [...(state.reverse.get(address) ?? [])];
+    const names = [...(state.reverse.get(address) ?? [])].filter((each) => visible(state, each, cell) !== null);
     if (names.length === 0) return { rcode: "NXDOMAIN", answers: [] };
     const wanted = type === "PTR" || type === "ANY" ? names : [];
     return { rcode: "NOERROR", answers: wanted.map((data) => ({ name: asked, type: "PTR", ttl, data })) };
   }
   if (name !== domain && !name.endsWith(`.${domain}`)) return { rcode: "REFUSED", answers: [] };
-  const address = state.wanted.get(state.owners.get(name) ?? "")?.document.address;
-  if (address !== undefined) {
-    const answers = type === "A" || type === "ANY" ? [{ name: asked, type: "A" as const, ttl, data: address }] : [];
+  const found = visible(state, name, cell);
+  if (found !== null) {
+    const data = found.address;
+    const answers = type === "A" || type === "ANY" ? [{ name: asked, type: "A" as const, ttl, data }] : [];
     return { rcode: "NOERROR", answers };
   }
-  return { rcode: name === domain || state.ancestors.has(name) ? "NOERROR" : "NXDOMAIN", answers: [] };
+  const isBetween = [cell, null].some((viewer) => state.ancestors.has(nameFor(viewer, name)));
+  return { rcode: name === domain || isBetween ? "NOERROR" : "NXDOMAIN", answers: [] };
 }

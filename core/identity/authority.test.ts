@@ -37,6 +37,24 @@ test("a token gives its first key certificates of its names, for a day, and is t
   assert.equal(told(world.ask(renew("host.h1"))), "host.h1 agent.s1", "one machine, one key");
 });
 
+test("whoever desires an enrolment hears that its token was refused, until its key is served again", () => {
+  const world = new AuthorityWorld();
+  world.desire(root, "p", placer);
+  const said = () => world.published.get("controller.root/enrolment/p");
+  world.ask(enrol(other));
+  assert.deepEqual(said(), { phase: "waiting", reason: "nobody has shown the token yet", key: null }, "not this one");
+  world.ask(enrol());
+  world.ask(enrol(token, stranger));
+  assert.deepEqual(said(), { phase: "failed", reason: "the token was spent by another key", key });
+  world.ask(renew());
+  assert.deepEqual(said(), { phase: "ready", reason: null, key });
+  world.wallMs = later + 1;
+  world.ask(enrol());
+  assert.deepEqual(said(), { phase: "failed", reason: "the token's time is over", key });
+  world.desire(root, "p", { ...placer, hash: other });
+  assert.deepEqual(said(), { phase: "waiting", reason: "nobody has shown the token yet", key: null });
+});
+
 test("unknown, expired and malformed tokens get nothing", () => {
   const world = new AuthorityWorld();
   world.desire(root, "p", placer);

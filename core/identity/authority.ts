@@ -37,6 +37,8 @@ interface Enrolment {
   readonly document: DesiredEnrolment;
   /** Why it grants nothing. */
   readonly fault: string | null;
+  /** Why its token was refused last, since it was taken last. */
+  readonly refused?: string;
 }
 interface Spent {
   readonly hash: string;
@@ -262,7 +264,9 @@ function tell(state: AuthorityState, wish: string): void {
       ? null
       : enrolment.fault !== null
         ? { phase: "failed", reason: enrolment.fault, key: null }
-        : { phase: key === null ? "waiting" : "ready", reason: key === null ? waiting : null, key };
+        : enrolment.refused !== undefined
+          ? { phase: "failed", reason: enrolment.refused, key }
+          : { phase: key === null ? "waiting" : "ready", reason: key === null ? waiting : null, key };
   publish(state.outbox, wish, actual);
 }
 
@@ -334,16 +338,20 @@ function enrol(state: AuthorityState, hash: string, key: string, now: Instant): 
   const [wish, { document }] = match;
   if (found.length > 1)
     return refuse(state, "not-granted", "more than one enrolment has this token: each needs a token of its own", now);
-  if (now.wallMs > document.endsAtMs)
-    return refuse(state, "expired", `the token's time is over; ${wish} needs a new one`, now);
+  // Who desires it hears of it too: it knows the token, and whose service waits for its name.
+  const unfit = (because: AuthorityRefusal, why: string): AuthorityAnswer => {
+    setRefused(state, wish, why);
+    return refuse(state, because, `${why}; ${wish} needs a new one`, now);
+  };
+  if (now.wallMs > document.endsAtMs) return unfit("expired", "the token's time is over");
   const spent = state.spent.get(wish);
-  if (spent !== undefined && spent.key !== key)
-    return refuse(state, "spent", `the token was spent by another key; ${wish} needs a new one`, now);
+  if (spent !== undefined && spent.key !== key) return unfit("spent", "the token was spent by another key");
   const superseded = document.grants.find(({ name }) => (state.identities.get(name)?.key ?? key) !== key);
   if (spent !== undefined && superseded !== undefined)
-    return refuse(state, "superseded", `"${superseded.name}" has a newer key, from a newer token`, now);
+    return unfit("superseded", `"${superseded.name}" has a newer key, from a newer token`);
   state.spent.set(wish, { hash, key });
   write(state.outbox, `spent/${wish}`, { hash, key });
+  setRefused(state, wish, null);
   for (const grant of document.grants) {
     setIdentity(state, { ...grant, cell: document.cell, key });
     settleIdentity(state, grant.name);
@@ -355,6 +363,15 @@ function enrol(state: AuthorityState, hash: string, key: string, now: Instant): 
     kind: "issue",
     certificates: document.grants.map((grant) => issue(state, { ...grant, cell: document.cell }, now)),
   };
+}
+
+/** Kept in memory alone: whoever is refused asks again. */
+function setRefused(state: AuthorityState, wish: string, why: string | null): void {
+  const before = state.enrolments.get(wish);
+  if (before === undefined || (before.refused ?? null) === why) return;
+  const { client, document, fault } = before;
+  state.enrolments.set(wish, { client, document, fault, ...(why === null ? {} : { refused: why }) });
+  tell(state, wish);
 }
 
 function renew(state: AuthorityState, name: PeerName, key: string, now: Instant): AuthorityAnswer {
@@ -370,6 +387,8 @@ function renew(state: AuthorityState, name: PeerName, key: string, now: Instant)
     return refuse(state, "another-key", `"${name}" has another key by now, from a newer token`, now);
   // One machine may have several names over its one key, and whoever renews them speaks for all of them.
   const all = [...state.identities.values()].filter((each) => each.key === key);
+  // Who was refused under its token was another: the one that has the name goes on.
+  for (const [wish, spent] of state.spent) if (spent.key === key) setRefused(state, wish, null);
   for (const each of all) log(state.outbox, "identity/renewed", { peer: each.name, cell: each.cell });
   return { kind: "issue", certificates: all.map((each) => issue(state, each, now)) };
 }

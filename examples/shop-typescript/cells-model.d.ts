@@ -84,6 +84,8 @@ declare module "cells/model" {
       readonly subnets?: number;
       /** Most addresses of all subnets. 0 to 9007199254740991. */
       readonly addresses?: number;
+      /** Most starts of VMs a minute, its child cells' included; ten minutes' worth may come at once. Never more than its parent lets it have, which is 120 where nobody says otherwise. 1 to 1000000. */
+      readonly vmStartsPerMinute?: number;
     };
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;

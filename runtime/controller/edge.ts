@@ -42,6 +42,7 @@ export async function runController(
     ...(controller.directory === true ? { directory: true } : {}),
     ...(controller.cellManager === true ? { cellManager: true } : {}),
     ...(root === null ? {} : { root }),
+    ...(controller.startsPerMinute === undefined ? {} : { startsPerMinute: controller.startsPerMinute }),
     // Where there is a Cell Manager, it has made every cell but the one that it runs in.
     ...(controller.cellManager === true && controller.cell !== rootCell ? { child: true } : {}),
     presence: await listPeers(configuration, "presence."),

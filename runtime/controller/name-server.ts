@@ -50,7 +50,8 @@ export async function serveNames(options: NameServerOptions): Promise<NameServer
       end();
     });
     const { port, address } = upstream();
-    out.connect(port, address, () => out.send(query));
+    // From the controller's own address, by which the DNS Manager knows for which cell it asks.
+    out.bind(0, listen.address, () => out.connect(port, address, () => out.send(query)));
   };
   socket.on("message", forward);
   socket.bind(listen.port, listen.address);

@@ -35,7 +35,13 @@ function explain(detail: string, ends: WhyEnds): string {
  */
 export function openingRule(ends: WhyEnds, question: Question): string {
   const end = ({ vm, path }: WhyEnd): string =>
-    vm === null ? (path === "controller" ? "controller" : `${path}/32`) : `<ref:/${path}>`;
+    path.startsWith("//")
+      ? `<ref:${path}>`
+      : vm === null
+        ? path === "controller"
+          ? "controller"
+          : `${path}/32`
+        : `<ref:/${path}>`;
   const ports = question.port === null ? "" : ` x.port2 ${question.port};`;
   return `allow extends NetworkRule { x.address1 "${end(ends.from)}"; x.address2 "${end(ends.to)}"; x.protocol "${question.protocol}";${ports} x.direction "1to2"; }`;
 }
@@ -62,6 +68,13 @@ export function connectionAnswer(ends: WhyEnds, question: Question, examined: re
     return { ...answer, allowed: true, verdict: `${packet} passes: ${by}` };
   }
   const dropped = `${packet} is dropped at ${failed.where}`;
+  // Between cells, hosts learn where an end is from the moment when both cells' rules say so.
+  if (ends.waiting.length > 0)
+    return {
+      ...answer,
+      allowed: false,
+      verdict: `${dropped}, at its check "${failed.check}" (${failed.detail}): the rule ${ends.waiting.join("; the rule ")}`,
+    };
   // A host knows only the addresses that some rule connects with its own: an unknown one is a missing rule as well.
   const verdict = ["rule", "identity"].includes(failed.check)
     ? `${dropped}: no rule in force there lets it pass. To open it, add: ${openingRule(ends, question)}`

@@ -1,0 +1,36 @@
+import { rootCell } from "../core/cell-documents.ts";
+import { refused } from "./refused.ts";
+
+/*
+ * What a cell may be called that is made here. A name is a part of its controller's own, `controller.<cell>`, by which all
+ * services know what it may do: nobody may choose one that means something else (core/identity/permissions.ts).
+ */
+
+/** As the supervisor has it: `controller.<cell>` must fit a certificate's common name. */
+const pattern = /^[a-z](?:[a-z0-9-]{0,51}[a-z0-9])?$/;
+
+const taken: ReadonlyMap<string, string> = new Map([
+  [rootCell, "the cell in which the cloud itself runs"],
+  ["primary", "the cloud's own cell with the gateway, a child of the root cell"],
+  ["controller", "the controller itself in every cell's rules"],
+]);
+
+/** Throws a refusal where no cell can have this name, whoever asks and for whatever. */
+export function requireCellName(cell: string): void {
+  if (pattern.test(cell)) return;
+  const right = cell.includes(".")
+    ? "a name with dots is that of a child cell, which is made by a CellController in its parent's specification"
+    : "use lower-case letters, digits and `-`, at most 53, the first a letter";
+  throw refused(400, "bad-request", `\`${cell}\` cannot name a cell: ${right}`);
+}
+
+/** Throws a refusal where a new cell cannot have this name. */
+export function requireFreeName(cell: string): void {
+  const meaning = taken.get(cell);
+  if (meaning === undefined) return;
+  throw refused(
+    409,
+    "conflict",
+    `no new cell can be called "${cell}", which names ${meaning}: give the cell another name, in the specification too`,
+  );
+}
