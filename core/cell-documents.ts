@@ -1,3 +1,4 @@
+import type { ServiceNumbers } from "../model/cell.ts";
 import type { Usage } from "../model/check-limits.ts";
 import {
   type CellName,
@@ -96,6 +97,13 @@ export interface DesiredCell {
   /** Its first model, submitted once, as version 1. What is changed here later means nothing to a cell that has a model. */
   readonly model: JsonObject;
   readonly grant: QuotaGrant;
+  /** `x.services`; counts when the cell is made, and never again. */
+  readonly services?: ServiceNumbers;
+}
+/** Numbers of those of several services that decide for a cell (decisions/0037). */
+export interface CellServices {
+  readonly placer: number;
+  readonly storageManager: number;
 }
 export interface ActualCell extends Progress {
   readonly controller: PeerName;
@@ -105,6 +113,8 @@ export interface ActualCell extends Progress {
   readonly version: number;
   /** What it holds and asks for; null while its controller was not heard. */
   readonly quota: QuotaAsked | null;
+  /** Absent: it was not made yet. */
+  readonly services?: CellServices;
 }
 /** The same, as the Cell Manager hands it to the child's controller. Key `life`. */
 export interface DesiredLife {

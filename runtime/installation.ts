@@ -109,6 +109,9 @@ export interface ProcessConfiguration {
     /** The installation has one; without, no other cell is visible and there are no child cells. */
     readonly directory?: true;
     readonly cellManager?: true;
+    /** Numbers of those of several that decide for it; absent: the first ones. */
+    readonly placer?: number;
+    readonly storageManager?: number;
     /** SHA-256 (hex) of the credentials that may change this cell. */
     readonly credentialHashes: readonly string[];
     /** Of the root cell's controller, and of no other: it makes service VMs what they are (`RootOptions`). */

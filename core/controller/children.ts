@@ -34,6 +34,7 @@ export function wishForChildren(state: ControllerState, wishes: Wishes): void {
       cell: childName(state.options.cell, child.label),
       model: child.document,
       grant,
+      ...(element.services === undefined ? {} : { services: element.services }),
     } satisfies DesiredCell);
   }
 }

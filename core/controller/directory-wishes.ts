@@ -20,7 +20,7 @@ import {
   type ElementRecord,
   elementOf,
   recordAt,
-  storageManager,
+  storageManagerOf,
   type Wishes,
   wish,
 } from "./state.ts";
@@ -56,7 +56,7 @@ function shownOf(state: ControllerState, record: ElementRecord): PublicElement |
     return { kind: "addresses", type: record.type, networks: networksOf(state, record) };
   }
   if (record.type !== "Volume" && record.type !== "VolumeCopy") return null;
-  const actual = actualOf<ActualVolume>(state, storageManager, `volume/${record.uid}`);
+  const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${record.uid}`);
   // After a restart, what was said before holds until the Storage Manager has spoken.
   const before = desiredNow(state, directory, directoryKey.public(record.uid)) as unknown as DesiredPublic | undefined;
   if (actual === undefined && before !== undefined) return before.shows;

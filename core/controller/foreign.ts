@@ -19,7 +19,7 @@ import {
   directory,
   type ElementRecord,
   recordAt,
-  storageManager,
+  storageManagerOf,
 } from "./state.ts";
 
 /**
@@ -143,7 +143,7 @@ export function whyNotVisible(
 export function whyNoOrigin(state: ControllerState, record: ElementRecord, element: Element): NotVisible | null {
   const want = element.type === "VolumeCopy" ? foreignLink(element.image) : null;
   if (want === null) return null;
-  const actual = actualOf<ActualVolume>(state, storageManager, `volume/${record.uid}`);
+  const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${record.uid}`);
   if (actual?.hidden === true) return noGrant(state, want, "copy");
   return actual === undefined ? whyNotVisible(state, want, "volume") : null;
 }
@@ -201,7 +201,7 @@ export function whyAbroad(state: ControllerState, record: ElementRecord, element
     case "VolumeConnection": {
       const vm = recordAt(state, element.vm);
       const run = vm === undefined ? null : (state.vms.get(vm.uid)?.run ?? null);
-      const actual = actualOf<ActualConnection>(state, storageManager, `connection/${record.uid}`);
+      const actual = actualOf<ActualConnection>(state, storageManagerOf(state), `connection/${record.uid}`);
       return whyNotConnected(
         state,
         element,
