@@ -212,6 +212,8 @@ export interface AgentServer {
   readonly address: Ipv4;
   readonly totalMiB: number;
   readonly freeMiB: number;
+  /** Sizes of all volumes there, for each of several Storage Managers by its name. Absent: of one alone, which knows it. */
+  readonly promisedMiB?: { readonly [manager: string]: number };
 }
 /** An image that the operator provides, known by name to every cell. */
 export interface AgentImage {
