@@ -36,6 +36,8 @@ export type PublicElement =
       readonly type: "Volume" | "VolumeCopy";
       readonly sizeMiB: number | null;
       readonly server: ServerName | null;
+      /** Number of the Storage Manager that has it; absent: the first. */
+      readonly manager?: number;
     };
 /** The wish to know of one element of another cell. There is no wish for "all": who cannot name it does not learn of it. */
 export interface DesiredWant {

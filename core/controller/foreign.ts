@@ -10,6 +10,7 @@ import {
 } from "../cell-documents.ts";
 import type { ActualConnection, ActualVolume } from "../documents.ts";
 import { sameJson, write } from "../outbox.ts";
+import { serviceNumber } from "../service-roles.ts";
 import { cellDomain } from "./names.ts";
 import {
   type AbroadRecord,
@@ -144,7 +145,7 @@ export function whyNoOrigin(state: ControllerState, record: ElementRecord, eleme
   const want = element.type === "VolumeCopy" ? foreignLink(element.image) : null;
   if (want === null) return null;
   const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${record.uid}`);
-  if (actual?.hidden === true) return noGrant(state, want, "copy");
+  if (actual?.hidden === true) return otherManager(state, want) ?? noGrant(state, want, "copy");
   return actual === undefined ? whyNotVisible(state, want, "volume") : null;
 }
 
@@ -156,8 +157,20 @@ export function whyNotConnected(
 ): NotVisible | null {
   const want = foreignLink(volume);
   if (want === null || actual?.phase === "ready") return null;
-  if (actual?.hidden === true) return noGrant(state, want, "connect");
+  if (actual?.hidden === true) return otherManager(state, want) ?? noGrant(state, want, "connect");
   return whyNotVisible(state, want, "volume");
+}
+
+/** A Storage Manager decides for its own volumes alone, and knows no other's (decisions/0037). */
+function otherManager(state: ControllerState, want: DesiredWant): NotVisible | null {
+  const shows = foreignElement(state, want)?.shows;
+  if (shows?.kind !== "volume") return null;
+  const [own, theirs] = [serviceNumber(storageManagerOf(state)), shows.manager ?? 1];
+  if (own === theirs) return null;
+  return {
+    reason: `${shownWant(want)} is kept by Storage Manager ${theirs} and this cell's volumes by Storage Manager ${own}: a volume can be copied or connected only where one has both`,
+    lifts: `make this cell with x.services.storageManager ${theirs}, or ${want.domain} with ${own}: that is fixed when a cell is made`,
+  };
 }
 
 function noGrant(state: ControllerState, want: DesiredWant, grant: "copy" | "connect"): NotVisible {
