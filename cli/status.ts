@@ -185,13 +185,17 @@ const serviceLines = (services: readonly Service[], view: StatusView): readonly 
   });
 };
 
+/** Said of a cell for which other than the first services decide. */
+const boundOf = ({ services: { placer, storageManager } = { placer: 1, storageManager: 1 } }: CellSummary): string =>
+  placer === 1 && storageManager === 1 ? "" : `  (Placer ${placer}, Storage Manager ${storageManager})`;
+
 const cellLines = (cell: CellSummary, view: StatusView): readonly string[] => {
   const { paint } = view;
   const counts = renderCounts(new Map(Object.entries(cell.phases)), paint);
   const bad = (cell.phases.failed ?? 0) > 0 || (cell.phases.unreachable ?? 0) > 0;
   const ready = (cell.phases.ready ?? 0) === cell.elements;
   const kind = bad ? "bad" : ready ? "good" : "waiting";
-  const first = `  ${mark(kind, view)} ${cell.cell}  version ${cell.version}, ${plural(cell.elements, "element")}: ${counts || "none"}`;
+  const first = `  ${mark(kind, view)} ${cell.cell}  version ${cell.version}, ${plural(cell.elements, "element")}: ${counts || "none"}${boundOf(cell)}`;
   const waiting = (cell.waiting ?? []).map(({ path, phase, reason }) => {
     const about = mark(phase === "failed" ? "bad" : "waiting", view);
     return `      ${about} ${printable(path)} ${paint("grey", printable(reason ?? phase))}`;

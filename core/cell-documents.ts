@@ -1,3 +1,4 @@
+import type { ServiceNumbers } from "../model/cell.ts";
 import type { Usage } from "../model/check-limits.ts";
 import {
   type CellName,
@@ -35,6 +36,8 @@ export type PublicElement =
       readonly type: "Volume" | "VolumeCopy";
       readonly sizeMiB: number | null;
       readonly server: ServerName | null;
+      /** Number of the Storage Manager that has it; absent: the first. */
+      readonly manager?: number;
     };
 /** The wish to know of one element of another cell. There is no wish for "all": who cannot name it does not learn of it. */
 export interface DesiredWant {
@@ -98,6 +101,13 @@ export interface DesiredCell {
   readonly grant: QuotaGrant;
   /** VMs that it may start a minute, with its own children. Absent: the installation's default. */
   readonly startsPerMinute?: number;
+  /** `x.services`; counts when the cell is made, and never again. */
+  readonly services?: ServiceNumbers;
+}
+/** Numbers of those of several services that decide for a cell (decisions/0037). */
+export interface CellServices {
+  readonly placer: number;
+  readonly storageManager: number;
 }
 export interface ActualCell extends Progress {
   readonly controller: PeerName;
@@ -107,6 +117,8 @@ export interface ActualCell extends Progress {
   readonly version: number;
   /** What it holds and asks for; null while its controller was not heard. */
   readonly quota: QuotaAsked | null;
+  /** Absent: it was not made yet. */
+  readonly services?: CellServices;
 }
 /** The same, as the Cell Manager hands it to the child's controller. Key `life`. */
 export interface DesiredLife {

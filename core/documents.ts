@@ -30,6 +30,7 @@ import type { Json } from "../model/json.ts";
  * | placement/<vm uid>      | controller → placer                | placer → that controller          |
  * | vm/<uid>, policy/<cell> | controller → host.<name>           | host → that controller            |
  * | host                    |                                    | host → placer, controllers        |
+ * | taken/<vm uid>          |                                    | host → placer, placer.<n>         |
  * | hosts                   |                                    | placer → controllers              |
  * | storage                 |                                    | storage-manager → controllers     |
  * | addresses               |                                    | address-manager → controllers     |
@@ -211,6 +212,8 @@ export interface AgentServer {
   readonly address: Ipv4;
   readonly totalMiB: number;
   readonly freeMiB: number;
+  /** Sizes of all volumes there, for each of several Storage Managers by its name. Absent: of one alone, which knows it. */
+  readonly promisedMiB?: { readonly [manager: string]: number };
 }
 /** An image that the operator provides, known by name to every cell. */
 export interface AgentImage {
@@ -302,6 +305,16 @@ export interface ActualHost {
    */
   readonly boot?: number;
 }
+
+/**
+ * What a VM takes of a host that runs it or is about to, whoever placed it there. Each Placer knows its own; this is how it
+ * learns of the others' (decisions/0037).
+ */
+export interface ActualTaken {
+  readonly memoryMiB: number;
+  readonly cpus: number;
+}
+export const takenKey = (vm: Uid): string => `taken/${vm}`;
 
 // --- Host Manager ----------------------------------------------------------------------------------------------
 

@@ -33,3 +33,6 @@ export const isServiceRole = (name: string): name is ServiceRole => Object.hasOw
 /** `placer`; `presence.2` where there are several, by their number; `controller.shop`. */
 export const servicePeer = (role: ServiceRole, which?: number | string): PeerName =>
   peerName(which === undefined ? role : `${role}.${which}`);
+
+/** Its number among several: 1 of `placer`, 2 of `placer.2`. */
+export const serviceNumber = (peer: PeerName): number => Number(/\.(\d+)$/.exec(peer)?.[1] ?? 1);

@@ -61,6 +61,7 @@ const nothing: Found = {
   stalled: new Map(),
   boot: null,
   capacityMiB: 1000,
+  capacityCpus: 16,
 };
 const host = { host: hostName("h1"), mac: mac("02:00:00:00:01:01") } as ActualHost;
 const refusals = (wanted: Wanted, found: Found): readonly string[] =>

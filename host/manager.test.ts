@@ -214,6 +214,36 @@ test("no more memory is given out than the host offers, and a refusal says so", 
   assert.deepEqual([...room.machines.keys()], ["b"]);
 });
 
+test("what each VM takes is said to Placers, from before its start until nothing of it runs, and CPUs are held to as well", () => {
+  const room = new Room();
+  room.found();
+  const taken = () => Object.fromEntries([...room.published].filter(([key]) => key.startsWith("taken/")));
+  room.desire("vm/a", desiredVm("a", 1, { cpus: 20 }));
+  room.settle();
+  // It waits for its cell's rules: its room is promised.
+  assert.deepEqual([[...room.machines.keys()], taken()], [[], { "taken/a": { memoryMiB: 100, cpus: 20 } }]);
+  room.desire("policy/shop", policy());
+  room.settle();
+  room.desire("vm/b", desiredVm("b", 1, { cpus: 13 }));
+  room.settle();
+  assert.match(room.vm("b")?.reason ?? "", /this host has 12 virtual CPUs left and the VM needs 13/);
+  assert.deepEqual([[...room.machines.keys()], Object.keys(taken())], [["a"], ["taken/a"]]);
+  room.desire("vm/b", desiredVm("b", 2, { cpus: 12 }));
+  room.settle();
+  assert.deepEqual(
+    [[...room.machines.keys()], Object.keys(taken())],
+    [
+      ["a", "b"],
+      ["taken/a", "taken/b"],
+    ],
+  );
+  for (const name of ["a", "b"]) room.desire(`vm/${name}`, null);
+  room.settle();
+  assert.deepEqual([[...room.machines.keys()], taken()], [[], {}]);
+  const sees = (peer: string) => room.service.entitled(room.state, peerName(peer), "taken/a");
+  assert.deepEqual(["placer", "placer.2", "controller.shop", "host.h2"].map(sees), [true, true, false, false]);
+});
+
 const probed = {
   liveness: { protocol: "icmp", port: null, intervalMs: 500, failures: 3 },
 } as const satisfies Partial<DesiredVm>;

@@ -2,6 +2,7 @@ import type { ActualHost, ActualLocation, CellPolicy, DesiredVm } from "../core/
 import type { Effect, Input, Restored, Service } from "../core/env.ts";
 import { mayDesire, maySee } from "../core/identity/permissions.ts";
 import { authorityName } from "../core/identity/pins.ts";
+import { cpuRatio } from "../core/placer/candidate.ts";
 import { declarationIn } from "../core/presence/declaration.ts";
 import { type HostName, type PeerName, peerName, type Uid, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
@@ -143,6 +144,7 @@ const foundOf = (state: HostState, { host }: HostManagerOptions): Found => ({
   stalled: state.stalled,
   capacityMiB: host.memoryMiB - host.reservedMiB,
   boot: state.presence.boot,
+  capacityCpus: Math.floor(host.cpus * cpuRatio),
 });
 
 /** True when something changed that others or the plan may depend on. */

@@ -60,6 +60,8 @@ export interface Found {
   readonly capacityMiB: number;
   /** Of this machine (`ActualHost.boot`); null: not told. */
   readonly boot: number | null;
+  /** Virtual CPUs for VMs, all together. */
+  readonly capacityCpus: number;
 }
 
 export type Action =
@@ -210,10 +212,16 @@ const refusedInterface = ({ interfaces }: DesiredVm, { allocation }: Found): str
  */
 export const overheadMiB = 128;
 
-/** Why this host cannot hold it, as a sentence. The Placer counts the same; a host has the last word on its own. */
+/**
+ * Why this host cannot hold it, as a sentence. A Placer counts the same, but two of them may promise the same room: a host
+ * has the last word on its own.
+ */
 const shortage = (desired: DesiredVm, found: Found): string | null => {
-  const running = [...found.records.values()].filter(({ stage }) => stage !== "ended").length;
-  const freeMiB = found.capacityMiB - usedMiB(found.records) - running * overheadMiB;
+  const running = [...found.records.values()].filter(({ stage }) => stage !== "ended");
+  const freeMiB = found.capacityMiB - usedMiB(found.records) - running.length * overheadMiB;
+  const freeCpus = found.capacityCpus - running.reduce((sum, { vm }) => sum + vm.cpus, 0);
+  if (desired.cpus > freeCpus)
+    return `this host has ${Math.max(0, freeCpus)} virtual CPUs left and the VM needs ${desired.cpus}`;
   return desired.memoryMiB + overheadMiB > freeMiB
     ? `this host has ${Math.max(0, freeMiB)} MiB of memory left and the VM needs ${desired.memoryMiB} MiB, its machine ${overheadMiB} MiB more`
     : null;

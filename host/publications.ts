@@ -1,4 +1,12 @@
-import { type ActualHost, type ActualLocation, type ActualVm, actualKey } from "../core/documents.ts";
+import {
+  type ActualHost,
+  type ActualLocation,
+  type ActualTaken,
+  type ActualVm,
+  actualKey,
+  type DesiredVm,
+  takenKey,
+} from "../core/documents.ts";
 import { type PeerName, peerName, type Uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { LocalInterface } from "./drivers/network/driver.ts";
@@ -32,7 +40,19 @@ export const publications = (
     };
     result.set(`location/${address}`, location as unknown as Json);
   }
+  for (const [vm, taken] of takenHere(wanted, found)) result.set(takenKey(vm), taken as unknown as Json);
   return result;
+};
+
+/** What each VM takes that runs here or is about to, for Placers whose VM it is not. */
+const takenHere = (wanted: Wanted, found: Found): ReadonlyMap<Uid, ActualTaken> => {
+  const taken = new Map<Uid, ActualTaken>();
+  const add = ({ uid, memoryMiB, cpus }: DesiredVm): void => {
+    taken.set(uid, { memoryMiB, cpus });
+  };
+  for (const { desired } of wanted.vms.values()) if (mayStart(desired, found.records.get(desired.uid))) add(desired);
+  for (const { vm, stage } of found.records.values()) if (stage !== "ended") add(vm);
+  return taken;
 };
 
 /**

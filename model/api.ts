@@ -112,7 +112,10 @@ export interface ElementState {
   // Subnet
   readonly cidr?: string | null;
   readonly gateway?: string | null;
+  // CellController: numbers of those of several services that decide for the child; absent: it was not made yet
+  readonly services?: BoundServices;
 }
+export type BoundServices = { readonly placer: number; readonly storageManager: number };
 
 /** One line of the event stream. */
 export interface CellEvent {
@@ -213,6 +216,8 @@ export interface CellSummary {
   /** Elements per phase, and how many in all. */
   readonly phases: { readonly [phase: string]: number };
   readonly elements: number;
+  /** Numbers of those of several services that decide for it. Absent: an earlier version answered. */
+  readonly services?: BoundServices;
   /** What is not ready and why: failed ones first, a few of them. */
   readonly waiting?: readonly { readonly path: string; readonly phase: string; readonly reason: string | null }[];
 }

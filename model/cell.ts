@@ -136,6 +136,12 @@ export interface CellControllerElement extends ElementBase {
   readonly type: "CellController";
   readonly name?: string;
   readonly cell: Json;
+  /** Which of several decide for the child, by their numbers; absent: whoever makes it chooses. */
+  readonly services?: ServiceNumbers;
+}
+export interface ServiceNumbers {
+  readonly placer?: number;
+  readonly storageManager?: number;
 }
 export type Element =
   | VmElement

@@ -110,6 +110,8 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
       return [
         ["x.name", element.name],
         ["x.cell", element.cell],
+        ["x.services.placer", element.services?.placer],
+        ["x.services.storageManager", element.services?.storageManager],
       ];
   }
 }

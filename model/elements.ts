@@ -1,5 +1,5 @@
 import type { Meaning } from "./attribute-value.ts";
-import type { Element, ElementType, PortRange, RuleEnd } from "./cell.ts";
+import type { CellControllerElement, Element, ElementType, PortRange, RuleEnd } from "./cell.ts";
 import type { Position } from "./diagnostic.ts";
 import { cidr, type ElementPath, elementPath, ipv4, mac } from "./identifiers.ts";
 import type { Json, JsonObject } from "./json.ts";
@@ -171,8 +171,21 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
       };
     }
     case "CellController":
-      return { type, cell: values.data("x.cell") ?? null, ...optional("name", values.text("x.name")) };
+      return {
+        type,
+        cell: values.data("x.cell") ?? null,
+        ...optional("name", values.text("x.name")),
+        ...bound(values),
+      };
   }
+}
+
+function bound(values: AttributeValues): Pick<CellControllerElement, "services"> {
+  const services = {
+    ...optional("placer", values.number("x.services.placer")),
+    ...optional("storageManager", values.number("x.services.storageManager")),
+  };
+  return Object.keys(services).length === 0 ? {} : { services };
 }
 
 function vm(values: AttributeValues): Own<Element> {

@@ -334,7 +334,7 @@ function written(element: Element, moved: (path: ElementPath) => ElementPath): M
   for (const [field, value] of Object.entries(fields) as [string, unknown][]) {
     if (value === undefined) continue;
     const name = `x.${field.replace(/M(iB|Hz)$/, "")}`;
-    if (field === "liveness" || field === "placement") {
+    if (["liveness", "placement", "services"].includes(field)) {
       for (const [inner, each] of Object.entries(value as object)) found.set(`${name}.${inner}`, each as Json);
     } else if (field === "to") {
       const { kind, vm, domain } = value as { kind: string; vm: ElementPath; domain: string };

@@ -92,6 +92,11 @@ export const cellAttributes: TypeSchema = {
 
 const bus = (docs: string): AttributeSchema => ({ kind: integer(0, 255), effect: "restart", docs });
 const end = (docs: string): AttributeSchema => ({ kind: { kind: "end" }, required: true, effect: "change", docs });
+const instance = (of: string): AttributeSchema => ({
+  kind: integer(1, 9999),
+  effect: "none",
+  docs: `Number of the ${of} that decides for the child cell, for good; absent: that of this cell, and for a cell of the operator's the one with the fewest cells.`,
+});
 const ports = (docs: string): AttributeSchema => ({ kind: { kind: "ports" }, effect: "change", docs });
 
 export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
@@ -281,6 +286,8 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       effect: "change",
       docs: "The initial model of the child cell: a component of type Cell, or a document with one.",
     },
+    "x.services.placer": instance("Placer"),
+    "x.services.storageManager": instance("Storage Manager"),
   },
 };
 

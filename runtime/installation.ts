@@ -109,6 +109,9 @@ export interface ProcessConfiguration {
     /** The installation has one; without, no other cell is visible and there are no child cells. */
     readonly directory?: true;
     readonly cellManager?: true;
+    /** Numbers of those of several that decide for it; absent: the first ones. */
+    readonly placer?: number;
+    readonly storageManager?: number;
     /** SHA-256 (hex) of the credentials that may change this cell. */
     readonly credentialHashes: readonly string[];
     /** VMs that a cell may start a minute which is no other's child; default 120 (core/controller/start-limit.ts). */

@@ -40,6 +40,9 @@ export interface ControlledCell {
   readonly cellNumber: number;
   readonly domain: string;
   readonly credentialHashes: readonly string[];
+  /** Numbers of those of several that decide for it; absent: the first ones. */
+  readonly placer?: number;
+  readonly storageManager?: number;
   /** It is the root cell's. */
   readonly root?: true;
 }
@@ -106,6 +109,8 @@ const controlled = (read: SeedReader): ControlledCell => {
     cellNumber: Number(read.matching("role/controller/cellNumber", numberPattern, "a whole number from 1 upward")),
     domain: read.line("role/controller/domain"),
     credentialHashes: read.hashes("role/controller/credentialHashes"),
+    ...read.bound("placer"),
+    ...read.bound("storageManager"),
     ...(isRoot === null ? {} : { root: true }),
   };
 };
@@ -143,6 +148,12 @@ class SeedReader {
     const text = this.line(path);
     if (!pattern.test(text)) throw new Fault(path, `is not ${what}`);
     return text;
+  }
+  /** Of a controller, if it is there. */
+  bound(name: "placer" | "storageManager"): Partial<Record<typeof name, number>> {
+    const path = `role/controller/${name}`;
+    if (this.optional(path) === null) return {};
+    return { [name]: Number(this.matching(path, numberPattern, "a whole number from 1 upward")) };
   }
   hashes(path: string): readonly string[] {
     const text = this.optional(path);

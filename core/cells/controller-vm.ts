@@ -1,6 +1,7 @@
 import type { CellName, Ipv4 } from "../../model/identifiers.ts";
 import type { JsonObject } from "../../model/json.ts";
 import { rootCell } from "../cell-documents.ts";
+import { otherThanFirst } from "./binding.ts";
 import type { WantedController } from "./work.ts";
 
 /**
@@ -29,10 +30,11 @@ export const volumesOf = (component: string): readonly string[] =>
 
 /** @param component from `componentOf` */
 export function controllerElements(
-  { cell, uid, cellNumber }: WantedController,
+  { cell, uid, cellNumber, services }: WantedController,
   component: string,
   address: Ipv4,
 ): JsonObject {
+  const controller = { cell, cellUid: uid, cellNumber, ...otherThanFirst(services) };
   const own = (name: string): string => `<ref:/${controllersPath}/${component}/${name}>`;
   const disk = (volume: string, bootOrder: number): JsonObject => ({
     "x.type": "VolumeConnection",
@@ -49,7 +51,7 @@ export function controllerElements(
       "x.cpus": 1,
       "x.restartOnFailure": true,
       "x.liveness.protocol": "icmp",
-      "x.data": { service: { roles: { controller: { cell, cellUid: uid, cellNumber } } } },
+      "x.data": { service: { roles: { controller } } },
     },
     bootDisk: disk("boot", 0),
     dataDisk: disk("data", 1),

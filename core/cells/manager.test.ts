@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ServiceNumbers } from "../../model/cell.ts";
 import { noUsage } from "../../model/check-limits.ts";
 import { ipv4, type PeerName, peerName, uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
@@ -7,6 +8,7 @@ import { type ActualCell, type ActualLife, type DesiredLife, lifeKey } from "../
 import { actualKey } from "../documents.ts";
 import type { Input } from "../env.ts";
 import { toJson } from "../outbox.ts";
+import { instancesIn } from "./binding.ts";
 import { createCellManager } from "./manager.ts";
 import type { CellReport, CellWorkAnswer } from "./work.ts";
 
@@ -39,9 +41,12 @@ class World {
       else if (effect.kind === "reply") this.answers.push(effect.response);
     }
   }
-  want(id: string, cell: string | null, from = shop): this {
+  want(id: string, cell: string | null, from = shop, services?: ServiceNumbers): this {
     const grant = { amount: noUsage, serial: 1, answered: 0, refusal: null };
-    const value = cell === null ? null : toJson({ uid: uid(id), cell, model: { web: { "x.type": "Cell" } }, grant });
+    const value =
+      cell === null
+        ? null
+        : toJson({ uid: uid(id), cell, model: { web: { "x.type": "Cell" } }, grant, ...(services && { services }) });
     assert.ok(service.accepts(from, `cell/${id}`));
     if (value === null) this.clients.delete(`${from}/${id}`);
     else this.clients.set(`${from}/${id}`, { from, key: `cell/${id}`, value });
@@ -162,4 +167,50 @@ test("a controller that cannot be made, or does not answer, is told to its paren
   world.report({ kind: "made", uid: uid("s-1"), address: ipv4("10.0.4.1") }).says({});
   world.step({ kind: "reachable", peer: web, reachable: false });
   assert.equal(world.cell("s-1")?.reason, "its controller does not answer");
+});
+
+test("a cell is bound once: to whom it asks for, to its parent's, or to those with the fewest cells", () => {
+  const root = peerName("controller.root");
+  const world = new World();
+  const bound = () => Object.fromEntries(world.work().map(({ cell, services }) => [cell, services]));
+  world.want("r-1", "one", root);
+  assert.deepEqual(bound(), { one: { placer: 1, storageManager: 1 } });
+  const instances = instancesIn(["placer", "placer.2", "placer.x", "storage-manager", "storage-manager.2", "host.h1"]);
+  assert.deepEqual(instances, { placer: [1, 2], storageManager: [1, 2] });
+  world.report({ kind: "instances", instances });
+  world.want("r-2", "two", root).want("r-3", "three", root, { placer: 1 }).want("r-4", "four", root);
+  // A child goes with its parent, unless it says otherwise; nothing that is bound follows a change.
+  const two = peerName("controller.two");
+  world
+    .want("t-1", "a.two", two)
+    .want("t-2", "b.two", two, { storageManager: 1 })
+    .want("r-2", "two", root, { placer: 1 });
+  const all = {
+    one: { placer: 1, storageManager: 1 },
+    two: { placer: 2, storageManager: 2 },
+    three: { placer: 1, storageManager: 2 },
+    four: { placer: 2, storageManager: 1 },
+    "a.two": { placer: 2, storageManager: 2 },
+    "b.two": { placer: 2, storageManager: 1 },
+  };
+  assert.deepEqual(bound(), all);
+  world.restart();
+  assert.deepEqual(bound(), all);
+  assert.deepEqual(world.cell("t-2", two)?.services, all["b.two"]);
+});
+
+test("whoever asks for a service that is not there is told which there are, and is made once it is", () => {
+  const root = peerName("controller.root");
+  const world = new World().report({ kind: "instances", instances: { placer: [1, 2], storageManager: [1] } });
+  world.want("r-1", "one", root, { placer: 3 });
+  assert.equal(world.cell("r-1", root)?.phase, "failed");
+  assert.equal(
+    world.cell("r-1", root)?.reason,
+    "its x.services.placer asks for Placer 3, which there is not: there are 1, 2",
+  );
+  assert.deepEqual(world.work(), []);
+  world.report({ kind: "instances", instances: { placer: [1, 2, 3], storageManager: [] } });
+  assert.equal(world.cell("r-1", root)?.reason, "waits until there is a Storage Manager");
+  world.report({ kind: "instances", instances: { placer: [1, 2, 3], storageManager: [1] } });
+  assert.deepEqual(world.work()[0]?.services, { placer: 3, storageManager: 1 });
 });

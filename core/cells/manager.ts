@@ -4,13 +4,14 @@ import type { Json } from "../../model/json.ts";
 import {
   type ActualCell,
   type ActualLife,
+  type CellServices,
   childName,
   type DesiredCell,
   type DesiredLife,
   lifeKey,
   rootCell,
 } from "../cell-documents.ts";
-import { actualKey } from "../documents.ts";
+import { actualKey, type Progress } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { mayDesire, maySee } from "../identity/permissions.ts";
 import { gauge, sample } from "../metrics.ts";
@@ -27,6 +28,7 @@ import {
   toJson,
   write,
 } from "../outbox.ts";
+import { bind, firstInstances, firstServices, type Instances } from "./binding.ts";
 import type { CellReport, WantedController } from "./work.ts";
 
 /**
@@ -44,6 +46,8 @@ export interface CellManagerOptions {
   readonly self: PeerName;
   /** Numbers of cells are given from here upward, and never twice. */
   readonly firstNumber: number;
+  /** Absent: the first of each. Changed by a report. */
+  readonly instances?: Instances;
 }
 
 /** Record `cell/<uid>`. */
@@ -55,12 +59,15 @@ interface CellRecord {
   readonly stage: "living" | "emptying" | "releasing" | "ending";
   /** Null: its controller is being made. */
   readonly address: Ipv4 | null;
+  /** Absent in the records of an earlier version: the first of each. */
+  readonly services?: CellServices;
 }
 export interface CellManagerState {
   readonly options: CellManagerOptions;
   readonly outbox: Outbox;
   started: boolean;
   nextNumber: number;
+  instances: Instances;
   readonly wanted: Map<Uid, { readonly client: PeerName; readonly document: DesiredCell }>;
   readonly cells: Map<Uid, CellRecord>;
   /** What its controller says of each. */
@@ -101,6 +108,7 @@ function restore(options: CellManagerOptions, restored: Restored): CellManagerSt
     outbox: createOutbox(restored),
     started: false,
     nextNumber: isObject(numbers) ? Number(numbers.next) : options.firstNumber,
+    instances: options.instances ?? firstInstances,
     wanted: new Map(),
     cells: new Map(),
     lives: new Map(),
@@ -181,6 +189,7 @@ function readCell(id: Uid, client: PeerName, value: Json): DesiredCell | null {
   if (!/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label) || parent === null) return null;
   // Whoever were called like the root cell's controller would have its rights.
   if (value.cell !== childName(cellName(parent), label) || value.cell === rootCell) return null;
+  if (value.services !== undefined && !isObject(value.services)) return null;
   return isObject(value.model) && isObject(value.grant) ? (value as unknown as DesiredCell) : null;
 }
 
@@ -203,6 +212,7 @@ function takeReport(state: CellManagerState, id: number, request: Json): void {
     state.waiting.set(id, report.known);
     return;
   }
+  if (isObject(request) && report.kind === "instances") state.instances = report.instances;
   const record = isObject(request) && typeof request.uid === "string" ? state.cells.get(request.uid as Uid) : undefined;
   if (record !== undefined) {
     if (report.kind === "made") {
@@ -238,35 +248,51 @@ function settle(state: CellManagerState): void {
   for (const [id, { client, document }] of state.wanted) {
     if (state.cells.has(id)) continue;
     const holder = [...state.cells.values()].find(({ cell }) => cell === document.cell);
-    if (holder === undefined) advance(state, create(state, client, document));
-    else say(state, client, id, nameIsTaken(holder));
+    const services = bindingOf(state, client, document);
+    if (holder !== undefined) say(state, client, id, notMade(document.cell, nameIsTaken(holder)));
+    else if ("reason" in services) say(state, client, id, notMade(document.cell, services));
+    else advance(state, create(state, client, document, services));
   }
   offerWork(state);
 }
 
-function create(state: CellManagerState, client: PeerName, { uid, cell }: DesiredCell): CellRecord {
+const servicesOf = ({ services }: CellRecord): CellServices => services ?? firstServices;
+
+/** A child of the root cell goes where the fewest are, another one where its parent is. */
+function bindingOf(state: CellManagerState, client: PeerName, { services }: DesiredCell): ReturnType<typeof bind> {
+  const records = [...state.cells.values()];
+  const above = records.find((record) => controllerOf(record) === client);
+  const parent = above === undefined ? null : servicesOf(above);
+  return bind(services, parent, state.instances, [firstServices, ...records.map(servicesOf)]);
+}
+
+function create(
+  state: CellManagerState,
+  client: PeerName,
+  { uid, cell }: DesiredCell,
+  services: CellServices,
+): CellRecord {
   const number = state.nextNumber;
   state.nextNumber += 1;
   write(state.outbox, "numbers", { next: state.nextNumber });
-  const record: CellRecord = { uid, client, cell: cellName(cell), number, stage: "living", address: null };
+  const record: CellRecord = { uid, client, cell: cellName(cell), number, stage: "living", address: null, services };
   save(state, record);
+  const { placer, storageManager } = services;
+  log(state.outbox, "cell/bound", { cell: record.cell, uid, placer, storageManager });
   return record;
 }
 
-function nameIsTaken({ cell, stage, uid }: CellRecord): ActualCell {
+function nameIsTaken({ cell, stage, uid }: CellRecord): Progress {
   const reason =
     stage === "living"
       ? `the name ${cell} is that of another child cell (${uid}): give one of the two another x.name`
       : `waits until the former cell ${cell} is gone`;
-  const phase = stage === "living" ? "failed" : "waiting";
-  return {
-    ...progress(phase, reason),
-    controller: peerName(`controller.${cell}`),
-    address: null,
-    version: 0,
-    quota: null,
-  };
+  return progress(stage === "living" ? "failed" : "waiting", reason);
 }
+const notMade = (cell: CellName, { phase, reason }: Progress): ActualCell => ({
+  ...progress(phase, reason),
+  ...{ controller: peerName(`controller.${cell}`), address: null, version: 0, quota: null },
+});
 
 function advance(state: CellManagerState, before: CellRecord): void {
   const controller = controllerOf(before);
@@ -304,7 +330,10 @@ function follow(state: CellManagerState, controller: PeerName): void {
 
 function stateOf(state: CellManagerState, record: CellRecord, life: ActualLife | undefined): ActualCell {
   const controller = controllerOf(record);
-  const common = { controller, address: record.address, version: life?.version ?? 0, quota: life?.quota ?? null };
+  const common = {
+    ...{ controller, address: record.address, version: life?.version ?? 0, quota: life?.quota ?? null },
+    services: servicesOf(record),
+  };
   const trouble = state.troubles.get(record.uid);
   if (record.stage !== "living") {
     const why =
@@ -337,6 +366,7 @@ function offerWork(state: CellManagerState): void {
       cell: record.cell,
       controller: controllerOf(record),
       cellNumber: record.number,
+      services: servicesOf(record),
       state: record.stage === "ending" ? "end" : "run",
       answers: state.answering.has(controllerOf(record)),
     }),

@@ -1,4 +1,6 @@
 import type { CellName, Ipv4, PeerName, Uid } from "../../model/identifiers.ts";
+import type { CellServices } from "../cell-documents.ts";
+import type { Instances } from "./binding.ts";
 
 /**
  * What passes between the Cell Manager's decisions (`manager.ts`) and whoever makes controllers: `runtime/cell-manager/`
@@ -12,6 +14,8 @@ export interface WantedController {
   readonly controller: PeerName;
   /** Unique in the installation, for good. */
   readonly cellNumber: number;
+  /** Whom its controller is bound to, for good. */
+  readonly services: CellServices;
   /**
    * "run": it is there, with its store, however often it has to be started; "end": its process, its store and its address are
    * gone for good, nothing of the cell is left anywhere.
@@ -32,4 +36,6 @@ export type CellReport =
   /** It can be reached by its name. `address`: where the VMs of its own cell reach it. Also after it was adopted. */
   | { readonly kind: "made"; readonly uid: Uid; readonly address: Ipv4 }
   | { readonly kind: "failed"; readonly uid: Uid; readonly reason: string }
-  | { readonly kind: "ended"; readonly uid: Uid };
+  | { readonly kind: "ended"; readonly uid: Uid }
+  /** Which services there are that a cell can be bound to. */
+  | { readonly kind: "instances"; readonly instances: Instances };

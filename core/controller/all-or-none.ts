@@ -14,10 +14,10 @@ import {
   elementOf,
   linksOf,
   noReservation,
-  placer,
+  placerOf,
   recordAt,
   saveElement,
-  storageManager,
+  storageManagerOf,
 } from "./state.ts";
 
 /**
@@ -109,7 +109,7 @@ export function watchReservation(state: ControllerState): void {
 /** After a restart: whoever had given everything back rests once more, since how long it did is not known. */
 export function resumeReservation(state: ControllerState): void {
   const isAsked = ({ type, uid }: ElementRecord): boolean => {
-    const [peer, key] = documentOf(type, uid) ?? [];
+    const [peer, key] = documentOf(state, type, uid) ?? [];
     return peer === undefined || key === undefined || desiredNow(state, peer, key) !== undefined;
   };
   if (membersOf(state).every(isAsked)) return;
@@ -138,21 +138,21 @@ const setTimer = (state: ControllerState, afterMs: number | null): void => {
 };
 
 /** Where a member is asked for; null: a VM, whose placement follows from its run. */
-function documentOf(type: ElementRecord["type"], uid: Uid): readonly [PeerName, string] | null {
+function documentOf(state: ControllerState, type: ElementRecord["type"], uid: Uid): readonly [PeerName, string] | null {
   if (type === "VM") return null;
-  return type === "Subnet" ? [addressManager, `subnet/${uid}`] : [storageManager, `volume/${uid}`];
+  return type === "Subnet" ? [addressManager, `subnet/${uid}`] : [storageManagerOf(state), `volume/${uid}`];
 }
 
 /** Nothing of it is left, so that asking again starts from nothing: a volume that is being removed must not be wanted. */
 function isGone(state: ControllerState, record: ElementRecord): boolean {
   const { type, uid } = record;
   if (isManagement(state, record)) return true;
-  const [peer, key] = documentOf(type, uid) ?? [placer, `placement/${uid}`];
+  const [peer, key] = documentOf(state, type, uid) ?? [placerOf(state), `placement/${uid}`];
   return confirmedGone(state, peer, key);
 }
 
 const volumeOf = (state: ControllerState, uid: Uid): ActualVolume | undefined =>
-  actualOf<ActualVolume>(state, storageManager, `volume/${uid}`);
+  actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${uid}`);
 
 function isHad(state: ControllerState, record: ElementRecord): boolean {
   const { type, uid } = record;

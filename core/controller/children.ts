@@ -37,6 +37,7 @@ export function wishForChildren(state: ControllerState, wishes: Wishes): void {
       model: child.document,
       grant,
       startsPerMinute: starts.get(record.uid) ?? defaultStartsPerMinute,
+      ...(element.services === undefined ? {} : { services: element.services }),
     } satisfies DesiredCell);
   }
 }

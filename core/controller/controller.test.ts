@@ -407,7 +407,8 @@ test("what is asked of a controller is answered or refused with a reason", () =>
   });
   const summary = world.ask({ method: "SUMMARY" }).body;
   const phases = { ready: 12 };
-  assert.deepEqual(summary, { cell: "shop", version: 2, phases, elements: 12, waiting: [], empty: false });
+  const services = { placer: 1, storageManager: 1 };
+  assert.deepEqual(summary, { cell: "shop", version: 2, phases, elements: 12, services, waiting: [], empty: false });
   const target = world.ask({ method: "EXEC-TARGET", vm: "web" }).body;
   assert.deepEqual(target, { path: "shop/web", host: "h1", uid: world.uidOf("shop/web"), incarnation: 2 });
   assert.equal(world.ask({ method: "EXEC-TARGET", vm: "shop/front" }).status, 404);

@@ -205,7 +205,7 @@ const patienceTimer = "offers-unknown";
 const mostWaiting = 16;
 
 const offersHeard = (state: ControllerState): boolean =>
-  [...offerKeys.keys()].every((peer) => state.reachable.has(peer));
+  [...offerKeys(state).keys()].every((peer) => state.reachable.has(peer));
 
 const mustWait = (state: ControllerState, request: Json): boolean =>
   isObject(request) &&

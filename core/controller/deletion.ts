@@ -10,7 +10,7 @@ import {
   dnsManager,
   type ElementRecord,
   inUse,
-  storageManager,
+  storageManagerOf,
   type Wishes,
 } from "./state.ts";
 
@@ -42,9 +42,9 @@ function isGone(state: ControllerState, record: ElementRecord, wishes: Wishes): 
       return (state.vms.get(record.uid)?.run ?? null) === null;
     case "Volume":
     case "VolumeCopy":
-      return isWithdrawn(state, storageManager, `volume/${record.uid}`, wishes);
+      return isWithdrawn(state, storageManagerOf(state), `volume/${record.uid}`, wishes);
     case "VolumeConnection":
-      return isWithdrawn(state, storageManager, `connection/${record.uid}`, wishes);
+      return isWithdrawn(state, storageManagerOf(state), `connection/${record.uid}`, wishes);
     case "Subnet":
       return isManagement(state, record)
         ? isManagementGone(state, record)

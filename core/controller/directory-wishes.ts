@@ -9,6 +9,7 @@ import {
   type ReachOpening,
 } from "../cell-documents.ts";
 import type { ActualVolume } from "../documents.ts";
+import { serviceNumber } from "../service-roles.ts";
 import { foreignEnd, longestKey, saveAbroad, wantsOf } from "./foreign.ts";
 import { isManagement, isOnManagement } from "./management.ts";
 import { openings, type PlacedInterface } from "./policy.ts";
@@ -20,7 +21,7 @@ import {
   type ElementRecord,
   elementOf,
   recordAt,
-  storageManager,
+  storageManagerOf,
   type Wishes,
   wish,
 } from "./state.ts";
@@ -56,11 +57,14 @@ function shownOf(state: ControllerState, record: ElementRecord): PublicElement |
     return { kind: "addresses", type: record.type, networks: networksOf(state, record) };
   }
   if (record.type !== "Volume" && record.type !== "VolumeCopy") return null;
-  const actual = actualOf<ActualVolume>(state, storageManager, `volume/${record.uid}`);
+  const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${record.uid}`);
   // After a restart, what was said before holds until the Storage Manager has spoken.
   const before = desiredNow(state, directory, directoryKey.public(record.uid)) as unknown as DesiredPublic | undefined;
   if (actual === undefined && before !== undefined) return before.shows;
-  return { kind: "volume", type: record.type, sizeMiB: actual?.sizeMiB ?? null, server: actual?.server ?? null };
+  const manager = serviceNumber(storageManagerOf(state));
+  const more = manager === 1 ? {} : { manager };
+  const { sizeMiB = null, server = null } = actual ?? {};
+  return { kind: "volume", type: record.type, sizeMiB, server, ...more };
 }
 
 /** What an element with addresses stands for in rules of other cells. */

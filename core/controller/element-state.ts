@@ -4,6 +4,7 @@ import type { ActualCell } from "../cell-documents.ts";
 import type { ActualName, ActualSubnet, ActualVolume, Progress } from "../documents.ts";
 import { log, progress } from "../outbox.ts";
 import { deathOf, diedAt } from "../presence/deaths.ts";
+import { serviceNumber } from "../service-roles.ts";
 import { chooseAddress } from "./addresses.ts";
 import { reservationReason, shortened } from "./all-or-none.ts";
 import { childState } from "./children.ts";
@@ -23,11 +24,11 @@ import {
   type ElementRecord,
   elementOf,
   hostPeer,
-  placer,
+  placerOf,
   type Run,
   recordAt,
   saveElement,
-  storageManager,
+  storageManagerOf,
   type VmRecord,
 } from "./state.ts";
 
@@ -51,7 +52,7 @@ function update(state: ControllerState, record: ElementRecord): void {
  */
 function isHeardOf(state: ControllerState, record: ElementRecord): boolean {
   const host = state.vms.get(record.uid)?.run?.host;
-  const peers = [storageManager, addressManager, dnsManager, placer];
+  const peers = [storageManagerOf(state), addressManager, dnsManager, placerOf(state)];
   if (record.type === "CellController" && state.options.cellManager === true) peers.push(cellManager);
   if (host) peers.push(hostPeer(host));
   return peers.every((peer) => state.reachable.has(peer));
@@ -74,7 +75,7 @@ function deletingState(state: ControllerState, record: ElementRecord): Progress 
     return progress("deleting", actualOf<ActualCell>(state, cellManager, `cell/${record.uid}`)?.reason ?? null);
   }
   if (record.type === "Volume" || record.type === "VolumeCopy") {
-    const actual = actualOf<ActualVolume>(state, storageManager, `volume/${record.uid}`);
+    const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${record.uid}`);
     return progress("deleting", actual?.phase === "deleting" || actual?.available === false ? actual.reason : null);
   }
   return progress("deleting", run?.host ? `waits for host ${run.host} to stop it` : null);
@@ -88,10 +89,10 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
       return vmState(state, record, element);
     case "Volume":
     case "VolumeCopy": {
-      const actual = actualOf<ActualVolume>(state, storageManager, `volume/${record.uid}`);
+      const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${record.uid}`);
       const why = whyNoOrigin(state, record, element);
       return why === null
-        ? (actual ?? pending(state, storageManager, "the Storage Manager"))
+        ? (actual ?? pending(state, storageManagerOf(state), "the Storage Manager"))
         : progress("waiting", why.reason);
     }
     case "Subnet": {
@@ -119,8 +120,10 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
 
 /** Said of a document that its receiver has not answered. */
 function pending(state: ControllerState, peer: PeerName, name: string): Progress {
+  const number = serviceNumber(peer);
+  const who = number === 1 ? name : `${name} ${number}`;
   const isLost = state.reachable.get(peer) === false;
-  return progress("waiting", isLost ? `${name} is not reachable` : `waits for ${name}`);
+  return progress("waiting", isLost ? `${who} is not reachable` : `waits for ${who}`);
 }
 
 function vmState(state: ControllerState, record: ElementRecord, element: VmElement): Progress {
@@ -194,7 +197,7 @@ export function hostDied(state: ControllerState, host: HostName): string | null 
 /** What keeps a running VM from its disks: a server that is away or full stops whoever reads or writes there. */
 function diskTroubles(state: ControllerState, run: Run): readonly string[] {
   return run.disks.flatMap(({ volume }) => {
-    const actual = actualOf<ActualVolume>(state, storageManager, `volume/${volume}`);
+    const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${volume}`);
     if (actual?.available !== false || actual.reason === null) return [];
     return [`its disk ${state.elements.get(volume)?.path ?? volume}: ${actual.reason}`];
   });

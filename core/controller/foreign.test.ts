@@ -13,7 +13,7 @@ import type { ControllerResponse } from "./requests.ts";
 /** A controller whose peers answer only what a test lets them say. */
 const self = peerName("controller.shop");
 const directory = peerName("directory");
-const service = createController({
+const options = {
   cell: "shop" as CellName,
   cellUid: uid("c1"),
   cellNumber: 7,
@@ -22,18 +22,22 @@ const service = createController({
   mac: mac("02:00:0a:00:03:01"),
   self,
   directory: true,
-});
+} as const;
+const first = createController(options);
 class Alone {
   readonly records = new Map<string, Json>();
   readonly desired = new Map<string, Map<string, Json>>();
-  state = service.restore({ records: new Map(), desiredAt: new Map() });
-  constructor() {
+  readonly service: typeof first;
+  state;
+  constructor(service = first) {
+    this.service = service;
+    this.state = service.restore({ records: new Map(), desiredAt: new Map() });
     this.step({ kind: "start" });
     for (const peer of ["storage-manager", "address-manager", "dns-manager", "placer"])
       this.step({ kind: "reachable", peer: peerName(peer), reachable: true });
   }
   step(input: Input): Json {
-    const { state, effects } = service.step(this.state, input, { ms: 1, wallMs: 1 });
+    const { state, effects } = this.service.step(this.state, input, { ms: 1, wallMs: 1 });
     this.state = state;
     let answer: Json = null;
     for (const effect of effects) {
@@ -49,7 +53,7 @@ class Alone {
   }
   crash(): void {
     const desiredAt = new Map([...this.desired].map(([peer, documents]) => [peerName(peer), new Map(documents)]));
-    this.state = service.restore({ records: new Map(this.records), desiredAt });
+    this.state = this.service.restore({ records: new Map(this.records), desiredAt });
     this.step({ kind: "start" });
   }
   says(peer: string, key: string, value: object | null): void {
@@ -146,6 +150,33 @@ test("a rule with a controller's end opens nothing into another cell", () => {
     [],
   );
   assert.match(world.why("shop/toDb").verdict, /a controller is reached from inside its own cell only/);
+});
+
+test("a cell is told why a volume of another Storage Manager cannot be copied, and says which one has its own", () => {
+  const second = peerName("storage-manager.2");
+  const world = new Alone(createController({ ...options, storageManager: second, placer: peerName("placer.2") }));
+  for (const peer of [second, peerName("placer.2")]) world.step({ kind: "reachable", peer, reachable: true });
+  world.put({
+    disk: { "x.type": "VolumeCopy", "x.image": "<ref://bank.cells.internal/bank/golden>" },
+    own: { "x.type": "Volume", "x.size": 8, "x.public": true },
+    vm: { "x.type": "VM", "x.memory": 64 },
+  });
+  world.directory(true);
+  // Everything that the first ones would have been asked for is asked of its own.
+  assert.deepEqual(
+    [...world.desired].filter(([, documents]) => documents.size > 0).map(([peer]) => peer),
+    [second, "placer.2", "directory"],
+  );
+  const shown = { uid: "b-7", shows: { kind: "volume", type: "Volume", sizeMiB: 64, server: "s1" } };
+  world.says(directory, "want/bank.cells.internal/bank/golden", shown);
+  const hidden = { phase: "waiting", reason: "no volume b-7 is visible to this cell", server: null, sizeMiB: null };
+  world.says(second, `volume/${world.uidOf("shop/disk")}`, { ...hidden, hidden: true });
+  assert.match(
+    world.why("shop/disk").verdict,
+    /golden is kept by Storage Manager 1 and this cell's volumes by Storage Manager 2.*x\.services\.storageManager 1/,
+  );
+  const own = world.desired.get(directory)?.get(`public/${world.uidOf("shop/own")}`);
+  assert.equal((own as { shows?: { manager?: number } } | undefined)?.shows?.manager, 2);
 });
 
 test("a copy waits for its origin to be shown, then for the grant, and goes on when it is hidden again", () => {

@@ -10,6 +10,7 @@ import {
 } from "../cell-documents.ts";
 import type { ActualConnection, ActualVolume } from "../documents.ts";
 import { sameJson, write } from "../outbox.ts";
+import { serviceNumber } from "../service-roles.ts";
 import { cellDomain } from "./names.ts";
 import {
   type AbroadRecord,
@@ -19,7 +20,7 @@ import {
   directory,
   type ElementRecord,
   recordAt,
-  storageManager,
+  storageManagerOf,
 } from "./state.ts";
 
 /**
@@ -143,8 +144,8 @@ export function whyNotVisible(
 export function whyNoOrigin(state: ControllerState, record: ElementRecord, element: Element): NotVisible | null {
   const want = element.type === "VolumeCopy" ? foreignLink(element.image) : null;
   if (want === null) return null;
-  const actual = actualOf<ActualVolume>(state, storageManager, `volume/${record.uid}`);
-  if (actual?.hidden === true) return noGrant(state, want, "copy");
+  const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${record.uid}`);
+  if (actual?.hidden === true) return otherManager(state, want) ?? noGrant(state, want, "copy");
   return actual === undefined ? whyNotVisible(state, want, "volume") : null;
 }
 
@@ -156,8 +157,20 @@ export function whyNotConnected(
 ): NotVisible | null {
   const want = foreignLink(volume);
   if (want === null || actual?.phase === "ready") return null;
-  if (actual?.hidden === true) return noGrant(state, want, "connect");
+  if (actual?.hidden === true) return otherManager(state, want) ?? noGrant(state, want, "connect");
   return whyNotVisible(state, want, "volume");
+}
+
+/** A Storage Manager decides for its own volumes alone, and knows no other's (decisions/0037). */
+function otherManager(state: ControllerState, want: DesiredWant): NotVisible | null {
+  const shows = foreignElement(state, want)?.shows;
+  if (shows?.kind !== "volume") return null;
+  const [own, theirs] = [serviceNumber(storageManagerOf(state)), shows.manager ?? 1];
+  if (own === theirs) return null;
+  return {
+    reason: `${shownWant(want)} is kept by Storage Manager ${theirs} and this cell's volumes by Storage Manager ${own}: a volume can be copied or connected only where one has both`,
+    lifts: `make this cell with x.services.storageManager ${theirs}, or ${want.domain} with ${own}: that is fixed when a cell is made`,
+  };
 }
 
 function noGrant(state: ControllerState, want: DesiredWant, grant: "copy" | "connect"): NotVisible {
@@ -201,7 +214,7 @@ export function whyAbroad(state: ControllerState, record: ElementRecord, element
     case "VolumeConnection": {
       const vm = recordAt(state, element.vm);
       const run = vm === undefined ? null : (state.vms.get(vm.uid)?.run ?? null);
-      const actual = actualOf<ActualConnection>(state, storageManager, `connection/${record.uid}`);
+      const actual = actualOf<ActualConnection>(state, storageManagerOf(state), `connection/${record.uid}`);
       return whyNotConnected(
         state,
         element,

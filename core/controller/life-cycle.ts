@@ -16,7 +16,7 @@ import {
   isHeldBack,
   type Run,
   saveVm,
-  storageManager,
+  storageManagerOf,
   type VmEnd,
   type VmRecord,
 } from "./state.ts";
@@ -54,7 +54,7 @@ export function actualVmOf(state: ControllerState, uid: Uid, run: Run): ActualVm
 }
 
 export function connectionOf(state: ControllerState, connection: Uid, run: Run): ActualConnection | undefined {
-  const actual = actualOf<ActualConnection>(state, storageManager, `connection/${connection}`);
+  const actual = actualOf<ActualConnection>(state, storageManagerOf(state), `connection/${connection}`);
   return actual?.incarnation === run.incarnation ? actual : undefined;
 }
 export function attachmentOf(state: ControllerState, connection: Uid, run: Run): Attachment | null {

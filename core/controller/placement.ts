@@ -1,5 +1,5 @@
 import type { ActualPlacement, DesiredPlacement } from "../documents.ts";
-import { actualOf, type ControllerState, placer, type Run, runs, type Wishes, wish } from "./state.ts";
+import { actualOf, type ControllerState, placerOf, type Run, runs, type Wishes, wish } from "./state.ts";
 
 /** Every incarnation holds its place until it is confirmed gone, so that its memory is not promised twice. */
 export function wishForPlacements(state: ControllerState, wishes: Wishes): void {
@@ -7,7 +7,7 @@ export function wishForPlacements(state: ControllerState, wishes: Wishes): void 
     const path = state.elements.get(vm)?.path;
     if (path === undefined) continue;
     const avoid = state.vms.get(vm)?.avoid ?? [];
-    wish(wishes, placer, `placement/${vm}`, {
+    wish(wishes, placerOf(state), `placement/${vm}`, {
       vm,
       path,
       cell: state.options.cell,
@@ -23,7 +23,7 @@ export function wishForPlacements(state: ControllerState, wishes: Wishes): void 
 
 /** The Placer's answer for this very incarnation; an answer for an earlier one means nothing. */
 export function placementOf(state: ControllerState, vm: string, run: Run): ActualPlacement | undefined {
-  const actual = actualOf<ActualPlacement>(state, placer, `placement/${vm}`);
+  const actual = actualOf<ActualPlacement>(state, placerOf(state), `placement/${vm}`);
   return actual?.incarnation === run.incarnation ? actual : undefined;
 }
 

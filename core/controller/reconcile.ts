@@ -24,9 +24,9 @@ import {
   dnsManager,
   hostPeer,
   offerKeys,
-  placer,
+  placerOf,
   runs,
-  storageManager,
+  storageManagerOf,
   type Wishes,
 } from "./state.ts";
 import { wishForStorage } from "./storage.ts";
@@ -89,17 +89,18 @@ function placeWishes(state: ControllerState, wishes: Wishes): void {
  * until the next start: that a peer is in step is said only when it changes, and must not be missed.
  */
 export function followPeers(state: ControllerState): void {
-  const wanted = new Set<PeerName>([storageManager, addressManager, dnsManager, placer]);
+  const wanted = new Set<PeerName>([storageManagerOf(state), addressManager, dnsManager, placerOf(state)]);
   for (const { run } of runs(state)) if (run.host !== null) wanted.add(hostPeer(run.host));
   if (state.abroad.size > 0) wanted.add(directory);
   if (state.options.root !== undefined) wanted.add(authority);
   if (state.grants.size > 0 && state.options.cellManager === true) wanted.add(cellManager);
   const prefix = `${state.options.self}/`;
+  const offers = offerKeys(state);
   for (const peer of wanted) {
     if (state.subscribed.has(peer)) continue;
     state.subscribed.add(peer);
     state.outbox.effects.push({ kind: "subscribe", to: peer, prefix });
-    const offer = offerKeys.get(peer);
+    const offer = offers.get(peer);
     if (offer !== undefined) state.outbox.effects.push({ kind: "subscribe", to: peer, prefix: offer });
   }
 }

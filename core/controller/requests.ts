@@ -17,9 +17,11 @@ import type { Json, JsonObject } from "../../model/json.ts";
 import { isEmptyPlan } from "../../model/plan.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { checkDocument, readSpecification } from "../../model/specification.ts";
+import type { ActualCell } from "../cell-documents.ts";
 import type { ActualSubnet, ActualVolume } from "../documents.ts";
 import { isoTime } from "../iso-time.ts";
 import { isObject, isReleasing, sameJson, toJson } from "../outbox.ts";
+import { serviceNumber } from "../service-roles.ts";
 import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
 import { beginEnding, hasChildren, whyClosed } from "./life.ts";
 import { actualVmOf } from "./life-cycle.ts";
@@ -31,10 +33,12 @@ import {
   actualOf,
   addressManager,
   type ControllerState,
+  cellManager,
   type ElementRecord,
   offersOf,
+  placerOf,
   recordAt,
-  storageManager,
+  storageManagerOf,
 } from "./state.ts";
 import { whyElement } from "./why-element.ts";
 
@@ -289,8 +293,12 @@ function elementState(state: ControllerState, record: ElementRecord): ElementSta
     return { ...common, address: allocation?.address ?? null, mac: allocation?.mac ?? null, name };
   }
   if (record.type === "Volume" || record.type === "VolumeCopy") {
-    const actual = actualOf<ActualVolume>(state, storageManager, `volume/${uid}`);
+    const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${uid}`);
     return { ...common, server: actual?.server ?? null, sizeMiB: actual?.sizeMiB ?? null };
+  }
+  if (record.type === "CellController") {
+    const services = actualOf<ActualCell>(state, cellManager, `cell/${uid}`)?.services;
+    return services === undefined ? common : { ...common, services };
   }
   if (record.type !== "Subnet") return common;
   const actual = actualOf<ActualSubnet>(state, addressManager, `subnet/${uid}`);
@@ -343,5 +351,6 @@ export function summary(state: ControllerState): ControllerSummary {
   const { version, document } = state.model;
   const elements = state.elements.size;
   const empty = document === null && elements === 0 && !isReleasing(state.outbox);
-  return { cell: state.options.cell, version, phases, elements, waiting: firstWaiting(state), empty };
+  const services = { placer: serviceNumber(placerOf(state)), storageManager: serviceNumber(storageManagerOf(state)) };
+  return { cell: state.options.cell, version, phases, elements, services, waiting: firstWaiting(state), empty };
 }

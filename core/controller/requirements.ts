@@ -11,7 +11,7 @@ import {
   linksOf,
   type RunDisk,
   recordAt,
-  storageManager,
+  storageManagerOf,
 } from "./state.ts";
 
 /** What an incarnation that starts now would have, and what it must wait for; it may start when `missing` is empty. */
@@ -48,7 +48,7 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
     }
     const volume = recordAt(state, element.volume);
     const actual =
-      volume === undefined ? undefined : actualOf<ActualVolume>(state, storageManager, `volume/${volume.uid}`);
+      volume === undefined ? undefined : actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${volume.uid}`);
     if (volume !== undefined && !isHeldBack(state, volume) && actual?.phase === "ready") {
       disks.push(diskOf(record.uid, volume.uid, element));
     } else if (volume !== undefined && isHeldBack(state, volume)) {

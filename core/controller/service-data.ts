@@ -1,3 +1,4 @@
+import type { ServiceNumbers } from "../../model/cell.ts";
 import type { CellName, ElementPath, PeerName, Uid } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
@@ -22,7 +23,11 @@ export interface Service {
   readonly role: ServiceRole;
   readonly name: PeerName;
   /** Of a controller. */
-  readonly controlled?: { readonly cell: CellName; readonly cellUid: Uid; readonly cellNumber: number };
+  readonly controlled?: {
+    readonly cell: CellName;
+    readonly cellUid: Uid;
+    readonly cellNumber: number;
+  } & ServiceNumbers;
 }
 
 /** Where there may be more than one: `placer` and `placer.2`. */
@@ -71,7 +76,12 @@ function serviceOf(options: ControllerOptions, role: ServiceRole, json: Json): R
   const fields = json === null ? {} : json;
   const where = `its x.data, service:roles:${role},`;
   if (!isObject(fields)) return fail(`${where} is no component; write ${role} {}`);
-  const known = role === "controller" ? ["cell", "cellUid", "cellNumber"] : hasNumber(role) ? ["number"] : [];
+  const known =
+    role === "controller"
+      ? ["cell", "cellUid", "cellNumber", "placer", "storageManager"]
+      : hasNumber(role)
+        ? ["number"]
+        : [];
   const stranger = Object.keys(fields).find((name) => !known.includes(name));
   if (stranger !== undefined)
     return fail(
@@ -99,7 +109,17 @@ function controllerOf(options: ControllerOptions, fields: JsonObject, where: str
   const own = { uid: options.cellUid, number: options.cellNumber };
   if (cell === options.cell && (cellUid !== own.uid || cellNumber !== own.number))
     return fail(`${where} is this cell's own: it must have cellUid "${own.uid}" and cellNumber ${own.number}`);
-  const controlled = { cell: cell as CellName, cellUid: cellUid as Uid, cellNumber };
+  const bound: Record<string, number> = {};
+  for (const name of ["placer", "storageManager"] as const) {
+    const number = fields[name];
+    if (number === undefined) continue;
+    if (typeof number !== "number" || !Number.isInteger(number) || number < 1 || number > largestNumber)
+      return fail(`${where} has a ${name} that is no number from 1 to ${largestNumber}`);
+    if (cell === options.cell && number !== 1)
+      return fail(`${where} is this cell's own, which is bound to the first ones: leave out ${name}`);
+    bound[name] = number;
+  }
+  const controlled = { cell: cell as CellName, cellUid: cellUid as Uid, cellNumber, ...bound };
   return ok({ role: "controller", name: servicePeer("controller", cell), controlled });
 }
 

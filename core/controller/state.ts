@@ -47,6 +47,9 @@ export interface ControllerOptions {
   readonly presence?: readonly PeerName[];
   /** VMs that a cell may start a minute which nobody's child is; absent: `defaultStartsPerMinute` (start-limit.ts). */
   readonly startsPerMinute?: number;
+  /** Those of several that decide for this cell, since it was made (decision 37); absent: the first ones. */
+  readonly placer?: PeerName;
+  readonly storageManager?: PeerName;
   /** Of the root cell's controller, and of no other (decision 31). */
   readonly root?: RootOptions;
 }
@@ -65,6 +68,9 @@ export const storageManager = peerName("storage-manager");
 export const addressManager = peerName("address-manager");
 export const dnsManager = peerName("dns-manager");
 export const placer = peerName("placer");
+/** Those that this cell is bound to. */
+export const placerOf = ({ options }: ControllerState): PeerName => options.placer ?? placer;
+export const storageManagerOf = ({ options }: ControllerState): PeerName => options.storageManager ?? storageManager;
 export const directory = peerName("directory");
 export const cellManager = peerName("cell-manager");
 export const authority = peerName("authority");
@@ -315,19 +321,20 @@ export function actualOf<Document>(state: ControllerState, peer: PeerName, key: 
 }
 
 /** Who says under which key what the installation could ever give. */
-export const offerKeys: ReadonlyMap<PeerName, string> = new Map([
-  [placer, "hosts"],
-  [storageManager, "storage"],
-  [addressManager, "addresses"],
-]);
+export const offerKeys = (state: ControllerState): ReadonlyMap<PeerName, string> =>
+  new Map([
+    [placerOf(state), "hosts"],
+    [storageManagerOf(state), "storage"],
+    [addressManager, "addresses"],
+  ]);
 
 /** What the installation could ever give; what is not known as a whole is null. */
 export function offersOf(state: ControllerState): Supply {
   const said = <Offer>(peer: PeerName, key: string): Offer | undefined =>
     state.actual.get(peer)?.get(key) as Offer | undefined;
   const supply = supplyOf({
-    hosts: said<HostOffers>(placer, "hosts"),
-    storage: said<StorageOffers>(storageManager, "storage"),
+    hosts: said<HostOffers>(placerOf(state), "hosts"),
+    storage: said<StorageOffers>(storageManagerOf(state), "storage"),
     addresses: said<AddressOffer>(addressManager, "addresses"),
   });
   return { ...supply, ...(state.cell === null ? {} : { present: state.cell }) };

@@ -12,7 +12,7 @@ import {
   mayBeWritten,
   recordAt,
   runs,
-  storageManager,
+  storageManagerOf,
   type Wishes,
   wish,
 } from "./state.ts";
@@ -30,12 +30,12 @@ export function wishForStorage(state: ControllerState, wishes: Wishes): void {
       const volume =
         element === undefined || isHeldBack(state, record) ? null : volumeDocument(state, record.uid, element);
       const key = `volume/${record.uid}`;
-      if (volume !== null) wish(wishes, storageManager, key, volume);
-      else if (used.has(record.uid)) keepWish(state, wishes, storageManager, key);
+      if (volume !== null) wish(wishes, storageManagerOf(state), key, volume);
+      else if (used.has(record.uid)) keepWish(state, wishes, storageManagerOf(state), key);
     } else if (element?.type === "VolumeGrant") {
       const grant = grantDocument(state, record.uid, element);
       if (grant === null) continue;
-      wish(wishes, storageManager, `grant/${record.uid}`, grant);
+      wish(wishes, storageManagerOf(state), `grant/${record.uid}`, grant);
       if (grant.grant === "connect") mayBeWritten(state, grant.volume);
     }
   }
@@ -43,7 +43,7 @@ export function wishForStorage(state: ControllerState, wishes: Wishes): void {
     if (run.stage === "placing" || run.host === null) continue;
     for (const disk of run.disks) {
       mayBeWritten(state, disk.volume);
-      wish(wishes, storageManager, `connection/${disk.connection}`, {
+      wish(wishes, storageManagerOf(state), `connection/${disk.connection}`, {
         uid: disk.connection,
         volume: disk.volume,
         vm,
@@ -76,7 +76,7 @@ function volumeDocument(state: ControllerState, uid: Uid, element: Element): Des
 /** A copy that was made once is there, whatever its origin's cell shows now. */
 function originAbroad(state: ControllerState, copy: Uid, link: string): Uid | null {
   if (foreignLink(link) === null) return null;
-  const before = desiredNow(state, storageManager, `volume/${copy}`) as unknown as DesiredVolume | undefined;
+  const before = desiredNow(state, storageManagerOf(state), `volume/${copy}`) as unknown as DesiredVolume | undefined;
   if (before?.origin.kind === "copy") return before.origin.volume;
   return foreignVolume(state, link)?.uid ?? null;
 }

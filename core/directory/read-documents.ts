@@ -15,10 +15,10 @@ const isPorts = (value: Json | undefined): boolean => isObject(value) && isPort(
 /** Null: it is malformed, or is not about the element that its key names. */
 export function readPublic(id: string, value: Json): DesiredPublic | null {
   if (!isObject(value) || value.uid !== id || !isText(value.path) || !isObject(value.shows)) return null;
-  const { kind, networks, sizeMiB, server } = value.shows;
+  const { kind, networks, sizeMiB, server, manager = 1 } = value.shows;
   if (kind === "addresses" ? !all(networks, isNetwork) : kind !== "volume") return null;
   if (kind === "volume" && !(sizeMiB === null || Number.isSafeInteger(sizeMiB))) return null;
-  if (kind === "volume" && server !== null && !isText(server)) return null;
+  if (kind === "volume" && ((server !== null && !isText(server)) || !Number.isSafeInteger(manager))) return null;
   return value as unknown as DesiredPublic;
 }
 

@@ -69,7 +69,7 @@ export const permissions = {
     desires: { controller: ["vm/<uid>", "policy/<cell>"] },
     sees: {
       controller: ["host", "<peer>/…"],
-      placer: ["host"],
+      placer: ["host", "taken/<uid>"],
       host: ["host", "location/<name>"],
       presence: ["presence/…", "<peer>/…"],
     },

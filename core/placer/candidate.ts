@@ -1,6 +1,6 @@
 import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import type { ActualHost, DesiredPlacement, HostRefusal } from "../documents.ts";
+import type { ActualHost, ActualTaken, DesiredPlacement, HostRefusal } from "../documents.ts";
 import { isObject } from "../outbox.ts";
 
 /** Room for one VM incarnation on one host; durable until its wish goes or asks for another incarnation. */
@@ -18,11 +18,17 @@ export interface Reservation {
   readonly apartFrom: readonly string[];
 }
 
-/** What all reservations of one host take together. */
+/**
+ * What is taken of one host: by this Placer's reservations, and by the VMs that the host says it has, which may be another
+ * Placer's. A VM that is both counts once, with the larger of the two.
+ */
 export interface HostUse {
   memoryMiB: number;
   cpus: number;
+  /** How many VMs that is. */
+  machines: number;
   readonly reservations: Map<Uid, Reservation>;
+  readonly taken: Map<Uid, ActualTaken>;
 }
 export type Usage = ReadonlyMap<HostName, HostUse>;
 
@@ -41,6 +47,8 @@ export interface Candidate {
   readonly use: HostUse;
 }
 
+/** Virtual CPUs per processor: they share it in time. The host holds to it too, whichever Placer sends it a VM. */
+export const cpuRatio = 16;
 /** How much of a resource may be promised for each unit that is there. */
 export interface Ratios {
   readonly cpu: number;
@@ -54,30 +62,59 @@ export type Filter = (
   ratios: Ratios,
 ) => Omit<HostRefusal, "host"> | null;
 
-export const noUse = (): HostUse => ({ memoryMiB: 0, cpus: 0, reservations: new Map() });
+export const noUse = (): HostUse => ({
+  ...{ memoryMiB: 0, cpus: 0, machines: 0 },
+  ...{ reservations: new Map(), taken: new Map() },
+});
 /** MiB that VMs may have on a host, taken or not. */
 export const memoryFor = (actual: ActualHost, ratios: Ratios): number =>
   Math.max(0, Math.floor((actual.memoryMiB - actual.reservedMiB) * ratios.memory));
 /** What is promised already, each machine's own need included. */
 export const takenMiB = (actual: ActualHost, use: HostUse): number =>
-  use.memoryMiB + use.reservations.size * (actual.machineMiB ?? 0);
+  use.memoryMiB + use.machines * (actual.machineMiB ?? 0);
 /** The most memory that one more guest could have now. */
 export const freeMiB = (actual: ActualHost, use: HostUse, ratios: Ratios): number =>
   Math.max(0, memoryFor(actual, ratios) - takenMiB(actual, use) - (actual.machineMiB ?? 0));
 export const cpusFor = (actual: ActualHost, ratios: Ratios): number => Math.floor(actual.cpus * ratios.cpu);
 
-export function reserve(usage: Map<HostName, HostUse>, reservation: Reservation): void {
-  const use = usage.get(reservation.host) ?? noUse();
-  usage.set(reservation.host, use);
-  use.memoryMiB += reservation.memoryMiB;
-  use.cpus += reservation.cpus;
-  use.reservations.set(reservation.vm, reservation);
+const shareOf = (use: HostUse, vm: Uid): ActualTaken & { readonly machines: number } => {
+  const [reserved, taken] = [use.reservations.get(vm), use.taken.get(vm)];
+  const larger = (of: (share: ActualTaken) => number): number =>
+    Math.max(reserved === undefined ? 0 : of(reserved), taken === undefined ? 0 : of(taken));
+  return {
+    memoryMiB: larger(({ memoryMiB }) => memoryMiB),
+    cpus: larger(({ cpus }) => cpus),
+    machines: reserved === undefined && taken === undefined ? 0 : 1,
+  };
+};
+/** Changes what is known of one VM at a host, and the sums with it. */
+function change(usage: Map<HostName, HostUse>, host: HostName, vm: Uid, work: (use: HostUse) => void): void {
+  const use = usage.get(host) ?? noUse();
+  usage.set(host, use);
+  const before = shareOf(use, vm);
+  work(use);
+  const after = shareOf(use, vm);
+  use.memoryMiB += after.memoryMiB - before.memoryMiB;
+  use.cpus += after.cpus - before.cpus;
+  use.machines += after.machines - before.machines;
 }
-export function release(usage: Map<HostName, HostUse>, reservation: Reservation): void {
-  const use = usage.get(reservation.host);
-  if (use?.reservations.delete(reservation.vm) !== true) return;
-  use.memoryMiB -= reservation.memoryMiB;
-  use.cpus -= reservation.cpus;
+export const reserve = (usage: Map<HostName, HostUse>, reservation: Reservation): void =>
+  change(usage, reservation.host, reservation.vm, ({ reservations }) => reservations.set(reservation.vm, reservation));
+export const release = (usage: Map<HostName, HostUse>, { host, vm }: Reservation): void =>
+  change(usage, host, vm, ({ reservations }) => reservations.delete(vm));
+/** What a host says that it has of a VM; null: nothing any more. */
+export const noteTaken = (usage: Map<HostName, HostUse>, host: HostName, vm: Uid, taken: ActualTaken | null): void =>
+  change(usage, host, vm, (use) => {
+    if (taken === null) use.taken.delete(vm);
+    else use.taken.set(vm, taken);
+  });
+
+/** The same without what one VM takes: its own last incarnation may still be on its way out there. */
+export function useWithout(use: HostUse, vm: Uid): HostUse {
+  const { memoryMiB, cpus, machines } = shareOf(use, vm);
+  return machines === 0
+    ? use
+    : { ...use, memoryMiB: use.memoryMiB - memoryMiB, cpus: use.cpus - cpus, machines: use.machines - machines };
 }
 
 /** `x.placement.apartFrom`: one path or several, with or without the cell's own component in front. */

@@ -2,6 +2,7 @@ import type { HostName } from "../../model/identifiers.ts";
 import type { ActualPlacement, DesiredPlacement, HostRefusal } from "../documents.ts";
 import {
   type Candidate,
+  cpuRatio,
   type Filter,
   type HostView,
   memoryFor,
@@ -9,6 +10,7 @@ import {
   type Ratios,
   takenMiB,
   type Usage,
+  useWithout,
 } from "./candidate.ts";
 import { affinity } from "./filters/affinity.ts";
 import { capacity } from "./filters/capacity.ts";
@@ -17,7 +19,7 @@ import { speed } from "./filters/speed.ts";
 
 const filters: readonly Filter[] = [hostState, affinity, speed, capacity];
 /** CPUs are shared in time; memory is not. */
-export const defaultRatios: Ratios = { cpu: 16, memory: 1 };
+export const defaultRatios: Ratios = { cpu: cpuRatio, memory: 1 };
 
 export type Placed =
   | { readonly host: HostName; readonly boot?: number }
@@ -44,7 +46,7 @@ export function place(
       refusals.push({ host, why, lifts: "the host answers again" });
       continue;
     }
-    const candidate: Candidate = { actual, use: usage.get(host) ?? noUse() };
+    const candidate: Candidate = { actual, use: useWithout(usage.get(host) ?? noUse(), request.vm) };
     const refusal = firstRefusal(candidate, request, ratios);
     if (refusal !== null) refusals.push({ host, ...refusal });
     else if (avoid.has(host)) {

@@ -1,6 +1,13 @@
 import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { type ActualHost, type ActualPlacement, actualKey, type DesiredPlacement } from "../documents.ts";
+import {
+  type ActualHost,
+  type ActualPlacement,
+  type ActualTaken,
+  actualKey,
+  type DesiredPlacement,
+  takenKey,
+} from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { mayDesire, maySee } from "../identity/permissions.ts";
 import { createOutbox, isObject, log, type Outbox, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
@@ -12,6 +19,7 @@ import {
   type HostUse,
   type HostView,
   memoryFor,
+  noteTaken,
   noUse,
   type Ratios,
   type Reservation,
@@ -27,6 +35,10 @@ import { defaultRatios, place } from "./place.ts";
  * The Placer keeps a reservation per VM incarnation. A reservation never moves by itself: the VM may be running there. A
  * new incarnation is placed anew; its controller mints one only when the old cannot run any more. What fits nowhere
  * waits, and is tried again when a host changes or a reservation goes.
+ *
+ * Several Placers may place at the same hosts, each for cells of its own (decisions/0037). Each host says what it has of
+ * whomever, and a Placer counts that beside its own reservations. What two of them promise before the host has said so is
+ * decided by the host, which refuses what does not fit; the VM's controller then asks for another place.
  */
 
 export interface PlacerOptions {
@@ -113,6 +125,7 @@ function take(state: PlacerState, input: Input): void {
   if (input.kind === "start") start(state);
   else if (input.kind === "desired") takeDesired(state, input.from, input.key, input.value);
   else if (input.kind === "actual" && input.key === "host") takeHost(state, input.from, input.value);
+  else if (input.kind === "actual" && input.key.startsWith(takenKey("" as Uid))) takeTaken(state, input);
   else if (input.kind === "actual") noteDeath(state, takeDeath(state.deaths, input.from, input.key, input.value));
   else if (input.kind === "reachable") {
     const view = state.hosts.get(input.peer);
@@ -143,7 +156,9 @@ function replyTo(state: PlacerState, request: Json): Json {
 function start(state: PlacerState): void {
   state.started = true;
   state.outbox.quiet = true;
-  for (const to of state.hosts.keys()) state.outbox.effects.push({ kind: "subscribe", to, prefix: "host" });
+  // In this order: a host is known to be there only when it is known what it has.
+  for (const prefix of [takenKey("" as Uid), "host"])
+    for (const to of state.hosts.keys()) state.outbox.effects.push({ kind: "subscribe", to, prefix });
   state.outbox.effects.push(...followDeaths(state.deaths));
   log(state.outbox, "service/restored", { reservations: state.reservations.size });
   // All that ended first, so that the new ones find its room.
@@ -181,6 +196,17 @@ function takeHost(state: PlacerState, peer: PeerName, value: Json): void {
   state.hosts.set(peer, { ...view, actual, reachable: actual !== null || view.reachable });
   publishOffers(state);
   retry(state);
+}
+
+/** What a host has, of this Placer's clients and of others'. */
+function takeTaken(state: PlacerState, { from, key, value }: Extract<Input, { kind: "actual" }>): void {
+  const view = state.hosts.get(from);
+  if (view === undefined) return;
+  const vm = key.slice(takenKey("" as Uid).length) as Uid;
+  const isAmount = (amount: Json | undefined): boolean => Number.isSafeInteger(amount) && Number(amount) >= 0;
+  const isSound = isObject(value) && isAmount(value.memoryMiB) && isAmount(value.cpus);
+  noteTaken(state.usage, view.host, vm, isSound ? (value as unknown as ActualTaken) : null);
+  if (state.waiting.size > 0) retry(state);
 }
 
 function takeDesired(state: PlacerState, client: PeerName, key: string, value: Json): void {
@@ -305,7 +331,7 @@ function rooms(state: PlacerState): Json {
       usedMiB: actual === null ? use.memoryMiB : takenMiB(actual, use),
       cpus: actual === null ? 0 : cpusFor(actual, state.ratios),
       usedCpus: use.cpus,
-      vms: use.reservations.size,
+      vms: use.machines,
     };
   });
   return toJson({ hosts });

@@ -1,4 +1,4 @@
-import type { Ipv4, Uid } from "../../model/identifiers.ts";
+import type { Ipv4, PeerName, Uid } from "../../model/identifiers.ts";
 import type { BootRecord, LeaseHolder } from "../documents.ts";
 
 /**
@@ -99,6 +99,8 @@ export interface VolumeRecord {
   readonly boot: BootRecord | null;
   /** The file is being removed: nothing of this volume can be wanted until it is gone. */
   readonly removing: boolean;
+  /** Whose it is; absent: of an earlier version, when there was one manager alone. */
+  readonly manager?: PeerName;
 }
 /** Durable: the truth about who may write. Key `lease/<uid>`; outlives the volume, so that no epoch ever comes back. */
 export interface LeaseRecord {

@@ -25,6 +25,7 @@ import {
   refusal,
 } from "./agent-lease.ts";
 import { measureAgent } from "./agent-measure.ts";
+import { claim, isOwnersToSee, type Owner, promisedTo, restoredOwners, settleOwner } from "./agent-owners.ts";
 import type {
   AgentOptions,
   AgentReport,
@@ -54,6 +55,11 @@ export interface AgentState {
   readonly volumes: Map<Uid, VolumeRecord>;
   readonly leases: Map<Uid, LeaseRecord>;
   readonly origins: Map<Uid, OriginRecord>;
+  /** Of every volume of which something is wanted or there; and the sum for each manager. */
+  readonly owners: Map<Uid, Owner>;
+  readonly promisedMiB: Map<PeerName, number>;
+  /** As the executor told of it last. */
+  space: { readonly totalMiB: number; readonly freeMiB: number } | null;
   readonly portsInUse: Set<number>;
   /** Last failure the executor told of, per volume and subject (`<uid>/file`, `<uid>/export`). */
   readonly failures: Map<string, string>;
@@ -72,7 +78,8 @@ export function createAgentService(options: AgentOptions): Service<AgentState> {
     restore: (restored) => restore(options, restored),
     step,
     audience: () => null,
-    entitled: (_state, peer, key) => maySee("agent", peer, key),
+    // Whose a volume is does not change as long as something is said of it.
+    entitled: (state, peer, key) => maySee("agent", peer, key) && isOwnersToSee(state, peer, key),
     accepts: (peer: PeerName, key: string) => mayDesire("agent", peer, key) && isAgentKey(key),
     measure: measureAgent,
   };
@@ -98,6 +105,9 @@ function restore(options: AgentOptions, restored: Restored): AgentState {
     volumes,
     leases,
     origins,
+    owners: restoredOwners(volumes),
+    promisedMiB: new Map(),
+    space: null,
     portsInUse,
     failures: new Map(),
     usedMiB: new Map(),
@@ -124,6 +134,11 @@ function step(state: AgentState, input: Input): Step<AgentState> {
       const read = readDesired(input.key, input.value);
       if (!read.ok) {
         effects.push(log("document/refused", { key: input.key, from: input.from, why: read.error }));
+        break;
+      }
+      if (!claim(state, read.value.uid, input.from, read.value.value !== null)) {
+        const why = `it is a volume of ${state.owners.get(read.value.uid)?.manager}`;
+        effects.push(log("document/refused", { key: input.key, from: input.from, why }));
         break;
       }
       const map = state.desired[read.value.kind] as Map<Uid, unknown>;
@@ -212,11 +227,10 @@ function record(state: AgentState, report: Exclude<AgentReport, { kind: "work" }
         if (state.started) publishVolume(state, volume, effects);
       }
       return;
-    case "server": {
-      const { server, address } = state.options;
-      publish(state, "server", { server, address, totalMiB: report.totalMiB, freeMiB: report.freeMiB }, effects);
+    case "server":
+      state.space = { totalMiB: report.totalMiB, freeMiB: report.freeMiB };
+      publishServer(state, effects);
       return;
-    }
     case "images":
       for (const name of state.images)
         if (!report.images.some((image) => image.name === name)) publish(state, `image/${name}`, null, effects);
@@ -292,6 +306,8 @@ function settle(state: AgentState, uid: Uid, effects: Effect[]): void {
   publishVolume(state, uid, effects);
   publishLease(state, uid, effects);
   publishReaders(state, uid, effects);
+  settleOwner(state, uid);
+  publishServer(state, effects);
 }
 
 function circumstances(state: AgentState, uid: Uid): LeaseCircumstances {
@@ -304,10 +320,15 @@ function settleVolume(state: AgentState, uid: Uid, effects: Effect[]): void {
   const desired = state.desired.volume.get(uid);
   const volume = state.volumes.get(uid);
   if (desired !== undefined && volume === undefined && desired.made !== true)
-    writeVolume(state, uid, { source: desired.source, sizeMiB: null, boot: null, removing: false }, effects);
+    writeVolume(state, uid, { ...newVolume(state, uid), source: desired.source }, effects);
   if (desired === undefined && volume !== undefined && !volume.removing && inUse(state, uid) === null)
     writeVolume(state, uid, { ...volume, removing: true }, effects);
 }
+
+const newVolume = ({ owners }: AgentState, uid: Uid): Omit<VolumeRecord, "source"> => {
+  const manager = owners.get(uid)?.manager;
+  return { sizeMiB: null, boot: null, removing: false, ...(manager === undefined ? {} : { manager }) };
+};
 
 /** Why the file cannot be removed yet; null: nobody uses it. */
 function inUse(state: AgentState, uid: Uid): string | null {
@@ -397,6 +418,13 @@ function publishVolume(state: AgentState, uid: Uid, effects: Effect[]): void {
   else if (sizeMiB === null) actual = { phase: failure === null ? "working" : "waiting", reason: failure, ...told };
   else actual = { phase: "ready", reason: sizeRemark(sizeMiB, desired.sizeMiB), ...told };
   publish(state, `volume/${uid}`, json(actual), effects);
+}
+
+/** The room that there is, once it is known, and what is promised of it. */
+function publishServer(state: AgentState, effects: Effect[]): void {
+  if (state.space === null) return;
+  const { server, address } = state.options;
+  publish(state, "server", { server, address, ...state.space, ...(json(promisedTo(state)) as JsonObject) }, effects);
 }
 
 const lostVolume = ({ options }: AgentState): string =>

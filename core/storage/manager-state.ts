@@ -65,6 +65,7 @@ export interface Wanted<T> {
 }
 
 export interface ManagerState {
+  readonly self: PeerName;
   readonly outbox: Outbox;
   /** Below which every cell has its own. */
   readonly domain: string;
@@ -88,8 +89,14 @@ export interface ManagerState {
   readonly dirty: Set<Uid>;
 }
 
-export function restoreManager(restored: Restored, agents: readonly PeerName[], domain: string): ManagerState {
+export function restoreManager(
+  restored: Restored,
+  self: PeerName,
+  agents: readonly PeerName[],
+  domain: string,
+): ManagerState {
   const state: ManagerState = {
+    self,
     outbox: createOutbox(restored),
     domain,
     started: false,
@@ -144,6 +151,13 @@ export function forgetVolume(state: ManagerState, volume: Uid, record: VolumeRec
   state.volumes.delete(volume);
   if (record.origin !== null) removeFrom(state.copiesOf, record.origin, volume);
 }
+
+/** What is promised there by this manager and, as the server says, by others. */
+export const promisedMiB = ({ self }: ManagerState, { provisionedMiB, server }: AgentView): number =>
+  Object.entries(server?.promisedMiB ?? {}).reduce(
+    (sum, [manager, MiB]) => (manager === self ? sum : sum + MiB),
+    provisionedMiB,
+  );
 
 export function addTo(index: Map<Uid, Set<Uid>>, key: Uid, value: Uid): void {
   const set = index.get(key) ?? new Set();

@@ -21,6 +21,7 @@ import {
   mark,
   mayUse,
   nameOf,
+  promisedMiB,
   removeFrom,
   serverOf,
   serverTrouble,
@@ -106,14 +107,14 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
         `a copy of "${source.value.path}" needs at least its size of ${source.value.sizeMiB} MiB, not ${sizeMiB} MiB`,
       );
     }
-    const agent = choose(reachable, copyNeedsMiB, sizeMiB);
-    if (agent === null) return waiting(noSpace(reachable, copyNeedsMiB));
+    const agent = choose(state, reachable, copyNeedsMiB, sizeMiB);
+    if (agent === null) return waiting(noSpace(state, reachable, copyNeedsMiB));
     return ok({ ...common, agent: agent.name, source: { kind: "overlay" }, origin: origin.volume, sizeMiB });
   }
   if (origin.kind === "empty") {
     const sizeMiB = document.sizeMiB ?? 0;
-    const agent = choose(reachable, sizeMiB, sizeMiB);
-    if (agent === null) return waiting(noSpace(reachable, sizeMiB));
+    const agent = choose(state, reachable, sizeMiB, sizeMiB);
+    if (agent === null) return waiting(noSpace(state, reachable, sizeMiB));
     return ok({ ...common, agent: agent.name, source: { kind: "empty" }, origin: null, sizeMiB });
   }
   const hasImage = ({ images }: (typeof reachable)[number], image: string): boolean =>
@@ -132,8 +133,8 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
   const imageMiB = Math.max(...having.map((agent) => agent.images.get(origin.image)?.sizeMiB ?? 0));
   const sizeMiB = document.sizeMiB ?? imageMiB;
   if (sizeMiB < imageMiB) return failed(`image "${origin.image}" needs at least ${imageMiB} MiB, not ${sizeMiB} MiB`);
-  const agent = choose(having, sizeMiB, sizeMiB);
-  if (agent === null) return waiting(noSpace(having, sizeMiB));
+  const agent = choose(state, having, sizeMiB, sizeMiB);
+  if (agent === null) return waiting(noSpace(state, having, sizeMiB));
   return ok({ ...common, agent: agent.name, source: { kind: "image", image: origin.image }, origin: null, sizeMiB });
 }
 
@@ -206,22 +207,27 @@ export function freeze(state: ManagerState, volume: Uid): void {
 }
 
 /** Spread: the server with the most space left once everything promised on it is written; ties by name. */
-function choose(agents: readonly AgentView[], needsMiB: number, sizeMiB: number): AgentView | null {
+function choose(
+  state: ManagerState,
+  agents: readonly AgentView[],
+  needsMiB: number,
+  sizeMiB: number,
+): AgentView | null {
   let best: AgentView | null = null;
-  const left = (agent: AgentView) => (agent.server?.freeMiB ?? 0) - agent.provisionedMiB;
+  const left = (agent: AgentView) => (agent.server?.freeMiB ?? 0) - promisedMiB(state, agent);
   for (const agent of agents) {
     const { freeMiB, totalMiB } = agent.server ?? { freeMiB: 0, totalMiB: 0 };
-    if (freeMiB < needsMiB || agent.provisionedMiB + sizeMiB > overcommit * totalMiB) continue;
+    if (freeMiB < needsMiB || promisedMiB(state, agent) + sizeMiB > overcommit * totalMiB) continue;
     if (best === null || left(agent) > left(best) || (left(agent) === left(best) && agent.name < best.name))
       best = agent;
   }
   return best;
 }
-const noSpace = (agents: readonly AgentView[], needsMiB: number): string =>
+const noSpace = (state: ManagerState, agents: readonly AgentView[], needsMiB: number): string =>
   `no storage server has room for ${needsMiB} MiB: ${agents
     .map(
       (agent) =>
-        `${serverOf(agent.name)} has ${agent.server?.freeMiB ?? 0} MiB free, ${agent.provisionedMiB} MiB promised`,
+        `${serverOf(agent.name)} has ${agent.server?.freeMiB ?? 0} MiB free, ${promisedMiB(state, agent)} MiB promised`,
     )
     .join("; ")}`;
 

@@ -47,11 +47,12 @@ export interface StorageManagerOptions {
 
 /** Clients: `controller.<cell>`; agents: `agent.<server>`. Records: `volume/`, `lease/`, `connection/<uid>`. */
 export function createStorageManager({
+  self,
   agents,
   domain = "cells.internal",
 }: StorageManagerOptions): Service<ManagerState> {
   return {
-    restore: (restored) => restoreManager(restored, agents, domain),
+    restore: (restored) => restoreManager(restored, self, agents, domain),
     step: (state, input) => {
       take(state, input);
       if (state.started) settle(state);

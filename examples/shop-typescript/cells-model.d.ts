@@ -262,6 +262,12 @@ declare module "cells/model" {
     readonly name?: string;
     /** The initial model of the child cell: a component of type Cell, or a document with one. A change takes effect in place. */
     readonly cell: Cell | Data;
+    readonly services?: {
+      /** Number of the Placer that decides for the child cell, for good; absent: that of this cell, and for a cell of the operator's the one with the fewest cells. 1 to 9999. */
+      readonly placer?: number;
+      /** Number of the Storage Manager that decides for the child cell, for good; absent: that of this cell, and for a cell of the operator's the one with the fewest cells. 1 to 9999. */
+      readonly storageManager?: number;
+    };
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
     /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */

@@ -1,9 +1,13 @@
+import { instancesIn } from "../../core/cells/binding.ts";
 import { createCellManager } from "../../core/cells/manager.ts";
+import type { CellReport } from "../../core/cells/work.ts";
+import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { servePeers } from "../https.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { createObserver, type Observer, observed } from "../observer.ts";
-import { runService } from "../process.ts";
+import { watchMembers } from "../peers-watch.ts";
+import { type RunningService, runService } from "../process.ts";
 import { stopAtSignals } from "../signals.ts";
 import { makeControllers } from "./maker.ts";
 import { createComponents } from "./root-model.ts";
@@ -24,21 +28,31 @@ export const runCellManager = async (
   observer: Observer = createObserver(configuration.name),
 ): Promise<RunningCellManager> => {
   const server = await servePeers(configuration, observed(observer));
-  const service = createCellManager({ self: configuration.name, firstNumber });
-  const running = await runService({ configuration, observer, service }).catch(async (error: unknown) => {
+  let running: RunningService | null = null;
+  const tell = (peers: readonly PeerName[]): void => {
+    const report: CellReport = { kind: "instances", instances: instancesIn(peers) };
+    void running?.request(report as unknown as Json).catch(() => undefined);
+  };
+  const watch = await watchMembers(configuration, "", tell);
+  const instances = instancesIn(watch.members);
+  const service = createCellManager({ self: configuration.name, firstNumber, instances });
+  const started = await runService({ configuration, observer, service }).catch(async (error: unknown) => {
+    watch.stop();
     await server.stop();
     throw error;
   });
+  running = started;
   const stopping = new AbortController();
   const making = makeControllers({
-    report: (report) => running.request(report as unknown as Json),
+    report: (report) => started.request(report as unknown as Json),
     components: createComponents(configuration, stopping.signal),
     signal: stopping.signal,
   });
   const stop = async (): Promise<void> => {
     unregister();
     stopping.abort();
-    await running.stop();
+    watch.stop();
+    await started.stop();
     await making;
     await server.stop();
   };

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { componentOf, controllerElements, volumesOf } from "../../core/cells/controller-vm.ts";
 import type { CellReport, CellWorkAnswer, WantedController } from "../../core/cells/work.ts";
 import { toJson } from "../../core/outbox.ts";
-import { cellName, ipv4, peerName, uid } from "../../model/identifiers.ts";
+import { cellName, elementPath, ipv4, peerName, uid } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { checkDocument } from "../../model/specification.ts";
 import { eventually } from "../installation.testing.ts";
@@ -55,13 +55,14 @@ class World {
     return value;
   }
   async #report(report: CellReport): Promise<Json> {
-    if (report.kind !== "work") {
+    if (report.kind !== "work" && report.kind !== "instances") {
       this.reports.push(
         report.kind === "failed" ? `failed ${report.uid}: ${report.reason}` : `${report.kind} ${report.uid}`,
       );
       return null;
     }
-    while (report.known === this.#version) await new Promise<void>((resolve) => (this.#asking = resolve));
+    while (report.kind === "work" && report.known === this.#version)
+      await new Promise<void>((resolve) => (this.#asking = resolve));
     return toJson({ version: this.#version, controllers: this.#controllers } satisfies CellWorkAnswer);
   }
   want(...controllers: readonly Partial<WantedController>[]): void {
@@ -78,7 +79,7 @@ class World {
 }
 const wanted: WantedController = {
   ...{ uid: uid("root-9"), cell: cellName("shop"), controller: peerName("controller.shop"), cellNumber: 2 },
-  ...{ state: "run", answers: false },
+  ...{ state: "run", answers: false, services: { placer: 1, storageManager: 2 } },
 };
 
 test("a controller's VM is put into the root cell's model once, and counts as made when it answers", async () => {
@@ -150,6 +151,10 @@ test("the elements are a part of a sound root cell", () => {
     },
   });
   assert.ok(checked.ok, JSON.stringify(checked));
+  const data = checked.value.elements.get(elementPath("root/controllers/shop/vm"));
+  assert.deepEqual(data?.type === "VM" ? data.data : null, {
+    service: { roles: { controller: { cell: "shop", cellUid: "root-9", cellNumber: 2, storageManager: 2 } } },
+  });
   const destroyed = [...checked.value.elements.values()].flatMap(({ type, path }) =>
     (type === "Volume" || type === "VolumeCopy") && path.startsWith("root/controllers/") ? [path] : [],
   );

@@ -1,4 +1,5 @@
 import { rootCell } from "../../core/cell-documents.ts";
+import { boundPeers } from "../../core/cells/binding.ts";
 import { createController } from "../../core/controller/controller.ts";
 import { cellName, ipv4, mac, type PeerName, peerName, uid } from "../../model/identifiers.ts";
 import { servePeers } from "../https.ts";
@@ -41,6 +42,7 @@ export async function runController(
     self: name,
     ...(controller.directory === true ? { directory: true } : {}),
     ...(controller.cellManager === true ? { cellManager: true } : {}),
+    ...boundPeers(controller),
     ...(root === null ? {} : { root }),
     ...(controller.startsPerMinute === undefined ? {} : { startsPerMinute: controller.startsPerMinute }),
     // Where there is a Cell Manager, it has made every cell but the one that it runs in.

@@ -1,0 +1,88 @@
+import type { ServiceNumbers } from "../../model/cell.ts";
+import type { PeerName } from "../../model/identifiers.ts";
+import type { CellServices } from "../cell-documents.ts";
+import { servicePeer } from "../service-roles.ts";
+
+/**
+ * Which Placer and which Storage Manager decide for a cell, where there are several (SELF-HOSTING, Scale-out; decisions/0037).
+ * Chosen once, when the cell is made: what a VM's place or a volume's lease is, only the one knows that gave it.
+ */
+export const firstServices: CellServices = { placer: 1, storageManager: 1 };
+const kinds = ["placer", "storageManager"] as const;
+type Kind = (typeof kinds)[number];
+const roles = { placer: "placer", storageManager: "storage-manager" } as const satisfies Record<Kind, string>;
+const names: Readonly<Record<Kind, string>> = { placer: "Placer", storageManager: "Storage Manager" };
+
+/** `placer` for 1, `placer.2` for 2. */
+export const servicePeerOf = (kind: Kind, number: number): PeerName =>
+  servicePeer(roles[kind], number === 1 ? undefined : number);
+
+/** The numbers of those that there are, ascending. */
+export type Instances = Readonly<Record<Kind, readonly number[]>>;
+export const firstInstances: Instances = { placer: [1], storageManager: [1] };
+
+/** From the names of all peers. */
+export const instancesIn = (peers: readonly string[]): Instances => {
+  const numbersOf = (role: string): readonly number[] =>
+    peers
+      .flatMap((peer) => {
+        if (peer === role) return [1];
+        const number = new RegExp(`^${role}\\.([1-9][0-9]{0,3})$`).exec(peer)?.[1];
+        return number === undefined ? [] : [Number(number)];
+      })
+      .sort((a, b) => a - b);
+  return { placer: numbersOf(roles.placer), storageManager: numbersOf(roles.storageManager) };
+};
+
+/**
+ * What a new cell is bound to: what it asks for, else what its parent has, else (`parent` null: a child of the root cell) the
+ * one with the fewest cells. Where that cannot be, why: a sentence.
+ *
+ * @param others what all other cells are bound to, the root cell among them
+ */
+export function bind(
+  asked: ServiceNumbers | undefined,
+  parent: CellServices | null,
+  instances: Instances,
+  others: readonly CellServices[],
+): CellServices | { readonly phase: "failed" | "waiting"; readonly reason: string } {
+  const numbers: Partial<Record<Kind, number>> = {};
+  for (const kind of kinds) {
+    const there = instances[kind];
+    const number = asked?.[kind] ?? parent?.[kind] ?? fewest(there, (each) => countOf(others, kind, each));
+    if (number === null) return { phase: "waiting", reason: `waits until there is a ${names[kind]}` };
+    if (!there.includes(number) && asked?.[kind] !== undefined)
+      return { phase: "failed", reason: absent(kind, number, there) };
+    numbers[kind] = number;
+  }
+  return { ...firstServices, ...numbers };
+}
+
+function absent(kind: Kind, number: number, there: readonly number[]): string {
+  const all =
+    there.length === 0 ? "there is none now" : `there ${there.length === 1 ? "is" : "are"} ${there.join(", ")}`;
+  return `its x.services.${kind} asks for ${names[kind]} ${number}, which there is not: ${all}`;
+}
+
+const countOf = (all: readonly CellServices[], kind: Kind, number: number): number =>
+  all.filter((each) => each[kind] === number).length;
+
+/** The first of those with the least; null: there is none. */
+function fewest(numbers: readonly number[], count: (number: number) => number): number | null {
+  let best: number | null = null;
+  for (const each of numbers) if (best === null || count(each) < count(best)) best = each;
+  return best;
+}
+
+/** For a document that names only what is not the first. */
+export const otherThanFirst = (services: CellServices): ServiceNumbers =>
+  Object.fromEntries(kinds.flatMap((kind) => (services[kind] === 1 ? [] : [[kind, services[kind]]])));
+
+/** The peers of a controller's options: absent where it is the first. */
+export const boundPeers = ({
+  placer = 1,
+  storageManager = 1,
+}: ServiceNumbers): { readonly placer?: PeerName; readonly storageManager?: PeerName } => ({
+  ...(placer === 1 ? {} : { placer: servicePeerOf("placer", placer) }),
+  ...(storageManager === 1 ? {} : { storageManager: servicePeerOf("storageManager", storageManager) }),
+});
