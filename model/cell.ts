@@ -134,6 +134,8 @@ export interface CellControllerElement extends ElementBase {
   readonly type: "CellController";
   readonly name?: string;
   readonly cell: Json;
+  /** `x.gateway`: the child is the way into the cloud, through a gateway at this address of the management network. */
+  readonly gateway?: Ipv4;
 }
 export type Element =
   | VmElement

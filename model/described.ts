@@ -109,6 +109,7 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
       return [
         ["x.name", element.name],
         ["x.cell", element.cell],
+        ["x.gateway", element.gateway],
       ];
   }
 }

@@ -170,8 +170,14 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
         to: machine === undefined ? { kind: "cell", domain: domain ?? "" } : { kind: "vm", vm: elementPath(machine) },
       };
     }
-    case "CellController":
-      return { type, cell: values.data("x.cell") ?? null, ...optional("name", values.text("x.name")) };
+    case "CellController": {
+      const gateway = values.text("x.gateway");
+      return {
+        ...{ type, cell: values.data("x.cell") ?? null },
+        ...optional("name", values.text("x.name")),
+        ...optional("gateway", gateway === undefined ? undefined : ipv4(gateway)),
+      };
+    }
   }
 }
 

@@ -39,9 +39,10 @@ class World {
       else if (effect.kind === "reply") this.answers.push(effect.response);
     }
   }
-  want(id: string, cell: string | null, from = shop): this {
+  want(id: string, cell: string | null, from = shop, more: object = {}): this {
     const grant = { amount: noUsage, serial: 1, answered: 0, refusal: null };
-    const value = cell === null ? null : toJson({ uid: uid(id), cell, model: { web: { "x.type": "Cell" } }, grant });
+    const model = { web: { "x.type": "Cell" } };
+    const value = cell === null ? null : toJson({ uid: uid(id), cell, model, grant, ...more });
     assert.ok(service.accepts(from, `cell/${id}`));
     if (value === null) this.clients.delete(`${from}/${id}`);
     else this.clients.set(`${from}/${id}`, { from, key: `cell/${id}`, value });
@@ -162,4 +163,18 @@ test("a controller that cannot be made, or does not answer, is told to its paren
   world.report({ kind: "made", uid: uid("s-1"), address: ipv4("10.0.4.1") }).says({});
   world.step({ kind: "reachable", peer: web, reachable: false });
   assert.equal(world.cell("s-1")?.reason, "its controller does not answer");
+});
+
+test("only the root cell lets a child be the way in, and the child hears where until it has ended", () => {
+  const gateway = "10.0.0.40";
+  const world = new World().want("s-1", "web.shop", shop, { gateway });
+  assert.deepEqual([world.cell("s-1"), world.work()], [undefined, []]);
+  const root = peerName("controller.root");
+  world.want("r-1", "primary", root, { gateway });
+  const life = () => world.desired.get("controller.primary/life") as unknown as DesiredLife | undefined;
+  assert.equal(life()?.gateway, gateway);
+  world.want("r-1", null, root);
+  assert.deepEqual([life()?.ending, life()?.gateway], [true, gateway]);
+  world.want("r-2", "shop", root);
+  assert.equal((world.desired.get("controller.shop/life") as unknown as DesiredLife).gateway, undefined);
 });

@@ -181,6 +181,8 @@ function readCell(id: Uid, client: PeerName, value: Json): DesiredCell | null {
   if (!/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label) || parent === null) return null;
   // Whoever were called like the root cell's controller would have its rights.
   if (value.cell !== childName(cellName(parent), label) || value.cell === rootCell) return null;
+  // Only the root cell lets a child have a gateway of the operator's.
+  if (value.gateway !== undefined && (parent !== rootCell || typeof value.gateway !== "string")) return null;
   return isObject(value.model) && isObject(value.grant) ? (value as unknown as DesiredCell) : null;
 }
 
@@ -284,8 +286,9 @@ function advance(state: CellManagerState, before: CellRecord): void {
   }
   follow(state, controller);
   if (record.stage === "living" && wanted !== undefined) {
-    const { uid, model, grant } = wanted.document;
-    desire(state.outbox, controller, lifeKey, { uid, model, grant, ending: false } satisfies DesiredLife);
+    const { uid, model, grant, gateway } = wanted.document;
+    const entrance = gateway === undefined ? {} : { gateway };
+    desire(state.outbox, controller, lifeKey, { uid, model, grant, ending: false, ...entrance } satisfies DesiredLife);
   } else if (record.stage === "emptying") {
     // A cell whose controller was never told anything is told at least that: it says that it is empty.
     const nothing = { amount: {}, serial: 0, answered: 0, refusal: null };

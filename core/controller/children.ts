@@ -1,10 +1,18 @@
 import type { CellControllerElement } from "../../model/cell.ts";
 import { type NamedChild, namedChild } from "../../model/child-document.ts";
-import { type ActualCell, childName, type DesiredCell, rootCell } from "../cell-documents.ts";
+import {
+  type ActualCell,
+  childName,
+  type DesiredCell,
+  type Entrance,
+  entranceKey,
+  rootCell,
+} from "../cell-documents.ts";
 import type { Progress } from "../documents.ts";
 import { progress } from "../outbox.ts";
 import {
   actualOf,
+  authority,
   type ControllerState,
   cellManager,
   type ElementRecord,
@@ -34,7 +42,11 @@ export function wishForChildren(state: ControllerState, wishes: Wishes): void {
       cell: childName(state.options.cell, child.label),
       model: child.document,
       grant,
+      ...(element.gateway === undefined || state.options.root === undefined ? {} : { gateway: element.gateway }),
     } satisfies DesiredCell);
+    // Nobody's word counts for it at the authority and at hosts but the root controller's own.
+    if (element.gateway !== undefined && state.options.root !== undefined)
+      wish(wishes, authority, entranceKey(child.label), { address: element.gateway } satisfies Entrance);
   }
 }
 
