@@ -49,13 +49,19 @@ export function addressOfRole(cell: Cell, role: ServiceRole): Ipv4 | undefined {
   return undefined;
 }
 
+/** Where the operator's gateway is: in a child of the root cell that is the way in, or where the root cell itself has one. */
+export const gatewayAddress = (cell: Cell): Ipv4 | undefined =>
+  [...cell.elements.values()].flatMap((each) => (each.type === "CellController" ? (each.gateway ?? []) : []))[0] ??
+  addressOfRole(cell, "gateway");
+
 /** What everybody must know at first of where the others are: by the authority they learn the rest. `core`: the first VM's address. */
 export const firstPlaces = (core: Ipv4): Readonly<Record<string, string>> => ({
   [servicePeer("authority")]: placeOf("authority", core),
   [servicePeer("controller", "root")]: placeOf("controller", core),
 });
 
-const rolesOf = (vm: VmElement): JsonObject => {
+/** Roles that a VM carries by its `x.data`, as they are written there. */
+export const rolesOf = (vm: VmElement): JsonObject => {
   const service = isObject(vm.data) ? vm.data.service : undefined;
   const roles = isObject(service) ? service.roles : undefined;
   return isObject(roles) ? roles : {};

@@ -99,6 +99,8 @@ export interface DesiredCell {
   /** Its first model, submitted once, as version 1. What is changed here later means nothing to a cell that has a model. */
   readonly model: JsonObject;
   readonly grant: QuotaGrant;
+  /** Of the root cell's one child that is the way in: where its gateway is on the management network (decision 38). */
+  readonly gateway?: Ipv4;
   /** VMs that it may start a minute, with its own children. Absent: the installation's default. */
   readonly startsPerMinute?: number;
   /** `x.services`; counts when the cell is made, and never again. */
@@ -128,6 +130,8 @@ export interface DesiredLife {
   readonly startsPerMinute?: number;
   /** It is to end. It takes no changes any more, deletes its children, then what it has, and says when nothing is left. */
   readonly ending: boolean;
+  /** As in `DesiredCell`. */
+  readonly gateway?: Ipv4;
 }
 export interface ActualLife extends Progress {
   readonly version: number;
@@ -153,3 +157,13 @@ export interface QuotaAsked {
   readonly asks: { readonly number: number; readonly amount: Usage } | null;
 }
 export const lifeKey = "life";
+
+/**
+ * At the authority, of the root cell's controller alone, and published by it to every host under the same key: the one VM of
+ * that child cell that may be on the management network and have the name `gateway` (decision 38).
+ */
+export interface Entrance {
+  readonly address: Ipv4;
+}
+export const entrancePrefix = "entrance/";
+export const entranceKey = (cell: string): string => `${entrancePrefix}${cell}`;

@@ -61,8 +61,11 @@ const end = async (name: PeerName): Promise<void> => {
   child.kill("SIGKILL");
   await once(child, "exit");
 };
+/** Nobody listens there, and nobody needs to: all have certificates for good. */
+const fingerprint = "ab".repeat(32);
 const controller = (cell: string, cellNumber: number, more: object) => ({
   role: "controller" as const,
+  enrolment: { authority: "127.0.0.1:1", fingerprint },
   address: addressOf(cellNumber),
   controller: {
     ...{
@@ -125,7 +128,8 @@ const startAsHostsWould = async (name: string): Promise<JsonObject> => {
 
 before(async () => {
   installation = await createTestInstallation("root-cells");
-  await start("controller.root", controller("root", 1, {}));
+  const root = { management: "10.0.0.0/16", authority: { address: "10.0.0.31", fingerprint } };
+  await start("controller.root", controller("root", 1, { root }));
   await start("cell-manager", { role: "cell-manager" });
   storage = await runService({
     configuration: (await installation.configure(peerName("storage-manager"))).configuration,
@@ -255,4 +259,64 @@ test("what cannot be is refused: a cell like the root cell, the end of the root 
   });
   assert.equal(stranger.status, 401, "a tenant's credential changes nothing of the root cell");
   assert.deepEqual(await cells(), [(await cells())[0]]);
+});
+
+const at = "10.0.0.40";
+/** The primary cell, with the gateway that the root cell lets it have. */
+const primary = (more: JsonObject = {}): JsonObject => ({
+  primary: {
+    "x.type": "Cell",
+    ...{ "x.limits.vms": 4, "x.limits.memory": 1024, "x.limits.cpus": 4 },
+    net: { "x.type": "Subnet", "x.addressRange": "management" },
+    gateway: {
+      ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "off" },
+      "x.data": { service: { roles: { gateway: {} } } },
+    },
+    card: {
+      ...{ "x.type": "VirtualInterface", "x.vm": "<ref:../gateway>", "x.subnet": "<ref:../net>", "x.address": at },
+    },
+    ...more,
+  },
+});
+
+test("the primary cell comes with the root cell, is the operator's to see and to change, and stays while it is the way in", async () => {
+  const made = { "x.type": "CellController", "x.name": "primary", "x.gateway": at, "x.cell": primary() };
+  const { root } = specification("core1");
+  const whole = { root: { ...(root as JsonObject), cells: { primary: made } } };
+  const put = await ask("PUT", "/cells/root/model", whole);
+  assert.equal(put.status, 200, JSON.stringify(put.json));
+  await startAsHostsWould("primary");
+  await eventually(`it has the model that it was made with\n${output}`, async () =>
+    (await cells()).includes("primary 1"),
+  );
+  const { json } = await ask("POST", "/cells/primary/credentials", { note: "for a test" });
+  const seen = (await ask("GET", "/cells", undefined, (json as NewCredential).credential)).json as CellSummary[];
+  assert.deepEqual(
+    seen.map(({ cell }) => cell),
+    ["primary"],
+    "the root cell is the operator's alone",
+  );
+
+  assert.equal((await ask("PUT", "/cells/primary/model", primary({ "x.limits.vms": 3 }))).status, 200);
+  const wrong: readonly (readonly [JsonObject, RegExp])[] = [
+    [{ card: { "x.type": "VM", "x.memory": 64 } }, /has no gateway at 10\.0\.0\.40/],
+    [
+      { gateway: { "x.type": "VM", "x.memory": 64, "x.data": { service: { roles: { placer: {} } } } } },
+      /gateway alone/,
+    ],
+  ];
+  for (const [change, words] of wrong) {
+    const refused = await ask("PUT", "/cells/primary/model", primary(change));
+    assert.equal(refused.status, 400);
+    assert.match(JSON.stringify(refused.json), words);
+  }
+  for (const path of ["/cells/primary/model", "/cells/root/model/root/cells/primary"]) {
+    const refused = await ask("DELETE", path);
+    assert.equal(refused.status, 409);
+    assert.match(messageOf(refused), /is the way into this cloud, whose gateway is at 10\.0\.0\.40/);
+  }
+  // Neither the same specification nor one that does not name it takes it away.
+  for (const again of [whole, specification("core1", "core2")])
+    assert.equal((await ask("PUT", "/cells/root/model", again)).status, 200);
+  assert.ok((await cells()).includes("primary 2"));
 });

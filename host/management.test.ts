@@ -51,7 +51,12 @@ const wantedOf = (client: PeerName, desired = vmOf(client)): Wanted => {
   const policy: CellPolicy = {
     ...{ cell: cellOf(client), cellNumber: 1, version: 1, rules: [], networks: [], controller, hosts: [] },
   };
-  return { vms: new Map([[desired.uid, { client, desired }]]), policies: [policy], locations: [] };
+  return {
+    vms: new Map([[desired.uid, { client, desired }]]),
+    policies: [policy],
+    locations: [],
+    entrances: new Map(),
+  };
 };
 const nothing: Found = {
   records: new Map(),
@@ -76,6 +81,36 @@ test("only the root cell's controller gets an interface on the management networ
   assert.equal(localInterfaces(wantedOf(root), new Map()).length, 1);
   const { management: _management, ...ordinary } = card;
   assert.deepEqual(refusals(wantedOf(shop, vmOf(shop, [ordinary])), nothing), [], "an ordinary one is everybody's");
+});
+
+test("the child that the authority says is the way in has its gateway there, at that one address, and nothing else", () => {
+  const roles = (...names: string[]) => ({ format: 2, roles: Object.fromEntries(names.map((name) => [name, {}])) });
+  const gateway: DesiredVm = { ...vmOf(shop), data: roles("gateway") };
+  const entrances = new Map([[shop, card.address]]);
+  const wanted = { ...wantedOf(shop, gateway), entrances };
+  assert.deepEqual(refusals(wanted, nothing), []);
+  assert.equal(localInterfaces(wanted, new Map()).length, 1);
+  const elsewhere = new Map([[shop, ipv4("10.0.0.31")]]);
+  const others: readonly [DesiredVm, Wanted["entrances"]][] = [
+    [{ ...gateway, data: roles("gateway", "placer") }, entrances],
+    [{ ...gateway, data: roles() }, entrances],
+    [{ ...gateway, data: null }, entrances],
+    [gateway, elsewhere],
+    [gateway, new Map([[peerName("controller.bank"), card.address]])],
+  ];
+  for (const [vm, said] of others) {
+    const refused = { ...wantedOf(shop, vm), entrances: said };
+    assert.match(refusals(refused, nothing).join(), /^its interface root\/vm\/net is on the management network, w/);
+    assert.deepEqual(localInterfaces(refused, new Map()), []);
+  }
+  assert.match(
+    refusals({ ...wantedOf(shop, gateway), entrances: elsewhere }, nothing).join(),
+    /where this cell may have its gateway at 10\.0\.0\.31 alone$/,
+  );
+  // What is taken back is closed at once, also to a machine that runs.
+  const running = new Map([[uid("vm"), { ...startingRecord(shop, gateway), stage: "running" as const }]]);
+  assert.equal(localInterfaces(wanted, running).length, 1);
+  assert.deepEqual(localInterfaces({ ...wanted, entrances: new Map() }, running), []);
 });
 
 test("a VM that runs gets none by a later document of another cell, nor by what is remembered of it", () => {

@@ -1,3 +1,4 @@
+import { entrancePrefix } from "../core/cell-documents.ts";
 import type { ActualHost, ActualLocation, CellPolicy, DesiredVm } from "../core/documents.ts";
 import type { Effect, Input, Restored, Service } from "../core/env.ts";
 import { mayDesire, maySee } from "../core/identity/permissions.ts";
@@ -8,6 +9,7 @@ import { type HostName, type PeerName, peerName, type Uid, uid } from "../model/
 import type { Json } from "../model/json.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hypervisor/driver.ts";
 import type { NetworkAllocation } from "./drivers/network/driver.ts";
+import { confirmEntrances, type EntranceState, restoreEntrances, takeEntrance } from "./entrances.ts";
 import { logHealth, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
 import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-requests.ts";
 import { inventoryOf, measureHost } from "./inventory.ts";
@@ -47,6 +49,7 @@ export interface HostState {
   /** Stored locations that their host has not repeated since this start. */
   readonly unconfirmed: Map<PeerName, Set<string>>;
   readonly records: Map<Uid, VmRecord>;
+  readonly entrances: EntranceState;
   /** Machines without a record, and null before the machines were listed. */
   strangers: Map<Uid, FoundMachine> | null;
   started: boolean;
@@ -103,6 +106,7 @@ const restoreState = ({ records }: Restored): HostState => {
     locations: new Map(),
     unconfirmed: new Map(),
     records: new Map(),
+    entrances: restoreEntrances(records),
     strangers: null,
     started: false,
     revision: null,
@@ -135,6 +139,7 @@ const wantedOf = (state: HostState): Wanted => ({
   vms: state.vms,
   policies: [...state.policies.values()],
   locations: [...state.locations.values()].flatMap((locations) => [...locations.values()]),
+  entrances: state.entrances.known,
 });
 const foundOf = (state: HostState, { host }: HostManagerOptions): Found => ({
   records: state.records,
@@ -160,7 +165,8 @@ const handle = (
       state.started = true;
       if (options.booted !== undefined && (options.booted || state.presence.boot === null))
         beginBoot(state.presence, 0, wallMs, effects);
-      if (options.onPin !== undefined) effects.push({ kind: "subscribe", to: authorityName, prefix: "pin/" });
+      if (options.onPin !== undefined)
+        for (const prefix of ["pin/", entrancePrefix]) effects.push({ kind: "subscribe", to: authorityName, prefix });
       return true;
     case "desired":
       return handleDesired(state, input.from, input.key, input.value, effects);
@@ -168,12 +174,18 @@ const handle = (
       const death = declarationIn(state.presence.members, input.from, input.key, input.value);
       if (death !== null) options.onDeath?.(death.host, death.generation);
       answerCall(state.presence, input.from, input.key, input.value, effects);
-      if (input.from === authorityName) options.onPin?.(input.key, input.value);
+      if (input.from === authorityName) {
+        if (takeEntrance(state.entrances, input.key, input.value, effects)) return true;
+        options.onPin?.(input.key, input.value);
+      }
       if (endsThisBoot(state.presence, options.host.host, input, wallMs, effects)) return true;
       return handleLocation(state, input.from, input.key, input.value, effects);
     }
     case "reachable":
-      return input.reachable && forgetUnconfirmed(state, input.peer, effects);
+      if (!input.reachable) return false;
+      return input.peer === authorityName
+        ? confirmEntrances(state.entrances, effects)
+        : forgetUnconfirmed(state, input.peer, effects);
     case "released":
       return false;
     case "timer":

@@ -8,7 +8,7 @@ import type {
 } from "../core/documents.ts";
 import type { PeerName, Uid } from "../model/identifiers.ts";
 import type { GlobalNetwork, LocalInterface, NetworkAllocation } from "./drivers/network/driver.ts";
-import { mayManage, trespass } from "./management.ts";
+import { admitted, type Entrances, trespass } from "./management.ts";
 
 /**
  * What a host must do next: wanted × found → actions. Pure, without memory, and asked again after every change; what it
@@ -45,6 +45,7 @@ export interface Wanted {
   readonly vms: ReadonlyMap<Uid, WantedVm>;
   readonly policies: readonly CellPolicy[];
   readonly locations: readonly ActualLocation[];
+  readonly entrances: Entrances;
 }
 export interface Found {
   /** Reconciled with the machines that run; before that nothing is planned. */
@@ -144,7 +145,8 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
   if (record !== undefined && !record.released) return { kind: "release-disks", vm, disks: record.vm.disks };
   if (desired === undefined) return networkInPlace ? { kind: "withdraw-state", vm } : null;
   if (!mayStart(desired, record)) return null;
-  const reason = trespass(client, desired) ?? earlierBoot(desired, found) ?? shortage(desired, found);
+    const reason =
+      trespass(client, desired, wanted.entrances) ?? earlierBoot(desired, found) ?? shortage(desired, found);
   if (reason !== null) return startsAgain(desired, record) ? null : { kind: "refuse-machine", vm, desired, reason };
   // What is being changed may just be taking the interfaces away that an earlier document did not name.
   if (desired.interfaces.length > 0 && found.busy.has("network")) return null;
@@ -253,9 +255,8 @@ export const localInterfaces = (wanted: Wanted, records: ReadonlyMap<Uid, VmReco
   const add = (vm: DesiredVm, client: PeerName): void => {
     const cellNumber = cellNumbers.get(vm.cell);
     if (cellNumber === undefined) return;
-    for (const desired of vm.interfaces)
-      if (desired.management !== true || mayManage(client))
-        interfaces.set(desired.uid, { vm: vm.uid, cellNumber, desired });
+    for (const desired of admitted(client, vm, wanted.entrances))
+      interfaces.set(desired.uid, { vm: vm.uid, cellNumber, desired });
   };
   for (const { vm, stage, client } of records.values()) {
     const newer = wanted.vms.get(vm.uid)?.desired;

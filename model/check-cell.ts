@@ -45,10 +45,10 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
 /** Each value may occur once in the cell. */
 function checkUnique(elements: readonly Element[], fault: ReportFault): void {
   const seen = new Map<string, ElementPath>();
-  const once = (element: Element, attribute: string, key: string | undefined, what: string): void => {
+  const once = (element: Element, attribute: string, key: string | undefined, what: string, as = attribute): void => {
     if (key === undefined) return;
-    const other = seen.get(`${attribute} ${key}`);
-    if (other === undefined) seen.set(`${attribute} ${key}`, element.path);
+    const other = seen.get(`${as} ${key}`);
+    if (other === undefined) seen.set(`${as} ${key}`, element.path);
     else
       fault("cell/duplicate", `${what} \`${key}\` is already that of \`${other}\``, element.path, {
         attribute,
@@ -61,6 +61,8 @@ function checkUnique(elements: readonly Element[], fault: ReportFault): void {
       once(element, "x.mac", element.mac, "The MAC address");
       once(element, "x.vifName", element.vifName?.toLowerCase(), "The host name");
     }
+    // The child's gateway and a VM of this cell would be on one network.
+    if (element.type === "CellController") once(element, "x.gateway", element.gateway, "The address", "x.address");
     if (element.type === "VolumeConnection") {
       const key = `${element.vm} ${element.volume}`;
       const other = seen.get(key);

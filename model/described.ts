@@ -112,6 +112,7 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
         ["x.cell", element.cell],
         ["x.services.placer", element.services?.placer],
         ["x.services.storageManager", element.services?.storageManager],
+        ["x.gateway", element.gateway],
       ];
   }
 }

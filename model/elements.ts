@@ -170,13 +170,15 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
         to: machine === undefined ? { kind: "cell", domain: domain ?? "" } : { kind: "vm", vm: elementPath(machine) },
       };
     }
-    case "CellController":
+    case "CellController": {
+      const gateway = values.text("x.gateway");
       return {
-        type,
-        cell: values.data("x.cell") ?? null,
+        ...{ type, cell: values.data("x.cell") ?? null },
         ...optional("name", values.text("x.name")),
         ...bound(values),
+        ...optional("gateway", gateway === undefined ? undefined : ipv4(gateway)),
       };
+    }
   }
 }
 

@@ -102,7 +102,7 @@ const remarks: Readonly<Partial<Record<ElementType | "Cell", string>>> = {
   NetworkRule: "At least one end is in the cell. Ports are those of `tcp` and `udp`; `icmp` has none.",
   VolumeGrant: "It names one of `x.vm` and `x.cell`. The other cell can see the volume only if that is `x.public`.",
   CellController:
-    "What the child asks for counts in the limits of this cell. Child cells are not made yet: submit the child as a cell of its own.",
+    "What the child asks for counts in the limits of this cell.",
 };
 
 const typeSection = (type: ElementType | "Cell", all: TypeSchema): string =>

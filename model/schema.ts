@@ -194,7 +194,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       kind: choice("internal", "external", "management"),
       default: "internal",
       effect: "replace",
-      docs: 'Private to the installation, or routable outside; "management" is the network of the hosts themselves, and only the operator\'s root cell may have it.',
+      docs: 'Private to the installation, or routable outside; "management" is the network of the hosts themselves, which only the operator\'s root cell and its child with `x.gateway` may have.',
     },
     "x.cidr": { kind: { kind: "network" }, effect: "replace", docs: "A fixed range instead of any free one." },
   },
@@ -288,6 +288,11 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
     },
     "x.services.placer": instance("Placer"),
     "x.services.storageManager": instance("Storage Manager"),
+    "x.gateway": {
+      kind: { kind: "address" },
+      effect: "change",
+      docs: "The child cell is the way into the cloud: one VM of it, with the role `gateway`, has this address on the management network. Only the operator's root cell gives that, to one child.",
+    },
   },
 };
 

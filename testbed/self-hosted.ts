@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:net";
 import { dirname, join } from "node:path";
 import { connect } from "node:tls";
 import { fileURLToPath } from "node:url";
-import { addressOfRole, bootstrapModel, firstPlaces } from "../core/bootstrap-model.ts";
+import { bootstrapModel, firstPlaces, gatewayAddress } from "../core/bootstrap-model.ts";
 import { serviceRoles } from "../core/service-roles.ts";
 import { type BootstrapProgress, progressFile, readBundle, readRoot } from "../host/bootstrap.ts";
 import { peerName } from "../model/identifiers.ts";
@@ -81,7 +81,7 @@ export const bootstrapProgress = (at: Places): BootstrapProgress | undefined =>
  * both networks. What it cannot reach it ends, and the client sees a closed connection.
  */
 export const relayToGateway = async (at: Places, profile: Profile): Promise<Server> => {
-  const host = addressOfRole(readRoot(await readBundle(rootSpecification(at, profile))), "gateway");
+  const host = gatewayAddress(readRoot(await readBundle(rootSpecification(at, profile))));
   const server = createServer((client) => {
     client.on("error", () => client.destroy());
     if (host === undefined) {

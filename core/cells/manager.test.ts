@@ -41,12 +41,10 @@ class World {
       else if (effect.kind === "reply") this.answers.push(effect.response);
     }
   }
-  want(id: string, cell: string | null, from = shop, services?: ServiceNumbers): this {
+  want(id: string, cell: string | null, from = shop, more: object = {}): this {
     const grant = { amount: noUsage, serial: 1, answered: 0, refusal: null };
-    const value =
-      cell === null
-        ? null
-        : toJson({ uid: uid(id), cell, model: { web: { "x.type": "Cell" } }, grant, ...(services && { services }) });
+    const model = { web: { "x.type": "Cell" } };
+    const value = cell === null ? null : toJson({ uid: uid(id), cell, model, grant, ...more });
     assert.ok(service.accepts(from, `cell/${id}`));
     if (value === null) this.clients.delete(`${from}/${id}`);
     else this.clients.set(`${from}/${id}`, { from, key: `cell/${id}`, value });
@@ -178,13 +176,13 @@ test("a cell is bound once: to whom it asks for, to its parent's, or to those wi
   const instances = instancesIn(["placer", "placer.2", "placer.x", "storage-manager", "storage-manager.2", "host.h1"]);
   assert.deepEqual(instances, { placer: [1, 2], storageManager: [1, 2] });
   world.report({ kind: "instances", instances });
-  world.want("r-2", "two", root).want("r-3", "three", root, { placer: 1 }).want("r-4", "four", root);
+  world.want("r-2", "two", root).want("r-3", "three", root, { services: { placer: 1 } }).want("r-4", "four", root);
   // A child goes with its parent, unless it says otherwise; nothing that is bound follows a change.
   const two = peerName("controller.two");
   world
     .want("t-1", "a.two", two)
-    .want("t-2", "b.two", two, { storageManager: 1 })
-    .want("r-2", "two", root, { placer: 1 });
+    .want("t-2", "b.two", two, { services: { storageManager: 1 } })
+    .want("r-2", "two", root, { services: { placer: 1 } });
   const all = {
     one: { placer: 1, storageManager: 1 },
     two: { placer: 2, storageManager: 2 },
@@ -202,7 +200,7 @@ test("a cell is bound once: to whom it asks for, to its parent's, or to those wi
 test("whoever asks for a service that is not there is told which there are, and is made once it is", () => {
   const root = peerName("controller.root");
   const world = new World().report({ kind: "instances", instances: { placer: [1, 2], storageManager: [1] } });
-  world.want("r-1", "one", root, { placer: 3 });
+  world.want("r-1", "one", root, { services: { placer: 3 } });
   assert.equal(world.cell("r-1", root)?.phase, "failed");
   assert.equal(
     world.cell("r-1", root)?.reason,
@@ -213,4 +211,18 @@ test("whoever asks for a service that is not there is told which there are, and 
   assert.equal(world.cell("r-1", root)?.reason, "waits until there is a Storage Manager");
   world.report({ kind: "instances", instances: { placer: [1, 2, 3], storageManager: [1] } });
   assert.deepEqual(world.work()[0]?.services, { placer: 3, storageManager: 1 });
+});
+
+test("only the root cell lets a child be the way in, and the child hears where until it has ended", () => {
+  const gateway = "10.0.0.40";
+  const world = new World().want("s-1", "web.shop", shop, { gateway });
+  assert.deepEqual([world.cell("s-1"), world.work()], [undefined, []]);
+  const root = peerName("controller.root");
+  world.want("r-1", "primary", root, { gateway });
+  const life = () => world.desired.get("controller.primary/life") as unknown as DesiredLife | undefined;
+  assert.equal(life()?.gateway, gateway);
+  world.want("r-1", null, root);
+  assert.deepEqual([life()?.ending, life()?.gateway], [true, gateway]);
+  world.want("r-2", "shop", root);
+  assert.equal((world.desired.get("controller.shop/life") as unknown as DesiredLife).gateway, undefined);
 });

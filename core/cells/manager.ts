@@ -190,6 +190,8 @@ function readCell(id: Uid, client: PeerName, value: Json): DesiredCell | null {
   // Whoever were called like the root cell's controller would have its rights.
   if (value.cell !== childName(cellName(parent), label) || value.cell === rootCell) return null;
   if (value.services !== undefined && !isObject(value.services)) return null;
+  // Only the root cell lets a child have a gateway of the operator's.
+  if (value.gateway !== undefined && (parent !== rootCell || typeof value.gateway !== "string")) return null;
   return isObject(value.model) && isObject(value.grant) ? (value as unknown as DesiredCell) : null;
 }
 
@@ -310,9 +312,11 @@ function advance(state: CellManagerState, before: CellRecord): void {
   }
   follow(state, controller);
   if (record.stage === "living" && wanted !== undefined) {
-    const { uid, model, grant, startsPerMinute } = wanted.document;
+    const { uid, model, grant, startsPerMinute, gateway } = wanted.document;
     const rate = startsPerMinute === undefined ? {} : { startsPerMinute };
-    desire(state.outbox, controller, lifeKey, { uid, model, grant, ...rate, ending: false } satisfies DesiredLife);
+    const entrance = gateway === undefined ? {} : { gateway };
+    const life: DesiredLife = { uid, model, grant, ...rate, ending: false, ...entrance };
+    desire(state.outbox, controller, lifeKey, life);
   } else if (record.stage === "emptying") {
     // A cell whose controller was never told anything is told at least that: it says that it is empty.
     const nothing = { amount: {}, serial: 0, answered: 0, refusal: null };

@@ -1,11 +1,19 @@
 import type { CellControllerElement } from "../../model/cell.ts";
 import { type NamedChild, namedChild } from "../../model/child-document.ts";
-import { type ActualCell, childName, type DesiredCell, rootCell } from "../cell-documents.ts";
+import {
+  type ActualCell,
+  childName,
+  type DesiredCell,
+  type Entrance,
+  entranceKey,
+  rootCell,
+} from "../cell-documents.ts";
 import type { Progress } from "../documents.ts";
 import { progress } from "../outbox.ts";
 import { defaultStartsPerMinute, startsOfChildren } from "./start-limit.ts";
 import {
   actualOf,
+  authority,
   type ControllerState,
   cellManager,
   type ElementRecord,
@@ -38,7 +46,11 @@ export function wishForChildren(state: ControllerState, wishes: Wishes): void {
       grant,
       startsPerMinute: starts.get(record.uid) ?? defaultStartsPerMinute,
       ...(element.services === undefined ? {} : { services: element.services }),
+      ...(element.gateway === undefined || state.options.root === undefined ? {} : { gateway: element.gateway }),
     } satisfies DesiredCell);
+    // Nobody's word counts for it at the authority and at hosts but the root controller's own.
+    if (element.gateway !== undefined && state.options.root !== undefined)
+      wish(wishes, authority, entranceKey(child.label), { address: element.gateway } satisfies Entrance);
   }
 }
 

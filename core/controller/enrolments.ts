@@ -1,6 +1,7 @@
 import type { Uid } from "../../model/identifiers.ts";
 import type { ActualEnrolment, DesiredEnrolment } from "../documents.ts";
 import { serviceRoles } from "../service-roles.ts";
+import { meansOf } from "./entrance.ts";
 import {
   enrolmentKey,
   enrolmentKeys,
@@ -34,12 +35,12 @@ const tokenLifeMs = 10 * 365 * 86_400_000;
  * enrolment also says where the role is found, so it follows the VM's addresses.
  */
 export function wishForEnrolments(state: ControllerState, wishes: Wishes): void {
-  if (state.options.root === undefined) return;
+  if (meansOf(state) === null) return;
   for (const { uid, incarnation } of state.vms.values()) {
     const record = state.elements.get(uid);
     const element = record === undefined ? undefined : elementOf(state, record);
     if (element === undefined) keepEnrolments(state, wishes, uid);
-    if (element?.type !== "VM" || incarnation === 0 || !isService(state.options, element.data)) continue;
+    if (element?.type !== "VM" || incarnation === 0 || !isService(state, element.data)) continue;
     const services = servicesOf(state.options, element.data);
     const addresses = linksOf(state, element.path).flatMap((link) => {
       const allocation = link.type === "VirtualInterface" ? recordAt(state, link.path)?.allocation : null;
@@ -61,10 +62,11 @@ function wishForEnrolment(
   { role, name, controlled }: Service,
   addresses: readonly string[],
 ): void {
-  const { root, cell } = state.options;
-  if (root === undefined) return;
+  const { cell } = state.options;
+  const means = meansOf(state);
+  if (means === null) return;
   const key = enrolmentKey(vm, role);
-  const { hash } = root.token(vm, incarnation, role);
+  const { hash } = means.token(vm, incarnation, role);
   const before = desiredNow(state, authority, key) as unknown as DesiredEnrolment | undefined;
   const { distribution, http } = serviceRoles[role];
   const document: DesiredEnrolment = {

@@ -2,6 +2,7 @@ import { parseIpv4, parseNetwork } from "../../model/addresses.ts";
 import type { Cell } from "../../model/cell.ts";
 import type { Diagnostic } from "../../model/diagnostic.ts";
 import { type Cidr, type Ipv4, ipv4 } from "../../model/identifiers.ts";
+import { entranceRefusals, meansOf } from "./entrance.ts";
 import { addressOf, isUsable } from "./ipv4-range.ts";
 import { type ControllerState, type ElementRecord, elementOf } from "./state.ts";
 
@@ -27,38 +28,39 @@ export function isOnManagement(state: ControllerState, { allocation }: ElementRe
 }
 
 /** Where everybody on it is reached directly. Null: this cell has none, and an element in it waits for ever. */
-export const managementRange = ({
-  options,
-}: ControllerState): { readonly cidr: Cidr; readonly gateway: Ipv4 } | null =>
-  options.root === undefined ? null : { cidr: options.root.management, gateway: noGateway };
+export const managementRange = (state: ControllerState): { readonly cidr: Cidr; readonly gateway: Ipv4 } | null => {
+  const means = meansOf(state);
+  return means === null ? null : { cidr: means.management, gateway: noGateway };
+};
 
 /** Nothing of such a subnet is anywhere but here: it is gone with the last address in it. */
 export const isManagementGone = (state: ControllerState, { uid }: ElementRecord): boolean =>
   [...state.elements.values()].every(({ allocation }) => allocation?.subnet !== uid);
 
 /** Why a model must not have the management subnets and interfaces that it has; empty if it may. */
-export function managementRefusals({ options }: ControllerState, cell: Cell): readonly Diagnostic[] {
+export function managementRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
   const code = "cell/management";
-  const refusals: Diagnostic[] = [];
+  const means = meansOf(state);
+  const refusals: Diagnostic[] = [...entranceRefusals(state, cell)];
   for (const element of cell.elements.values()) {
     if (element.type === "Subnet" && element.addressRange === "management") {
       const { path, cidr } = element;
-      if (options.root === undefined) {
-        const message = `\`${path}\` is on the management network, which only the operator's root cell may have`;
+      if (means === null) {
+        const message = `\`${path}\` is on the management network, which only the operator's root cell may have, and the child that it gives \`x.gateway\``;
         const hint = 'Write `x.addressRange "internal"` with an `x.size`.';
         refusals.push({ code, message, hint, path });
-      } else if (cidr !== undefined && !sameNetwork(cidr, options.root.management)) {
-        const message = `\`${path}\` asks for ${cidr}, and the management network is ${options.root.management}`;
-        refusals.push({ code, message, hint: `Leave \`x.cidr\` out, or write "${options.root.management}".`, path });
+      } else if (cidr !== undefined && !sameNetwork(cidr, means.management)) {
+        const message = `\`${path}\` asks for ${cidr}, and the management network is ${means.management}`;
+        refusals.push({ code, message, hint: `Leave \`x.cidr\` out, or write "${means.management}".`, path });
       }
     }
-    if (element.type !== "VirtualInterface" || element.address === undefined || options.root === undefined) continue;
+    if (element.type !== "VirtualInterface" || element.address === undefined || means === null) continue;
     const subnet = cell.elements.get(element.subnet);
     if (subnet?.type !== "Subnet" || subnet.addressRange !== "management") continue;
     const { path, address } = element;
-    const [range, number] = [parseNetwork(options.root.management), parseIpv4(address)];
+    const [range, number] = [parseNetwork(means.management), parseIpv4(address)];
     if (range === null || number === null || isUsable(range, number)) continue;
-    const message = `${address} of \`${path}\` is no usable address of the management network ${options.root.management}`;
+    const message = `${address} of \`${path}\` is no usable address of the management network ${means.management}`;
     const hint = `Choose one from ${addressOf(range.first + 2)} to ${addressOf(range.last - 1)} that nobody has.`;
     refusals.push({ code, message, hint, path });
   }

@@ -23,6 +23,7 @@ import { isoTime } from "../iso-time.ts";
 import { isObject, isReleasing, sameJson, toJson } from "../outbox.ts";
 import { serviceNumber } from "../service-roles.ts";
 import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
+import { whyStaysOpen } from "./entrance.ts";
 import { beginEnding, hasChildren, whyClosed } from "./life.ts";
 import { actualVmOf } from "./life-cycle.ts";
 import { acceptModel, planFor, refusalsOf } from "./model-change.ts";
@@ -153,6 +154,8 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
   const plan = planFor(state, cell);
   const diagnostics = cell === null ? [] : [...refusalsOf(state, cell), ...limitFaults(state, cell, plan)];
   if (diagnostics.length > 0) return fail(invalid(diagnostics));
+  const shut = whyStaysOpen(state, cell, plan);
+  if (shut !== null) return fail(refused(409, "conflict", shut));
   const same = isEmptyPlan(plan) && sameJson(cell?.document ?? null, state.model.document);
   if (!dryRun && !same) {
     const losses = unnamedLosses(plan, allowDestroy);

@@ -2,6 +2,7 @@ import type { VmElement, VolumeConnectionElement } from "../../model/cell.ts";
 import type { Uid } from "../../model/identifiers.ts";
 import type { ActualVolume } from "../documents.ts";
 import { chooseAddress } from "./addresses.ts";
+import { whyShut } from "./entrance.ts";
 import { foreignLink, foreignVolume, whyNotVisible } from "./foreign.ts";
 import { isService, serviceFault } from "./service-data.ts";
 import {
@@ -30,7 +31,9 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
     const record = recordAt(state, element.path);
     if (record === undefined) continue;
     if (element.type === "VirtualInterface") {
-      if (record.allocation !== null) interfaces.push(record.uid);
+      const shut = whyShut(state, record);
+      if (shut !== null) missing.push(shut);
+      else if (record.allocation !== null) interfaces.push(record.uid);
       else if (element.requires) {
         const choice = chooseAddress(state, record.uid, element);
         const why = typeof choice === "string" ? "gets its address" : choice.reason;
@@ -57,7 +60,7 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
       missing.push(`waits for ${element.volume}: ${actual?.reason ?? "the Storage Manager is making it"}`);
     }
   }
-  if (isService(state.options, vm.data)) {
+  if (isService(state, vm.data)) {
     const uid = recordAt(state, vm.path)?.uid;
     const fault = uid === undefined ? null : serviceFault(state, uid, vm.data);
     if (fault !== null) missing.push(fault);

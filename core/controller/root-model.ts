@@ -7,8 +7,9 @@ import type { ControllerState } from "./state.ts";
 /**
  * Two components of the root cell are not the operator's specification, but grow while the cloud runs: `cells`, where the
  * gateway puts the cells of others, and `controllers`, where the Cell Manager puts the VMs of their controllers. Submitting
- * the root cell's specification again, as for an upgrade, must not delete everybody's cells: what is in the two stays.
- * Elements in them are added and deleted one by one, by their paths.
+ * the root cell's specification again, as for an upgrade, must not delete everybody's cells: what is in the two stays,
+ * and of what the specification names itself, as the primary cell, its word counts.
+ * Elements in them are added one by one, and deleted so, by their paths.
  */
 const grown = [`${rootCell}/cells`, `${rootCell}/controllers`];
 
@@ -20,7 +21,7 @@ export function withGrown(state: ControllerState, document: JsonObject): JsonObj
   for (const path of grown) {
     const [there, given] = [getAt(present, path), getAt(whole, path)];
     if (!there.ok || !isObject(there.value)) continue;
-    const merged = { ...(given.ok && isObject(given.value) ? given.value : {}), ...there.value };
+    const merged = { ...there.value, ...(given.ok && isObject(given.value) ? given.value : {}) };
     const replaced = replaceAt(whole, path, merged);
     if (replaced.ok) whole = replaced.value;
   }

@@ -203,7 +203,7 @@ test("whatever a person writes is told or refused with a sentence, and no name t
   const property = fc.property(fc.oneof(roles.map(service), fc.jsonValue()), (data) => {
     if (data === null || typeof data !== "object" || Array.isArray(data)) return;
     const read = servicesOf(options, data as JsonObject);
-    const made = serviceData(options, uid("c1-1"), 1, data as JsonObject);
+    const made = serviceData(options, root, { vm: uid("c1-1"), incarnation: 1 }, data as JsonObject);
     assert.equal(read.ok, made.ok);
     if (!read.ok) {
       assert.match(read.error, /^its (x\.data|roles)[ ,]/);

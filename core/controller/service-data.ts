@@ -5,6 +5,7 @@ import { fail, ok, type Result } from "../../model/result.ts";
 import type { DesiredEnrolment } from "../documents.ts";
 import { isObject } from "../outbox.ts";
 import { isServiceRole, type ServiceRole, servicePeer, serviceRoles } from "../service-roles.ts";
+import { meansOf } from "./entrance.ts";
 import {
   authority,
   type ControllerOptions,
@@ -40,9 +41,9 @@ const largestNumber = 9999;
 const cellPattern = /^[a-z](?:[a-z0-9.-]{0,51}[a-z0-9])?$/;
 const uidPattern = /^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/;
 
-/** A service VM is one whose `x.data` has a component `service`, in the root cell. */
-export const isService = ({ root }: ControllerOptions, data: Json | undefined): data is JsonObject =>
-  root !== undefined && isObject(data) && Object.hasOwn(data, "service");
+/** A service VM is one whose `x.data` has a component `service`, in the root cell and in its child that is the way in. */
+export const isService = (state: ControllerState, data: Json | undefined): data is JsonObject =>
+  meansOf(state) !== null && isObject(data) && Object.hasOwn(data, "service");
 
 /** The roles of a service VM, in the order of `serviceRoles`. The error is a sentence. */
 export function servicesOf(options: ControllerOptions, data: JsonObject): Result<readonly Service[], string> {
@@ -64,6 +65,9 @@ export function servicesOf(options: ControllerOptions, data: JsonObject): Result
     if (!read.ok) return read;
     found.push(read.value);
   }
+  const beyond = options.root === undefined ? found.find(({ role }) => role !== "gateway") : undefined;
+  if (beyond !== undefined)
+    return fail(`its x.data names the role "${beyond.role}", and a VM of this cell may have the role gateway alone`);
   if (found.length === 0) return fail(`its x.data names no role; name at least one of ${allRoles.join(", ")}`);
   if (answersDns.every((role) => found.some((each) => each.role === role)))
     return fail(
@@ -135,20 +139,20 @@ export const enrols = (role: ServiceRole): boolean => role !== "authority";
  * for the same incarnation.
  */
 export function serviceData(
-  options: ControllerOptions & { readonly root: RootOptions },
-  vm: Uid,
-  incarnation: number,
+  options: ControllerOptions,
+  means: RootOptions,
+  { vm, incarnation }: { readonly vm: Uid; readonly incarnation: number },
   data: JsonObject,
 ): Result<Json, string> {
-  const { root, domain, cell: own } = options;
+  const { domain, cell: own } = options;
   const services = servicesOf(options, data);
   if (!services.ok) return services;
-  const credentialHashes = [...root.credentialHashes];
+  const credentialHashes = [...means.credentialHashes];
   const roles = services.value.map(({ role, name, controlled }): [string, Json] => [
     role,
     {
       name,
-      ...(enrols(role) ? { token: root.token(vm, incarnation, role).token } : {}),
+      ...(enrols(role) ? { token: means.token(vm, incarnation, role).token } : {}),
       ...(controlled === undefined
         ? {}
         : {
@@ -160,7 +164,7 @@ export function serviceData(
       ...(role === "gateway" ? { gateway: { credentialHashes } } : {}),
     },
   ]);
-  const { address, fingerprint } = root.authority;
+  const { address, fingerprint } = means.authority;
   return ok({ format: 2, authority: { address, fingerprint }, domain, roles: Object.fromEntries(roles) });
 }
 
@@ -172,7 +176,7 @@ export const isOwnController = ({ cell }: ControllerOptions, services: readonly 
 export function isOwnVm(state: ControllerState, vm: Uid): boolean {
   const record = state.elements.get(vm);
   const element = record === undefined ? undefined : elementOf(state, record);
-  if (element?.type !== "VM" || !isService(state.options, element.data)) return false;
+  if (element?.type !== "VM" || !isService(state, element.data)) return false;
   const services = servicesOf(state.options, element.data);
   return services.ok && isOwnController(state.options, services.value);
 }
@@ -192,7 +196,7 @@ const claims = (state: ControllerState): readonly Claim[] =>
     if (record === undefined) return [];
     const element = elementOf(state, record);
     const data = element?.type === "VM" ? element.data : undefined;
-    const wanted = isService(state.options, data) ? servicesOf(state.options, data) : null;
+    const wanted = isService(state, data) ? servicesOf(state.options, data) : null;
     const enrolled = allRoles.flatMap((role) => {
       const document = desiredNow(state, authority, enrolmentKey(vm, role)) as unknown as DesiredEnrolment | undefined;
       return document?.grants.map(({ name }) => name) ?? [];
@@ -207,7 +211,7 @@ const claims = (state: ControllerState): readonly Claim[] =>
  */
 export function serviceFault(state: ControllerState, vm: Uid, data: Json | undefined): string | null {
   const { options } = state;
-  if (!isService(options, data)) return null;
+  if (!isService(state, data)) return null;
   const services = servicesOf(options, data);
   if (!services.ok) return services.error;
   const all = claims(state);

@@ -52,6 +52,8 @@ export interface ControllerOptions {
   readonly storageManager?: PeerName;
   /** Of the root cell's controller, and of no other (decision 31). */
   readonly root?: RootOptions;
+  /** Of every other one where services enrol: used only as far as its parent lets it have a gateway (decision 38). */
+  readonly services?: RootOptions;
 }
 export interface RootOptions {
   /** The underlay: what a subnet with the address range "management" is. */

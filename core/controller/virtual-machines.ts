@@ -2,6 +2,7 @@ import { parseNetwork } from "../../model/addresses.ts";
 import type { ElementPath, HostName, Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import type { Attachment, DesiredDisk, DesiredInterface, DesiredVm } from "../documents.ts";
+import { meansOf } from "./entrance.ts";
 import { attachmentOf } from "./life-cycle.ts";
 import { isOnManagement } from "./management.ts";
 import { cellDomain, hostNameOf } from "./names.ts";
@@ -125,14 +126,15 @@ function vmDocument(
 
 /** What the guest is told; null: its roles are not right, and what it was told stays. */
 function serviceOf(
-  { options }: ControllerState,
+  state: ControllerState,
   uid: Uid,
   run: Run,
   data: Json | undefined,
 ): Pick<DesiredVm, "data" | "restart"> | null {
-  const { root } = options;
-  if (root === undefined || !isService(options, data)) return { data: data ?? null };
-  const told = serviceData({ ...options, root }, uid, run.incarnation, data);
+  const { options } = state;
+  const means = meansOf(state);
+  if (means === null || !isService(state, data)) return { data: data ?? null };
+  const told = serviceData(options, means, { vm: uid, incarnation: run.incarnation }, data);
   const services = servicesOf(options, data);
   if (!told.ok || !services.ok) return null;
   return { data: told.value, ...(isOwnController(options, services.value) ? { restart: "host" as const } : {}) };

@@ -312,3 +312,46 @@ test("hashes are compared as a whole", () => {
   for (const at of [0, 31, 63]) assert.ok(!equalHashes(token, `${token.slice(0, at)}b${token.slice(at + 1)}`));
   assert.ok(!equalHashes(token, token.slice(1)));
 });
+
+test("the operator's gateway is enrolled by the child that the root controller lets have it, at that address", () => {
+  const [primary, shop] = [peerName("controller.primary"), peerName("controller.shop")];
+  const at = (address: string, role = "gateway", name = "gateway", cell = "primary") => {
+    const { grants, ...rest } = enrolment(token, cell, [[name, role]], later);
+    return { ...rest, grants: grants.map((grant) => ({ ...grant, addresses: [address] })) };
+  };
+  const world = new AuthorityWorld();
+  const phase = (from = primary) =>
+    (world.published.get(`${from}/enrolment/g`) as { readonly phase: string } | undefined)?.phase;
+  // Whichever is heard first.
+  world.desire(primary, "g", at("10.0.0.40"));
+  assert.equal(phase(), "failed");
+  assert.equal(told(world.ask(enrol())), "unknown");
+  for (const from of [primary, shop]) world.wish(from, "entrance/primary", { address: "10.0.0.40" });
+  assert.equal(phase(), "failed", "nobody lets himself in");
+  world.wish(root, "entrance/primary", { address: "10.0.0.40" });
+  assert.deepEqual(world.published.get("entrance/primary"), { address: "10.0.0.40" });
+  assert.equal(phase(), "waiting");
+  assert.equal(told(world.ask(enrol())), "gateway");
+  for (const wrong of [
+    at("10.0.0.31"),
+    at("10.0.0.40", "placer", "placer"),
+    at("10.0.0.40", "gateway", "controller.root"),
+    at("10.0.0.40", "gateway", "gateway", "root"),
+  ]) {
+    world.desire(primary, "g", wrong);
+    assert.equal(phase(), "failed", JSON.stringify(wrong));
+  }
+  world.desire(shop, "g", at("10.0.0.40", "gateway", "gateway", "shop"));
+  world.desire(shop, "g", at("10.0.0.40"));
+  assert.equal(phase(shop), "failed");
+  world.desire(primary, "g", at("10.0.0.40"));
+  assert.equal(told(world.ask(enrol())), "gateway");
+  world.restart();
+  assert.deepEqual(world.published.get("entrance/primary"), { address: "10.0.0.40" });
+  assert.equal(phase(), "ready");
+  assert.equal(told(world.ask(renew("gateway"))), "gateway");
+  world.wish(root, "entrance/primary", null);
+  assert.equal(world.published.has("entrance/primary"), false);
+  assert.equal(phase(), "failed");
+  assert.equal(told(world.ask(renew("gateway"))), "no-identity", "what was granted ends with the right to it");
+});

@@ -63,7 +63,9 @@ export class AuthorityWorld {
   }
 
   desire(from: PeerName, id: string, value: Json): void {
-    const key = `enrolment/${id}`;
+    this.wish(from, `enrolment/${id}`, value);
+  }
+  wish(from: PeerName, key: string, value: Json): void {
     if (value === null) this.wishes.delete(`${from}/${key}`);
     else this.wishes.set(`${from}/${key}`, [from, key, value]);
     this.#step({ kind: "desired", from, key, value });

@@ -1,5 +1,6 @@
-import type { PeerName } from "../../model/identifiers.ts";
+import type { Ipv4, PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
+import { type Entrance, entranceKey, entrancePrefix } from "../cell-documents.ts";
 import type { ActualEnrolment, ActualPin, DesiredEnrolment, IdentityGrant } from "../documents.ts";
 import { actualKey } from "../documents.ts";
 import type { Input, Instant, Restored, Service } from "../env.ts";
@@ -35,6 +36,8 @@ export interface AuthorityOptions {
 interface Enrolment {
   readonly client: PeerName;
   readonly document: DesiredEnrolment;
+  /** As it came: what is allowed may change. */
+  readonly asked: Json;
   /** Why it grants nothing. */
   readonly fault: string | null;
   /** Why its token was refused last, since it was taken last. */
@@ -56,6 +59,8 @@ export interface AuthorityState {
   /** By wish, `<client>/enrolment/<id>`, as `spent` is. */
   readonly enrolments: Map<string, Enrolment>;
   readonly spent: Map<string, Spent>;
+  /** By cell: children of the root cell that may have the operator's gateway, and where. */
+  readonly entrances: Map<string, Ipv4>;
   readonly identities: Map<PeerName, Identity>;
   /** Where everybody is; null: something that it follows from has changed. */
   book: { readonly version: number; readonly peers: PeerEntries } | null;
@@ -110,6 +115,7 @@ const defaultLifetimeMs = 24 * hourMs;
 const logEveryMs = 60_000;
 const mostPerClient = 2048;
 const fingerprint = /^[0-9a-f]{64}$/;
+const rootController = "controller.root";
 const selfRecord = "self";
 const bookRecord = "book";
 const pinKey = (name: string): string => `pin/${name}`;
@@ -140,6 +146,7 @@ function restore({ records, ...others }: Restored, options: AuthorityOptions): A
     started: false,
     enrolments: new Map(),
     spent: new Map(),
+    entrances: new Map(),
     identities: new Map(),
     book: null,
     waiting: new Map(),
@@ -157,7 +164,9 @@ function restore({ records, ...others }: Restored, options: AuthorityOptions): A
 
 function take(state: AuthorityState, input: Input, now: Instant): void {
   if (input.kind === "start") start(state);
-  else if (input.kind === "desired") {
+  else if (input.kind === "desired" && input.key.startsWith(entrancePrefix)) {
+    if (input.from === rootController) takeEntrance(state, input.key.slice(entrancePrefix.length), input.value);
+  } else if (input.kind === "desired") {
     const names = setEnrolment(state, input.from, input.key, input.value);
     if (state.started) settle(state, actualKey(input.from, input.key), names);
   } else if (input.kind === "request") {
@@ -166,6 +175,26 @@ function take(state: AuthorityState, input: Input, now: Instant): void {
     else state.outbox.effects.push({ kind: "reply", id, response: toJson(answer(state, request, now)) });
   }
   if (state.started) tellWhere(state);
+}
+
+/** Of the root cell's controller: nobody else may desire one. What that cell has asked for before is judged anew. */
+function takeEntrance(state: AuthorityState, cell: string, value: Json): void {
+  const address = isObject(value) && typeof value.address === "string" ? (value.address as Ipv4) : null;
+  if (address === null) state.entrances.delete(cell);
+  else state.entrances.set(cell, address);
+  for (const [wish, { client, asked }] of [...state.enrolments]) {
+    if (client !== `controller.${cell}`) continue;
+    const names = setEnrolment(state, client, wish.slice(actualKey(client, "").length), asked);
+    if (state.started) settle(state, wish, names);
+  }
+  if (state.started) publishEntrance(state, cell);
+}
+
+/** Hosts hear it from here, and keep it: they are not followed by the root controller where nothing of it runs. */
+function publishEntrance({ outbox, entrances }: AuthorityState, cell: string): void {
+  const address = entrances.get(cell);
+  const value = address === undefined ? null : toJson({ address } satisfies Entrance);
+  outbox.effects.push({ kind: "publish", key: entranceKey(cell), value });
 }
 
 /** The version is durable before the book that it names leaves. */
@@ -203,6 +232,7 @@ function start(state: AuthorityState): void {
   log(state.outbox, "service/restored", { identities: state.identities.size, enrolments: state.enrolments.size });
   for (const wish of new Set([...state.spent.keys(), ...state.enrolments.keys()])) settle(state, wish, []);
   for (const name of [...state.identities.keys()]) settleIdentity(state, name);
+  for (const cell of state.entrances.keys()) publishEntrance(state, cell);
   // A snapshot without it would have every host forget it.
   const own = state.outbox.records.get(selfRecord);
   if (isObject(own) && typeof own.key === "string") publishPin(state.outbox, state.options.self, own.key);
@@ -217,14 +247,16 @@ function setEnrolment(state: AuthorityState, client: PeerName, key: string, valu
   if (value === null) return names;
   const document = readEnrolment(value);
   const { self, parentOf = () => null } = state.options;
+  const entranceOf = (cell: string): Ipv4 | null => state.entrances.get(cell) ?? null;
   const fault =
     document === null
       ? "the enrolment is malformed; see DesiredEnrolment in core/documents.ts"
       : clientWishes(state, client) >= mostPerClient
         ? `"${client}" has ${mostPerClient} enrolments already; take back those that are over`
-        : enrolmentFault(client, self, document, parentOf);
+        : enrolmentFault(client, self, document, parentOf, entranceOf);
   const nothing = { hash: "", cell: "", grants: [], endsAtMs: 0 } as unknown as DesiredEnrolment;
-  state.enrolments.set(wish, { client, document: fault === null && document !== null ? document : nothing, fault });
+  const granted = fault === null && document !== null ? document : nothing;
+  state.enrolments.set(wish, { client, document: granted, asked: value, fault });
   return names;
 }
 const clientWishes = (state: AuthorityState, client: PeerName): number =>
@@ -369,8 +401,8 @@ function enrol(state: AuthorityState, hash: string, key: string, now: Instant): 
 function setRefused(state: AuthorityState, wish: string, why: string | null): void {
   const before = state.enrolments.get(wish);
   if (before === undefined || (before.refused ?? null) === why) return;
-  const { client, document, fault } = before;
-  state.enrolments.set(wish, { client, document, fault, ...(why === null ? {} : { refused: why }) });
+  const { client, document, asked, fault } = before;
+  state.enrolments.set(wish, { client, document, asked, fault, ...(why === null ? {} : { refused: why }) });
   tell(state, wish);
 }
 

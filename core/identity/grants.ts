@@ -1,4 +1,4 @@
-import type { PeerName } from "../../model/identifiers.ts";
+import type { Ipv4, PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import type { DesiredEnrolment, IdentityGrant } from "../documents.ts";
 import { cellOfController, isObject } from "../outbox.ts";
@@ -34,8 +34,16 @@ const limits = { grants: 16, addresses: 16 } as const;
 
 /** Cell of which this one is a child; null where that is not known, and for the root cell. */
 export type ParentOf = (cell: string) => string | null;
+/** Where the operator's gateway is in a cell that the root cell lets have it; null in every other. */
+export type EntranceOf = (cell: string) => Ipv4 | null;
 
-const grantFault = (cell: string, { name, role }: IdentityGrant): string | null => {
+/** The operator's gateway in a child of the root cell: that name, at that one address (decision 38). */
+const isEntrance = ({ name, role, addresses }: IdentityGrant, entrance: Ipv4 | null): boolean =>
+  entrance !== null && role === "gateway" && name === "gateway" && addresses.join() === entrance;
+
+const grantFault = (cell: string, grant: IdentityGrant, entrance: Ipv4 | null): string | null => {
+  const { name, role } = grant;
+  if (isEntrance(grant, entrance)) return null;
   if ((cellRoles as readonly string[]).includes(role) && name === `${role}.${cell}`) return null;
   const form = cell === rootCell && Object.hasOwn(rootRoles, role) ? rootRoles[role] : undefined;
   if (form?.test(name)) return null;
@@ -48,13 +56,14 @@ export function enrolmentFault(
   self: PeerName,
   wish: DesiredEnrolment,
   parentOf: ParentOf,
+  entranceOf: EntranceOf,
 ): string | null {
   const own = from === self ? rootCell : cellOfController(from);
   if (own === null) return `"${from}" is no controller: only controllers have services enrolled`;
   if (own !== rootCell && wish.cell !== own && parentOf(wish.cell) !== own)
     return `the cell ${wish.cell} is neither ${own} nor a child of it: the controller of ${own} enrols nobody for it`;
   for (const grant of wish.grants) {
-    const fault = grantFault(wish.cell, grant);
+    const fault = grantFault(wish.cell, grant, own === wish.cell ? entranceOf(wish.cell) : null);
     if (fault !== null) return fault;
     if (own !== rootCell && wish.cell === own && grant.role === "controller")
       return `the controller of ${own} cannot enrol itself: its parent cell's controller does`;

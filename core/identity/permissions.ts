@@ -118,11 +118,11 @@ export const permissions = {
     },
   },
   authority: {
-    desires: { controller: ["enrolment/<uid>"] },
+    desires: { controller: ["enrolment/<uid>"], "controller.root": ["entrance/<name>"] },
     sees: {
       controller: ["<peer>/…"],
       "controller.root": ["pin/<name>"],
-      host: ["pin/<name>"],
+      host: ["pin/<name>", "entrance/<name>"],
       authority: ["pin/<name>"],
     },
     asks: {

@@ -163,7 +163,7 @@ declare module "cells/model" {
   export interface SubnetAttributes {
     /** Addresses, those of network, gateway and broadcast included. A management subnet has those of the underlay. In addresses, 4 to 1048576. A change replaces the element by a new one. */
     readonly size?: number;
-    /** Private to the installation, or routable outside; "management" is the network of the hosts themselves, and only the operator's root cell may have it. Default: "internal". A change replaces the element by a new one. */
+    /** Private to the installation, or routable outside; "management" is the network of the hosts themselves, which only the operator's root cell and its child with `x.gateway` may have. Default: "internal". A change replaces the element by a new one. */
     readonly addressRange?: "internal" | "external" | "management";
     /** A fixed range instead of any free one. A change replaces the element by a new one. */
     readonly cidr?: string;
@@ -268,6 +268,8 @@ declare module "cells/model" {
       /** Number of the Storage Manager that decides for the child cell, for good; absent: that of this cell, and for a cell of the operator's the one with the fewest cells. 1 to 9999. */
       readonly storageManager?: number;
     };
+    /** The child cell is the way into the cloud: one VM of it, with the role `gateway`, has this address on the management network. Only the operator's root cell gives that, to one child. A change takes effect in place. */
+    readonly gateway?: string;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
     /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */

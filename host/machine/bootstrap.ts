@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { addressOfRole, bootstrapModel, firstPlaces } from "../../core/bootstrap-model.ts";
+import { bootstrapModel, firstPlaces, gatewayAddress } from "../../core/bootstrap-model.ts";
 import { serviceRoles } from "../../core/service-roles.ts";
 import { createAuthority, gossipKeyOf, readAuthority, signCertificate } from "../../runtime/certificates.ts";
 import { fingerprintOfCertificate } from "../../runtime/identity/fingerprint.ts";
@@ -56,10 +56,10 @@ export const bootstrapMachine = async (options: BootstrapMachineOptions): Promis
   requireUnderlay(examined);
   if (examined.address === core)
     throw new Error(`${core} is the address of the root controller's VM: give this machine another`);
-  const gateway = addressOfRole(root, "gateway");
+  const gateway = gatewayAddress(root);
   if (gateway === undefined)
     throw new Error(
-      `${rootFile}: no VM with a fixed address carries the gateway, so that nobody could reach the cloud`,
+      `${rootFile}: no CellController has x.gateway, and no VM with a fixed address carries the gateway: nobody could reach the cloud`,
     );
 
   await mkdir(places.configuration, { recursive: true, mode: 0o755 });

@@ -71,7 +71,7 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "cell/management": cellPage(
     "the management network is not like others",
-    "A subnet with `x.addressRange \"management\"` is the underlay itself, on which hosts and services find each other. Only the cell `root`, which is the operator's, may have one. Its addresses are given out by nobody, so each interface there has a fixed `x.address`; an `x.cidr` can only repeat the underlay's; rules are not asked there.",
+    "A subnet with `x.addressRange \"management\"` is the underlay itself, on which hosts and services find each other. Only the cell `root`, which is the operator's, may have one, and for its gateway the child cell to which it gives `x.gateway`. Its addresses are given out by nobody, so each interface there has a fixed `x.address`; an `x.cidr` can only repeat the underlay's; rules are not asked there.",
     `${vm}net extends Subnet { x.addressRange "management"; }\ncard extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; }`,
     `${vm}net extends Subnet { x.addressRange "management"; }\ncard extends VirtualInterface {\n  x.vm "<ref:../vm>"; x.subnet "<ref:../net>";\n  x.address "10.0.0.30";\n}`,
   ),

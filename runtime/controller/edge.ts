@@ -11,7 +11,7 @@ import { runService } from "../process.ts";
 import { stopAtSignals } from "../signals.ts";
 import { openEvents } from "./events.ts";
 import { serveNames } from "./name-server.ts";
-import { rootOptions } from "./root-secret.ts";
+import { serviceOptions } from "./root-secret.ts";
 import { createRoutes, createUpgrades } from "./routes.ts";
 import { createSessions } from "./sessions.ts";
 
@@ -31,7 +31,7 @@ export async function runController(
 ): Promise<RunningController> {
   const { controller, address, name } = configuration;
   if (controller === undefined) throw new Error(`the configuration of "${name}" has no part "controller"`);
-  const root = await rootOptions(configuration);
+  const services = await serviceOptions(configuration);
   const service = createController({
     cell: cellName(controller.cell),
     cellUid: uid(controller.cellUid),
@@ -43,7 +43,7 @@ export async function runController(
     ...(controller.directory === true ? { directory: true } : {}),
     ...(controller.cellManager === true ? { cellManager: true } : {}),
     ...boundPeers(controller),
-    ...(root === null ? {} : { root }),
+    ...(services === null ? {} : controller.root === undefined ? { services } : { root: services }),
     ...(controller.startsPerMinute === undefined ? {} : { startsPerMinute: controller.startsPerMinute }),
     // Where there is a Cell Manager, it has made every cell but the one that it runs in.
     ...(controller.cellManager === true && controller.cell !== rootCell ? { child: true } : {}),

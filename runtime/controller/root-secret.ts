@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { RootOptions } from "../../core/controller/state.ts";
 import { cidr, ipv4 } from "../../model/identifiers.ts";
 import { replaceFile } from "../identity/replace-file.ts";
-import type { ProcessConfiguration } from "../installation.ts";
+import { network, type ProcessConfiguration } from "../installation.ts";
 
 /**
  * Tokens of service VMs are not kept but derived: the HMAC, under a secret of the root controller's directory, of whom each
@@ -43,12 +43,23 @@ export const tokenOf =
     return { token, hash: createHash("sha256").update(token).digest("hex") };
   };
 
-/** `RootOptions` of the root cell's controller; null for every other one. */
-export const rootOptions = async ({ directory, controller }: ProcessConfiguration): Promise<RootOptions | null> => {
-  if (controller?.root === undefined) return null;
-  const { management, authority } = controller.root;
+/**
+ * What a controller makes services with: the root cell's any, every other one what its parent lets it (decision 38). Null
+ * for a controller that was never enrolled itself.
+ */
+export const serviceOptions = async ({
+  directory,
+  controller,
+  enrolment,
+}: ProcessConfiguration): Promise<RootOptions | null> => {
+  if (controller === undefined) return null;
+  const { root } = controller;
+  const [address] = enrolment?.authority.split(":") ?? [];
+  const own = address === undefined || enrolment === undefined ? null : { address, fingerprint: enrolment.fingerprint };
+  const authority = root?.authority ?? own;
+  if (authority === null) return null;
   return {
-    management: cidr(management),
+    management: cidr(root?.management ?? network.underlay),
     authority: { address: ipv4(authority.address), fingerprint: authority.fingerprint },
     credentialHashes: controller.credentialHashes,
     token: tokenOf(await rootSecret(directory)),
