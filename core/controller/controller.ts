@@ -34,6 +34,7 @@ import {
   type RoomRecord,
   type VmRecord,
 } from "./state.ts";
+import { upgradeDue, upgradeTimer } from "./upgrade.ts";
 
 /**
  * The Cell Controller: owns a cell's model and makes it real (paper, II.A and III.A).
@@ -104,6 +105,7 @@ function take(state: ControllerState, input: Input): void {
       if (input.name === patienceTimer) answerWaiting(state);
       if (input.name === roomTimer) givenUp(state);
       if (input.name === reservationTimer) reservationDue(state);
+      if (input.name === upgradeTimer) upgradeDue(state);
       if (input.name.startsWith(lostTimer)) state.lost.add(peerName(input.name.slice(lostTimer.length)));
       if (input.name.startsWith(retryTimer)) state.resting.delete(uid(input.name.slice(retryTimer.length)));
       break;
@@ -257,6 +259,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     ending: restored.records.has("ending"),
     started: false,
     resting: new Set(),
+    upgradeClock: null,
     runningSince: new Map(),
     now: { ms: 0, wallMs: 0 },
   };
