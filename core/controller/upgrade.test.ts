@@ -331,6 +331,21 @@ test("a VM that ends while it waits for its turn starts from what it ran from", 
   assert.deepEqual(cloud.trying(), ["two"]);
 });
 
+test("a controller of this version goes on from what a later one wrote, and loses nothing of it", () => {
+  const cloud = new Cloud();
+  const { world } = cloud;
+  const id = cloud.vm("two").uid;
+  world.records.set("novelty/1", { of: "the next version" });
+  world.records.set(`vm/${id}`, { ...(world.records.get(`vm/${id}`) as JsonObject), novelty: 1 });
+  world.crash();
+  cloud.settle();
+  cloud.put("two");
+  while (cloud.trying().length > 0) cloud.pass(provedAfterMs);
+  assert.deepEqual(cloud.images(), { core: "two", two: "two", three: "two" });
+  assert.deepEqual(world.records.get("novelty/1"), { of: "the next version" });
+  assert.equal((world.records.get(`vm/${id}`) as JsonObject).novelty, 1);
+});
+
 /** What may happen between any two steps. */
 const events = fc.oneof(
   {
