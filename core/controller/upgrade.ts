@@ -3,10 +3,10 @@ import type { ElementPath, Uid } from "../../model/identifiers.ts";
 import type { PlanStep } from "../../model/plan-types.ts";
 import type { ActualVm, ActualVolume, Progress } from "../documents.ts";
 import { log, progress } from "../outbox.ts";
-import { bootLink, serviceVms, targetOf } from "./boot-disks.ts";
+import { bootLink, isOwn, serviceVms, targetOf } from "./boot-disks.ts";
 import { actualVmOf, stopRun, wantedOn } from "./life-cycle.ts";
 import { placementOf } from "./placement.ts";
-import { isOwnController, isService, servicesOf } from "./service-data.ts";
+import { isService, servicesOf } from "./service-data.ts";
 import {
   actualOf,
   type ControllerState,
@@ -43,13 +43,6 @@ export const mostEnds = 2;
 export const upgradeTimer = "upgrade";
 
 const pathOf = (state: ControllerState, vm: Uid): string => state.elements.get(vm)?.path ?? vm;
-
-const isOwn = (state: ControllerState, element: VmElement): boolean => {
-  const { options } = state;
-  if (options.root === undefined || !isService(options, element.data)) return false;
-  const services = servicesOf(options, element.data);
-  return services.ok && isOwnController(options, services.value);
-};
 
 /** Boot volumes of service VMs: whatever was written there comes with the image, and nothing is lost with them. */
 export function serviceBootVolumes(state: ControllerState): readonly ElementPath[] {
@@ -188,6 +181,9 @@ function settle(state: ControllerState, { vm, target, own }: Pending): void {
   if (trying !== undefined && trying !== target.connection) {
     endUpgrade(state, vm.uid, { from });
     if (!own && vm.run?.disks.some(({ connection }) => connection === trying)) stopRun(state, vm.uid);
+  } else if (own && trying !== undefined && vm.run?.spare === undefined) {
+    // Another incarnation, which has begun with the one that is proved.
+    endUpgrade(state, vm.uid, { from });
   }
   if (from.connection === target.connection) endUpgrade(state, vm.uid, undefined);
 }
