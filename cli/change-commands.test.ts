@@ -136,6 +136,18 @@ test("plan says which option applying it needs", async (t) => {
   assert.equal(printed.at(-1), "Applying it without being asked needs --allow-destroy shop/db,shop/log");
 });
 
+test("plan names the service VMs that are upgraded, and what becomes of one that does not come up", async (t) => {
+  const upgraded = ["root/core2/vm", "root/core1/vm"].map((path) => elementPath(path));
+  const { context, file, printed } = await scene(t, ({ method }) =>
+    method === "GET" ? known : changed({ plan: planChange(volumes, volumes), upgraded }),
+  );
+  await plan(context, file, false);
+  assert.match(
+    printed.join(" "),
+    /one at a time.*proved itself: root\/core2\/vm, root\/core1\/vm\. One that does not come up goes back/,
+  );
+});
+
 test("the plan of a cell that is not there is the gateway's, and says what was not checked", async (t) => {
   const created = planChange(null, volumes);
   const answer = changed({ plan: created, version: 0, unchecked: ["hosts", "storage"] });

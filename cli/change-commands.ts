@@ -69,12 +69,22 @@ const uncheckedLines = ({ unchecked = [] }: Changed): readonly string[] =>
         "What could never be had is refused when this is applied.",
       ];
 
+/** Restarts of the plan that do not happen at once. */
+const upgradeLines = ({ upgraded = [] }: Changed): readonly string[] =>
+  upgraded.length === 0
+    ? []
+    : [
+        "Upgrade: these VMs of services are started again one at a time, each with its old boot volume kept until the new one",
+        `has proved itself: ${upgraded.map(printable).join(", ")}.`,
+        "One that does not come up goes back by itself, and nothing more is upgraded then.",
+      ];
+
 export const plan = async (context: Context, file: string, all: boolean): Promise<void> => {
   const { changed } = await planOf(context, file);
   if (context.json) printJson(context, changed);
   else {
     context.terminal.print(renderPlan(changed.plan, { color: context.terminal.colour, all }));
-    for (const line of uncheckedLines(changed)) context.terminal.print(line);
+    for (const line of [...upgradeLines(changed), ...uncheckedLines(changed)]) context.terminal.print(line);
     const lost = losesOf(changed.plan).map(({ path }) => path);
     if (lost.length > 0) context.terminal.print(`Applying it without being asked needs ${allowDestroyFlag(lost)}`);
   }
@@ -173,7 +183,10 @@ const isFirst = ({ steps }: Plan): boolean => steps.every(({ action }) => action
 export const apply = async (context: Context, file: string, options: WaitOptions): Promise<void> => {
   const { terminal, json } = context;
   const { bundle, cell, changed: planned } = await planOf(context, file);
-  if (!json) terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
+  if (!json) {
+    terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
+    for (const line of upgradeLines(planned)) terminal.print(line);
+  }
   const allowDestroy = isEmptyPlan(planned.plan)
     ? []
     : await confirm(context, options, `Apply this to the cell ${cell.name}?`, planned.plan);

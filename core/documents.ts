@@ -343,6 +343,19 @@ export interface DesiredVm {
    * end of a boot is one about the incarnation. Absent: for any boot.
    */
   readonly boot?: number;
+  /** Only beside `restart`. */
+  readonly trial?: DesiredTrial;
+}
+/**
+ * Another boot disk for a VM that its host starts again by itself (decision 34): the host starts it with that one, and goes
+ * back to `disks` unless whoever runs in it takes the new disk into `disks` in time.
+ */
+export interface DesiredTrial {
+  /** In place of the one of `disks` with the connection `replaces`. */
+  readonly disk: DesiredDisk;
+  readonly replaces: Uid;
+  /** Counted from each start with it. */
+  readonly withinMs: number;
 }
 export interface DesiredLiveness {
   readonly protocol: "icmp" | "udp";
@@ -394,6 +407,16 @@ export interface ActualVm extends Progress {
   readonly health?: "starting" | "answering" | "silent";
   /** How often this incarnation's guest has reset itself. */
   readonly reboots?: number;
+  /** From a trial's document on, until the VM runs with its `disks` and nothing else is wished for. */
+  readonly trial?: ActualTrial;
+}
+export interface ActualTrial {
+  /** Of the disk on trial. */
+  readonly connection: Uid;
+  /** Its machine was started with it. */
+  readonly boots: boolean;
+  /** Why its host has gone back for good, a sentence; null: it has not. */
+  readonly refused: string | null;
 }
 
 /** The compiled rules of one cell, replaced as a whole and at once. */

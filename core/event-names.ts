@@ -66,6 +66,11 @@ export const eventNames = {
   "reservation/complete": "an all-or-none deployment has everything it needs: how many elements",
   "reservation/given-back":
     "an all-or-none deployment could not have everything and gave back what it had: what was short, and when it asks again",
+  "upgrade/trying": "a service VM is about to start from another boot volume: which",
+  "upgrade/proved": "a service VM has proved itself with its new boot volume; the old one goes",
+  "upgrade/went-back":
+    "a service VM did not come up with its new boot volume and starts from the old one: why; the upgrade has stopped",
+  "upgrade/complete": "every service VM runs from the boot volume that the model says",
   "vm/stage": "a VM's incarnation went on: placing, connecting, running, stopping, or none",
   "vm/rebooted": "a VM's guest reset itself: how often in this incarnation",
   "credential/added": "a credential of the cell was made: its id and for whom",
@@ -128,6 +133,8 @@ export const eventNames = {
   // Hosts.
   "machine/stage": "a machine at a host went on: starting, running, ended, gone",
   "machine/condition": "a machine that goes on rebooted, panicked, stands still because of a disk, or runs again",
+  "machine/trial":
+    "the VM that its host starts again starts from another boot volume, or its host has gone back to the former: which and why",
   "machine/health": "a VM began to answer its liveness probes, or stopped",
   "network/implemented": "a host's interfaces, rules and locations are in force: how many",
   "host/boot-ended":

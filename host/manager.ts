@@ -7,6 +7,7 @@ import { cpuRatio } from "../core/placer/candidate.ts";
 import { declarationIn } from "../core/presence/declaration.ts";
 import { type HostName, type PeerName, peerName, type Uid, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
+import { trialBegins, trialLog, trialRuns, trialTimer, withDeadline, withEnd, withTrial } from "./boot-trial.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hypervisor/driver.ts";
 import type { NetworkAllocation } from "./drivers/network/driver.ts";
 import { confirmEntrances, type EntranceState, restoreEntrances, takeEntrance } from "./entrances.ts";
@@ -163,6 +164,7 @@ const handle = (
   switch (input.kind) {
     case "start":
       state.started = true;
+      for (const record of state.records.values()) effects.push(...trialRuns(record));
       if (options.booted !== undefined && (options.booted || state.presence.boot === null))
         beginBoot(state.presence, 0, wallMs, effects);
       if (options.onPin !== undefined)
@@ -189,6 +191,8 @@ const handle = (
     case "released":
       return false;
     case "timer":
+      if (input.name.startsWith(trialTimer))
+        return trialIsOver(state, uid(input.name.slice(trialTimer.length)), effects);
       state.troubles.delete(input.name.replace(/^retry\//, "") as Uid | "network");
       return true;
     case "request":
@@ -312,9 +316,12 @@ const store = (state: HostState, vm: Uid, record: VmRecord | null, effects: Effe
 };
 
 /** A record whose stage changed. */
-const save = (state: HostState, vm: Uid, record: VmRecord | null, effects: Effect[]): void => {
-  if (record === null || record.stage === "ended") state.stalled.delete(vm);
+const save = (state: HostState, vm: Uid, changed: VmRecord | null, effects: Effect[]): void => {
+  if (changed === null || changed.stage === "ended") state.stalled.delete(vm);
+  const record = changed === null ? null : withEnd(changed);
   store(state, vm, record, effects);
+  if (record !== null) effects.push(...trialBegins(record));
+  if (record !== changed && record !== null) effects.push(trialLog(record, `gone back: ${record.trial?.refused}`));
   const fields =
     record === null
       ? { vm, stage: "gone" }
@@ -327,6 +334,16 @@ const save = (state: HostState, vm: Uid, record: VmRecord | null, effects: Effec
           reason: record.reason,
         };
   effects.push({ kind: "log", event: "machine/stage", fields });
+};
+
+/** A disk on trial that was not taken over in time. */
+const trialIsOver = (state: HostState, vm: Uid, effects: Effect[]): boolean => {
+  const record = state.records.get(vm);
+  const over = record === undefined ? null : withDeadline(record, state.vms.get(vm)?.desired);
+  if (over === null) return false;
+  store(state, vm, over, effects);
+  effects.push(trialLog(over, `gone back: ${over.trial?.refused}`));
+  return true;
 };
 
 /** Machines are the truth and records what we knew: a record that says "runs" without a machine has lost it meanwhile. */
@@ -376,7 +393,7 @@ const nextActions = (state: HostState, options: HostManagerOptions, effects: Eff
     state.busy.add(action.kind === "implement-network" ? "network" : action.vm);
     if (action.kind === "start-machine") {
       const client = state.vms.get(action.vm)?.client;
-      save(state, action.vm, startingRecord(client, action.desired), effects);
+      save(state, action.vm, withTrial(startingRecord(client, action.desired), state.records.get(action.vm)), effects);
     }
     actions.push(action);
   }

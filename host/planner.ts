@@ -7,6 +7,7 @@ import type {
   DesiredVm,
 } from "../core/documents.ts";
 import type { PeerName, Uid } from "../model/identifiers.ts";
+import { runsOtherwise, startedFrom, type TrialRecord } from "./boot-trial.ts";
 import type { GlobalNetwork, LocalInterface, NetworkAllocation } from "./drivers/network/driver.ts";
 import { admitted, type Entrances, trespass } from "./management.ts";
 
@@ -36,6 +37,8 @@ export interface VmRecord {
   readonly reboots?: number;
   /** It was never tried here, and its controller was told that it never will be. */
   readonly refused?: true;
+  /** Of a VM that its host starts again by itself: the new boot disk that it is or was tried with. */
+  readonly trial?: TrialRecord;
 }
 export interface WantedVm {
   readonly client: PeerName;
@@ -135,7 +138,8 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
       desired.power === "off" ||
       desired.incarnation > record.vm.incarnation ||
       isOfEarlierBoot(desired, found.boot);
-    const surplus = unwanted || (desired.restart === "host" && record.health === "silent");
+    const restarts = desired?.restart === "host" && (record.health === "silent" || runsOtherwise(desired, record));
+    const surplus = unwanted || restarts;
     // A guest that hangs, or whose CPUs stand still, does not hear that it should power off.
     const isDeaf = record.health === "silent" || found.stalled.has(vm);
     return surplus && record.stage === "running"
@@ -145,8 +149,7 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
   if (record !== undefined && !record.released) return { kind: "release-disks", vm, disks: record.vm.disks };
   if (desired === undefined) return networkInPlace ? { kind: "withdraw-state", vm } : null;
   if (!mayStart(desired, record)) return null;
-    const reason =
-      trespass(client, desired, wanted.entrances) ?? earlierBoot(desired, found) ?? shortage(desired, found);
+  const reason = trespass(client, desired, wanted.entrances) ?? earlierBoot(desired, found) ?? shortage(desired, found);
   if (reason !== null) return startsAgain(desired, record) ? null : { kind: "refuse-machine", vm, desired, reason };
   // What is being changed may just be taking the interfaces away that an earlier document did not name.
   if (desired.interfaces.length > 0 && found.busy.has("network")) return null;
@@ -154,7 +157,8 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
   if (refusal !== null)
     return startsAgain(desired, record) ? null : { kind: "refuse-machine", vm, desired, reason: refusal };
   if (obstacle(desired, wanted, found) !== null) return null;
-  return { kind: "start-machine", vm, desired, interfaces: readyInterfaces(desired, found.allocation) };
+  const interfaces = readyInterfaces(desired, found.allocation);
+  return { kind: "start-machine", vm, desired: startedFrom(desired, record), interfaces };
 };
 
 /**

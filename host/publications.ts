@@ -9,6 +9,7 @@ import {
 } from "../core/documents.ts";
 import { type PeerName, peerName, type Uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
+import { trialState } from "./boot-trial.ts";
 import type { LocalInterface } from "./drivers/network/driver.ts";
 import { healthOf } from "./health.ts";
 import { type Found, localInterfaces, mayStart, obstacle, type VmRecord, type Wanted } from "./planner.ts";
@@ -24,7 +25,7 @@ export const publications = (
   const result = new Map<string, Json>([["host", host as unknown as Json]]);
   for (const vm of new Set([...wanted.vms.keys(), ...found.records.keys()])) {
     const client = wanted.vms.get(vm)?.client ?? found.records.get(vm)?.client;
-    const actual = actualVm(vm, wanted, found, troubles);
+    const actual = withTrialState(actualVm(vm, wanted, found, troubles), vm, wanted, found);
     if (client !== undefined && actual !== null) result.set(actualKey(client, `vm/${vm}`), actual as unknown as Json);
   }
   for (const local of locatedInterfaces(wanted, found)) {
@@ -124,6 +125,11 @@ const actualVm = (
   }
   if (desired === undefined) return null;
   return { incarnation: desired.incarnation, power: "off", ended: "stopped", phase: "ready", reason: null };
+};
+
+const withTrialState = (actual: ActualVm | null, vm: Uid, wanted: Wanted, found: Found): ActualVm | null => {
+  const trial = trialState(wanted.vms.get(vm)?.desired, found.records.get(vm));
+  return actual === null || trial === null ? actual : { ...actual, trial };
 };
 
 const runningVm = (

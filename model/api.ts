@@ -1,4 +1,5 @@
 import type { Diagnostic } from "./diagnostic.ts";
+import type { ElementPath } from "./identifiers.ts";
 import type { Json } from "./json.ts";
 import type { Plan } from "./plan-types.ts";
 
@@ -63,6 +64,11 @@ export interface Changed {
   readonly dryRun: boolean;
   /** Of a dry run: what the installation could give of these is not known now, so that it is checked when it is applied. */
   readonly unchecked?: readonly Unchecked[];
+  /**
+   * Of the root cell: service VMs that this gives another boot volume, in order. They are started again one at a time, and
+   * go back to what they run from where the new one does not come up. Absent: none.
+   */
+  readonly upgraded?: readonly ElementPath[];
 }
 export type Unchecked = "hosts" | "storage" | "addresses";
 /** Body of every answer that is not a success. */

@@ -101,8 +101,7 @@ const remarks: Readonly<Partial<Record<ElementType | "Cell", string>>> = {
     "`x.address` needs a subnet with `x.cidr`. Addresses, MAC addresses and host names are each the only ones of their cell.",
   NetworkRule: "At least one end is in the cell. Ports are those of `tcp` and `udp`; `icmp` has none.",
   VolumeGrant: "It names one of `x.vm` and `x.cell`. The other cell can see the volume only if that is `x.public`.",
-  CellController:
-    "What the child asks for counts in the limits of this cell.",
+  CellController: "What the child asks for counts in the limits of this cell.",
 };
 
 const typeSection = (type: ElementType | "Cell", all: TypeSchema): string =>

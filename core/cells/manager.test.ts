@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ServiceNumbers } from "../../model/cell.ts";
 import { noUsage } from "../../model/check-limits.ts";
 import { ipv4, type PeerName, peerName, uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
@@ -176,7 +175,10 @@ test("a cell is bound once: to whom it asks for, to its parent's, or to those wi
   const instances = instancesIn(["placer", "placer.2", "placer.x", "storage-manager", "storage-manager.2", "host.h1"]);
   assert.deepEqual(instances, { placer: [1, 2], storageManager: [1, 2] });
   world.report({ kind: "instances", instances });
-  world.want("r-2", "two", root).want("r-3", "three", root, { services: { placer: 1 } }).want("r-4", "four", root);
+  world
+    .want("r-2", "two", root)
+    .want("r-3", "three", root, { services: { placer: 1 } })
+    .want("r-4", "four", root);
   // A child goes with its parent, unless it says otherwise; nothing that is bound follows a change.
   const two = peerName("controller.two");
   world

@@ -35,6 +35,7 @@ import {
   type RoomRecord,
   type VmRecord,
 } from "./state.ts";
+import { upgradeDue, upgradeTimer } from "./upgrade.ts";
 
 /**
  * The Cell Controller: owns a cell's model and makes it real (paper, II.A and III.A).
@@ -106,6 +107,7 @@ function take(state: ControllerState, input: Input): void {
       if (input.name === roomTimer) givenUp(state);
       if (input.name === reservationTimer) reservationDue(state);
       if (input.name === startTimer) state.starts.dueMs = null;
+      if (input.name === upgradeTimer) upgradeDue(state);
       if (input.name.startsWith(lostTimer)) state.lost.add(peerName(input.name.slice(lostTimer.length)));
       if (input.name.startsWith(retryTimer)) state.resting.delete(uid(input.name.slice(retryTimer.length)));
       break;
@@ -260,6 +262,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     started: false,
     resting: new Set(),
     starts: restoredStarts(restored.records.get("starts")),
+    upgradeClock: null,
     runningSince: new Map(),
     now: { ms: 0, wallMs: 0 },
   };

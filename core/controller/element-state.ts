@@ -7,6 +7,7 @@ import { deathOf, diedAt } from "../presence/deaths.ts";
 import { serviceNumber } from "../service-roles.ts";
 import { chooseAddress } from "./addresses.ts";
 import { reservationReason, shortened } from "./all-or-none.ts";
+import { bootLink } from "./boot-disks.ts";
 import { childState } from "./children.ts";
 import { refusedEnrolments } from "./enrolments.ts";
 import { foreignLink, whyNoOrigin, whyNotAgreed, whyNotConnected, whyNotVisible } from "./foreign.ts";
@@ -31,6 +32,7 @@ import {
   storageManagerOf,
   type VmRecord,
 } from "./state.ts";
+import { keptFor, upgradeState } from "./upgrade.ts";
 
 /** Works out every element's state; a change of phase or reason is durable and one event. */
 export function updateStates(state: ControllerState): void {
@@ -76,6 +78,8 @@ function deletingState(state: ControllerState, record: ElementRecord): Progress 
   }
   if (record.type === "Volume" || record.type === "VolumeCopy") {
     const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${record.uid}`);
+    const kept = keptFor(state, record.uid);
+    if (kept !== null) return progress("deleting", `kept until ${kept} has proved itself with its new boot volume`);
     return progress("deleting", actual?.phase === "deleting" || actual?.available === false ? actual.reason : null);
   }
   return progress("deleting", run?.host ? `waits for host ${run.host} to stop it` : null);
@@ -214,6 +218,8 @@ function linkState(
 ): Progress {
   const vmRecord = recordAt(state, element.vm);
   const run = vmRecord === undefined ? null : (state.vms.get(vmRecord.uid)?.run ?? null);
+  const upgrade = vmRecord === undefined ? null : upgradeState(state, vmRecord.uid);
+  if (upgrade !== null && bootLink(state, element.vm)?.path === element.path) return upgrade;
   if (run !== null && run.stage !== "stopping") {
     const included = run.interfaces.includes(record.uid) || run.disks.some((disk) => disk.connection === record.uid);
     if (!included) return progress("waiting", `takes effect when ${element.vm} starts next`);

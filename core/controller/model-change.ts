@@ -11,17 +11,20 @@ import { stopRun } from "./life-cycle.ts";
 import { managementRefusals } from "./management.ts";
 import { createGrants } from "./room.ts";
 import { type ControllerState, mintIdentity, saveCounters, saveElement, saveModel, saveVm } from "./state.ts";
+import { beginUpgrades, notesForUpgrade, serviceBootVolumes } from "./upgrade.ts";
+import { withKept } from "./upgrade-return.ts";
 
 export const planFor = (state: ControllerState, cell: Cell | null): Plan =>
   planChange(state.cell, cell, unwrittenIn(state));
 
-/** Volumes of the model that were never anybody's to write. */
+/** Volumes of the model that were never anybody's to write, or whose writer kept nothing there. */
 const unwrittenIn = (state: ControllerState): ReadonlySet<ElementPath> =>
-  new Set(
-    [...state.elements.values()].flatMap(({ path, unwritten, deleting }) =>
+  new Set([
+    ...[...state.elements.values()].flatMap(({ path, unwritten, deleting }) =>
       unwritten === true && !deleting ? [path] : [],
     ),
-  );
+    ...serviceBootVolumes(state),
+  ]);
 
 /** Why a cell cannot take the place of the present one, beyond what the specification itself says; empty if it can. */
 export function refusalsOf(state: ControllerState, cell: Cell): readonly Diagnostic[] {
@@ -59,18 +62,21 @@ export function acceptModel(state: ControllerState, cell: Cell | null, plan: Pla
 function executePlan(state: ControllerState, cell: Cell | null, plan: Plan): void {
   const before = state.cell;
   const version = state.model.version + 1;
+  const upgrades = notesForUpgrade(state, plan.steps);
   const { uids, nextNumber } = identify(state.uids, plan, state.options.cellUid, state.counters.nextNumber);
   saveCounters(state, { nextNumber });
   saveModel(state, { version, document: cell?.document ?? null }, cell);
-  adoptElements(state, cell, cell === null ? new Map() : uids);
+  adoptElements(state, cell, cell === null ? new Map() : withKept(state, cell, uids));
   createGrants(state);
+  beginUpgrades(state, upgrades);
   for (const step of plan.steps) {
     const uid = step.type === "VM" ? state.uids.get(step.path) : undefined;
     // A change to a VM is also how a person says: try again.
     if (uid === undefined || step.action === "none" || step.action === "delete") continue;
     const vm = state.vms.get(uid);
     const failed = vm?.run === null && vm.failure !== null;
-    if (step.action === "restart" || step.action === "replace" || failed) stopRun(state, uid);
+    const isRestarted = step.action === "restart" && !upgrades.spared.has(step.path);
+    if (isRestarted || step.action === "replace" || failed) stopRun(state, uid);
   }
   const path = (cell ?? before)?.path ?? elementPath(state.options.cell);
   const changes: Record<string, Json> = {};
@@ -91,7 +97,8 @@ function adoptElements(state: ControllerState, cell: Cell | null, uids: Readonly
     state.uids.set(element.path, uid);
     const known = state.elements.get(uid);
     if (known !== undefined) {
-      if (known.path !== element.path) saveElement(state, { ...known, path: element.path });
+      if (known.path !== element.path || known.deleting)
+        saveElement(state, { ...known, path: element.path, deleting: false });
       continue;
     }
     const named = element.type === "VM" || element.type === "Subnet" || element.type === "VirtualInterface";

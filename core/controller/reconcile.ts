@@ -30,6 +30,7 @@ import {
   type Wishes,
 } from "./state.ts";
 import { wishForStorage } from "./storage.ts";
+import { advanceUpgrades } from "./upgrade.ts";
 import { placedInterfaces, wishForVms } from "./virtual-machines.ts";
 
 /**
@@ -45,6 +46,7 @@ export function reconcile(state: ControllerState): void {
     advanceEnding(state);
     allocateAddresses(state);
     advanceVms(state);
+    if (advanceUpgrades(state)) advanceVms(state);
     const wishes = collectWishes(state);
     placeWishes(state, wishes);
     forgotten = forgetDeleted(state, wishes);

@@ -41,6 +41,7 @@ import {
   recordAt,
   storageManagerOf,
 } from "./state.ts";
+import { upgradedBy } from "./upgrade.ts";
 import { whyElement } from "./why-element.ts";
 
 /**
@@ -152,6 +153,7 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
   if (!target.ok) return target;
   const cell = target.value;
   const plan = planFor(state, cell);
+  const upgraded = upgradedBy(state, plan.steps);
   const diagnostics = cell === null ? [] : [...refusalsOf(state, cell), ...limitFaults(state, cell, plan)];
   if (diagnostics.length > 0) return fail(invalid(diagnostics));
   const shut = whyStaysOpen(state, cell, plan);
@@ -170,7 +172,7 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
     if (faults.length > 0) return fail(refused(500, "internal", wrongPlan(faults)));
   }
   const unchecked = dryRun && cell !== null ? uncheckedIn(offersOf(state)) : [];
-  const more = unchecked.length > 0 ? { unchecked } : {};
+  const more = { ...(unchecked.length > 0 ? { unchecked } : {}), ...(upgraded.length > 0 ? { upgraded } : {}) };
   return ok(toJson({ plan, version: state.model.version, dryRun, ...more } satisfies Changed));
 }
 

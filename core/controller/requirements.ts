@@ -1,7 +1,8 @@
-import type { VmElement, VolumeConnectionElement } from "../../model/cell.ts";
+import type { VmElement } from "../../model/cell.ts";
 import type { Uid } from "../../model/identifiers.ts";
 import type { ActualVolume } from "../documents.ts";
 import { chooseAddress } from "./addresses.ts";
+import { diskOf, keptBootDisk } from "./boot-disks.ts";
 import { whyShut } from "./entrance.ts";
 import { foreignLink, foreignVolume, whyNotVisible } from "./foreign.ts";
 import { isService, serviceFault } from "./service-data.ts";
@@ -41,6 +42,11 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
       }
       continue;
     }
+    const kept = keptBootDisk(state, vm.path, record.uid);
+    if (kept !== null) {
+      disks.push(kept);
+      continue;
+    }
     const abroad = foreignLink(element.volume);
     if (abroad !== null) {
       const why = whyNotVisible(state, abroad, "volume");
@@ -69,12 +75,3 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
   }
   return { disks, interfaces, missing };
 }
-
-const diskOf = (connection: Uid, volume: Uid, element: VolumeConnectionElement): RunDisk => ({
-  connection,
-  volume,
-  busType: element.busType,
-  busNumber: element.busNumber ?? null,
-  busSlot: element.busSlot ?? null,
-  bootOrder: element.bootOrder ?? null,
-});

@@ -15,7 +15,7 @@ import {
 } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import type { DesiredLife, QuotaGrant } from "../cell-documents.ts";
-import { actualKey, type HostOffers, type Phase, type StorageOffers } from "../documents.ts";
+import { actualKey, type DesiredVolume, type HostOffers, type Phase, type StorageOffers } from "../documents.ts";
 import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
 import type { Deaths } from "../presence/deaths.ts";
@@ -148,6 +148,8 @@ export interface Run {
   readonly interfaces: readonly Uid[];
   /** How often its guest has reset itself, as far as its host was heard. */
   readonly reboots?: number;
+  /** Leased beside the others: of an upgrade that its host carries out, until the host has settled on one (upgrade.ts). */
+  readonly spare?: RunDisk;
 }
 /**
  * How an incarnation ended that nobody asked to end. `exited`: its guest powered off; `silent`: it answered no probes;
@@ -174,6 +176,26 @@ export interface VmRecord {
   readonly run: Run | null;
   /** The last one; for people. */
   readonly lastEnd?: VmEnd;
+  /** The model wants it to boot from another volume than the one with which it has proved itself (upgrade.ts). */
+  readonly upgrade?: Upgrade;
+}
+export interface Upgrade {
+  /** The disk that it returns to. Kept until the new one has proved itself, whatever the model says. */
+  readonly from: RunDisk;
+  /** Connection of the disk that it is tried with now. */
+  readonly trying?: Uid;
+  /** The one that it went back from, and why. */
+  readonly refused?: { readonly connection: Uid; readonly reason: string };
+}
+/** Times of the one upgrade that is being tried, monotonic ms; counted anew after a start. */
+export interface UpgradeClock {
+  readonly vm: Uid;
+  /** Since when it could have answered; null: it could not yet, or its host is not heard. */
+  readonly sinceMs: number | null;
+  /** Since when it has been well without a pause. */
+  readonly wellMs: number | null;
+  /** For when its timer was set; null: no timer runs. */
+  readonly dueMs: number | null;
 }
 
 /**
@@ -250,6 +272,7 @@ export interface ControllerState {
   /** VMs that failed and whose back-off timer has not come yet. */
   readonly resting: Set<Uid>;
   readonly starts: StartState;
+  upgradeClock: UpgradeClock | null;
   /** Monotonic ms since which a VM runs; for the reset of the back-off. */
   readonly runningSince: Map<Uid, number>;
   now: Instant;
@@ -400,6 +423,23 @@ export function inUse(state: ControllerState): ReadonlySet<Uid> {
   for (const { run } of runs(state)) {
     for (const uid of run.interfaces) used.add(uid);
     for (const disk of run.disks) used.add(disk.connection).add(disk.volume);
+    if (run.spare !== undefined) used.add(run.spare.connection).add(run.spare.volume);
+  }
+  for (const { upgrade } of state.vms.values()) {
+    if (upgrade === undefined) continue;
+    used.add(upgrade.from.connection);
+    for (const volume of withOrigins(state, upgrade.from.volume)) used.add(volume);
   }
   return used;
+}
+
+/** A volume and what it is a copy of, as the Storage Manager was asked for them. */
+function withOrigins(state: ControllerState, volume: Uid): readonly Uid[] {
+  const chain: Uid[] = [];
+  for (let at: Uid | null = volume; at !== null && !chain.includes(at); ) {
+    chain.push(at);
+    const document = desiredNow(state, storageManager, `volume/${at}`) as unknown as DesiredVolume | undefined;
+    at = document?.origin.kind === "copy" ? document.origin.volume : null;
+  }
+  return chain;
 }

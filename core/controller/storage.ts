@@ -41,7 +41,7 @@ export function wishForStorage(state: ControllerState, wishes: Wishes): void {
   }
   for (const { vm, run } of runs(state)) {
     if (run.stage === "placing" || run.host === null) continue;
-    for (const disk of run.disks) {
+    for (const disk of [...run.disks, ...(run.spare === undefined ? [] : [run.spare])]) {
       mayBeWritten(state, disk.volume);
       wish(wishes, storageManagerOf(state), `connection/${disk.connection}`, {
         uid: disk.connection,

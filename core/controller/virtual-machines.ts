@@ -16,10 +16,12 @@ import {
   hostPeer,
   keepWish,
   type Run,
+  type RunDisk,
   runs,
   type Wishes,
   wish,
 } from "./state.ts";
+import { patienceMs } from "./upgrade.ts";
 
 /** The interfaces of incarnations that a host was told of, and where they are. */
 export function placedInterfaces(state: ControllerState): readonly PlacedInterface[] {
@@ -79,26 +81,11 @@ function vmDocument(
   const record = state.elements.get(uid);
   const element = record === undefined ? undefined : elementOf(state, record);
   if (element?.type !== "VM" || run.host === null) return null;
-  const before = desiredNow(state, hostPeer(run.host), `vm/${uid}`) as DesiredVm | undefined;
   const disks: DesiredDisk[] = [];
-  for (const { connection, volume, busType, busNumber, busSlot, bootOrder } of run.disks) {
-    // After a restart, or while the Storage Manager is away, the last known attachment of this incarnation holds.
-    const known = before?.incarnation === run.incarnation ? before.disks : [];
-    const attachment: Attachment | undefined =
-      attachmentOf(state, connection, run) ?? known.find((disk) => disk.connection === connection)?.attachment;
-    if (attachment === undefined) return null;
-    const readOnly = attachment.layers[0]?.writable !== true;
-    const path = state.elements.get(volume)?.path;
-    disks.push({
-      connection,
-      ...(path === undefined ? {} : { path }),
-      busType,
-      busNumber,
-      busSlot,
-      bootOrder,
-      readOnly,
-      attachment,
-    });
+  for (const disk of run.disks) {
+    const document = diskDocument(state, uid, run, disk);
+    if (document === null) return null;
+    disks.push(document);
   }
   const service = serviceOf(state, uid, run, element.data);
   if (service === null) return null;
@@ -117,11 +104,40 @@ function vmDocument(
     interfaces,
     ...service,
     ...(run.boot === undefined ? {} : { boot: run.boot }),
+    ...(service.restart === undefined ? {} : trialOf(state, uid, run)),
     ...(element.start === "resume" ? { start: element.start } : {}),
     ...(element.liveness === undefined
       ? {}
       : { liveness: { ...element.liveness, port: element.liveness.port ?? null } }),
   };
+}
+
+/** Null while it is not known how the volume is reached. */
+function diskDocument(state: ControllerState, vm: Uid, run: Run, disk: RunDisk): DesiredDisk | null {
+  const { connection, volume, busType, busNumber, busSlot, bootOrder } = disk;
+  const before =
+    run.host === null ? undefined : (desiredNow(state, hostPeer(run.host), `vm/${vm}`) as DesiredVm | undefined);
+  // After a restart, or while the Storage Manager is away, the last known attachment of this incarnation holds.
+  const known = before?.incarnation === run.incarnation ? [...before.disks, ...trialDisks(before)] : [];
+  const attachment: Attachment | undefined =
+    attachmentOf(state, connection, run) ?? known.find((each) => each.connection === connection)?.attachment;
+  if (attachment === undefined) return null;
+  const readOnly = attachment.layers[0]?.writable !== true;
+  const path = state.elements.get(volume)?.path;
+  return {
+    connection,
+    ...(path === undefined ? {} : { path }),
+    ...{ busType, busNumber, busSlot, bootOrder, readOnly, attachment },
+  };
+}
+const trialDisks = ({ trial }: DesiredVm): readonly DesiredDisk[] => (trial === undefined ? [] : [trial.disk]);
+
+/** What the host of the own controller's VM is to try; nothing while it cannot be reached, or when it is settled. */
+function trialOf(state: ControllerState, vm: Uid, run: Run): Pick<DesiredVm, "trial"> {
+  const upgrade = state.vms.get(vm)?.upgrade;
+  if (run.spare === undefined || upgrade?.trying !== run.spare.connection) return {};
+  const disk = diskDocument(state, vm, run, run.spare);
+  return disk === null ? {} : { trial: { disk, replaces: upgrade.from.connection, withinMs: patienceMs } };
 }
 
 /** What the guest is told; null: its roles are not right, and what it was told stays. */

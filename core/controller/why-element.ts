@@ -2,6 +2,7 @@ import type { ElementAnswer, ElementCheck } from "../../model/api.ts";
 import type { Element, VmElement } from "../../model/cell.ts";
 import type { ElementPath } from "../../model/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
+import type { Progress } from "../documents.ts";
 import { reservationReason, shortened } from "./all-or-none.ts";
 import { hostDied } from "./element-state.ts";
 import { refusedEnrolments } from "./enrolments.ts";
@@ -20,6 +21,7 @@ import {
   recordAt,
   type VmRecord,
 } from "./state.ts";
+import { upgradeRemedy, upgradeState } from "./upgrade.ts";
 
 /**
  * Why an element is as it is: what it needs, in the order in which it is needed, each with what is so; the first that
@@ -197,9 +199,17 @@ function runChecks(
     const lifts = "look into it with `cells console`; with x.restartOnFailure true it is started again by itself";
     checks.push(check("answers its probes", actual.health === "answering", `it is ${actual.health}`, lifts));
   }
+  const upgrade = upgradeState(state, vm.uid);
+  if (upgrade !== null)
+    checks.push(
+      check("boot volume", false, upgrade.reason ?? "it is another one by the model", upgradeRemedyOf(upgrade)),
+    );
   if (runs && record.phase !== "ready")
     checks.push(check(record.path, false, record.reason ?? `it is ${record.phase}`));
 }
+
+const upgradeRemedyOf = ({ phase }: Progress): string | null =>
+  phase === "failed" ? upgradeRemedy : "nothing needs to be done: service VMs are upgraded one at a time";
 
 function placementChecks(state: ControllerState, vm: VmRecord, run: Run, checks: ElementCheck[]): void {
   const placement = placementOf(state, vm.uid, run);

@@ -47,10 +47,12 @@ test("what cannot be placed says why and is retried when that changes", () => {
 });
 
 test("the services' own image is the root cell's: to every other cell there is none, and it is not told of it", () => {
-  const world = new StorageWorld({ s1: { freeMiB: 5000, images: { service: 100, tiny: 100 } } });
+  const world = new StorageWorld({ s1: { freeMiB: 5000, images: { service: 100, "service-2": 100, tiny: 100 } } });
   const root = peerName("controller.root");
   world.want("volume/a-1", volume("a-1", image("service")));
   assert.equal(world.volume("a-1")?.reason, 'no image "service"; there are: tiny');
+  world.want("volume/a-2", volume("a-2", image("service-2")));
+  assert.equal(world.volume("a-2")?.reason, 'no image "service-2"; there are: tiny', "nor the next one");
   world.want("volume/r-1", { ...volume("r-1", image("service")), cell: "root" as never }, root);
   world.settle();
   assert.equal(world.volume("r-1", root)?.phase, "ready");
