@@ -15,7 +15,8 @@ import {
 } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { HostRequest, Outcome } from "./host-requests.ts";
-import { createHostManager, type HostState } from "./manager.ts";
+import type { HostState } from "./host-state.ts";
+import { createHostManager } from "./manager.ts";
 import type { Action } from "./planner.ts";
 
 export const host: ActualHost = {

@@ -1,69 +1,44 @@
-import type { ActualHost, ActualLocation, CellPolicy, DesiredVm } from "../core/documents.ts";
-import type { Effect, Input, Restored, Service } from "../core/env.ts";
+import { type ActualLocation, type CellPolicy, type DesiredVm, standbyKey } from "../core/documents.ts";
+import type { Effect, Input, Service } from "../core/env.ts";
 import { mayDesire, maySee } from "../core/identity/permissions.ts";
 import { authorityName } from "../core/identity/pins.ts";
 import { declarationIn } from "../core/presence/declaration.ts";
 import { type HostName, type PeerName, peerName, type Uid, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hypervisor/driver.ts";
-import type { NetworkAllocation } from "./drivers/network/driver.ts";
 import { logHealth, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
 import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-requests.ts";
+import {
+  foundOf,
+  type HostManagerOptions,
+  type HostState,
+  inner,
+  restoreState,
+  succeed,
+  wantedOf,
+} from "./host-state.ts";
 import { inventoryOf, measureHost } from "./inventory.ts";
 import type { HealthChange } from "./liveness.ts";
-import { type Action, type Found, planHost, startingRecord, usedMiB, type VmRecord, type Wanted } from "./planner.ts";
-import { answerCall, handlePresence, type PresenceState, presenceRecord } from "./presence-state.ts";
+import { type Action, planHost, startingRecord, usedMiB, type VmRecord } from "./planner.ts";
+import { answerCall, handlePresence } from "./presence-state.ts";
 import { audiencesOf, publications, sameAudiences } from "./publications.ts";
+import { handleSuccession, hearReachable, hearSuccession, successionTimer, takeStandby } from "./succession.ts";
 
 /** After a failure the same action is planned again this much later. */
 const retryMs = 3000;
-
-export interface HostManagerOptions {
-  readonly host: ActualHost;
-  /** Called in a step that may have made new actions due; must only wake the executor, which then asks for them. */
-  readonly wake: () => void;
-  /** The Presence group declared a generation of a host dead; must only pass it on. */
-  readonly onDeath?: (host: HostName, generation: number) => void;
-  /** The authority says which key a peer has; null: that it has none any more. Absent: nobody pins keys here. */
-  readonly onPin?: (key: string, value: Json) => void;
-}
-
-/** What this host has to do and what it knows. Everything in `records` and `locations` is durable. */
-export interface HostState {
-  readonly vms: Map<Uid, { readonly client: PeerName; readonly desired: DesiredVm }>;
-  readonly policies: Map<string, CellPolicy>;
-  /** Host → address → location. Kept over a restart, so that the dataplane is never blanked. */
-  readonly locations: Map<PeerName, Map<string, ActualLocation>>;
-  /** Stored locations that their host has not repeated since this start. */
-  readonly unconfirmed: Map<PeerName, Set<string>>;
-  readonly records: Map<Uid, VmRecord>;
-  /** Machines without a record, and null before the machines were listed. */
-  strangers: Map<Uid, FoundMachine> | null;
-  started: boolean;
-  revision: string | null;
-  allocation: NetworkAllocation;
-  readonly busy: Set<Uid | "network">;
-  /** VMs whose CPUs stand still because of a disk, with a sentence. Told anew after a start. */
-  readonly stalled: Map<Uid, string>;
-  /** Failures whose action rests until its timer. */
-  readonly troubles: Map<Uid | "network", string>;
-  readonly published: Map<string, string>;
-  /** Address → who may see where it is; another map whenever that changes. */
-  audiences: ReadonlyMap<string, ReadonlySet<PeerName>>;
-  readonly subscribed: Set<PeerName>;
-  readonly presence: PresenceState;
-}
 
 /**
  * The Host Manager as a service of state distribution: what its controllers desire comes in, what is so goes out, and
  * the executor asks it what to do (`HostRequest`).
  */
 export const createHostManager = (options: HostManagerOptions): Service<HostState> => ({
-  restore: (restored) => restoreState(restored),
-  step: (state, input, _now) => {
+  restore: (restored) => restoreState(restored, options),
+  step: (state, input, now) => {
     const effects: Effect[] = [];
+    state.now = now.ms;
     const changed = handle(state, input, options, effects);
-    if (changed && state.started) {
+    const moved = state.started && succeed(state, options, effects);
+    if ((changed || moved) && state.started) {
       adoptStrangers(state, effects);
       followPeers(state, options, effects);
       publish(state, options, effects);
@@ -86,55 +61,6 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
 
 const cellOf = (controller: PeerName): string => controller.slice("controller.".length);
 
-const restoreState = ({ records }: Restored): HostState => {
-  const state: HostState = {
-    vms: new Map(),
-    policies: new Map(),
-    locations: new Map(),
-    unconfirmed: new Map(),
-    records: new Map(),
-    strangers: null,
-    started: false,
-    revision: null,
-    allocation: { interfaces: [] },
-    busy: new Set(),
-    stalled: new Map(),
-    troubles: new Map(),
-    published: new Map(),
-    audiences: new Map(),
-    subscribed: new Set(),
-    presence: { generation: Number(records.get(presenceRecord) ?? 0), members: new Set() },
-  };
-  for (const [key, value] of records) {
-    const [kind, name = "", address = ""] = key.split("/");
-    if (kind === "machine") state.records.set(uid(name), value as unknown as VmRecord);
-    if (kind !== "location") continue;
-    inner(state.locations, peerName(name), () => new Map()).set(address, value as unknown as ActualLocation);
-    inner(state.unconfirmed, peerName(name), () => new Set()).add(address);
-  }
-  return state;
-};
-
-const inner = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
-  const found = map.get(key) ?? make();
-  map.set(key, found);
-  return found;
-};
-
-const wantedOf = (state: HostState): Wanted => ({
-  vms: state.vms,
-  policies: [...state.policies.values()],
-  locations: [...state.locations.values()].flatMap((locations) => [...locations.values()]),
-});
-const foundOf = (state: HostState, { host }: HostManagerOptions): Found => ({
-  records: state.records,
-  revision: state.revision,
-  allocation: state.allocation,
-  busy: new Set([...state.busy, ...state.troubles.keys()]),
-  stalled: state.stalled,
-  capacityMiB: host.memoryMiB - host.reservedMiB,
-});
-
 /** True when something changed that others or the plan may depend on. */
 const handle = (state: HostState, input: Input, options: HostManagerOptions, effects: Effect[]): boolean => {
   switch (input.kind) {
@@ -145,17 +71,21 @@ const handle = (state: HostState, input: Input, options: HostManagerOptions, eff
     case "desired":
       return handleDesired(state, input.from, input.key, input.value, effects);
     case "actual": {
-      const death = declarationIn(state.presence.members, input.from, input.key, input.value);
+      const { from, key, value } = input;
+      const death = declarationIn(state.presence.members, from, key, value);
       if (death !== null) options.onDeath?.(death.host, death.generation);
-      answerCall(state.presence, input.from, input.key, input.value, effects);
-      if (input.from === authorityName) options.onPin?.(input.key, input.value);
-      return handleLocation(state, input.from, input.key, input.value, effects);
+      const isOfLeases = hearSuccession(state.succession, state.presence.members, from, key, value);
+      answerCall(state.presence, from, key, value, effects);
+      if (from === authorityName) options.onPin?.(key, value);
+      return handleLocation(state, from, key, value, effects) || isOfLeases;
     }
     case "reachable":
+      hearReachable(state.succession, input.peer, input.reachable);
       return input.reachable && forgetUnconfirmed(state, input.peer, effects);
     case "released":
       return false;
     case "timer":
+      if (input.name === successionTimer) state.succession.wakeAt = null;
       state.troubles.delete(input.name.replace(/^retry\//, "") as Uid | "network");
       return true;
     case "request":
@@ -169,6 +99,10 @@ const handleDesired = (state: HostState, from: PeerName, key: string, value: Jso
     effects.push({ kind: "log", event: "document/refused", fields: { from, key, why } });
     return false;
   };
+  if (kind === standbyKey) {
+    takeStandby(state.succession, value);
+    return true;
+  }
   if (kind === "policy") {
     if (value === null) return state.policies.delete(name);
     const policy = value as unknown as CellPolicy;
@@ -265,6 +199,12 @@ const handleRequest = (
     case "presence-said":
     case "presence-follow":
       reply(handlePresence(state.presence, request, effects));
+      return false;
+    case "presence-heard":
+    case "presence-hosts":
+    case "presence-died":
+      handleSuccession(state.succession, request);
+      reply(null);
       return false;
     case "exec-target":
       reply(execTarget(state, request.client, request.vm, request.incarnation));
@@ -481,6 +421,7 @@ const hostStatus = (state: HostState, { host }: HostManagerOptions): HostStatus 
   cpus: host.cpus,
   accelerator: host.accelerator,
   vms: [...state.records.values()].filter(({ stage }) => stage === "running").length,
+  ...(state.succession.trouble === null ? {} : { remark: state.succession.trouble }),
 });
 
 /** `vm` is a UID or a path. A controller reaches into its own cell's VMs only, under the incarnation it means. */

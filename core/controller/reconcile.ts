@@ -29,6 +29,7 @@ import {
   type Wishes,
 } from "./state.ts";
 import { wishForStorage } from "./storage.ts";
+import { adoptSuccession, successors, wishForStandby } from "./succession.ts";
 import { placedInterfaces, wishForVms } from "./virtual-machines.ts";
 
 /**
@@ -43,6 +44,7 @@ export function reconcile(state: ControllerState): void {
   for (let forgotten = true; forgotten; ) {
     advanceEnding(state);
     allocateAddresses(state);
+    adoptSuccession(state);
     advanceVms(state);
     const wishes = collectWishes(state);
     placeWishes(state, wishes);
@@ -65,6 +67,7 @@ function collectWishes(state: ControllerState): Wishes {
   // Before the VM documents: a host never learns of a VM without its rules.
   wishForPolicies(state, wishes, policy);
   wishForVms(state, wishes, withForeignAudiences(state, audiences(policy?.rules ?? [], placedInterfaces(state))));
+  wishForStandby(state, wishes, policy);
   wishForDirectory(state, wishes);
   wishForChildren(state, wishes);
   wishForEnrolments(state, wishes);
@@ -90,6 +93,7 @@ function placeWishes(state: ControllerState, wishes: Wishes): void {
 export function followPeers(state: ControllerState): void {
   const wanted = new Set<PeerName>([storageManager, addressManager, dnsManager, placer]);
   for (const { run } of runs(state)) if (run.host !== null) wanted.add(hostPeer(run.host));
+  for (const host of successors(state)) wanted.add(host);
   if (state.abroad.size > 0) wanted.add(directory);
   if (state.grants.size > 0 && state.options.cellManager === true) wanted.add(cellManager);
   const prefix = `${state.options.self}/`;

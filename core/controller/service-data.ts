@@ -148,6 +148,15 @@ export function serviceData(
 export const isOwnController = ({ cell }: ControllerOptions, services: readonly Service[]): boolean =>
   services.some(({ controlled }) => controlled?.cell === cell);
 
+/** The same of an element of the present model. */
+export function isOwnVm(state: ControllerState, vm: Uid): boolean {
+  const record = state.elements.get(vm);
+  const element = record === undefined ? undefined : elementOf(state, record);
+  if (element?.type !== "VM" || !isService(state.options, element.data)) return false;
+  const services = servicesOf(state.options, element.data);
+  return services.ok && isOwnController(state.options, services.value);
+}
+
 interface Claim {
   readonly vm: Uid;
   readonly path: ElementPath;

@@ -135,6 +135,8 @@ export interface Run {
   readonly interfaces: readonly Uid[];
   /** How often its guest has reset itself, as far as its host was heard. */
   readonly reboots?: number;
+  /** `host` started it by itself (succession.ts). */
+  readonly succeeded?: true;
 }
 /** How an incarnation ended that nobody asked to end. `exited`: its guest powered off; `silent`: it answered no probes. */
 export interface VmEnd {

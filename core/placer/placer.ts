@@ -86,6 +86,7 @@ export function createPlacer(options: PlacerOptions): Service<PlacerState> {
   };
 }
 
+const rootController = peerName("controller.root");
 const hostOf = (peer: PeerName): HostName => hostName(peer.slice("host.".length));
 
 function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions): PlacerState {
@@ -149,7 +150,7 @@ function start(state: PlacerState): void {
   // All that ended first, so that the new ones find its room.
   for (const reservation of [...state.reservations.values()]) {
     const wanted = state.wanted.get(reservation.vm);
-    if (wanted === undefined || wanted.document.incarnation !== reservation.incarnation) drop(state, reservation);
+    if (!isOf(reservation, wanted?.document)) drop(state, reservation);
   }
   for (const vm of state.wanted.keys()) reconcile(state, vm);
   publishOffers(state);
@@ -203,7 +204,9 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
       refuse("the placement document is malformed; see core/documents.ts for its fields");
       return;
     }
-    state.wanted.set(vm, { client, document });
+    const { on: _on, ...anywhere } = document;
+    // Of the root controller's VM alone hosts choose the place themselves; nobody else may choose it past the Placer.
+    state.wanted.set(vm, { client, document: client === rootController ? document : anywhere });
   }
   if (state.started) reconcile(state, vm);
 }
@@ -222,7 +225,7 @@ function readPlacement(vm: Uid, value: Json): DesiredPlacement | null {
 function reconcile(state: PlacerState, vm: Uid): void {
   const wanted = state.wanted.get(vm);
   const reservation = state.reservations.get(vm);
-  const ended = reservation !== undefined && reservation.incarnation !== wanted?.document.incarnation;
+  const ended = reservation !== undefined && !isOf(reservation, wanted?.document);
   if (ended) drop(state, reservation);
   if (wanted !== undefined) {
     if (reservation !== undefined && !ended) sayPlaced(state, reservation);
@@ -230,6 +233,9 @@ function reconcile(state: PlacerState, vm: Uid): void {
   }
   if (ended && state.started) retry(state);
 }
+
+const isOf = ({ incarnation, host }: Reservation, document: DesiredPlacement | undefined): boolean =>
+  incarnation === document?.incarnation && host === (document.on ?? host);
 
 function drop(state: PlacerState, reservation: Reservation): void {
   release(state.usage, reservation);
@@ -252,7 +258,11 @@ function retry(state: PlacerState): void {
 }
 
 function tryPlace(state: PlacerState, { client, document }: Wanted): void {
-  const { vm, path, cell, incarnation, memoryMiB, cpus } = document;
+  const { vm, incarnation, on } = document;
+  if (on !== undefined) {
+    keepPlace(state, client, document, on);
+    return;
+  }
   if (state.silent.size > 0) {
     state.waiting.add(vm);
     const reason = `the Placer has just started and waits to hear from ${[...state.silent].map(hostOf).join(", ")}`;
@@ -272,13 +282,17 @@ function tryPlace(state: PlacerState, { client, document }: Wanted): void {
     );
     return;
   }
+  keepPlace(state, client, document, placed.host);
+}
+
+function keepPlace(state: PlacerState, client: PeerName, document: DesiredPlacement, host: HostName): void {
+  const { vm, path, cell, incarnation, memoryMiB, cpus, placement } = document;
   state.waiting.delete(vm);
-  const apart = apartFrom(document.placement);
-  const reservation = { client, vm, path, cell, incarnation, memoryMiB, cpus, host: placed.host, apartFrom: apart };
+  const reservation = { client, vm, path, cell, incarnation, memoryMiB, cpus, host, apartFrom: apartFrom(placement) };
   state.reservations.set(vm, reservation);
   reserve(state.usage, reservation);
   write(state.outbox, `reservation/${vm}`, reservation);
-  log(state.outbox, "placement/reserved", { vm, path, incarnation, host: placed.host });
+  log(state.outbox, "placement/reserved", { vm, path, incarnation, host });
   sayPlaced(state, reservation);
 }
 
