@@ -95,6 +95,8 @@ export class Room {
   taps: readonly Uid[] = [];
   fails: (action: Action) => string | null = () => null;
   readonly log: string[] = [];
+  /** Of the next step. */
+  ms = 0;
   service = createHostManager({ host, wake: () => undefined });
   state: HostState = this.service.restore({ records: new Map(), desiredAt: new Map() });
 
@@ -113,7 +115,7 @@ export class Room {
     this.ask({ kind: "found", machines });
   }
   input(input: Input): readonly Effect[] {
-    const { effects } = this.service.step(this.state, input, { ms: 0, wallMs: 0 });
+    const { effects } = this.service.step(this.state, input, { ms: this.ms, wallMs: 0 });
     for (const effect of effects) {
       if (effect.kind === "write" || effect.kind === "publish") {
         const map = effect.kind === "write" ? this.durable : this.published;

@@ -268,21 +268,22 @@ const adoptStrangers = (state: HostState, effects: Effect[]): void => {
 const nextActions = (state: HostState, options: HostManagerOptions, effects: Effect[]): readonly Action[] => {
   if (!state.started || state.strangers === null) return [];
   const actions: Action[] = [];
-  for (const action of planHost(wantedOf(state), foundOf(state, options))) {
+  const wanted = wantedOf(state);
+  for (const action of planHost(wanted, foundOf(state, options))) {
     if (action.kind === "withdraw-state") {
       save(state, action.vm, null, effects);
       continue;
     }
     if (action.kind === "refuse-machine") {
       // Durable before it is said: what its controller starts elsewhere must never start here as well.
-      const refused = startingRecord(state.vms.get(action.vm)?.client, action.desired);
+      const refused = startingRecord(wanted.vms.get(action.vm)?.client, action.desired);
       const ended = { stage: "ended", reason: action.reason, released: true, refused: true } as const;
       save(state, action.vm, { ...refused, ...ended }, effects);
       continue;
     }
     state.busy.add(action.kind === "implement-network" ? "network" : action.vm);
     if (action.kind === "start-machine") {
-      const client = state.vms.get(action.vm)?.client;
+      const client = wanted.vms.get(action.vm)?.client;
       save(state, action.vm, startingRecord(client, action.desired), effects);
     }
     actions.push(action);
