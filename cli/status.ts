@@ -127,6 +127,7 @@ const hostLines = (host: Host, view: StatusView): readonly string[] => {
   return [
     `${host.state === "up" ? first : `${first}  ${host.state}`}${life === "" || doubted ? "" : `  ${life}`}`,
     ...(doubted ? [`      ${mark("waiting", view)} ${paint("yellow", life)}`] : []),
+    ...(host.remark === undefined ? [] : [`      ${mark("waiting", view)} ${paint("yellow", host.remark)}`]),
     ...machines.map((machine) => machineLine(machine, view)),
   ];
 };

@@ -23,12 +23,15 @@ import type { Json } from "../model/json.ts";
  * | grant/<uid>             | controller → storage-manager       |                                   |
  * | volume/<uid>            | storage-manager → agent.<server>   | agent → storage-manager           |
  * | lease/<volume uid>      | storage-manager → agent.<server>   | agent → storage-manager           |
+ * | succession/<volume uid> | host → agent.<server>              | agent → that host                 |
+ * | successor/<volume uid>  |                                    | agent → hosts                     |
  * | readers/<volume uid>    | storage-manager → agent.<server>   | agent → storage-manager           |
  * | server, image/<name>    |                                    | agent → storage-manager           |
  * | subnet/<uid>            | controller → address-manager       | address-manager → that controller |
  * | name/<uid>              | controller → dns-manager           | dns-manager → that controller     |
  * | placement/<vm uid>      | controller → placer                | placer → that controller          |
  * | vm/<uid>, policy/<cell> | controller → host.<name>           | host → that controller            |
+ * | root-vm                 | root controller → host.<name>      |                                   |
  * | host                    |                                    | host → placer, controllers        |
  * | taken/<vm uid>          |                                    | host → placer, placer.<n>         |
  * | hosts                   |                                    | placer → controllers              |
@@ -92,6 +95,8 @@ export interface DesiredConnection {
   readonly incarnation: number;
   readonly host: HostName;
   readonly cell: CellName;
+  /** The VM is that of the root controller: hosts may give its next incarnation the lease themselves (decision 35). */
+  readonly succession?: true;
 }
 export interface ActualConnection extends Progress {
   readonly incarnation: number;
@@ -188,6 +193,13 @@ export interface AgentLease {
   readonly volume: Uid;
   readonly epoch: number;
   readonly holder: LeaseHolder | null;
+  /** Hosts may ask for the next epochs themselves, each in its own name: `succession/<volume uid>`, an `AgentLease` as well. */
+  readonly succession?: true;
+}
+/** Who holds a volume that hosts may take over, `successor/<volume uid>`; without its secrets, for every host. */
+export interface ActualSuccessor {
+  readonly epoch: number;
+  readonly holder: LeaseHolder | null;
 }
 export interface LeaseHolder {
   readonly vm: Uid;
@@ -265,6 +277,8 @@ export interface DesiredPlacement {
   readonly placement: Json;
   /** Hosts where it could not be started lately: taken only when no other one can hold it. */
   readonly avoid?: readonly HostName[];
+  /** This incarnation runs there already, whoever started it: its place is there and nowhere else. */
+  readonly on?: HostName;
 }
 /** Why a host cannot hold a VM now, and what would change that; both to be read by a person. */
 export interface HostRefusal {
@@ -357,6 +371,27 @@ export interface DesiredTrial {
   /** Counted from each start with it. */
   readonly withinMs: number;
 }
+/**
+ * What every host keeps of the VM of the root controller, document `root-vm`: all that one needs to start its next incarnation
+ * when nobody is left who could ask for that (decision 35). Without the secrets of the present leases.
+ */
+export interface DesiredStandby {
+  /** As it runs now; the layers of what it writes are left out, those that it reads are not. */
+  readonly vm: DesiredVm;
+  readonly host: HostName;
+  /** Without rules: enough to put its interface on the management network. */
+  readonly policy: CellPolicy;
+  /** What it writes, in the order in which the leases are taken: who has the first one decides for all. */
+  readonly volumes: readonly StandbyVolume[];
+}
+export interface StandbyVolume {
+  readonly volume: Uid;
+  readonly connection: Uid;
+  readonly agent: PeerName;
+  /** Of the lease that `vm` has. */
+  readonly epoch: number;
+}
+export const standbyKey = "root-vm";
 export interface DesiredLiveness {
   readonly protocol: "icmp" | "udp";
   /** Of a UDP probe; null for ICMP. */

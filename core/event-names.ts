@@ -40,6 +40,13 @@ export const eventNames = {
   "bootstrap/step": "the bootstrap host got one step further: text",
   "bootstrap/waits": "the bootstrap waits for something: why, once for each reason",
   "bootstrap/failed": "the bootstrap cannot go on: why",
+  // The root controller's VM is started by another host.
+  "succession/asked": "this host asks a storage agent for a lease of the root controller's VM: volume, epoch, why",
+  "succession/taken": "this host has all leases of the root controller's VM and starts its next incarnation",
+  "succession/lost": "another host holds what this one asked for, or ran: it withdraws",
+  "succession/waits":
+    "the root controller's VM cannot be taken over by this host now: why; null: nothing is in the way",
+  "succession/adopted": "the root controller finds that another host has started its VM: where, which incarnation",
   // Identity.
   "identity/enrolled": "a token was shown and certificates were issued: to which name and enrolment, again or not",
   "identity/renewed": "a certificate was issued over a key that is known: to which name",

@@ -4,6 +4,7 @@ import type { NetworkAllocation } from "./drivers/network/driver.ts";
 import type { HealthChange } from "./liveness.ts";
 import type { Action } from "./planner.ts";
 import type { PresenceRequest } from "./presence-state.ts";
+import type { SuccessionRequest } from "./succession.ts";
 
 /**
  * What the executor and the edge ask the Host Manager's service. An answer leaves only after everything before it is
@@ -11,6 +12,7 @@ import type { PresenceRequest } from "./presence-state.ts";
  */
 export type HostRequest =
   | PresenceRequest
+  | SuccessionRequest
   /** Once at the start: the machines that run. */
   | { readonly kind: "found"; readonly machines: readonly FoundMachine[] }
   /** → `Action[]`, each then under way until `done`. */
@@ -60,5 +62,7 @@ export interface HostStatus {
   readonly cpus: number;
   readonly accelerator: string;
   readonly vms: number;
+  /** What should be known of this host, a sentence; absent: nothing. */
+  readonly remark?: string;
 }
 export type ExecTarget = { readonly vm: Uid } | { readonly refused: string };

@@ -15,7 +15,8 @@ import {
 } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { HostRequest, Outcome } from "./host-requests.ts";
-import { createHostManager, type HostState } from "./manager.ts";
+import type { HostState } from "./host-state.ts";
+import { createHostManager } from "./manager.ts";
 import type { Action } from "./planner.ts";
 
 export const host: ActualHost = {
@@ -95,6 +96,8 @@ export class Room {
   wallMs = 0;
   fails: (action: Action) => string | null = () => null;
   readonly log: string[] = [];
+  /** Of the next step. */
+  ms = 0;
   service = createHostManager({ host, wake: () => undefined });
   state: HostState = this.service.restore({ records: new Map(), desiredAt: new Map() });
 
@@ -115,7 +118,7 @@ export class Room {
     this.ask({ kind: "found", machines });
   }
   input(input: Input): readonly Effect[] {
-    const { effects } = this.service.step(this.state, input, { ms: 0, wallMs: this.wallMs });
+    const { effects } = this.service.step(this.state, input, { ms: this.ms, wallMs: this.wallMs });
     for (const effect of effects) {
       if (effect.kind === "write" || effect.kind === "publish") {
         const map = effect.kind === "write" ? this.durable : this.published;

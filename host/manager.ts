@@ -1,83 +1,47 @@
 import { entrancePrefix } from "../core/cell-documents.ts";
-import type { ActualHost, ActualLocation, CellPolicy, DesiredVm } from "../core/documents.ts";
-import type { Effect, Input, Restored, Service } from "../core/env.ts";
+import { type ActualLocation, type CellPolicy, type DesiredVm, standbyKey } from "../core/documents.ts";
+import type { Effect, Input, Service } from "../core/env.ts";
 import { mayDesire, maySee } from "../core/identity/permissions.ts";
 import { authorityName } from "../core/identity/pins.ts";
-import { cpuRatio } from "../core/placer/candidate.ts";
 import { declarationIn } from "../core/presence/declaration.ts";
 import { type HostName, type PeerName, peerName, type Uid, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import { trialBegins, trialLog, trialRuns, trialTimer, withDeadline, withEnd, withTrial } from "./boot-trial.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hypervisor/driver.ts";
-import type { NetworkAllocation } from "./drivers/network/driver.ts";
-import { confirmEntrances, type EntranceState, restoreEntrances, takeEntrance } from "./entrances.ts";
+import { confirmEntrances, takeEntrance } from "./entrances.ts";
 import { logHealth, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
 import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-requests.ts";
+import {
+  foundOf,
+  type HostManagerOptions,
+  type HostState,
+  inner,
+  restoreState,
+  succeed,
+  wantedOf,
+} from "./host-state.ts";
 import { inventoryOf, measureHost } from "./inventory.ts";
 import type { HealthChange } from "./liveness.ts";
-import { type Action, type Found, planHost, startingRecord, usedMiB, type VmRecord, type Wanted } from "./planner.ts";
-import {
-  answerCall,
-  beginBoot,
-  endsThisBoot,
-  handlePresence,
-  type PresenceState,
-  restorePresence,
-} from "./presence-state.ts";
+import { type Action, planHost, startingRecord, usedMiB, type VmRecord } from "./planner.ts";
+import { answerCall, beginBoot, endsThisBoot, handlePresence } from "./presence-state.ts";
 import { audiencesOf, publications, sameAudiences } from "./publications.ts";
+import { handleSuccession, hearReachable, hearSuccession, successionTimer, takeStandby } from "./succession.ts";
 
 /** After a failure the same action is planned again this much later. */
 const retryMs = 3000;
-
-export interface HostManagerOptions {
-  readonly host: ActualHost;
-  /** Called in a step that may have made new actions due; must only wake the executor, which then asks for them. */
-  readonly wake: () => void;
-  /** The machine has started since the Host Manager ran last. Absent: not known, and no boot of it is told from another. */
-  readonly booted?: boolean;
-  /** The Presence group declared a generation of a host dead; must only pass it on. */
-  readonly onDeath?: (host: HostName, generation: number) => void;
-  /** The authority says which key a peer has; null: that it has none any more. Absent: nobody pins keys here. */
-  readonly onPin?: (key: string, value: Json) => void;
-}
-
-/** What this host has to do and what it knows. Everything in `records` and `locations` is durable. */
-export interface HostState {
-  readonly vms: Map<Uid, { readonly client: PeerName; readonly desired: DesiredVm }>;
-  readonly policies: Map<string, CellPolicy>;
-  /** Host → address → location. Kept over a restart, so that the dataplane is never blanked. */
-  readonly locations: Map<PeerName, Map<string, ActualLocation>>;
-  /** Stored locations that their host has not repeated since this start. */
-  readonly unconfirmed: Map<PeerName, Set<string>>;
-  readonly records: Map<Uid, VmRecord>;
-  readonly entrances: EntranceState;
-  /** Machines without a record, and null before the machines were listed. */
-  strangers: Map<Uid, FoundMachine> | null;
-  started: boolean;
-  revision: string | null;
-  allocation: NetworkAllocation;
-  readonly busy: Set<Uid | "network">;
-  /** VMs whose CPUs stand still because of a disk, with a sentence. Told anew after a start. */
-  readonly stalled: Map<Uid, string>;
-  /** Failures whose action rests until its timer. */
-  readonly troubles: Map<Uid | "network", string>;
-  readonly published: Map<string, string>;
-  /** Address → who may see where it is; another map whenever that changes. */
-  audiences: ReadonlyMap<string, ReadonlySet<PeerName>>;
-  readonly subscribed: Set<PeerName>;
-  readonly presence: PresenceState;
-}
 
 /**
  * The Host Manager as a service of state distribution: what its controllers desire comes in, what is so goes out, and
  * the executor asks it what to do (`HostRequest`).
  */
 export const createHostManager = (options: HostManagerOptions): Service<HostState> => ({
-  restore: (restored) => restoreState(restored),
-  step: (state, input, { wallMs }) => {
+  restore: (restored) => restoreState(restored, options),
+  step: (state, input, now) => {
     const effects: Effect[] = [];
-    const changed = handle(state, input, options, effects, wallMs);
-    if (changed && state.started) {
+    state.now = now.ms;
+    const changed = handle(state, input, options, effects, now.wallMs);
+    const moved = state.started && succeed(state, options, effects);
+    if ((changed || moved) && state.started) {
       adoptStrangers(state, effects);
       followPeers(state, options, effects);
       publish(state, options, effects);
@@ -100,59 +64,6 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
 
 const cellOf = (controller: PeerName): string => controller.slice("controller.".length);
 
-const restoreState = ({ records }: Restored): HostState => {
-  const state: HostState = {
-    vms: new Map(),
-    policies: new Map(),
-    locations: new Map(),
-    unconfirmed: new Map(),
-    records: new Map(),
-    entrances: restoreEntrances(records),
-    strangers: null,
-    started: false,
-    revision: null,
-    allocation: { interfaces: [] },
-    busy: new Set(),
-    stalled: new Map(),
-    troubles: new Map(),
-    published: new Map(),
-    audiences: new Map(),
-    subscribed: new Set(),
-    presence: restorePresence(records),
-  };
-  for (const [key, value] of records) {
-    const [kind, name = "", address = ""] = key.split("/");
-    if (kind === "machine") state.records.set(uid(name), value as unknown as VmRecord);
-    if (kind !== "location") continue;
-    inner(state.locations, peerName(name), () => new Map()).set(address, value as unknown as ActualLocation);
-    inner(state.unconfirmed, peerName(name), () => new Set()).add(address);
-  }
-  return state;
-};
-
-const inner = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
-  const found = map.get(key) ?? make();
-  map.set(key, found);
-  return found;
-};
-
-const wantedOf = (state: HostState): Wanted => ({
-  vms: state.vms,
-  policies: [...state.policies.values()],
-  locations: [...state.locations.values()].flatMap((locations) => [...locations.values()]),
-  entrances: state.entrances.known,
-});
-const foundOf = (state: HostState, { host }: HostManagerOptions): Found => ({
-  records: state.records,
-  revision: state.revision,
-  allocation: state.allocation,
-  busy: new Set([...state.busy, ...state.troubles.keys()]),
-  stalled: state.stalled,
-  capacityMiB: host.memoryMiB - host.reservedMiB,
-  boot: state.presence.boot,
-  capacityCpus: Math.floor(host.cpus * cpuRatio),
-});
-
 /** True when something changed that others or the plan may depend on. */
 const handle = (
   state: HostState,
@@ -173,17 +84,20 @@ const handle = (
     case "desired":
       return handleDesired(state, input.from, input.key, input.value, effects);
     case "actual": {
-      const death = declarationIn(state.presence.members, input.from, input.key, input.value);
+      const { from, key, value } = input;
+      const death = declarationIn(state.presence.members, from, key, value);
       if (death !== null) options.onDeath?.(death.host, death.generation);
-      answerCall(state.presence, input.from, input.key, input.value, effects);
-      if (input.from === authorityName) {
-        if (takeEntrance(state.entrances, input.key, input.value, effects)) return true;
-        options.onPin?.(input.key, input.value);
+      const isOfLeases = hearSuccession(state.succession, state.presence.members, from, key, value);
+      answerCall(state.presence, from, key, value, effects);
+      if (from === authorityName) {
+        if (takeEntrance(state.entrances, key, value, effects)) return true;
+        options.onPin?.(key, value);
       }
       if (endsThisBoot(state.presence, options.host.host, input, wallMs, effects)) return true;
-      return handleLocation(state, input.from, input.key, input.value, effects);
+      return handleLocation(state, from, key, value, effects) || isOfLeases;
     }
     case "reachable":
+      hearReachable(state.succession, input.peer, input.reachable);
       if (!input.reachable) return false;
       return input.peer === authorityName
         ? confirmEntrances(state.entrances, effects)
@@ -191,6 +105,7 @@ const handle = (
     case "released":
       return false;
     case "timer":
+      if (input.name === successionTimer) state.succession.wakeAt = null;
       if (input.name.startsWith(trialTimer))
         return trialIsOver(state, uid(input.name.slice(trialTimer.length)), effects);
       state.troubles.delete(input.name.replace(/^retry\//, "") as Uid | "network");
@@ -206,6 +121,10 @@ const handleDesired = (state: HostState, from: PeerName, key: string, value: Jso
     effects.push({ kind: "log", event: "document/refused", fields: { from, key, why } });
     return false;
   };
+  if (kind === standbyKey) {
+    takeStandby(state.succession, value);
+    return true;
+  }
   if (kind === "policy") {
     if (value === null) return state.policies.delete(name);
     const policy = value as unknown as CellPolicy;
@@ -303,6 +222,12 @@ const handleRequest = (
     case "presence-follow":
       reply(handlePresence(state.presence, request, effects));
       return false;
+    case "presence-heard":
+    case "presence-hosts":
+    case "presence-died":
+      handleSuccession(state.succession, request);
+      reply(null);
+      return false;
     case "exec-target":
       reply(execTarget(state, request.client, request.vm, request.incarnation));
       return false;
@@ -378,21 +303,22 @@ const adoptStrangers = (state: HostState, effects: Effect[]): void => {
 const nextActions = (state: HostState, options: HostManagerOptions, effects: Effect[]): readonly Action[] => {
   if (!state.started || state.strangers === null) return [];
   const actions: Action[] = [];
-  for (const action of planHost(wantedOf(state), foundOf(state, options))) {
+  const wanted = wantedOf(state);
+  for (const action of planHost(wanted, foundOf(state, options))) {
     if (action.kind === "withdraw-state") {
       save(state, action.vm, null, effects);
       continue;
     }
     if (action.kind === "refuse-machine") {
       // Durable before it is said: what its controller starts elsewhere must never start here as well.
-      const refused = startingRecord(state.vms.get(action.vm)?.client, action.desired);
+      const refused = startingRecord(wanted.vms.get(action.vm)?.client, action.desired);
       const ended = { stage: "ended", reason: action.reason, released: true, refused: true } as const;
       save(state, action.vm, { ...refused, ...ended }, effects);
       continue;
     }
     state.busy.add(action.kind === "implement-network" ? "network" : action.vm);
     if (action.kind === "start-machine") {
-      const client = state.vms.get(action.vm)?.client;
+      const client = wanted.vms.get(action.vm)?.client;
       save(state, action.vm, withTrial(startingRecord(client, action.desired), state.records.get(action.vm)), effects);
     }
     actions.push(action);
@@ -533,6 +459,7 @@ const hostStatus = (state: HostState, { host }: HostManagerOptions): HostStatus 
   cpus: host.cpus,
   accelerator: host.accelerator,
   vms: [...state.records.values()].filter(({ stage }) => stage === "running").length,
+  ...(state.succession.trouble === null ? {} : { remark: state.succession.trouble }),
 });
 
 /** `vm` is a UID or a path. A controller reaches into its own cell's VMs only, under the incarnation it means. */

@@ -60,6 +60,9 @@ export interface Found {
   readonly busy: ReadonlySet<Uid | "network">;
   /** VMs whose CPUs stand still because of a disk, with a sentence. */
   readonly stalled: ReadonlyMap<Uid, string>;
+  /** VMs that must not be started yet, with a sentence, and those that another host has started as a later incarnation. */
+  readonly held?: ReadonlyMap<Uid, string>;
+  readonly succeeded?: ReadonlySet<Uid>;
   /** Memory for VMs, all together. */
   readonly capacityMiB: number;
   /** Of this machine (`ActualHost.boot`); null: not told. */
@@ -141,7 +144,7 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
     const restarts = desired?.restart === "host" && (record.health === "silent" || runsOtherwise(desired, record));
     const surplus = unwanted || restarts;
     // A guest that hangs, or whose CPUs stand still, does not hear that it should power off.
-    const isDeaf = record.health === "silent" || found.stalled.has(vm);
+    const isDeaf = record.health === "silent" || found.stalled.has(vm) || found.succeeded?.has(vm) === true;
     return surplus && record.stage === "running"
       ? { kind: "stop-machine", vm, incarnation: record.vm.incarnation, graceMs: isDeaf ? 0 : graceMs }
       : null;
@@ -193,6 +196,8 @@ export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): stri
   const before = found.records.get(desired.uid);
   if (before !== undefined && before.stage !== "ended")
     return `incarnation ${before.vm.incarnation} must be gone from this host first`;
+  const held = found.held?.get(desired.uid);
+  if (held !== undefined) return held;
   if (desired.interfaces.length > 0 && !wanted.policies.some((policy) => policy.cell === desired.cell))
     return `the rules of cell ${desired.cell} have not reached this host yet`;
   for (const { uid, path } of desired.interfaces) {
@@ -222,7 +227,7 @@ export const overheadMiB = 128;
  * Why this host cannot hold it, as a sentence. A Placer counts the same, but two of them may promise the same room: a host
  * has the last word on its own.
  */
-const shortage = (desired: DesiredVm, found: Found): string | null => {
+export const shortage = (desired: DesiredVm, found: Found): string | null => {
   const running = [...found.records.values()].filter(({ stage }) => stage !== "ended");
   const freeMiB = found.capacityMiB - usedMiB(found.records) - running.length * overheadMiB;
   const freeCpus = found.capacityCpus - running.reduce((sum, { vm }) => sum + vm.cpus, 0);

@@ -12,6 +12,7 @@ import { hostName, peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import { createPresencePart } from "./presence-part.ts";
 import type { PresenceRequest } from "./presence-state.ts";
+import type { SuccessionRequest } from "./succession.ts";
 
 const self = hostName("h1");
 const nothing: SwimOutput = { packets: [], syncs: [], verdicts: [], above: null, incarnated: false };
@@ -19,7 +20,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 /** A part whose participant only notes what it is given, and whose service answers when it is told to. */
 const createPart = async () => {
-  const requests: PresenceRequest[] = [];
+  const requests: (PresenceRequest | SuccessionRequest)[] = [];
   const answers: ((generation: number) => void)[] = [];
   const lives: number[] = [];
   const dead: string[] = [];

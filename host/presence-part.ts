@@ -1,11 +1,12 @@
 import type { Death } from "../core/presence/declaration.ts";
 import { type HostPublication, ownLife, reportOf } from "../core/presence/host-publications.ts";
-import type { SwimInput, SwimOutput, SwimState } from "../core/presence/swim-types.ts";
+import type { SwimInput, SwimOutput, SwimState, VerdictChange } from "../core/presence/swim-types.ts";
 import { viewFromJson, viewToJson } from "../core/presence/view.ts";
 import type { HostName, PeerName } from "../model/identifiers.ts";
 import { peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { PresenceRequest } from "./presence-state.ts";
+import type { SuccessionRequest } from "./succession.ts";
 
 /**
  * What joins a host's participant in Presence with the Host Manager's service and its state distribution, whatever carries
@@ -14,7 +15,7 @@ import type { PresenceRequest } from "./presence-state.ts";
  */
 export interface PresencePartEffects<Participant extends PartParticipant> {
   /** Of the Host Manager's service; rejects when it stops. */
-  request(request: PresenceRequest): Promise<Json>;
+  request(request: PresenceRequest | SuccessionRequest): Promise<Json>;
   /** What this host says from now on is of that life. */
   beginLife(generation: number): void;
   /** To this host's state distribution. */
@@ -47,10 +48,12 @@ export const createPresencePart = async <Participant extends PartParticipant>(
   effects: PresencePartEffects<Participant>,
 ): Promise<PresencePart<Participant>> => {
   // A service that is stopping answers nobody; then this host is silent soon anyway.
-  const tell = (request: PresenceRequest): void => void effects.request(request).catch(() => undefined);
+  const tell = (request: PresenceRequest | SuccessionRequest): void =>
+    void effects.request(request).catch(() => undefined);
   const reported = new Set<HostName>();
   const carryOut = ({ verdicts, syncs, above, incarnated }: SwimOutput, state: SwimState): void => {
     const publications: HostPublication[] = [];
+    if (verdicts.length > 0) tell({ kind: "presence-heard", hosts: verdicts.map(heardIn) });
     for (const change of verdicts) {
       // Nothing is to be taken back of whom was never reported, as of a thousand that one meets.
       const wasReported = reported.delete(change.host);
@@ -84,7 +87,10 @@ export const createPresencePart = async <Participant extends PartParticipant>(
   const participant = await effects.participate({
     generation,
     output: carryOut,
-    died: ({ host, generation: life }) => effects.declaredDead(peerName(`host.${host}`), life),
+    died: ({ host, generation: life }) => {
+      effects.declaredDead(peerName(`host.${host}`), life);
+      tell({ kind: "presence-died", host, generation: life });
+    },
   });
   tell({ kind: "presence-said", publications: [ownLife(participant.state)] });
   let known = "";
@@ -96,6 +102,7 @@ export const createPresencePart = async <Participant extends PartParticipant>(
       known = names;
       participant.input({ kind: "peers", hosts });
       tell({ kind: "presence-follow", members });
+      tell({ kind: "presence-hosts", hosts });
     },
     declared: (host, of) => participant.input({ kind: "declared", host, generation: of }),
     view: (from, json) => {
@@ -105,3 +112,9 @@ export const createPresencePart = async <Participant extends PartParticipant>(
     },
   };
 };
+
+/** One that is suspected may answer yet. */
+const heardIn = ({ host, generation, verdict }: VerdictChange): readonly [HostName, number | null] => [
+  host,
+  verdict === "alive" || verdict === "suspect" ? generation : null,
+];

@@ -258,6 +258,8 @@ export interface InstallationStatus {
      * runs there is not known. `since`: ISO 8601; null: not known. Absent: no member of the group answered.
      */
     readonly presence?: { readonly state: "up" | "suspected" | "dead" | "unknown"; readonly since: string | null };
+    /** What it says of itself that somebody should know, a sentence. */
+    readonly remark?: string;
     /** Kept for the management; not offered to VMs. */
     readonly reservedMiB?: number;
     /** CPUs in use since somebody asked before (1 is a whole one). */

@@ -7,6 +7,8 @@ export function wishForPlacements(state: ControllerState, wishes: Wishes): void 
     const path = state.elements.get(vm)?.path;
     if (path === undefined) continue;
     const avoid = state.vms.get(vm)?.avoid ?? [];
+    // Once it runs, its host is a fact; that it chose it itself is known of the root controller's VM alone.
+    const on = run.host !== null && run.succeeded === true ? { on: run.host } : {};
     wish(wishes, placerOf(state), `placement/${vm}`, {
       vm,
       path,
@@ -17,6 +19,7 @@ export function wishForPlacements(state: ControllerState, wishes: Wishes): void 
       cpuSpeedMHz: run.cpuSpeedMHz,
       placement: run.placement,
       ...(avoid.length === 0 ? {} : { avoid }),
+      ...on,
     } satisfies DesiredPlacement);
   }
 }

@@ -30,6 +30,7 @@ import {
   type Wishes,
 } from "./state.ts";
 import { wishForStorage } from "./storage.ts";
+import { adoptSuccession, successors, wishForStandby } from "./succession.ts";
 import { advanceUpgrades } from "./upgrade.ts";
 import { placedInterfaces, wishForVms } from "./virtual-machines.ts";
 
@@ -45,6 +46,7 @@ export function reconcile(state: ControllerState): void {
   for (let forgotten = true; forgotten; ) {
     advanceEnding(state);
     allocateAddresses(state);
+    adoptSuccession(state);
     advanceVms(state);
     if (advanceUpgrades(state)) advanceVms(state);
     const wishes = collectWishes(state);
@@ -68,6 +70,7 @@ function collectWishes(state: ControllerState): Wishes {
   // Before the VM documents: a host never learns of a VM without its rules.
   wishForPolicies(state, wishes, policy);
   wishForVms(state, wishes, withForeignAudiences(state, audiences(policy?.rules ?? [], placedInterfaces(state))));
+  wishForStandby(state, wishes, policy);
   wishForDirectory(state, wishes);
   wishForChildren(state, wishes);
   wishForEnrolments(state, wishes);
@@ -93,6 +96,7 @@ function placeWishes(state: ControllerState, wishes: Wishes): void {
 export function followPeers(state: ControllerState): void {
   const wanted = new Set<PeerName>([storageManagerOf(state), addressManager, dnsManager, placerOf(state)]);
   for (const { run } of runs(state)) if (run.host !== null) wanted.add(hostPeer(run.host));
+  for (const host of successors(state)) wanted.add(host);
   if (state.abroad.size > 0) wanted.add(directory);
   if (state.options.root !== undefined) wanted.add(authority);
   if (state.grants.size > 0 && state.options.cellManager === true) wanted.add(cellManager);

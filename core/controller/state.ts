@@ -150,6 +150,8 @@ export interface Run {
   readonly reboots?: number;
   /** Leased beside the others: of an upgrade that its host carries out, until the host has settled on one (upgrade.ts). */
   readonly spare?: RunDisk;
+  /** `host` started it by itself (succession.ts). */
+  readonly succeeded?: true;
 }
 /**
  * How an incarnation ended that nobody asked to end. `exited`: its guest powered off; `silent`: it answered no probes;

@@ -2,6 +2,7 @@ import type { Element } from "../../model/cell.ts";
 import type { ElementPath, Uid } from "../../model/identifiers.ts";
 import type { DesiredConnection, DesiredGrant, DesiredVolume } from "../documents.ts";
 import { foreignElement, foreignLink, foreignVolume } from "./foreign.ts";
+import { isOwnVm } from "./service-data.ts";
 import {
   type ControllerState,
   desiredNow,
@@ -50,6 +51,7 @@ export function wishForStorage(state: ControllerState, wishes: Wishes): void {
         incarnation: run.incarnation,
         host: run.host,
         cell: state.options.cell,
+        ...(isOwnVm(state, vm) ? { succession: true as const } : {}),
       } satisfies DesiredConnection);
     }
   }

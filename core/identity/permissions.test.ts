@@ -68,6 +68,7 @@ const desired = [
     "pin/host.h1",
     "",
   ],
+  ...["succession/u-1", "root-vm"],
   ...["public/u-1", "reach/u-1", "want/shop.cells.internal/a/b", "cell/u-1", "life"],
 ];
 const seen = [
@@ -94,6 +95,8 @@ const seen = [
     "volume/u-1",
     "lease/u-1",
     "readers/u-1",
+    "successor/u-1",
+    "host.h1/succession/u-1",
     "",
   ],
 ];
@@ -139,10 +142,16 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "dns-manager desires": everyController("name/u-1"),
   "placer desires": everyController("placement/u-1"),
   "storage-manager desires": everyController("connection/u-1", "grant/u-1", "volume/u-1"),
-  "agent desires": ["storage-manager", "storage-manager.2"].flatMap((who) =>
-    ["lease/u-1", "readers/u-1", "volume/u-1"].map((key) => `${who} ${key}`),
-  ),
-  "host desires": [...everyController("vm/u-1"), "controller.root policy/root", "controller.shop policy/shop"],
+  "agent desires": [
+    ...["storage-manager", "storage-manager.2"].flatMap((who) =>
+      ["lease/u-1", "readers/u-1", "volume/u-1"].map((key) => `${who} ${key}`),
+    ),
+    "host.h1 succession/u-1",
+  ],
+  "host desires": [
+    ...everyController("vm/u-1"),
+    ...["controller.root policy/root", "controller.shop policy/shop", "controller.root root-vm"],
+  ],
   "presence desires": [],
   "directory desires": everyController("public/u-1", "reach/u-1", "want/shop.cells.internal/a/b"),
   "cell-manager desires": everyController("cell/u-1"),
@@ -152,9 +161,12 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "dns-manager sees": own(),
   "placer sees": own("hosts"),
   "storage-manager sees": own("storage"),
-  "agent sees": ["storage-manager", "storage-manager.2"].flatMap((who) =>
-    ["image/tiny", "lease/u-1", "readers/u-1", "server", "volume/u-1"].map((key) => `${who} ${key}`),
-  ),
+  "agent sees": [
+    ...["storage-manager", "storage-manager.2"].flatMap((who) =>
+      ["image/tiny", "lease/u-1", "readers/u-1", "server", "volume/u-1"].map((key) => `${who} ${key}`),
+    ),
+    ...["host.h1 successor/u-1", "host.h1 host.h1/succession/u-1", "host.h1 host.h1/x/u-1"],
+  ],
   "host sees": [
     ...own("host"),
     "host.h1 host",

@@ -58,15 +58,22 @@ export const permissions = {
     asks: { gateway: ["GET /metrics", "GET /events", "GET /offers"] },
   },
   agent: {
-    desires: { "storage-manager": ["volume/<uid>", "lease/<uid>", "readers/<uid>"] },
-    sees: { "storage-manager": ["volume/<uid>", "lease/<uid>", "readers/<uid>", "server", "image/<name>"] },
+    desires: {
+      "storage-manager": ["volume/<uid>", "lease/<uid>", "readers/<uid>"],
+      // Of volumes alone that the Storage Manager opened to it, those of the root controller's VM.
+      host: ["succession/<uid>"],
+    },
+    sees: {
+      "storage-manager": ["volume/<uid>", "lease/<uid>", "readers/<uid>", "server", "image/<name>"],
+      host: ["successor/<uid>", "<peer>/…"],
+    },
     asks: {
       gateway: ["GET /metrics", "GET /events", "GET /status", "* /images", "* /images/<name>"],
       host: ["GET /boot/<name>/<name>"],
     },
   },
   host: {
-    desires: { controller: ["vm/<uid>", "policy/<cell>"] },
+    desires: { controller: ["vm/<uid>", "policy/<cell>"], "controller.root": ["root-vm"] },
     sees: {
       controller: ["host", "<peer>/…"],
       placer: ["host", "taken/<uid>"],

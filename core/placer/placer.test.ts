@@ -116,6 +116,31 @@ test("VMs spread by free memory, ties by name, and an unchanged incarnation neve
   assert.deepEqual([get("a")?.host, get("a")?.incarnation], ["h2", 2]);
 });
 
+test("where the root controller's VM was started is its place, whatever else was reserved; nobody else names its place", () => {
+  const { want, input, say, rooms } = world(["h1", "h2"]);
+  for (const name of ["h1", "h2"]) say(name, host(name));
+  const root = (incarnation: number, more: JsonObject = {}) =>
+    input({
+      ...{ kind: "desired", from: peerName("controller.root"), key: "placement/r" },
+      value: {
+        ...{ vm: "r", path: "root/core1/vm", cell: "root", incarnation, memoryMiB: 500, cpus: 1, cpuSpeedMHz: 0 },
+        ...{ placement: {}, ...more },
+      },
+    });
+  root(1);
+  const used = (): readonly number[] => rooms().map(({ usedMiB }) => usedMiB);
+  assert.deepEqual(used(), [500, 0]);
+  root(2, { on: "h2" });
+  assert.deepEqual(used(), [0, 500]);
+  // Of an incarnation that it had placed elsewhere itself, too.
+  root(3);
+  assert.deepEqual(used(), [500, 0]);
+  root(3, { on: "h2" });
+  assert.deepEqual(used(), [0, 500]);
+  want("a", 100, 1, { on: "h2" });
+  assert.deepEqual(used(), [100, 500], "a tenant's wish is placed as any other");
+});
+
 test("a Placer that has just started waits for every host's word before it places anything", () => {
   const { want, say, get, records, wanted } = world(["h1", "h2"]);
   say("h1", host("h1"));

@@ -98,6 +98,7 @@ export function createPlacer(options: PlacerOptions): Service<PlacerState> {
   };
 }
 
+const rootController = peerName("controller.root");
 const hostOf = (peer: PeerName): HostName => hostName(peer.slice("host.".length));
 
 function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions): PlacerState {
@@ -164,7 +165,7 @@ function start(state: PlacerState): void {
   // All that ended first, so that the new ones find its room.
   for (const reservation of [...state.reservations.values()]) {
     const wanted = state.wanted.get(reservation.vm);
-    if (wanted === undefined || wanted.document.incarnation !== reservation.incarnation) drop(state, reservation);
+    if (!isOf(reservation, wanted?.document)) drop(state, reservation);
   }
   for (const vm of state.wanted.keys()) reconcile(state, vm);
   publishOffers(state);
@@ -229,7 +230,9 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
       refuse("the placement document is malformed; see core/documents.ts for its fields");
       return;
     }
-    state.wanted.set(vm, { client, document });
+    const { on: _on, ...anywhere } = document;
+    // Of the root controller's VM alone hosts choose the place themselves; nobody else may choose it past the Placer.
+    state.wanted.set(vm, { client, document: client === rootController ? document : anywhere });
   }
   if (state.started) reconcile(state, vm);
 }
@@ -248,7 +251,7 @@ function readPlacement(vm: Uid, value: Json): DesiredPlacement | null {
 function reconcile(state: PlacerState, vm: Uid): void {
   const wanted = state.wanted.get(vm);
   const reservation = state.reservations.get(vm);
-  const ended = reservation !== undefined && reservation.incarnation !== wanted?.document.incarnation;
+  const ended = reservation !== undefined && !isOf(reservation, wanted?.document);
   if (ended) drop(state, reservation);
   if (wanted !== undefined) {
     if (reservation !== undefined && !ended) sayPlaced(state, reservation);
@@ -256,6 +259,9 @@ function reconcile(state: PlacerState, vm: Uid): void {
   }
   if (ended && state.started) retry(state);
 }
+
+const isOf = ({ incarnation, host }: Reservation, document: DesiredPlacement | undefined): boolean =>
+  incarnation === document?.incarnation && host === (document.on ?? host);
 
 function drop(state: PlacerState, reservation: Reservation): void {
   release(state.usage, reservation);
@@ -278,7 +284,11 @@ function retry(state: PlacerState): void {
 }
 
 function tryPlace(state: PlacerState, { client, document }: Wanted): void {
-  const { vm, path, cell, incarnation, memoryMiB, cpus } = document;
+  const { vm, incarnation, on } = document;
+  if (on !== undefined) {
+    keepPlace(state, client, document, { host: on });
+    return;
+  }
   if (state.silent.size > 0) {
     state.waiting.add(vm);
     const reason = `the Placer has just started and waits to hear from ${[...state.silent].map(hostOf).join(", ")}`;
@@ -298,13 +308,22 @@ function tryPlace(state: PlacerState, { client, document }: Wanted): void {
     );
     return;
   }
+  keepPlace(state, client, document, placed);
+}
+
+function keepPlace(
+  state: PlacerState,
+  client: PeerName,
+  document: DesiredPlacement,
+  at: Pick<Reservation, "host" | "boot">,
+): void {
+  const { vm, path, cell, incarnation, memoryMiB, cpus, placement } = document;
   state.waiting.delete(vm);
-  const apart = apartFrom(document.placement);
-  const reservation = { client, vm, path, cell, incarnation, memoryMiB, cpus, ...placed, apartFrom: apart };
+  const reservation = { client, vm, path, cell, incarnation, memoryMiB, cpus, ...at, apartFrom: apartFrom(placement) };
   state.reservations.set(vm, reservation);
   reserve(state.usage, reservation);
   write(state.outbox, `reservation/${vm}`, reservation);
-  log(state.outbox, "placement/reserved", { vm, path, incarnation, host: placed.host });
+  log(state.outbox, "placement/reserved", { vm, path, incarnation, host: at.host });
   sayPlaced(state, reservation);
 }
 

@@ -8,9 +8,10 @@ import type { AgentLease, AgentReaders, AgentVolume } from "../documents.ts";
 export type AgentDesired =
   | { readonly kind: "volume"; readonly uid: Uid; readonly value: AgentVolume | null }
   | { readonly kind: "lease"; readonly uid: Uid; readonly value: AgentLease | null }
-  | { readonly kind: "readers"; readonly uid: Uid; readonly value: AgentReaders | null };
+  | { readonly kind: "readers"; readonly uid: Uid; readonly value: AgentReaders | null }
+  | { readonly kind: "succession"; readonly uid: Uid; readonly value: AgentLease | null };
 
-const keyForm = /^(volume|lease|readers)\/([A-Za-z0-9][A-Za-z0-9-]{0,62})$/;
+const keyForm = /^(volume|lease|readers|succession)\/([A-Za-z0-9][A-Za-z0-9-]{0,62})$/;
 /** 16 TiB: above it, qcow2's tables of 64 KiB clusters stop being sensible. */
 const maximumMiB = 16 * 1024 * 1024;
 
@@ -20,7 +21,8 @@ export const isAgentKey = (key: string): boolean => keyForm.test(key);
 /** Reads one desired document. The error is a sentence that says what is wrong with it. */
 export function readDesired(key: string, value: Json): Result<AgentDesired, string> {
   const match = keyForm.exec(key);
-  if (match === null) return fail(`"${key}" is no key of a storage agent: volume/, lease/ or readers/ and a UID`);
+  if (match === null)
+    return fail(`"${key}" is no key of a storage agent: volume/, lease/, readers/ or succession/ and a UID`);
   const kind = match[1] as AgentDesired["kind"];
   const uid = match[2] as Uid;
   if (value === null) return ok({ kind, uid, value: null });
@@ -34,6 +36,10 @@ export function readDesired(key: string, value: Json): Result<AgentDesired, stri
       return isLease(value, uid)
         ? ok({ kind, uid, value: value as unknown as AgentLease })
         : fail(`${key} needs volume, an epoch above 0 and a holder (vm, incarnation, host) or null`);
+    case "succession":
+      return isLease(value, uid) && value.holder !== null
+        ? ok({ kind, uid, value: value as unknown as AgentLease })
+        : fail(`${key} needs volume, an epoch above 0 and a holder (vm, incarnation, host)`);
     case "readers":
       return value.volume === uid ? ok({ kind, uid, value: { volume: uid } }) : fail(`${key} is of another volume`);
   }
@@ -54,6 +60,7 @@ function isVolume(value: JsonObject, uid: Uid): boolean {
 function isLease(value: JsonObject, uid: Uid): boolean {
   const { epoch, holder } = value;
   if (value.volume !== uid || !Number.isSafeInteger(epoch) || (epoch as number) < 1) return false;
+  if (value.succession !== undefined && value.succession !== true) return false;
   if (holder === null) return true;
   return (
     isObject(holder) &&

@@ -12,7 +12,7 @@ import type {
 import type { Effect, Input, Restored, Service, Step } from "../env.ts";
 import type { EventName } from "../event-names.ts";
 import { mayDesire, maySee } from "../identity/permissions.ts";
-import { isAgentKey, readDesired } from "./agent-documents.ts";
+import { type AgentDesired, isAgentKey, readDesired } from "./agent-documents.ts";
 import {
   advanceLease,
   confirmed,
@@ -26,6 +26,7 @@ import {
 } from "./agent-lease.ts";
 import { measureAgent } from "./agent-measure.ts";
 import { claim, isOwnersToSee, type Owner, promisedTo, restoredOwners, settleOwner } from "./agent-owners.ts";
+import { nextLease, successionActual, successionKey, successorOf } from "./agent-succession.ts";
 import type {
   AgentOptions,
   AgentReport,
@@ -51,6 +52,8 @@ export interface AgentState {
     readonly volume: Map<Uid, AgentVolume>;
     readonly lease: Map<Uid, AgentLease>;
     readonly readers: Map<Uid, AgentReaders>;
+    /** What hosts ask for themselves, by volume. */
+    readonly succession: Map<Uid, Map<PeerName, AgentLease>>;
   };
   readonly volumes: Map<Uid, VolumeRecord>;
   readonly leases: Map<Uid, LeaseRecord>;
@@ -101,7 +104,7 @@ function restore(options: AgentOptions, restored: Restored): AgentState {
   return {
     options,
     started: false,
-    desired: { volume: new Map(), lease: new Map(), readers: new Map() },
+    desired: { volume: new Map(), lease: new Map(), readers: new Map(), succession: new Map() },
     volumes,
     leases,
     origins,
@@ -125,8 +128,9 @@ function step(state: AgentState, input: Input): Step<AgentState> {
   switch (input.kind) {
     case "start": {
       state.started = true;
-      const { volume, lease, readers } = state.desired;
-      const known = [volume, lease, readers, state.volumes, state.leases, state.origins].flatMap((m) => [...m.keys()]);
+      const known = [...Object.values(state.desired), state.volumes, state.leases, state.origins].flatMap((map) => [
+        ...map.keys(),
+      ]);
       for (const uid of new Set(known)) settle(state, uid, effects);
       break;
     }
@@ -136,14 +140,12 @@ function step(state: AgentState, input: Input): Step<AgentState> {
         effects.push(log("document/refused", { key: input.key, from: input.from, why: read.error }));
         break;
       }
-      if (!claim(state, read.value.uid, input.from, read.value.value !== null)) {
+      if (read.value.kind !== "succession" && !claim(state, read.value.uid, input.from, read.value.value !== null)) {
         const why = `it is a volume of ${state.owners.get(read.value.uid)?.manager}`;
         effects.push(log("document/refused", { key: input.key, from: input.from, why }));
         break;
       }
-      const map = state.desired[read.value.kind] as Map<Uid, unknown>;
-      if (read.value.value === null) map.delete(read.value.uid);
-      else map.set(read.value.uid, read.value.value);
+      keepDesired(state, input.from, read.value, effects);
       if (state.started) settle(state, read.value.uid, effects);
       break;
     }
@@ -155,6 +157,20 @@ function step(state: AgentState, input: Input): Step<AgentState> {
   }
   if (state.workVersion !== version) answerWaiting(state, effects);
   return { state, effects };
+}
+
+function keepDesired(state: AgentState, from: PeerName, { kind, uid, value }: AgentDesired, effects: Effect[]): void {
+  if (kind !== "succession") {
+    const map = state.desired[kind] as Map<Uid, unknown>;
+    if (value === null) map.delete(uid);
+    else map.set(uid, value);
+    return;
+  }
+  const asked = state.desired.succession.get(uid) ?? new Map<PeerName, AgentLease>();
+  state.desired.succession.set(uid, asked);
+  if (value !== null) asked.set(from, value);
+  else if (asked.delete(from)) publish(state, successionKey(from, uid), null, effects);
+  if (asked.size === 0) state.desired.succession.delete(uid);
 }
 
 // --- reports of the executor -------------------------------------------------------------------------------------
@@ -291,7 +307,8 @@ function settle(state: AgentState, uid: Uid, effects: Effect[]): void {
   settleVolume(state, uid, effects);
   for (;;) {
     const lease = state.leases.get(uid) ?? noLease;
-    const next = advanceLease(lease, state.desired.lease.get(uid) ?? null, circumstances(state, uid));
+    const wanted = nextLease(state.desired.lease.get(uid), state.desired.succession.get(uid), lease);
+    const next = advanceLease(lease, wanted, circumstances(state, uid));
     if (next === null) break;
     writeLease(state, uid, next, effects);
     const { epoch, holder, fencing } = next;
@@ -442,8 +459,10 @@ function publishLease(state: AgentState, uid: Uid, effects: Effect[]): void {
   const desired = state.desired.lease.get(uid);
   const lease = state.leases.get(uid);
   const key = `lease/${uid}`;
+  publish(state, `successor/${uid}`, json(successorOf(desired, lease ?? noLease)), effects);
   if (desired === undefined && (lease === undefined || !state.volumes.has(uid))) {
     publish(state, key, null, effects);
+    tellHosts(state, uid, { phase: "ready", reason: null, epoch: 0, holder: null, layer: null }, effects);
     return;
   }
   const { epoch, holder, access, confirmed: listens, fencing } = lease ?? noLease;
@@ -461,6 +480,14 @@ function publishLease(state: AgentState, uid: Uid, effects: Effect[]): void {
     actual = { phase: mayCome ? "waiting" : "failed", reason: refused, ...told };
   } else actual = { phase: "ready", reason: null, ...told };
   publish(state, key, json(actual), effects);
+  tellHosts(state, uid, actual, effects);
+}
+
+/** Those that asked for a lease themselves. */
+function tellHosts(state: AgentState, uid: Uid, actual: AgentLeaseActual, effects: Effect[]): void {
+  const [marked, lease] = [state.desired.lease.get(uid), state.leases.get(uid) ?? noLease];
+  for (const [from, asked] of state.desired.succession.get(uid) ?? [])
+    publish(state, successionKey(from, uid), json(successionActual(from, asked, marked, lease, actual)), effects);
 }
 
 function publishReaders(state: AgentState, uid: Uid, effects: Effect[]): void {

@@ -8,6 +8,7 @@ import {
   type BootRecord,
   type DesiredConnection,
   type Layer,
+  type LeaseHolder,
   type Progress,
 } from "../documents.ts";
 import { desire, log, progress, publish, write } from "../outbox.ts";
@@ -28,7 +29,7 @@ import {
   type VolumeRecord,
   type Wanted,
 } from "./manager-state.ts";
-import { freeze, notReady, writerOf } from "./manager-volumes.ts";
+import { freeze, notReady, rootController, writerOf } from "./manager-volumes.ts";
 
 /*
  * One writer. A volume's lease goes through epochs, one at a time: the next is asked for only when the agent has reported
@@ -83,7 +84,8 @@ function keepLease(state: ManagerState, volume: Uid, record: VolumeRecord, lease
   mark(state, volume);
 }
 function askFor(state: ManagerState, volume: Uid, record: VolumeRecord, lease: LeaseRecord): void {
-  const asked: AgentLease = { volume, epoch: lease.epoch, holder: lease.holder };
+  const open = isOpenToHosts(state, volume) ? ({ succession: true } as const) : {};
+  const asked: AgentLease = { volume, epoch: lease.epoch, holder: lease.holder, ...open };
   desire(state.outbox, record.agent, `lease/${volume}`, asked);
 }
 
@@ -96,17 +98,50 @@ function adopt(
 ): LeaseRecord {
   if (actual === undefined || actual.epoch < lease.epoch) return lease;
   if (actual.epoch === lease.epoch && sameHolder(actual.holder, lease.holder)) return lease;
-  const adopted: LeaseRecord = { epoch: actual.epoch, holder: actual.holder, connection: null };
+  const connection = succeededBy(state, volume, actual.holder);
+  const adopted: LeaseRecord = { epoch: actual.epoch, holder: actual.holder, connection };
   log(state.outbox, "lease/adopted", { volume, epoch: actual.epoch, remembered: lease.epoch });
   write(state.outbox, `lease/${volume}`, adopted);
   state.leases.set(volume, adopted);
+  const granted = connection === null ? undefined : state.connections.get(connection);
+  if (connection !== null && granted?.mode === "rw" && actual.holder !== null)
+    keepConnection(state, connection, { ...granted, holder: actual.holder });
   return adopted;
 }
 
 function isKept(state: ManagerState, volume: Uid, lease: LeaseRecord): boolean {
   if (lease.connection === null) return false;
-  const wanted = state.wantedConnections.get(lease.connection)?.document;
-  return wanted !== undefined && wanted.volume === volume && sameHolder(holderOf(wanted), lease.holder);
+  const wanted = state.wantedConnections.get(lease.connection);
+  if (wanted?.document.volume !== volume) return false;
+  return sameHolder(holderOf(wanted.document), lease.holder) || mayHaveSucceeded(wanted, lease.holder);
+}
+
+/** Of the root controller's VM, whose host may have taken the lease itself for its next incarnation (decision 35). */
+function isOpenToHosts(state: ManagerState, volume: Uid): boolean {
+  for (const id of state.connectionsOf.get(volume) ?? []) {
+    const wanted = state.wantedConnections.get(id);
+    if (wanted?.document.volume === volume && isSuccession(wanted)) return true;
+  }
+  return false;
+}
+const isSuccession = ({ client, document }: Wanted<DesiredConnection>): boolean =>
+  client === rootController && document.succession === true;
+
+/** Its controller has yet to hear where it runs now: what it wishes is of an earlier incarnation. */
+const mayHaveSucceeded = (wanted: Wanted<DesiredConnection>, holder: LeaseHolder | null): boolean =>
+  isSuccession(wanted) &&
+  holder !== null &&
+  holder.vm === wanted.document.vm &&
+  holder.incarnation > wanted.document.incarnation;
+
+/** The connection that a holder has which only the agent knew of; null: nobody wants it. */
+function succeededBy(state: ManagerState, volume: Uid, holder: LeaseHolder | null): Uid | null {
+  for (const id of state.connectionsOf.get(volume) ?? []) {
+    const wanted = state.wantedConnections.get(id);
+    if (wanted === undefined || wanted.document.volume !== volume || !isSuccession(wanted)) continue;
+    if (sameHolder(holderOf(wanted.document), holder) || mayHaveSucceeded(wanted, holder)) return id;
+  }
+  return null;
 }
 
 /** The volume is confirmed to have no holder: no connection may still count as writing it. */

@@ -87,7 +87,7 @@ const failed = (reason: string) => fail(progress("failed", reason));
 /** What the services themselves boot is the provider's: to every other cell there is no `service`, and no `service-2`. */
 const isForCell = (image: string, client: PeerName): boolean =>
   !/^service(?:-|$)/.test(image) || client === rootController;
-const rootController = peerName("controller.root");
+export const rootController = peerName("controller.root");
 
 /** Decides place, size and source of a new volume, or says why it cannot be made now (waiting) or at all (failed). */
 function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<VolumeRecord, Obstacle> {

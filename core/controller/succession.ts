@@ -1,0 +1,113 @@
+import type { HostName, PeerName, Uid } from "../../model/identifiers.ts";
+import { hostName, peerName } from "../../model/identifiers.ts";
+import {
+  type ActualVm,
+  type ActualVolume,
+  type CellPolicy,
+  type DesiredStandby,
+  type DesiredVm,
+  type HostOffers,
+  type StandbyVolume,
+  standbyKey,
+} from "../documents.ts";
+import { log } from "../outbox.ts";
+import { isOwnVm } from "./service-data.ts";
+import {
+  actualOf,
+  type ControllerState,
+  hostPeer,
+  keepWish,
+  placer,
+  type Run,
+  saveVm,
+  storageManager,
+  type VmRecord,
+  type Wishes,
+  wish,
+} from "./state.ts";
+
+/**
+ * The root controller's own VM, whose host may be lost together with everybody who could do something about it (decision 35).
+ * Beforehand every host is given what it needs to start the next incarnation. Afterwards the controller in it finds by what
+ * hosts say that it runs elsewhere, as a later incarnation than it knew of, and goes on from there.
+ */
+
+/** All hosts that the Placer knows, and those that have the document: one that cannot be heard now must not lose it. */
+const hostsOf = (state: ControllerState): ReadonlySet<HostName> => {
+  const offers = state.actual.get(placer)?.get("hosts") as unknown as HostOffers | undefined;
+  const hosts = new Set(offers?.hosts.map(({ host }) => hostName(host)));
+  if (offers?.complete === true) return hosts;
+  for (const host of standbyHosts(state)) hosts.add(host);
+  return hosts;
+};
+const standbyHosts = (state: ControllerState): readonly HostName[] =>
+  [...state.outbox.desired].flatMap(([peer, documents]) =>
+    documents.has(standbyKey) ? [hostName(peer.slice("host.".length))] : [],
+  );
+
+/** Whom to listen to: any of them may be the one that took over. */
+export const successors = (state: ControllerState): readonly PeerName[] => standbyHosts(state).map(hostPeer);
+
+/** After the wishes for VMs, whose document it is made from. */
+export function wishForStandby(state: ControllerState, wishes: Wishes, policy: CellPolicy | null): void {
+  if (state.options.root === undefined || state.cell === null) return;
+  const own = ownVm(state);
+  const document = own?.run == null || policy === null ? null : standbyOf(state, wishes, own.run, own.uid, policy);
+  for (const host of hostsOf(state)) {
+    if (document !== null) wish(wishes, hostPeer(host), standbyKey, document);
+    else keepWish(state, wishes, hostPeer(host), standbyKey);
+  }
+}
+
+const ownVm = (state: ControllerState): VmRecord | undefined =>
+  [...state.vms.values()].find(({ uid }) => isOwnVm(state, uid));
+
+function standbyOf(
+  state: ControllerState,
+  wishes: Wishes,
+  run: Run,
+  uid: Uid,
+  policy: CellPolicy,
+): DesiredStandby | null {
+  if (run.stage !== "running" || run.host === null) return null;
+  const vm = wishes.get(hostPeer(run.host))?.get(`vm/${uid}`) as DesiredVm | undefined;
+  if (vm?.incarnation !== run.incarnation) return null;
+  const volumes: StandbyVolume[] = [];
+  // Its boot volume is a copy that nobody writes: without the other the old incarnation can commit nothing.
+  for (const { connection, attachment, readOnly } of [...vm.disks].sort(lastBootedFirst)) {
+    if (readOnly) continue;
+    const server = actualOf<ActualVolume>(state, storageManager, `volume/${attachment.volume}`)?.server;
+    if (server == null) return null;
+    const { volume, epoch } = attachment;
+    volumes.push({ volume, connection, agent: peerName(`agent.${server}`), epoch });
+  }
+  const bare = { ...policy, rules: [], networks: [], hosts: [], version: 0 };
+  return { vm: { ...vm, disks: vm.disks.map(withoutLease) }, host: run.host, policy: bare, volumes };
+}
+type Disk = DesiredVm["disks"][number];
+const lastBootedFirst = (one: Disk, other: Disk): number =>
+  (other.bootOrder ?? Number.MAX_SAFE_INTEGER) - (one.bootOrder ?? Number.MAX_SAFE_INTEGER);
+const withoutLease = (disk: Disk): Disk => ({
+  ...disk,
+  attachment: { ...disk.attachment, layers: disk.attachment.layers.filter(({ writable }) => !writable) },
+});
+
+/** A host says that it runs a later incarnation: only whoever has the leases could have started it. */
+export function adoptSuccession(state: ControllerState): void {
+  if (state.options.root === undefined) return;
+  const vm = ownVm(state);
+  if (vm?.run == null) return;
+  let found: { readonly host: HostName; readonly incarnation: number } | null = null;
+  for (const host of standbyHosts(state)) {
+    const actual = actualOf<ActualVm>(state, hostPeer(host), `vm/${vm.uid}`);
+    // One that was minted here and told to nobody may be the one that a host minted.
+    const known = found?.incarnation ?? (vm.run.handedOver ? vm.incarnation : vm.incarnation - 1);
+    if (actual?.power === "on" && actual.incarnation > known) found = { host, incarnation: actual.incarnation };
+  }
+  if (found === null) return;
+  const { host, incarnation } = found;
+  const path = state.elements.get(vm.uid)?.path ?? null;
+  log(state.outbox, "succession/adopted", { vm: vm.uid, path, host, incarnation, before: vm.run.host });
+  const run: Run = { ...vm.run, incarnation, host, stage: "running", handedOver: true, succeeded: true };
+  saveVm(state, { ...vm, incarnation, failure: null, failures: 0, again: false, run });
+}

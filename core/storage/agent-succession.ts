@@ -1,0 +1,71 @@
+import { type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
+import type { ActualSuccessor, AgentLease, AgentLeaseActual } from "../documents.ts";
+import type { LeaseRecord } from "./agent-work.ts";
+
+/**
+ * Hosts that take a lease themselves (decision 35). The Storage Manager runs in the very VM whose loss is to be made up for,
+ * so for that VM's volumes, which it marked, the next epoch may also be asked for by a host, in its own name. Nothing else is
+ * different: the present epoch is fenced first, and of several that ask for the same epoch one gets it.
+ */
+export type Successions = ReadonlyMap<PeerName, AgentLease>;
+
+/** Why a host does not get what it asks for, whatever the epoch; null: it may. `marked`: what the Storage Manager wants. */
+export function successionRefusal(
+  from: PeerName,
+  asked: AgentLease,
+  marked: AgentLease | undefined,
+  lease: LeaseRecord,
+): string | null {
+  if (marked?.succession !== true) return "the Storage Manager has not opened this volume to hosts";
+  if (asked.holder === null || peerName(`host.${asked.holder.host}`) !== from)
+    return "a host asks for itself, and for no other";
+  const { holder } = lease;
+  if (holder === null) return null;
+  if (asked.holder.vm !== holder.vm) return `it is a volume of ${holder.vm}, not of ${asked.holder.vm}`;
+  if (asked.epoch > lease.epoch && asked.holder.incarnation <= holder.incarnation)
+    return `incarnation ${holder.incarnation} holds it, and only a later one can succeed it`;
+  return null;
+}
+
+/**
+ * The lease that is to come: what the Storage Manager wants, or, where that changes nothing, what a host asks for that may.
+ * Of several hosts the first by name; once one of them has the epoch, the others' wishes are for one that is past.
+ */
+export function nextLease(
+  marked: AgentLease | undefined,
+  asked: Successions | undefined,
+  lease: LeaseRecord,
+): AgentLease | null {
+  if (marked === undefined) return null;
+  if (asked === undefined || marked.epoch === lease.epoch + 1) return marked;
+  for (const [from, wish] of [...asked].sort(([one], [other]) => (one < other ? -1 : 1)))
+    if (wish.epoch === lease.epoch + 1 && successionRefusal(from, wish, marked, lease) === null) return wish;
+  return marked;
+}
+
+/** What a host is told of its own wish: the layer only if the lease is its own. `told`: what holds, as the Storage Manager hears it. */
+export function successionActual(
+  from: PeerName,
+  asked: AgentLease,
+  marked: AgentLease | undefined,
+  lease: LeaseRecord,
+  told: AgentLeaseActual,
+): AgentLeaseActual {
+  const { epoch, holder } = told;
+  const refused = successionRefusal(from, asked, marked, lease);
+  if (refused !== null) return { phase: "failed", reason: refused, epoch, holder: null, layer: null };
+  if (asked.epoch === epoch && peerName(`host.${holder?.host}`) === from) return told;
+  if (asked.epoch > epoch) {
+    const ahead = asked.epoch > epoch + 1 ? `only epoch ${epoch + 1} can follow the current one` : null;
+    const waits = told.reason ?? ahead ?? `epoch ${epoch} has to end first`;
+    return { phase: "waiting", reason: waits, epoch, holder, layer: null };
+  }
+  return { phase: "failed", reason: `epoch ${epoch} is another's`, epoch, holder, layer: null };
+}
+
+/** Null: the volume is not open to hosts. */
+export const successorOf = (marked: AgentLease | undefined, lease: LeaseRecord): ActualSuccessor | null =>
+  marked?.succession === true ? { epoch: lease.epoch, holder: lease.holder } : null;
+
+/** Key under which a host hears of its own wish. */
+export const successionKey = (from: PeerName, volume: Uid): string => `${from}/succession/${volume}`;

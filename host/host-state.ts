@@ -1,0 +1,123 @@
+import type { ActualHost, ActualLocation, CellPolicy, DesiredVm } from "../core/documents.ts";
+import type { Effect, Restored } from "../core/env.ts";
+import { cpuRatio } from "../core/placer/candidate.ts";
+import { type HostName, type PeerName, peerName, type Uid, uid } from "../model/identifiers.ts";
+import type { Json } from "../model/json.ts";
+import type { FoundMachine } from "./drivers/hypervisor/driver.ts";
+import type { NetworkAllocation } from "./drivers/network/driver.ts";
+import { type EntranceState, restoreEntrances } from "./entrances.ts";
+import { type Found, shortage, type VmRecord, type Wanted } from "./planner.ts";
+import { type PresenceState, restorePresence } from "./presence-state.ts";
+import { advanceSuccession, createSuccession, restraints, type SuccessionState, withSuccession } from "./succession.ts";
+
+/** What the Host Manager's service knows, how it comes back after a restart, and what the planner sees of it. */
+export interface HostManagerOptions {
+  readonly host: ActualHost;
+  /** Called in a step that may have made new actions due; must only wake the executor, which then asks for them. */
+  readonly wake: () => void;
+  /** The machine has started since the Host Manager ran last. Absent: not known, and no boot of it is told from another. */
+  readonly booted?: boolean;
+  /** The Presence group declared a generation of a host dead; must only pass it on. */
+  readonly onDeath?: (host: HostName, generation: number) => void;
+  /** The authority says which key a peer has; null: that it has none any more. Absent: nobody pins keys here. */
+  readonly onPin?: (key: string, value: Json) => void;
+}
+
+/** What this host has to do and what it knows. Everything in `records` and `locations` is durable. */
+export interface HostState {
+  readonly vms: Map<Uid, { readonly client: PeerName; readonly desired: DesiredVm }>;
+  readonly policies: Map<string, CellPolicy>;
+  /** Host → address → location. Kept over a restart, so that the dataplane is never blanked. */
+  readonly locations: Map<PeerName, Map<string, ActualLocation>>;
+  /** Stored locations that their host has not repeated since this start. */
+  readonly unconfirmed: Map<PeerName, Set<string>>;
+  readonly records: Map<Uid, VmRecord>;
+  readonly entrances: EntranceState;
+  /** Machines without a record, and null before the machines were listed. */
+  strangers: Map<Uid, FoundMachine> | null;
+  started: boolean;
+  revision: string | null;
+  allocation: NetworkAllocation;
+  readonly busy: Set<Uid | "network">;
+  /** VMs whose CPUs stand still because of a disk, with a sentence. Told anew after a start. */
+  readonly stalled: Map<Uid, string>;
+  /** Failures whose action rests until its timer. */
+  readonly troubles: Map<Uid | "network", string>;
+  readonly published: Map<string, string>;
+  /** Address → who may see where it is; another map whenever that changes. */
+  audiences: ReadonlyMap<string, ReadonlySet<PeerName>>;
+  readonly subscribed: Set<PeerName>;
+  readonly presence: PresenceState;
+  /** This host's part in bringing the root controller's VM back when its host is lost. */
+  readonly succession: SuccessionState;
+  /** Of the step: monotonic. */
+  now: number;
+}
+
+export const restoreState = (restored: Restored, { host }: HostManagerOptions): HostState => {
+  const { records } = restored;
+  const state: HostState = {
+    vms: new Map(),
+    policies: new Map(),
+    locations: new Map(),
+    unconfirmed: new Map(),
+    records: new Map(),
+    entrances: restoreEntrances(records),
+    strangers: null,
+    started: false,
+    revision: null,
+    allocation: { interfaces: [] },
+    busy: new Set(),
+    stalled: new Map(),
+    troubles: new Map(),
+    published: new Map(),
+    audiences: new Map(),
+    subscribed: new Set(),
+    presence: restorePresence(records),
+    succession: createSuccession(host.host, restored),
+    now: 0,
+  };
+  for (const [key, value] of records) {
+    const [kind, name = "", address = ""] = key.split("/");
+    if (kind === "machine") state.records.set(uid(name), value as unknown as VmRecord);
+    if (kind !== "location") continue;
+    inner(state.locations, peerName(name), () => new Map()).set(address, value as unknown as ActualLocation);
+    inner(state.unconfirmed, peerName(name), () => new Set()).add(address);
+  }
+  return state;
+};
+
+export const inner = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
+  const found = map.get(key) ?? make();
+  map.set(key, found);
+  return found;
+};
+
+export const wantedOf = (state: HostState): Wanted => {
+  const policies = [...state.policies.values()];
+  const locations = [...state.locations.values()].flatMap((each) => [...each.values()]);
+  const entrances = state.entrances.known;
+  return withSuccession({ vms: state.vms, policies, locations, entrances }, state.succession, state.now);
+};
+export const foundOf = (state: HostState, { host }: HostManagerOptions): Found => ({
+  records: state.records,
+  revision: state.revision,
+  allocation: state.allocation,
+  busy: new Set([...state.busy, ...state.troubles.keys()]),
+  stalled: state.stalled,
+  ...restraints(state.succession, state.vms, state.now),
+  capacityMiB: host.memoryMiB - host.reservedMiB,
+  boot: state.presence.boot,
+  capacityCpus: Math.floor(host.cpus * cpuRatio),
+});
+
+/** @returns whether something may have changed for the plan */
+export const succeed = (state: HostState, options: HostManagerOptions, effects: Effect[]): boolean => {
+  const before = effects.length;
+  const obstacle = (vm: DesiredVm): string | null =>
+    options.host.state === "up" ? shortage(vm, foundOf(state, options)) : "it takes no more VMs";
+  const root = state.succession.standby?.vm.uid;
+  const wished = root === undefined ? undefined : state.vms.get(root)?.desired;
+  advanceSuccession(state.succession, { now: state.now, wished, obstacle }, effects);
+  return effects.length > before;
+};
