@@ -12,6 +12,7 @@ import { compileInit, makeBundle, packInitramfs, packRoot } from "./service.ts";
 
 const run = promisify(execFile);
 const here = join(import.meta.dirname, "service");
+const names = ["service", "authority", "gateway"];
 
 const inDirectory = async (use: (directory: string) => Promise<void>): Promise<void> => {
   const directory = await mkdtemp(join(tmpdir(), "cells-service-image-"));
@@ -70,16 +71,15 @@ test("bundle, compiled code and first process are the same bytes each time, and 
       await mkdir(out, { recursive: true });
       await makeBundle(out);
       await compileInit(join(out, "init"));
-      const files = ["service.js", "service.cache", "gateway.js", "gateway.cache", "init"].map((name) =>
-        join(out, name),
-      );
+      const bundles = names.flatMap((name) => [`${name}.js`, `${name}.cache`]);
+      const files = [...bundles, "init"].map((name) => join(out, name));
       digests.push(await Promise.all(files.map(sha256)));
       for (const file of files)
         for (const mine of [directory, dirname(import.meta.dirname)])
           assert.ok(!(await readFile(file, "latin1")).includes(mine), `${file} names ${mine}`);
     }
     assert.deepEqual(digests[0], digests[1]);
-    assert.equal(new Set(digests[0]).size, 5);
+    assert.equal(new Set(digests[0]).size, 7);
   }));
 
 test("V8 takes the compiled code, and the bundle has what the guest calls", () =>
@@ -88,11 +88,13 @@ test("V8 takes the compiled code, and the bundle has what the guest calls", () =
     const program = `
       const { readFileSync } = require("node:fs"), { Script } = require("node:vm");
       const code = (name) => readFileSync(process.argv[1] + "/" + process.argv[2] + name);
-      const script = new Script(code(".js").toString(), { cachedData: code(".cache"), filename: "x" });
+      const script = new Script(code(".js").toString("latin1"), { cachedData: code(".cache"), filename: "x" });
       const bundle = { exports: {} };
       script.runInThisContext()(require, bundle, bundle.exports);
       console.log(script.cachedDataRejected, Object.keys(bundle.exports).sort().join());`;
-    for (const name of ["service", "gateway"]) {
+    for (const name of names) {
+      // Read byte for byte, it is what it was as UTF-8.
+      assert.doesNotMatch(await readFile(join(directory, `${name}.js`), "latin1"), /[^\t\n\r -~]/);
       const { stdout } = await run(process.execPath, ["-e", program, directory, name]);
       assert.equal(stdout.trim(), "false load,serve");
     }

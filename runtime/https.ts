@@ -7,7 +7,7 @@ import type { TLSSocket } from "node:tls";
 import type { PeerName } from "../model/identifiers.ts";
 import { writeErrorLine } from "./error-line.ts";
 import { createJudge, type Judge } from "./identity/judge.ts";
-import { expectPeer, followCredentials, readCredentials, tlsFault } from "./identity.ts";
+import { clientCredentials, expectPeer, followCredentials, readCredentials, tlsFault } from "./identity.ts";
 import { type ProcessConfiguration, ports } from "./installation.ts";
 import { findPeer } from "./peers.ts";
 
@@ -182,7 +182,7 @@ export const peerRequest = async (
   if (!address.ok) throw new Error(address.error);
   const { host, httpPort: port } = address.value;
   const outgoing = request({
-    ...readCredentials(configuration),
+    ...clientCredentials(configuration),
     host,
     port,
     method,

@@ -29,14 +29,21 @@ const same = (one: Credentials, other: Credentials): boolean =>
  * The same for whoever dials, read by OpenSSL once for as long as the files are what they are: reading keys and certificates
  * costs an emulated processor more than all else of a connection.
  */
-export const secureContextOf = (configuration: ProcessConfiguration): SecureContext => {
+export const secureContextOf = (configuration: ProcessConfiguration): SecureContext =>
+  clientCredentials(configuration).secureContext;
+
+/** For an HTTPS agent, which tells connections apart by what they were made with, and what OpenSSL made of that. */
+export const clientCredentials = (
+  configuration: ProcessConfiguration,
+): Credentials & { readonly secureContext: SecureContext } => {
   const { certFile } = configuration.certificate;
   const credentials = readCredentials(configuration);
   const known = contexts.get(certFile);
-  if (known !== undefined && same(known.credentials, credentials)) return known.context;
+  if (known !== undefined && same(known.credentials, credentials))
+    return { ...known.credentials, secureContext: known.context };
   const context = createSecureContext(credentials);
   contexts.set(certFile, { credentials, context });
-  return context;
+  return { ...credentials, secureContext: context };
 };
 
 /** For `checkServerIdentity`: a server is known by its common name, wherever it runs. */

@@ -7,11 +7,12 @@ import type { Verdict } from "../core/identity/may-connect.ts";
 import type { Metric } from "../core/metrics.ts";
 import type { PeerName } from "../model/identifiers.ts";
 import { type Admission, type AdmissionLimits, admissionLimits, createAdmission } from "./admission.ts";
-import { aliveFrame, createFrameReader, encodeFrame, type FrameReader } from "./frame-codec.ts";
+import { createFrameReader, encodeFrame } from "./frame-codec.ts";
 import { createJudge, type Judge } from "./identity/judge.ts";
 import { expectPeer, followCredentials, readCredentials, secureContextOf, tlsFault } from "./identity.ts";
 import { type ProcessConfiguration, ports } from "./installation.ts";
 import { findPeer, type PeerAddress } from "./peers.ts";
+import { createPulse, type Life, type Pulse, type PulseLimits } from "./pulse.ts";
 import { createRefusals, type Refusals } from "./refusals.ts";
 
 /**
@@ -38,7 +39,7 @@ export interface TransportEvents {
 }
 
 const backoff = { firstMs: 50, lastMs: 2000 } as const;
-export interface TransportLimits extends AdmissionLimits {
+export interface TransportLimits extends AdmissionLimits, PulseLimits {
   readonly aliveEveryMs: number;
   /**
    * Silence after which a peer counts as gone, so within 10 s at most: three signs of life missed, on a busy machine too.
@@ -60,6 +61,7 @@ const lastingMs = 2000;
 
 interface Connection {
   readonly socket: TLSSocket;
+  readonly life: Life;
   readonly ended: () => void;
 }
 interface Dialer {
@@ -75,6 +77,7 @@ interface TransportState {
   readonly pinned: Set<PeerName>;
   readonly events: TransportEvents;
   readonly limits: TransportLimits;
+  readonly pulse: Pulse;
   readonly refusals: Refusals;
   readonly connections: Map<number, Connection>;
   /** Accepted and dialled sockets, greeted or not. */
@@ -90,43 +93,6 @@ export const backoffMs = (attempt: number, random: number): number => {
   return most / 2 + (most / 2) * random;
 };
 
-/** What is due of a connection: signs of life, a first frame (a sign of life is none), and the end of each that began. */
-const createWatch = (
-  reader: FrameReader,
-  { silenceMs, frameMs }: TransportLimits,
-): {
-  heard(frame: boolean): void;
-  late(): "silent" | "no first frame" | "frame too slow" | null;
-  /** This process itself stood still for so long, and has not read what came meanwhile. */
-  stood(ms: number): void;
-} => {
-  let since = performance.now();
-  let heardAt = since;
-  let greeted = false;
-  let frameSince = since;
-  let cut = 0;
-  return {
-    heard: (frame) => {
-      heardAt = performance.now();
-      greeted ||= frame;
-      if (reader.cut === cut && reader.waiting > 0) return;
-      cut = reader.cut;
-      frameSince = heardAt;
-    },
-    stood: (ms) => {
-      since += ms;
-      heardAt += ms;
-      frameSince += ms;
-    },
-    late: () => {
-      const now = performance.now();
-      if (now - heardAt > silenceMs) return "silent";
-      if (reader.waiting > 0 && now - frameSince > frameMs) return "frame too slow";
-      return greeted || reader.waiting > 0 || now - since <= silenceMs ? null : "no first frame";
-    },
-  };
-};
-
 /** Watches over a live connection and passes its frames on. */
 const adopt = (
   transport: TransportState,
@@ -135,35 +101,27 @@ const adopt = (
   role: "client" | "server",
   gone: () => void,
 ): void => {
-  const { events, connections, limits } = transport;
+  const { events, connections } = transport;
   transport.nextConnection += 1;
   const connection = transport.nextConnection;
   const reader = createFrameReader();
-  const watch = createWatch(reader, limits);
-  let pulseAt = performance.now();
-  const pulse = setInterval(() => {
-    const now = performance.now();
-    if (now - pulseAt > 2 * limits.aliveEveryMs) watch.stood(now - pulseAt);
-    pulseAt = now;
-    const late = watch.late();
-    if (late !== null) {
-      if (late !== "silent") transport.refusals.refuse(peer, late, `${reader.waiting} bytes of a frame have come`);
-      socket.destroy();
-    } else if (socket.writable && socket.writableLength === 0) socket.write(aliveFrame);
-  }, limits.aliveEveryMs);
+  const life = transport.pulse.watch(socket, reader, (why) => {
+    if (why !== "silent") transport.refusals.refuse(peer, why, `${reader.waiting} bytes of a frame have come`);
+    socket.destroy();
+  });
   const ended = (): void => {
     if (!connections.delete(connection)) return;
-    clearInterval(pulse);
+    life.end();
     events.input({ kind: "disconnected", connection });
     gone();
   };
-  connections.set(connection, { socket, ended });
+  connections.set(connection, { socket, life, ended });
   events.input({ kind: "connected", connection, peer, role });
   socket.on("data", (chunk: Buffer) => {
     try {
       const frames = reader.read(chunk);
-      watch.heard(frames.length > 0);
       for (const frame of frames) events.input({ kind: "frame", connection, frame });
+      life.heard(frames.length > 0);
     } catch (error) {
       transport.refusals.refuse(peer, "no frame", (error as Error).message);
       socket.destroy();
@@ -306,7 +264,7 @@ const listen = (server: Server, port: number, address: string): Promise<number> 
 const send = (transport: TransportState, connection: number, frames: readonly Frame[]): void => {
   const found = transport.connections.get(connection);
   if (found === undefined || !found.socket.writable) return;
-  const { socket } = found;
+  const { socket, life } = found;
   const sendable = (): void => transport.events.input({ kind: "sendable", connection });
   const encoded = frames.map((frame) => {
     const bytes = encodeFrame(frame);
@@ -315,6 +273,7 @@ const send = (transport: TransportState, connection: number, frames: readonly Fr
     return bytes;
   });
   const [only] = encoded;
+  life.said();
   const free = socket.write(encoded.length === 1 && only !== undefined ? only : Buffer.concat(encoded));
   if (free) setImmediate(sendable);
   else socket.once("drain", sendable);
@@ -354,6 +313,7 @@ export const createTransport = async (
     pinned: new Set(),
     events,
     limits,
+    pulse: createPulse(limits),
     refusals,
     connections: new Map(),
     sockets: new Set(),

@@ -1,10 +1,10 @@
 import { runRole } from "../../runtime/roles.ts";
 import { serveRole } from "./serve.ts";
 
-/** The program of every role of a service VM but the gateway, bundled into one file: `serve(ROLE)` runs the role. */
+/** The program of most roles of a service VM, bundled into one file: `serve(ROLE)` runs the role. */
 export const serve = (role: string): void => serveRole(role, runRole);
 
-/** Loads what every role needs, and runs nothing: for the code cache, which then holds it compiled. */
+/** Loads what these roles need, and runs nothing: for the code cache, which then holds it compiled. */
 export const load = async (): Promise<void> => {
   await Promise.all([
     import("../../core/address/manager.ts"),
@@ -16,7 +16,6 @@ export const load = async (): Promise<void> => {
     import("../../runtime/cell-manager/edge.ts"),
     import("../../runtime/controller/edge.ts"),
     import("../../runtime/dns-server.ts"),
-    import("../../runtime/identity/authority.ts"),
     import("../../runtime/identity/enrol.ts"),
     import("../../runtime/peers-follow.ts"),
   ]);

@@ -8,10 +8,11 @@ const { join } = require("node:path");
 const { Script } = require("node:vm");
 
 const role = process.argv[2] ?? "";
-const program = role === "gateway" ? "gateway" : "service";
+const program = role === "gateway" || role === "authority" ? role : "service";
 const filename = join(__dirname, `${program}.js`);
 const cachedData = readFileSync(join(__dirname, `${program}.cache`));
-const script = new Script(readFileSync(filename, "utf8"), { filename, cachedData });
+// It is all ASCII, and needs no decoding.
+const script = new Script(readFileSync(filename, "latin1"), { filename, cachedData });
 if (script.cachedDataRejected)
   process.stderr.write('{"level":"warn","event":"the compiled code is of another Node"}\n');
 const bundle = { exports: {} };
