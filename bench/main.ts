@@ -23,6 +23,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   "service-image": async () => (await import("./service-image.ts")).serviceImage,
   "self-hosting": async () => (await import("./self-hosting.ts")).selfHosting,
   dataplane: async () => (await import("./dataplane.ts")).dataplane,
+  "real-machines": async () => (await import("./real-machines.ts")).realMachines,
   "figure-6": async () => (await import("./figure-6.ts")).figure6,
   simulator: async () => (await import("./simulator.ts")).simulator,
 };

@@ -22,6 +22,24 @@ move() {
     [ -z "$route" ] || ip route replace $route dev "$2"
   done
 }
+# systemd-networkd would take a port out of a bridge that it does not know, and give it its address back, whenever it is
+# started again or the cable is put in again. Its file here goes before those of the machine (systemd.network(5)).
+networkd=/run/systemd/network/00-cells
+reload() {
+  if systemctl -q is-active systemd-networkd.service; then networkctl reload; fi
+}
+keep() {
+  if [ ! -d /run/systemd/system ] || [ -e "$networkd-port.network" ]; then return 0; fi
+  mkdir -p "${networkd%/*}"
+  printf '[Match]\nName=%s\n[Link]\nRequiredForOnline=no\n[Network]\nKeepMaster=yes\n' "$port" >"$networkd-port.network"
+  printf '[Match]\nName=%s\n[Link]\nUnmanaged=yes\n' "$bridge" >"$networkd-bridge.network"
+  reload
+}
+give_back() {
+  [ -e "$networkd-port.network" ] || return 0
+  rm -f "$networkd-port.network" "$networkd-bridge.network"
+  reload
+}
 is_port() { ip -o link show dev "$port" | grep -q " master $bridge "; }
 
 case $verb in
@@ -34,12 +52,14 @@ case $verb in
     is_port || ip link set "$port" master "$bridge"
     ip link set "$port" up
     move "$port" "$bridge"
+    keep
     ;;
   down)
     ip link show dev "$bridge" >/dev/null 2>&1 || exit 0
     if is_port; then ip link set "$port" nomaster; fi
     move "$bridge" "$port"
     ip link del "$bridge"
+    give_back
     ;;
   *)
     echo "usage: bridge.sh up|down INTERFACE" >&2

@@ -55,7 +55,8 @@ echo ready
 exec cat
 `;
 
-const startHolder = async (args: readonly string[]): Promise<{ outer: ChildProcess; init: number }> => {
+/** A process that holds namespaces; `init` is the one in them. */
+export const startHolder = async (args: readonly string[]): Promise<{ outer: ChildProcess; init: number }> => {
   // It ends with its standard input, so that nothing stays when a test is ended by force.
   const outer = spawn("unshare", [...args], { stdio: ["pipe", "pipe", "ignore"] });
   const ready = await new Promise<boolean>((resolve) => {
@@ -72,7 +73,7 @@ const childOf = (pid: number): number | null => {
   return child === "" ? null : Number(child);
 };
 
-const kill = async (child: ChildProcess): Promise<void> => {
+export const endHolder = async (child: ChildProcess): Promise<void> => {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise((resolve) => child.once("exit", resolve));
   child.kill("SIGKILL");
@@ -104,7 +105,7 @@ export const layWire = async (): Promise<Wire> => {
       return machine;
     },
     remove: async () => {
-      await Promise.all(holders.reverse().map(kill));
+      await Promise.all(holders.reverse().map(endHolder));
       rmSync(directory, { recursive: true, force: true });
     },
   };

@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -49,8 +50,11 @@ export const startUnits = async (storage: string | null): Promise<boolean> => {
 
 /** Stops those that are there, the latest first, and removes them. */
 export const removeUnits = async (): Promise<void> => {
-  const all = [...unitsOf(places.state)].reverse();
-  if (systemdRuns()) await systemctl("disable", "--now", ...all).catch(() => undefined);
+  // A machine without storage has no agent, and systemctl does nothing at all where one of several units is not there.
+  const all = unitsOf(places.state)
+    .filter((unit) => existsSync(join(places.units, unit)))
+    .reverse();
+  if (systemdRuns() && all.length > 0) await systemctl("disable", "--now", ...all);
   for (const unit of all) await rm(join(places.units, unit), { force: true });
   if (systemdRuns()) await systemctl("daemon-reload");
 };

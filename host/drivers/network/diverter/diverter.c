@@ -468,11 +468,13 @@ __noinline long evaluate(struct question *q)
   __u32 from[3], to[3];
   if (!q)
     return NO_RULE_FOUND;
-  void *trie = bpf_map_lookup_elem(&rules, &q->cell);
+  /* Before 6.2 a key may not lie in memory of which the verifier knows no more than its size. */
+  __u32 cell = q->cell;
+  void *trie = bpf_map_lookup_elem(&rules, &cell);
   if (!trie)
     return NO_RULE_FOUND;
-  identify(trie, q->cell, q->from, from);
-  identify(trie, q->cell, q->to, to);
+  identify(trie, cell, q->from, from);
+  identify(trie, cell, q->to, to);
   struct policy_key key = {.prefix_length = 112, .kind = RULE, .port = bpf_htons(q->destination_port)};
 #pragma unroll
   for (int i = 0; i < 3; i++) {
