@@ -178,6 +178,14 @@ test("a cell is made, changed and ended through the root cell, and nothing of it
   assert.equal((await ask("PUT", "/cells/root/model", specification("core1", "core2"))).status, 200);
   assert.deepEqual(await cells(), ["root 4", "shop 3"]);
 
+  // What the operator lets the cell have, as docs/operator.md says it.
+  const limited = { "x.type": "Cell", "x.limits.vms": 2, "x.limits.vmStartsPerMinute": 600 };
+  const limits = { "x.type": "CellController", "x.name": "shop", "x.cell": { shop: limited } };
+  assert.equal((await ask("PUT", "/cells/root/model/root/cells/shop", limits)).status, 200);
+  assert.deepEqual(await cells(), ["root 5", "shop 3"]);
+  const beyond = await ask("PUT", "/cells/shop/model", shop("web", "app", "db"));
+  assert.match(messageOf(beyond), /its parent root lets it have no more: it would have 3 VMs/);
+
   // The Cell Manager starts anew, and finds all as it should be.
   await end(peerName("cell-manager"));
   run(peerName("cell-manager"), join(installation.directory, "cell-manager", "configuration.json"));
@@ -196,8 +204,8 @@ test("a cell is made, changed and ended through the root cell, and nothing of it
   });
 
   assert.equal((await ask("DELETE", "/cells/shop/model")).status, 200);
-  // The root cell is at 5, or already at 6, where the Cell Manager has taken the controller's VM away by now.
-  assert.match((await cells()).join(), /^root [56]$/);
+  // The root cell is at 6, or already at 7, where the Cell Manager has taken the controller's VM away by now.
+  assert.match((await cells()).join(), /^root [67]$/);
   await eventually(`its VM is taken away\n${output}`, async () => (await components()).shop === undefined);
   await end(peerName("controller.shop"));
   await installation.forget(peerName("controller.shop"));

@@ -21,6 +21,7 @@ import { heardIsAlive } from "./24-heard-is-alive.ts";
 import { quotas } from "./25-quotas.ts";
 import { nothingLeft } from "./26-nothing-left.ts";
 import { certainEnd } from "./27-certain-end.ts";
+import { starts } from "./28-starts.ts";
 import type { Invariant } from "./invariant.ts";
 
 /** Every invariant that existing code can violate; README.md says why the others are not here. */
@@ -48,4 +49,5 @@ export const invariants: readonly Invariant[] = [
   quotas,
   nothingLeft,
   certainEnd,
+  starts,
 ];
