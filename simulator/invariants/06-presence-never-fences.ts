@@ -49,7 +49,12 @@ export const presenceNeverFences: Invariant = {
       stepped: (who, input, effects) => {
         const isDeath = input.kind === "actual" && input.key.startsWith("dead/") && !who.startsWith("presence.");
         if (isDeath && (input.value as { readonly ended?: number } | null)?.ended === undefined) {
-          const asked = effects.find(({ kind }) => kind === "desire" || kind === "unsubscribe");
+          // Rules that were due from before may leave in the same step; a VM, its disks and its place are another matter.
+          const asked = effects.find(
+            (effect) =>
+              effect.kind === "unsubscribe" ||
+              (effect.kind === "desire" && /^(vm|connection|placement)\//.test(effect.key)),
+          );
           verdict.check(asked === undefined, () => `${who} was told of a death and did: ${JSON.stringify(asked)}`);
         }
         if (!who.startsWith("presence.")) return;
