@@ -128,6 +128,9 @@ test("a host shows what Presence says of it: up, suspected or dead, and since wh
   assert.match(lines(up, "suspected", since)[2] ?? "", /suspected for 1 min$/);
   assert.match(lines(away, "dead", since)[1] ?? "", /✗ h2 .* declared dead 1 min ago: what runs there is not known$/);
   assert.match(lines(away, "suspected", null)[1] ?? "", /suspected: what runs there is not known$/);
+  const off = { ...away, machines: [], presence: { state: "dead", since, powerIsOff: true } } as const;
+  const [, line = ""] = renderStatus({ ...status, hosts: [off] }, [], { ...view, columns: 120 }).split("\n");
+  assert.match(line, /declared dead 1 min ago: its power is off, and nothing runs there$/);
   for (const state of ["up", "unknown"] as const)
     assert.match(lines(away, state, since)[1] ?? "", /not reachable: what runs there is not known$/);
 });

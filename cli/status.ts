@@ -109,7 +109,9 @@ const hostLines = (host: Host, view: StatusView): readonly string[] => {
   const { paint } = view;
   const name = host.host.padEnd(6);
   if (host.state === "unreachable") {
-    const why = `${lifeOf(host, view) || "not reachable"}: what runs there is not known`;
+    const known =
+      host.presence?.powerIsOff === true ? "its power is off, and nothing runs there" : "what runs there is not known";
+    const why = `${lifeOf(host, view) || "not reachable"}: ${known}`;
     return [`  ${mark("bad", view)} ${name} ${host.address}  ${paint("red", why)}`];
   }
   const reserved = host.reservedMiB ?? 0;

@@ -16,6 +16,12 @@ test("one member that knows of a death is enough, and one that knows of the retu
   assert.deepEqual(merge(view("alive", 12_000, 2), view("dead", 9000)), { state: "up", since: at(12_000) });
 });
 
+test("that its power is off is what one member knows of the life in question, and nothing of a later one", () => {
+  const off = { ...view("dead", 9000), powerIsOff: true } as const;
+  assert.deepEqual(merge(view("dead", 9000), off), { state: "dead", since: at(9000), powerIsOff: true });
+  assert.deepEqual(merge(view("dead", 12_000, 2), off), { state: "dead", since: at(12_000) });
+});
+
 test("of alive and suspected the worst counts, since the first that said so", () => {
   const status = merge(view("alive", 1000), view("reported", 5000), view("reported", 4000));
   assert.deepEqual(status, { state: "suspected", since: at(4000) });

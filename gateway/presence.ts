@@ -23,7 +23,11 @@ function merged(views: readonly HostPresence[]): PresenceStatus {
   for (const state of ["dead", "reported", "alive", "gone"] as const) {
     const since = present.filter((view) => view.state === state && view.sinceMs > 0).map(({ sinceMs }) => sinceMs);
     if (!present.some((view) => view.state === state)) continue;
-    return { state: names[state], since: since.length === 0 ? null : new Date(Math.min(...since)).toISOString() };
+    const isOff = state === "dead" && present.some((view) => view.powerIsOff === true);
+    return {
+      ...{ state: names[state], since: since.length === 0 ? null : new Date(Math.min(...since)).toISOString() },
+      ...(isOff ? { powerIsOff: true as const } : {}),
+    };
   }
   return { state: "unknown", since: null };
 }

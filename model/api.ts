@@ -255,9 +255,14 @@ export interface InstallationStatus {
     readonly vms: number;
     /**
      * By the Presence group, apart from whether the host answers the gateway just now. `dead`: declared by a majority; what
-     * runs there is not known. `since`: ISO 8601; null: not known. Absent: no member of the group answered.
+     * runs there is not known. `since`: ISO 8601; null: not known. `powerIsOff`: somebody said so, and nothing runs there.
+     * Absent: no member of the group answered.
      */
-    readonly presence?: { readonly state: "up" | "suspected" | "dead" | "unknown"; readonly since: string | null };
+    readonly presence?: {
+      readonly state: "up" | "suspected" | "dead" | "unknown";
+      readonly since: string | null;
+      readonly powerIsOff?: true;
+    };
     /** What it says of itself that somebody should know, a sentence. */
     readonly remark?: string;
     /** Kept for the management; not offered to VMs. */

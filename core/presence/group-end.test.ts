@@ -4,7 +4,7 @@ import { hostName, type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { type ActualPresenceDeath, presenceKey } from "../documents.ts";
 import type { Effect, Input } from "../env.ts";
-import { createPresence } from "./group.ts";
+import { createPresence, type HostPresence } from "./group.ts";
 import { type EndAnswer, mergeEnds } from "./group-end.ts";
 
 const members = [1, 2, 3].map((number) => peerName(`presence.${number}`));
@@ -58,6 +58,14 @@ class Member {
     assert.ok(reply?.kind === "reply");
     return reply.response as unknown as EndAnswer;
   }
+  status(number: number): readonly [string | undefined, boolean] {
+    const effects = this.input({ kind: "request", id: 2, request: { kind: "hosts" } });
+    const reply = effects.find((effect) => effect.kind === "reply");
+    assert.ok(reply?.kind === "reply");
+    const { hosts: all } = reply.response as unknown as { readonly hosts: readonly HostPresence[] };
+    const host = all.find((each) => each.host === `h${number}`);
+    return [host?.state, host?.powerIsOff === true];
+  }
   get death(): ActualPresenceDeath | undefined {
     return this.published.get(presenceKey.death("h1")) as unknown as ActualPresenceDeath | undefined;
   }
@@ -102,11 +110,14 @@ test("the end is durable, never taken back, and taken over by the others; a late
   const member = new Member();
   member.lose();
   member.end();
+  assert.deepEqual(member.status(1), ["dead", true]);
   member.restart();
   assert.equal(member.death?.ended, 100);
+  assert.deepEqual(member.status(1), ["dead", true]);
   member.say(peer(1), presenceKey.self, { ...life(1, 4), answers: true, boot: 101 });
   member.hear(1, true);
   assert.deepEqual([member.death?.returned, member.death?.ended], [4, 100]);
+  assert.deepEqual(member.status(1), ["alive", false]);
   assert.match(member.end().against ?? "", /being heard/);
   // It dies again, and nobody says that its power is off.
   const death = { ...life(1, 4), declaredAt: 5, reporters: 2 };

@@ -366,6 +366,8 @@ export interface HostPresence extends ActualPresence {
   readonly reports: number;
   /** Milliseconds since 1970, by this member's clock. */
   readonly sinceMs: number;
+  /** Dead for certain: nothing that ran there does. Absent: not known. */
+  readonly powerIsOff?: true;
 }
 function answer(state: GroupState, request: Json, wallMs: number): Json {
   const end = readEndRequest(request);
@@ -383,7 +385,12 @@ function statusOf(state: GroupState): Json {
     const alive = reports === 0 ? "alive" : "reported";
     const thought = view.self === null ? "gone" : alive;
     const sinceMs = dead ? (view.declared?.declaredAt ?? view.sinceMs) : view.sinceMs;
-    return { host: view.host, generation, incarnation, state: dead ? "dead" : thought, reports, sinceMs };
+    const isOff = dead && view.known?.boot != null && (view.declared?.ended ?? -1) >= view.known.boot;
+    const state = dead ? "dead" : thought;
+    return {
+      ...{ host: view.host, generation, incarnation, state, reports, sinceMs },
+      ...(isOff ? { powerIsOff: true as const } : {}),
+    };
   });
   return toJson({ hosts });
 }

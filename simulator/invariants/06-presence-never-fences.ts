@@ -17,7 +17,14 @@ export const presenceNeverFences: Invariant = {
     const there = new Map<string, MachineTruth>();
     /** Host → the life that is over for certain. */
     const certain = new Map<string, number>();
-    const isLeft = (cell: string): boolean => (users.submitted.get(cell) ?? []).length < 2;
+    const isAsItWas = (cell: string): boolean =>
+      (users.submitted.get(cell) ?? []).length < 2 && users.wishes.get(cell)?.text !== null;
+    // An element's path begins with its cell's own name, without those of the cells around it, with which it goes.
+    const isLeft = (label: string): boolean =>
+      [...users.submitted.keys()].every((cell) => {
+        const parts = cell.split(".");
+        return parts[0] !== label || parts.every((_, index) => isAsItWas(parts.slice(index).join(".")));
+      });
     const returns = (host: string): void => {
       dead.delete(host);
       for (const [vm, machine] of there) if (machine.host === host && !truth.machines.has(machine)) there.delete(vm);
@@ -42,19 +49,25 @@ export const presenceNeverFences: Invariant = {
       stepped: (who, input, effects) => {
         const isDeath = input.kind === "actual" && input.key.startsWith("dead/") && !who.startsWith("presence.");
         if (isDeath && (input.value as { readonly ended?: number } | null)?.ended === undefined) {
-          const asked = effects.find(({ kind }) => kind === "desire" || kind === "unsubscribe");
+          // Rules that were due from before may leave in the same step; a VM, its disks and its place are another matter.
+          const asked = effects.find(
+            (effect) =>
+              effect.kind === "unsubscribe" ||
+              (effect.kind === "desire" && /^(vm|connection|placement)\//.test(effect.key)),
+          );
           verdict.check(asked === undefined, () => `${who} was told of a death and did: ${JSON.stringify(asked)}`);
         }
         if (!who.startsWith("presence.")) return;
         for (const effect of effects) {
           if (effect.kind !== "publish" || !effect.key.startsWith("dead/")) continue;
           const host = effect.key.replace("dead/", "");
-          const { generation, ended } = effect.value as unknown as ActualPresenceDeath;
+          const { generation, ended, returned } = effect.value as unknown as ActualPresenceDeath;
           if (ended !== undefined && generation > (certain.get(host) ?? -1)) {
             certain.set(host, generation);
             returns(host);
           }
-          if (generation <= (certain.get(host) ?? -1)) continue;
+          // One that has come back is not dead, nor is one that somebody has seen off.
+          if (returned !== undefined || generation <= (certain.get(host) ?? -1)) continue;
           if (input.kind === "start" || dead.has(host)) continue;
           dead.set(host, generation);
           for (const machine of there.values()) if (machine.host === host) verdict.check(true, () => "");
