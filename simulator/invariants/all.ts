@@ -20,6 +20,7 @@ import { neverBackwards } from "./23-never-backwards.ts";
 import { heardIsAlive } from "./24-heard-is-alive.ts";
 import { quotas } from "./25-quotas.ts";
 import { nothingLeft } from "./26-nothing-left.ts";
+import { severalPlacers } from "./27-several-placers.ts";
 import type { Invariant } from "./invariant.ts";
 
 /** Every invariant that existing code can violate; README.md says why the others are not here. */
@@ -46,4 +47,5 @@ export const invariants: readonly Invariant[] = [
   heardIsAlive,
   quotas,
   nothingLeft,
+  severalPlacers,
 ];
