@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { firstServices, otherThanFirst } from "../core/cells/binding.ts";
 import { network, type ProcessConfiguration } from "../runtime/installation.ts";
 import { type Member, macOf } from "./members.ts";
 import { memberDirectory, memberRunDirectory, type Places } from "./places.ts";
@@ -42,9 +43,10 @@ const rolePart = (
       const cell = member.name.slice("controller.".length);
       const known = record.cells[cell];
       if (known === undefined) throw new Error(`there is no cell ${cell} in the installation's record`);
-      const { cellUid, cellNumber } = known;
+      const { cellUid, cellNumber, services = firstServices } = known;
       const credentialHashes = [record.credentialHash];
-      return { controller: { cell, cellUid, cellNumber, domain: network.domain, mac, credentialHashes } };
+      const bound = otherThanFirst(services);
+      return { controller: { cell, cellUid, cellNumber, ...bound, domain: network.domain, mac, credentialHashes } };
     }
     case "host": {
       const { hostMemoryMiB: memoryMiB, hostCpus: cpus } = record;

@@ -13,7 +13,9 @@ export const presenceNeverFences: Invariant = {
     const dead = new Map<string, number>();
     /** Last machine of each VM whose end its host could tell nobody. */
     const there = new Map<string, MachineTruth>();
-    const isLeft = (cell: string): boolean => (users.submitted.get(cell) ?? []).length < 2;
+    // Deleting it changes it too.
+    const isLeft = (cell: string): boolean =>
+      (users.submitted.get(cell) ?? []).length < 2 && users.wishes.get(cell)?.text !== null;
     const returns = (host: string): void => {
       dead.delete(host);
       for (const [vm, machine] of there) if (machine.host === host && !truth.machines.has(machine)) there.delete(vm);
