@@ -10,7 +10,7 @@ export const severalPlacers: Invariant = {
   number: 27,
   title: "several Placers together promise no more of a host than it has",
   watch: ({ truth, installation }, verdict) => {
-    const placerOf = ({ vm }: MachineTruth): number => installation.placerOf(vm.slice(0, vm.lastIndexOf("-")));
+    const placerOf = ({ vm }: MachineTruth): number => installation.boundCell(vm)?.services.placer ?? 0;
     truth.watchers.push({
       machineStarted: (started) => {
         const here = [...truth.machines].filter(({ host }) => host === started.host);

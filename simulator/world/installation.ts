@@ -99,7 +99,7 @@ export class Installation {
   readonly childCells = new Map<number, string>();
   readonly #presence: readonly PeerName[];
   /** By the UID of its cell. */
-  readonly #placers = new Map<string, number>();
+  readonly #bound = new Map<string, { readonly cell: string; readonly services: CellServices }>();
   readonly #hosts: readonly HostName[];
   /** How long a process stays away the next time it ends, where somebody said so. */
   readonly awayMs = new Map<PeerName, number>();
@@ -163,9 +163,9 @@ export class Installation {
     return this.cells[cellNumber - 1] ?? this.childCells.get(cellNumber) ?? "";
   }
 
-  /** Number of the Placer to which a cell is bound, by the cell's UID. */
-  placerOf(cellUid: string): number {
-    return this.#placers.get(cellUid) ?? 0;
+  /** The cell that an element belongs to, and what that is bound to. */
+  boundCell(element: string): { readonly cell: string; readonly services: CellServices } | undefined {
+    return this.#bound.get(element.slice(0, element.lastIndexOf("-")));
   }
 
   #childControllers(): Controllers {
@@ -310,7 +310,7 @@ export class Installation {
   }
 
   #addController(cell: string, cellUid: string, number: number, address: Ipv4, services: CellServices): void {
-    this.#placers.set(cellUid, services.placer);
+    this.#bound.set(cellUid, { cell, services });
     const self = peerName(`controller.${cell}`);
     const options = {
       cell: cellName(cell),
