@@ -8,6 +8,7 @@ import type { Register } from "./register.ts";
 interface Given {
   readonly hosts: string;
   readonly cells: string;
+  readonly services?: string;
   readonly seed: string;
   readonly minutes: string;
   readonly faults: string;
@@ -30,7 +31,8 @@ const run = async (context: Context, given: Given): Promise<void> => {
   const seed = positive("seed", given.seed);
   const minutes = positive("minutes", given.minutes);
   const log = given.log === true;
-  const wanted = { hosts, cells, seed, minutes, faults: faultsOf(given.faults) };
+  const services = given.services === undefined ? {} : { services: positive("services", given.services) };
+  const wanted = { hosts, cells, seed, minutes, faults: faultsOf(given.faults), ...services };
   const isWell =
     given.history !== undefined
       ? await simulateText(await readFile(given.history, "utf8"), log, print)
@@ -71,6 +73,7 @@ export const simulateCommand: Register = (program, context, withHelp) => {
       .description("run the real services in virtual time, with faults from a seed, and check the invariants")
       .option("--hosts <count>", "hosts of the installation", "10")
       .option("--cells <count>", "cells, each changing at random", "3")
+      .option("--services <count>", "Placers, and Storage Managers (default: two with some seeds, one with the others)")
       .option("--seed <number>", "the same seed and commit give the same log to the byte", "1")
       .option("--minutes <count>", "virtual time with faults, before everything is healed", "1")
       .option("--faults <kinds>", `of ${faultKinds.join(", ")}; or none`, faultKinds.join(","))

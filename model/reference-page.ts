@@ -90,7 +90,7 @@ const attributes = (all: TypeSchema): string =>
 /** What the checks say of several attributes of a type together, and what is easily taken amiss. */
 const remarks: Readonly<Partial<Record<ElementType | "Cell", string>>> = {
   Cell: "A document has exactly one. Its name is that of its component, or `x.name` where that is no DNS label in lower case. A limit counts what stands in the model, running or not, what the child cells have included; without one, only the parent's limits and the installation's resources bound the cell.",
-  VM: "A `udp` probe needs `x.liveness.port`. Names below `x.placement.` are wishes about the host: `x.placement.host` pins the VM to one.",
+  VM: "A `udp` probe needs `x.liveness.port`. Names below `x.placement.` are wishes about the host: `x.placement.host` pins the VM to one, `x.placement.apartFrom` keeps it off the hosts of the VMs that it names, and VMs with the same word as `x.placement.spread` go to different hosts as long as there are others.",
   Volume: "A volume grows in place. A smaller `x.size` replaces it by a new one, and its data are lost.",
   VolumeCopy:
     "The origin becomes immutable with its first copy. A copy is never smaller than its origin, and copies of copies are fine.",
@@ -101,7 +101,8 @@ const remarks: Readonly<Partial<Record<ElementType | "Cell", string>>> = {
     "`x.address` needs a subnet with `x.cidr`. Addresses, MAC addresses and host names are each the only ones of their cell.",
   NetworkRule: "At least one end is in the cell. Ports are those of `tcp` and `udp`; `icmp` has none.",
   VolumeGrant: "It names one of `x.vm` and `x.cell`. The other cell can see the volume only if that is `x.public`.",
-  CellController: "What the child asks for counts in the limits of this cell.",
+  CellController:
+    "What the child asks for counts in the limits of this cell. `x.services` counts when the child is made: a later change of it changes nothing.",
 };
 
 const typeSection = (type: ElementType | "Cell", all: TypeSchema): string =>

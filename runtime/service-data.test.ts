@@ -61,6 +61,9 @@ test("a controller knows its cell and card, the root cell's where services enrol
   const own = { ...told, mac: "02:00:0a:00:00:1f", directory: true, cellManager: true };
   assert.deepEqual(shop.controller, own);
   assert.equal(shop.pinsFile, undefined);
+  const numbers = { "role/controller/placer": "2\n", "role/controller/storageManager": "3\n" };
+  const bound = configured({ ...controller, ...numbers }, "controller");
+  assert.deepEqual(bound.controller, { ...own, placer: 2, storageManager: 3 });
   const rootFiles = { ...controller, "role/name": "controller.root\n", "role/controller/root": "true\n" };
   const root = configured(rootFiles, "controller");
   const authority = { address: "10.0.0.31", fingerprint };
@@ -94,6 +97,7 @@ test("whatever is wrong is said with its file, and no secret with it", () => {
     [{ ...controller, interfaces: "" }, /interfaces names no network card/],
     [{ ...controller, "role/controller/cellNumber": "0\n" }, /cellNumber is not a whole number from 1 upward/],
     [{ ...controller, "role/controller/credentialHashes": `${secret}\n` }, /credentialHashes holds something else/],
+    [{ ...controller, "role/controller/placer": "x\n" }, /controller\/placer is not a whole number from 1 upward/],
     [{ ...controller, "role/controller/root": "yes\n" }, /controller\/root is not "true"/],
     [{ ...controller, "data/domain": "x".repeat(20_000) }, /data\/domain is longer than/],
     [{ ...controller, "data/domain": "a\nb\n" }, /data\/domain is not one line/],

@@ -8,6 +8,8 @@ import { type History, parseHistory } from "./world/history.ts";
 export interface SimulateOptions {
   readonly hosts: number;
   readonly cells: number;
+  /** Placers, and Storage Managers; absent: the seed says it. */
+  readonly services?: number;
   readonly seed: number;
   readonly minutes: number;
   readonly faults: readonly FaultKind[];

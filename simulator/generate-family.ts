@@ -1,16 +1,21 @@
 import type { Random } from "./kernel/random.ts";
 import { type CellText, formatCell, parseCell } from "./world/cell-text.ts";
-import type { HistoryStep } from "./world/history.ts";
+import type { History, HistoryStep } from "./world/history.ts";
 
 /**
  * Gives some histories what goes between cells: rules with ends in each other, copies of each other's images, and child cells
  * with quotas, which their own users change. It only adds words to wishes that are there, and steps of children, so the
  * rest of a seed's history is what it would be without.
  */
-export const withOtherCells = (steps: HistoryStep[], random: Random, cells: number, untilMs: number): void => {
+export const withOtherCells = (
+  steps: HistoryStep[],
+  random: Random,
+  { cells, services, untilMs }: Pick<History, "cells" | "services" | "untilMs">,
+): void => {
   const isAbroad = cells > 1 && random.chance(0.5);
   const isFamily = random.chance(0.4);
-  const copied = random.chance(0.5);
+  // Neighbours have different Storage Managers where there are several, and copies between them would wait for ever.
+  const copied = random.chance(0.5) && services === 1;
   steps.forEach((step, index) => {
     const [verb = "", cell = "", ...words] = step.words;
     if (verb !== "apply") return;

@@ -13,6 +13,8 @@ export interface Wanted {
   readonly cells: number;
   readonly minutes: number;
   readonly faults: readonly FaultKind[];
+  /** Placers and Storage Managers; absent: some seeds have two. */
+  readonly services?: number;
 }
 
 /** Between two faults, and between two changes of one cell, on average. */
@@ -24,21 +26,23 @@ const share = 0.4;
 const overheadMiB = 128;
 
 /** A history from a seed: cells that change, and faults. The same arguments give the same history. */
-export const generateHistory = ({ seed, hosts, cells, minutes, faults }: Wanted): History => {
+export const generateHistory = ({ seed, hosts, cells, minutes, faults, services: asked }: Wanted): History => {
   const random = createRandom(seed, "history");
   const untilMs = Math.round(minutes * 60_000);
+  const services = asked ?? (cells > 1 && random.fork("services").chance(0.3) ? 2 : 1);
   const servers = Math.max(1, Math.min(3, Math.ceil(hosts / 4)));
   const steps: HistoryStep[] = [];
   for (let cell = 1; cell <= cells; cell += 1) {
     const budgetMiB = (hosts * memoryMiB * share) / cells;
     steps.push(...changesOf(`c${cell}`, random.fork(`cell ${cell}`), { untilMs, budgetMiB, hosts }));
   }
-  if (faults.length > 0) steps.push(...faultsOf(random.fork("faults"), { untilMs, hosts, servers, cells, faults }));
+  if (faults.length > 0)
+    steps.push(...faultsOf(random.fork("faults"), { untilMs, hosts, servers, cells, services, faults }));
   steps.sort((a, b) => a.atMs - b.atMs);
   steps.push(...wordsOf(steps, random.fork("operator")));
-  withOtherCells(steps, random.fork("other cells"), cells, untilMs);
+  withOtherCells(steps, random.fork("other cells"), { cells, services, untilMs });
   steps.sort((a, b) => a.atMs - b.atMs);
-  return { hosts, servers, cells, seed, memoryMiB, untilMs, steps };
+  return { hosts, servers, cells, services, seed, memoryMiB, untilMs, steps };
 };
 
 /** The operator sees to some of the hosts that lost their power, and says so. */
@@ -148,6 +152,7 @@ interface Places {
   readonly hosts: number;
   readonly servers: number;
   readonly cells: number;
+  readonly services: number;
   readonly faults: readonly FaultKind[];
 }
 
@@ -163,16 +168,20 @@ const faultsOf = (random: Random, places: Places): readonly HistoryStep[] => {
 const numbered = (prefix: string, count: number, random: Random): string => `${prefix}${random.between(1, count)}`;
 
 /** A process, the hosts' and controllers' more often than the few others. */
-const processOf = (random: Random, { hosts, servers, cells }: Places): string =>
+const processOf = (random: Random, { hosts, servers, cells, services }: Places): string =>
   random.pick([
     numbered("host.h", hosts, random),
     numbered("host.h", hosts, random),
     numbered("agent.s", servers, random),
     numbered("controller.c", cells, random),
     numbered("controller.c", cells, random),
-    random.pick(["storage-manager", "placer", "address-manager", "dns-manager"]),
+    random.pick([...several(services), "address-manager", "dns-manager"]),
     numbered("presence.", hosts < 3 ? 1 : 3, random),
   ]);
+const several = (services: number): readonly string[] =>
+  Array.from({ length: services }, (_, index) =>
+    ["storage-manager", "placer"].map((name) => (index === 0 ? name : `${name}.${index + 1}`)),
+  ).flat();
 const machineName = (process: string): string => process.replace(/^(host|agent)\./, "");
 
 const fault = (random: Random, kind: FaultKind, places: Places): string => {

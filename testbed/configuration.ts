@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { firstServices, otherThanFirst } from "../core/cells/binding.ts";
 import { network, type ProcessConfiguration } from "../runtime/installation.ts";
 import { type Member, macOf } from "./members.ts";
 import { memberDirectory, memberRunDirectory, type Places } from "./places.ts";
@@ -42,10 +43,10 @@ const rolePart = (
       const cell = member.name.slice("controller.".length);
       const known = record.cells[cell];
       if (known === undefined) throw new Error(`there is no cell ${cell} in the installation's record`);
-      const { cellUid, cellNumber } = known;
+      const { cellUid, cellNumber, services = firstServices } = known;
       const credentialHashes = [record.credentialHash];
-      const { domain } = network;
-      return { controller: { cell, cellUid, cellNumber, domain, mac, credentialHashes, directory: true } };
+      const cellPart = { cell, cellUid, cellNumber, ...otherThanFirst(services), domain: network.domain };
+      return { controller: { ...cellPart, mac, credentialHashes, directory: true } };
     }
     case "host": {
       const { hostMemoryMiB: memoryMiB, hostCpus: cpus } = record;

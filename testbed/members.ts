@@ -1,3 +1,4 @@
+import { servicePeer } from "../core/service-roles.ts";
 import { type PeerName, peerName } from "../model/identifiers.ts";
 import { network, type ProcessConfiguration, ports } from "../runtime/installation.ts";
 import type { InstallationRecord } from "./record.ts";
@@ -37,6 +38,15 @@ const presenceMember = (number: number): Member => ({
   number,
 });
 
+/** A second, third, … Placer and Storage Manager, at addresses that nobody else has. */
+const furtherMembers = (number: number): readonly Member[] =>
+  (["storage-manager", "placer"] as const).map((role, index) => ({
+    ...service(role, `10.0.0.${100 + 50 * index + number}`),
+    name: `${role}.${number}`,
+    peer: servicePeer(role, number),
+    number,
+  }));
+
 export const hostMember = (number: number): Member => ({
   name: `h${number}`,
   peer: peerName(`host.h${number}`),
@@ -69,14 +79,17 @@ export const controllerMember = (cell: string, cellNumber: number): Member => ({
 
 /** Everything that a testbed consists of, in the order in which it is started. */
 export const membersOf = (record: InstallationRecord): readonly Member[] =>
-  record.profile === undefined ? [...coreMembers(), ...substrateOf(record), ...edgeOf(record)] : substrateOf(record);
+  record.profile === undefined
+    ? [...coreMembers(record), ...substrateOf(record), ...edgeOf(record)]
+    : substrateOf(record);
 
-const coreMembers = (): readonly Member[] => [
+const coreMembers = ({ services = 1 }: InstallationRecord): readonly Member[] => [
   service("storage-manager", network.storageManager),
   service("address-manager", network.addressManager),
   service("dns-manager", network.dnsManager),
   service("placer", network.placer),
   service("directory", network.directory),
+  ...Array.from({ length: services - 1 }, (_, index) => furtherMembers(index + 2)).flat(),
   ...Array.from({ length: presenceMembers }, (_, index) => presenceMember(index + 1)),
 ];
 /** What is a machine itself, however the rest runs. */

@@ -1,4 +1,6 @@
 import { randomBytes } from "node:crypto";
+import type { CellServices } from "../core/cell-documents.ts";
+import { bind, firstServices } from "../core/cells/binding.ts";
 import { readJson, writeJson } from "./files.ts";
 import type { Places } from "./places.ts";
 
@@ -7,6 +9,8 @@ export interface CellRecord {
   readonly cellUid: string;
   /** Never 0 and never used again, so that old identities in a host's maps cannot mean a new cell. */
   readonly cellNumber: number;
+  /** Absent: the first ones. */
+  readonly services?: CellServices;
 }
 /** What a testbed is, durable: the next `up` finds it here. */
 export interface InstallationRecord {
@@ -19,6 +23,8 @@ export interface InstallationRecord {
   readonly credentialHash: string;
   /** Its management runs in VMs of its own root cell; absent: as processes, members of the testbed. */
   readonly profile?: "small" | "large";
+  /** Placers, and Storage Managers, that run as processes; absent: one. */
+  readonly services?: number;
   readonly nextCellNumber: number;
   readonly cells: Readonly<Record<string, CellRecord>>;
 }
@@ -37,7 +43,13 @@ export const withCell = (record: InstallationRecord, cell: string): Installation
       `this testbed has made ${mostCells} cells, and their numbers are not used again: start a new one with another --directory`,
     );
   }
-  const added: CellRecord = { cellUid: randomBytes(3).toString("hex"), cellNumber: record.nextCellNumber };
+  const numbers = Array.from({ length: record.services ?? 1 }, (_, index) => index + 1);
+  const others = Object.values(record.cells).map(({ services = firstServices }) => services);
+  const services = bind(undefined, null, { placer: numbers, storageManager: numbers }, others);
+  const added: CellRecord = {
+    ...{ cellUid: randomBytes(3).toString("hex"), cellNumber: record.nextCellNumber },
+    ...("reason" in services ? {} : { services }),
+  };
   return { ...record, nextCellNumber: record.nextCellNumber + 1, cells: { ...record.cells, [cell]: added } };
 };
 

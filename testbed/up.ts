@@ -23,6 +23,8 @@ export interface UpOptions {
   readonly hosts?: number;
   /** Default: as many as there are, or 2. Storage servers hold data: their number grows only. */
   readonly servers?: number;
+  /** Placers, and Storage Managers, that run as processes. Default: as many as there are, or one. */
+  readonly services?: number;
   /** Where the management runs: in VMs of its own root cell, or as processes beside the hosts. Default: as before, or `newProfile`. */
   readonly profile?: Profile | "processes";
   /** Default: small. */
@@ -83,6 +85,7 @@ const nextRecord = (
     );
   }
   const profile = profileOf(found, options);
+  const services = Math.max(options.services ?? 1, found?.services ?? 1);
   return {
     hosts,
     servers,
@@ -90,6 +93,7 @@ const nextRecord = (
     hostMemoryMiB: options.hostMemoryMiB ?? hostMemory(totalmem() / 2 ** 20, hosts),
     hostCpus: 2,
     port: found?.port ?? 0,
+    ...(services === 1 ? {} : { services }),
     nextCellNumber: found?.nextCellNumber ?? 1,
     cells: found?.cells ?? {},
     credentialHash: hashCredential(credential),

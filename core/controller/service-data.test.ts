@@ -131,6 +131,15 @@ test("another cell's controller is no matter of this VM's host, and its certific
   assert.equal(document?.grants[0]?.name, "controller.bank");
 });
 
+test("a controller is told which of several services its cell is bound to", () => {
+  const world = new World({ root });
+  const bound = { cell: "bank", cellUid: "c9", cellNumber: 9, placer: 2, storageManager: 3 };
+  world.put(cell({ other: vm({ controller: bound }) }));
+  const told = vmOf(world, "shop/other").data as { roles: { controller: { controller: JsonObject } } };
+  const { placer, storageManager } = told.roles.controller.controller;
+  assert.deepEqual({ placer, storageManager }, { placer: 2, storageManager: 3 });
+});
+
 test("two VMs cannot have one name: the second waits until the first is gone", () => {
   const world = new World({ root });
   world.put(cell({ first: vm({ placer: {} }) }));
@@ -162,6 +171,11 @@ test("a VM whose roles are wrong waits and says why; nothing of it is enrolled",
     [service({ controller: { ...own, cellUid: "c2" } }), /must have cellUid "c1" and cellNumber 7/],
     [service({ controller: { ...own, cell: "A b" } }), /needs the name of its cell/],
     [service({ controller: { cell: "x", cellUid: "c3" } }), /needs the number of its cell/],
+    [service({ controller: { ...own, placer: 2 } }), /bound to the first ones: leave out placer$/],
+    [
+      service({ controller: { ...own, cell: "x", storageManager: 0 } }),
+      /storageManager that is no number from 1 to 9999$/,
+    ],
     [service({ controller: own, "dns-manager": {} }), /controller and dns-manager both answer DNS at port 53/],
   ];
   for (const [data, words] of wrong) {

@@ -16,6 +16,8 @@ export interface Reservation {
   /** `ActualHost.boot` when it was made. */
   readonly boot?: number;
   readonly apartFrom: readonly string[];
+  /** `x.placement.spread`; absent: none. */
+  readonly spread?: string;
 }
 
 /**
@@ -122,4 +124,19 @@ export function apartFrom(placement: Json): readonly string[] {
   const value = isObject(placement) ? placement.apartFrom : undefined;
   const all = Array.isArray(value) ? value : [value];
   return all.filter((path): path is string => typeof path === "string");
+}
+
+/** `x.placement.spread`: name of a group of its cell whose VMs go to different hosts; null: none. */
+export function spreadOf(placement: Json): string | null {
+  const group = isObject(placement) ? placement.spread : undefined;
+  return typeof group === "string" ? group : null;
+}
+/** How many others of the request's group are at a host. */
+export function besidesAt({ reservations }: HostUse, { vm, cell, placement }: DesiredPlacement): number {
+  const group = spreadOf(placement);
+  if (group === null) return 0;
+  let besides = 0;
+  for (const each of reservations.values())
+    if (each.vm !== vm && each.cell === cell && each.spread === group) besides += 1;
+  return besides;
 }

@@ -1,6 +1,7 @@
 import type { HostName } from "../../model/identifiers.ts";
 import type { ActualPlacement, DesiredPlacement, HostRefusal } from "../documents.ts";
 import {
+  besidesAt,
   type Candidate,
   cpuRatio,
   type Filter,
@@ -27,8 +28,8 @@ export type Placed =
 
 /**
  * The host for a VM, or one sentence per host why it is not that one. Pure; `usage` is what all reservations take, without
- * the request's own. Of the hosts that pass, the one with the most free memory, so that VMs spread; ties by name. One
- * that the request would rather avoid comes after all others.
+ * the request's own. Of the hosts that pass, first those that the request would not rather avoid, then those with the fewest
+ * VMs of its `x.placement.spread`, then the one with the most free memory, so that VMs spread; ties by name.
  */
 export function place(
   hosts: readonly HostView[],
@@ -38,8 +39,7 @@ export function place(
 ): Placed {
   const refusals: HostRefusal[] = [];
   const avoid = new Set<string>(request.avoid ?? []);
-  let best: Candidate | null = null;
-  let lastResort: Candidate | null = null;
+  let best: Ranked | null = null;
   for (const { host, reachable, actual, died = null } of hosts) {
     if (!reachable || actual === null) {
       const why = died === null ? "not reachable" : `declared dead at ${died}`;
@@ -49,14 +49,29 @@ export function place(
     const candidate: Candidate = { actual, use: useWithout(usage.get(host) ?? noUse(), request.vm) };
     const refusal = firstRefusal(candidate, request, ratios);
     if (refusal !== null) refusals.push({ host, ...refusal });
-    else if (avoid.has(host)) {
-      if (lastResort === null || isBetter(candidate, lastResort, ratios)) lastResort = candidate;
-    } else if (best === null || isBetter(candidate, best, ratios)) best = candidate;
+    else {
+      const freeMiB = memoryFor(actual, ratios) - takenMiB(actual, candidate.use);
+      const { boot } = actual;
+      const ranked = { host, boot, avoided: avoid.has(host), besides: besidesAt(candidate.use, request), freeMiB };
+      if (best === null || isBetter(ranked, best)) best = ranked;
+    }
   }
-  const chosen = best ?? lastResort;
-  if (chosen === null) return { refusals };
-  const { host, boot } = chosen.actual;
+  if (best === null) return { refusals };
+  const { host, boot } = best;
   return { host, ...(boot === undefined ? {} : { boot }) };
+}
+
+interface Ranked {
+  readonly host: HostName;
+  readonly boot: number | undefined;
+  readonly avoided: boolean;
+  readonly besides: number;
+  readonly freeMiB: number;
+}
+function isBetter(a: Ranked, b: Ranked): boolean {
+  if (a.avoided !== b.avoided) return b.avoided;
+  if (a.besides !== b.besides) return a.besides < b.besides;
+  return a.freeMiB > b.freeMiB || (a.freeMiB === b.freeMiB && a.host < b.host);
 }
 
 function firstRefusal(candidate: Candidate, request: DesiredPlacement, ratios: Ratios): ReturnType<Filter> {
@@ -65,9 +80,4 @@ function firstRefusal(candidate: Candidate, request: DesiredPlacement, ratios: R
     if (refusal !== null) return refusal;
   }
   return null;
-}
-
-function isBetter(a: Candidate, b: Candidate, ratios: Ratios): boolean {
-  const free = ({ actual, use }: Candidate): number => memoryFor(actual, ratios) - takenMiB(actual, use);
-  return free(a) > free(b) || (free(a) === free(b) && a.actual.host < b.actual.host);
 }

@@ -269,6 +269,47 @@ test("a VM is pinned by name, and kept apart from others both ways", () => {
   assert.match(get("d")?.reason ?? "", /h2: x.placement.apartFrom keeps it apart from "shop\/b"/);
 });
 
+test("VMs of a group go to different hosts as long as there are others, whatever room there is", () => {
+  const { want, say, get } = world(["h1", "h2", "h3"]);
+  for (const name of ["h1", "h2", "h3"]) say(name, host(name, name === "h1" ? 9000 : 4000));
+  const spread = (group: string): JsonObject => ({ placement: { spread: group } });
+  for (const vm of ["a", "b", "c", "d"]) want(vm, 100, 1, spread("core"));
+  assert.deepEqual(["a", "b", "c"].map((vm) => get(vm)?.host).sort(), ["h1", "h2", "h3"]);
+  // There is no other left: it is a wish, and no condition.
+  assert.equal(get("d")?.host, "h1");
+  want("e", 100, 1, spread("more"));
+  assert.equal(get("e")?.host, "h1");
+  want("d", null);
+  want("b", 100, 2, { ...spread("core"), avoid: ["h2"] });
+  assert.equal(get("b")?.host, "h1", "a host where it could not be started comes after all others");
+});
+
+test("the cloud's own VMs wait until more than half of its hosts were heard, and tenants' do not", () => {
+  const { want, say, get, input, restart } = world(["h1", "h2", "h3", "h4"]);
+  for (const name of ["h3", "h4"]) say(name, null);
+  say("h1", host("h1"));
+  say("h2", null);
+  const own = (vm: string, incarnation: number) => want(vm, 100, incarnation, { cell: "root", path: `root/${vm}` });
+  own("core", 1);
+  assert.match(get("core")?.reason ?? "", /wait for a quorum of its hosts: 1 of 4 have been heard, and 3 are needed/);
+  want("tenant", 100);
+  assert.equal(get("tenant")?.host, "h1");
+  say("h2", host("h2"));
+  assert.equal(get("core")?.phase, "waiting");
+  // One that is declared dead is not waited for.
+  const dead = { host: "h4", generation: 1, incarnation: 0, declaredAt: 0, reporters: 3 };
+  input({ kind: "actual", from: peerName("presence.1"), key: "dead/h4", value: dead });
+  assert.equal(get("core")?.host, "h2");
+  // Once it was there, what happens to hosts changes nothing until the next start; what has its place keeps it.
+  say("h2", null);
+  own("more", 1);
+  assert.equal(get("more")?.host, "h1");
+  restart();
+  own("third", 1);
+  assert.match(get("third")?.reason ?? "", /1 of 4 have been heard/);
+  assert.equal(get("core")?.host, "h2");
+});
+
 test("malformed wishes fail, strangers are not accepted", () => {
   const { want, get } = world(["h1"]);
   want("a", -5);

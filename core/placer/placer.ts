@@ -1,5 +1,6 @@
 import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
+import { rootCell } from "../cell-documents.ts";
 import {
   type ActualHost,
   type ActualPlacement,
@@ -25,6 +26,7 @@ import {
   type Reservation,
   release,
   reserve,
+  spreadOf,
   takenMiB,
 } from "./candidate.ts";
 import { measurePlacer } from "./measure.ts";
@@ -68,6 +70,12 @@ export interface PlacerState {
    * answers would get everything.
    */
   readonly silent: Set<PeerName>;
+  /**
+   * Hosts that were heard since the start, and whether they were once more than half of those that are not declared dead. No
+   * VM of the root cell is placed before: it would share what few hosts came up first with all others (SELF-HOSTING, Birth 4).
+   */
+  readonly heard: Set<PeerName>;
+  hasQuorum: boolean;
   /** In order of arrival. */
   readonly waiting: Set<Uid>;
 }
@@ -112,6 +120,8 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     reservations: new Map(),
     usage: new Map(),
     silent: new Set(hosts),
+    heard: new Set(),
+    hasQuorum: false,
     waiting: new Set(),
   };
   for (const value of restored.records.values()) {
@@ -194,6 +204,7 @@ function takeHost(state: PlacerState, peer: PeerName, value: Json): void {
   } else if (!sameJson(value, toJson(view.actual ?? {}))) {
     log(state.outbox, "host/changed", { host: actual.host, state: actual.state, memoryMiB: actual.memoryMiB });
   }
+  if (actual !== null) state.heard.add(peer);
   state.hosts.set(peer, { ...view, actual, reachable: actual !== null || view.reachable });
   publishOffers(state);
   retry(state);
@@ -283,15 +294,27 @@ function retry(state: PlacerState): void {
   }
 }
 
+/** Why nothing is placed at all now, whatever room there is; null: it is. */
+function whyNotYet(state: PlacerState, { cell }: DesiredPlacement): string | null {
+  if (state.silent.size > 0)
+    return `the Placer has just started and waits to hear from ${[...state.silent].map(hostOf).join(", ")}`;
+  if (cell !== rootCell || state.hasQuorum) return null;
+  const living = [...state.hosts].filter(([, { died = null }]) => died === null).map(([peer]) => peer);
+  const heard = living.filter((peer) => state.heard.has(peer)).length;
+  state.hasQuorum = heard * 2 > living.length;
+  if (state.hasQuorum) return null;
+  return `the cloud's own VMs wait for a quorum of its hosts: ${heard} of ${living.length} have been heard, and ${Math.floor(living.length / 2) + 1} are needed`;
+}
+
 function tryPlace(state: PlacerState, { client, document }: Wanted): void {
   const { vm, incarnation, on } = document;
   if (on !== undefined) {
     keepPlace(state, client, document, { host: on });
     return;
   }
-  if (state.silent.size > 0) {
+  const reason = whyNotYet(state, document);
+  if (reason !== null) {
     state.waiting.add(vm);
-    const reason = `the Placer has just started and waits to hear from ${[...state.silent].map(hostOf).join(", ")}`;
     publish(state.outbox, actualKey(client, `placement/${vm}`), toActual("waiting", reason, incarnation, null, []));
     return;
   }
@@ -319,7 +342,11 @@ function keepPlace(
 ): void {
   const { vm, path, cell, incarnation, memoryMiB, cpus, placement } = document;
   state.waiting.delete(vm);
-  const reservation = { client, vm, path, cell, incarnation, memoryMiB, cpus, ...at, apartFrom: apartFrom(placement) };
+  const spread = spreadOf(placement);
+  const reservation: Reservation = {
+    ...{ client, vm, path, cell, incarnation, memoryMiB, cpus, ...at, apartFrom: apartFrom(placement) },
+    ...(spread === null ? {} : { spread }),
+  };
   state.reservations.set(vm, reservation);
   reserve(state.usage, reservation);
   write(state.outbox, `reservation/${vm}`, reservation);

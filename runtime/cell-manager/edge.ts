@@ -29,12 +29,18 @@ export const runCellManager = async (
 ): Promise<RunningCellManager> => {
   const server = await servePeers(configuration, observed(observer));
   let running: RunningService | null = null;
+  let known: readonly PeerName[] = [];
   const tell = (peers: readonly PeerName[]): void => {
+    known = peers;
     const report: CellReport = { kind: "instances", instances: instancesIn(peers) };
     void running?.request(report as unknown as Json).catch(() => undefined);
   };
-  const watch = await watchMembers(configuration, "", tell);
-  const instances = instancesIn(watch.members);
+  const watch = await watchMembers(configuration, "", tell).catch(async (error: unknown) => {
+    await server.stop();
+    throw error;
+  });
+  known = watch.members;
+  const instances = instancesIn(known);
   const service = createCellManager({ self: configuration.name, firstNumber, instances });
   const started = await runService({ configuration, observer, service }).catch(async (error: unknown) => {
     watch.stop();
@@ -42,6 +48,8 @@ export const runCellManager = async (
     throw error;
   });
   running = started;
+  // What has changed since it was read.
+  tell(known);
   const stopping = new AbortController();
   const making = makeControllers({
     report: (report) => started.request(report as unknown as Json),

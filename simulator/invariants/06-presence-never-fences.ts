@@ -10,7 +10,7 @@ import type { Invariant } from "./invariant.ts";
 export const presenceNeverFences: Invariant = {
   number: 6,
   title: "presence alone never fences",
-  watch: ({ kernel, truth, users }, verdict) => {
+  watch: ({ kernel, truth, installation, users }, verdict) => {
     /** Host → the life that was declared over, until it is heard of in a later one. */
     const dead = new Map<string, number>();
     /** Last machine of each VM whose end its host could tell nobody. */
@@ -86,7 +86,7 @@ export const presenceNeverFences: Invariant = {
       machineEnded: (machine, how) => {
         if (there.get(machine.vm) !== machine || !kernel.network.isUp(machine.host)) return;
         there.delete(machine.vm);
-        const cell = machine.interfaces[0]?.path.split("/")[0] ?? "";
+        const cell = installation.boundCell(machine.vm)?.cell ?? "";
         if (how === "stopped" && dead.has(machine.host) && isLeft(cell))
           verdict.violate(
             `${machine.vm} of ${cell}, which nobody changed, was stopped when ${machine.host} was declared dead`,

@@ -4,7 +4,9 @@ import type { Invariant } from "./invariant.ts";
 const isFor = (name: string, key: string): boolean =>
   key.startsWith(`${name}/`) ||
   (key === "presence/self" && name.startsWith("presence.")) ||
-  (key === "host" && (name === "placer" || name.startsWith("controller.")));
+  (key.startsWith("taken/") && isPlacer(name)) ||
+  (key === "host" && (isPlacer(name) || name.startsWith("controller.")));
+const isPlacer = (name: string): boolean => /^placer(\.|$)/.test(name);
 
 /** What a living source says to a subscriber by name is there at rest, whatever happened to their connection. */
 export const liveSource: Invariant = {

@@ -22,6 +22,7 @@ import { quotas } from "./25-quotas.ts";
 import { nothingLeft } from "./26-nothing-left.ts";
 import { certainEnd } from "./27-certain-end.ts";
 import { starts } from "./28-starts.ts";
+import { severalPlacers } from "./29-several-placers.ts";
 import type { Invariant } from "./invariant.ts";
 
 /** Every invariant that existing code can violate; README.md says why the others are not here. */
@@ -50,4 +51,5 @@ export const invariants: readonly Invariant[] = [
   nothingLeft,
   certainEnd,
   starts,
+  severalPlacers,
 ];

@@ -17,6 +17,8 @@ export interface History {
   readonly hosts: number;
   readonly servers: number;
   readonly cells: number;
+  /** Placers, and Storage Managers; cells are bound to them in turn. */
+  readonly services: number;
   readonly seed: number;
   /** Of each host, for VMs and their overhead. */
   readonly memoryMiB: number;
@@ -25,13 +27,21 @@ export interface History {
   readonly steps: readonly HistoryStep[];
 }
 
-const numbers = ["hosts", "servers", "cells", "seed", "memory", "until"] as const;
+const numbers = ["hosts", "servers", "cells", "services", "seed", "memory", "until"] as const;
 type NumberName = (typeof numbers)[number];
 const isNumberName = (word: string): word is NumberName => numbers.some((name) => name === word);
 
 /** Lines of `#` are comments. Throws a sentence for what is none of these. */
 export const parseHistory = (text: string): History => {
-  const found: Record<NumberName, number> = { hosts: 2, servers: 1, cells: 1, seed: 1, memory: 4096, until: 0 };
+  const found: Record<NumberName, number> = {
+    hosts: 2,
+    servers: 1,
+    cells: 1,
+    services: 1,
+    seed: 1,
+    memory: 4096,
+    until: 0,
+  };
   const steps: HistoryStep[] = [];
   for (const raw of text.split("\n")) {
     const line = raw.replace(/#.*$/, "").trim();
@@ -45,15 +55,16 @@ export const parseHistory = (text: string): History => {
       throw new Error(`"${line}" is neither "at MILLISECONDS WHAT …" nor one of ${numbers.join(", ")} with a number`);
   }
   const last = steps.reduce((latest, { atMs }) => Math.max(latest, atMs), 0);
-  const { hosts, servers, cells, seed, memory, until } = found;
-  return { hosts, servers, cells, seed, memoryMiB: memory, untilMs: Math.max(until, last), steps };
+  const { hosts, servers, cells, services, seed, memory, until } = found;
+  return { hosts, servers, cells, services, seed, memoryMiB: memory, untilMs: Math.max(until, last), steps };
 };
 
-export const formatHistory = ({ hosts, servers, cells, seed, memoryMiB, untilMs, steps }: History): string =>
+export const formatHistory = ({ hosts, servers, cells, services, seed, memoryMiB, untilMs, steps }: History): string =>
   [
     `hosts ${hosts}`,
     `servers ${servers}`,
     `cells ${cells}`,
+    `services ${services}`,
     `seed ${seed}`,
     `memory ${memoryMiB}`,
     `until ${untilMs}`,

@@ -126,7 +126,7 @@ export class HostMachine {
   }
 
   async #start(life: Life, machine: MachineSpecification): Promise<null> {
-    const { vm, incarnation, name, memoryMiB } = machine;
+    const { vm, incarnation, name, memoryMiB, cpus } = machine;
     await sleep(life, 20 + this.#random.next() * 100);
     if (this.trouble !== null) throw new Error(this.trouble);
     if (this.#truth.machineAt(this.host, vm) !== undefined) throw new Error(`a machine of ${vm} runs here already`);
@@ -137,6 +137,7 @@ export class HostMachine {
       incarnation,
       name,
       memoryMiB,
+      cpus,
       host: this.host,
       disks,
       interfaces: machine.interfaces.map(({ desired }) => desired),

@@ -1,4 +1,6 @@
 import { createAddressManager } from "../../core/address/manager.ts";
+import type { CellServices } from "../../core/cell-documents.ts";
+import { boundPeers, servicePeerOf } from "../../core/cells/binding.ts";
 import { createCellManager } from "../../core/cells/manager.ts";
 import { createController } from "../../core/controller/controller.ts";
 import type { ControllerState } from "../../core/controller/state.ts";
@@ -71,8 +73,11 @@ export interface Host {
   readonly machine: HostMachine;
   readonly dataplane: Dataplane;
   readonly memoryMiB: number;
+  readonly cpus: number;
 }
 
+/** Of a host. */
+const cpus = 64;
 const firstChildNumber = 1001;
 /** A supervisor starts what has ended again after this long. */
 const restartMs = 1000;
@@ -94,6 +99,8 @@ export class Installation {
   /** Every child cell that there ever was, by its number. */
   readonly childCells = new Map<number, string>();
   readonly #presence: readonly PeerName[];
+  /** By the UID of its cell. */
+  readonly #bound = new Map<string, { readonly cell: string; readonly services: CellServices }>();
   readonly #hosts: readonly HostName[];
   /** How long a process stays away the next time it ends, where somebody said so. */
   readonly awayMs = new Map<PeerName, number>();
@@ -115,6 +122,8 @@ export class Installation {
         this.#add(self, () => createPresence({ self, members: this.#presence, hosts })),
       );
     const { internalPool, externalPool, underlay, domain } = network;
+    const numbers = count(history.services);
+    const instances = { placer: numbers, storageManager: numbers };
     this.#add("address-manager", () =>
       createAddressManager({ self: peerName("address-manager"), internalPool, externalPool, reserved: [underlay] }),
     );
@@ -122,14 +131,19 @@ export class Installation {
     this.#add("dns-manager", () => createDnsManager({ self: peerName("dns-manager"), domain }));
     this.#add(
       "cell-manager",
-      () => createCellManager({ self: peerName("cell-manager"), firstNumber: firstChildNumber }),
+      () => createCellManager({ self: peerName("cell-manager"), firstNumber: firstChildNumber, instances }),
       "cell-manager",
       (life) => beginCellMaker(life, this.#childControllers()),
     );
-    this.#add("placer", () => createPlacer({ self: peerName("placer"), hosts }));
-    this.#add("storage-manager", () => createStorageManager({ self: peerName("storage-manager"), agents }));
+    for (const number of numbers) {
+      const [placer, manager] = [servicePeerOf("placer", number), servicePeerOf("storageManager", number)];
+      this.#add(placer, () => createPlacer({ self: placer, hosts }));
+      this.#add(manager, () => createStorageManager({ self: manager, agents }));
+    }
     for (const [index, cell] of this.cells.entries()) {
-      this.#addController(cell, `cell${index + 1}`, index + 1, ipv4(network.controller(index + 1)));
+      const number = (index % history.services) + 1;
+      const services = { placer: number, storageManager: number };
+      this.#addController(cell, `cell${index + 1}`, index + 1, ipv4(network.controller(index + 1)), services);
     }
   }
 
@@ -150,12 +164,17 @@ export class Installation {
     return this.cells[cellNumber - 1] ?? this.childCells.get(cellNumber) ?? "";
   }
 
+  /** The cell that an element belongs to, and what that is bound to. */
+  boundCell(element: string): { readonly cell: string; readonly services: CellServices } | undefined {
+    return this.#bound.get(element.slice(0, element.lastIndexOf("-")));
+  }
+
   #childControllers(): Controllers {
     return {
       has: ({ controller }) => this.processes.has(controller),
-      add: ({ cell, uid: cellUid, cellNumber }, address) => {
+      add: ({ cell, uid: cellUid, cellNumber, services }, address) => {
         this.childCells.set(cellNumber, cell);
-        this.#addController(cell, cellUid, cellNumber, address);
+        this.#addController(cell, cellUid, cellNumber, address, services);
         this.processes.get(peerName(`controller.${cell}`))?.start();
       },
       remove: ({ controller, cell }) => {
@@ -244,7 +263,7 @@ export class Installation {
     const { memoryMiB } = this.history;
     const machine = new HostMachine({ host: name, kernel, truth, servers });
     const dataplane = new Dataplane(name, kernel, truth);
-    this.hosts.set(name, { name, machine, dataplane, memoryMiB });
+    this.hosts.set(name, { name, machine, dataplane, memoryMiB, cpus });
     const host: ActualHost = {
       host: name,
       state: "up",
@@ -253,7 +272,7 @@ export class Installation {
       memoryMiB,
       reservedMiB: 0,
       machineMiB: overheadMiB,
-      cpus: 64,
+      cpus,
       cpuSpeedMHz: 3000,
       accelerator: "tcg",
     };
@@ -297,7 +316,8 @@ export class Installation {
     this.managers.set(name, this.#add(`host.${name}`, service, name, begun));
   }
 
-  #addController(cell: string, cellUid: string, number: number, address: Ipv4): void {
+  #addController(cell: string, cellUid: string, number: number, address: Ipv4, services: CellServices): void {
+    this.#bound.set(cellUid, { cell, services });
     const self = peerName(`controller.${cell}`);
     const options = {
       cell: cellName(cell),
@@ -310,6 +330,7 @@ export class Installation {
       directory: true,
       cellManager: true,
       presence: this.#presence,
+      ...boundPeers(services),
     } as const;
     this.controllers.set(
       cell,

@@ -11,6 +11,7 @@ export interface MachineTruth {
   readonly host: HostName;
   readonly name: string;
   readonly memoryMiB: number;
+  readonly cpus: number;
   readonly disks: readonly DesiredDisk[];
   readonly interfaces: readonly DesiredInterface[];
   readonly startedMs: number;
