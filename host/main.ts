@@ -99,6 +99,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
     wake,
     onDeath: (dead, of) => presence?.declared(dead, of),
     ...(pinsFile === undefined ? {} : { onPin: followPins(pinsFile) }),
+    ...(configuration.followPeers === true ? { hasAuthority: true as const } : {}),
   });
   const running = await runService({ configuration, service, observer, goodbye: false });
   const { request, beginLife, declaredDead } = running;

@@ -28,6 +28,8 @@ export interface HostManagerOptions {
   readonly onDeath?: (host: HostName, generation: number) => void;
   /** The authority says which key a peer has; null: that it has none any more. Absent: nobody pins keys here. */
   readonly onPin?: (key: string, value: Json) => void;
+  /** There is an authority, which says whose gateway may be on the management network. */
+  readonly hasAuthority?: true;
 }
 
 /** What this host has to do and what it knows. Everything in `records` and `locations` is durable. */
@@ -130,6 +132,7 @@ const wantedOf = (state: HostState): Wanted => ({
   policies: [...state.policies.values()],
   locations: [...state.locations.values()].flatMap((locations) => [...locations.values()]),
   entrances: state.entrances.known,
+  ...(state.entrances.heard ? {} : { entrancesUnheard: true as const }),
 });
 const foundOf = (state: HostState, { host }: HostManagerOptions): Found => ({
   records: state.records,
@@ -145,8 +148,9 @@ const handle = (state: HostState, input: Input, options: HostManagerOptions, eff
   switch (input.kind) {
     case "start":
       state.started = true;
-      if (options.onPin !== undefined)
-        for (const prefix of ["pin/", entrancePrefix]) effects.push({ kind: "subscribe", to: authorityName, prefix });
+      state.entrances.heard ||= options.hasAuthority !== true;
+      if (options.onPin !== undefined) effects.push({ kind: "subscribe", to: authorityName, prefix: "pin/" });
+      if (options.hasAuthority === true) effects.push({ kind: "subscribe", to: authorityName, prefix: entrancePrefix });
       return true;
     case "desired":
       return handleDesired(state, input.from, input.key, input.value, effects);
