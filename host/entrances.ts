@@ -12,6 +12,8 @@ export interface EntranceState {
   readonly known: Map<PeerName, Ipv4>;
   /** Of these, what the authority has not repeated since this start. */
   readonly unconfirmed: Set<PeerName>;
+  /** The authority has spoken since this start, or there is none: what it does not say is not so. */
+  heard: boolean;
 }
 const recordKey = "entrance/";
 
@@ -19,7 +21,7 @@ export const restoreEntrances = (records: ReadonlyMap<string, Json>): EntranceSt
   const known = new Map<PeerName, Ipv4>();
   for (const [key, value] of records)
     if (key.startsWith(recordKey)) known.set(peerName(key.slice(recordKey.length)), value as Ipv4);
-  return { known, unconfirmed: new Set(known.keys()) };
+  return { known, unconfirmed: new Set(known.keys()), heard: false };
 };
 
 const set = ({ known }: EntranceState, controller: PeerName, address: Ipv4 | null, effects: Effect[]): void => {
@@ -39,10 +41,12 @@ export const takeEntrance = (state: EntranceState, key: string, value: Json, eff
   return true;
 };
 
-/** In step with the authority: what it did not repeat is over. True when there was any. */
+/** In step with the authority: what it did not repeat is over. True when that is news. */
 export const confirmEntrances = (state: EntranceState, effects: Effect[]): boolean => {
   const gone = [...state.unconfirmed];
+  const isNews = gone.length > 0 || !state.heard;
+  state.heard = true;
   state.unconfirmed.clear();
   for (const controller of gone) set(state, controller, null, effects);
-  return gone.length > 0;
+  return isNews;
 };

@@ -21,6 +21,8 @@ export interface HostManagerOptions {
   readonly onDeath?: (host: HostName, generation: number) => void;
   /** The authority says which key a peer has; null: that it has none any more. Absent: nobody pins keys here. */
   readonly onPin?: (key: string, value: Json) => void;
+  /** There is an authority, which says whose gateway may be on the management network. */
+  readonly hasAuthority?: true;
 }
 
 /** What this host has to do and what it knows. Everything in `records` and `locations` is durable. */
@@ -97,7 +99,8 @@ export const wantedOf = (state: HostState): Wanted => {
   const policies = [...state.policies.values()];
   const locations = [...state.locations.values()].flatMap((each) => [...each.values()]);
   const entrances = state.entrances.known;
-  return withSuccession({ vms: state.vms, policies, locations, entrances }, state.succession, state.now);
+  const unheard = state.entrances.heard ? {} : { entrancesUnheard: true as const };
+  return withSuccession({ vms: state.vms, policies, locations, entrances, ...unheard }, state.succession, state.now);
 };
 export const foundOf = (state: HostState, { host }: HostManagerOptions): Found => ({
   records: state.records,

@@ -102,6 +102,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
     booted: boot.booted,
     onDeath: (dead, of) => presence?.declared(dead, of),
     ...(pinsFile === undefined ? {} : { onPin: followPins(pinsFile) }),
+    ...(configuration.followPeers === true ? { hasAuthority: true as const } : {}),
   });
   const running = await runService({ configuration, service, observer, goodbye: false });
   await boot.remember(running.request);

@@ -12,7 +12,7 @@ import {
   peerName,
   uid,
 } from "../model/identifiers.ts";
-import { type Found, localInterfaces, planHost, startingRecord, type Wanted } from "./planner.ts";
+import { type Found, localInterfaces, obstacle, planHost, startingRecord, type Wanted } from "./planner.ts";
 import { publications } from "./publications.ts";
 
 const [root, shop] = [peerName("controller.root"), peerName("controller.shop")];
@@ -107,6 +107,15 @@ test("the child that the authority says is the way in has its gateway there, at 
     refusals({ ...wantedOf(shop, gateway), entrances: elsewhere }, nothing).join(),
     /where this cell may have its gateway at 10\.0\.0\.31 alone$/,
   );
+  // Before the authority has spoken, nothing is refused for good, and nothing starts that it may not know of.
+  const unheard: Wanted = { ...wantedOf(shop, gateway), entrancesUnheard: true };
+  assert.deepEqual(
+    planHost(unheard, nothing).map(({ kind }) => kind),
+    ["implement-network"],
+  );
+  assert.match(obstacle(gateway, unheard, nothing) ?? "", /^waits for the authority to say/);
+  assert.deepEqual(localInterfaces(unheard, new Map()), []);
+  assert.equal(obstacle(gateway, { ...unheard, entrances }, nothing)?.startsWith("the interface"), true);
   // What is taken back is closed at once, also to a machine that runs.
   const running = new Map([[uid("vm"), { ...startingRecord(shop, gateway), stage: "running" as const }]]);
   assert.equal(localInterfaces(wanted, running).length, 1);

@@ -78,8 +78,9 @@ const handle = (
       for (const record of state.records.values()) effects.push(...trialRuns(record));
       if (options.booted !== undefined && (options.booted || state.presence.boot === null))
         beginBoot(state.presence, 0, wallMs, effects);
-      if (options.onPin !== undefined)
-        for (const prefix of ["pin/", entrancePrefix]) effects.push({ kind: "subscribe", to: authorityName, prefix });
+      state.entrances.heard ||= options.hasAuthority !== true;
+      if (options.onPin !== undefined) effects.push({ kind: "subscribe", to: authorityName, prefix: "pin/" });
+      if (options.hasAuthority === true) effects.push({ kind: "subscribe", to: authorityName, prefix: entrancePrefix });
       return true;
     case "desired":
       return handleDesired(state, input.from, input.key, input.value, effects);

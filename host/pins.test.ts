@@ -16,10 +16,10 @@ test("a host that pins keys follows the authority's, and takes nobody else's wor
   const service = createHostManager({ host, wake: () => undefined, onPin: (key, value) => told.push([key, value]) });
   const state = service.restore({ records: new Map(), desiredAt: new Map() });
   const input = (what: Input): readonly Effect[] => service.step(state, what, now).effects;
-  const followed = ["pin/", "entrance/"].map((prefix) => ({ kind: "subscribe", to: "authority", prefix }));
+  const followed = { kind: "subscribe", to: "authority", prefix: "pin/" };
   assert.deepEqual(
     input({ kind: "start" }).filter((effect) => effect.kind === "subscribe"),
-    followed,
+    [followed],
   );
   const [key, value] = ["pin/host.h2", { key: "a".repeat(64) }];
   for (const from of ["host.h2", "controller.root", "authority.2"])
@@ -42,17 +42,22 @@ test("a host that pins none does not look for the authority", () => {
 
 test("which cell is the way in is the authority's word alone, and is known after a restart until that speaks again", () => {
   const records = new Map<string, Json>();
-  const service = createHostManager({ host, wake: () => undefined, onPin: () => undefined });
+  const service = createHostManager({ host, wake: () => undefined, hasAuthority: true });
   const start = () => service.restore({ records: new Map(records), desiredAt: new Map() });
   let state = start();
+  const followed: Effect[] = [];
   const input = (what: Input): void => {
-    for (const effect of service.step(state, what, now).effects)
+    for (const effect of service.step(state, what, now).effects) {
+      if (effect.kind === "subscribe") followed.push(effect);
       if (effect.kind === "write" && effect.value === null) records.delete(effect.key);
       else if (effect.kind === "write") records.set(effect.key, effect.value);
+    }
   };
   const known = () => [...state.entrances.known].map(([controller, address]) => `${controller} ${address}`);
   const [key, value] = ["entrance/primary", { address: "10.0.0.40" }];
   input({ kind: "start" });
+  assert.deepEqual(followed, [{ kind: "subscribe", to: "authority", prefix: "entrance/" }]);
+  assert.equal(state.entrances.heard, false);
   for (const from of ["host.h2", "controller.root", "controller.primary"])
     input({ kind: "actual", from: peerName(from), key, value });
   assert.deepEqual(known(), []);
@@ -66,6 +71,7 @@ test("which cell is the way in is the authority's word alone, and is known after
   assert.equal(known().length, 2);
   input({ kind: "reachable", peer: peerName("authority"), reachable: true });
   assert.deepEqual(known(), ["controller.primary 10.0.0.40"], "what it does not repeat is over");
+  assert.equal(state.entrances.heard, true);
   input({ kind: "actual", from: peerName("authority"), key, value: null });
   assert.deepEqual(known(), []);
   state = start();

@@ -49,6 +49,8 @@ export interface Wanted {
   readonly policies: readonly CellPolicy[];
   readonly locations: readonly ActualLocation[];
   readonly entrances: Entrances;
+  /** There may be more of them: the authority has not spoken since this host's start. */
+  readonly entrancesUnheard?: true;
 }
 export interface Found {
   /** Reconciled with the machines that run; before that nothing is planned. */
@@ -152,7 +154,9 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
   if (record !== undefined && !record.released) return { kind: "release-disks", vm, disks: record.vm.disks };
   if (desired === undefined) return networkInPlace ? { kind: "withdraw-state", vm } : null;
   if (!mayStart(desired, record)) return null;
-  const reason = trespass(client, desired, wanted.entrances) ?? earlierBoot(desired, found) ?? shortage(desired, found);
+  const trespassing = trespass(client, desired, wanted.entrances);
+  if (trespassing !== null && wanted.entrancesUnheard === true) return null;
+  const reason = trespassing ?? earlierBoot(desired, found) ?? shortage(desired, found);
   if (reason !== null) return startsAgain(desired, record) ? null : { kind: "refuse-machine", vm, desired, reason };
   // What is being changed may just be taking the interfaces away that an earlier document did not name.
   if (desired.interfaces.length > 0 && found.busy.has("network")) return null;
@@ -198,6 +202,9 @@ export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): stri
     return `incarnation ${before.vm.incarnation} must be gone from this host first`;
   const held = found.held?.get(desired.uid);
   if (held !== undefined) return held;
+  const client = wanted.vms.get(desired.uid)?.client;
+  if (wanted.entrancesUnheard === true && trespass(client, desired, wanted.entrances) !== null)
+    return "waits for the authority to say whether this cell may be on the management network";
   if (desired.interfaces.length > 0 && !wanted.policies.some((policy) => policy.cell === desired.cell))
     return `the rules of cell ${desired.cell} have not reached this host yet`;
   for (const { uid, path } of desired.interfaces) {

@@ -50,7 +50,10 @@ export function controllerElements(
       "x.memory": 160,
       "x.cpus": 1,
       "x.restartOnFailure": true,
+      // As slowly as the other services' (decision 31): one that was short of a processor for a moment is not dead.
       "x.liveness.protocol": "icmp",
+      "x.liveness.intervalMs": 3000,
+      "x.liveness.failures": 10,
       "x.data": { service: { roles: { controller } } },
     },
     bootDisk: disk("boot", 0),
