@@ -12,6 +12,7 @@ import { createAuthority, issueCertificate } from "../runtime/certificates.ts";
 import { peerRequest } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { runService } from "../runtime/process.ts";
+import { tryBootDisks } from "./boot-trial.testing.ts";
 import { createQemuDriver } from "./drivers/hypervisor/qemu.ts";
 import type { HostStatus } from "./host-requests.ts";
 
@@ -222,6 +223,12 @@ const checkPrivileges = async (pid: number): Promise<void> => {
   assert.ok(cgroups.length === 0 || limits.size > 0);
 };
 
+/** Its control socket takes one client, which the Host Manager is. */
+const recordedPid = async (): Promise<number> => {
+  const record = await readFile(join(hostConfiguration.runDirectory, "vms", "c1-1", "record.json"), "utf8");
+  return (JSON.parse(record) as { readonly process: { readonly pid: number } }).process.pid;
+};
+
 const driver = createQemuDriver({ runDirectory: hostConfiguration.runDirectory });
 let host = startHost(hostFile);
 try {
@@ -230,9 +237,7 @@ try {
   await until((actual) => actual?.phase === "ready" && actual.power === "on");
   const before = (await askHost("GET", "/status")).json as HostStatus;
   assert.deepEqual([before.vms, before.usedMiB, before.host], [1, 64, "h1"]);
-  // Its control socket takes one client, which the Host Manager is.
-  const record = await readFile(join(hostConfiguration.runDirectory, "vms", "c1-1", "record.json"), "utf8");
-  await checkPrivileges((JSON.parse(record) as { readonly process: { readonly pid: number } }).process.pid);
+  await checkPrivileges(await recordedPid());
   const programs = attachedPrograms();
   assert.ok(programs.length >= 2, "programs at the tap and at the uplink");
   const exec = await askHost("POST", "/exec", { vm: "c1-1", incarnation: 1, command: ["/bin/true"], timeoutMs: 300 });
@@ -261,6 +266,17 @@ try {
   assert.equal(crashed?.incarnation, 1);
   await desire("vm/c1-1", vm(2));
   await until((actual) => actual?.incarnation === 2 && actual.power === "on");
+  await tryBootDisks({
+    ...{ directory, until, vm: vm(3) },
+    desire: (document) => desire("vm/c1-1", document),
+    machine: recordedPid,
+    restartHost: async () => {
+      const gone = ended(host);
+      host.kill("SIGTERM");
+      await gone;
+      host = startHost(hostFile);
+    },
+  });
   await desire("vm/c1-1", null);
   await until((actual) => actual === null);
   const taps = execFileSync("ip", ["-o", "link", "show", "type", "tun"], { encoding: "utf8" });

@@ -125,9 +125,11 @@ function pendingUpgrades(state: ControllerState): readonly Pending[] {
   });
 }
 
+const isConcerned = ({ upgrade, run }: VmRecord): boolean => upgrade !== undefined || run?.spare !== undefined;
+
 /** Takes the upgrade as far as it goes now. True: VMs may have something to do for it. */
 export function advanceUpgrades(state: ControllerState): boolean {
-  if (state.options.root === undefined) return false;
+  if (state.options.root === undefined || ![...state.vms.values()].some(isConcerned)) return false;
   const before = new Map(state.vms);
   const isUpgrading = (): boolean => [...state.vms.values()].some(({ upgrade }) => upgrade !== undefined);
   const upgrading = isUpgrading();
@@ -339,6 +341,7 @@ export const upgradeRemedy =
 
 /** How far the upgrade of a VM is, as the state of its boot connection; null: it has none. */
 export function upgradeState(state: ControllerState, vm: Uid): Progress | null {
+  if (state.vms.get(vm)?.upgrade === undefined) return null;
   const pending = pendingUpgrades(state);
   const own = pending.find((each) => each.vm.uid === vm);
   if (own === undefined) return null;
