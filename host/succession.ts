@@ -464,7 +464,7 @@ export const restraints = (
   now: number,
 ): { readonly held: ReadonlyMap<Uid, string>; readonly succeeded: ReadonlySet<Uid> } => {
   const [held, succeeded] = [new Map<Uid, string>(), new Set<Uid>()];
-  for (const { desired } of vms.values()) {
+  for (const { desired } of withTaken(state, vms).values()) {
     const verdict = verdictOn(state, desired);
     if (verdict === "succeeded") succeeded.add(desired.uid);
     if (verdict !== "unknown" || (state.doubtSince !== null && now - state.doubtSince >= doubtMs)) continue;
@@ -477,10 +477,14 @@ export const restraints = (
 /** What this host shall run: also what nobody but itself could ask for, and not what another has succeeded it in. */
 export const withSuccession = (wanted: Wanted, state: SuccessionState, now: number): Wanted => {
   const { taken, standby } = state;
-  const vms = new Map(wanted.vms);
-  if (taken !== null && (vms.get(taken.uid)?.desired.incarnation ?? -1) < taken.incarnation)
-    vms.set(taken.uid, { client: rootController, desired: taken });
-  for (const vm of restraints(state, vms, now).succeeded) vms.delete(vm);
+  const vms = new Map(withTaken(state, wanted.vms));
+  for (const vm of restraints(state, wanted.vms, now).succeeded) vms.delete(vm);
   const lacksPolicy = taken !== null && !wanted.policies.some(({ cell }) => cell === taken.cell);
   return { ...wanted, vms, policies: [...wanted.policies, ...(lacksPolicy && standby ? [standby.policy] : [])] };
 };
+
+/** In place of what the controller may have wanted here of an earlier incarnation. */
+const withTaken = ({ taken }: SuccessionState, vms: Wanted["vms"]): Wanted["vms"] =>
+  taken === null || (vms.get(taken.uid)?.desired.incarnation ?? -1) >= taken.incarnation
+    ? vms
+    : new Map([...vms, [taken.uid, { client: rootController, desired: taken }]]);
