@@ -320,17 +320,16 @@ class Advance {
   #ask(standby: DesiredStandby, { volume, agent }: StandbyVolume, incarnation: number, again: boolean): void {
     const state = this.#state;
     const lease = state.leases.get(volume);
-    if (state.unreachable.has(agent) || lease === undefined) {
+    if (state.unreachable.has(agent))
       state.trouble =
         `waits for storage server ${agent.slice("agent.".length)}, which holds a volume of the root controller's VM and ` +
-        `${state.unreachable.has(agent) ? "is not reachable" : "has not said who may write it"}`;
-      return;
-    }
+        "is not reachable";
+    if (state.unreachable.has(agent) || lease === undefined) return;
     const before = state.asked.get(volume);
     // What was asked for is on its way: only an epoch that has passed it says that it was another's.
     if (before !== undefined && before.lease.epoch > lease.epoch) {
       const told = state.grants.get(volume);
-      if (told?.phase === "failed" || told?.phase === "waiting") state.trouble = `a lease is not had: ${told.reason}`;
+      if (told?.phase === "failed") state.trouble = `it is refused a lease of the root controller's VM: ${told.reason}`;
       return;
     }
     const wish: AgentLease = {
