@@ -138,6 +138,7 @@ test("a host that comes back does not start the VM from its own store before it 
 
 test("what keeps a host from taking over is in its status", () => {
   const room = candidate();
+  for (const { agent } of volumes) room.input({ kind: "reachable", peer: agent, reachable: false });
   assert.match(JSON.stringify(room.ask({ kind: "status" })), /waits for storage server s1/);
   const fresh = new Room();
   assert.doesNotMatch(JSON.stringify(fresh.ask({ kind: "status" })), /remark/);

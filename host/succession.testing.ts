@@ -266,6 +266,7 @@ export class SuccessionWorld {
   toAgent(host: TestHost, agent: PeerName, deliver: () => void): void {
     const link = this.link(host, agent);
     if (!link.cut) link.toAgent.push(deliver);
+    else link.toHost.push(() => host.reachable(agent, !link.cut));
   }
   #publish(link: Link, key: string, value: Json): void {
     const { host, agent } = link;

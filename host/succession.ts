@@ -320,17 +320,16 @@ class Advance {
   #ask(standby: DesiredStandby, { volume, agent }: StandbyVolume, incarnation: number, again: boolean): void {
     const state = this.#state;
     const lease = state.leases.get(volume);
-    if (state.unreachable.has(agent) || lease === undefined) {
+    if (state.unreachable.has(agent))
       state.trouble =
         `waits for storage server ${agent.slice("agent.".length)}, which holds a volume of the root controller's VM and ` +
-        `${state.unreachable.has(agent) ? "is not reachable" : "has not said who may write it"}`;
-      return;
-    }
+        "is not reachable";
+    if (state.unreachable.has(agent) || lease === undefined) return;
     const before = state.asked.get(volume);
     // What was asked for is on its way: only an epoch that has passed it says that it was another's.
     if (before !== undefined && before.lease.epoch > lease.epoch) {
       const told = state.grants.get(volume);
-      if (told?.phase === "failed" || told?.phase === "waiting") state.trouble = `a lease is not had: ${told.reason}`;
+      if (told?.phase === "failed") state.trouble = `it is refused a lease of the root controller's VM: ${told.reason}`;
       return;
     }
     const wish: AgentLease = {
@@ -464,7 +463,7 @@ export const restraints = (
   now: number,
 ): { readonly held: ReadonlyMap<Uid, string>; readonly succeeded: ReadonlySet<Uid> } => {
   const [held, succeeded] = [new Map<Uid, string>(), new Set<Uid>()];
-  for (const { desired } of vms.values()) {
+  for (const { desired } of withTaken(state, vms).values()) {
     const verdict = verdictOn(state, desired);
     if (verdict === "succeeded") succeeded.add(desired.uid);
     if (verdict !== "unknown" || (state.doubtSince !== null && now - state.doubtSince >= doubtMs)) continue;
@@ -477,10 +476,14 @@ export const restraints = (
 /** What this host shall run: also what nobody but itself could ask for, and not what another has succeeded it in. */
 export const withSuccession = (wanted: Wanted, state: SuccessionState, now: number): Wanted => {
   const { taken, standby } = state;
-  const vms = new Map(wanted.vms);
-  if (taken !== null && (vms.get(taken.uid)?.desired.incarnation ?? -1) < taken.incarnation)
-    vms.set(taken.uid, { client: rootController, desired: taken });
-  for (const vm of restraints(state, vms, now).succeeded) vms.delete(vm);
+  const vms = new Map(withTaken(state, wanted.vms));
+  for (const vm of restraints(state, wanted.vms, now).succeeded) vms.delete(vm);
   const lacksPolicy = taken !== null && !wanted.policies.some(({ cell }) => cell === taken.cell);
   return { ...wanted, vms, policies: [...wanted.policies, ...(lacksPolicy && standby ? [standby.policy] : [])] };
 };
+
+/** In place of what the controller may have wanted here of an earlier incarnation. */
+const withTaken = ({ taken }: SuccessionState, vms: Wanted["vms"]): Wanted["vms"] =>
+  taken === null || (vms.get(taken.uid)?.desired.incarnation ?? -1) >= taken.incarnation
+    ? vms
+    : new Map([...vms, [taken.uid, { client: rootController, desired: taken }]]);
