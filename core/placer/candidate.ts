@@ -1,6 +1,7 @@
 import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import type { ActualHost, DesiredPlacement, HostRefusal } from "../documents.ts";
+import { machineShares, roomFor } from "../machine-memory.ts";
 import { isObject } from "../outbox.ts";
 
 /** Room for one VM incarnation on one host; durable until its wish goes or asks for another incarnation. */
@@ -20,6 +21,8 @@ export interface Reservation {
 export interface HostUse {
   memoryMiB: number;
   cpus: number;
+  /** How often their machines count (`machineShares`). */
+  shares: number;
   readonly reservations: Map<Uid, Reservation>;
 }
 export type Usage = ReadonlyMap<HostName, HostUse>;
@@ -52,16 +55,16 @@ export type Filter = (
   ratios: Ratios,
 ) => Omit<HostRefusal, "host"> | null;
 
-export const noUse = (): HostUse => ({ memoryMiB: 0, cpus: 0, reservations: new Map() });
+export const noUse = (): HostUse => ({ memoryMiB: 0, cpus: 0, shares: 0, reservations: new Map() });
 /** MiB that VMs may have on a host, taken or not. */
 export const memoryFor = (actual: ActualHost, ratios: Ratios): number =>
   Math.max(0, Math.floor((actual.memoryMiB - actual.reservedMiB) * ratios.memory));
 /** What is promised already, each machine's own need included. */
 export const takenMiB = (actual: ActualHost, use: HostUse): number =>
-  use.memoryMiB + use.reservations.size * (actual.machineMiB ?? 0);
+  use.memoryMiB + use.shares * (actual.machineMiB ?? 0);
 /** The most memory that one more guest could have now. */
 export const freeMiB = (actual: ActualHost, use: HostUse, ratios: Ratios): number =>
-  Math.max(0, memoryFor(actual, ratios) - takenMiB(actual, use) - (actual.machineMiB ?? 0));
+  roomFor(memoryFor(actual, ratios) - takenMiB(actual, use), actual.machineMiB ?? 0);
 export const cpusFor = (actual: ActualHost, ratios: Ratios): number => Math.floor(actual.cpus * ratios.cpu);
 
 export function reserve(usage: Map<HostName, HostUse>, reservation: Reservation): void {
@@ -69,6 +72,7 @@ export function reserve(usage: Map<HostName, HostUse>, reservation: Reservation)
   usage.set(reservation.host, use);
   use.memoryMiB += reservation.memoryMiB;
   use.cpus += reservation.cpus;
+  use.shares += machineShares(reservation.memoryMiB);
   use.reservations.set(reservation.vm, reservation);
 }
 export function release(usage: Map<HostName, HostUse>, reservation: Reservation): void {
@@ -76,6 +80,7 @@ export function release(usage: Map<HostName, HostUse>, reservation: Reservation)
   if (use?.reservations.delete(reservation.vm) !== true) return;
   use.memoryMiB -= reservation.memoryMiB;
   use.cpus -= reservation.cpus;
+  use.shares -= machineShares(reservation.memoryMiB);
 }
 
 /** `x.placement.apartFrom`: one path or several, with or without the cell's own component in front. */
