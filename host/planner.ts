@@ -191,7 +191,7 @@ const refusedInterface = ({ interfaces }: DesiredVm, { allocation }: Found): str
 };
 
 /**
- * Memory that a machine takes beside its guest's: 80 to 130 MiB were measured. A large one takes it twice
+ * Memory that a machine takes beside its guest's: 80 to 130 MiB were measured, up to 200 of a large one, which counts twice
  * (`machineShares`), for its translation cache (`hypervisor/arguments.ts`). The machines of a host are not let beyond what
  * is offered to them all together, so what is given out must be what is taken.
  */

@@ -111,11 +111,11 @@ test("a VM keeps its UUID over incarnations, and its seed names the incarnation"
   assert.equal(files["network-config"], undefined);
 });
 
-test("an emulated machine of 256 MiB or more has room for three times the translated code", () => {
+test("an emulated machine of 256 MiB or more has room for twice the translated code", () => {
   const cacheOf = (memoryMiB: number): string | undefined =>
     machineArguments({ ...machine([]), memoryMiB }, "tcg", places).find((argument) => argument.startsWith("tcg,"));
   assert.deepEqual([64, 255, 256, 4096].map(cacheOf), [
     ...["tcg,thread=multi,tb-size=64", "tcg,thread=multi,tb-size=64"],
-    ...["tcg,thread=multi,tb-size=192", "tcg,thread=multi,tb-size=192"],
+    ...["tcg,thread=multi,tb-size=128", "tcg,thread=multi,tb-size=128"],
   ]);
 });

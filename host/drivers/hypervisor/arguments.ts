@@ -28,7 +28,7 @@ export interface MachinePlaces {
  * emptied, and everything is translated again: the start of four services in a machine of 320 MiB fills 64 MiB six times,
  * 128 MiB once, and takes a quarter less of a processor then. Small machines run little code.
  */
-export const translationCacheMiB = (memoryMiB: number): number => (machineShares(memoryMiB) === 1 ? 64 : 192);
+export const translationCacheMiB = (memoryMiB: number): number => (machineShares(memoryMiB) === 1 ? 64 : 128);
 
 /** The value of `-name`: by it, and by the start time, a machine is known again. */
 export const machineName = (vm: string, incarnation: number): string => `guest=cells-${vm}-${incarnation}`;
