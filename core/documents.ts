@@ -308,7 +308,10 @@ export interface ActualHost {
   readonly memoryMiB: number;
   /** For the management; not offered to VMs. */
   readonly reservedMiB: number;
-  /** What each machine takes beside its guest's memory, which counts against what is offered. Absent: nothing. */
+  /**
+   * What each machine takes beside its guest's memory, which counts against what is offered; a large one takes it twice
+   * (`machineShares`). Absent: nothing.
+   */
   readonly machineMiB?: number;
   readonly cpus: number;
   readonly cpuSpeedMHz: number;

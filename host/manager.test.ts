@@ -200,7 +200,7 @@ test("no more memory is given out than the host offers, and a refusal says so", 
   room.desire("vm/b", desiredVm("b", 1, { memoryMiB: 400 }));
   room.settle();
   assert.deepEqual([...room.machines.keys()], ["a"]);
-  assert.match(room.vm("b")?.reason ?? "", /172 MiB of memory left and the VM needs 400 MiB, its machine 128 MiB more/);
+  assert.match(room.vm("b")?.reason ?? "", /44 MiB of memory left and the VM needs 400 MiB, its machine 256 MiB more/);
   assert.deepEqual(
     [room.vm("b")?.phase, room.vm("b")?.ended],
     ["failed", null],

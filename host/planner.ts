@@ -6,6 +6,7 @@ import type {
   DesiredInterface,
   DesiredVm,
 } from "../core/documents.ts";
+import { machineShares } from "../core/machine-memory.ts";
 import type { PeerName, Uid } from "../model/identifiers.ts";
 import { runsOtherwise, startedFrom, type TrialRecord } from "./boot-trial.ts";
 import type { GlobalNetwork, LocalInterface, NetworkAllocation } from "./drivers/network/driver.ts";
@@ -225,23 +226,26 @@ const refusedInterface = ({ interfaces }: DesiredVm, { allocation }: Found): str
 };
 
 /**
- * Memory that a machine takes beside its guest's: 80 to 120 MiB were measured. The machines of a host are not let beyond
- * what is offered to them all together, so what is given out must be what is taken.
+ * Memory that a machine takes beside its guest's: 80 to 130 MiB were measured, up to 200 of a large one, which counts twice
+ * (`machineShares`), for its translation cache (`hypervisor/arguments.ts`). The machines of a host are not let beyond what
+ * is offered to them all together, so what is given out must be what is taken.
  */
 export const overheadMiB = 128;
+
+const ownMiB = ({ memoryMiB }: { readonly memoryMiB: number }): number => machineShares(memoryMiB) * overheadMiB;
 
 /**
  * Why this host cannot hold it, as a sentence. A Placer counts the same, but two of them may promise the same room: a host
  * has the last word on its own.
  */
 export const shortage = (desired: DesiredVm, found: Found): string | null => {
-  const running = [...found.records.values()].filter(({ stage }) => stage !== "ended");
-  const freeMiB = found.capacityMiB - usedMiB(found.records) - running.length * overheadMiB;
-  const freeCpus = found.capacityCpus - running.reduce((sum, { vm }) => sum + vm.cpus, 0);
+  const running = [...found.records.values()].filter(({ stage }) => stage !== "ended").map(({ vm }) => vm);
+  const freeMiB = running.reduce((free, vm) => free - vm.memoryMiB - ownMiB(vm), found.capacityMiB);
+  const freeCpus = found.capacityCpus - running.reduce((sum, { cpus }) => sum + cpus, 0);
   if (desired.cpus > freeCpus)
     return `this host has ${Math.max(0, freeCpus)} virtual CPUs left and the VM needs ${desired.cpus}`;
-  return desired.memoryMiB + overheadMiB > freeMiB
-    ? `this host has ${Math.max(0, freeMiB)} MiB of memory left and the VM needs ${desired.memoryMiB} MiB, its machine ${overheadMiB} MiB more`
+  return desired.memoryMiB + ownMiB(desired) > freeMiB
+    ? `this host has ${Math.max(0, freeMiB)} MiB of memory left and the VM needs ${desired.memoryMiB} MiB, its machine ${ownMiB(desired)} MiB more`
     : null;
 };
 

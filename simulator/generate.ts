@@ -1,3 +1,4 @@
+import { machineShares } from "../core/machine-memory.ts";
 import { withOtherCells } from "./generate-family.ts";
 import { createRandom, type Random } from "./kernel/random.ts";
 import { type CellText, formatCell, type MachineText } from "./world/cell-text.ts";
@@ -69,7 +70,7 @@ const machineOf = (cell: string, number: number, random: Random): MachineText =>
   apart: null,
 });
 const takenMiB = (machines: readonly MachineText[]): number =>
-  machines.reduce((sum, { memoryMiB: own }) => sum + own + overheadMiB, 0);
+  machines.reduce((sum, { memoryMiB: own }) => sum + own + machineShares(own) * overheadMiB, 0);
 
 const changesOf = (cell: string, random: Random, { untilMs, budgetMiB, hosts }: Frame): readonly HistoryStep[] => {
   const steps: HistoryStep[] = [];

@@ -1,6 +1,7 @@
 import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import type { ActualHost, ActualTaken, DesiredPlacement, HostRefusal } from "../documents.ts";
+import { machineShares, roomFor } from "../machine-memory.ts";
 import { isObject } from "../outbox.ts";
 
 /** Room for one VM incarnation on one host; durable until its wish goes or asks for another incarnation. */
@@ -27,8 +28,8 @@ export interface Reservation {
 export interface HostUse {
   memoryMiB: number;
   cpus: number;
-  /** How many VMs that is. */
-  machines: number;
+  /** How often their machines count (`machineShares`). */
+  shares: number;
   readonly reservations: Map<Uid, Reservation>;
   readonly taken: Map<Uid, ActualTaken>;
 }
@@ -65,7 +66,7 @@ export type Filter = (
 ) => Omit<HostRefusal, "host"> | null;
 
 export const noUse = (): HostUse => ({
-  ...{ memoryMiB: 0, cpus: 0, machines: 0 },
+  ...{ memoryMiB: 0, cpus: 0, shares: 0 },
   ...{ reservations: new Map(), taken: new Map() },
 });
 /** MiB that VMs may have on a host, taken or not. */
@@ -73,20 +74,21 @@ export const memoryFor = (actual: ActualHost, ratios: Ratios): number =>
   Math.max(0, Math.floor((actual.memoryMiB - actual.reservedMiB) * ratios.memory));
 /** What is promised already, each machine's own need included. */
 export const takenMiB = (actual: ActualHost, use: HostUse): number =>
-  use.memoryMiB + use.machines * (actual.machineMiB ?? 0);
+  use.memoryMiB + use.shares * (actual.machineMiB ?? 0);
 /** The most memory that one more guest could have now. */
 export const freeMiB = (actual: ActualHost, use: HostUse, ratios: Ratios): number =>
-  Math.max(0, memoryFor(actual, ratios) - takenMiB(actual, use) - (actual.machineMiB ?? 0));
+  roomFor(memoryFor(actual, ratios) - takenMiB(actual, use), actual.machineMiB ?? 0);
 export const cpusFor = (actual: ActualHost, ratios: Ratios): number => Math.floor(actual.cpus * ratios.cpu);
 
-const shareOf = (use: HostUse, vm: Uid): ActualTaken & { readonly machines: number } => {
+const shareOf = (use: HostUse, vm: Uid): ActualTaken & { readonly shares: number } => {
   const [reserved, taken] = [use.reservations.get(vm), use.taken.get(vm)];
   const larger = (of: (share: ActualTaken) => number): number =>
     Math.max(reserved === undefined ? 0 : of(reserved), taken === undefined ? 0 : of(taken));
+  const memoryMiB = larger((share) => share.memoryMiB);
   return {
-    memoryMiB: larger(({ memoryMiB }) => memoryMiB),
+    memoryMiB,
     cpus: larger(({ cpus }) => cpus),
-    machines: reserved === undefined && taken === undefined ? 0 : 1,
+    shares: reserved === undefined && taken === undefined ? 0 : machineShares(memoryMiB),
   };
 };
 /** Changes what is known of one VM at a host, and the sums with it. */
@@ -98,7 +100,7 @@ function change(usage: Map<HostName, HostUse>, host: HostName, vm: Uid, work: (u
   const after = shareOf(use, vm);
   use.memoryMiB += after.memoryMiB - before.memoryMiB;
   use.cpus += after.cpus - before.cpus;
-  use.machines += after.machines - before.machines;
+  use.shares += after.shares - before.shares;
 }
 export const reserve = (usage: Map<HostName, HostUse>, reservation: Reservation): void =>
   change(usage, reservation.host, reservation.vm, ({ reservations }) => reservations.set(reservation.vm, reservation));
@@ -113,10 +115,10 @@ export const noteTaken = (usage: Map<HostName, HostUse>, host: HostName, vm: Uid
 
 /** The same without what one VM takes: its own last incarnation may still be on its way out there. */
 export function useWithout(use: HostUse, vm: Uid): HostUse {
-  const { memoryMiB, cpus, machines } = shareOf(use, vm);
-  return machines === 0
+  const { memoryMiB, cpus, shares } = shareOf(use, vm);
+  return shares === 0
     ? use
-    : { ...use, memoryMiB: use.memoryMiB - memoryMiB, cpus: use.cpus - cpus, machines: use.machines - machines };
+    : { ...use, memoryMiB: use.memoryMiB - memoryMiB, cpus: use.cpus - cpus, shares: use.shares - shares };
 }
 
 /** `x.placement.apartFrom`: one path or several, with or without the cell's own component in front. */

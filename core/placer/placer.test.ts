@@ -184,14 +184,20 @@ test("a host where it could not be started is the last resort", () => {
 
 test("what each machine takes beside its guest is counted, so that a host need not refuse what was placed there", () => {
   const { want, say, get } = world(["h1"]);
-  // 2500 MiB for machines, each 128 MiB larger than its guest.
+  // 2500 MiB for machines, each 128 MiB larger than its guest, and a large one 256 MiB.
   say("h1", host("h1", 3500, { machineMiB: 128 }));
   want("a", 1300);
   assert.equal(get("a")?.host, "h1");
   want("b", 1000);
-  assert.match(get("b")?.refusals[0]?.why ?? "", /1000 MiB do not fit: 944 of 2372 MiB are free/);
-  want("b", 944, 2);
+  assert.match(get("b")?.refusals[0]?.why ?? "", /1000 MiB do not fit: 688 of 2244 MiB are free/);
+  want("b", 688, 2);
   assert.equal(get("b")?.host, "h1");
+  want("b", 600, 3);
+  want("c", 200);
+  assert.match(get("c")?.refusals[0]?.why ?? "", /200 MiB do not fit: 0 of 2244 MiB are free/);
+  want("b", 255, 4);
+  want("c", 255);
+  assert.deepEqual([get("b")?.host, get("c")?.host], ["h1", "h1"]);
 });
 
 test("each host says in a sentence why it is not the one", () => {

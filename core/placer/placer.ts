@@ -377,7 +377,7 @@ function rooms(state: PlacerState): Json {
       usedMiB: actual === null ? use.memoryMiB : takenMiB(actual, use),
       cpus: actual === null ? 0 : cpusFor(actual, state.ratios),
       usedCpus: use.cpus,
-      vms: use.machines,
+      vms: new Set([...use.reservations.keys(), ...use.taken.keys()]).size,
     };
   });
   return toJson({ hosts });

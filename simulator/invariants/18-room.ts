@@ -1,3 +1,4 @@
+import { machineShares } from "../../core/machine-memory.ts";
 import type { Invariant } from "./invariant.ts";
 
 /** What a machine takes beside its guest's memory; the installation promises not to give that away (PLACEMENT). */
@@ -11,7 +12,7 @@ export const room: Invariant = {
     truth.watchers.push({
       machineStarted: (started) => {
         const here = [...truth.machines].filter(({ host }) => host === started.host);
-        const takenMiB = here.reduce((sum, { memoryMiB }) => sum + memoryMiB + besideMiB, 0);
+        const takenMiB = here.reduce((sum, { memoryMiB }) => sum + memoryMiB + machineShares(memoryMiB) * besideMiB, 0);
         const mostMiB = installation.hosts.get(started.host)?.memoryMiB ?? 0;
         verdict.check(
           takenMiB <= mostMiB,

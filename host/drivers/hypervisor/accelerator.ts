@@ -39,7 +39,7 @@ const works = async (accelerator: Accelerator, identity: Identity | null, disk: 
     ...sandboxArguments,
     "-machine",
     "q35",
-    ...acceleratorArguments(accelerator),
+    ...acceleratorArguments(accelerator, 32),
     ...["-m", "32M", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"],
     "-blockdev",
     JSON.stringify({

@@ -110,3 +110,12 @@ test("a VM keeps its UUID over incarnations, and its seed names the incarnation"
   assert.deepEqual(JSON.parse(files["meta-data"] ?? ""), { "instance-id": "a-1", "local-hostname": "web" });
   assert.equal(files["network-config"], undefined);
 });
+
+test("an emulated machine of 256 MiB or more has room for twice the translated code", () => {
+  const cacheOf = (memoryMiB: number): string | undefined =>
+    machineArguments({ ...machine([]), memoryMiB }, "tcg", places).find((argument) => argument.startsWith("tcg,"));
+  assert.deepEqual([64, 255, 256, 4096].map(cacheOf), [
+    ...["tcg,thread=multi,tb-size=64", "tcg,thread=multi,tb-size=64"],
+    ...["tcg,thread=multi,tb-size=128", "tcg,thread=multi,tb-size=128"],
+  ]);
+});

@@ -32,7 +32,9 @@ const makeDisk = async (directory: string): Promise<string> => {
   await copyFile(node, join(tree, "node"));
   execFileSync("strip", ["-s", join(tree, "node")]);
   for (const name of ["arguments.ts", "cgroup.ts", "cgroup-v2.testing.ts"])
-    await cp(join(import.meta.dirname, name), join(tree, name));
+    await cp(join(import.meta.dirname, name), join(tree, "host/drivers/hypervisor", name));
+  const counted = "core/machine-memory.ts";
+  await cp(join(import.meta.dirname, "../../..", counted), join(tree, counted));
   const disk = join(directory, "node.img");
   execFileSync("mke2fs", ["-q", "-t", "ext4", "-O", "^has_journal", "-d", tree, disk, "160M"]);
   await chmod(disk, 0o666);
@@ -82,7 +84,7 @@ test("cgroup v2: a machine's processor time, memory and threads are limited, and
     const inside = [
       "mkdir -p /tmp/node /tmp/groups && mount -t ext4 -o ro /dev/vdb /tmp/node",
       "mount -t cgroup2 none /tmp/groups",
-      "cd /tmp/node && ./lib/ld-linux-x86-64.so.2 --library-path lib ./node cgroup-v2.testing.ts /tmp/groups 2>&1 | tee /dev/ttyS0",
+      "cd /tmp/node && ./lib/ld-linux-x86-64.so.2 --library-path lib ./node host/drivers/hypervisor/cgroup-v2.testing.ts /tmp/groups 2>&1 | tee /dev/ttyS0",
     ].join(" && ");
     const result = await driver.exec(vm, ["/bin/sh", "-c", inside], 180_000);
     assert.equal(result.exitCode, 0, `${result.stdout}\n${result.stderr}`);

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { mkdir, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { translationCacheMiB } from "./arguments.ts";
 
 /**
  * Limits of machines by control groups, v1 (one hierarchy per controller) and v2 (one for all). A file that is not there
@@ -8,8 +9,8 @@ import { join } from "node:path";
  * kernel gives it all controllers (`cgroup-v2.test.ts`); the test machine itself has v1 only.
  */
 
-/** Memory that QEMU itself needs beyond the guest's: translation cache, block caches, its own code. */
-const overheadMiB = 256;
+/** Memory that QEMU itself needs beyond the guest's and its translation cache: block caches, its own code. */
+const overheadMiB = 192;
 /**
  * What QEMU's own threads may take of a processor beside the virtual ones: disks, TLS to the storage servers, consoles.
  * Without it a machine that computes on all its processors would starve its own disks.
@@ -28,7 +29,7 @@ export const cgroupName = (vm: string): string => `cells-${vm}`;
 
 /** File → value, for whichever of the files the group has. */
 export const limitFiles = ({ memoryMiB, cpus }: MachineLimits): readonly (readonly [string, string])[] => {
-  const bytes = String((memoryMiB + overheadMiB) * 1024 * 1024);
+  const bytes = String((memoryMiB + translationCacheMiB(memoryMiB) + overheadMiB) * 1024 * 1024);
   const quotaUs = (cpus * 100 + ownPercent) * (periodUs / 100);
   return [
     ["memory.max", bytes],

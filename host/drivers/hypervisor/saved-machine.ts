@@ -65,7 +65,7 @@ export const savedMachineArguments = (
     "mem-path": places.memoryFile,
     share: places.shared,
   }),
-  ...acceleratorArguments(accelerator),
+  ...acceleratorArguments(accelerator, memoryMiB),
   ...["-m", `size=${memoryMiB}M`, "-smp", String(processors)],
   ...["-nodefaults", "-no-user-config", "-display", "none", "-S", "-no-shutdown"],
   ...["-chardev", `socket,id=qmp,path=${places.qmpSocket},server=on,wait=off`, "-mon", "chardev=qmp,mode=control"],
