@@ -87,6 +87,8 @@ const join = async (name: string, given: string, agent: boolean): Promise<Runnin
   const storage = agent ? ["--storage", "/var/lib/cells/storage", "--images", images] : [];
   const joining = own(name).begin(["host", "join", ...storage], given);
   await Promise.race([says(joining, /waiting for host.* to listen/), joining.ended]);
+  // As after a boot: what was made in there is gone, and the agent is the first to come.
+  await own(name).run(["rm", "-rf", "/run/cells"]);
   await startUnits(own(name), agent);
   assert.equal(await joining.ended, 0, joining.lines.join("\n"));
   return joining;

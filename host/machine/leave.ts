@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { machineUsages } from "../drivers/hypervisor/usage.ts";
@@ -41,6 +42,9 @@ export const leaveMachine = async ({ force, purge, say }: LeaveOptions): Promise
   await run("tc", ["qdisc", "del", "dev", device, "clsact"]).catch(() => undefined);
   await run("sh", [bridgeScript, "down", device]);
   say(`${device} has its address back`);
+  // The rules of machines that ran here; nothing holds them any more.
+  await run("umount", [join(host.runDirectory, "bpf")]).catch(() => undefined);
+  await rm(places.run, { recursive: true, force: true }).catch(() => undefined);
   for (const file of [hostFile, agentFile]) await rm(file, { force: true });
   if (purge) {
     const directories = [host.directory, agent?.directory, agent === null ? undefined : `${places.state}/agent`];
