@@ -31,7 +31,9 @@ export const leaveMachine = async ({ force, purge, say }: LeaveOptions): Promise
   if (host === null) throw new Error(`this machine is no host: there is no ${hostFile}`);
   const machines = (await machineUsages(host.runDirectory)).length;
   const volumes =
-    agent === null ? 0 : (await readdir(agent.directory)).filter((name) => name.endsWith(".qcow2")).length;
+    agent === null
+      ? 0
+      : (await readdir(join(agent.directory, "volumes"))).filter((name) => name.endsWith(".qcow2")).length;
   if (!force && machines + volumes > 0)
     throw new Error(
       `${machines} machines run here and ${volumes} volumes lie here: delete them, or move what they do to other machines, and try again. With --force they are ended; ${purge ? "the volumes are removed with their data" : "the volumes' files stay"}`,
