@@ -99,13 +99,13 @@ const bridged = (machine: RealMachine) => async (): Promise<string | true> => {
   return own && !/^eth1 .*10[.]0/m.test(stdout) && / master cells0 /.test(stdout) ? true : stdout;
 };
 
-/** The cloud has heard of the host, and it answers. */
+/** The host answers, and the Presence group has heard of it, where there is one yet. */
 const heard = (walk: Walk, machine: RealMachine) => async (): Promise<string | true> => {
   const { code, stdout, stderr } = await walk.cells(["status", "--output", "json"]);
   if (code !== 0) return stderr;
   const { hosts } = JSON.parse(stdout) as InstallationStatus;
   const found = hosts.find(({ host }) => host === machine.name);
-  return found?.state === "up" && found.presence?.state === "up" ? true : JSON.stringify(found ?? hosts);
+  return found?.state === "up" && (found.presence?.state ?? "up") === "up" ? true : JSON.stringify(found ?? hosts);
 };
 
 /** Machines that run there, by process; and that each is where the unit of the machines limits it. */
