@@ -109,7 +109,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const { request, beginLife, declaredDead } = running;
   const log = logOf(running.observer, "host");
   const bootstrap = await startBootstrap({ configuration, log: observer.log });
-  if (bootstrap !== null) stopAtSignals(bootstrap.close);
+  if (bootstrap !== null) stopAtSignals(() => bootstrap.close());
   const filesFor = (desired: DesiredVm) => bootstrap?.birth(desired) ?? null;
   executor = createExecutor({ hypervisor, network, storage, request, log, filesFor });
   const { close } = executor;

@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { machineUsages } from "../drivers/hypervisor/usage.ts";
@@ -30,7 +31,9 @@ export const leaveMachine = async ({ force, purge, say }: LeaveOptions): Promise
   if (host === null) throw new Error(`this machine is no host: there is no ${hostFile}`);
   const machines = (await machineUsages(host.runDirectory)).length;
   const volumes =
-    agent === null ? 0 : (await readdir(agent.directory)).filter((name) => name.endsWith(".qcow2")).length;
+    agent === null
+      ? 0
+      : (await readdir(join(agent.directory, "volumes"))).filter((name) => name.endsWith(".qcow2")).length;
   if (!force && machines + volumes > 0)
     throw new Error(
       `${machines} machines run here and ${volumes} volumes lie here: delete them, or move what they do to other machines, and try again. With --force they are ended; ${purge ? "the volumes are removed with their data" : "the volumes' files stay"}`,
@@ -41,6 +44,9 @@ export const leaveMachine = async ({ force, purge, say }: LeaveOptions): Promise
   await run("tc", ["qdisc", "del", "dev", device, "clsact"]).catch(() => undefined);
   await run("sh", [bridgeScript, "down", device]);
   say(`${device} has its address back`);
+  // The rules of machines that ran here; nothing holds them any more.
+  await run("umount", [join(host.runDirectory, "bpf")]).catch(() => undefined);
+  await rm(places.run, { recursive: true, force: true }).catch(() => undefined);
   for (const file of [hostFile, agentFile]) await rm(file, { force: true });
   if (purge) {
     const directories = [host.directory, agent?.directory, agent === null ? undefined : `${places.state}/agent`];

@@ -48,13 +48,25 @@ export const startUnits = async (storage: string | null): Promise<boolean> => {
   return true;
 };
 
-/** Stops those that are there, the latest first, and removes them. */
+/** What a unit leaves behind when it is started again, its exports and helpers, ends with it when it is taken away. */
+const endAll = "[Service]\nKillMode=control-group\n";
+
+/** Stops those that are there, the latest first, with all that they started, and removes them. */
 export const removeUnits = async (): Promise<void> => {
   // A machine without storage has no agent, and systemctl does nothing at all where one of several units is not there.
   const all = unitsOf(places.state)
     .filter((unit) => existsSync(join(places.units, unit)))
     .reverse();
-  if (systemdRuns() && all.length > 0) await systemctl("disable", "--now", ...all);
+  if (systemdRuns() && all.length > 0) {
+    const overrides = all.map((unit) => `/run/systemd/system/${unit}.d`);
+    for (const directory of overrides) {
+      await mkdir(directory, { recursive: true });
+      await writeFile(join(directory, "leave.conf"), endAll);
+    }
+    await systemctl("daemon-reload");
+    await systemctl("disable", "--now", ...all);
+    for (const directory of overrides) await rm(directory, { recursive: true, force: true });
+  }
   for (const unit of all) await rm(join(places.units, unit), { force: true });
   if (systemdRuns()) await systemctl("daemon-reload");
 };

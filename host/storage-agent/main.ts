@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { chmod, mkdir, readFile } from "node:fs/promises";
 import { createAgentService } from "../../core/storage/agent.ts";
 import { ipv4 } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
@@ -29,6 +29,11 @@ async function main(configurationFile: string | undefined): Promise<void> {
     throw new Error(`${configurationFile} is no configuration of a storage agent: role "agent" and a part "agent"`);
   if (process.getuid?.() !== 0)
     throw new Error("the storage agent must run as root: its exports run as a user that it changes to");
+
+  // After a boot it is the first that needs the directory, in which the Host Manager's machines have theirs, too: what is made
+  // on the way to a private one would be private (mkdir with `recursive`), and closed to the users of machines.
+  await mkdir(configuration.runDirectory, { recursive: true });
+  await chmod(configuration.runDirectory, 0o711);
 
   const address = ipv4(configuration.address);
   const service = createAgentService({ server: agent.server, address, firstPort: ports.nbdFirst });
