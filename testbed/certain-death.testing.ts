@@ -24,7 +24,7 @@ move extends Cell {
   one extends Machine { vm:x.placement.host "h1"; }
   two extends Machine { vm:x.placement.host "h2"; }
   three extends Machine {
-    vm:x.placement.apartFrom ["/move/one/vm", "/move/two/vm"];
+    vm:x.placement.apartFrom ["one/vm", "two/vm"];
     data extends Volume { x.size 8; }
     dataDisk extends VolumeConnection { x.vm "<ref:../vm>"; x.volume "<ref:../data>"; x.bootOrder 1; }
   }
