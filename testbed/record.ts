@@ -48,7 +48,7 @@ export const withCell = (record: InstallationRecord, cell: string): Installation
   const services = bind(undefined, null, { placer: numbers, storageManager: numbers }, others);
   const added: CellRecord = {
     ...{ cellUid: randomBytes(3).toString("hex"), cellNumber: record.nextCellNumber },
-    ...("reason" in services ? {} : { services }),
+    ...(services.ok ? { services: services.value } : {}),
   };
   return { ...record, nextCellNumber: record.nextCellNumber + 1, cells: { ...record.cells, [cell]: added } };
 };

@@ -1,5 +1,6 @@
 import type { ServiceNumbers } from "../../model/cell.ts";
 import type { PeerName } from "../../model/identifiers.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
 import type { CellServices } from "../cell-documents.ts";
 import { servicePeer } from "../service-roles.ts";
 
@@ -36,7 +37,7 @@ export const instancesIn = (peers: readonly string[]): Instances => {
 
 /**
  * What a new cell is bound to: what it asks for, else what its parent has, else (`parent` null: a child of the root cell) the
- * one with the fewest cells. Where that cannot be, why: a sentence.
+ * one with the fewest cells; where none is there yet, the first, which a cloud begins with. The error is a sentence.
  *
  * @param others what all other cells are bound to, the root cell among them
  */
@@ -45,17 +46,15 @@ export function bind(
   parent: CellServices | null,
   instances: Instances,
   others: readonly CellServices[],
-): CellServices | { readonly phase: "failed" | "waiting"; readonly reason: string } {
-  const numbers: Partial<Record<Kind, number>> = {};
+): Result<CellServices, string> {
+  const numbers: Record<Kind, number> = { ...firstServices };
   for (const kind of kinds) {
-    const there = instances[kind];
-    const number = asked?.[kind] ?? parent?.[kind] ?? fewest(there, (each) => countOf(others, kind, each));
-    if (number === null) return { phase: "waiting", reason: `waits until there is a ${names[kind]}` };
-    if (!there.includes(number) && asked?.[kind] !== undefined)
-      return { phase: "failed", reason: absent(kind, number, there) };
-    numbers[kind] = number;
+    const [wanted, there] = [asked?.[kind], instances[kind]];
+    if (wanted !== undefined && !there.includes(wanted)) return fail(absent(kind, wanted, there));
+    const number = wanted ?? parent?.[kind] ?? fewest(there, (each) => countOf(others, kind, each));
+    numbers[kind] = number ?? firstServices[kind];
   }
-  return { ...firstServices, ...numbers };
+  return ok(numbers);
 }
 
 function absent(kind: Kind, number: number, there: readonly number[]): string {

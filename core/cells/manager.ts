@@ -252,8 +252,8 @@ function settle(state: CellManagerState): void {
     const holder = [...state.cells.values()].find(({ cell }) => cell === document.cell);
     const services = bindingOf(state, client, document);
     if (holder !== undefined) say(state, client, id, notMade(document.cell, nameIsTaken(holder)));
-    else if ("reason" in services) say(state, client, id, notMade(document.cell, services));
-    else advance(state, create(state, client, document, services));
+    else if (!services.ok) say(state, client, id, notMade(document.cell, progress("failed", services.error)));
+    else advance(state, create(state, client, document, services.value));
   }
   offerWork(state);
 }
