@@ -116,18 +116,18 @@ export function whyStaysOpen(state: ControllerState, cell: Cell | null, plan: Pl
       `the cell ${state.options.cell} is the way into this cloud, whose gateway is at ${entrance}: ` +
       "let the root cell make another child with x.gateway first"
     );
-  const before = state.options.root === undefined || state.cell === null ? undefined : gateways(state.cell)[0];
+  if (state.options.root === undefined || state.cell === null) return null;
+  const before = gateways(state.cell)[0];
+  const after = cell === null ? undefined : gateways(cell)[0];
+  const there = after === undefined ? undefined : (after.movedFrom ?? after.path);
+  if (there !== undefined && there !== before?.path && state.cell.elements.has(there))
+    return `${there} is there already: only a child that the same change makes gets x.gateway, with the gateway in its x.cell`;
   if (before === undefined) return null;
-  const { path, gateway } = before;
-  const is = `${path} is the way into this cloud, whose gateway is at ${gateway}`;
+  const is = `${before.path} is the way into this cloud, whose gateway is at ${before.gateway}`;
   const moves = "x.gateway can go over to a child that the same change makes, with the gateway in its x.cell";
-  const [after] = cell === null ? [] : gateways(cell);
   if (after === undefined) return `${is}; without it nobody could reach the cloud any more. ${moves}`;
-  if (after.path !== path && after.movedFrom !== path)
-    return state.cell?.elements.has(after.path) === true
-      ? `${is}; ${after.path} is there already and could not be given a gateway any more. ${moves}`
-      : null;
-  if (after.gateway !== gateway)
+  if (there !== before.path) return null;
+  if (after.gateway !== before.gateway)
     return `${is}; it cannot answer at ${after.gateway} from one moment to the next. ${moves}`;
   const isMadeAnew = plan.steps.some((step) => step.path === after.path && step.action === "replace");
   return isMadeAnew ? `${is}, and would be deleted and made anew. ${moves}` : null;
