@@ -175,7 +175,11 @@ export class TestHost {
   advance(): void {
     const effects: Effect[] = [];
     const { now } = this.#world;
-    advanceSuccession(this.state, { now, wished: this.wished, obstacle: () => this.obstacle }, effects);
+    const facts = { now, wished: this.wished, obstacle: () => this.obstacle };
+    advanceSuccession(this.state, facts, effects);
+    const again: Effect[] = [];
+    advanceSuccession(this.state, facts, again);
+    assert.deepEqual(again, [], "asked again at the same time, it has nothing more to say");
     for (const effect of effects) {
       if (effect.kind === "write" && effect.value === null) this.records.delete(effect.key);
       else if (effect.kind === "write") this.records.set(effect.key, effect.value);

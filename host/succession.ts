@@ -45,6 +45,8 @@ export interface SuccessionState {
   silent: { readonly since: number; readonly enough: boolean } | null;
   /** Since when it counts as lost. */
   dueSince: number | null;
+  /** It was this host's turn: the agents are followed until a newer document says where the VM runs, or its host is heard. */
+  watching: boolean;
   /** Since when this host waits to hear whether it may still start the VM. */
   doubtSince: number | null;
   /** Why the VM's host counts as lost and nothing is done about it here, as a sentence. */
@@ -106,6 +108,7 @@ export const createSuccession = (self: HostName, { records, desiredAt }: Restore
     taken: (records.get(successionRecord) ?? null) as unknown as DesiredVm | null,
     silent: null,
     dueSince: null,
+    watching: false,
     doubtSince: null,
     trouble: null,
     wakeAt: null,
@@ -115,7 +118,10 @@ export const createSuccession = (self: HostName, { records, desiredAt }: Restore
 // --- what is heard -----------------------------------------------------------------------------------------------
 
 export const takeStandby = (state: SuccessionState, value: Json): void => {
+  const before = state.standby;
   state.standby = value as unknown as DesiredStandby | null;
+  if (before?.host !== state.standby?.host || before?.vm.incarnation !== state.standby?.vm.incarnation)
+    state.watching = false;
 };
 
 /** Of an agent, or of a member of the Presence group. @returns whether it was about a lease */
@@ -215,9 +221,11 @@ class Advance {
       const due = this.#isDue(standby, first);
       // What was asked for may have been granted: it is carried through, or another's epoch ends it.
       acts = due || state.asked.has(first.volume);
+      if (acts) state.watching = true;
+      else if (isThere(state, standby.host)) state.watching = false;
       if (acts) this.#take(standby, first, due);
     }
-    this.#follow(acts);
+    this.#follow();
     this.#judgeDoubt();
     this.#setTimer();
   }
@@ -265,14 +273,12 @@ class Advance {
     const state = this.#state;
     const { now } = this.#facts;
     const { heard, hosts } = { heard: 1 + state.heard.size, hosts: state.hosts.size };
-    const dead = state.dead.get(host);
-    const isDead = dead !== undefined && dead >= (state.returned.get(host) ?? 0);
-    if (hosts === 0 || (state.heard.has(host) && !isDead)) {
+    if (hosts === 0 || isThere(state, host)) {
       state.silent = null;
       return null;
     }
     // Who hears few may be the one that is cut off.
-    if (isDead && heard * 2 >= hosts) return "declared dead";
+    if (isDead(state, host) && heard * 2 >= hosts) return "declared dead";
     const enough = heard * 2 > hosts;
     if (state.silent?.enough !== enough) state.silent = { since: now, enough };
     const dueAt = state.silent.since + (enough ? silentMs : turnMs);
@@ -361,12 +367,12 @@ class Advance {
   }
 
   /** Agents are listened to by whoever acts, and by whoever runs the VM, which another host may succeed. */
-  #follow(acts: boolean): void {
-    const { standby, asked, taken, followed } = this.#state;
+  #follow(): void {
+    const { standby, asked, taken, followed, watching } = this.#state;
     const { wished } = this.#facts;
     const runs = taken !== null || (standby !== null && wished?.uid === standby.vm.uid && wished.restart === "host");
     const wanted = new Set<PeerName>([...asked.values()].map(({ agent }) => agent));
-    if (acts || runs) for (const { agent } of standby?.volumes ?? []) wanted.add(agent);
+    if (watching || runs) for (const { agent } of standby?.volumes ?? []) wanted.add(agent);
     const prefixes = [leasePrefix, `host.${this.#state.self}/${askPrefix}`];
     for (const prefix of prefixes) {
       for (const to of wanted) if (!followed.has(to)) this.#effects.push({ kind: "subscribe", to, prefix });
@@ -402,6 +408,13 @@ class Advance {
     this.#effects.push({ kind: "timer", name: successionTimer, afterMs });
   }
 }
+
+/** Its latest life was declared over. */
+const isDead = ({ dead, returned }: SuccessionState, host: HostName): boolean => {
+  const life = dead.get(host);
+  return life !== undefined && life >= (returned.get(host) ?? 0);
+};
+const isThere = (state: SuccessionState, host: HostName): boolean => state.heard.has(host) && !isDead(state, host);
 
 /** Where the VM runs by the lease, if that is known, else by what this host was given. */
 const placeOf = (

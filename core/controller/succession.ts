@@ -10,11 +10,12 @@ import {
   type StandbyVolume,
   standbyKey,
 } from "../documents.ts";
-import { log } from "../outbox.ts";
+import { log, sameJson, toJson } from "../outbox.ts";
 import { isOwnVm } from "./service-data.ts";
 import {
   actualOf,
   type ControllerState,
+  desiredNow,
   hostPeer,
   keepWish,
   placer,
@@ -52,7 +53,11 @@ export const successors = (state: ControllerState): readonly PeerName[] => stand
 export function wishForStandby(state: ControllerState, wishes: Wishes, policy: CellPolicy | null): void {
   if (state.options.root === undefined || state.cell === null) return;
   const own = ownVm(state);
-  const document = own?.run == null || policy === null ? null : standbyOf(state, wishes, own.run, own.uid, policy);
+  const fresh = own?.run == null || policy === null ? null : standbyOf(state, wishes, own.run, own.uid, policy);
+  const [some] = standbyHosts(state);
+  const known = some === undefined ? undefined : desiredNow(state, hostPeer(some), standbyKey);
+  // One object for all hosts while nothing changes: what is the same object is not compared field by field, host by host.
+  const document = fresh !== null && known !== undefined && sameJson(known, toJson(fresh)) ? (known as object) : fresh;
   for (const host of hostsOf(state)) {
     if (document !== null) wish(wishes, hostPeer(host), standbyKey, document);
     else keepWish(state, wishes, hostPeer(host), standbyKey);
