@@ -265,7 +265,7 @@ const left = async (walk: Walk, h2: RealMachine): Promise<void> => {
   good(await walk.cells(["host", "remove", "h2", "--force"]), "cells host remove");
   const plain = async (): Promise<string | true> => {
     const { stdout } = await h2.run("ip -br -4 address");
-    return new RegExp(`^eth1 +UP +${h2.address}/16`, "m").test(stdout) && !/cells0/.test(stdout) ? true : stdout;
+    return new RegExp(`^eth1\\S* +UP +${h2.address}/16`, "m").test(stdout) && !/cells0/.test(stdout) ? true : stdout;
   };
   await until("eth1 has its address back", plain);
   await h2.reboot();
