@@ -7,7 +7,14 @@ import { hashCredential } from "../runtime/credentials.ts";
 import { cgroupRoots, removeCgroups } from "./cgroups.ts";
 import { prepareCompiled } from "./compile-cache.ts";
 import { readJson, writeJson } from "./files.ts";
-import { endFirstProcess, firstProcesses, listenOnLoopback, startFirstProcess } from "./first-process.ts";
+import {
+  endFirstProcess,
+  firstProcesses,
+  isAlive,
+  listenOnLoopback,
+  type ProcessIdentity,
+  startFirstProcess,
+} from "./first-process.ts";
 import { withLock } from "./lock.ts";
 import type { Order } from "./order.ts";
 import { cacheDirectory, defaultDirectory, type Places, places } from "./places.ts";
@@ -54,6 +61,10 @@ const defaultTimeoutMs = 120_000;
 const selfHostedTimeoutMs = 600_000;
 const goodbyeMs = 12_000;
 const pollMs = 150;
+/** For what an emulated processor has yet to do, which has better to do than to be asked. */
+const patientPollMs = 500;
+/** A handshake that is given up is work for nothing, and done again. */
+const answerMs = 20_000;
 const mostOfAKind = 64;
 
 /** Memory of one host, in MiB: the machine's less 4 GiB, shared out, at most 4 GiB each. */
@@ -167,7 +178,7 @@ const gatewayWrong = (at: Places): string => {
 const gatewayAnswers = async ({ url, credential }: ClientConfiguration): Promise<boolean> => {
   try {
     const headers = { authorization: `Bearer ${credential}` };
-    const response = await fetch(`${url}/cells`, { headers, signal: AbortSignal.timeout(5000) });
+    const response = await fetch(`${url}/cells`, { headers, signal: AbortSignal.timeout(answerMs) });
     await response.body?.cancel();
     return response.ok;
   } catch {
@@ -184,6 +195,8 @@ const untilUp = async (
 ): Promise<void> => {
   const end = performance.now() + timeoutMs;
   const told = new Set<string>();
+  // Looked for once: that means reading of every process of the machine.
+  let first: ProcessIdentity | undefined;
   let steps = bootstrapProgress(at)?.stage === "done" ? (bootstrapProgress(at)?.steps.length ?? 0) : 0;
   for (;;) {
     for (const { text } of bootstrapProgress(at)?.steps.slice(steps) ?? []) {
@@ -191,21 +204,23 @@ const untilUp = async (
       say(text);
     }
     const members = await memberStatus(at.supervisorSocket);
+    first ??= firstProcesses(at.tag).outer[0];
     for (const { name, address, answers } of members ?? []) {
       if (!answers || told.has(name) || name === "gateway") continue;
       told.add(name);
       say(`${name} answers at ${address}`);
     }
-    if (members?.every(({ answers }) => answers) && (await gatewayAnswers(client))) {
+    const all = members?.every(({ answers }) => answers) === true;
+    if (all && (await gatewayAnswers(client))) {
       say(`gateway answers at ${client.url}`);
       return;
     }
-    const ended = firstProcesses(at.tag).outer.length === 0;
+    const ended = first === undefined || !isAlive(first);
     if (ended || performance.now() > end) {
-      const what = members?.every(({ answers }) => answers) ? gatewayWrong(at) : whatIsWrong(at, members);
+      const what = all ? gatewayWrong(at) : whatIsWrong(at, members);
       throw new Error(`the testbed did not come up${ended ? "" : ` within ${timeoutMs / 1000} s`}.\n${what}`);
     }
-    await new Promise((resolve) => setTimeout(resolve, pollMs));
+    await new Promise((resolve) => setTimeout(resolve, all ? patientPollMs : pollMs));
   }
 };
 

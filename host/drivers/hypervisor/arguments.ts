@@ -25,8 +25,8 @@ export interface MachinePlaces {
 
 /**
  * Translation cache of emulated code in MiB: QEMU's own choice takes 1.2 GiB per machine (measured). One that is full is
- * emptied, and everything is translated again: the start of four services in a machine of 320 MiB fills 64 MiB six times,
- * 128 MiB once, and takes a quarter less of a processor then. Small machines run little code.
+ * emptied, and everything is translated again: the start of four services in a machine of 320 MiB fills 64 MiB six times
+ * and 128 MiB once (decision 40). Small machines run little code.
  */
 export const translationCacheMiB = (memoryMiB: number): number => (machineShares(memoryMiB) === 1 ? 64 : 128);
 
