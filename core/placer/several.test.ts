@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { type PeerName, peerName, uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import type { ActualPlacement, ActualTaken } from "../documents.ts";
+import { machineShares } from "../machine-memory.ts";
 import { createPlacer, type HostRoom, type PlacerState } from "./placer.ts";
 
 /** Memory for VMs at each host, a machine's own need included. */
@@ -70,14 +71,14 @@ test("a Placer counts what hosts have of others' VMs, and each VM once", () => {
   assert.deepEqual(
     placer.rooms().map(({ host, usedMiB, usedCpus, vms }) => [host, usedMiB, usedCpus, vms]),
     [
-      ["h1", 400, 2, 1],
+      ["h1", 500, 2, 1],
       ["h2", 300, 1, 1],
     ],
   );
-  placer.want("b", 550);
+  placer.want("b", 450);
   assert.equal(placer.published.get("b")?.host, "h2");
   placer.want("c", 600);
-  assert.match(placer.published.get("c")?.reason ?? "", /h1: 600 MiB do not fit: 500 of 900 MiB are free/);
+  assert.match(placer.published.get("c")?.reason ?? "", /h1: 600 MiB do not fit: 300 of 800 MiB are free/);
   placer.tell("h1", "other", null);
   assert.equal(placer.published.get("c")?.host, "h1");
   // Its last incarnation is still there: that is its own room.
@@ -99,6 +100,8 @@ test("what a host has of nobody's is taken until the host says otherwise, also o
   assert.equal(placer.published.get("c")?.host, "h1");
 });
 
+const withMachine = (memoryMiB: number): number => memoryMiB + machineMiB * machineShares(memoryMiB);
+
 /** Hosts as they are: each takes what fits, says so to all Placers some time later, and refuses the rest. */
 class World {
   readonly parts = [new Part(1), new Part(2)];
@@ -108,7 +111,7 @@ class World {
 
   usedMiB(host: string): number {
     const here = [...this.running.values()].filter((each) => each.host === host);
-    return here.reduce((sum, { memoryMiB }) => sum + memoryMiB + machineMiB, 0);
+    return here.reduce((sum, { memoryMiB }) => sum + withMachine(memoryMiB), 0);
   }
   start(part: Part, vm: string, memoryMiB: number): void {
     if (this.wanted.has(vm)) return;
@@ -129,7 +132,7 @@ class World {
     const host = placement?.host ?? null;
     if (wanted === undefined || host === null || this.running.has(vm)) return false;
     const { part, memoryMiB } = wanted;
-    if (this.usedMiB(host) + memoryMiB + machineMiB <= hostMiB) {
+    if (this.usedMiB(host) + withMachine(memoryMiB) <= hostMiB) {
       this.running.set(vm, { host, memoryMiB });
       this.say(host, vm, { memoryMiB, cpus: 1 });
       wanted.avoid = [];
@@ -195,7 +198,7 @@ test("property: two Placers never overcommit a host, see the same when all is sa
         if (world.running.has(vm)) continue;
         waited += 1;
         for (const host of hosts)
-          assert.ok(world.usedMiB(host) + memoryMiB + machineMiB > hostMiB, `${vm} waits, and ${host} has room`);
+          assert.ok(world.usedMiB(host) + withMachine(memoryMiB) > hostMiB, `${vm} waits, and ${host} has room`);
       }
       refused += world.refusals;
     }),
