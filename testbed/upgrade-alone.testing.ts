@@ -1,0 +1,29 @@
+import { writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { withTestbedDirectory } from "./harness.ts";
+import { until } from "./lab.testing.ts";
+import { tenant, untilAllReady } from "./self-hosted.testing.ts";
+import { upgradeCloud } from "./upgrade.testing.ts";
+
+/**
+ * The upgrade by itself, in a cloud of its own: `node --test testbed/upgrade-alone.testing.ts`, by hand, since a birth costs
+ * minutes of emulated processors.
+ */
+test("a new service image goes in, and goes back by itself", async (context) => {
+  const start = performance.now();
+  const reached = (what: string): void =>
+    context.diagnostic(`${((performance.now() - start) / 1000).toFixed(0)} s: ${what}`);
+  await withTestbedDirectory({ profile: "small", hosts: 2, servers: 1 }, async (t) => {
+    await t.up();
+    reached("up");
+    const file = join(dirname(t.configFile), "one.sf");
+    writeFileSync(file, tenant("one"));
+    // A busy machine may take longer for a controller than a command waits.
+    const applied = () => t.cells(["apply", file, "--yes"]);
+    await until("the cell `one` is as declared", applied, ({ code }) => code === 0, 600);
+    await untilAllReady(t, "root", 600);
+    reached("the root cell is as declared");
+    await upgradeCloud(t, file, reached);
+  });
+});
