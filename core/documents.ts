@@ -15,7 +15,8 @@ import type { Json } from "../model/json.ts";
 
 /**
  * The documents that services publish to each other: the whole vocabulary of "desired down, actual up".
- * One table: who says it to whom, under which key. Those between cells are in `cell-documents.ts`. Every document is plain JSON.
+ * One table: who says it to whom, under which key. Those between cells are in `cell-documents.ts`,
+ * those of Presence and of the authority in `presence/documents.ts` and `identity/documents.ts`. Every document is plain JSON.
  *
  * | key                     | desired by → at                    | actual from                       |
  * | volume/<uid>            | controller → storage-manager       | storage-manager → that controller |
@@ -497,82 +498,3 @@ export interface ActualLocation {
   readonly vmIdentity: number;
   readonly subnetIdentity: number;
 }
-
-// --- identity: controller ↔ authority --------------------------------------------------------------------------
-
-/** The wish that whoever shows the token gets certificates of these names; they are renewed as long as it stands. */
-export interface DesiredEnrolment {
-  /** SHA-256 (hexadecimal) of the token. The token itself is in the `x.data` of its VM and nowhere else. */
-  readonly hash: string;
-  readonly cell: CellName;
-  /** What the token is good for, one certificate each. */
-  readonly grants: readonly IdentityGrant[];
-  /** From then on the token is good for nothing. Milliseconds since 1970. */
-  readonly endsAtMs: number;
-}
-export interface IdentityGrant {
-  readonly name: PeerName;
-  readonly role: string;
-  /** Of the peer, IPv4; the first is where the others find it. */
-  readonly addresses: readonly string[];
-  /** Where it listens; absent: at the ports of a process with an address of its own. */
-  readonly ports?: { readonly distribution: number; readonly http: number };
-}
-/**
- * Waiting: nobody has shown the token; ready: it is spent, by the key with this fingerprint; failed: it grants nothing, or
- * whoever showed it last was refused, by another key or too late.
- */
-export interface ActualEnrolment extends Progress {
-  readonly key: string | null;
-}
-/** The key of a host, of the root cell's controller or of the authority. */
-export interface ActualPin {
-  readonly key: string;
-}
-
-// --- Presence --------------------------------------------------------------------------------------------------
-
-/** A host of itself (`presence/self`) and of another that it suspects (`presence/failed/<host>`; taken back when refuted). */
-export interface ActualPresence {
-  readonly host: HostName;
-  /** Grows with each start and with each return after a declared death. */
-  readonly generation: number;
-  /** Within the generation: grows with each suspicion that it refuted. */
-  readonly incarnation: number;
-}
-/** A host of itself: it also says that it answers the calls of the group's members. */
-export interface ActualOwnPresence extends ActualPresence {
-  readonly answers: true;
-  /** `ActualHost.boot`. */
-  readonly boot?: number;
-}
-/** A member of the Presence group asks who hears it (`call`); a host says that it did, to that member (`<member>/call`). */
-export interface ActualPresenceCall {
-  /** No member uses a number twice, and each is above its earlier ones. */
-  readonly call: number;
-}
-/** A member of the Presence group would declare this life of a host over. */
-export type ActualPresenceVote = ActualPresence;
-/** A majority of the Presence group declared it: this generation of the host is over for good. */
-export interface ActualPresenceDeath extends ActualPresence {
-  /** Milliseconds since 1970, for people. */
-  readonly declaredAt: number;
-  /** How many hosts reported it. */
-  readonly reporters: number;
-  /** The later generation in which the host has come back; absent: it has not. */
-  readonly returned?: number;
-  /**
-   * The last boot of the host after which its power was known to be off: nothing that began in it, or before, runs any
-   * more, whatever has become of the host since. Absent: nothing of the kind is known, and silence is no end.
-   */
-  readonly ended?: number;
-}
-export const presenceKey = {
-  all: "presence/",
-  self: "presence/self",
-  report: (host: string): string => `presence/failed/${host}`,
-  vote: (host: string): string => `vote/${host}`,
-  death: (host: string): string => `dead/${host}`,
-  call: "call",
-  answer: (member: string): string => `${member}/call`,
-} as const;

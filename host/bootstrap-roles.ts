@@ -3,7 +3,7 @@ import { cp, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { bootstrapRoles } from "../core/bootstrap-model.ts";
 import { macOf } from "../core/controller/ipv4-range.ts";
-import type { DesiredEnrolment, IdentityGrant } from "../core/documents.ts";
+import type { DesiredEnrolment, IdentityGrant } from "../core/identity/documents.ts";
 import { placeOf, servicePeer, serviceRoles } from "../core/service-roles.ts";
 import { cellName, type Ipv4, ipv4, type PeerName, peerName } from "../model/identifiers.ts";
 import { createAuthority } from "../runtime/certificates.ts";

@@ -61,6 +61,14 @@ const readConfiguration = async (
   return { configuration, part };
 };
 
+const prepare = async (runDirectory: string): Promise<void> => {
+  // Whoever runs out of memory on this machine, it is not the management that goes; refused where we may not say so.
+  await writeFile("/proc/self/oom_score_adj", "-500").catch(() => undefined);
+  await mkdir(runDirectory, { recursive: true });
+  // QEMU's user passes through to its own machine's directory and can list nothing on the way.
+  await chmod(runDirectory, 0o711);
+};
+
 /**
  * `node host/main.ts CONFIG.json`: the Host Manager, in the network and mount namespace of its host. SIGTERM ends it and
  * leaves its machines, taps and rules as they are; the next one takes them over.
@@ -68,12 +76,7 @@ const readConfiguration = async (
 async function main(configurationFile: string | undefined): Promise<void> {
   const { configuration, part } = await readConfiguration(configurationFile);
   const { runDirectory, directory } = configuration;
-  // Whoever runs out of memory on this machine, it is not the management that goes; refused where we may not say so.
-  await writeFile("/proc/self/oom_score_adj", "-500").catch(() => undefined);
-  await mkdir(runDirectory, { recursive: true });
-  // QEMU's user passes through to its own machine's directory and can list nothing on the way.
-  await chmod(runDirectory, 0o711);
-
+  await prepare(runDirectory);
   const observer = createObserver(configuration.name);
   logFatalErrors(observer);
   await certify(configuration, observer);

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type DesiredVm, presenceKey } from "../core/documents.ts";
+import type { DesiredVm } from "../core/documents.ts";
 import { toJson } from "../core/outbox.ts";
+import { presenceKey } from "../core/presence/documents.ts";
 import { elementPath, hostName, ipv4, mac, peerName, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import { Room } from "./manager.testing.ts";

@@ -1,6 +1,6 @@
-import { presenceKey } from "../core/documents.ts";
 import type { Effect } from "../core/env.ts";
 import { isObject } from "../core/outbox.ts";
+import { presenceKey } from "../core/presence/documents.ts";
 import { answerTo, type HostPublication } from "../core/presence/host-publications.ts";
 import type { PeerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";

@@ -1,16 +1,16 @@
-import {
-  type ActualSuccessor,
-  type AgentLease,
-  type AgentLeaseActual,
-  type DesiredStandby,
-  type DesiredVm,
-  type Layer,
-  presenceKey,
-  type StandbyVolume,
+import type {
+  ActualSuccessor,
+  AgentLease,
+  AgentLeaseActual,
+  DesiredStandby,
+  DesiredVm,
+  Layer,
+  StandbyVolume,
 } from "../core/documents.ts";
 import type { Effect, Restored } from "../core/env.ts";
 import type { EventName } from "../core/event-names.ts";
 import { isObject, toJson } from "../core/outbox.ts";
+import { presenceKey } from "../core/presence/documents.ts";
 import { type HostName, hostName, type PeerName, peerName, type Uid, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { Wanted } from "./planner.ts";

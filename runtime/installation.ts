@@ -1,4 +1,5 @@
-import type { DesiredEnrolment, SavedState } from "../core/documents.ts";
+import type { SavedState } from "../core/documents.ts";
+import type { DesiredEnrolment } from "../core/identity/documents.ts";
 import type { PeerName } from "../model/identifiers.ts";
 
 /**

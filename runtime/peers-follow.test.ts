@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import type { DesiredEnrolment } from "../core/documents.ts";
+import type { DesiredEnrolment } from "../core/identity/documents.ts";
 import { cellName, peerName } from "../model/identifiers.ts";
 import { peerRequest } from "./https.ts";
 import { keepIdentity } from "./identity/enrol.ts";

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import type { DesiredEnrolment } from "../core/documents.ts";
+import type { DesiredEnrolment } from "../core/identity/documents.ts";
 import { type ServiceRole, serviceRoles } from "../core/service-roles.ts";
 import { cellName, peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";

@@ -1,5 +1,5 @@
 import type { Uid } from "../../model/identifiers.ts";
-import type { ActualEnrolment, DesiredEnrolment } from "../documents.ts";
+import type { ActualEnrolment, DesiredEnrolment } from "../identity/documents.ts";
 import { serviceRoles } from "../service-roles.ts";
 import { meansOf } from "./entrance.ts";
 import {

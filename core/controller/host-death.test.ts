@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostName, peerName } from "../../model/identifiers.ts";
-import { type ActualPresenceDeath, type DesiredConnection, type DesiredPlacement, presenceKey } from "../documents.ts";
+import type { DesiredConnection, DesiredPlacement } from "../documents.ts";
 import { toJson } from "../outbox.ts";
+import { type ActualPresenceDeath, presenceKey } from "../presence/documents.ts";
 import { shop, World } from "./world.testing.ts";
 
 const h1 = peerName("host.h1");

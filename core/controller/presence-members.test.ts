@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostName, peerName } from "../../model/identifiers.ts";
-import { presenceKey } from "../documents.ts";
 import { toJson } from "../outbox.ts";
+import { presenceKey } from "../presence/documents.ts";
 import { shop, World } from "./world.testing.ts";
 
 test("a controller follows the members of the Presence group that there are by now", () => {

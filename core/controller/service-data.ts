@@ -2,7 +2,7 @@ import type { ServiceNumbers } from "../../model/cell.ts";
 import type { CellName, ElementPath, PeerName, Uid } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import type { DesiredEnrolment } from "../documents.ts";
+import type { DesiredEnrolment } from "../identity/documents.ts";
 import { isObject } from "../outbox.ts";
 import { isServiceRole, type ServiceRole, servicePeer, serviceRoles } from "../service-roles.ts";
 import { meansOf } from "./entrance.ts";

@@ -87,7 +87,9 @@ function standbyOf(
     volumes.push({ volume, connection, agent: peerName(`agent.${server}`), epoch });
   }
   const bare = { ...policy, rules: [], networks: [], hosts: [], version: 0 };
-  return { vm: { ...vm, disks: vm.disks.map(withoutLease) }, host: run.host, policy: bare, volumes };
+  // A boot disk on trial is its present host's matter: a successor has no lease of it.
+  const { trial: _, ...settled } = vm;
+  return { vm: { ...settled, disks: vm.disks.map(withoutLease) }, host: run.host, policy: bare, volumes };
 }
 type Disk = DesiredVm["disks"][number];
 const lastBootedFirst = (one: Disk, other: Disk): number =>

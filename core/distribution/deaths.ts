@@ -1,7 +1,7 @@
 import { type HostName, hostName, type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { presenceKey } from "../documents.ts";
 import { declarationIn } from "../presence/declaration.ts";
+import { presenceKey } from "../presence/documents.ts";
 import type { Distribution, Target } from "./node-types.ts";
 
 /**

@@ -1,11 +1,11 @@
 import type { Ipv4, PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { type Entrance, entranceKey, entrancePrefix } from "../cell-documents.ts";
-import type { ActualEnrolment, ActualPin, DesiredEnrolment, IdentityGrant } from "../documents.ts";
 import { actualKey } from "../documents.ts";
 import type { Input, Instant, Restored, Service } from "../env.ts";
 import { counter, gauge, type Metric, sample } from "../metrics.ts";
 import { createOutbox, isObject, log, type Outbox, publish, takeEffects, toJson, write } from "../outbox.ts";
+import type { ActualEnrolment, ActualPin, DesiredEnrolment, IdentityGrant } from "./documents.ts";
 import { enrolmentFault, equalHashes, type ParentOf, readEnrolment } from "./grants.ts";
 import { isPinnable } from "./may-connect.ts";
 import { type BookRecord, bookOf, entryOf, type GrantedPlace, type PeerEntries, recordOf } from "./peer-book.ts";

@@ -1,7 +1,7 @@
 import type { Ipv4, PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import type { DesiredEnrolment, IdentityGrant } from "../documents.ts";
 import { cellOfController, isObject } from "../outbox.ts";
+import type { DesiredEnrolment, IdentityGrant } from "./documents.ts";
 
 /**
  * Who may have whom enrolled, and under which names. A name is all that a peer is known by, so a role decides the form of

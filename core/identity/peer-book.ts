@@ -1,6 +1,6 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import { digestOf } from "../distribution/digest.ts";
-import type { IdentityGrant } from "../documents.ts";
+import type { IdentityGrant } from "./documents.ts";
 
 /**
  * Where everybody is, as one book with a version. Each enrolment that stands says it of the names that it grants; names

@@ -1,7 +1,7 @@
 import { hostName } from "../../model/identifiers.ts";
 import { type GossipConfig, gossipDefaults, type Item } from "../distribution/gossip.ts";
-import { presenceKey } from "../documents.ts";
 import type { Death } from "./declaration.ts";
+import { presenceKey } from "./documents.ts";
 import { swimDefaults } from "./swim-types.ts";
 
 /**

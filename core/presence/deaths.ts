@@ -1,9 +1,9 @@
 import { type HostName, hostName, type PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { type ActualPresenceDeath, presenceKey } from "../documents.ts";
 import type { Effect } from "../env.ts";
 import { isoTime } from "../iso-time.ts";
 import { isObject } from "../outbox.ts";
+import { type ActualPresenceDeath, presenceKey } from "./documents.ts";
 
 /**
  * What a service knows of declared deaths, for what it says to people: that what a dead host said is withdrawn is the work

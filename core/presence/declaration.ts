@@ -1,7 +1,7 @@
 import { type HostName, hostName, type PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { presenceKey } from "../documents.ts";
 import { isObject } from "../outbox.ts";
+import { presenceKey } from "./documents.ts";
 
 /** A life of a host that is over. */
 export interface Death {

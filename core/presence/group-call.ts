@@ -1,6 +1,6 @@
 import type { Json } from "../../model/json.ts";
-import { type ActualPresenceCall, presenceKey } from "../documents.ts";
 import { isObject, log, write } from "../outbox.ts";
+import { type ActualPresenceCall, presenceKey } from "./documents.ts";
 import { type GroupState, type HostView, isGone, type Life, publish } from "./group-state.ts";
 
 /**

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostName, type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { type ActualPresenceDeath, presenceKey } from "../documents.ts";
 import type { Effect, Input } from "../env.ts";
+import { type ActualPresenceDeath, presenceKey } from "./documents.ts";
 import { createPresence, type HostPresence } from "./group.ts";
 import { type EndAnswer, mergeEnds } from "./group-end.ts";
 

@@ -1,7 +1,7 @@
 import type { HostName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import type { ActualPresenceDeath } from "../documents.ts";
 import { isObject, toJson, write } from "../outbox.ts";
+import type { ActualPresenceDeath } from "./documents.ts";
 import { type GroupState, type HostView, isGone, thresholdCap, thresholdOf } from "./group-state.ts";
 
 /**

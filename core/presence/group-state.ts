@@ -1,6 +1,6 @@
 import type { HostName, PeerName } from "../../model/identifiers.ts";
-import type { ActualPresenceDeath, ActualPresenceVote } from "../documents.ts";
 import { type Outbox, sameJson, toJson } from "../outbox.ts";
+import type { ActualPresenceDeath, ActualPresenceVote } from "./documents.ts";
 import type { KnownLife } from "./group-end.ts";
 
 /** A life of a host, as far as it has answered suspicions. */

@@ -1,10 +1,10 @@
 import { type HostName, hostName, type PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { type ActualPresence, type ActualPresenceDeath, type ActualPresenceVote, presenceKey } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { maySee } from "../identity/permissions.ts";
 import { counter, gauge, type Metric, sample } from "../metrics.ts";
 import { createOutbox, isObject, log, takeEffects, toJson, write } from "../outbox.ts";
+import { type ActualPresence, type ActualPresenceDeath, type ActualPresenceVote, presenceKey } from "./documents.ts";
 import { beginCalls, callIn, callsBefore, endCall, heardSince, isCallRecord, takeAnswer } from "./group-call.ts";
 import { answerEnd, knownIn, laterDeath, lifeRecord, noteLife, readEndRequest } from "./group-end.ts";
 import {

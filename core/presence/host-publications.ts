@@ -1,7 +1,7 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { type ActualOwnPresence, type ActualPresence, type ActualPresenceCall, presenceKey } from "../documents.ts";
 import { toJson } from "../outbox.ts";
+import { type ActualOwnPresence, type ActualPresence, type ActualPresenceCall, presenceKey } from "./documents.ts";
 import { callIn } from "./group-call.ts";
 import type { SwimState, VerdictChange } from "./swim-types.ts";
 

@@ -26,6 +26,12 @@ export function claim({ owners }: AgentState, uid: Uid, manager: PeerName, isWan
   return owner === undefined || owner.manager === manager;
 }
 
+/** The record of a volume that is not there yet. */
+export const newVolume = (owners: ReadonlyMap<Uid, Owner>, uid: Uid): Omit<VolumeRecord, "source"> => {
+  const manager = owners.get(uid)?.manager;
+  return { sizeMiB: null, boot: null, removing: false, ...(manager === undefined ? {} : { manager }) };
+};
+
 /** Whose the documents about a volume are to see. Another key has no UID that is owned. */
 export function isOwnersToSee({ owners }: AgentState, peer: PeerName, key: string): boolean {
   const [kind = "", uid = ""] = key.split("/");

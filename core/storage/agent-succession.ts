@@ -69,3 +69,18 @@ export const successorOf = (marked: AgentLease | undefined, lease: LeaseRecord):
 
 /** Key under which a host hears of its own wish. */
 export const successionKey = (from: PeerName, volume: Uid): string => `${from}/succession/${volume}`;
+
+/** Keeps what a host asks for of one volume, or takes it back. @returns whether something was taken back */
+export function keepAsked(
+  all: Map<Uid, Map<PeerName, AgentLease>>,
+  from: PeerName,
+  uid: Uid,
+  value: AgentLease | null,
+): boolean {
+  const asked = all.get(uid) ?? new Map<PeerName, AgentLease>();
+  all.set(uid, asked);
+  if (value !== null) asked.set(from, value);
+  const withdrawn = value === null && asked.delete(from);
+  if (asked.size === 0) all.delete(uid);
+  return withdrawn;
+}

@@ -25,8 +25,17 @@ import {
   refusal,
 } from "./agent-lease.ts";
 import { measureAgent } from "./agent-measure.ts";
-import { claim, isOwnersToSee, type Owner, promisedTo, restoredOwners, settleOwner } from "./agent-owners.ts";
-import { nextLease, successionActual, successionKey, successorOf } from "./agent-succession.ts";
+import {
+  claim,
+  isOwnersToSee,
+  newVolume,
+  type Owner,
+  promisedTo,
+  restoredOwners,
+  settleOwner,
+} from "./agent-owners.ts";
+import { lostVolume, sizeRemark } from "./agent-remarks.ts";
+import { keepAsked, nextLease, successionActual, successionKey, successorOf } from "./agent-succession.ts";
 import type {
   AgentOptions,
   AgentReport,
@@ -166,11 +175,7 @@ function keepDesired(state: AgentState, from: PeerName, { kind, uid, value }: Ag
     else map.set(uid, value);
     return;
   }
-  const asked = state.desired.succession.get(uid) ?? new Map<PeerName, AgentLease>();
-  state.desired.succession.set(uid, asked);
-  if (value !== null) asked.set(from, value);
-  else if (asked.delete(from)) publish(state, successionKey(from, uid), null, effects);
-  if (asked.size === 0) state.desired.succession.delete(uid);
+  if (keepAsked(state.desired.succession, from, uid, value)) publish(state, successionKey(from, uid), null, effects);
 }
 
 // --- reports of the executor -------------------------------------------------------------------------------------
@@ -337,15 +342,10 @@ function settleVolume(state: AgentState, uid: Uid, effects: Effect[]): void {
   const desired = state.desired.volume.get(uid);
   const volume = state.volumes.get(uid);
   if (desired !== undefined && volume === undefined && desired.made !== true)
-    writeVolume(state, uid, { ...newVolume(state, uid), source: desired.source }, effects);
+    writeVolume(state, uid, { ...newVolume(state.owners, uid), source: desired.source }, effects);
   if (desired === undefined && volume !== undefined && !volume.removing && inUse(state, uid) === null)
     writeVolume(state, uid, { ...volume, removing: true }, effects);
 }
-
-const newVolume = ({ owners }: AgentState, uid: Uid): Omit<VolumeRecord, "source"> => {
-  const manager = owners.get(uid)?.manager;
-  return { sizeMiB: null, boot: null, removing: false, ...(manager === undefined ? {} : { manager }) };
-};
 
 /** Why the file cannot be removed yet; null: nobody uses it. */
 function inUse(state: AgentState, uid: Uid): string | null {
@@ -422,7 +422,13 @@ function publishVolume(state: AgentState, uid: Uid, effects: Effect[]): void {
   const volume = state.volumes.get(uid);
   const desired = state.desired.volume.get(uid);
   if (volume === undefined) {
-    const lost = { phase: "failed", reason: lostVolume(state), sizeMiB: null, usedMiB: null, boot: null } as const;
+    const lost = {
+      phase: "failed",
+      reason: lostVolume(state.options.server),
+      sizeMiB: null,
+      usedMiB: null,
+      boot: null,
+    } as const;
     publish(state, `volume/${uid}`, desired === undefined ? null : json(lost satisfies AgentVolumeActual), effects);
     return;
   }
@@ -442,17 +448,6 @@ function publishServer(state: AgentState, effects: Effect[]): void {
   if (state.space === null) return;
   const { server, address } = state.options;
   publish(state, "server", { server, address, ...state.space, ...(json(promisedTo(state)) as JsonObject) }, effects);
-}
-
-const lostVolume = ({ options }: AgentState): string =>
-  `storage server ${options.server} has lost it: it was made there and nothing of it is there now; is the server's disk ` +
-  "mounted? Bring the server's directory back and start its agent again";
-
-function sizeRemark(actual: number, desired: number | null): string | null {
-  if (desired === null || desired === actual) return null;
-  return desired > actual
-    ? `grows from ${actual} to ${desired} MiB at the next start of a VM that uses it`
-    : `stays at ${actual} MiB: a volume can grow to ${desired} MiB, never shrink`;
 }
 
 function publishLease(state: AgentState, uid: Uid, effects: Effect[]): void {

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { rootCell } from "../../core/cell-documents.ts";
-import type { DesiredEnrolment } from "../../core/documents.ts";
+import type { DesiredEnrolment } from "../../core/identity/documents.ts";
 import { parseIpv4, parseNetwork } from "../../model/addresses.ts";
 import type { HostJoin, HostJoining, Refusal } from "../../model/api.ts";
 import { cellName, hostName, ipv4, peerName } from "../../model/identifiers.ts";

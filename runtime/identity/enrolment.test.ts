@@ -7,7 +7,7 @@ import { mkdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { connect, type TLSSocket } from "node:tls";
-import type { DesiredEnrolment } from "../../core/documents.ts";
+import type { DesiredEnrolment } from "../../core/identity/documents.ts";
 import { cellName, type PeerName, peerName } from "../../model/identifiers.ts";
 import { aliveFrame } from "../frame-codec.ts";
 import { readCredentials } from "../identity.ts";

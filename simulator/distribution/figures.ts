@@ -1,5 +1,5 @@
-import { presenceKey } from "../../core/documents.ts";
 import type { Effect, Service } from "../../core/env.ts";
+import { presenceKey } from "../../core/presence/documents.ts";
 import { type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import type { Random } from "../kernel/random.ts";

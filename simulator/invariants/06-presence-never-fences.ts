@@ -1,4 +1,4 @@
-import type { ActualPresenceDeath } from "../../core/documents.ts";
+import type { ActualPresenceDeath } from "../../core/presence/documents.ts";
 import type { MachineTruth } from "../world/truth.ts";
 import type { Invariant } from "./invariant.ts";
 

@@ -1,5 +1,5 @@
-import { type ActualPresenceDeath, presenceKey } from "../../core/documents.ts";
 import type { Effect, Input } from "../../core/env.ts";
+import { type ActualPresenceDeath, presenceKey } from "../../core/presence/documents.ts";
 import { createPresence } from "../../core/presence/group.ts";
 import type { GroupState } from "../../core/presence/group-state.ts";
 import { answerTo, ownLife, reportOf } from "../../core/presence/host-publications.ts";

@@ -1,0 +1,14 @@
+/** Sentences of a storage agent about a volume. */
+
+/** @param server its name */
+export const lostVolume = (server: string): string =>
+  `storage server ${server} has lost it: it was made there and nothing of it is there now; is the server's disk ` +
+  "mounted? Bring the server's directory back and start its agent again";
+
+/** What is to be said of a size that is not the wanted one, both in MiB; null: nothing. */
+export function sizeRemark(actual: number, desired: number | null): string | null {
+  if (desired === null || desired === actual) return null;
+  return desired > actual
+    ? `grows from ${actual} to ${desired} MiB at the next start of a VM that uses it`
+    : `stays at ${actual} MiB: a volume can grow to ${desired} MiB, never shrink`;
+}
