@@ -1,4 +1,5 @@
-import type { AgentLease } from "../documents.ts";
+import type { Ipv4, Uid } from "../../model/identifiers.ts";
+import type { AgentLease, Layer } from "../documents.ts";
 import type { AgentReport, ExportAccess, LeaseRecord, OriginRecord } from "./agent-work.ts";
 
 /**
@@ -74,3 +75,11 @@ export function moved<R extends Exported>(record: R, port: number): R | null {
   if (record.access === null || record.confirmed || record.fencing) return null;
   return { ...record, access: { ...record.access, port } };
 }
+
+/** What a host reaches an export by. */
+export const layerOf = (
+  { address }: { readonly address: Ipv4 },
+  volume: Uid,
+  access: ExportAccess,
+  writable: boolean,
+): Layer => ({ volume, address, ...access, writable });

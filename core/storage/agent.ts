@@ -7,7 +7,6 @@ import type {
   AgentReadersActual,
   AgentVolume,
   AgentVolumeActual,
-  Layer,
 } from "../documents.ts";
 import type { Effect, Input, Restored, Service, Step } from "../env.ts";
 import type { EventName } from "../event-names.ts";
@@ -18,6 +17,7 @@ import {
   confirmed,
   confirmFence,
   type LeaseCircumstances,
+  layerOf,
   moved,
   newOrigin,
   noLease,
@@ -468,7 +468,7 @@ function publishLease(state: AgentState, uid: Uid, effects: Effect[]): void {
   if (fencing) actual = { phase: "working", reason: failure ?? `epoch ${epoch} is being fenced`, ...told };
   else if (holder !== null && failure !== null) actual = { phase: "waiting", reason: failure, ...told };
   else if (holder !== null && access !== null && listens)
-    actual = { phase: "ready", reason: refused, ...told, layer: layer(state, uid, access, true) };
+    actual = { phase: "ready", reason: refused, ...told, layer: layerOf(state.options, uid, access, true) };
   else if (holder !== null) actual = { phase: "working", reason: "the export is being started", ...told };
   else if (refused !== null) {
     const mayCome = desired?.epoch === epoch + 1 && !state.origins.has(uid);
@@ -498,17 +498,10 @@ function publishReaders(state: AgentState, uid: Uid, effects: Effect[]): void {
     actual = { phase: "waiting", reason: "waits until the writable lease on it is fenced", layer: null };
   } else if (failure !== null) actual = { phase: "waiting", reason: failure, layer: null };
   else if (origin.access !== null && origin.confirmed && !origin.fencing)
-    actual = { phase: "ready", reason: null, layer: layer(state, uid, origin.access, false) };
+    actual = { phase: "ready", reason: null, layer: layerOf(state.options, uid, origin.access, false) };
   else actual = { phase: "working", reason: "the export is being started", layer: null };
   publish(state, key, json(actual), effects);
 }
-
-const layer = (state: AgentState, volume: Uid, access: ExportAccess, writable: boolean): Layer => ({
-  volume,
-  address: state.options.address,
-  ...access,
-  writable,
-});
 
 function publish(state: AgentState, key: string, value: Json, effects: Effect[]): void {
   const text = value === null ? undefined : JSON.stringify(value);
