@@ -27,6 +27,7 @@ import { interruptible } from "./interrupted.ts";
  */
 const gatewayAddress = "10.0.0.250";
 const patienceMs = 300_000;
+const birthPatienceMs = 900_000;
 const longPatienceMs = 3_600_000;
 const units = ["cells-machines", "cells-bridge", "cells-agent", "cells-host"];
 const cli = fileURLToPath(new URL("../cli/main.ts", import.meta.url));
@@ -62,8 +63,8 @@ const timed = async <T>({ figures, say }: Walk, what: string, work: () => Promis
 };
 
 /** Asks until it is so; otherwise what it is instead. */
-const until = async (what: string, ask: () => Promise<string | true>): Promise<void> => {
-  for (const end = performance.now() + patienceMs; ; ) {
+const until = async (what: string, ask: () => Promise<string | true>, patience = patienceMs): Promise<void> => {
+  for (const end = performance.now() + patience; ; ) {
     const answer = await ask();
     if (answer === true) return;
     ensure(performance.now() < end, `still not so: ${what}; ${answer}`);
@@ -194,9 +195,18 @@ const join2 = async (walk: Walk, h2: RealMachine): Promise<void> => {
   const file = join(walk.site.directory, `${h2.name}.token`);
   const asked = ["host", "token", h2.name, "--address", h2.address, "--agent", "--out", file];
   walk.say(`  $ cells ${asked.join(" ")}`);
-  const made = await walk.cells(asked);
-  good(made, "cells host token");
-  walk.say(`    ${made.stdout.trim()}\n    ${made.stderr.trim()}`);
+  // The process of the birth hands over to its VM in between, which has to come up in an emulated machine.
+  await timed(walk, "`cells host token`, as soon as a root controller answers, in the process or in its VM", () =>
+    until(
+      "a token is made",
+      async () => {
+        const { code, stdout, stderr } = await walk.cells(asked);
+        if (code === 0) walk.say(`    ${stdout.trim()}\n    ${stderr.trim()}`);
+        return code === 0 || stderr.trim();
+      },
+      birthPatienceMs,
+    ),
+  );
   good(await h2.run("umask 077; cat > h2.token", await readFile(file, "utf8")), "carrying the token over");
   await rm(file);
   const line = "cells host join --interface eth1 --storage /srv/volumes --images /opt/images --token-file h2.token";
