@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import type { HostPresence } from "../core/presence/group.ts";
 import type { InstallationStatus } from "../model/api.ts";
-import { peerName } from "../model/identifiers.ts";
-import { peerRequest } from "../runtime/https.ts";
+import { type PeerName, peerName } from "../model/identifiers.ts";
+import { type KeptConnection, keepConnection, peerRequest } from "../runtime/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../runtime/installation.ts";
 import { mergePresence } from "./presence.ts";
 import { askSupervisor } from "./supervisor.ts";
@@ -12,24 +12,47 @@ type Server = InstallationStatus["servers"][number];
 interface PresenceAnswer {
   readonly hosts: readonly HostPresence[];
 }
-/** Emulated services that have not been asked before take seconds for a handshake. */
 const patienceMs = 5_000;
+/** Where all are emulated VMs: the first handshakes with each of them, all at once, take the gateway many seconds. */
+const patienceWithVmsMs = 20_000;
 
 /**
- * The state of the whole installation: services from the supervisor, or where there is none from themselves, hosts and storage servers from themselves, who is alive from Presence. One that
- * does not answer in time is listed as what it is.
+ * Answers with the state of the whole installation: services from the supervisor, or where there is none from themselves,
+ * hosts and storage servers from themselves, who is alive from Presence. One that does not answer in time is listed as what it
+ * is. Whoever was asked is asked over the same connection the next time.
  */
-export async function installationStatus(
+export function createStatus(
   configuration: ProcessConfiguration,
   supervisorSocket: string | null,
+): { readonly status: () => Promise<InstallationStatus>; readonly close: () => void } {
+  const connections = new Map<string, KeptConnection>();
+  const connectionTo = (peer: PeerName): KeptConnection => {
+    const connection = connections.get(peer) ?? keepConnection(peer);
+    connections.set(peer, connection);
+    return connection;
+  };
+  return {
+    status: () => installationStatus(configuration, supervisorSocket, connectionTo),
+    close: () => {
+      for (const { agent } of connections.values()) agent.destroy();
+    },
+  };
+}
+
+async function installationStatus(
+  configuration: ProcessConfiguration,
+  supervisorSocket: string | null,
+  connectionTo: (peer: PeerName) => KeptConnection,
 ): Promise<InstallationStatus> {
+  const patience = supervisorSocket === null ? patienceWithVmsMs : patienceMs;
   const { peers } = JSON.parse(await readFile(configuration.peersFile, "utf8")) as PeerBook;
   const all = Object.keys(peers).sort(byNumber);
   const addressOf = (peer: string) => peers[peer]?.split(":")[0] ?? "";
   const ask = async <T>(peer: string, path = "/status"): Promise<T | null> => {
     try {
-      const signal = AbortSignal.timeout(patienceMs);
-      const answer = await peerRequest(configuration, peerName(peer), { method: "GET", path, signal });
+      const signal = AbortSignal.timeout(patience);
+      const connection = connectionTo(peerName(peer));
+      const answer = await peerRequest(configuration, peerName(peer), { method: "GET", path, signal, connection });
       const text = await answer.text();
       return answer.status === 200 ? (JSON.parse(text) as T) : null;
     } catch {
@@ -56,6 +79,18 @@ export async function installationStatus(
       if (answer !== null) return { ...answer, state: "up" };
       return { server, address, totalMiB: 0, freeMiB: 0, volumes: 0, state: "unreachable" };
     });
+  /** Where services are VMs, whether one runs is whether it answers; its VM's state is in the root cell. */
+  const answers = async (peer: PeerName): Promise<boolean> => {
+    try {
+      const signal = AbortSignal.timeout(patience);
+      const asked = { method: "GET", path: "/metrics", signal, connection: connectionTo(peer) };
+      const answer = await peerRequest(configuration, peer, asked);
+      await answer.text();
+      return answer.status === 200;
+    } catch {
+      return false;
+    }
+  };
   const services = async (): Promise<InstallationStatus["services"]> => {
     if (supervisorSocket !== null)
       return ((await askSupervisor(supervisorSocket, "GET", "/status")) as Pick<InstallationStatus, "services">)
@@ -63,25 +98,13 @@ export async function installationStatus(
     const names = all.filter((peer) => !peer.startsWith("host.") && !peer.startsWith("agent."));
     return Promise.all(
       names.map(async (name) => {
-        const running = name === configuration.name || (await answers(configuration, name));
+        const running = name === configuration.name || (await answers(peerName(name)));
         const state = running ? "running" : "stopped";
         return { name, peer: name, address: addressOf(name), running, pid: null, restarts: 0, state } as const;
       }),
     );
   };
   return { services: await services(), hosts: await Promise.all(hosts), servers: await Promise.all(servers) };
-}
-
-/** Where services are VMs, whether one runs is whether it answers; its VM's state is in the root cell. */
-async function answers(configuration: ProcessConfiguration, peer: string): Promise<boolean> {
-  try {
-    const signal = AbortSignal.timeout(patienceMs);
-    const answer = await peerRequest(configuration, peerName(peer), { method: "GET", path: "/metrics", signal });
-    answer.body.destroy();
-    return answer.status === 200;
-  } catch {
-    return false;
-  }
 }
 
 const byNumber = (a: string, b: string): number => a.localeCompare(b, "en", { numeric: true });

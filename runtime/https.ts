@@ -116,6 +116,8 @@ export const servePeers = async (
   // A session or an upload may last; what a client never begins to ask may not.
   server.requestTimeout = 0;
   server.headersTimeout = 30_000;
+  // A kept connection is worth the handshake that it spares.
+  server.keepAliveTimeout = 120_000;
   const port = configuration.httpPort ?? ports.http;
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
