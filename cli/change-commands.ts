@@ -203,7 +203,9 @@ export const apply = async (context: Context, file: string, options: WaitOptions
   let elements: readonly ElementWithState[] = [];
   if (options.wait) {
     elements = await followUntilReady(client, cell.name, terminal, options.timeoutMs, json);
-    await untilRemoved(client, cell.name, terminal, cell.elements.size, options.timeoutMs);
+    // In a root cell more stays than its specification names.
+    const left = changed.plan.steps.filter(({ action }) => action !== "delete").length;
+    await untilRemoved(client, cell.name, terminal, left, options.timeoutMs);
   }
   if (json) printJson(context, { ...changed, elements });
   else if (options.wait) terminal.print(`${cell.name} is as declared: ${renderSummary(elements, terminal.paint)}`);

@@ -32,7 +32,7 @@ export const losesBootstrapHost = async ({ t, reached, patience, cell }: Success
   const before = await vmState(t, core);
   const lost = before.host;
   // Of these every host but the lost one may have some; who can be asked then is not the subject of this test.
-  for (const path of ["root/gateway/vm", `root/controllers/${cell}/vm`])
+  for (const path of ["primary/gateway/vm", `root/controllers/${cell}/vm`])
     assert.notEqual((await vmState(t, path)).host, lost, `${path} is on the host that is to be lost`);
   // The one that is placed last is where there is most room left: a second one is elsewhere than the first.
   const file = join(dirname(t.configFile), `${cell}.sf`);

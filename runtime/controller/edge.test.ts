@@ -110,6 +110,7 @@ test("a controller as a process: its model, its events and their past survive a 
       elements: 0,
       waiting: [],
       empty: true,
+      services: { placer: 1, storageManager: 1 },
     });
     const bundle = { main: "shop.json", files: { "shop.json": JSON.stringify(shop()) } };
     const path = "/cells/shop/model";
