@@ -2,9 +2,12 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import type { Cell, VmElement } from "../model/cell.ts";
+import { namedChild } from "../model/child-document.ts";
+import { elementPath } from "../model/identifiers.ts";
 import type { JsonObject } from "../model/json.ts";
 import { elementSchemas } from "../model/schema.ts";
-import { readSpecification } from "../model/specification.ts";
+import { checkDocument, readSpecification } from "../model/specification.ts";
+import { addressOfRole, gatewayAddress } from "./bootstrap-model.ts";
 import { controllersPath, provided } from "./cells/controller-vm.ts";
 import { isServiceRole, serviceRoles } from "./service-roles.ts";
 
@@ -32,15 +35,16 @@ const rolesOf = ({ data }: VmElement): [string, JsonObject][] => {
 const vmsOf = (cell: Cell): VmElement[] => elements(cell).filter((element) => element.type === "VM");
 
 for (const [profile, count] of [
-  ["small", 4],
-  ["large", 9],
+  ["small", 3],
+  ["large", 8],
 ] as const)
   test(`the root cell's profile "${profile}" has every service once, in VMs that can run it`, { skip }, () => {
     const cell = read(`${profile}.sf`);
     const vms = vmsOf(cell);
     assert.deepEqual([cell.name, vms.length], ["root", count]);
     const names = vms.flatMap((vm) => rolesOf(vm).map(([role, { number = "" }]) => `${role}${number}`));
-    const others = Object.keys(serviceRoles).filter((role) => role !== "presence");
+    // The gateway is not among them: the root cell has none.
+    const others = Object.keys(serviceRoles).filter((role) => role !== "presence" && role !== "gateway");
     assert.deepEqual(names.sort(), [...others, "presence1", "presence2", "presence3"].sort());
     for (const vm of vms) {
       const roles = rolesOf(vm).map(([role]) => role);
@@ -59,8 +63,45 @@ for (const [profile, count] of [
     const paths = elements(cell).map(({ path }) => `${path}`);
     for (const path of Object.values(provided)) assert.ok(paths.includes(path), path);
     const root = cell.document.root as JsonObject;
-    assert.deepEqual([root.cells, root[controllersPath.split("/")[1] ?? ""]], [{}, {}]);
+    assert.deepEqual(
+      [Object.keys(root.cells as JsonObject), root[controllersPath.split("/")[1] ?? ""]],
+      [["primary"], {}],
+    );
   });
+
+/** The primary cell as the root cell makes it. */
+const primaryOf = (cell: Cell): Cell => {
+  const element = cell.elements.get(elementPath("root/cells/primary"));
+  assert.ok(element?.type === "CellController");
+  const child = namedChild(element.cell, element.name, "primary");
+  const checked = checkDocument(child?.document ?? {});
+  assert.ok(checked.ok, JSON.stringify(checked));
+  return checked.value;
+};
+
+test("the gateway is the primary cell's, at the address that the root cell gives it, over the root cell's image", {
+  skip,
+}, () => {
+  const root = read("small.sf");
+  const born = primaryOf(root);
+  for (const cell of [born, primaryOf(read("large.sf")), read("primary.sf")]) {
+    assert.deepEqual([...cell.elements].map(([path]) => path).sort(), [...born.elements].map(([path]) => path).sort());
+    const [vm, ...more] = vmsOf(cell);
+    assert.ok(vm !== undefined && more.length === 0);
+    assert.deepEqual([cell.name, rolesOf(vm)], ["primary", [["gateway", {}]]]);
+    assert.equal(addressOfRole(cell, "gateway"), gatewayAddress(root));
+    const boot = elements(cell).find((each) => each.type === "VolumeCopy");
+    assert.equal(boot?.image, `//root.cells.internal/${provided.image}`);
+  }
+  assert.equal(addressOfRole(root, "gateway"), undefined);
+  const image = root.elements.get(elementPath(provided.image));
+  const grants = elements(root).filter((each) => each.type === "VolumeGrant");
+  assert.equal(image?.public, true);
+  assert.deepEqual(
+    grants.map(({ volume, to, grant }) => [volume, to, grant]),
+    [[provided.image, { kind: "cell", domain: "primary.cells.internal" }, "copy"]],
+  );
+});
 
 test("going from one profile to the other leaves the authority and the gateway where they are", { skip }, () => {
   const at = (profile: string, role: string): unknown => {
@@ -70,5 +111,6 @@ test("going from one profile to the other leaves the authority and the gateway w
       each.type === "VirtualInterface" && each.vm === vm?.path ? [`${vm.path} ${each.address}`] : [],
     );
   };
-  for (const role of ["controller", "authority", "gateway"]) assert.deepEqual(at("large", role), at("small", role));
+  assert.deepEqual(primaryOf(read("large.sf")).document, primaryOf(read("small.sf")).document);
+  for (const role of ["controller", "authority"]) assert.deepEqual(at("large", role), at("small", role));
 });

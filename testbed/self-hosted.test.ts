@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 import { type Testbed, withTestbedDirectory } from "./harness.ts";
 import { cells, stateOf, until } from "./lab.testing.ts";
 import { killMachine, processesOf, tenant, untilAllReady, vmState } from "./self-hosted.testing.ts";
-import { bootstrapProgress } from "./self-hosted.ts";
+import { bootstrapProgress, rootSpecification } from "./self-hosted.ts";
 
 /**
  * A cloud whose management runs in VMs of its own root cell: its birth, a tenant's cell in it, and what dies and returns.
@@ -21,6 +21,39 @@ const inTenant = async (t: Testbed, script: string): Promise<string> => {
     ({ code }) => code === 0,
   );
   return stdout;
+};
+
+/** Asked again and again: whoever answers may be what is away. */
+const untilNext = (t: Testbed, path: string, incarnation = 0): Promise<unknown> =>
+  until(
+    `${path} runs in its next incarnation`,
+    () => stateOf(t, path),
+    (state) => state?.phase === "ready" && (state.incarnation ?? 0) > incarnation,
+    patience,
+  );
+
+/** The root cell has no gateway, its child `primary` has; and what would take that away is refused. */
+const primaryIsTheWayIn = async (t: Testbed): Promise<void> => {
+  assert.equal(await stateOf(t, "root/gateway/vm"), null);
+  assert.equal((await vmState(t, "primary/gateway/vm")).phase, "ready");
+  assert.equal((await vmState(t, "root/controllers/primary/vm")).phase, "ready");
+  for (const args of [
+    ["delete", "primary", "--yes", "--allow-destroy", "primary/gateway/boot,primary/gateway/data"],
+    ["delete", "root/cells/primary", "--yes"],
+  ]) {
+    const { code, stderr } = await t.cells(args);
+    assert.equal(code, 1);
+    assert.match(stderr, /is the way into this cloud, whose gateway is at 10\.0\.0\.40/);
+  }
+  // As it is, and the root cell as it is: nothing changes, and the cells stay.
+  const specifications = dirname(rootSpecification(t.at, "small"));
+  for (const [file, cell] of [
+    ["primary.sf", "primary"],
+    ["small.sf", "one"],
+  ] as const) {
+    await cells(t, "apply", join(specifications, file), "--yes");
+    assert.ok((await stateOf(t, `${cell}/${cell === "one" ? "vm" : "gateway/vm"}`)) !== null);
+  }
 };
 
 describe("the cloud that runs in itself", { skip }, () => {
@@ -70,22 +103,32 @@ describe("the cloud that runs in itself", { skip }, () => {
       // Its own name service answers; nothing of the management does, though some of it is on the same machine.
       const { host, incarnation } = await vmState(t, "one/vm");
       assert.match(await inTenant(t, "nslookup me.one.cells.internal && echo found"), /found/);
-      for (const address of ["10.0.0.31", "10.0.0.40", "10.0.1.1", "10.0.1.2"])
+      // The root controller, the gateway's side towards the services, the other controllers, the hosts.
+      for (const address of ["10.0.0.31", "10.0.0.40", "10.0.3.2", "10.0.3.3", "10.0.1.1", "10.0.1.2"])
         assert.match(await inTenant(t, `ping -c 1 -W 1 ${address} >/dev/null 2>&1 || echo unreachable`), /unreachable/);
+      for (const place of ["10.0.0.31 7100", "10.0.0.31 7101", "10.0.0.31 7102", "10.0.0.40 7127"])
+        assert.match(await inTenant(t, `nc -w 1 ${place} </dev/null >/dev/null 2>&1 || echo closed`), /closed/);
+      await primaryIsTheWayIn(t);
 
       reached("the root cell is as declared, and out of reach");
       await inTenant(t, "echo kept > /tmp/kept");
-      // The controller of the cloud and that of the tenant at once: the first one's host brings it back, and it the other.
+      const gateway = await vmState(t, "primary/gateway/vm");
+      await killMachine(t, gateway.host, gateway.uid);
+      // Nobody can be asked until its own controller has brought it back.
+      await untilNext(t, "primary/gateway/vm", gateway.incarnation);
+      reached("the gateway is back");
+      // The controllers of the cloud, of the tenant and of the primary cell at once: the first one's host brings it back, and
+      // it the others. The gateway needs none of them to answer.
       const core1 = await vmState(t, "root/core1/vm");
       const controller = await vmState(t, "root/controllers/one/vm");
-      await killMachine(t, core1.host, core1.uid);
-      await killMachine(t, controller.host, controller.uid);
-      await until(
-        "the next incarnation of the tenant's controller answers",
-        () => stateOf(t, "root/controllers/one/vm"),
-        (state) => state?.phase === "ready" && (state.incarnation ?? 0) > (controller.incarnation ?? 0),
-        patience,
-      );
+      const primary = await vmState(t, "root/controllers/primary/vm");
+      for (const { host, uid } of [core1, controller, primary]) await killMachine(t, host, uid);
+      const { code, stdout } = await t.cells(["get", "--output", "json"]);
+      assert.deepEqual([code, /"unreachable"/.test(stdout)], [0, true], stdout);
+      await untilNext(t, "root/controllers/primary/vm", primary.incarnation);
+      const kept = await vmState(t, "primary/gateway/vm");
+      assert.equal(kept.incarnation, (gateway.incarnation ?? 0) + 1, "the gateway's VM went on");
+      await untilNext(t, "root/controllers/one/vm", controller.incarnation);
       assert.equal((await vmState(t, "root/core1/vm")).incarnation, core1.incarnation);
       reached("both controllers are back");
       assert.equal((await inTenant(t, "cat /tmp/kept")).trim(), "kept");
