@@ -6,6 +6,7 @@ import { type Testbed, withTestbedDirectory } from "./harness.ts";
 import { cells, stateOf, until } from "./lab.testing.ts";
 import { killMachine, processesOf, tenant, untilAllReady, vmState } from "./self-hosted.testing.ts";
 import { bootstrapProgress, rootSpecification } from "./self-hosted.ts";
+import { losesBootstrapHost } from "./succession.testing.ts";
 
 /**
  * A cloud whose management runs in VMs of its own root cell: its birth, a tenant's cell in it, and what dies and returns.
@@ -63,7 +64,7 @@ describe("the cloud that runs in itself", { skip }, () => {
       context.diagnostic(`${((performance.now() - start) / 1000).toFixed(0)} s: ${what}`);
     const told: string[] = [];
     const onProgress = (line: string): void => void told.push(line);
-    await withTestbedDirectory({ profile: "small", hosts: 2, servers: 1, onProgress }, async (t) => {
+    await withTestbedDirectory({ profile: "small", hosts: 4, servers: 1, onProgress }, async (t) => {
       const coming = t.up();
       // The Host Manager that carries out the birth dies in the middle of two of its steps, and goes on where it was.
       for (const [step, what] of [
@@ -86,10 +87,10 @@ describe("the cloud that runs in itself", { skip }, () => {
       );
       assert.deepEqual(
         (await t.members()).map(({ name }) => name),
-        ["s1", "h1", "h2"],
+        ["s1", "h1", "h2", "h3", "h4"],
         "machines alone are members",
       );
-      for (const host of ["h1", "h2"]) assert.deepEqual(await processesOf(t, host, "bootstrap-main"), []);
+      for (const host of ["h1", "h2", "h3", "h4"]) assert.deepEqual(await processesOf(t, host, "bootstrap-main"), []);
 
       const file = join(dirname(t.configFile), "one.sf");
       writeFileSync(file, tenant("one"));
@@ -97,7 +98,7 @@ describe("the cloud that runs in itself", { skip }, () => {
       reached("a tenant's cell is as declared");
       await untilAllReady(t, "root", patience);
       const core = await Promise.all(["core1", "core2", "core3"].map((name) => vmState(t, `root/${name}/vm`)));
-      assert.deepEqual([...new Set(core.map(({ host }) => host))].sort(), ["h1", "h2"]);
+      assert.deepEqual([...new Set(core.map(({ host }) => host))].sort(), ["h1", "h2", "h3"]);
       assert.equal((await vmState(t, "root/controllers/one/vm")).phase, "ready");
 
       // Its own name service answers; nothing of the management does, though some of it is on the same machine.
@@ -135,7 +136,8 @@ describe("the cloud that runs in itself", { skip }, () => {
       const still = await vmState(t, "one/vm");
       assert.deepEqual([still.host, still.incarnation], [host, incarnation], "the tenant's VM went on");
 
-      await cells(t, "delete", "one", "--yes", "--allow-destroy", "one/boot");
+      await losesBootstrapHost({ t, reached, patience, cell: "one" });
+      await cells(t, "delete", "one", "--yes", "--allow-destroy", "one/boot,one/boot2,one/extra");
       reached("the cell is deleted");
       await until(
         "nothing is left of the cell",
