@@ -52,7 +52,7 @@ const applyRoot = async (t: Testbed, image: string, core = image): Promise<strin
   const examples = join(import.meta.dirname, "..", "examples", "root");
   const service = readFileSync(join(examples, "service.sf"), "utf8");
   const of = (name: string): string =>
-    `${name} extends Volume { x.size 192; x.access "ro"; x.import "${name === "service" ? image : core}"; }`;
+    `${name} extends Volume { x.size 192; x.access "ro"; x.public true; x.import "${name === "service" ? image : core}"; }`;
   const images = core === image ? of("service") : `${of("service")}\n${of("core")}`;
   const changed = service.replace(/service extends Volume \{[^}]*\}/, images);
   assert.notEqual(changed, service);
@@ -98,7 +98,7 @@ export const pingsLost = async (t: Testbed): Promise<{ readonly sent: number; re
   return { sent: Number(sent), lost: Number(sent) - Number(received) };
 };
 
-const others = ["root/core2/vm", "root/core3/vm", "root/gateway/vm", "root/controllers/one/vm"];
+const others = ["root/core2/vm", "root/core3/vm", "root/controllers/primary/vm", "root/controllers/one/vm"];
 const core = "root/core1/vm";
 
 /**
