@@ -71,7 +71,7 @@ const ping = async (
 
 export const certainDeath = async (t: Testbed, context: TestContext): Promise<void> => {
   // What the operator says goes by way of the root cell, which a testbed of processes has only for this.
-  await apply(t, "root", "root extends Cell { }\n");
+  await t.supervisor("POST", "/cells/root");
   await apply(t, "move", specification);
   for (const vm of [one, two, three]) await untilReady(t, vm);
   const host = (await stateOf(t, three))?.host ?? "";

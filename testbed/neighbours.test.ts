@@ -121,7 +121,10 @@ const referencesWait = async (t: Testbed): Promise<void> => {
   await apply(t, "bank", bank(grants));
   await untilReady(t, "shop/vm");
   for (const path of ["shop/copied", "shop/copiedDisk", "shop/ledgerDisk"]) await untilReady(t, path);
-  await untilRuns(t, "shop", `ip -4 address`, new RegExp((await addressOf(t, "shop/card")).replaceAll(".", "\\.")));
+  for (const cell of ["shop", "bank"]) {
+    const address = (await addressOf(t, `${cell}/card`)).replaceAll(".", "\\.");
+    await untilRuns(t, cell, "ip -4 address; cat /etc/resolv.conf", new RegExp(`${address}.*nameserver`, "s"));
+  }
 };
 
 const disksAreTheBanks = async (t: Testbed): Promise<void> => {
@@ -151,8 +154,7 @@ const oneSideIsNotEnough = async (t: Testbed): Promise<void> => {
   for (const port of Object.values(ports)) {
     const [command = "", ...args] = listenerCommand("tcp", port);
     await t.cells(["exec", "bank/vm", "--", command, ...args]);
-    const itself = await run(t, "bank", `echo cells-probe | socat -t2 - TCP4:127.0.0.1:${port}`);
-    assert.match(itself.stdout, /cells-probe/, `somebody listens on ${port}`);
+    await untilRuns(t, "bank", `echo cells-probe | socat -t2 - TCP4:127.0.0.1:${port}`, /cells-probe/);
   }
   assert.equal(await probe(t, "shop", "bank", ports.open), "blocked");
   const why = await whyConnection(t, toBank);
@@ -181,6 +183,8 @@ const consentEnds = async (t: Testbed): Promise<void> => {
     "bank",
     `${listen}; nohup socat TCP4-LISTEN:${ports.open},reuseaddr,fork OPEN:/tmp/seen,creat,append >/dev/null 2>&1 </dev/null & sleep 0.3`,
   );
+  const listening = `grep -i ":${ports.open.toString(16).padStart(4, "0")} .* 0A " /proc/net/tcp`;
+  await untilRuns(t, "bank", listening, /0A/);
   const sends = `(while :; do date; sleep 0.2; done) | socat - TCP4:${address}:${ports.open}`;
   await run(t, "shop", `nohup sh -c '${sends}' >/dev/null 2>&1 </dev/null & sleep 0.2`);
   const arrived = async (): Promise<number> => Number((await run(t, "bank", "wc -c < /tmp/seen")).stdout.trim());
