@@ -72,6 +72,8 @@ const ping = async (
 export const certainDeath = async (t: Testbed, context: TestContext): Promise<void> => {
   // What the operator says goes by way of the root cell, which a testbed of processes has only for this.
   await t.supervisor("POST", "/cells/root");
+  // The other two have their hosts before the third chooses one apart from them.
+  await apply(t, "move", specification.replace("three extends Machine {", '$& vm:x.desiredState "off";'));
   await apply(t, "move", specification);
   for (const vm of [one, two, three]) await untilReady(t, vm);
   const host = (await stateOf(t, three))?.host ?? "";

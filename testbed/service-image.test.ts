@@ -86,7 +86,7 @@ test(
       const ca = join(own.directory, "authority");
       const port = serviceRoles["dns-manager"].distribution;
       const name = "web1.test.cells.internal";
-      const wish = ["name/w-1", { uid: "w-1", name, address: "10.64.0.2" }] as const;
+      const wish = ["name/w-1", { uid: "w-1", name, address: "10.64.0.2", public: true }] as const;
       await host.call("authority", own.configurationFile);
 
       const data = own.data({ "dns-manager": {} });
