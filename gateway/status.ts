@@ -48,17 +48,20 @@ async function installationStatus(
   const { peers } = JSON.parse(await readFile(configuration.peersFile, "utf8")) as PeerBook;
   const all = Object.keys(peers).sort(byNumber);
   const addressOf = (peer: string) => peers[peer]?.split(":")[0] ?? "";
-  const ask = async <T>(peer: string, path = "/status"): Promise<T | null> => {
+  /** Null: there was no answer, or a refusal, or nothing that can be read. */
+  const answerOf = async <T>(peer: string, path: string, read: (text: string) => T): Promise<T | null> => {
     try {
-      const signal = AbortSignal.timeout(patience);
-      const connection = connectionTo(peerName(peer));
-      const answer = await peerRequest(configuration, peerName(peer), { method: "GET", path, signal, connection });
+      const [name, signal] = [peerName(peer), AbortSignal.timeout(patience)];
+      const asked = { method: "GET", path, signal, connection: connectionTo(name) };
+      const answer = await peerRequest(configuration, name, asked);
       const text = await answer.text();
-      return answer.status === 200 ? (JSON.parse(text) as T) : null;
+      return answer.status === 200 ? read(text) : null;
     } catch {
       return null;
     }
   };
+  const ask = <T>(peer: string, path = "/status"): Promise<T | null> =>
+    answerOf(peer, path, (text) => JSON.parse(text) as T);
   const presence = Promise.all(
     all.filter((peer) => peer.startsWith("presence.")).map((peer) => ask<PresenceAnswer>(peer, "/hosts")),
   ).then((answers) => mergePresence(answers.flatMap((answer) => (answer === null ? [] : [answer.hosts]))));
@@ -79,18 +82,7 @@ async function installationStatus(
       if (answer !== null) return { ...answer, state: "up" };
       return { server, address, totalMiB: 0, freeMiB: 0, volumes: 0, state: "unreachable" };
     });
-  /** Where services are VMs, whether one runs is whether it answers; its VM's state is in the root cell. */
-  const answers = async (peer: PeerName): Promise<boolean> => {
-    try {
-      const signal = AbortSignal.timeout(patience);
-      const asked = { method: "GET", path: "/metrics", signal, connection: connectionTo(peer) };
-      const answer = await peerRequest(configuration, peer, asked);
-      await answer.text();
-      return answer.status === 200;
-    } catch {
-      return false;
-    }
-  };
+  // Where services are VMs, whether one runs is whether it answers; its VM's state is in the root cell.
   const services = async (): Promise<InstallationStatus["services"]> => {
     if (supervisorSocket !== null)
       return ((await askSupervisor(supervisorSocket, "GET", "/status")) as Pick<InstallationStatus, "services">)
@@ -98,7 +90,7 @@ async function installationStatus(
     const names = all.filter((peer) => !peer.startsWith("host.") && !peer.startsWith("agent."));
     return Promise.all(
       names.map(async (name) => {
-        const running = name === configuration.name || (await answers(peerName(name)));
+        const running = name === configuration.name || (await answerOf(name, "/metrics", () => true)) !== null;
         const state = running ? "running" : "stopped";
         return { name, peer: name, address: addressOf(name), running, pid: null, restarts: 0, state } as const;
       }),

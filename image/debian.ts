@@ -1,7 +1,6 @@
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
-  access,
   appendFile,
   cp,
   mkdir,
@@ -17,6 +16,7 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { exists, unpackDebian, unpackedBy } from "./debian-packages.ts";
 
 /**
  * A Debian cloud image as other clouds have it: Debian 12, its cloud kernel, cloud-init, the guest agent, GRUB in the
@@ -33,11 +33,6 @@ export const debianSizeMiB = 2048;
 const partitionAtMiB = 1;
 const sectorBytes = 512;
 const label = "cells-debian";
-const suite = "bookworm";
-const mirrors = [
-  `deb http://deb.debian.org/debian ${suite} main`,
-  `deb http://deb.debian.org/debian-security ${suite}-security main`,
-];
 const packages = [
   ...[
     "linux-image-cloud-amd64",
@@ -87,6 +82,7 @@ export async function buildDebianImage({ cacheDirectory, onProgress = () => {} }
   const directory = join(cacheDirectory, "debian");
   const digest = createHash("sha256")
     .update(await readFile(import.meta.filename))
+    .update(await readFile(unpackedBy))
     .digest("hex");
   const image = join(directory, `${digest.slice(0, 16)}.qcow2`);
   if (await exists(image)) return image;
@@ -95,7 +91,7 @@ export async function buildDebianImage({ cacheDirectory, onProgress = () => {} }
   try {
     const root = join(work, "root");
     onProgress(`Debian image: fetching and unpacking ${packages.length} packages and what they need`);
-    await bootstrap(root);
+    await unpackDebian(root, packages);
     onProgress("Debian image: making it bootable");
     await configure(root);
     const loader = await bootLoader(root, work);
@@ -108,28 +104,6 @@ export async function buildDebianImage({ cacheDirectory, onProgress = () => {} }
   } finally {
     await rm(work, { recursive: true, force: true });
   }
-}
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
-
-async function bootstrap(root: string): Promise<void> {
-  const left = ["man", "locale", "doc", "info"].map((name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`);
-  const what = ["--quiet", "--variant=minbase", "--mode=root", `--include=${packages.join(",")}`, ...left];
-  const words = await new Promise<string | null>((resolve, reject) => {
-    // Nobody can be asked: package scripts that try must find no one to wait for.
-    const child = spawn("mmdebstrap", [...what, suite, root, ...mirrors], { stdio: ["ignore", "ignore", "pipe"] });
-    let said = "";
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      said = `${said}${text}`.slice(-4000);
-    });
-    child.once("error", reject);
-    child.once("close", (code) => resolve(code === 0 ? null : said.trim().split("\n").slice(-6).join("; ")));
-  });
-  if (words !== null) throw new Error(`Debian's packages could not be had: ${words}`);
 }
 
 async function configure(root: string): Promise<void> {

@@ -1,8 +1,9 @@
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { access, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { exists, unpackDebian, unpackedBy } from "./debian-packages.ts";
 
 /**
  * A Debian machine as an operator has it before there is a cloud, for `./cells bench real-machines`: Debian 12 with the
@@ -15,11 +16,6 @@ import { promisify } from "node:util";
  */
 const run = promisify(execFile);
 const repository = join(import.meta.dirname, "..");
-const suite = "bookworm";
-const mirrors = [
-  `deb http://deb.debian.org/debian ${suite} main`,
-  `deb http://deb.debian.org/debian-security ${suite}-security main`,
-];
 const system = [
   ...["linux-image-amd64", "initramfs-tools", "systemd-sysv", "libpam-systemd", "dbus", "udev", "apparmor"],
   ...["ifupdown", "openssh-server", "less"],
@@ -71,6 +67,7 @@ export const buildMachineImage = async ({ cacheDirectory, onProgress }: MachineI
   const packages = [...system, ...(await packagesOfCells())];
   const digest = createHash("sha256")
     .update(await readFile(import.meta.filename))
+    .update(await readFile(unpackedBy))
     .update(packages.join(" "))
     .digest("hex");
   const directory = join(cacheDirectory, "machine");
@@ -82,7 +79,7 @@ export const buildMachineImage = async ({ cacheDirectory, onProgress }: MachineI
   try {
     const [root, out] = [join(work, "root"), join(work, "out")];
     onProgress(`Debian machine: fetching and unpacking ${packages.length} packages and what they need`);
-    await bootstrap(root, packages);
+    await unpackDebian(root, packages);
     await configure(root);
     await mkdir(out);
     await cp(join(root, "vmlinuz"), join(out, "kernel"), { dereference: true });
@@ -113,33 +110,12 @@ export const makeFileSystem = async (
   await run("mke2fs", [...options, "-d", directory, disk]);
 };
 
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
-
 /** The list in the script `cells`: what `cells setup` would install. */
 const packagesOfCells = async (): Promise<readonly string[]> => {
   const text = await readFile(join(repository, "cells"), "utf8");
   const list = /^packages=\(([^)]*)\)/m.exec(text)?.[1];
   if (list === undefined) throw new Error("the script `cells` has no list of packages any more");
   return list.split(/\s+/).filter((each) => each !== "");
-};
-
-const bootstrap = async (root: string, packages: readonly string[]): Promise<void> => {
-  const left = ["man", "locale", "doc", "info"].map((name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`);
-  const what = ["--quiet", "--variant=minbase", "--mode=root", `--include=${packages.join(",")}`, ...left];
-  const words = await new Promise<string | null>((resolve, reject) => {
-    const child = spawn("mmdebstrap", [...what, suite, root, ...mirrors], { stdio: ["ignore", "ignore", "pipe"] });
-    let said = "";
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      said = `${said}${text}`.slice(-4000);
-    });
-    child.once("error", reject);
-    child.once("close", (code) => resolve(code === 0 ? null : said.trim().split("\n").slice(-6).join("; ")));
-  });
-  if (words !== null) throw new Error(`Debian's packages could not be had: ${words}`);
 };
 
 const configure = async (root: string): Promise<void> => {

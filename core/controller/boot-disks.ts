@@ -1,6 +1,6 @@
 import type { VmElement, VolumeConnectionElement } from "../../model/cell.ts";
 import type { ElementPath, Uid } from "../../model/identifiers.ts";
-import { isOwnController, isService, servicesOf } from "./service-data.ts";
+import { isOwnVmElement, isService } from "./service-data.ts";
 import { type ControllerState, linksOf, type RunDisk, recordAt } from "./state.ts";
 
 /** Which disk a service VM boots from: by the model, and now. How it comes from one to the other: upgrade.ts. */
@@ -30,19 +30,12 @@ export function targetOf(state: ControllerState, vm: ElementPath): RunDisk | und
     : diskOf(record.uid, volume.uid, link);
 }
 
-/** Does it run the controller of this very cell? Its host starts it again, and tries its boot disks. */
-export const isOwn = (state: ControllerState, element: VmElement): boolean => {
-  const { options } = state;
-  if (options.root === undefined || !isService(state, element.data)) return false;
-  const services = servicesOf(options, element.data);
-  return services.ok && isOwnController(options, services.value);
-};
-
 /** The boot disk that an incarnation which starts now has; null: the one that the model says. */
 export function keptBootDisk(state: ControllerState, vm: ElementPath, connection: Uid): RunDisk | null {
   const uid = state.uids.get(vm);
   const upgrade = uid === undefined ? undefined : state.vms.get(uid)?.upgrade;
-  if (upgrade === undefined || (upgrade.trying === connection && !isOwnAt(state, vm))) return null;
+  if (upgrade === undefined || (upgrade.trying === connection && !isOwnVmElement(state, state.cell?.elements.get(vm))))
+    return null;
   return targetOf(state, vm)?.connection === connection ? upgrade.from : null;
 }
 
@@ -55,8 +48,3 @@ export const diskOf = (connection: Uid, volume: Uid, element: VolumeConnectionEl
   busSlot: element.busSlot ?? null,
   bootOrder: element.bootOrder ?? null,
 });
-
-const isOwnAt = (state: ControllerState, path: ElementPath): boolean => {
-  const element = state.cell?.elements.get(path);
-  return element?.type === "VM" && isOwn(state, element);
-};

@@ -1,4 +1,4 @@
-import type { ServiceNumbers } from "../../model/cell.ts";
+import type { Element, ServiceNumbers } from "../../model/cell.ts";
 import type { CellName, ElementPath, PeerName, Uid } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
@@ -172,13 +172,15 @@ export function serviceData(
 export const isOwnController = ({ cell }: ControllerOptions, services: readonly Service[]): boolean =>
   services.some(({ controlled }) => controlled?.cell === cell);
 
-/** Is this VM the one of this very controller? */
-export function isOwnVm(state: ControllerState, vm: Uid): boolean {
-  const record = state.elements.get(vm);
-  const element = record === undefined ? undefined : elementOf(state, record);
+/** Is this element the VM of this very controller? */
+export function isOwnVmElement(state: ControllerState, element: Element | undefined): boolean {
   if (element?.type !== "VM" || !isService(state, element.data)) return false;
   const services = servicesOf(state.options, element.data);
   return services.ok && isOwnController(state.options, services.value);
+}
+export function isOwnVm(state: ControllerState, vm: Uid): boolean {
+  const record = state.elements.get(vm);
+  return isOwnVmElement(state, record === undefined ? undefined : elementOf(state, record));
 }
 
 interface Claim {

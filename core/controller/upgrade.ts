@@ -3,10 +3,10 @@ import type { ElementPath, Uid } from "../../model/identifiers.ts";
 import type { PlanStep } from "../../model/plan-types.ts";
 import type { ActualVm, ActualVolume, Progress } from "../documents.ts";
 import { log, progress } from "../outbox.ts";
-import { bootLink, isOwn, serviceVms, targetOf } from "./boot-disks.ts";
+import { bootLink, serviceVms, targetOf } from "./boot-disks.ts";
 import { actualVmOf, stopRun, wantedOn } from "./life-cycle.ts";
 import { placementOf } from "./placement.ts";
-import { isService, servicesOf } from "./service-data.ts";
+import { isOwnVmElement, isService, servicesOf } from "./service-data.ts";
 import {
   actualOf,
   type ControllerState,
@@ -74,8 +74,8 @@ function isUpgrade(state: ControllerState, { path, action, causes }: PlanStep): 
 
 /** The VM of the cell's own controller comes last. */
 const inOrder = (state: ControllerState, vms: readonly VmElement[]): readonly VmElement[] => [
-  ...vms.filter((element) => !isOwn(state, element)),
-  ...vms.filter((element) => isOwn(state, element)),
+  ...vms.filter((element) => !isOwnVmElement(state, element)),
+  ...vms.filter((element) => isOwnVmElement(state, element)),
 ];
 
 /** What of a change is an upgrade. Taken before the model changes; used after it has. */
@@ -91,7 +91,7 @@ export function notesForUpgrade(state: ControllerState, steps: readonly PlanStep
     const [record, disk] = [recordAt(state, path), targetOf(state, path)];
     return record === undefined || disk === undefined ? [] : [[record.uid, disk]];
   });
-  const own = vms.filter((element) => isOwn(state, element)).map(({ path }) => path);
+  const own = vms.filter((element) => isOwnVmElement(state, element)).map(({ path }) => path);
   // Nobody would start the own controller's VM again if it were stopped from here.
   return { before: new Map(before), spared: new Set([...upgradedBy(state, steps), ...own]) };
 }
@@ -121,7 +121,7 @@ function pendingUpgrades(state: ControllerState): readonly Pending[] {
     const vm = uid === undefined ? undefined : state.vms.get(uid);
     const target = targetOf(state, element.path);
     if (vm?.upgrade === undefined || target === undefined) return [];
-    return [{ vm: { ...vm, upgrade: vm.upgrade }, element, target, own: isOwn(state, element) }];
+    return [{ vm: { ...vm, upgrade: vm.upgrade }, element, target, own: isOwnVmElement(state, element) }];
   });
 }
 

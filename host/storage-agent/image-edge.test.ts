@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { test } from "node:test";
 import { peerName } from "../../model/identifiers.ts";
 import type { PeerRequest } from "../../runtime/https.ts";
+import { recordResponse } from "../../runtime/response.testing.ts";
 import { createImageEdge } from "./image-edge.ts";
 import type { ImageStore } from "./image-store.ts";
 
@@ -28,18 +28,10 @@ async function ask(
   url: string,
   headers: Record<string, string> = {},
 ): Promise<{ readonly answered: boolean; readonly status: number; readonly text: string }> {
-  let status = 0;
-  let text = "";
-  const response = {
-    writeHead: (code: number) => {
-      status = code;
-    },
-    end: (body: string) => {
-      text = body;
-    },
-  } as unknown as ServerResponse;
+  const recorded = recordResponse();
   const request = { peer: peerName(peer), method, url, headers, body: Readable.from([]) } as unknown as PeerRequest;
-  return { answered: await edge(request, response), status, text };
+  const answered = await edge(request, recorded.response);
+  return { answered, status: recorded.status, text: recorded.text };
 }
 
 test("only the gateway adds, lists and deletes images", async () => {

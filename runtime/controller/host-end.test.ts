@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { after, before, test } from "node:test";
 import type { Effect, Input } from "../../core/env.ts";
@@ -12,6 +11,7 @@ import { type PeerRequest, type PeerServer, peerRequest, servePeers } from "../h
 import { createTestInstallation, type TestInstallation } from "../installation.testing.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { hostEnds } from "../presence/host-end.ts";
+import { recordResponse } from "../response.testing.ts";
 import { hostHandler } from "./hosts.ts";
 
 /** The operator's word on its way: from the root controller's edge to real members of the Presence group, over mutual TLS. */
@@ -84,25 +84,16 @@ interface Answered {
   readonly message: string;
 }
 const asked = async (method: string, body: unknown = "", credential = operator, cell = "root"): Promise<Answered> => {
-  let status = 0;
-  let text = "";
-  const response = {
-    writeHead: (code: number) => {
-      status = code;
-    },
-    end: (content: string) => {
-      text = content;
-    },
-  } as unknown as ServerResponse;
+  const recorded = recordResponse();
   const incoming = {
     ...{ peer: peerName("gateway"), method, url: "/cells/root/hosts/h1/end" },
     headers: { authorization: `Bearer ${credential}` },
     body: Readable.from([Buffer.from(typeof body === "string" ? body : JSON.stringify(body))]),
   } as unknown as PeerRequest;
   const context = { configuration: root, controller: controllerOf(cell) };
-  await hostHandler(context, incoming, response, ["h1", "end"]);
-  const json = JSON.parse(text);
-  return { status, body: json, message: json.error?.message ?? "" };
+  await hostHandler(context, incoming, recorded.response, ["h1", "end"]);
+  const json = JSON.parse(recorded.text);
+  return { status: recorded.status, body: json, message: json.error?.message ?? "" };
 };
 const word = (boot: number, generation = 2) => ({ powerIsOff: true, generation, boot });
 

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
-import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { after, before, test } from "node:test";
 import { peerName } from "../../model/identifiers.ts";
@@ -8,6 +7,7 @@ import { hashCredential } from "../credentials.ts";
 import type { PeerRequest } from "../https.ts";
 import { createTestInstallation, type TestInstallation } from "../installation.testing.ts";
 import type { ProcessConfiguration } from "../installation.ts";
+import { recordResponse } from "../response.testing.ts";
 import { hostHandler } from "./hosts.ts";
 
 /** What is refused before the authority is asked; what it is asked is tried with one in `testbed/joining.test.ts`. */
@@ -37,24 +37,17 @@ const asked = async (
   body: unknown,
   { credential = operator, isRoot = true }: { readonly credential?: string; readonly isRoot?: boolean } = {},
 ): Promise<{ readonly status: number; readonly message: string }> => {
-  let status = 0;
-  let text = "";
-  const response = {
-    writeHead: (code: number) => {
-      status = code;
-    },
-    end: (content: string) => {
-      text = content;
-    },
-  } as unknown as ServerResponse;
+  const recorded = recordResponse();
   const { root: _root, ...elsewhere } = controller;
   const incoming = {
     ...{ peer: peerName("gateway"), method: "PUT", url: `/cells/root/hosts/${name}` },
     headers: { authorization: `Bearer ${credential}` },
     body: Readable.from([Buffer.from(typeof body === "string" ? body : JSON.stringify(body))]),
   } as unknown as PeerRequest;
-  await hostHandler({ configuration, controller: isRoot ? controller : elsewhere }, incoming, response, [name]);
-  return { status, message: JSON.parse(text).error.message };
+  await hostHandler({ configuration, controller: isRoot ? controller : elsewhere }, incoming, recorded.response, [
+    name,
+  ]);
+  return { status: recorded.status, message: JSON.parse(recorded.text).error.message };
 };
 
 test("the operator's credential alone lets machines in, and at the root cell alone", async () => {
