@@ -18,7 +18,7 @@ const waitSeconds = 2;
 export const listenerCommand = (protocol: "tcp" | "udp", port: number): readonly string[] => [
   "sh",
   "-c",
-  `nohup socat ${protocol.toUpperCase()}4-LISTEN:${port},fork,reuseaddr EXEC:cat >/dev/null 2>&1 </dev/null & sleep 0.2`,
+  `socat ${protocol.toUpperCase()}4-LISTEN:${port},fork,reuseaddr EXEC:cat >/dev/null 2>&1 </dev/null & sleep 0.2`,
 ];
 
 /** The packets of a probe. Its output says whether an answer came; exit codes of these tools differ too much. */

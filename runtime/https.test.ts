@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
+import { request } from "node:https";
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
+import { connect, type TLSSocket } from "node:tls";
 import { peerName } from "../model/identifiers.ts";
 import { keepConnection, type PeerServer, peerRequest, servePeers } from "./https.ts";
+import { expectPeer, readCredentials } from "./identity.ts";
 import { createTestInstallation, type TestInstallation } from "./installation.testing.ts";
 import type { ProcessConfiguration } from "./installation.ts";
 
@@ -93,4 +97,50 @@ test("a connection that is kept serves one request after the other, at exactly i
     await assert.rejects(asking, /the server at this address is "host.h1", not "host.h2"/);
     connection.agent.destroy();
   }
+});
+
+test("where users are let in, one comes without a certificate, and nobody with another authority's", async () => {
+  const peer = peerName("controller.users");
+  const { configuration } = await installation.configure(peer);
+  const open = await servePeers(configuration, ({ peer: caller }, response) => void response.end(caller), undefined, {
+    users: true,
+  });
+  const { ca, ...shown } = readCredentials(client);
+  const foreign = await installation.configure(peerName("controller.alien"), {
+    authority: installation.foreignAuthority,
+  });
+  const { ca: _other, ...alien } = readCredentials(foreign.configuration);
+  const ask = (identity: object): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const options = { host: configuration.address, port: open.port, ca, agent: false, ...identity };
+      const asking = request({ ...options, checkServerIdentity: expectPeer(peer) }, (answer) => resolve(text(answer)));
+      asking.once("error", reject).end();
+    });
+  assert.equal(await ask({}), "user");
+  assert.equal(await ask(shown), clientName);
+  await assert.rejects(ask(alien), /socket hang up|ECONNRESET/);
+
+  // As many of them as there may be, which say nothing; somebody with a certificate is served all the same afterwards.
+  const idle = Array.from({ length: 64 }, () =>
+    connect({ host: configuration.address, port: open.port, ca, checkServerIdentity: expectPeer(peer) }),
+  );
+  await Promise.all(idle.map((socket) => once(socket, "secureConnect")));
+  await assert.rejects(ask({}), /socket hang up|ECONNRESET|disconnected/);
+  idle[0]?.destroy();
+  await once(idle[0] as TLSSocket, "close");
+  for (let tries = 0; (await ask(shown).catch(() => "")) !== clientName; tries += 1) {
+    assert.ok(tries < 100, "room that was left is taken again");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  for (const socket of idle) socket.destroy();
+  await open.stop();
+  await assert.rejects(
+    new Promise((resolve, reject) => {
+      const { address: host } = client;
+      const options = { host, port: server.port, ca, agent: false, checkServerIdentity: expectPeer(serverName) };
+      request(options, resolve).once("error", reject).end();
+    }),
+    /certificate required|ECONNRESET|socket hang up/,
+    "elsewhere nobody is let in without a certificate",
+  );
 });

@@ -1,9 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { Agent, createServer, request, type Server } from "node:https";
+import type { Socket } from "node:net";
 import { type Duplex, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import type { TLSSocket } from "node:tls";
+import { user } from "../core/identity/permissions.ts";
 import type { PeerName } from "../model/identifiers.ts";
 import { writeErrorLine } from "./error-line.ts";
 import { createJudge, type Judge } from "./identity/judge.ts";
@@ -16,7 +18,7 @@ import { findPeer } from "./peers.ts";
  * same certificates as state distribution, on both sides.
  */
 export interface PeerRequest {
-  /** Common name of the client's certificate. */
+  /** Common name of the client's certificate; `user` where it has none and need not have one. */
   readonly peer: PeerName;
   readonly method: string;
   /** Path and query. */
@@ -56,22 +58,55 @@ const answerFailure = (service: string, response: ServerResponse, error: Error):
   response.end(JSON.stringify({ message: "The service failed to answer this request; its log says why." }));
 };
 
+/** From one address at the same time: connections without a certificate, and handshakes that are not done. */
+const mostUsers = 64;
+const longestHandshakeMs = 20_000;
+
+/** Nobody vouches for who has no certificate: from one address only so many of them take room. */
+const boundUsers = (server: Server): void => {
+  /** Ports, by address. */
+  const strangers = new Map<string, Set<number>>();
+  const forget = (address: string, port: number): void => {
+    const those = strangers.get(address);
+    if (those?.delete(port) === true && those.size === 0) strangers.delete(address);
+  };
+  server.on("connection", (socket: Socket) => {
+    const { remoteAddress: address = "", remotePort: port = 0 } = socket;
+    const those = strangers.get(address) ?? new Set();
+    if (those.size >= mostUsers) {
+      socket.destroy();
+      return;
+    }
+    strangers.set(address, those.add(port));
+    socket.once("close", () => forget(address, port));
+  });
+  server.on("secureConnection", ({ authorized, remoteAddress = "", remotePort = 0 }: TLSSocket) => {
+    if (authorized) forget(remoteAddress, remotePort);
+  });
+};
+
+/** Who calls: a peer by its certificate, or a user where such are let in and none was shown; null: nobody to talk to. */
+const callerOf = (judge: Judge, socket: TLSSocket, users: boolean): PeerName | null => {
+  if (users && socket.getPeerX509Certificate() === undefined) return user;
+  const verdict = judge(socket, null);
+  return verdict.ok ? verdict.name : null;
+};
+
 /** Returns the sockets that have left HTTP, which the server no longer counts among its own. */
 const serveUpgrades = (
   service: string,
-  judge: Judge,
+  caller: (socket: TLSSocket) => PeerName | null,
   server: Server,
   handler: PeerUpgradeHandler,
 ): ReadonlySet<Duplex> => {
   const upgraded = new Set<Duplex>();
   server.on("upgrade", async (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
-    const verdict = judge(socket as TLSSocket, null);
+    const peer = caller(socket as TLSSocket);
     socket.on("error", () => socket.destroy());
-    if (!verdict.ok) {
+    if (peer === null) {
       socket.destroy();
       return;
     }
-    const { name: peer } = verdict;
     upgraded.add(socket);
     socket.once("close", () => upgraded.delete(socket));
     try {
@@ -86,23 +121,25 @@ const serveUpgrades = (
 
 /**
  * Serves peers at `configuration.address` and `httpPort` (default `ports.http`). A client without a certificate of this
- * installation does not get past the TLS handshake. Without `upgrade`, a request for another protocol is one like any
- * other. Rejects when it cannot listen.
+ * installation does not get past the TLS handshake, unless `users` lets in those that show none: they are `user`, at
+ * most 64 at a time from one address, and whoever lets them in asks for a credential. Without `upgrade`, a request for
+ * another protocol is one like any other. Rejects when it cannot listen.
  */
 export const servePeers = async (
   configuration: ProcessConfiguration,
   handler: PeerHandler,
   upgrade?: PeerUpgradeHandler,
+  { users = false }: { readonly users?: boolean } = {},
 ): Promise<PeerServer> => {
-  const options = { ...readCredentials(configuration), requestCert: true, rejectUnauthorized: true };
+  const tls = { requestCert: true, rejectUnauthorized: !users, handshakeTimeout: longestHandshakeMs };
   const judge = createJudge(configuration, false);
-  const server = createServer(options, async (incoming, response) => {
-    const verdict = judge(incoming.socket as TLSSocket, null);
-    if (!verdict.ok) {
+  const caller = (socket: TLSSocket): PeerName | null => callerOf(judge, socket, users);
+  const server = createServer({ ...readCredentials(configuration), ...tls }, async (incoming, response) => {
+    const peer = caller(incoming.socket as TLSSocket);
+    if (peer === null) {
       incoming.socket.destroy();
       return;
     }
-    const { name: peer } = verdict;
     const { method = "GET", url = "/", headers } = incoming;
     try {
       await handler({ peer, method, url, headers, body: incoming, raw: incoming }, response);
@@ -111,7 +148,8 @@ export const servePeers = async (
     }
   });
   const upgraded =
-    upgrade === undefined ? new Set<Duplex>() : serveUpgrades(configuration.name, judge, server, upgrade);
+    upgrade === undefined ? new Set<Duplex>() : serveUpgrades(configuration.name, caller, server, upgrade);
+  if (users) boundUsers(server);
   const forget = followCredentials(configuration, (credentials) => server.setSecureContext(credentials));
   // A session or an upload may last; what a client never begins to ask may not.
   server.requestTimeout = 0;

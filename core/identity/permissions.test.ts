@@ -9,7 +9,7 @@ import { createPresence } from "../presence/group.ts";
 import { createAgentService } from "../storage/agent.ts";
 import { createStorageManager } from "../storage/manager.ts";
 import { createAuthorityService } from "./authority.ts";
-import { kindOf, mayAsk, mayDesire, maySee, permissions, type ServiceKind } from "./permissions.ts";
+import { kindOf, mayAsk, mayDesire, maySee, permissions, type ServiceKind, user } from "./permissions.ts";
 
 const services = Object.keys(permissions) as ServiceKind[];
 /** One or more of each kind, and names that only look like one. */
@@ -293,4 +293,17 @@ test("every service's own checks are those of the table", () => {
         assert.equal(service.accepts(peer, key), mayDesire(at, peer, key), `${at} ${peer} ${key}`);
       for (const key of seen) assert.equal(service.entitled(peer, key), maySee(at, peer, key), `${at} ${peer} ${key}`);
     }
+});
+
+test("without a certificate nothing but a cell's own part of the contract may be asked, and of its controller alone", () => {
+  for (const url of ["/cells/shop", "/cells/shop/model/shop/web?dry-run=true", "/cells/shop/sessions"])
+    assert.equal(mayAsk("controller", user, "PUT", url), true, url);
+  for (const url of ["/metrics", "/events", "/cells", "/cells/", "/"])
+    assert.equal(mayAsk("controller", user, "GET", url), false, url);
+  for (const at of services) {
+    if (at === "controller") continue;
+    assert.equal(mayAsk(at, user, "GET", "/cells/shop"), false, at);
+    assert.equal(mayAsk(at, user, "GET", "/peers"), false, at);
+  }
+  assert.equal(kindOf(user), null, "no certificate can carry the name");
 });

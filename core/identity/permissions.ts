@@ -1,4 +1,4 @@
-import type { PeerName } from "../../model/identifiers.ts";
+import { type PeerName, peerName } from "../../model/identifiers.ts";
 
 const part = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?";
 const whole = /^$/;
@@ -22,6 +22,12 @@ const kinds: ReadonlyMap<string, RegExp> = new Map([
   ["cell-manager", whole],
   ["ha", several],
 ]);
+
+/**
+ * Who shows no certificate at all: a person's or a machine's program, inside the cell. What it may, its credential says;
+ * no certificate carries this name.
+ */
+export const user = peerName("user");
 
 /** Whatever runs for the installation: each follows where the others are. */
 const everybody = (pattern: string): Readonly<Record<string, readonly string[]>> =>
@@ -120,6 +126,8 @@ export const permissions = {
       gateway: ["GET /metrics", "GET /events", "* /…"],
       // The VMs of other cells' controllers are elements of the root cell, and nobody's but the Cell Manager's to change.
       "cell-manager": ["GET", "PUT", "DELETE"].map((method) => `${method} /cells/root/model/root/controllers/<uid>`),
+      // From a VM of the cell whose rules let it: the part of the published contract that is the cell's own.
+      user: ["* /cells/<name>", "* /cells/<name>/…"],
       // A host may only ask what its operator's credential opens: the root cell, which it helps into being.
       host: ["PUT /cells/root/model"],
     },
@@ -149,7 +157,7 @@ interface Permission {
 type Patterns = Readonly<Record<string, readonly string[]>>;
 export type ServiceKind = keyof typeof permissions;
 
-/** What a peer is by its name: the first part; null for a name that none has. */
+/** What a peer is by its name: the first part; null for a name that no certificate has. */
 export function kindOf(peer: PeerName): string | null {
   const dot = peer.indexOf(".");
   const kind = dot < 0 ? peer : peer.slice(0, dot);
@@ -187,7 +195,7 @@ const compile = (verb: keyof Permission): ReadonlyMap<string, Compiled> =>
 const [desires, sees, asks] = [compile("desires"), compile("sees"), compile("asks")];
 
 const allows = (table: ReadonlyMap<string, Compiled>, at: ServiceKind, peer: PeerName, text: string): boolean => {
-  const kind = kindOf(peer);
+  const kind = peer === user ? user : kindOf(peer);
   if (kind === null) return false;
   const compiled = table.get(at);
   const matches = (who: string): boolean => compiled?.get(who)?.some((matcher) => matcher(peer, text)) ?? false;

@@ -76,7 +76,10 @@ export async function runController(
     const context = { configuration, controller, events, request: running.request };
     const sessions = createSessions({ configuration, cell: controller.cell, request: running.request });
     const routes = observed(observer, createRoutes(context, sessions));
-    const server = await servePeers(configuration, routes, createUpgrades(controller.cell, sessions));
+    const server = await servePeers(configuration, routes, createUpgrades(controller.cell, sessions), {
+      // The root cell is reached from nowhere; every other one by its own VMs, where its rules open this.
+      users: controller.cell !== rootCell,
+    });
     closers.push(server.stop);
     return { distributionPort: running.distributionPort, httpPort: server.port, stop };
   } catch (error) {

@@ -74,7 +74,12 @@ export const createRoutes =
   (context: EdgeContext, sessions: ControllerSessions | null = null): PeerHandler =>
   async (incoming, response) => {
     if (!mayAsk("controller", incoming.peer, incoming.method, incoming.url)) {
-      sendRefusal(response, 403, "forbidden", `only the gateway may ask a controller, and this is "${incoming.peer}"`);
+      sendRefusal(
+        response,
+        403,
+        "forbidden",
+        `the gateway may ask a controller, and the cell's own VMs for what is below /cells/${context.controller.cell}; this is "${incoming.peer}"`,
+      );
       return;
     }
     // Beside the gateway, the table lets in who needs no credential: the Cell Manager, at the root cell.

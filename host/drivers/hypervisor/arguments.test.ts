@@ -69,6 +69,16 @@ test("disks: explicit slots come first, boot order becomes bootindex, errors sto
   assert.ok(found.slice(2).every((device) => device.werror === "stop" && device.rerror === "stop"));
 });
 
+test("disks: a guest's first disk is the one it is booted from, however they were declared", () => {
+  const found = devices(
+    diskArguments([disk("data"), disk("second", { bootOrder: 1 }), disk("boot", { bootOrder: 0 }), disk("more")]),
+  );
+  assert.deepEqual(
+    found.map((device) => device.id),
+    ["disk-boot", "disk-second", "disk-data", "disk-more"],
+  );
+});
+
 test("disks: what a bus cannot carry is refused with a sentence", () => {
   assert.throws(
     () => diskArguments([disk("d", { busType: "ide", readOnly: true })]),

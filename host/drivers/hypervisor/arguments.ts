@@ -99,7 +99,8 @@ const device = (properties: { readonly [key: string]: Json }): readonly string[]
 ];
 
 /**
- * Devices of the disks. Those with a slot of their own come first, since QEMU gives out free slots in command-line order.
+ * Devices of the disks. Those with a slot of their own come first, since QEMU gives out free slots in command-line order;
+ * then those that are booted from, in their order, so that a guest's first disk is the one that it came from.
  * Throws a sentence where a bus cannot carry what is asked.
  */
 export const diskArguments = (disks: readonly ComposedDisk[]): readonly string[] => {
@@ -115,11 +116,12 @@ export const diskArguments = (disks: readonly ComposedDisk[]): readonly string[]
   if (disks.some((disk) => disk.desired.busType === "ide")) args.push(...device({ driver: "piix3-ide", id: "piix" }));
   if (disks.some((disk) => disk.desired.busType === "scsi"))
     args.push(...device({ driver: "virtio-scsi-pci", id: "scsi" }));
-  const explicitFirst = [
+  const others = disks.filter((disk) => !sequence.includes(disk));
+  const onTheBus = [
     ...disks.filter((disk) => disk.desired.busSlot !== null),
-    ...disks.filter((disk) => disk.desired.busSlot === null),
+    ...[...sequence, ...others].filter((disk) => disk.desired.busSlot === null),
   ];
-  for (const disk of explicitFirst) {
+  for (const disk of onTheBus) {
     for (const object of disk.objects) args.push("-object", object);
     for (const blockdev of disk.blockdevs) args.push("-blockdev", blockdev);
     const boot = sequence.indexOf(disk);
