@@ -132,7 +132,7 @@ test("plan says which option applying it needs", async (t) => {
   const { context, file, printed } = await scene(t, ({ method }) =>
     method === "GET" ? known : changed({ plan: smaller }),
   );
-  await plan(context, file, false);
+  await plan(context, file, { all: false });
   assert.equal(printed.at(-1), "Applying it without being asked needs --allow-destroy shop/db,shop/log");
 });
 
@@ -141,7 +141,7 @@ test("plan names the service VMs that are upgraded, and what becomes of one that
   const { context, file, printed } = await scene(t, ({ method }) =>
     method === "GET" ? known : changed({ plan: planChange(volumes, volumes), upgraded }),
   );
-  await plan(context, file, false);
+  await plan(context, file, { all: false });
   assert.match(
     printed.join(" "),
     /one at a time.*proved itself: root\/core2\/vm, root\/core1\/vm\. One that does not come up goes back/,
@@ -152,12 +152,12 @@ test("the plan of a cell that is not there is the gateway's, and says what was n
   const created = planChange(null, volumes);
   const answer = changed({ plan: created, version: 0, unchecked: ["hosts", "storage"] });
   const { context, printed, file } = await scene(t, ({ dryRun }) => (dryRun ? answer : { status: 404, body: {} }));
-  await plan(context, file, false);
+  await plan(context, file, { all: false });
   assert.match(printed.join("\n"), /Plan: 2 to create, 0 unchanged\.\nNot checked, .*: hosts, storage\.\n/);
   const diagnostics = [{ code: "cell/no-host", message: "No host could hold it" }];
   const error = { code: "invalid-specification", message: "it is wrong", diagnostics };
   const refused = await scene(t, () => ({ status: 400, body: { error } }));
-  assert.match((await failure(plan(refused.context, refused.file, false))).message, /No host could hold it/);
+  assert.match((await failure(plan(refused.context, refused.file, { all: false }))).message, /No host could hold it/);
 });
 
 test("apply says so when somebody changed the cell since it was planned", async (t) => {

@@ -17,7 +17,7 @@ import { evaluate } from "../runtime/specification/evaluate.ts";
 import { readBundle } from "./bundle.ts";
 import { type Changes, watchCell } from "./changes.ts";
 import { type Client, Refused } from "./client.ts";
-import { type Context, cellOfPath, printJson } from "./context.ts";
+import { type Context, cellOfPath, componentOf, printJson } from "./context.ts";
 import { rendered } from "./diagnostics.ts";
 import { type ElementWithState, elementsOf } from "./elements.ts";
 import { CommandFailure, exitCodes, usage } from "./failure.ts";
@@ -52,12 +52,16 @@ const explained = async <T>(
   }
 };
 
-const planOf = async (context: Context, file: string) => {
+/** @param child the whole name of the child cell that the file is a model of; undefined: its own name is all of it */
+const planOf = async (context: Context, file: string, child: string | undefined) => {
   const { bundle, cell } = await specification(context, file);
+  if (child !== undefined && componentOf(child) !== cell.name)
+    throw usage(`${file} is a model of a cell called ${cell.name}, and ${child} is one called ${componentOf(child)}`);
+  const name = child ?? cell.name;
   const client = context.client();
   // Also of a cell that is not there: the gateway answers without making one, and knows what there is to have.
-  const changed = await explained(context, { file, bundle }, () => client.apply(cell.name, bundle, true));
-  return { bundle, cell, changed };
+  const changed = await explained(context, { file, bundle }, () => client.apply(name, bundle, true));
+  return { bundle, name, changed };
 };
 
 /** A plan that was not checked against everything says so. */
@@ -79,8 +83,12 @@ const upgradeLines = ({ upgraded = [] }: Changed): readonly string[] =>
         "One that does not come up goes back by itself, and nothing more is upgraded then.",
       ];
 
-export const plan = async (context: Context, file: string, all: boolean): Promise<void> => {
-  const { changed } = await planOf(context, file);
+export const plan = async (
+  context: Context,
+  file: string,
+  { all, cell }: { readonly all: boolean; readonly cell?: string | undefined },
+): Promise<void> => {
+  const { changed } = await planOf(context, file, cell);
   if (context.json) printJson(context, changed);
   else {
     context.terminal.print(renderPlan(changed.plan, { color: context.terminal.colour, all }));
@@ -174,6 +182,8 @@ export interface WaitOptions {
   readonly allowDestroy?: readonly string[];
   readonly wait: boolean;
   readonly timeoutMs: number;
+  /** Of `apply`: see `planOf`. */
+  readonly cell?: string | undefined;
 }
 
 /** There was nothing before. */
@@ -182,45 +192,45 @@ const isFirst = ({ steps }: Plan): boolean => steps.every(({ action }) => action
 /** Makes the cell what the file says, and waits until it is. */
 export const apply = async (context: Context, file: string, options: WaitOptions): Promise<void> => {
   const { terminal, json } = context;
-  const { bundle, cell, changed: planned } = await planOf(context, file);
+  const { bundle, name, changed: planned } = await planOf(context, file, options.cell);
   if (!json) {
     terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
     for (const line of upgradeLines(planned)) terminal.print(line);
   }
   const allowDestroy = isEmptyPlan(planned.plan)
     ? []
-    : await confirm(context, options, `Apply this to the cell ${cell.name}?`, planned.plan);
+    : await confirm(context, options, `Apply this to the cell ${name}?`, planned.plan);
   const client = context.client();
   const send = (version: number): Promise<Changed> =>
-    explained(context, { file, bundle }, () => client.apply(cell.name, bundle, false, { version, allowDestroy }));
+    explained(context, { file, bundle }, () => client.apply(name, bundle, false, { version, allowDestroy }));
   const changed = await send(planned.version).catch(async (error: unknown) => {
     if (!overtaken(error)) throw error;
     // A cell that was deleted starts to count anew once its controller has ended; there is nothing in it to overwrite.
-    const again = isFirst(planned.plan) ? (await planOf(context, file)).changed : null;
-    if (again === null || !isFirst(again.plan)) throw conflict(cell.name, error, `\`cells plan ${file}\``);
+    const again = isFirst(planned.plan) ? (await planOf(context, file, options.cell)).changed : null;
+    if (again === null || !isFirst(again.plan)) throw conflict(name, error, `\`cells plan ${file}\``);
     return send(again.version);
   });
   let elements: readonly ElementWithState[] = [];
   if (options.wait) {
-    elements = await followUntilReady(client, cell.name, terminal, options.timeoutMs, json);
+    elements = await followUntilReady(client, name, terminal, options.timeoutMs, json);
     // In a root cell more stays than its specification names.
     const left = changed.plan.steps.filter(({ action }) => action !== "delete").length;
-    await untilRemoved(client, cell.name, terminal, left, options.timeoutMs);
+    await untilRemoved(client, name, terminal, left, options.timeoutMs);
   }
   if (json) printJson(context, { ...changed, elements });
-  else if (options.wait) terminal.print(`${cell.name} is as declared: ${renderSummary(elements, terminal.paint)}`);
+  else if (options.wait) terminal.print(`${name} is as declared: ${renderSummary(elements, terminal.paint)}`);
 };
 
 /** Takes an element, a group or a whole cell out of the model, and waits until nothing is left of it. */
 export const remove = async (context: Context, pathText: string, options: WaitOptions): Promise<void> => {
   const { terminal, json } = context;
-  const { cell, path } = cellOfPath(pathText);
+  const { cell, path, whole } = cellOfPath(pathText);
   const client = context.client();
-  const planned = await client.delete(cell, path === cell ? "" : path, true);
+  const planned = await client.delete(cell, whole ? "" : path, true);
   if (!json) terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
-  const allowDestroy = await confirm(context, options, `Delete ${path}?`, planned.plan);
+  const allowDestroy = await confirm(context, options, `Delete ${pathText}?`, planned.plan);
   const conditions = { version: planned.version, allowDestroy };
-  const changed = await client.delete(cell, path === cell ? "" : path, false, conditions).catch((error: unknown) => {
+  const changed = await client.delete(cell, whole ? "" : path, false, conditions).catch((error: unknown) => {
     throw overtaken(error) ? conflict(cell, error, "The same command without --yes") : error;
   });
   if (options.wait) {
@@ -228,7 +238,7 @@ export const remove = async (context: Context, pathText: string, options: WaitOp
     await untilRemoved(client, cell, terminal, left, options.timeoutMs);
   }
   if (json) printJson(context, changed);
-  else terminal.print(`${path} is ${options.wait ? "gone" : "being deleted"}`);
+  else terminal.print(`${pathText} is ${options.wait ? "gone" : "being deleted"}`);
 };
 
 /** A person looks on; ends with Ctrl-C. */
@@ -281,8 +291,8 @@ export const get = async (context: Context, pathText: string | undefined, state:
         terminal.print(`${cell}  version ${version}  ${elements} elements`);
     return;
   }
-  const { cell, path } = cellOfPath(pathText);
-  const document = await client.model(cell, path === cell ? "" : path, state);
+  const { cell, path, whole } = cellOfPath(pathText);
+  const document = await client.model(cell, whole ? "" : path, state);
   if (context.yaml) {
     await putYaml(context, document);
     return;
@@ -292,7 +302,7 @@ export const get = async (context: Context, pathText: string | undefined, state:
     return;
   }
   const { renderElements } = await import("./render.ts");
-  const elements = elementsOf(document, path === cell ? "" : path);
+  const elements = elementsOf(document, whole ? "" : path);
   for (const line of renderElements(elements, terminal.paint)) terminal.print(line);
   terminal.print(renderSummary(elements, terminal.paint));
 };

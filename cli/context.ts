@@ -31,13 +31,21 @@ export const createContext = (output: string, makeClient: () => Client): Context
 export const printJson = ({ terminal }: Context, value: unknown): void =>
   terminal.print(JSON.stringify(value, null, 2));
 
-/** The cell that a path is in, and the path as the document has it: the cell's component is its first part. */
-export const cellOfPath = (path: string): { readonly cell: string; readonly path: string } => {
-  const clean = path.split("/").filter((part) => part !== "");
-  const [cell] = clean;
+export interface CellPath {
+  readonly cell: string;
+  /** As the cell's document has it: its component is the first part. */
+  readonly path: string;
+  /** The whole cell is meant. */
+  readonly whole: boolean;
+}
+/** The cell that a path is in. A child cell has its parent's name behind its own: `web.shop/vm` is `web/vm` in its document. */
+export const cellOfPath = (path: string): CellPath => {
+  const [cell, ...rest] = path.split("/").filter((part) => part !== "");
   if (cell === undefined) throw usage("a path begins with the cell: for example shop, or shop/web/vm");
-  return { cell, path: clean.join("/") };
+  return { cell, path: [componentOf(cell), ...rest].join("/"), whole: rest.length === 0 };
 };
+/** The name of a cell in its own document. */
+export const componentOf = (cell: string): string => cell.split(".")[0] ?? cell;
 
 /** A number of seconds as written. */
 export const secondsOf = (text: string): number => {

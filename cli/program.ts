@@ -84,6 +84,7 @@ const changeCommands = (program: Command, context: () => Context): void => {
   )
     .default([], "none")
     .argParser((paths: string, before: readonly string[]) => [...before, paths]);
+  const child = new Option("--cell <name>", "the child cell that it is a model of, with its parents: web.shop");
   const timeout = new Option("--timeout <seconds>", "how long to wait").default(300).argParser(secondsOf);
   withHelp(
     program
@@ -91,7 +92,8 @@ const changeCommands = (program: Command, context: () => Context): void => {
       .description("show what `apply` would do, and do nothing")
       .argument("<file>", "a specification, .sf, .json, .yaml or .ts; what it includes is read with it")
       .option("--all", "show what stays as it is, too")
-      .action((file, options) => plan(context(), file, options.all === true)),
+      .addOption(child)
+      .action((file, { all, cell }) => plan(context(), file, { all: all === true, cell })),
     ["cells plan examples/shop/shop.sf"],
   );
   withHelp(
@@ -103,8 +105,9 @@ const changeCommands = (program: Command, context: () => Context): void => {
       .addOption(allowDestroy)
       .option("--no-wait", "return when the change is accepted")
       .addOption(timeout)
-      .action((file, { yes, allowDestroy, wait, timeout: seconds }) =>
-        apply(context(), file, { yes: yes === true, allowDestroy, wait, timeoutMs: seconds * 1000 }),
+      .addOption(child)
+      .action((file, { yes, allowDestroy, wait, timeout: seconds, cell }) =>
+        apply(context(), file, { yes: yes === true, allowDestroy, wait, timeoutMs: seconds * 1000, cell }),
       ),
     ["cells apply examples/shop/shop.sf", "cells apply shop.sf --yes --output json"],
   );

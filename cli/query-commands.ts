@@ -22,7 +22,9 @@ export const why = async (context: Context, words: readonly string[], protocol: 
   const client = context.client();
   const named = [connection.from, connection.to].find((end) => !isAddress(end));
   const cell = named === undefined ? await onlyCell(client) : cellOfPath(named).cell;
-  const answer = await client.why(cell, connection);
+  const inDocument = (end: string): string => (isAddress(end) || end.startsWith("//") ? end : cellOfPath(end).path);
+  const ends = { from: inDocument(connection.from), to: inDocument(connection.to) };
+  const answer = await client.why(cell, { ...connection, ...ends });
   if (context.json) printJson(context, answer);
   else context.terminal.print(renderWhy(answer, context.terminal.paint));
   if (!answer.allowed) process.exitCode = exitCodes.refused;

@@ -221,8 +221,8 @@ test("a name that means something else is no new cell's, also not in a dry run",
     }
   }
   const dotted = await ask("PUT", "/cells/web.shop/model", bundle(specification("web")), bundleHeaders);
-  assert.equal(dotted.status, 400);
-  assert.match(messageOf(dotted), /`web\.shop` cannot name a cell: .* made by a CellController in its parent's spec/);
+  assert.equal(dotted.status, 404);
+  assert.match(messageOf(dotted), /there is no cell "web\.shop", .* made by a CellController in its parent's spec/);
   assert.deepEqual(made, []);
 });
 

@@ -12,7 +12,7 @@ import type { PeerResponse } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { createObserver, type Observer } from "../runtime/observer.ts";
 import { createIntroduction, createPlaces } from "./admission.ts";
-import { requireCellName, requireFreeName } from "./cell-names.ts";
+import { isChildName, requireCellName, requireFreeName } from "./cell-names.ts";
 import { type Cells, createCells } from "./cells.ts";
 import { beyondScope, scopeOf } from "./credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack } from "./forward.ts";
@@ -164,7 +164,8 @@ async function onCell(
   await requireCell(context, cell, authorization);
   const answer = await reachable(cell, forward(configuration, cell, what));
   const dryRun = new URLSearchParams(request.url.split("?")[1]).get("dryRun") === "true";
-  if (wholeModel && request.method === "DELETE" && answer.status === 200 && !dryRun) {
+  // A child cell ends with its element in its parent's specification.
+  if (wholeModel && request.method === "DELETE" && answer.status === 200 && !dryRun && !isChildName(cell)) {
     await cells.endWhenEmpty(cell, authorization);
   }
   await give(answer, reply);

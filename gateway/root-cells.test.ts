@@ -216,6 +216,42 @@ test("a cell is made, changed and ended through the root cell, and nothing of it
   assert.equal((await ask("GET", "/cells/shop/model")).status, 404);
 });
 
+test("a child cell is seen and changed under its whole name, and ends with its element", async () => {
+  const kid = { "x.type": "Cell", web: { "x.type": "VM", "x.memory": 64, "x.desiredState": "off" } };
+  const controllerOfKid = { "x.type": "CellController", "x.name": "kid", "x.cell": { kid } };
+  const [made] = await Promise.all([
+    ask("PUT", "/cells/team/model", { team: { "x.type": "Cell", kid: controllerOfKid } }),
+    startAsHostsWould("team"),
+    startAsHostsWould("kid-team"),
+  ]);
+  assert.equal(made.status, 200, JSON.stringify(made.json));
+  await eventually(`the child has its first model\n${output}`, async () => (await cells()).includes("kid.team 1"));
+  assert.deepEqual((await cells()).slice(1), ["team 2", "kid.team 1"]);
+  assert.equal((await ask("GET", "/cells/kid.team/model/kid/web")).status, 200);
+  const more = { ...kid, app: { "x.type": "VM", "x.memory": 64, "x.desiredState": "off" } };
+  assert.equal(((await ask("PUT", "/cells/kid.team/model", { kid: more })).json as Changed).version, 2);
+  const own = ((await ask("POST", "/cells/kid.team/credentials", { note: "" })).json as NewCredential).credential;
+  const seen = (await ask("GET", "/cells", undefined, own)).json as CellSummary[];
+  assert.deepEqual(
+    seen.map(({ cell }) => cell),
+    ["kid.team"],
+  );
+  assert.equal((await ask("GET", "/cells/team/model", undefined, own)).status, 403, "not its parent's");
+  const sister = await ask("PUT", "/cells/sister.team/model", { sister: { "x.type": "Cell" } });
+  assert.match(messageOf(sister), /there is no cell "sister\.team", and none is made here/);
+
+  assert.equal((await ask("DELETE", "/cells/team/model")).status, 200);
+  for (const [cell, component] of [
+    ["kid.team", "kid-team"],
+    ["team", "team"],
+  ] as const) {
+    await eventually(`${cell} is taken away\n${output}`, async () => (await components())[component] === undefined);
+    await end(peerName(`controller.${cell}`));
+    await installation.forget(peerName(`controller.${cell}`));
+  }
+  await eventually(`nothing is left\n${output}`, async () => !/team/.test((await cells()).join()));
+});
+
 test("the Cell Manager may change controllers of cells and nothing else of the root cell; others not even those", async () => {
   const manager = JSON.parse(
     await readFile(join(installation.directory, "cell-manager", "configuration.json"), "utf8"),
@@ -259,7 +295,11 @@ test("what cannot be is refused: a cell like the root cell, the end of the root 
     assert.match(messageOf(answer), new RegExp(`no new cell can be called "${name}"`));
   }
   const dotted = await ask("PUT", "/cells/web.shop/model", { web: { "x.type": "Cell" } });
-  assert.match(messageOf(dotted), /`web\.shop` cannot name a cell: a name with dots is that of a child cell/);
+  assert.equal(dotted.status, 404);
+  assert.match(
+    messageOf(dotted),
+    /no cell "web\.shop", and none is made here: a name with dots is that of a child cell/,
+  );
   const stranger = await fetch(`${url}/cells/root/model`, {
     method: "PUT",
     headers: { authorization: "Bearer of-a-tenant", "content-type": "application/json" },

@@ -7,6 +7,7 @@ import type { Json, JsonObject } from "../model/json.ts";
 import { isAuthorized } from "../runtime/credentials.ts";
 import { peerRequest } from "../runtime/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../runtime/installation.ts";
+import { isChildName } from "./cell-names.ts";
 import { controllerOf } from "./forward.ts";
 import { RefusedError, refused } from "./refused.ts";
 import type { Registry } from "./registry.ts";
@@ -73,7 +74,10 @@ export function createRootCells(
     if (status !== 200) return [rootCell];
     const { cells } = json as { readonly cells?: Readonly<Record<string, unknown>> };
     const made = Object.entries(cells ?? {}).filter(([, each]) => isCellController(each));
-    return [rootCell, ...made.map(([name]) => name)];
+    const own = [rootCell, ...made.map(([name]) => name)];
+    // Their child cells, to any depth: nobody but their controllers' names tells of them.
+    const children = (await inBook()).filter((cell) => isChildName(cell) && own.includes(cell.split(".").at(-1) ?? ""));
+    return [...own, ...children.sort()];
   };
   const end = async (cell: string, authorization: string): Promise<void> => {
     const answer = await ask("DELETE", elementPath(cell), authorization);

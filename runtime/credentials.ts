@@ -1,10 +1,10 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 
 /**
- * Bearer credentials (RFC 6750). One of a cell is `<cell>.<id>.<secret>`: whose it is can be read off it, so that the
- * gateway turns away what cannot fit; whether it is right, the cell's controller alone says, which keeps its hash.
+ * Bearer credentials (RFC 6750). One of a cell is `<cell>.<id>.<secret>`, where a child cell's name has dots itself: whose it
+ * is can be read off it, so that the gateway turns away what cannot fit; whether it is right, the cell's controller alone says, which keeps its hash.
  */
-const cellCredential = /^([a-z](?:[a-z0-9-]{0,51}[a-z0-9])?)\.([0-9a-f]{8})\.[A-Za-z0-9_-]{43}$/;
+const cellCredential = /^([a-z0-9](?:[a-z0-9.-]{0,51}[a-z0-9])?)\.([0-9a-f]{8})\.[A-Za-z0-9_-]{43}$/;
 
 /** What `Authorization: Bearer …` carries; null for anything else. */
 export const bearerOf = (authorization: string | undefined): string | null =>
