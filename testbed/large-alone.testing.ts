@@ -80,7 +80,7 @@ const comesAndGoes = async (t: Testbed, reached: (what: string) => void): Promis
 }
 `;
   writeFileSync(file, before.trimEnd().replace(/\}$/, more));
-  await cells(t, "apply", file, "--yes");
+  await cells(t, "apply", file, "--yes", "--timeout", String(patience));
   const { host, uid } = await vmState(t, "root/more/vm");
   reached("a second Placer and a second Storage Manager are VMs of the root cell");
   const one = join(dirname(t.configFile), "one.sf");
@@ -95,7 +95,16 @@ const comesAndGoes = async (t: Testbed, reached: (what: string) => void): Promis
   reached("a new cell goes by them");
   await cells(t, "delete", "one", "--yes", "--allow-destroy", "one/boot");
   writeFileSync(file, before);
-  await cells(t, "apply", file, "--yes", "--allow-destroy", "root/more/boot,root/more/data");
+  await cells(
+    t,
+    "apply",
+    file,
+    "--yes",
+    "--allow-destroy",
+    "root/more/boot,root/more/data",
+    "--timeout",
+    String(patience),
+  );
   assert.equal(await stateOf(t, "root/more/vm"), null);
   assert.deepEqual(await processesOf(t, host, `^qemu-system.*guest=cells-${uid}-`), []);
   for (const name of services) assert.equal((await vmState(t, `root/${name}/vm`)).incarnation ?? 1, 1, name);
@@ -103,35 +112,42 @@ const comesAndGoes = async (t: Testbed, reached: (what: string) => void): Promis
 };
 
 /** Three cells, each in the one before. */
-const nested = `${tenant("outer").trimEnd().replace(/\}$/, "")}
-  middle extends CellController { x.name "middle"; x.cell extends {
-    middle extends Cell {
-      x.limits.vms 3;
-      inner extends CellController { x.name "inner"; x.cell extends {
-        inner extends Cell {
-          golden extends Volume { x.size 64; x.access "ro"; x.import "tiny"; }
-          boot extends VolumeCopy { x.image "<ref:/inner/golden>"; }
-          vm extends VM { x.memory 96; }
-          disk extends VolumeConnection { x.vm "<ref:/inner/vm>"; x.volume "<ref:/inner/boot>"; x.bootOrder 0; }
-        }
-      } }
+const middle = (vms: number): string => `
+middle extends Cell {
+  x.limits.vms ${vms};
+  inner extends CellController { x.name "inner"; x.cell extends {
+    inner extends Cell {
+      golden extends Volume { x.size 64; x.access "ro"; x.import "tiny"; }
+      boot extends VolumeCopy { x.image "<ref:/inner/golden>"; }
+      vm extends VM { x.memory 96; }
+      disk extends VolumeConnection { x.vm "<ref:/inner/vm>"; x.volume "<ref:/inner/boot>"; x.bootOrder 0; }
     }
   } }
 }
 `;
+const outer = `
+${tenant("outer").trimEnd().replace(/\}$/, "")}
+  middle extends CellController { x.name "middle"; x.cell extends { ${middle(3)} } }
+}
+`;
 const cellsWithinCells = async (t: Testbed, reached: (what: string) => void): Promise<void> => {
   const file = join(dirname(t.configFile), "outer.sf");
-  writeFileSync(file, nested);
+  writeFileSync(file, outer);
   await until(
     "the cells are made",
     () => t.cells(["apply", file, "--yes"]),
     ({ code }) => code === 0,
     patience,
   );
-  for (const cell of ["outer", "middle", "inner"]) await untilAllReady(t, cell, patience);
+  for (const cell of ["outer", "middle.outer", "inner.middle.outer"]) await untilAllReady(t, cell, patience);
   reached("a cell in a cell in a cell is as declared");
-  const machines = ["root/controllers/outer/vm", "root/controllers/middle/vm", "root/controllers/inner/vm", "inner/vm"];
-  const states = await Promise.all(machines.map((path) => vmState(t, path)));
+  const controllers = ["outer", "middle-outer", "inner-middle-outer"].map((name) => `root/controllers/${name}/vm`);
+  const states = await Promise.all([...controllers, "inner.middle.outer/vm"].map((path) => vmState(t, path)));
+  // Its own people look after it, with the whole name.
+  const child = join(dirname(t.configFile), "middle.sf");
+  writeFileSync(child, middle(4));
+  await cells(t, "apply", child, "--cell", "middle.outer", "--yes");
+  reached("a child cell is changed under its whole name");
   await cells(t, "delete", "outer", "--yes", "--allow-destroy", "outer/boot");
   reached("the outermost is deleted");
   for (const { host, uid } of states)
