@@ -287,8 +287,12 @@ export const get = async (context: Context, pathText: string | undefined, state:
     else if (context.yaml) await putYaml(context, cells);
     else if (cells.length === 0) terminal.print("there is no cell yet: `cells apply FILE` makes one");
     else
-      for (const { cell, version, elements } of cells)
-        terminal.print(`${cell}  version ${version}  ${elements} elements`);
+      for (const { cell, version, elements, phases } of cells)
+        terminal.print(
+          "unreachable" in phases
+            ? `${cell}  its controller does not answer now`
+            : `${cell}  version ${version}  ${elements} elements`,
+        );
     return;
   }
   const { cell, path, whole } = cellOfPath(pathText);
