@@ -12,8 +12,12 @@ import { upgradeCloud } from "./upgrade.testing.ts";
  */
 test("a new service image goes in, and goes back by itself", async (context) => {
   const start = performance.now();
-  const reached = (what: string): void =>
-    context.diagnostic(`${((performance.now() - start) / 1000).toFixed(0)} s: ${what}`);
+  // Told at once as well: it takes long, and whoever runs it by hand wants to see how far it is.
+  const reached = (what: string): void => {
+    const line = `${((performance.now() - start) / 1000).toFixed(0)} s: ${what}`;
+    context.diagnostic(line);
+    process.stderr.write(`${line}\n`);
+  };
   await withTestbedDirectory({ profile: "small", hosts: 2, servers: 1 }, async (t) => {
     await t.up();
     reached("up");

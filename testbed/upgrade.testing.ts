@@ -2,18 +2,20 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { cpSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { ElementState } from "../model/api.ts";
 import type { ImageManifest } from "../runtime/installation.ts";
 import type { Testbed } from "./harness.ts";
 import { cells, stateOf, until } from "./lab.testing.ts";
 import { cacheDirectory, memberDirectory } from "./places.ts";
-import { processesOf, tenant, untilAllReady, vmState } from "./self-hosted.testing.ts";
+import { killMachine, processesOf, tenant, untilAllReady, vmState } from "./self-hosted.testing.ts";
 import { rootSpecification } from "./self-hosted.ts";
 
 /**
  * A new service image in a cloud that runs in itself (decision 34): it goes in service by service while two machines of a
- * tenant ping each other, and goes back by itself where it does not come up; in the VM of the root controller, too.
+ * tenant ping each other, and goes back by itself where it does not come up; in the VM of the root controller, too. The
+ * gateway, in a cell of its own, follows when all others have it.
  */
-const patience = 400;
+const patience = 600;
 
 /** An image as an operator brings it in: under its own name, on the storage server. A word on the kernel's command line tells it from others. */
 const bringIn = (t: Testbed, name: string, change: (directory: string) => void = () => undefined): void => {
@@ -100,6 +102,23 @@ export const pingsLost = async (t: Testbed): Promise<{ readonly sent: number; re
 
 const others = ["root/core2/vm", "root/core3/vm", "root/controllers/primary/vm", "root/controllers/one/vm"];
 const core = "root/core1/vm";
+const gateway = "primary/gateway/vm";
+
+/** Asked again and again: whoever answers may be what is away. */
+const untilImage = (t: Testbed, path: string, image: string): Promise<unknown> =>
+  until(
+    `${path} runs from ${image}`,
+    () => imageOf(t, path).catch(() => ""),
+    (found) => found === image,
+    patience,
+  );
+const untilVm = (t: Testbed, path: string): Promise<ElementState & { readonly host: string }> =>
+  until(
+    `somebody tells where ${path} is`,
+    () => vmState(t, path).catch(() => null),
+    (state) => state !== null,
+    patience,
+  ).then((state) => state ?? assert.fail(path));
 
 /**
  * In a cloud of the profile `small` with one storage server and the cell `one`, which is as declared.
@@ -109,10 +128,11 @@ export const upgradeCloud = async (t: Testbed, file: string, reached: (what: str
   await startPings(t, file);
   bringIn(t, "service-2");
   bringIn(t, "service-3", emptied);
-  const incarnation = async (path: string): Promise<number> => (await vmState(t, path)).incarnation ?? 0;
-  const before = new Map(
-    await Promise.all([core, ...others].map(async (path) => [path, await incarnation(path)] as const)),
-  );
+  const incarnation = async (path: string): Promise<number> => (await untilVm(t, path)).incarnation ?? 0;
+  const before = new Map<string, number>();
+  for (const path of [core, gateway, ...others]) before.set(path, await incarnation(path));
+  const startedAgain = async (path: string, times: number): Promise<void> =>
+    assert.equal(await incarnation(path), (before.get(path) ?? 0) + times, `${path} was started again ${times} times`);
   // A good one everywhere but in the root controller's own VM, which comes last, and returns by its host's decision.
   const said = await applyRoot(t, "service-2", "service-3");
   assert.match(
@@ -120,6 +140,7 @@ export const upgradeCloud = async (t: Testbed, file: string, reached: (what: str
     /one at a time.*root\/core2\/vm, .*root\/core1\/vm\. One that does not come up goes back/,
   );
   reached("the new image is submitted");
+  await interrupt(t, reached);
   await untilState(
     t,
     "root/core1/bootDisk",
@@ -129,23 +150,33 @@ export const upgradeCloud = async (t: Testbed, file: string, reached: (what: str
   reached("four service VMs run from the new image, and that of the root controller went back");
   for (const path of others) {
     assert.equal(await imageOf(t, path), "service-2");
-    assert.equal(await incarnation(path), (before.get(path) ?? 0) + 1, `${path} was started again once`);
+    await startedAgain(path, 1);
   }
   assert.equal(await imageOf(t, core), "service");
   // It says so with its exit code as well.
   assert.match((await t.cells(["why", core])).stdout, /boot volume.*did not come up/s);
+  assert.equal(await imageOf(t, gateway), "service", "what did not come up everywhere is not the gateway's");
+  await startedAgain(gateway, 0);
   await applyRoot(t, "service-2");
-  await until(
-    "the root controller's VM runs from the new image",
-    () => imageOf(t, core).catch(() => ""),
-    (image) => image === "service-2",
-    patience,
-  );
-  await untilAllReady(t, "root", patience);
+  await untilImage(t, core, "service-2");
   reached("the root controller's VM runs from the new image");
-  for (const path of others)
-    assert.equal(await incarnation(path), (before.get(path) ?? 0) + 1, `${path} was left alone`);
+  await untilImage(t, gateway, "service-2");
+  reached("the gateway's VM runs from the new image");
+  for (const cell of ["root", "primary"]) await untilAllReady(t, cell, patience);
+  reached("the root and the primary cell are as declared");
+  for (const path of others) await startedAgain(path, 1);
+  await startedAgain(gateway, 1);
+  await startedAgain(core, 0);
+  for (const path of [core, gateway]) assert.equal(await imageOf(t, path), "service-2");
   const { sent, lost } = await pingsLost(t);
   reached(`${lost} of ${sent} pings between a tenant's machines were lost`);
   assert.ok(sent > 30 && lost <= 1, `${lost} of ${sent} pings were lost`);
+};
+
+/** Whoever carries out the upgrade dies in the middle of a trial. Its host brings it back, and it goes on. */
+const interrupt = async (t: Testbed, reached: (what: string) => void): Promise<void> => {
+  const { host, uid } = await untilVm(t, core);
+  await untilState(t, "root/core2/bootDisk", "working", /^root\/core2\/vm is tried with it/);
+  await killMachine(t, host, uid);
+  reached("core2 is tried with the new image: killed the root controller's VM");
 };
