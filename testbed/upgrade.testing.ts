@@ -47,23 +47,46 @@ const imageOf = async (t: Testbed, path: string): Promise<string> => {
   return /cells\.image=([a-z0-9-]+)/.exec(stdout)?.[1] ?? "service";
 };
 
-/** Submits the root cell with this service image, and in the root controller's VM with that one. */
-const applyRoot = async (t: Testbed, image: string, core = image): Promise<string> => {
-  const main = rootSpecification(t.at, "small");
-  const file = join(dirname(main), "service.sf");
+interface Images {
+  readonly service: string;
+  /** In the root controller's VM. */
+  readonly core?: string;
+  /** For the gateway, as an element of its own. */
+  readonly front?: string;
+}
+
+/** Writes the specifications of the root and the primary cell with these images. */
+const specifications = (
+  t: Testbed,
+  { service, core, front }: Images,
+): { readonly [cell in "root" | "primary"]: string } => {
+  const root = rootSpecification(t.at, "small");
+  const directory = dirname(root);
   const examples = join(import.meta.dirname, "..", "examples", "root");
-  const service = readFileSync(join(examples, "service.sf"), "utf8");
-  const of = (name: string): string =>
-    `${name} extends Volume { x.size 192; x.access "ro"; x.public true; x.import "${name === "service" ? image : core}"; }`;
-  const images = core === image ? of("service") : `${of("service")}\n${of("core")}`;
-  const changed = service.replace(/service extends Volume \{[^}]*\}/, images);
-  assert.notEqual(changed, service);
-  writeFileSync(file, changed);
-  const small = readFileSync(join(examples, "small.sf"), "utf8");
-  const own = `core1 extends Service {\n    boot extends VolumeCopy { x.image "<ref:/root/images/core>"; }`;
-  writeFileSync(main, core === image ? small : small.replace("core1 extends Service {", own));
-  return cells(t, "apply", main, "--yes", "--no-wait");
+  const read = (name: string): string => readFileSync(join(examples, name), "utf8");
+  const replaced = (text: string, from: RegExp, to: string): string => {
+    assert.match(text, from);
+    return text.replace(from, to);
+  };
+  const volume = (name: string, image = ""): string =>
+    `${name} extends Volume { x.size 192; x.access "ro"; x.public true; x.import "${image}"; }`;
+  const own = core === undefined ? "" : volume("core", core);
+  const grant = `frontForPrimary extends VolumeGrant {
+    x.volume "<ref:../front>"; x.cell "<ref://primary.cells.internal/>"; x.grant "copy"; }`;
+  const images = `${volume("service", service)} ${own} ${front === undefined ? "" : `${volume("front", front)} ${grant}`}`;
+  const main = replaced(read("service.sf"), /service extends Volume \{[^}]*\}/, images);
+  const gateway = "<ref://root.cells.internal/root/images/";
+  writeFileSync(
+    join(directory, "service.sf"),
+    front === undefined ? main : replaced(main, new RegExp(`${gateway}service>`), `${gateway}front>`),
+  );
+  const boot = `core1 extends Service {\n    boot extends VolumeCopy { x.image "<ref:/root/images/core>"; }`;
+  const small = read("small.sf");
+  writeFileSync(root, core === undefined ? small : replaced(small, /core1 extends Service \{/, boot));
+  return { root, primary: join(directory, "primary.sf") };
 };
+const applyRoot = (t: Testbed, images: Images): Promise<string> =>
+  cells(t, "apply", specifications(t, images).root, "--yes", "--no-wait");
 
 /** Until the root controller, which may be the one that is being tried, says so. */
 const untilState = (t: Testbed, path: string, phase: string, reason: RegExp): Promise<unknown> =>
@@ -81,11 +104,17 @@ export const startPings = async (t: Testbed, file: string): Promise<void> => {
   peer extends VM { x.memory 96; }
   peerDisk extends VolumeConnection { x.vm "<ref:/one/peer>"; x.volume "<ref:/one/peerBoot>"; x.bootOrder 0; }
   peerCard extends VirtualInterface { x.vm "<ref:/one/peer>"; x.subnet "<ref:/one/subnet>"; x.vifName "peer"; }
+  ping extends NetworkRule { x.address1 "<ref:/one/card>"; x.address2 "<ref:/one/peerCard>"; x.protocol "icmp"; x.direction "1to2"; }
 }`;
   writeFileSync(file, tenant("one").trimEnd().replace(/\}$/, peer));
   await cells(t, "apply", file, "--yes");
   const { address } = (await stateOf(t, "one/peerCard")) ?? {};
   assert.ok(typeof address === "string");
+  await until(
+    "one/vm reaches its peer",
+    () => t.cells(["exec", "one/vm", "--", "ping", "-c", "1", "-W", "1", address]),
+    ({ code }) => code === 0,
+  );
   await cells(t, "exec", "one/vm", "--", "sh", "-c", `ping ${address} >/tmp/pings 2>&1 & echo $! >/tmp/pinger`);
 };
 
@@ -134,7 +163,7 @@ export const upgradeCloud = async (t: Testbed, file: string, reached: (what: str
   const startedAgain = async (path: string, times: number): Promise<void> =>
     assert.equal(await incarnation(path), (before.get(path) ?? 0) + times, `${path} was started again ${times} times`);
   // A good one everywhere but in the root controller's own VM, which comes last, and returns by its host's decision.
-  const said = await applyRoot(t, "service-2", "service-3");
+  const said = await applyRoot(t, { service: "service-2", core: "service-3" });
   assert.match(
     said.replaceAll("\n", " "),
     /one at a time.*root\/core2\/vm, .*root\/core1\/vm\. One that does not come up goes back/,
@@ -157,7 +186,7 @@ export const upgradeCloud = async (t: Testbed, file: string, reached: (what: str
   assert.match((await t.cells(["why", core])).stdout, /boot volume.*did not come up/s);
   assert.equal(await imageOf(t, gateway), "service", "what did not come up everywhere is not the gateway's");
   await startedAgain(gateway, 0);
-  await applyRoot(t, "service-2");
+  await applyRoot(t, { service: "service-2" });
   await untilImage(t, core, "service-2");
   reached("the root controller's VM runs from the new image");
   await untilImage(t, gateway, "service-2");
@@ -168,6 +197,7 @@ export const upgradeCloud = async (t: Testbed, file: string, reached: (what: str
   await startedAgain(gateway, 1);
   await startedAgain(core, 0);
   for (const path of [core, gateway]) assert.equal(await imageOf(t, path), "service-2");
+  await gatewayGoesBack(t, reached);
   const { sent, lost } = await pingsLost(t);
   reached(`${lost} of ${sent} pings between a tenant's machines were lost`);
   assert.ok(sent > 30 && lost <= 1, `${lost} of ${sent} pings were lost`);
@@ -179,4 +209,21 @@ const interrupt = async (t: Testbed, reached: (what: string) => void): Promise<v
   await untilState(t, "root/core2/bootDisk", "working", /^root\/core2\/vm is tried with it/);
   await killMachine(t, host, uid);
   reached("core2 is tried with the new image: killed the root controller's VM");
+};
+
+/** An image for the gateway alone that does not come up. Whoever was shut out meanwhile is let in again, and told why. */
+const gatewayGoesBack = async (t: Testbed, reached: (what: string) => void): Promise<void> => {
+  const before = (await vmState(t, gateway)).incarnation ?? 0;
+  const file = specifications(t, { service: "service-2", front: "service-3" });
+  await cells(t, "apply", file.root, "--yes");
+  await cells(t, "apply", file.primary, "--yes", "--no-wait", "--allow-destroy", "primary/gateway/boot");
+  await untilState(t, "primary/gateway/bootDisk", "failed", /^primary\/gateway\/vm did not come up with /);
+  assert.equal(await imageOf(t, gateway), "service-2");
+  assert.match((await t.cells(["why", gateway])).stdout, /boot volume.*did not come up/s);
+  reached("the gateway went back");
+  const good = specifications(t, { service: "service-2" });
+  await cells(t, "apply", good.primary, "--yes", "--allow-destroy", "primary/gateway/boot");
+  await cells(t, "apply", good.root, "--yes");
+  for (const cell of ["root", "primary"]) await untilAllReady(t, cell, patience);
+  assert.equal((await vmState(t, gateway)).incarnation, before + 3, "tried twice, and then no more than back");
 };

@@ -64,9 +64,9 @@ class Primary {
     this.world.settle();
   }
   /** The root cell shows another image. */
-  show(image: string): void {
+  show(image: string, name = "service"): void {
     const shows = { kind: "volume", type: "Volume", sizeMiB: 64, server: serverName("s1") } as const;
-    this.world.shown.set("root.cells.internal/root/images/service", { uid: uid(image), shows });
+    this.world.shown.set(`root.cells.internal/root/images/${name}`, { uid: uid(image), shows });
     this.settle();
   }
   settle(): void {
@@ -148,6 +148,21 @@ test("a gateway that does not come up goes back, and tries the next image; also 
     cell.pass(provedAfterMs);
     assert.deepEqual([cell.runs(), cell.volumes(), cell.version()], [[6, "root-3"], 2, 1]);
   }
+});
+
+test("the former image in the model of the way in again: the gateway that went back to it goes on as it is", () => {
+  const cell = new Primary();
+  cell.show("root-7", "bad");
+  const bad = { boot: { "x.type": "VolumeCopy", "x.image": "<ref://root.cells.internal/root/images/bad>" } };
+  cell.world.put(primary({ ...boots("boot"), ...bad }), ["shop/boot"]);
+  cell.settle();
+  assert.deepEqual(cell.runs(), [2, "root-7"]);
+  cell.end();
+  cell.end();
+  assert.deepEqual(cell.runs(), [4, "root-1"]);
+  cell.world.put(primary(), ["shop/boot"]);
+  cell.settle();
+  assert.deepEqual([cell.runs(), cell.volumes(), cell.world.phase("shop/disk")], [[4, "root-1"], 2, "ready"]);
 });
 
 test("a boot volume of another name in the way in's own model is an upgrade as well", () => {

@@ -1,6 +1,7 @@
 import type { Cell, Element } from "../../model/cell.ts";
 import type { ElementPath, Uid } from "../../model/identifiers.ts";
 import type { DesiredVolume } from "../documents.ts";
+import { foreignVolume } from "./foreign.ts";
 import { type ControllerState, desiredNow, type ElementRecord, inUse, storageManagerOf } from "./state.ts";
 
 /**
@@ -52,7 +53,10 @@ function isSame(
   if (document === undefined || document.sizeMiB !== ("sizeMiB" in element ? (element.sizeMiB ?? null) : null))
     return false;
   const { origin, access } = document;
-  if (element.type === "VolumeCopy") return origin.kind === "copy" && origin.volume === uids.get(element.image);
+  if (element.type === "VolumeCopy") {
+    const image = uids.get(element.image) ?? foreignVolume(state, element.image)?.uid;
+    return origin.kind === "copy" && origin.volume === image;
+  }
   return (
     element.type === "Volume" && origin.kind === "image" && origin.image === element.import && access === element.access
   );
