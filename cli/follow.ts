@@ -44,7 +44,8 @@ export interface FollowOptions {
 /**
  * Shows how a cell becomes what was declared: drawn over on a terminal, a line per change elsewhere. The cell's events
  * tell when to look; it looks at the whole state each time rather than adding up events, so nothing is missed and nothing is shown that is no longer so.
- * Returns the last state and whether the wish came true in time.
+ * Returns the last state and whether the wish came true in time. Once it has seen the cell, a controller or a gateway that
+ * is away is waited for, as each is for a moment in an upgrade of the cloud itself; one that stays away is the failure.
  */
 export const follow = async (
   client: Client,
@@ -54,10 +55,23 @@ export const follow = async (
 ): Promise<{ readonly elements: readonly ElementWithState[]; readonly reached: boolean }> => {
   const end = performance.now() + options.timeoutMs;
   let before: readonly ElementWithState[] = [];
+  let away: string | null = null;
+  let seen = false;
   const changes = watchCell(client, cell);
   try {
     for (;;) {
-      const elements = (await readElements(client, cell)).filter(options.filter ?? (() => true));
+      const look = await readElements(client, cell).catch((error: unknown) => {
+        if (!seen || !isAway(error) || performance.now() > end) throw error;
+        return error;
+      });
+      if (look instanceof CommandFailure) {
+        if (away === null && options.silent !== true) terminal.warn(`${look.message}; waits until it does`);
+        away = look.message;
+        await changes.next(end - performance.now());
+        continue;
+      }
+      const elements = look.filter(options.filter ?? (() => true));
+      [seen, away] = [true, null];
       if (options.silent !== true) show(before, elements, terminal);
       before = elements;
       if (options.until(elements)) return { elements, reached: true };
@@ -69,6 +83,12 @@ export const follow = async (
     terminal.settle();
   }
 };
+
+/** Nobody answered, or nobody to whom the gateway passes it on. */
+const isAway = (error: unknown): error is CommandFailure =>
+  error instanceof Refused ? [502, 503].includes(error.status) : isUnreachable(error);
+const isUnreachable = (error: unknown): error is CommandFailure =>
+  error instanceof CommandFailure && error.exitCode === exitCodes.unreachable;
 
 const show = (before: readonly ElementWithState[], elements: readonly ElementWithState[], terminal: Terminal): void => {
   if (terminal.live) {

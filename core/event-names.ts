@@ -73,6 +73,8 @@ export const eventNames = {
   "reservation/complete": "an all-or-none deployment has everything it needs: how many elements",
   "reservation/given-back":
     "an all-or-none deployment could not have everything and gave back what it had: what was short, and when it asks again",
+  "upgrade/image-changed":
+    "a boot volume of this cell's services is made anew, since the other cell shows another image there: which",
   "upgrade/trying": "a service VM is about to start from another boot volume: which",
   "upgrade/proved": "a service VM has proved itself with its new boot volume; the old one goes",
   "upgrade/went-back":

@@ -7,13 +7,19 @@ import { tenant, untilAllReady } from "./self-hosted.testing.ts";
 import { upgradeCloud } from "./upgrade.testing.ts";
 
 /**
- * The upgrade by itself, in a cloud of its own: `node --test testbed/upgrade-alone.testing.ts`, by hand, since a birth costs
- * minutes of emulated processors.
+ * The upgrade by itself, in a cloud of its own: `node --test testbed/upgrade-alone.testing.ts`, by hand. It is no
+ * part of the suite and cannot be: beside the birth, ten starts of service VMs come one after another, each with its boot on
+ * an emulated processor and most with the 15 s of their proof, and that one waits for the other is what is tried. What needs
+ * no machines of all this is in core/controller/upgrade.test.ts and upgrade-follow.test.ts.
  */
 test("a new service image goes in, and goes back by itself", async (context) => {
   const start = performance.now();
-  const reached = (what: string): void =>
-    context.diagnostic(`${((performance.now() - start) / 1000).toFixed(0)} s: ${what}`);
+  // Told at once as well: it takes long, and whoever runs it by hand wants to see how far it is.
+  const reached = (what: string): void => {
+    const line = `${((performance.now() - start) / 1000).toFixed(0)} s: ${what}`;
+    context.diagnostic(line);
+    process.stderr.write(`${line}\n`);
+  };
   await withTestbedDirectory({ profile: "small", hosts: 2, servers: 1 }, async (t) => {
     await t.up();
     reached("up");

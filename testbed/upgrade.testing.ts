@@ -2,18 +2,20 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { cpSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { ElementState } from "../model/api.ts";
 import type { ImageManifest } from "../runtime/installation.ts";
 import type { Testbed } from "./harness.ts";
 import { cells, stateOf, until } from "./lab.testing.ts";
 import { cacheDirectory, memberDirectory } from "./places.ts";
-import { processesOf, tenant, untilAllReady, vmState } from "./self-hosted.testing.ts";
+import { killMachine, processesOf, tenant, untilAllReady, vmState } from "./self-hosted.testing.ts";
 import { rootSpecification } from "./self-hosted.ts";
 
 /**
  * A new service image in a cloud that runs in itself (decision 34): it goes in service by service while two machines of a
- * tenant ping each other, and goes back by itself where it does not come up; in the VM of the root controller, too.
+ * tenant ping each other, and goes back by itself where it does not come up; in the VM of the root controller, too. The
+ * gateway, in a cell of its own, follows when all others have it.
  */
-const patience = 400;
+const patience = 600;
 
 /** An image as an operator brings it in: under its own name, on the storage server. A word on the kernel's command line tells it from others. */
 const bringIn = (t: Testbed, name: string, change: (directory: string) => void = () => undefined): void => {
@@ -45,23 +47,46 @@ const imageOf = async (t: Testbed, path: string): Promise<string> => {
   return /cells\.image=([a-z0-9-]+)/.exec(stdout)?.[1] ?? "service";
 };
 
-/** Submits the root cell with this service image, and in the root controller's VM with that one. */
-const applyRoot = async (t: Testbed, image: string, core = image): Promise<string> => {
-  const main = rootSpecification(t.at, "small");
-  const file = join(dirname(main), "service.sf");
+interface Images {
+  readonly service: string;
+  /** In the root controller's VM. */
+  readonly core?: string;
+  /** For the gateway, as an element of its own. */
+  readonly front?: string;
+}
+
+/** Writes the specifications of the root and the primary cell with these images. */
+const specifications = (
+  t: Testbed,
+  { service, core, front }: Images,
+): { readonly [cell in "root" | "primary"]: string } => {
+  const root = rootSpecification(t.at, "small");
+  const directory = dirname(root);
   const examples = join(import.meta.dirname, "..", "examples", "root");
-  const service = readFileSync(join(examples, "service.sf"), "utf8");
-  const of = (name: string): string =>
-    `${name} extends Volume { x.size 192; x.access "ro"; x.public true; x.import "${name === "service" ? image : core}"; }`;
-  const images = core === image ? of("service") : `${of("service")}\n${of("core")}`;
-  const changed = service.replace(/service extends Volume \{[^}]*\}/, images);
-  assert.notEqual(changed, service);
-  writeFileSync(file, changed);
-  const small = readFileSync(join(examples, "small.sf"), "utf8");
-  const own = `core1 extends Service {\n    boot extends VolumeCopy { x.image "<ref:/root/images/core>"; }`;
-  writeFileSync(main, core === image ? small : small.replace("core1 extends Service {", own));
-  return cells(t, "apply", main, "--yes", "--no-wait");
+  const read = (name: string): string => readFileSync(join(examples, name), "utf8");
+  const replaced = (text: string, from: RegExp, to: string): string => {
+    assert.match(text, from);
+    return text.replace(from, to);
+  };
+  const volume = (name: string, image = ""): string =>
+    `${name} extends Volume { x.size 192; x.access "ro"; x.public true; x.import "${image}"; }`;
+  const own = core === undefined ? "" : volume("core", core);
+  const grant = `frontForPrimary extends VolumeGrant {
+    x.volume "<ref:../front>"; x.cell "<ref://primary.cells.internal/>"; x.grant "copy"; }`;
+  const images = `${volume("service", service)} ${own} ${front === undefined ? "" : `${volume("front", front)} ${grant}`}`;
+  const main = replaced(read("service.sf"), /service extends Volume \{[^}]*\}/, images);
+  const gateway = "<ref://root.cells.internal/root/images/";
+  writeFileSync(
+    join(directory, "service.sf"),
+    front === undefined ? main : replaced(main, new RegExp(`${gateway}service>`), `${gateway}front>`),
+  );
+  const boot = `core1 extends Service {\n    boot extends VolumeCopy { x.image "<ref:/root/images/core>"; }`;
+  const small = read("small.sf");
+  writeFileSync(root, core === undefined ? small : replaced(small, /core1 extends Service \{/, boot));
+  return { root, primary: join(directory, "primary.sf") };
 };
+const applyRoot = (t: Testbed, images: Images): Promise<string> =>
+  cells(t, "apply", specifications(t, images).root, "--yes", "--no-wait");
 
 /** Until the root controller, which may be the one that is being tried, says so. */
 const untilState = (t: Testbed, path: string, phase: string, reason: RegExp): Promise<unknown> =>
@@ -79,11 +104,17 @@ export const startPings = async (t: Testbed, file: string): Promise<void> => {
   peer extends VM { x.memory 96; }
   peerDisk extends VolumeConnection { x.vm "<ref:/one/peer>"; x.volume "<ref:/one/peerBoot>"; x.bootOrder 0; }
   peerCard extends VirtualInterface { x.vm "<ref:/one/peer>"; x.subnet "<ref:/one/subnet>"; x.vifName "peer"; }
+  ping extends NetworkRule { x.address1 "<ref:/one/card>"; x.address2 "<ref:/one/peerCard>"; x.protocol "icmp"; x.direction "1to2"; }
 }`;
   writeFileSync(file, tenant("one").trimEnd().replace(/\}$/, peer));
   await cells(t, "apply", file, "--yes");
   const { address } = (await stateOf(t, "one/peerCard")) ?? {};
   assert.ok(typeof address === "string");
+  await until(
+    "one/vm reaches its peer",
+    () => t.cells(["exec", "one/vm", "--", "ping", "-c", "1", "-W", "1", address]),
+    ({ code }) => code === 0,
+  );
   await cells(t, "exec", "one/vm", "--", "sh", "-c", `ping ${address} >/tmp/pings 2>&1 & echo $! >/tmp/pinger`);
 };
 
@@ -100,6 +131,23 @@ export const pingsLost = async (t: Testbed): Promise<{ readonly sent: number; re
 
 const others = ["root/core2/vm", "root/core3/vm", "root/controllers/primary/vm", "root/controllers/one/vm"];
 const core = "root/core1/vm";
+const gateway = "primary/gateway/vm";
+
+/** Asked again and again: whoever answers may be what is away. */
+const untilImage = (t: Testbed, path: string, image: string): Promise<unknown> =>
+  until(
+    `${path} runs from ${image}`,
+    () => imageOf(t, path).catch(() => ""),
+    (found) => found === image,
+    patience,
+  );
+const untilVm = (t: Testbed, path: string): Promise<ElementState & { readonly host: string }> =>
+  until(
+    `somebody tells where ${path} is`,
+    () => vmState(t, path).catch(() => null),
+    (state) => state !== null,
+    patience,
+  ).then((state) => state ?? assert.fail(path));
 
 /**
  * In a cloud of the profile `small` with one storage server and the cell `one`, which is as declared.
@@ -109,17 +157,19 @@ export const upgradeCloud = async (t: Testbed, file: string, reached: (what: str
   await startPings(t, file);
   bringIn(t, "service-2");
   bringIn(t, "service-3", emptied);
-  const incarnation = async (path: string): Promise<number> => (await vmState(t, path)).incarnation ?? 0;
-  const before = new Map(
-    await Promise.all([core, ...others].map(async (path) => [path, await incarnation(path)] as const)),
-  );
+  const incarnation = async (path: string): Promise<number> => (await untilVm(t, path)).incarnation ?? 0;
+  const before = new Map<string, number>();
+  for (const path of [core, gateway, ...others]) before.set(path, await incarnation(path));
+  const startedAgain = async (path: string, times: number): Promise<void> =>
+    assert.equal(await incarnation(path), (before.get(path) ?? 0) + times, `${path} was started again ${times} times`);
   // A good one everywhere but in the root controller's own VM, which comes last, and returns by its host's decision.
-  const said = await applyRoot(t, "service-2", "service-3");
+  const said = await applyRoot(t, { service: "service-2", core: "service-3" });
   assert.match(
     said.replaceAll("\n", " "),
     /one at a time.*root\/core2\/vm, .*root\/core1\/vm\. One that does not come up goes back/,
   );
   reached("the new image is submitted");
+  await interrupt(t, reached);
   await untilState(
     t,
     "root/core1/bootDisk",
@@ -129,23 +179,51 @@ export const upgradeCloud = async (t: Testbed, file: string, reached: (what: str
   reached("four service VMs run from the new image, and that of the root controller went back");
   for (const path of others) {
     assert.equal(await imageOf(t, path), "service-2");
-    assert.equal(await incarnation(path), (before.get(path) ?? 0) + 1, `${path} was started again once`);
+    await startedAgain(path, 1);
   }
   assert.equal(await imageOf(t, core), "service");
   // It says so with its exit code as well.
   assert.match((await t.cells(["why", core])).stdout, /boot volume.*did not come up/s);
-  await applyRoot(t, "service-2");
-  await until(
-    "the root controller's VM runs from the new image",
-    () => imageOf(t, core).catch(() => ""),
-    (image) => image === "service-2",
-    patience,
-  );
-  await untilAllReady(t, "root", patience);
+  assert.equal(await imageOf(t, gateway), "service", "what did not come up everywhere is not the gateway's");
+  await startedAgain(gateway, 0);
+  await applyRoot(t, { service: "service-2" });
+  await untilImage(t, core, "service-2");
   reached("the root controller's VM runs from the new image");
-  for (const path of others)
-    assert.equal(await incarnation(path), (before.get(path) ?? 0) + 1, `${path} was left alone`);
+  await untilImage(t, gateway, "service-2");
+  reached("the gateway's VM runs from the new image");
+  for (const cell of ["root", "primary"]) await untilAllReady(t, cell, patience);
+  reached("the root and the primary cell are as declared");
+  for (const path of others) await startedAgain(path, 1);
+  await startedAgain(gateway, 1);
+  await startedAgain(core, 0);
+  for (const path of [core, gateway]) assert.equal(await imageOf(t, path), "service-2");
+  await gatewayGoesBack(t, reached);
   const { sent, lost } = await pingsLost(t);
   reached(`${lost} of ${sent} pings between a tenant's machines were lost`);
   assert.ok(sent > 30 && lost <= 1, `${lost} of ${sent} pings were lost`);
+};
+
+/** Whoever carries out the upgrade dies in the middle of a trial. Its host brings it back, and it goes on. */
+const interrupt = async (t: Testbed, reached: (what: string) => void): Promise<void> => {
+  const { host, uid } = await untilVm(t, core);
+  await untilState(t, "root/core2/bootDisk", "working", /^root\/core2\/vm is tried with it/);
+  await killMachine(t, host, uid);
+  reached("core2 is tried with the new image: killed the root controller's VM");
+};
+
+/** An image for the gateway alone that does not come up. Whoever was shut out meanwhile is let in again, and told why. */
+const gatewayGoesBack = async (t: Testbed, reached: (what: string) => void): Promise<void> => {
+  const before = (await vmState(t, gateway)).incarnation ?? 0;
+  const file = specifications(t, { service: "service-2", front: "service-3" });
+  await cells(t, "apply", file.root, "--yes");
+  await cells(t, "apply", file.primary, "--yes", "--no-wait", "--allow-destroy", "primary/gateway/boot");
+  await untilState(t, "primary/gateway/bootDisk", "failed", /^primary\/gateway\/vm did not come up with /);
+  assert.equal(await imageOf(t, gateway), "service-2");
+  assert.match((await t.cells(["why", gateway])).stdout, /boot volume.*did not come up/s);
+  reached("the gateway went back");
+  const good = specifications(t, { service: "service-2" });
+  await cells(t, "apply", good.primary, "--yes", "--allow-destroy", "primary/gateway/boot");
+  await cells(t, "apply", good.root, "--yes");
+  for (const cell of ["root", "primary"]) await untilAllReady(t, cell, patience);
+  assert.equal((await vmState(t, gateway)).incarnation, before + 3, "tried twice, and then no more than back");
 };

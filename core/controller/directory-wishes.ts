@@ -20,11 +20,13 @@ import {
   directory,
   type ElementRecord,
   elementOf,
+  keepWish,
   recordAt,
   storageManagerOf,
   type Wishes,
   wish,
 } from "./state.ts";
+import { seenByOthers } from "./upgrade-follow.ts";
 import { placedInterfaces } from "./virtual-machines.ts";
 
 /** Everything that should be known at the directory. */
@@ -36,12 +38,16 @@ export function wishForDirectory(state: ControllerState, wishes: Wishes): void {
     if (!state.abroad.has(key)) saveAbroad(state, key, { answer: null });
     wish(wishes, directory, key, document);
   };
+  const seenAs = seenByOthers(state);
   for (const record of state.elements.values()) {
     const element = elementOf(state, record);
     if (element === undefined) continue;
     const shows = element.public ? shownOf(state, record) : null;
     if (shows !== null) {
-      say(directoryKey.public(record.uid), { uid: record.uid, path: record.path, shows } satisfies DesiredPublic);
+      const { uid, path } = record;
+      const seen = seenAs(uid, path);
+      if (seen === uid) say(directoryKey.public(uid), { uid, path, shows } satisfies DesiredPublic);
+      else if (seen !== null) keepWish(state, wishes, directory, directoryKey.public(seen));
     }
     for (const want of wantsOf(element)) say(directoryKey.want(want), want);
     const reach = element.type === "NetworkRule" ? reachDocument(state, record.uid, element, placed) : null;

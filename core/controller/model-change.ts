@@ -87,7 +87,7 @@ function executePlan(state: ControllerState, cell: Cell | null, plan: Plan): voi
 }
 
 /** Makes records for new elements, renames moved ones, and marks those that left the model. */
-function adoptElements(state: ControllerState, cell: Cell | null, uids: ReadonlyMap<ElementPath, Uid>): void {
+export function adoptElements(state: ControllerState, cell: Cell | null, uids: ReadonlyMap<ElementPath, Uid>): void {
   const kept = new Set<Uid>();
   state.uids.clear();
   for (const element of cell?.elements.values() ?? []) {

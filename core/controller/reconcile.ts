@@ -32,6 +32,7 @@ import {
 import { wishForStorage } from "./storage.ts";
 import { adoptSuccession, successors, wishForStandby } from "./succession.ts";
 import { advanceUpgrades } from "./upgrade.ts";
+import { followImages } from "./upgrade-follow.ts";
 import { placedInterfaces, wishForVms } from "./virtual-machines.ts";
 
 /**
@@ -40,6 +41,7 @@ import { placedInterfaces, wishForVms } from "./virtual-machines.ts";
  */
 export function reconcile(state: ControllerState): void {
   learnAbroad(state);
+  followImages(state);
   advanceReservation(state);
   advanceGrants(state);
   // What one pass forgets may set free what the next one takes back: an interface's address, then its subnet.

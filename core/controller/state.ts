@@ -440,7 +440,7 @@ function withOrigins(state: ControllerState, volume: Uid): readonly Uid[] {
   const chain: Uid[] = [];
   for (let at: Uid | null = volume; at !== null && !chain.includes(at); ) {
     chain.push(at);
-    const document = desiredNow(state, storageManager, `volume/${at}`) as unknown as DesiredVolume | undefined;
+    const document = desiredNow(state, storageManagerOf(state), `volume/${at}`) as unknown as DesiredVolume | undefined;
     at = document?.origin.kind === "copy" ? document.origin.volume : null;
   }
   return chain;

@@ -1,7 +1,8 @@
 import type { Cell, Element } from "../../model/cell.ts";
 import type { ElementPath, Uid } from "../../model/identifiers.ts";
 import type { DesiredVolume } from "../documents.ts";
-import { type ControllerState, desiredNow, type ElementRecord, inUse, storageManager } from "./state.ts";
+import { foreignVolume } from "./foreign.ts";
+import { type ControllerState, desiredNow, type ElementRecord, inUse, storageManagerOf } from "./state.ts";
 
 /**
  * The former image again, while VMs still run from it or are kept for it: what the model wants is there under its old
@@ -31,8 +32,7 @@ export function withKept(
 
 /** What has left the model and is held for the return of some VM, by path. */
 function keptRecords(state: ControllerState): ReadonlyMap<ElementPath, readonly ElementRecord[]> {
-  if (state.options.root === undefined || [...state.vms.values()].every(({ upgrade }) => upgrade === undefined))
-    return new Map();
+  if ([...state.vms.values()].every(({ upgrade }) => upgrade === undefined)) return new Map();
   const used = inUse(state);
   const records = [...state.elements.values()].filter(({ uid, deleting }) => deleting && used.has(uid));
   return Map.groupBy(records, ({ path }) => path);
@@ -49,11 +49,14 @@ function isSame(
     const from = vm === undefined ? undefined : state.vms.get(vm)?.upgrade?.from;
     return from?.connection === uid && from.volume === uids.get(element.volume) && from.busType === element.busType;
   }
-  const document = desiredNow(state, storageManager, `volume/${uid}`) as unknown as DesiredVolume | undefined;
+  const document = desiredNow(state, storageManagerOf(state), `volume/${uid}`) as unknown as DesiredVolume | undefined;
   if (document === undefined || document.sizeMiB !== ("sizeMiB" in element ? (element.sizeMiB ?? null) : null))
     return false;
   const { origin, access } = document;
-  if (element.type === "VolumeCopy") return origin.kind === "copy" && origin.volume === uids.get(element.image);
+  if (element.type === "VolumeCopy") {
+    const image = uids.get(element.image) ?? foreignVolume(state, element.image)?.uid;
+    return origin.kind === "copy" && origin.volume === image;
+  }
   return (
     element.type === "Volume" && origin.kind === "image" && origin.image === element.import && access === element.access
   );

@@ -15,7 +15,7 @@ import {
   type RunDisk,
   recordAt,
   saveVm,
-  storageManager,
+  storageManagerOf,
   type Upgrade,
   type VmRecord,
 } from "./state.ts";
@@ -129,7 +129,9 @@ const isConcerned = ({ upgrade, run }: VmRecord): boolean => upgrade !== undefin
 
 /** Takes the upgrade as far as it goes now. True: VMs may have something to do for it. */
 export function advanceUpgrades(state: ControllerState): boolean {
-  if (state.options.root === undefined || ![...state.vms.values()].some(isConcerned)) return false;
+  // Until a child has heard its life, it does not know whether its VMs are services, and must forget nothing of them.
+  const isUnknown = state.options.root === undefined && state.life === null;
+  if (isUnknown || ![...state.vms.values()].some(isConcerned)) return false;
   const before = new Map(state.vms);
   const isUpgrading = (): boolean => [...state.vms.values()].some(({ upgrade }) => upgrade !== undefined);
   const upgrading = isUpgrading();
@@ -195,7 +197,7 @@ function obstacle(state: ControllerState, { vm, element, target, own }: Pending)
   if (wantedOn(state, vm.uid) === null) return `waits until ${element.path} is switched on`;
   const moving = serviceVms(state).find(({ path }) => isMoving(state, path));
   if (moving !== undefined) return `waits until ${moving.path} has ended or started`;
-  const volume = actualOf<ActualVolume>(state, storageManager, `volume/${target.volume}`);
+  const volume = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${target.volume}`);
   if (volume?.phase !== "ready")
     return `waits for ${pathOf(state, target.volume)}: ${volume?.reason ?? "the Storage Manager is making it"}`;
   const before = own

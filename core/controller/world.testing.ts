@@ -11,6 +11,7 @@ import {
   uid,
 } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
+import type { ActualWant } from "../cell-documents.ts";
 import type {
   ActualConnection,
   ActualPlacement,
@@ -65,6 +66,8 @@ export class World {
   readonly slowVolumes = new Set<Uid>();
   /** Hosts that take their time to stop a VM. */
   readonly slowStops = new Set<HostName>();
+  /** What the directory answers to a want: `<domain>/<path>`. */
+  readonly shown = new Map<string, ActualWant>();
   crashing = false;
   state: ControllerState;
   readonly #actual = new Map<PeerName, Map<string, Json>>();
@@ -198,6 +201,7 @@ export class World {
     if (kind === "volume") return this.#volume(value as unknown as DesiredVolume);
     if (kind === "connection") return connectionAnswer(value as unknown as DesiredConnection);
     if (kind === "placement") return this.#place(value as unknown as DesiredPlacement);
+    if (kind === "want") return this.shown.get(key.slice("want/".length)) ?? null;
     if (kind === "name") return { phase: "ready", reason: null };
     if (kind !== "vm") return null;
     const vm = value as unknown as DesiredVm;
