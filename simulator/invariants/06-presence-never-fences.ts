@@ -17,14 +17,14 @@ export const presenceNeverFences: Invariant = {
     const there = new Map<string, MachineTruth>();
     /** Host → the life that is over for certain. */
     const certain = new Map<string, number>();
+    // A child cell is born with its parent's text for it: what is submitted to it is a change of that.
     const isAsItWas = (cell: string): boolean =>
-      (users.submitted.get(cell) ?? []).length < 2 && users.wishes.get(cell)?.text !== null;
-    // An element's path begins with its cell's own name, without those of the cells around it, with which it goes.
-    const isLeft = (label: string): boolean =>
-      [...users.submitted.keys()].every((cell) => {
-        const parts = cell.split(".");
-        return parts[0] !== label || parts.every((_, index) => isAsItWas(parts.slice(index).join(".")));
-      });
+      (users.submitted.get(cell) ?? []).length < (cell.includes(".") ? 1 : 2) && users.wishes.get(cell)?.text !== null;
+    // A cell's name ends with those of the cells around it, with which it goes.
+    const isLeft = (cell: string): boolean => {
+      const parts = cell.split(".");
+      return parts.every((_, index) => isAsItWas(parts.slice(index).join(".")));
+    };
     const returns = (host: string): void => {
       dead.delete(host);
       for (const [vm, machine] of there) if (machine.host === host && !truth.machines.has(machine)) there.delete(vm);
