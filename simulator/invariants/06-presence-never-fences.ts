@@ -17,9 +17,8 @@ export const presenceNeverFences: Invariant = {
     const there = new Map<string, MachineTruth>();
     /** Host → the life that is over for certain. */
     const certain = new Map<string, number>();
-    // A child cell is born with its parent's text for it: what is submitted to it is a change of that.
     const isAsItWas = (cell: string): boolean =>
-      (users.submitted.get(cell) ?? []).length < (cell.includes(".") ? 1 : 2) && users.wishes.get(cell)?.text !== null;
+      (users.submitted.get(cell) ?? []).length < 2 && users.wishes.get(cell)?.text !== null;
     // A cell's name ends with those of the cells around it, with which it goes.
     const isLeft = (cell: string): boolean => {
       const parts = cell.split(".");
