@@ -83,7 +83,7 @@ const changed = (body: Partial<Changed>): Answer => ({
   body: { plan: { steps: [] }, version: 4, dryRun: true, ...body },
 });
 const gone = planChange(volumes, null);
-const known: Answer = { status: 200, body: [{ cell: "shop", version: 4, phases: {}, elements: 2 }] };
+const known = { status: 200, body: [{ cell: "shop", version: 4, phases: {}, elements: 2 }] } as const;
 const deleting: Gateway = ({ method }) => (method === "GET" ? known : changed({ plan: gone }));
 const options: WaitOptions = { yes: true, wait: false, timeoutMs: 1000 };
 const failure = async (work: Promise<void>): Promise<CommandFailure> => {
@@ -173,6 +173,46 @@ test("apply says so when somebody changed the cell since it was planned", async 
   assert.equal(exitCode, 1);
   assert.match(message, /nothing was changed: .*\(the model has version 5, not 4\)\. `cells plan .*shop\.json` shows/);
   assert.deepEqual(asked, ['PUT /cells/shop/model "4"']);
+});
+
+test("apply waits for what its plan touches, not for what others add and take away meanwhile", async (t) => {
+  const before = cellOf({ db: { "x.type": "Volume", "x.size": 4 }, log: { "x.type": "Volume", "x.size": 2 } });
+  const plan = planChange(before, cellOf({ db: { "x.type": "Volume", "x.size": 4 } }));
+  const one = (type: string, phase: string, reason: string | null = null) => ({
+    "x.type": type,
+    $state: { phase, reason, since: "", uid: "c1-1" },
+  });
+  // Others make a cell, and take one away that does not go.
+  const cells = {
+    theirs: one("CellController", "waiting", "its VM starts"),
+    old: one("Volume", "deleting", "it is used"),
+  };
+  let looks = 0;
+  const { context, file, printed } = await scene(t, ({ method, dryRun, url }) => {
+    if (method === "PUT") return changed({ plan, dryRun });
+    if (url.includes("events")) return { status: 404, body: {} };
+    if (!url.includes("/model"))
+      return { status: 200, body: [{ ...known.body[0], phases: { deleting: 2 }, elements: 4 }] };
+    looks += 1;
+    const db = one("Volume", looks < 2 ? "working" : "ready");
+    const log = looks < 4 ? { log: one("Volume", "deleting", "it is being removed") } : {};
+    return { status: 200, body: { shop: { "x.type": "Cell", db, cells, ...log } } };
+  });
+  await apply(context, file, { ...options, wait: true, timeoutMs: 60_000, allowDestroy: ["shop/log"] });
+  assert.ok(looks >= 4, "it has waited for its own");
+  assert.match(printed.at(-1) ?? "", /^shop is as declared: /);
+  assert.doesNotMatch(printed.join("\n"), /theirs/);
+  // Its own that do not go are named.
+  const stuck = await scene(t, ({ method, dryRun, url }) => {
+    if (method === "PUT") return changed({ plan, dryRun });
+    if (!url.includes("/model"))
+      return { status: 200, body: [{ ...known.body[0], phases: { deleting: 2 }, elements: 4 }] };
+    const log = one("Volume", "deleting", "it is the origin of another");
+    return { status: 200, body: { shop: { "x.type": "Cell", db: one("Volume", "ready"), cells, log } } };
+  });
+  const wait = { ...options, wait: true, timeoutMs: 1, allowDestroy: ["shop/log"] };
+  const late = await failure(apply(stuck.context, stuck.file, wait));
+  assert.match(late.message, /shop\/log .*it is the origin of another/);
 });
 
 test("a cell that was deleted and begins anew is applied to its new versions", async (t) => {

@@ -61,7 +61,7 @@ const planOf = async (context: Context, file: string, child: string | undefined)
   const client = context.client();
   // Also of a cell that is not there: the gateway answers without making one, and knows what there is to have.
   const changed = await explained(context, { file, bundle }, () => client.apply(name, bundle, true));
-  return { bundle, name, changed };
+  return { bundle, cell, name, changed };
 };
 
 /** A plan that was not checked against everything says so. */
@@ -133,17 +133,17 @@ const conflict = (cell: string, error: Refused, again: string): CommandFailure =
     `nothing was changed: the cell ${cell} is not the one any more for which the plan was made (${error.message}). ${again} shows what would happen now.`,
   );
 
-/** Until nothing that was taken out of the model is left. */
+/** Until nothing that was taken out of the model is left. What others add or take away meanwhile is not waited for. */
 const untilRemoved = async (
   client: Client,
   cell: string,
   terminal: Terminal,
-  left: number,
+  plan: Plan,
   timeoutMs: number,
 ): Promise<void> => {
   const changes = watchCell(client, cell);
   try {
-    await untilLeft(client, cell, terminal, left, timeoutMs, changes);
+    await untilLeft(client, cell, terminal, plan, { timeoutMs, changes });
   } finally {
     changes.close();
   }
@@ -153,21 +153,28 @@ const untilLeft = async (
   client: Client,
   cell: string,
   terminal: Terminal,
-  left: number,
-  timeoutMs: number,
-  changes: Changes,
+  { steps }: Plan,
+  { timeoutMs, changes }: { readonly timeoutMs: number; readonly changes: Changes },
 ): Promise<void> => {
   const end = performance.now() + timeoutMs;
+  const left = steps.filter(({ action }) => action !== "delete").length;
+  const removed = new Set<string>(steps.flatMap(({ action, path }) => (action === "delete" ? [path] : [])));
+  // What another element has replaced is shown by its number alone.
+  const isReplaced = steps.some(({ action }) => action === "replace");
+  const held = async (): Promise<readonly ElementWithState[]> =>
+    (await readElements(client, cell)).filter(({ path, state }) => state.phase === "deleting" && removed.has(path));
   for (;;) {
     const summary = (await client.cells()).find((each) => each.cell === cell);
     if (summary === undefined || summary.elements <= left) return;
+    // A whole cell is gone when nothing is left of it. It may end its children first, and then the rest.
+    if (left > 0 && (summary.phases.deleting === undefined || (!isReplaced && (await held()).length === 0))) return;
     if (performance.now() > end) {
-      const held = (await readElements(client, cell)).filter(({ state }) => state.phase === "deleting");
+      const those = await held();
       throw new CommandFailure(
         exitCodes.notAsDeclared,
         [
-          `${summary.elements - left} removed elements are not gone after ${timeoutMs / 1000} s:`,
-          ...renderElements(held, terminal.paint).map((line) => `  ${line}`),
+          `${Math.max(those.length, 1)} removed elements are not gone after ${timeoutMs / 1000} s:`,
+          ...renderElements(those, terminal.paint).map((line) => `  ${line}`),
           `They go as soon as they can: \`cells watch ${cell}\` shows it.`,
         ].join("\n"),
       );
@@ -192,7 +199,7 @@ const isFirst = ({ steps }: Plan): boolean => steps.every(({ action }) => action
 /** Makes the cell what the file says, and waits until it is. */
 export const apply = async (context: Context, file: string, options: WaitOptions): Promise<void> => {
   const { terminal, json } = context;
-  const { bundle, name, changed: planned } = await planOf(context, file, options.cell);
+  const { bundle, cell, name, changed: planned } = await planOf(context, file, options.cell);
   if (!json) {
     terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
     for (const line of upgradeLines(planned)) terminal.print(line);
@@ -212,10 +219,14 @@ export const apply = async (context: Context, file: string, options: WaitOptions
   });
   let elements: readonly ElementWithState[] = [];
   if (options.wait) {
-    elements = await followUntilReady(client, name, terminal, options.timeoutMs, json);
-    // In a root cell more stays than its specification names.
-    const left = changed.plan.steps.filter(({ action }) => action !== "delete").length;
-    await untilRemoved(client, name, terminal, left, options.timeoutMs);
+    const { steps } = changed.plan;
+    const concerned = new Set<string>([
+      ...cell.elements.keys(),
+      ...steps.flatMap(({ action, path }) => (action === "none" ? [] : [path])),
+    ]);
+    const { timeoutMs } = options;
+    elements = await followUntilReady(client, name, terminal, { timeoutMs, silent: json, concerned });
+    await untilRemoved(client, name, terminal, changed.plan, timeoutMs);
   }
   if (json) printJson(context, { ...changed, elements });
   else if (options.wait) terminal.print(`${name} is as declared: ${renderSummary(elements, terminal.paint)}`);
@@ -234,8 +245,7 @@ export const remove = async (context: Context, pathText: string, options: WaitOp
     throw overtaken(error) ? conflict(cell, error, "The same command without --yes") : error;
   });
   if (options.wait) {
-    const left = changed.plan.steps.filter(({ action }) => action !== "delete").length;
-    await untilRemoved(client, cell, terminal, left, options.timeoutMs);
+    await untilRemoved(client, cell, terminal, changed.plan, options.timeoutMs);
   }
   if (json) printJson(context, changed);
   else terminal.print(`${pathText} is ${options.wait ? "gone" : "being deleted"}`);

@@ -146,7 +146,7 @@ class Seat {
       case "broken":
         return new CommandFailure(
           exitCodes.unreachable,
-          `the connection to the console of ${this.#path} ended: a service on the way has stopped (the VM need not have)`,
+          `the connection to the console of ${this.#path} ended: a service on the way has stopped (the VM need not have), or the credential was revoked`,
         );
     }
   }

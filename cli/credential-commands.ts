@@ -39,5 +39,8 @@ export const listCredentials = async (context: Context, cell: string): Promise<v
 export const revokeCredential = async (context: Context, cell: string, id: string): Promise<void> => {
   await context.client().revokeCredential(cell, id);
   if (context.json) printJson(context, { id });
-  else context.terminal.print(`the credential ${id} of ${cell} opens nothing any more`);
+  else
+    context.terminal.print(
+      `the credential ${id} of ${cell} opens nothing any more, and the sessions that it opened have ended`,
+    );
 };

@@ -99,7 +99,7 @@ const exitCodeOf = (ending: Ending, path: string): number => {
     case "broken":
       throw new CommandFailure(
         exitCodes.unreachable,
-        `the connection to ${path} ended before the command did: a service on the way has stopped. The command was told to end, too`,
+        `the connection to ${path} ended before the command did: a service on the way has stopped, or the credential was revoked. The command was told to end, too`,
       );
   }
 };

@@ -38,6 +38,8 @@ const withAnswers = async (
   }
 };
 
+const concerned = new Set(["shop/vm"]);
+
 test("a controller that is away after the cell was seen is waited for, and said once", async () => {
   const answers = [
     [200, elementOf("working")],
@@ -46,7 +48,7 @@ test("a controller that is away after the cell was seen is waited for, and said 
     [200, elementOf("ready")],
   ] as const;
   await withAnswers(answers, async (client, terminal, warned) => {
-    const elements = await followUntilReady(client, "shop", terminal, 60_000, false);
+    const elements = await followUntilReady(client, "shop", terminal, { timeoutMs: 60_000, silent: false, concerned });
     assert.deepEqual(
       elements.map(({ path, state }) => [path, state.phase]),
       [["shop/vm", "ready"]],
@@ -78,7 +80,7 @@ test("one that was never there, or stays away, is the failure; and so is every o
   ] as const)
     await withAnswers(answers, async (client, terminal) => {
       await assert.rejects(
-        followUntilReady(client, "shop", terminal, limitMs, false),
+        followUntilReady(client, "shop", terminal, { timeoutMs: limitMs, silent: false, concerned }),
         (error) => error instanceof CommandFailure && why.test(error.message),
       );
     });

@@ -100,16 +100,21 @@ const show = (before: readonly ElementWithState[], elements: readonly ElementWit
   for (const path of gone) terminal.print(`- removed  ${path}`);
 };
 
-/** Waits until every element is ready, and says what is stuck otherwise. Rejects with exit code 4. */
+/**
+ * Waits until every element is ready that was declared, and says what is stuck otherwise. Rejects with exit code 4.
+ * `concerned`: their paths. Others may be added to the cell at the same time, to the root cell by whoever makes a cell:
+ * those are somebody else's to wait for.
+ */
 export const followUntilReady = async (
   client: Client,
   cell: string,
   terminal: Terminal,
-  timeoutMs: number,
-  silent: boolean,
+  wanted: { readonly timeoutMs: number; readonly silent: boolean; readonly concerned: ReadonlySet<string> },
 ): Promise<readonly ElementWithState[]> => {
+  const { timeoutMs, silent, concerned } = wanted;
   const until = (elements: readonly ElementWithState[]): boolean => elements.every(isReady);
-  const { elements, reached } = await follow(client, cell, terminal, { timeoutMs, until, silent });
+  const filter = ({ path }: ElementWithState): boolean => concerned.has(path);
+  const { elements, reached } = await follow(client, cell, terminal, { timeoutMs, until, silent, filter });
   if (reached) return elements;
   const stuck = elements.filter((element) => !isReady(element));
   throw new CommandFailure(

@@ -27,7 +27,7 @@ import type { Plan } from "./plan-types.ts";
  * DELETE /images/<name>                           → ImageRemoved
  * GET    /cells/<cell>/credentials                → CredentialSummary[]
  * POST   /cells/<cell>/credentials                body: {note?} → NewCredential, its only appearance
- * DELETE /cells/<cell>/credentials/<id>           → the credential opens nothing any more
+ * DELETE /cells/<cell>/credentials/<id>           → the credential opens nothing any more; sessions that it opened end
  * POST   /cells/<cell>/exec                       body: ExecRequest → ExecAnswer
  * POST   /cells/<cell>/sessions                   body: SessionRequest → SessionGrant, for one WebSocket: `model/sessions.ts`
  *

@@ -86,7 +86,7 @@ test("most examples are run here; the others are requests", () => {
   for (const code of requests)
     assert.match(
       code,
-      /^(typescript\/(types|stopped|busy)|cell\/wrong-name|change\/destroys-data|limit\/document|document\/.*|tree\/no-component|[a-z-]+)$/,
+      /^(typescript\/(types|stopped|busy)|cell\/(wrong-name|own-vm)|change\/destroys-data|limit\/document|document\/.*|tree\/no-component|[a-z-]+)$/,
     );
 });
 

@@ -1,7 +1,7 @@
-import type { VmElement, VolumeConnectionElement } from "../../model/cell.ts";
+import type { Cell, VmElement, VolumeConnectionElement } from "../../model/cell.ts";
 import type { ElementPath, Uid } from "../../model/identifiers.ts";
 import { isOwnVmElement, isService } from "./service-data.ts";
-import { type ControllerState, linksOf, type RunDisk, recordAt } from "./state.ts";
+import { type ControllerState, linksIn, type RunDisk, recordAt } from "./state.ts";
 
 /** Which disk a service VM boots from: by the model, and now. How it comes from one to the other: upgrade.ts. */
 
@@ -17,7 +17,11 @@ export const serviceVms = (state: ControllerState): readonly VmElement[] =>
 
 /** The connection that a VM boots through, by the present model. */
 export function bootLink(state: ControllerState, vm: ElementPath): VolumeConnectionElement | undefined {
-  const disks = linksOf(state, vm).filter((link) => link.type === "VolumeConnection");
+  return state.cell === null ? undefined : bootLinkIn(state.cell, vm);
+}
+/** By a model that may not be the present one. */
+export function bootLinkIn(cell: Cell, vm: ElementPath): VolumeConnectionElement | undefined {
+  const disks = linksIn(cell, vm).filter((link) => link.type === "VolumeConnection");
   return [...disks].sort(byOrder)[0];
 }
 

@@ -56,7 +56,12 @@ export function wishForChildren(state: ControllerState, wishes: Wishes): void {
 
 export function childState(state: ControllerState, record: ElementRecord, element: CellControllerElement): Progress {
   if (state.options.cellManager !== true) {
-    return progress("failed", "child cells cannot be created by this installation: submit the child as a cell");
+    const how =
+      "submit the child as a cell of its own, or run the cloud in its own VMs (`cells up` with another profile)";
+    return progress(
+      "failed",
+      `this installation runs as processes and has no Cell Manager to make child cells: ${how}`,
+    );
   }
   const child = childOf(element);
   if (child === null) {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { diagnosticPages } from "../../model/diagnostic-codes.ts";
 import { getAt, replaceAt } from "../../model/document.ts";
+import { cidr, ipv4 } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { limits } from "../../model/limits.ts";
 import { checkDocument } from "../../model/specification.ts";
@@ -46,6 +47,21 @@ const removal = (more: object) => (): readonly string[] => {
   world.put(cell({ vm, disk: { "x.type": "Volume", "x.size": 64 } }));
   return codesOf(world.ask({ method: "DELETE", path: "shop/disk", ...more }));
 };
+/** Gives the VM that the root controller runs in so much memory; it was made with 160 MiB. */
+const ownVm = (memory: number) => (): readonly string[] => {
+  const management = cidr("10.0.0.0/16");
+  const at = { address: ipv4("10.0.0.31"), fingerprint: "ab".repeat(32) };
+  const token = () => ({ token: "t", hash: "h" });
+  const world = new World({ root: { management, authority: at, credentialHashes: [], token } });
+  const data = { service: { roles: { controller: { cell: "shop", cellUid: "c1", cellNumber: 7 } } } };
+  const card = { "x.type": "VirtualInterface", "x.vm": "<ref:../vm>", "x.subnet": "<ref:../net>" };
+  const net = { "x.type": "Subnet", "x.size": 8, "x.addressRange": "internal" };
+  const model = (size: number) => cell({ vm: { "x.type": "VM", "x.memory": size, "x.data": data }, card, net });
+  world.put(model(160));
+  world.settle();
+  const json = model(memory);
+  return codesOf(world.ask({ method: "PUT", path: "", json }));
+};
 const bundle = (text: string): object => ({
   ...{ method: "PUT", path: "" },
   bundle: { main: "shop.sf", files: { "shop.sf": text } },
@@ -53,6 +69,7 @@ const bundle = (text: string): object => ({
 
 const examples: Readonly<Record<string, readonly [wrong: () => readonly string[], right: () => readonly string[]]>> = {
   "cell/wrong-name": [ask(bundle("store extends Cell { }")), ask(bundle('store extends Cell { x.name "shop"; }'))],
+  "cell/own-vm": [ownVm(640), ownVm(160)],
   "limit/document": [
     () => failing(checkDocument(nested(limits.nesting + 44))),
     () => failing(checkDocument(cell(nested(20)))),

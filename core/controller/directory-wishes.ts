@@ -53,9 +53,6 @@ export function wishForDirectory(state: ControllerState, wishes: Wishes): void {
     const reach = element.type === "NetworkRule" ? reachDocument(state, record.uid, element, placed) : null;
     if (reach !== null) say(directoryKey.reach(record.uid), reach);
   }
-  const wished = wishes.get(directory);
-  for (const [key, { answer }] of state.abroad)
-    if (wished?.has(key) !== true && answer !== null) saveAbroad(state, key, { answer: null });
 }
 
 function shownOf(state: ControllerState, record: ElementRecord): PublicElement | null {

@@ -19,6 +19,7 @@ import {
   desiredNow,
   directory,
   type ElementRecord,
+  elementOf,
   recordAt,
   storageManagerOf,
 } from "./state.ts";
@@ -63,14 +64,31 @@ export function wantsOf(element: Element): readonly DesiredWant[] {
   return [...links.flatMap((link) => foreignLink(link) ?? []), ...ends];
 }
 
-/** Takes over what the directory says now. Comes first in every pass. */
+/**
+ * Takes over what the directory says now of what the present model names; of anything else nothing holds, though it may
+ * still be said. Comes first in every pass, so that all of the pass rests on the same answers.
+ */
 export function learnAbroad(state: ControllerState): void {
   const inStep = state.reachable.get(directory) === true;
-  for (const [key, record] of state.abroad) {
-    const said = actualOf<Json>(state, directory, key);
-    const answer = said ?? (inStep ? null : record.answer);
-    if (!sameJson(answer, record.answer)) saveAbroad(state, key, { answer });
+  const named = state.options.directory === true ? namedAbroad(state) : new Set<string>();
+  for (const key of named) {
+    const known = state.abroad.get(key)?.answer ?? null;
+    const answer = actualOf<Json>(state, directory, key) ?? (inStep ? null : known);
+    if (!sameJson(answer, known)) saveAbroad(state, key, { answer });
   }
+  for (const [key, { answer }] of state.abroad)
+    if (answer !== null && !named.has(key)) saveAbroad(state, key, { answer: null });
+}
+/** The keys of all documents with which the directory is asked for something. */
+function namedAbroad(state: ControllerState): ReadonlySet<string> {
+  const keys = new Set<string>();
+  for (const record of state.elements.values()) {
+    const element = elementOf(state, record);
+    if (element === undefined) continue;
+    for (const want of wantsOf(element)) keys.add(directoryKey.want(want));
+    if (element.type === "NetworkRule" && foreignEnd(element) !== null) keys.add(directoryKey.reach(record.uid));
+  }
+  return keys;
 }
 export function saveAbroad(state: ControllerState, key: string, record: AbroadRecord | null): void {
   if (record === null) state.abroad.delete(key);

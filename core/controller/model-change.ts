@@ -9,6 +9,7 @@ import type { Plan } from "../../model/plan-types.ts";
 import { log } from "../outbox.ts";
 import { stopRun } from "./life-cycle.ts";
 import { managementRefusals } from "./management.ts";
+import { ownVmRefusals } from "./own-vm.ts";
 import { createGrants } from "./room.ts";
 import { type ControllerState, mintIdentity, saveCounters, saveElement, saveModel, saveVm } from "./state.ts";
 import { beginUpgrades, notesForUpgrade, serviceBootVolumes } from "./upgrade.ts";
@@ -27,10 +28,10 @@ const unwrittenIn = (state: ControllerState): ReadonlySet<ElementPath> =>
   ]);
 
 /** Why a cell cannot take the place of the present one, beyond what the specification itself says; empty if it can. */
-export function refusalsOf(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan): readonly Diagnostic[] {
   // A child's name goes on with its parent's.
   const [own = ""] = state.options.cell.split(".");
-  const refusals = managementRefusals(state, cell);
+  const refusals = [...managementRefusals(state, cell), ...ownVmRefusals(state, cell, plan)];
   if (cell.name === own) return refusals;
   return [
     ...refusals,

@@ -154,7 +154,7 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
   const cell = target.value;
   const plan = planFor(state, cell);
   const upgraded = upgradedBy(state, plan.steps);
-  const diagnostics = cell === null ? [] : [...refusalsOf(state, cell), ...limitFaults(state, cell, plan)];
+  const diagnostics = cell === null ? [] : [...refusalsOf(state, cell, plan), ...limitFaults(state, cell, plan)];
   if (diagnostics.length > 0) return fail(invalid(diagnostics));
   const shut = whyStaysOpen(state, cell, plan);
   if (shut !== null) return fail(refused(409, "conflict", shut));

@@ -399,17 +399,18 @@ export type LinkElement = VolumeConnectionElement | VirtualInterfaceElement;
 const linksByCell = new WeakMap<Cell, ReadonlyMap<ElementPath, readonly LinkElement[]>>();
 
 /** Connections and interfaces of a VM in the present model, in document order. Indexed once per model. */
-export function linksOf(state: ControllerState, vm: ElementPath): readonly LinkElement[] {
-  if (state.cell === null) return [];
-  let index = linksByCell.get(state.cell);
+export const linksOf = (state: ControllerState, vm: ElementPath): readonly LinkElement[] =>
+  state.cell === null ? [] : linksIn(state.cell, vm);
+export function linksIn(cell: Cell, vm: ElementPath): readonly LinkElement[] {
+  let index = linksByCell.get(cell);
   if (index === undefined) {
     index = Map.groupBy(
-      [...state.cell.elements.values()].filter(
+      [...cell.elements.values()].filter(
         (element) => element.type === "VolumeConnection" || element.type === "VirtualInterface",
       ),
       (element) => element.vm,
     );
-    linksByCell.set(state.cell, index);
+    linksByCell.set(cell, index);
   }
   return index.get(vm) ?? [];
 }

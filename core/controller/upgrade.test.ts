@@ -38,7 +38,7 @@ const service = (name: string): JsonObject => {
   };
 };
 /** The own controller's VM first, so that its being the last one is no accident. */
-const cloud = (image: string, more: JsonObject = {}): JsonObject => ({
+const cloudOf = (image: string, more: JsonObject = {}): JsonObject => ({
   shop: {
     ...{ "x.type": "Cell", "x.name": "shop" },
     net: { "x.type": "Subnet", "x.size": 8, "x.addressRange": "internal" },
@@ -59,7 +59,7 @@ class Cloud {
     this.put("one");
   }
   put(image: string, more: JsonObject = {}): Changed {
-    const changed = this.world.put(cloud(image, more)).body as unknown as Changed;
+    const changed = this.world.put(cloudOf(image, more)).body as unknown as Changed;
     this.settle();
     return changed;
   }
@@ -264,7 +264,7 @@ test("one that runs and does not answer goes back when its time is over; not whi
   assert.deepEqual(cloud.trying(), []);
   assert.match(cloud.world.phase("shop/two/bootDisk"), /^failed: .*it was not up after 240 s: it starts/);
 });
-const cloudModel = cloud;
+const cloudModel = cloudOf;
 
 test("the host of the own controller's VM goes back: the record says so, and the new disk is let go", () => {
   const cloud = new Cloud();
@@ -362,6 +362,32 @@ const events = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("kill" as const), name: fc.constantFrom("two", "three") }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("host" as const), host: fc.constantFrom("h1", "h2") }) },
 );
+
+test("of the VM that the root controller runs in, whatever but its boot volume would need a restart is refused", () => {
+  const cloud = new Cloud();
+  const put = (name: string, more: JsonObject, image = "one") => {
+    const changed = { ...service(name), vm: { ...(service(name).vm as JsonObject), ...more } };
+    return cloud.world.ask({ method: "PUT", path: "", json: cloudOf(image, { [name]: changed }) });
+  };
+  const codes = (response: ReturnType<typeof put>): readonly string[] => {
+    const { error } = response.body as { error?: { diagnostics?: readonly { code: string }[] } };
+    return error?.diagnostics?.map(({ code }) => code) ?? [];
+  };
+  const moreRoles = { service: { roles: { ...roles.core, placer: {} } } };
+  for (const more of [{ "x.memory": 320 }, { "x.cpus": 2 }, { "x.data": moreRoles }]) {
+    assert.deepEqual(codes(put("core", more)), ["cell/own-vm"]);
+    // Nor with another image: it would be left out.
+    assert.deepEqual(codes(put("core", more, "two")), ["cell/own-vm"]);
+  }
+  cloud.settle();
+  assert.deepEqual([cloud.images(), cloud.vm("core").memoryMiB], [{ core: "one", two: "one", three: "one" }, 160]);
+  assert.equal(put("core", { "x.restartOnFailure": false }).status, 200, "what needs no restart changes");
+  assert.equal(put("two", { "x.memory": 320 }).status, 200);
+  cloud.settle();
+  assert.deepEqual([cloud.vm("two").memoryMiB, cloud.vm("two").incarnation], [320, 2]);
+  cloud.put("two");
+  assert.deepEqual(cloud.trying(), ["two"]);
+});
 
 test("whatever happens: one at a time, always something to go back to, and in the end what is wanted if it works", () => {
   const seed = Number(process.env.CELLS_SEED ?? Math.floor(Math.random() * 2 ** 31));

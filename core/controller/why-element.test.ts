@@ -76,3 +76,14 @@ test("an element that is not there is a refusal that says where to look", () => 
   assert.equal(status, 404);
   assert.match(JSON.stringify(body), /shop\/none is no element of the cell shop.*cells get shop --state/);
 });
+
+test("where nobody makes child cells, one says so and what to do instead", () => {
+  const world = new World();
+  const child = { "x.type": "CellController", "x.cell": { sub: { "x.type": "Cell" } } };
+  world.put({ shop: { "x.type": "Cell", child } });
+  world.settle();
+  assert.match(
+    world.phase("shop/child"),
+    /^failed: this installation runs as processes and has no Cell Manager.*: submit the child as a cell of its own/,
+  );
+});

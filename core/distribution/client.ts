@@ -308,6 +308,14 @@ const receiveHello = (
   inStep(turn, link);
 };
 
+/** It had said hello before it knew. */
+const receiveLife = (node: Distribution, turn: Turn, { target }: ClientLink, life: number): void => {
+  if (target.life > 0) return;
+  target.life = life;
+  // That this life is over was heard first.
+  if (life <= target.deadLife) end(node, turn, target);
+};
+
 const completed = (turn: Turn, link: ClientLink, prefix: string, same: readonly number[]): void => {
   const { target } = link;
   if (!target.subscriptions.has(prefix)) return;
@@ -344,7 +352,7 @@ export const declaredDead = (node: Distribution, turn: Turn, peer: PeerName, lif
   // It has begun a new life meanwhile.
   if (target === undefined || target.life > life) return;
   target.deadLife = Math.max(target.deadLife, life);
-  // It speaks and did not say in which life: if it is that one, the connection is about to break.
+  // It speaks and did not say in which life: it will as soon as it knows, unless the connection breaks before.
   if (target.life > 0 || target.link === null) end(node, turn, target);
 };
 
@@ -374,6 +382,9 @@ export const receiveFromServer = (node: Distribution, turn: Turn, link: ClientLi
   switch (frame.frame) {
     case "hello":
       receiveHello(node, turn, link, frame);
+      return;
+    case "life":
+      receiveLife(node, turn, link, frame.life);
       return;
     case "ack":
       acknowledged(turn, target, frame.seq);

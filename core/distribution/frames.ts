@@ -13,7 +13,8 @@ import { type Digest, isBuckets, isDigest } from "./digest.ts";
  *
  * | version | new in it |
  * | 1 | |
- * | 2 | digests: `holds` in `subscribe`, `same` in `actual-complete`, `digest`, `repair`, `repaired` |
+ * | 2 | digests: `holds` in `subscribe`, `same` in `actual-complete`, `digest`, `repair`, `repaired`; later `life`, by whose |
+ * |   | absence nothing is wrong, so that it needs no version of its own |
  */
 export const protocolVersion = 2;
 /** The version that a connection to such a peer speaks; null: none. */
@@ -69,6 +70,8 @@ export interface Holds {
 export type ServerFrame =
   | HelloFrame
   | GoodbyeFrame
+  /** The first life of the sender's host, which it did not know yet when it said hello. */
+  | { readonly frame: "life"; readonly life: number }
   /** Every `desire` of this connection up to `seq` is durable here. */
   | { readonly frame: "ack"; readonly seq: number }
   | { readonly frame: "actual"; readonly key: string; readonly seq: number; readonly value: Json }
@@ -172,6 +175,8 @@ export const parseServerFrame = (json: Json): Result<ServerFrame, Refusal> => {
       return parseHello(fields);
     case "goodbye":
       return ok({ frame });
+    case "life":
+      return isCount(fields.life) && fields.life > 0 ? ok({ frame, life: fields.life }) : fail("malformed frame");
     case "ack":
       return isCount(seq) ? ok({ frame, seq }) : fail("malformed frame");
     case "actual":

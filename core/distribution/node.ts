@@ -27,6 +27,7 @@ import {
   sendDigests,
   serverConnected,
   serverDisconnected,
+  tellLife,
   windowTimer,
 } from "./server.ts";
 import { readStored, restoredOf, storeKey } from "./stored.ts";
@@ -236,14 +237,18 @@ const timer = (node: Distribution, turn: Turn, name: string): void => {
 };
 
 /**
- * The host begins a life. The first is only noted. A later one means that others were told of its death and have
+ * The host begins a life. The first is noted, and told to those that were greeted before it was known: who does not know
+ * which life is speaking could not tell its death from an earlier one's. A later one means that others were told of its death and have
  * withdrawn what was said before: it is said anew, as by a new start, on connections that know the new generation.
  */
 const beginLife = (node: Distribution, turn: Turn, life: number): void => {
   if (life <= node.life) return;
   const first = node.life === 0;
   node.life = life;
-  if (first) return;
+  if (first) {
+    tellLife(node, turn);
+    return;
+  }
   node.generation += 1;
   turn.writes.push({ key: storeKey.generation, value: node.generation });
   turn.logs.push({ event: "distribution/reborn", fields: { life, generation: node.generation } });

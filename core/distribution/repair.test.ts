@@ -220,6 +220,27 @@ test("the death of a life that the source had not named on its connection withdr
   assert.deepEqual(actualAt(network, "a"), {}, "the same life does not come back");
 });
 
+test("a source that learns its first life after a greeting says so, and its death withdraws at once", () => {
+  const network = createNetwork(["a", "b", "c"]);
+  const [a, b, c] = [machineOf(network, "a"), machineOf(network, "b"), machineOf(network, "c")];
+  publish(network, "b", "vm/1", 1);
+  for (const name of ["a", "c"]) subscribe(network, name, "b", "");
+  settle(network);
+  // One hears of an earlier death before, and one of this very one before it knows who speaks.
+  feed(network, a, { kind: "declared-dead", peer: peerName("b"), life: 2 });
+  feed(network, b, { kind: "life", life: 3 });
+  feed(network, c, { kind: "declared-dead", peer: peerName("b"), life: 3 });
+  assert.deepEqual(actualAt(network, "c"), { "b vm/1": 1 }, "it speaks, and did not say in which life");
+  for (const client of ["a", "c"]) while (deliver(network, wireBetween(network, client, "b"), "client"));
+  assert.deepEqual(actualAt(network, "a"), { "b vm/1": 1 }, "another life is over");
+  assert.deepEqual(actualAt(network, "c"), {}, "it is that one");
+  feed(network, a, { kind: "declared-dead", peer: peerName("b"), life: 3 });
+  assert.deepEqual(actualAt(network, "a"), {}, "the connection stands, and it is known whose it is");
+  feed(network, b, { kind: "life", life: 4 });
+  settle(network);
+  for (const name of ["a", "c"]) assert.deepEqual(actualAt(network, name), { "b vm/1": 1 }, "its next life");
+});
+
 test("the death of an earlier life, heard late and of a source that is away, does not keep its present life out", () => {
   const network = createNetwork(["a", "b"]);
   const [a, b] = [machineOf(network, "a"), machineOf(network, "b")];

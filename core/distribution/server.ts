@@ -141,6 +141,15 @@ const receiveHello = (
   link.control.push(helloOf(node, session));
 };
 
+/** To everybody who was greeted without it. */
+export const tellLife = (node: Distribution, turn: Turn): void => {
+  for (const link of node.links.values()) {
+    if (link.role !== "server" || link.client === null) continue;
+    link.control.push({ frame: "life", life: node.life });
+    turn.dirty.add(link.connection);
+  }
+};
+
 const remove = (turn: Turn, client: Client, key: string): void => {
   if (!client.documents.delete(key)) return;
   turn.writes.push({ key: storeKey.in(client.peer, key), value: null });

@@ -75,6 +75,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     `${vm}net extends Subnet { x.addressRange "management"; }\ncard extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; }`,
     `${vm}net extends Subnet { x.addressRange "management"; }\ncard extends VirtualInterface {\n  x.vm "<ref:../vm>"; x.subnet "<ref:../net>";\n  x.address "10.0.0.30";\n}`,
   ),
+  "cell/own-vm": requestPage(
+    "the VM of the root controller stays as it was made",
+    "The controller of the root cell runs in a VM of that cell. To change what a VM is started with, its controller ends it and starts the next one; of its own VM nobody would be left to do that. Its host can try another boot volume by itself, so the image may change. Its memory, processors, roles and further disks are chosen when an installation is made. Further roles can stand in another service VM.",
+    'PUT /model   (to the cell "root"; core1/vm was made with x.memory 416)\ncore1 { vm extends VM { x.memory 640; … } … }',
+    'PUT /model   (to the cell "root"; core1/vm was made with x.memory 416)\ncore1 { vm extends VM { x.memory 416; … } … }',
+  ),
   "cell/wrong-name": requestPage(
     "the specification of another cell",
     "Each cell has its own controller, which keeps the cell's name for life. Submit the specification as the cell that it names, or give it an `x.name`.",

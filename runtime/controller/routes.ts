@@ -62,7 +62,7 @@ const resources: Readonly<Record<string, (exchange: Exchange) => Promise<void>>>
   "POST exec": (exchange) => exec(exchange),
   "GET credentials": (exchange) => relay(exchange, { method: "CREDENTIALS" }),
   "POST credentials": (exchange) => addCredential(exchange),
-  "DELETE credentials": (exchange) => relay(exchange, { method: "CREDENTIAL-REVOKE", id: exchange.rest[0] ?? "" }),
+  "DELETE credentials": (exchange) => revokeCredential(exchange),
   "POST sessions": (exchange) => grantSession(exchange),
   "PUT hosts": ({ context, incoming, response, rest }) => hostHandler(context, incoming, response, rest),
   "GET hosts": ({ context, incoming, response, rest }) => hostHandler(context, incoming, response, rest),
@@ -119,7 +119,11 @@ export const createUpgrades =
 async function grantSession(exchange: Exchange): Promise<void> {
   const body = await jsonBody(exchange);
   if (body === null || exchange.sessions === null) return;
-  const answer = await exchange.sessions.grant(body);
+  const { authorization } = exchange.incoming.headers;
+  const credential = bearerOf(authorization);
+  const byOperator = isAuthorized(authorization, exchange.context.controller.credentialHashes);
+  const holder = byOperator || credential === null ? null : hashCredential(credential);
+  const answer = await exchange.sessions.grant(body, holder);
   // The body of a grant is a secret for a minute.
   sendJson(exchange.response, answer.status, answer.body, { "cache-control": "no-store" });
 }
@@ -130,6 +134,13 @@ async function mayEnter(context: EdgeContext, authorization: string | undefined)
   const credential = bearerOf(authorization);
   if (credential === null) return false;
   return (await ask(context, { method: "CREDENTIAL-KNOWN", hash: hashCredential(credential) })).body === true;
+}
+
+/** What was opened with it ends with it, and before that is answered. */
+async function revokeCredential({ context, sessions, response, rest }: Exchange): Promise<void> {
+  const { status, body, version } = await ask(context, { method: "CREDENTIAL-REVOKE", id: rest[0] ?? "" });
+  if (status === 200) await sessions?.revoked();
+  sendJson(response, status, body, { etag: `"${version}"` });
 }
 
 async function addCredential(exchange: Exchange): Promise<void> {

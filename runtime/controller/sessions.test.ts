@@ -20,7 +20,7 @@ const target: ExecTarget = { path: "shop/web", host: hostName("h1"), uid: uid("c
 test("a grant is redeemed once, in its time, and there are only so many", () => {
   let now = 0;
   const grants = new SessionGrants(() => now);
-  const grant = { path: "shop/web", verb: "exec", target } as const;
+  const grant = { path: "shop/web", verb: "exec", target, holder: null } as const;
   const session = grants.mint(grant) ?? "";
   assert.match(session, /^[\w-]{43}$/);
   assert.equal(grants.redeem(`${session.slice(0, -1)}!`), null);
@@ -35,6 +35,8 @@ test("a grant is redeemed once, in its time, and there are only so many", () => 
   assert.notEqual(grants.mint(grant), null, "those that expired make room");
 });
 
+/** Of the cell itself, by number. */
+const credentials = new Map<string, string>();
 /** A controller between the gateway and a host, over mutual TLS; its model and the host are the test's. */
 let installation: TestInstallation;
 const configurations = new Map<string, ProcessConfiguration>();
@@ -46,11 +48,12 @@ const configurationOf = (name: string): ProcessConfiguration => {
   return found;
 };
 
+const webSockets = new WebSocketServer({ noServer: true, handleProtocols: () => sessionProtocol });
+
 before(async () => {
   installation = await createTestInstallation("grants");
   for (const name of ["host.h1", "controller.shop", "gateway", "placer"])
     configurations.set(name, (await installation.configure(peerName(name))).configuration);
-  const webSockets = new WebSocketServer({ noServer: true, handleProtocols: () => sessionProtocol });
   servers.push(
     await servePeers(
       configurationOf("host.h1"),
@@ -72,8 +75,10 @@ before(async () => {
     credentialHashes: [hashCredential("right")],
   };
   const request = async (asked: Json): Promise<Json> => {
-    const { method, vm } = asked as { readonly method: string; readonly vm?: string };
-    if (method !== "EXEC-TARGET") return { status: 200, body: false, version: 1 };
+    const { method, vm, hash, id } = asked as Readonly<Record<string, string | undefined>>;
+    if (method === "CREDENTIAL-REVOKE") credentials.delete(id ?? "");
+    if (method !== "EXEC-TARGET")
+      return { status: 200, body: [...credentials.values()].some((each) => hashCredential(each) === hash), version: 1 };
     if (vm === "web") return { status: 200, body: target as unknown as Json, version: 1 };
     return { status: 409, body: { error: { code: "off", message: `${vm} does not run: it is off` } }, version: 1 };
   };
@@ -95,19 +100,22 @@ const ask = async (body: Json, credential = "right"): Promise<{ readonly status:
   });
   return { status: answer.status, json: JSON.parse(await answer.text()) as Json };
 };
-const granted = async (): Promise<SessionGrant> =>
-  (await ask({ vm: "web", verb: "console" })).json as unknown as SessionGrant;
+const granted = async (credential = "right"): Promise<SessionGrant> =>
+  (await ask({ vm: "web", verb: "console" }, credential)).json as unknown as SessionGrant;
 
-/** The first message, or the status of a refusal with its sentence. */
-const open = (protocols: readonly string[], peer = "gateway", path = "/cells/shop/sessions"): Promise<string> => {
+const connect = (protocols: readonly string[], peer: string, path: string): WebSocket => {
   const { certFile, keyFile, caFile } = configurationOf(peer).certificate;
   const { address, httpPort } = configurationOf("controller.shop");
-  const socket = new WebSocket(`wss://${address}:${httpPort}${path}`, [...protocols], {
+  return new WebSocket(`wss://${address}:${httpPort}${path}`, [...protocols], {
     cert: readFileSync(certFile),
     key: readFileSync(keyFile),
     ca: readFileSync(caFile),
     checkServerIdentity: () => false,
   });
+};
+/** The first message, or the status of a refusal with its sentence. */
+const open = (protocols: readonly string[], peer = "gateway", path = "/cells/shop/sessions"): Promise<string> => {
+  const socket = connect(protocols, peer, path);
   return new Promise((resolve, reject) => {
     socket.once("message", (data) => {
       resolve(`${socket.protocol}: ${data}`);
@@ -155,6 +163,48 @@ test("what is not entitled gets no capability and opens nothing", async () => {
   assert.match(await open([sessionProtocol, `${capabilityPrefix}${"x".repeat(43)}`]), /^403 /);
   assert.equal(atHost.length, before);
   assert.equal(await open(protocols), `${sessionProtocol}: from the host`, "none of that has used it up");
+});
+
+test("a credential that is revoked ends the sessions that were opened with it, and no others", async () => {
+  for (const [id, credential] of [
+    ["1", "one"],
+    ["2", "two"],
+  ] as const)
+    credentials.set(id, credential);
+  const stays = async (credential: string) => {
+    const { session } = await granted(credential);
+    const socket = connect([sessionProtocol, capabilityPrefix + session], "gateway", "/cells/shop/sessions");
+    const state = { closed: false, socket };
+    socket.on("error", () => undefined).once("close", () => (state.closed = true));
+    await new Promise((resolve) => socket.once("message", resolve));
+    return state;
+  };
+  const [mine, again, another, operators] = [
+    ...[await stays("one"), await stays("one"), await stays("two"), await stays("right")],
+  ];
+  const unused = await granted("one");
+  const atHostBefore = atHost.length;
+  const sockets = [...webSockets.clients].slice(-4);
+  assert.deepEqual(
+    sockets.map(({ readyState }) => readyState),
+    Array(4).fill(WebSocket.OPEN),
+  );
+  const answer = await peerRequest(configurationOf("gateway"), peerName("controller.shop"), {
+    ...{ method: "DELETE", path: "/cells/shop/credentials/1" },
+    headers: { authorization: "Bearer right" },
+  });
+  assert.equal(answer.status, 200);
+  await eventually("both end at the client", () => mine?.closed === true && again?.closed === true);
+  await eventually("and at the host", () => sockets.slice(0, 2).every((each) => each.readyState === WebSocket.CLOSED));
+  assert.deepEqual([another?.closed, operators?.closed], [false, false]);
+  assert.match(await open([sessionProtocol, capabilityPrefix + unused.session]), /^403 the credential .* was revoked/);
+  assert.equal((await ask({ vm: "web", verb: "console" }, "one")).status, 401);
+  assert.equal(atHost.length, atHostBefore, "the host hears of nothing more");
+  // The others are as good as before.
+  const alive = new Promise((resolve) => another?.socket.once("pong", resolve));
+  another?.socket.ping();
+  await alive;
+  for (const each of [another, operators]) each?.socket.terminate();
 });
 
 test("a host that does not answer is named", async () => {

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type { Duplex } from "node:stream";
 import type { ControllerResponse } from "../../core/controller/requests.ts";
 import type { ExecTarget } from "../../core/controller/session-requests.ts";
 import { peerName } from "../../model/identifiers.ts";
@@ -22,10 +23,15 @@ import { passUpgradeBack, peerUpgrade, refuseUpgrade } from "../upgrade.ts";
  * presented it opens the stream at the VM's host. It neither reads nor keeps what flows.
  */
 export interface ControllerSessions {
-  /** Answers `POST …/sessions`; the credential was checked before. */
-  grant(body: Json): Promise<{ readonly status: number; readonly body: SessionGrant | Json }>;
+  /**
+   * Answers `POST …/sessions`; the credential was checked before. `holder`: its hash, if it is one of the cell's own, which
+   * can be revoked; null for the operator's.
+   */
+  grant(body: Json, holder: string | null): Promise<{ readonly status: number; readonly body: SessionGrant | Json }>;
   /** Answers the handshake of `GET …/sessions`. */
   open(upgrade: PeerUpgrade): Promise<void>;
+  /** A credential was revoked: ends what was opened under one that the cell does not know any more. */
+  revoked(): Promise<void>;
 }
 export interface ControllerSessionsOptions {
   readonly configuration: ProcessConfiguration;
@@ -38,7 +44,14 @@ const mostOpen = 128;
 
 export const createSessions = ({ configuration, cell, request }: ControllerSessionsOptions): ControllerSessions => {
   const grants = new SessionGrants(() => performance.now());
-  let underWay = 0;
+  /** From the handshake on. */
+  const underWay = new Set<{ readonly holder: string | null; readonly socket: Duplex }>();
+
+  const isKnown = async (holder: string | null): Promise<boolean> => {
+    if (holder === null) return true;
+    const answer = (await request({ method: "CREDENTIAL-KNOWN", hash: holder })) as unknown as ControllerResponse;
+    return answer.body === true;
+  };
 
   const refusal = (status: number, code: string, message: string) => ({ status, body: { error: { code, message } } });
 
@@ -51,29 +64,36 @@ export const createSessions = ({ configuration, cell, request }: ControllerSessi
       nonce: randomBytes(24).toString("base64url"),
     };
     let answer: Awaited<ReturnType<typeof peerUpgrade>>;
+    const gone = new AbortController();
+    const leave = (): void => gone.abort();
+    socket.once("close", leave);
     try {
       answer = await peerUpgrade(configuration, peerName(`host.${target.host}`), {
         path: "/session",
         handshake: headers,
         headers: { "sec-websocket-protocol": sessionProtocol, [hostCapabilityHeader]: encodeCapability(capability) },
+        signal: gone.signal,
       });
     } catch (error) {
       const why = (error as Error).message;
       refuseUpgrade(socket, 502, "unreachable", `host ${target.host}, where ${path} runs, does not answer: ${why}`);
       return;
+    } finally {
+      // From now on the two streams end with one another, each whole.
+      socket.off("close", leave);
     }
     await passUpgradeBack(answer, socket, head);
   };
 
   return {
-    grant: async (body) => {
+    grant: async (body, holder) => {
       const asked = requestOf(body);
       if (!asked.ok) return refusal(400, "bad-request", asked.error);
       const { vm, verb } = asked.value;
       const answer = (await request({ method: "EXEC-TARGET", vm })) as unknown as ControllerResponse;
       if (answer.status !== 200) return { status: answer.status, body: answer.body as Json };
       const target = answer.body as unknown as ExecTarget;
-      const session = grants.mint({ path: target.path, verb, target });
+      const session = grants.mint({ path: target.path, verb, target, holder });
       if (session === null)
         return refusal(429, "busy", `${mostGranted} sessions are granted and not opened yet; try again in a minute`);
       const { path, incarnation, host } = target;
@@ -93,15 +113,25 @@ export const createSessions = ({ configuration, cell, request }: ControllerSessi
       if (granted === null) {
         const message = "this capability opens nothing: it was used before, has expired (after 60 s), or never was one";
         refuseUpgrade(socket, 403, "capability", message);
-      } else if (underWay >= mostOpen) {
+      } else if (underWay.size >= mostOpen) {
         refuseUpgrade(socket, 429, "busy", `${mostOpen} sessions of the cell ${cell} are open, and that is the limit`);
       } else {
-        underWay += 1;
+        const session = { holder: granted.holder, socket };
+        underWay.add(session);
         try {
-          await passOn(upgrade, granted);
+          // Once it is under way, a revocation finds it; this is for one that came before.
+          if (await isKnown(granted.holder)) await passOn(upgrade, granted);
+          else refuseUpgrade(socket, 403, "capability", "the credential that this capability was given to was revoked");
         } finally {
-          underWay -= 1;
+          underWay.delete(session);
         }
+      }
+    },
+    revoked: async () => {
+      for (const holder of new Set([...underWay].map((session) => session.holder))) {
+        if (await isKnown(holder)) continue;
+        // Without a word: whatever were said in between might come in the midst of what the host says.
+        for (const session of underWay) if (session.holder === holder) session.socket.destroy();
       }
     },
   };
@@ -111,6 +141,8 @@ interface Grant {
   readonly path: string;
   readonly verb: SessionVerb;
   readonly target: ExecTarget;
+  /** Hash of the credential that it was given to; null: the operator's. */
+  readonly holder: string | null;
 }
 
 /**

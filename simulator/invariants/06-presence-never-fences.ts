@@ -19,12 +19,11 @@ export const presenceNeverFences: Invariant = {
     const certain = new Map<string, number>();
     const isAsItWas = (cell: string): boolean =>
       (users.submitted.get(cell) ?? []).length < 2 && users.wishes.get(cell)?.text !== null;
-    // An element's path begins with its cell's own name, without those of the cells around it, with which it goes.
-    const isLeft = (label: string): boolean =>
-      [...users.submitted.keys()].every((cell) => {
-        const parts = cell.split(".");
-        return parts[0] !== label || parts.every((_, index) => isAsItWas(parts.slice(index).join(".")));
-      });
+    // A cell's name ends with those of the cells around it, with which it goes.
+    const isLeft = (cell: string): boolean => {
+      const parts = cell.split(".");
+      return parts.every((_, index) => isAsItWas(parts.slice(index).join(".")));
+    };
     const returns = (host: string): void => {
       dead.delete(host);
       for (const [vm, machine] of there) if (machine.host === host && !truth.machines.has(machine)) there.delete(vm);

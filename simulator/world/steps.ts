@@ -35,6 +35,8 @@ export class Steps {
   /** What ends the faults that last. */
   readonly #repairs = new Set<() => void>();
   #serial = 0;
+  /** By cell, serial of the newest wish that its controller accepted. */
+  readonly #lastAccepted = new Map<string, number>();
 
   constructor(installation: Installation) {
     this.#installation = installation;
@@ -93,13 +95,18 @@ export class Steps {
   }
 
   #answered(wish: Wish, { status, body }: { readonly status: number; readonly body: Json }): void {
+    // Also what its user has given up meanwhile: whatever is wished for instead may be refused.
+    const isDone = status === 200 || (wish.text === null && status === 404);
+    if (isDone && wish.serial >= (this.#lastAccepted.get(wish.cell) ?? 0)) {
+      this.#lastAccepted.set(wish.cell, wish.serial);
+      this.users.accepted.set(wish.cell, wish.text);
+    }
     if (wish.answered || this.users.wishes.get(wish.cell) !== wish) return;
     // A cell that is being deleted takes nothing now; its user asks again.
     if (status === 409 && JSON.stringify(body).includes("is being deleted") && !wish.cell.includes(".")) return;
     wish.answered = true;
     const why = status === 200 || status === 404 ? "" : JSON.stringify(body).slice(0, 300);
     this.#installation.kernel.log(`user.${wish.cell}`, "answered", { status, why });
-    if (status === 200 || (wish.text === null && status === 404)) this.users.accepted.set(wish.cell, wish.text);
   }
 
   #request({ cell, text }: Wish): Json {

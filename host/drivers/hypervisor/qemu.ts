@@ -32,6 +32,7 @@ import {
   stateDescriptor,
 } from "./launch.ts";
 import { asRecord } from "./lines.ts";
+import { boundLog, type LogBound } from "./log-bound.ts";
 import { findByArgument, hasArgument, identify, isAlive, type ProcessIdentity, signal, waitGone } from "./process.ts";
 import { connectQmp, type Qmp } from "./qmp.ts";
 import { padSeed, Resumption, resume } from "./resume.ts";
@@ -62,6 +63,7 @@ interface Watched {
   qmp: Qmp | null;
   console: MachineConsole | null;
   condition: ConditionWatch | null;
+  readonly log: LogBound;
   /** The guest powered itself off. */
   guestOff: boolean;
   /** Why the guest could not go on, when it was that. */
@@ -141,6 +143,7 @@ class QemuDriver implements HypervisorDriver {
     await rm(files.directory, { recursive: true, force: true });
     await mkdir(files.directory, { recursive: true, mode: 0o711 });
     let launched: ProcessIdentity | null = null;
+    let log: LogBound | null = null;
     try {
       const accelerator = await this.accelerator();
       await writeSeed(machine, files.seed);
@@ -163,12 +166,14 @@ class QemuDriver implements HypervisorDriver {
       launched = await processOf(child);
       await this.#writeRecord(files, machine, launched, resumed);
       const watched = this.#newWatched(machine.vm, machine.incarnation, launched, files);
+      log = watched.log;
       await this.#connect(watched, launchDeadlineMs);
       if (resumed && watched.qmp !== null) await resume(machine, watched.qmp, files.identity, stateDescriptor);
       if (watched.finished) throw new Error("QEMU ended at once");
       if (resumed) await this.#writeRecord(files, machine, launched, false);
       this.#watched.set(machine.vm, watched);
     } catch (error) {
+      log?.close();
       const words = await lastWords(files);
       if (launched !== null) {
         signal(launched, "SIGKILL");
@@ -239,6 +244,7 @@ class QemuDriver implements HypervisorDriver {
       watched.condition?.close();
       watched.qmp?.close();
       watched.console?.close();
+      watched.log.close();
       watched.agent.close();
     }
     this.#watched.clear();
@@ -254,6 +260,7 @@ class QemuDriver implements HypervisorDriver {
       qmp: null,
       console: null,
       condition: null,
+      log: boundLog(files.log),
       guestOff: false,
       dead: null,
       stopping: false,
@@ -377,6 +384,7 @@ class QemuDriver implements HypervisorDriver {
     watched.finished = true;
     watched.condition?.close();
     watched.console?.close();
+    watched.log.close();
     watched.agent.close();
     if (this.#watched.get(watched.vm) !== watched) return;
     this.#watched.delete(watched.vm);
