@@ -29,6 +29,12 @@ export const rootSpecification = (at: Places, profile: Profile): string => join(
 const credentialFile = (at: Places): string => join(memberDirectory(at, bootstrapHost.name), "operator.credential");
 const authorityOf = (at: Places): string => join(memberDirectory(at, bootstrapHost.name), "authority");
 
+/** The operator's, of a birth that was begun. */
+export const birthCredential = (at: Places): string | undefined => {
+  const file = credentialFile(at);
+  return existsSync(file) ? readFileSync(file, "utf8").trim() : undefined;
+};
+
 /** What the birth needs and `up` alone has: the specification as it was chosen, and the operator's credential. */
 export const prepareBirth = (at: Places, profile: Profile, credential: string): void => {
   mkdirSync(memberDirectory(at, bootstrapHost.name), { recursive: true });

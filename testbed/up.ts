@@ -19,7 +19,7 @@ import { withLock } from "./lock.ts";
 import type { Order } from "./order.ts";
 import { cacheDirectory, defaultDirectory, type Places, places } from "./places.ts";
 import { type InstallationRecord, readRecord, writeRecord } from "./record.ts";
-import { bootstrapHost, bootstrapProgress, type Profile, prepareBirth } from "./self-hosted.ts";
+import { birthCredential, bootstrapHost, bootstrapProgress, type Profile, prepareBirth } from "./self-hosted.ts";
 import type { MemberStatus } from "./supervised.ts";
 import { memberStatus } from "./supervisor-client.ts";
 
@@ -122,11 +122,19 @@ const profileOf = (found: InstallationRecord | undefined, options: UpOptions): P
   return wanted === "processes" ? undefined : wanted;
 };
 
-/** The credential that the user has, if it is the installation's; otherwise a new one. */
-const credentialFor = (found: InstallationRecord | undefined, known: ClientConfiguration | undefined): string =>
-  known !== undefined && hashCredential(known.credential) === found?.credentialHash
+/**
+ * The one that a birth was begun with, which its root cell knows, also where the `up` that began it was ended before its
+ * user's configuration was written; otherwise the one that the user has, if it is the installation's, or a new one.
+ */
+const credentialFor = (
+  born: string | undefined,
+  found: InstallationRecord | undefined,
+  known: ClientConfiguration | undefined,
+): string =>
+  born ??
+  (known !== undefined && hashCredential(known.credential) === found?.credentialHash
     ? known.credential
-    : randomBytes(32).toString("base64url");
+    : randomBytes(32).toString("base64url"));
 
 const listenAgain = async (wanted: number, last: number): ReturnType<typeof listenOnLoopback> => {
   if (wanted !== 0 || last === 0) return listenOnLoopback(wanted);
@@ -233,7 +241,7 @@ const images = async (say: (line: string) => void, profile: Profile | undefined)
 
 const start = async (at: Places, options: UpOptions, say: (line: string) => void): Promise<ClientConfiguration> => {
   const found = readRecord(at);
-  const credential = credentialFor(found, readClientConfiguration(options.configFile));
+  const credential = credentialFor(birthCredential(at), found, readClientConfiguration(options.configFile));
   const record = nextRecord(found, options, credential);
   const imagesDirectory = options.imagesDirectory ?? (await images(say, record.profile));
   for (const path of [at.directory, at.logs, at.shared, at.run]) mkdirSync(path, { recursive: true, mode: 0o755 });
