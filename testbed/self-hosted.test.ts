@@ -4,7 +4,15 @@ import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { type Testbed, withTestbedDirectory } from "./harness.ts";
 import { cells, stateOf, until } from "./lab.testing.ts";
-import { killMachine, processesOf, tenant, untilAllReady, vmState } from "./self-hosted.testing.ts";
+import {
+  killMachine,
+  pingsLost,
+  processesOf,
+  startPings,
+  tenant,
+  untilAllReady,
+  vmState,
+} from "./self-hosted.testing.ts";
 import { bootstrapProgress, rootSpecification } from "./self-hosted.ts";
 import { losesBootstrapHost } from "./succession.testing.ts";
 
@@ -113,6 +121,7 @@ describe("the cloud that runs in itself", { skip }, () => {
 
       reached("the root cell is as declared, and out of reach");
       await inTenant(t, "echo kept > /tmp/kept");
+      await startPings(t, file);
       const gateway = await vmState(t, "primary/gateway/vm");
       await killMachine(t, gateway.host, gateway.uid);
       // Nobody can be asked until its own controller has brought it back.
@@ -135,6 +144,12 @@ describe("the cloud that runs in itself", { skip }, () => {
       assert.equal((await inTenant(t, "cat /tmp/kept")).trim(), "kept");
       const still = await vmState(t, "one/vm");
       assert.deepEqual([still.host, still.incarnation], [host, incarnation], "the tenant's VM went on");
+
+      const { sent, lost } = await pingsLost(t);
+      reached(`${lost} of ${sent} pings between the tenant's machines were lost meanwhile`);
+      assert.ok(sent > 30 && lost <= 1, `${lost} of ${sent} pings were lost`);
+      writeFileSync(file, tenant("one"));
+      await cells(t, "apply", file, "--yes", "--allow-destroy", "one/peerBoot");
 
       await losesBootstrapHost({ t, reached, patience, cell: "one" });
       await cells(t, "delete", "one", "--yes", "--allow-destroy", "one/boot,one/boot2,one/extra");

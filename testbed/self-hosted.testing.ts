@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import type { ElementState } from "../model/api.ts";
 import type { Testbed } from "./harness.ts";
-import { stateOf, until } from "./lab.testing.ts";
+import { cells, stateOf, until } from "./lab.testing.ts";
 
 /** What tests and measurements of a cloud that runs in itself have in common. */
 
@@ -43,4 +44,36 @@ export const killMachine = async (t: Testbed, host: string, uid: string): Promis
   const [pid, ...more] = await processesOf(t, host, `^qemu-system.*guest=cells-${uid}-[0-9]+`);
   assert.ok(pid !== undefined && more.length === 0, `one QEMU of ${uid} on ${host}, not ${more.length + 1}`);
   assert.equal((await t.exec(host, ["kill", "-KILL", pid])).code, 0);
+};
+
+/** Two machines of the cell `one`, the first of which pings the other all the time. */
+export const startPings = async (t: Testbed, file: string): Promise<void> => {
+  const peer = `
+  peerBoot extends VolumeCopy { x.image "<ref:/one/golden>"; }
+  peer extends VM { x.memory 96; }
+  peerDisk extends VolumeConnection { x.vm "<ref:/one/peer>"; x.volume "<ref:/one/peerBoot>"; x.bootOrder 0; }
+  peerCard extends VirtualInterface { x.vm "<ref:/one/peer>"; x.subnet "<ref:/one/subnet>"; x.vifName "peer"; }
+  ping extends NetworkRule { x.address1 "<ref:/one/card>"; x.address2 "<ref:/one/peerCard>"; x.protocol "icmp"; x.direction "1to2"; }
+}`;
+  writeFileSync(file, tenant("one").trimEnd().replace(/\}$/, peer));
+  await cells(t, "apply", file, "--yes");
+  const { address } = (await stateOf(t, "one/peerCard")) ?? {};
+  assert.ok(typeof address === "string");
+  await until(
+    "one/vm reaches its peer",
+    () => t.cells(["exec", "one/vm", "--", "ping", "-c", "1", "-W", "1", address]),
+    ({ code }) => code === 0,
+  );
+  await cells(t, "exec", "one/vm", "--", "sh", "-c", `ping ${address} >/tmp/pings 2>&1 & echo $! >/tmp/pinger`);
+};
+
+/** How many of its pings were lost. */
+export const pingsLost = async (t: Testbed): Promise<{ readonly sent: number; readonly lost: number }> => {
+  const { stdout } = await until(
+    "one/vm tells its pings",
+    () => t.cells(["exec", "one/vm", "--", "sh", "-c", "kill -INT $(cat /tmp/pinger); sleep 1; tail -n 2 /tmp/pings"]),
+    ({ code, stdout }) => code === 0 && /packets transmitted/.test(stdout),
+  );
+  const [, sent = "0", received = "0"] = /(\d+) packets transmitted, (\d+) /.exec(stdout) ?? [];
+  return { sent: Number(sent), lost: Number(sent) - Number(received) };
 };

@@ -7,7 +7,7 @@ import type { ImageManifest } from "../runtime/installation.ts";
 import type { Testbed } from "./harness.ts";
 import { cells, stateOf, until } from "./lab.testing.ts";
 import { cacheDirectory, memberDirectory } from "./places.ts";
-import { killMachine, processesOf, tenant, untilAllReady, vmState } from "./self-hosted.testing.ts";
+import { killMachine, pingsLost, processesOf, startPings, untilAllReady, vmState } from "./self-hosted.testing.ts";
 import { rootSpecification } from "./self-hosted.ts";
 
 /**
@@ -96,38 +96,6 @@ const untilState = (t: Testbed, path: string, phase: string, reason: RegExp): Pr
     (state) => state?.phase === phase && reason.test(state.reason ?? ""),
     patience,
   );
-
-/** Two machines of the cell `one`, the first of which pings the other all the time. */
-export const startPings = async (t: Testbed, file: string): Promise<void> => {
-  const peer = `
-  peerBoot extends VolumeCopy { x.image "<ref:/one/golden>"; }
-  peer extends VM { x.memory 96; }
-  peerDisk extends VolumeConnection { x.vm "<ref:/one/peer>"; x.volume "<ref:/one/peerBoot>"; x.bootOrder 0; }
-  peerCard extends VirtualInterface { x.vm "<ref:/one/peer>"; x.subnet "<ref:/one/subnet>"; x.vifName "peer"; }
-  ping extends NetworkRule { x.address1 "<ref:/one/card>"; x.address2 "<ref:/one/peerCard>"; x.protocol "icmp"; x.direction "1to2"; }
-}`;
-  writeFileSync(file, tenant("one").trimEnd().replace(/\}$/, peer));
-  await cells(t, "apply", file, "--yes");
-  const { address } = (await stateOf(t, "one/peerCard")) ?? {};
-  assert.ok(typeof address === "string");
-  await until(
-    "one/vm reaches its peer",
-    () => t.cells(["exec", "one/vm", "--", "ping", "-c", "1", "-W", "1", address]),
-    ({ code }) => code === 0,
-  );
-  await cells(t, "exec", "one/vm", "--", "sh", "-c", `ping ${address} >/tmp/pings 2>&1 & echo $! >/tmp/pinger`);
-};
-
-/** How many of its pings were lost. */
-export const pingsLost = async (t: Testbed): Promise<{ readonly sent: number; readonly lost: number }> => {
-  const { stdout } = await until(
-    "one/vm tells its pings",
-    () => t.cells(["exec", "one/vm", "--", "sh", "-c", "kill -INT $(cat /tmp/pinger); sleep 1; tail -n 2 /tmp/pings"]),
-    ({ code, stdout }) => code === 0 && /packets transmitted/.test(stdout),
-  );
-  const [, sent = "0", received = "0"] = /(\d+) packets transmitted, (\d+) /.exec(stdout) ?? [];
-  return { sent: Number(sent), lost: Number(sent) - Number(received) };
-};
 
 const others = ["root/core2/vm", "root/core3/vm", "root/controllers/primary/vm", "root/controllers/one/vm"];
 const core = "root/core1/vm";
