@@ -156,11 +156,16 @@ export interface KeptConnection {
   readonly peer: PeerName;
   readonly agent: Agent;
 }
+/**
+ * How often the kernel asks the other end of a kept connection whether it is there, while nothing is said. Node's own second
+ * would be most of what an idle authority hears: everybody has such a connection to it.
+ */
+const keepAliveMsecs = 10_000;
 /** Ended by `agent.destroy()`. */
 export const keepConnection = (peer: PeerName): KeptConnection => ({
   peer,
   // Node keeps no connection whose server a request of its own looked at: the agent looks at every one it makes.
-  agent: new Agent({ keepAlive: true, maxSockets: 1, checkServerIdentity: expectPeer(peer) }),
+  agent: new Agent({ keepAlive: true, keepAliveMsecs, maxSockets: 1, checkServerIdentity: expectPeer(peer) }),
 });
 export interface PeerResponse {
   readonly status: number;
