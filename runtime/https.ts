@@ -1,4 +1,10 @@
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type {
+  ClientRequest,
+  IncomingHttpHeaders,
+  IncomingMessage,
+  OutgoingHttpHeaders,
+  ServerResponse,
+} from "node:http";
 import { Agent, createServer, request, type Server } from "node:https";
 import { type Duplex, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
@@ -177,6 +183,23 @@ export interface PeerResponse {
 }
 
 /**
+ * Time for the TCP connection of a request. The peer's kernel answers, however busy its processes are. What is asked of a
+ * machine that is not there would go on to wait for a kernel that repeats its attempts ever later, when the machine has
+ * long come back; whoever asked is told, and may ask again.
+ */
+const reachMs = 5000;
+const giveUpUnreached = (outgoing: ClientRequest): void => {
+  outgoing.once("socket", (socket) => {
+    if (!socket.connecting) return;
+    const late = new Error(`no answer within ${reachMs / 1000} s`);
+    const deadline = setTimeout(() => outgoing.destroy(late), reachMs);
+    const clear = (): void => clearTimeout(deadline);
+    socket.once("connect", clear);
+    socket.once("close", clear);
+  });
+};
+
+/**
  * Asks a peer over HTTPS with the own certificate. The server must hold the certificate of exactly that peer; host names
  * and addresses do not matter. Rejects when the peer is not in the peers file, cannot be reached, or is another one.
  */
@@ -200,6 +223,7 @@ export const peerRequest = async (
       : { agent: false, checkServerIdentity: expectPeer(peer) }),
     ...(signal === undefined ? {} : { signal }),
   });
+  giveUpUnreached(outgoing);
   outgoing.setTimeout(idleTimeoutMs, () => {
     outgoing.destroy(new Error(`"${peer}" at ${host}:${port} was silent for ${idleTimeoutMs} ms`));
   });

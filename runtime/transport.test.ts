@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { connect as connectPlain } from "node:net";
@@ -11,6 +10,7 @@ import { limits } from "../core/distribution/frames.ts";
 import type { NodeInput } from "../core/distribution/node-types.ts";
 import { peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
+import { deafListener } from "./deaf-listener.testing.ts";
 import { createFrameReader, encodeFrame } from "./frame-codec.ts";
 import { readCredentials } from "./identity.ts";
 import { createTestInstallation, eventually } from "./installation.testing.ts";
@@ -169,24 +169,6 @@ test("what is no TLS does not stop the listener", async () => {
   (await dial()).destroy();
   await end();
 });
-
-/** Listens, and takes no connection: as many wait as its kernel lets, and nothing answers the others. */
-const deafListener = async () => {
-  const program =
-    'const s = require("node:net").createServer(); s.listen({ port: 0, host: "127.0.0.1", backlog: 1 }, () => console.log(s.address().port));';
-  const child = spawn(process.execPath, ["-e", program], { stdio: ["ignore", "pipe", "ignore"] });
-  const [line] = (await once(child.stdout, "data")) as [Buffer];
-  const port = Number(line);
-  child.kill("SIGSTOP");
-  const waiting = Array.from({ length: 8 }, () => connectPlain(port, "127.0.0.1").on("error", () => undefined));
-  return {
-    port,
-    end: () => {
-      for (const socket of waiting) socket.destroy();
-      child.kill("SIGKILL");
-    },
-  };
-};
 
 test("a machine that does not answer is tried again after a while, and one that refuses at once", async () => {
   const installation = await createTestInstallation("transport");
