@@ -100,6 +100,29 @@ test("the VM that its host starts again: after its end, a failed start and silen
   assert.equal(room.machines.has(uid("b")), false);
 });
 
+test("its host starts a VM again soon when it had answered, and not as fast when it had not", () => {
+  for (const [answered, afterMs] of [
+    [true, 500],
+    [false, 3000],
+  ] as const) {
+    const room = new Room();
+    room.found();
+    room.desire("policy/shop", policy());
+    room.desire("vm/a", desiredVm("a", 1, { restart: "host" }));
+    room.settle();
+    const change = { vm: uid("a"), incarnation: 1, health: "answering", reason: null } as const;
+    if (answered) room.ask({ kind: "health", change });
+    room.machines.delete(uid("a"));
+    const end = { vm: uid("a"), incarnation: 1, ended: "crashed", detail: "killed" };
+    const effects = room.input({ kind: "request", id: 9, request: { kind: "machine-ended", end } });
+    const timer = effects.find((effect) => effect.kind === "timer" && effect.name === "retry/a");
+    assert.deepEqual(timer, { kind: "timer", name: "retry/a", afterMs });
+    room.input({ kind: "timer", name: "retry/a" });
+    room.settle();
+    assert.equal(room.machines.get(uid("a")), 1);
+  }
+});
+
 test("a start that failed is never repeated for that incarnation", () => {
   const room = new Room();
   room.found();

@@ -29,6 +29,8 @@ import { handleSuccession, hearReachable, hearSuccession, successionTimer, takeS
 
 /** After a failure the same action is planned again this much later. */
 const retryMs = 3000;
+/** A machine that had come up and ended is no failure of its start. */
+const againMs = 500;
 
 /**
  * The Host Manager as a service of state distribution: what its controllers desire comes in, what is so goes out, and
@@ -408,9 +410,10 @@ const machineEnded = (state: HostState, end: MachineEnd, effects: Effect[]): voi
   const reason = end.ended === "stopped" ? null : end.detail;
   save(state, end.vm, { ...record, stage: "ended", ended: end.ended, reason }, effects);
   if (record.vm.restart !== "host" || reason === null) return;
-  // Its host starts it again, but not as fast as it can end.
+  // Its host starts it again, but not as fast as it can end: one that answers has taken its time to come up.
   state.troubles.set(end.vm, reason);
-  effects.push({ kind: "timer", name: `retry/${end.vm}`, afterMs: retryMs });
+  const afterMs = record.health === "answering" ? againMs : retryMs;
+  effects.push({ kind: "timer", name: `retry/${end.vm}`, afterMs });
 };
 
 const followPeers = (state: HostState, { host }: HostManagerOptions, effects: Effect[]): void => {

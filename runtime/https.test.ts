@@ -7,6 +7,7 @@ import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { connect, type TLSSocket } from "node:tls";
 import { peerName } from "../model/identifiers.ts";
+import { deafListener } from "./deaf-listener.testing.ts";
 import { keepConnection, type PeerServer, peerRequest, servePeers } from "./https.ts";
 import { expectPeer, readCredentials } from "./identity.ts";
 import { createTestInstallation, type TestInstallation } from "./installation.testing.ts";
@@ -78,6 +79,16 @@ test("a server with another peer's certificate is not asked", async () => {
 test("a peer that the peers file does not name is said to be missing there", async () => {
   const request = peerRequest(client, peerName("host.h9"), { method: "GET", path: "/" });
   await assert.rejects(request, /peers file .* does not name "host.h9"/);
+});
+
+test("a machine that does not answer is not waited for as long as its kernel's next attempt", async () => {
+  const deaf = await deafListener();
+  const peers = { [serverName]: `127.0.0.1:1:${deaf.port}` };
+  const peersFile = `${client.peersFile}.deaf`;
+  await writeFile(peersFile, JSON.stringify({ peers }));
+  const asking = peerRequest({ ...client, peersFile }, serverName, { method: "GET", path: "/" });
+  await assert.rejects(asking, { message: `"${serverName}" at 127.0.0.1:${deaf.port}: no answer within 5 s` });
+  deaf.end();
 });
 
 test("a connection that is kept serves one request after the other, at exactly its peer", async () => {

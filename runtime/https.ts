@@ -1,4 +1,10 @@
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type {
+  ClientRequest,
+  IncomingHttpHeaders,
+  IncomingMessage,
+  OutgoingHttpHeaders,
+  ServerResponse,
+} from "node:http";
 import { Agent, createServer, request, type Server } from "node:https";
 import type { Socket } from "node:net";
 import { type Duplex, Readable } from "node:stream";
@@ -194,11 +200,16 @@ export interface KeptConnection {
   readonly peer: PeerName;
   readonly agent: Agent;
 }
+/**
+ * How often the kernel asks the other end of a kept connection whether it is there, while nothing is said. Node's own second
+ * would be most of what an idle authority hears: everybody has such a connection to it.
+ */
+const keepAliveMsecs = 10_000;
 /** Ended by `agent.destroy()`. */
 export const keepConnection = (peer: PeerName): KeptConnection => ({
   peer,
   // Node keeps no connection whose server a request of its own looked at: the agent looks at every one it makes.
-  agent: new Agent({ keepAlive: true, maxSockets: 1, checkServerIdentity: expectPeer(peer) }),
+  agent: new Agent({ keepAlive: true, keepAliveMsecs, maxSockets: 1, checkServerIdentity: expectPeer(peer) }),
 });
 export interface PeerResponse {
   readonly status: number;
@@ -208,6 +219,23 @@ export interface PeerResponse {
   /** The whole body as text, in place of reading the stream. */
   text(): Promise<string>;
 }
+
+/**
+ * Time for the TCP connection of a request. The peer's kernel answers, however busy its processes are. What is asked of a
+ * machine that is not there would go on to wait for a kernel that repeats its attempts ever later, when the machine has
+ * long come back; whoever asked is told, and may ask again.
+ */
+const reachMs = 5000;
+const giveUpUnreached = (outgoing: ClientRequest): void => {
+  outgoing.once("socket", (socket) => {
+    if (!socket.connecting) return;
+    const late = new Error(`no answer within ${reachMs / 1000} s`);
+    const deadline = setTimeout(() => outgoing.destroy(late), reachMs);
+    const clear = (): void => clearTimeout(deadline);
+    socket.once("connect", clear);
+    socket.once("close", clear);
+  });
+};
 
 /**
  * Asks a peer over HTTPS with the own certificate. The server must hold the certificate of exactly that peer; host names
@@ -233,6 +261,7 @@ export const peerRequest = async (
       : { agent: false, checkServerIdentity: expectPeer(peer) }),
     ...(signal === undefined ? {} : { signal }),
   });
+  giveUpUnreached(outgoing);
   outgoing.setTimeout(idleTimeoutMs, () => {
     outgoing.destroy(new Error(`"${peer}" at ${host}:${port} was silent for ${idleTimeoutMs} ms`));
   });

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { connect as connectPlain } from "node:net";
 import { test } from "node:test";
 import { connect, type TLSSocket } from "node:tls";
 import fc from "fast-check";
@@ -8,11 +10,12 @@ import { limits } from "../core/distribution/frames.ts";
 import type { NodeInput } from "../core/distribution/node-types.ts";
 import { peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
+import { deafListener } from "./deaf-listener.testing.ts";
 import { createFrameReader, encodeFrame } from "./frame-codec.ts";
 import { readCredentials } from "./identity.ts";
 import { createTestInstallation, eventually } from "./installation.testing.ts";
 import { parsePeerAddress } from "./peers.ts";
-import { backoffMs, createTransport, type Transport } from "./transport.ts";
+import { backoffMs, createTransport, type Transport, transportLimits } from "./transport.ts";
 
 const encoded = (frame: Json): Buffer => encodeFrame(frame as unknown as Frame) ?? assert.fail("too long");
 
@@ -158,7 +161,6 @@ test("a stream that makes no sense ends its connection and is logged", async () 
 
 test("what is no TLS does not stop the listener", async () => {
   const { transport, logs, connect: dial, end } = await listen();
-  const { connect: connectPlain } = await import("node:net");
   const plain = connectPlain(transport.port, "127.0.0.1");
   plain.on("error", () => undefined);
   plain.write("hello\r\n\r\n");
@@ -166,4 +168,25 @@ test("what is no TLS does not stop the listener", async () => {
   plain.destroy();
   (await dial()).destroy();
   await end();
+});
+
+test("a machine that does not answer is tried again after a while, and one that refuses at once", async () => {
+  const installation = await createTestInstallation("transport");
+  const deaf = await deafListener();
+  const { configuration } = await installation.configure(peerName("placer"));
+  const peers = { "host.deaf": `127.0.0.1:${deaf.port}`, "host.closed": "127.0.0.1:1" };
+  await writeFile(configuration.peersFile, JSON.stringify({ peers }));
+  const why = new Map<string, string>();
+  const transport = await createTransport(
+    configuration,
+    { input: () => undefined, log: (_event, fields) => void why.set(String(fields.peer), String(fields.why)) },
+    { ...transportLimits, reachMs: 500 },
+  );
+  for (const peer of Object.keys(peers)) transport.connect(peerName(peer));
+  await eventually("both are given up", () => why.size === 2);
+  assert.equal(why.get("host.deaf"), `127.0.0.1:${deaf.port} did not answer within 500 ms`);
+  assert.match(why.get("host.closed") ?? "", /ECONNREFUSED/);
+  await transport.stop();
+  deaf.end();
+  await installation.remove();
 });

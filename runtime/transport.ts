@@ -1,4 +1,4 @@
-import { createServer as createNetServer, type Server } from "node:net";
+import { connect as connectTcp, createServer as createNetServer, type Server, type Socket } from "node:net";
 import { connect, createServer, type TLSSocket } from "node:tls";
 import type { Frame } from "../core/distribution/frames.ts";
 import type { NodeInput } from "../core/distribution/node-types.ts";
@@ -46,6 +46,11 @@ export interface TransportLimits extends AdmissionLimits, PulseLimits {
    * Also how long the first frame may take.
    */
   readonly silenceMs: number;
+  /**
+   * Time for a TCP connection. The other end's kernel answers, however busy its processes are; and a machine that has only
+   * just come hears nothing of an old attempt until that one is repeated, ever later (RFC 6298: after 1, 3, 7, 15 s).
+   */
+  readonly reachMs: number;
   /** Time for a handshake on either side; an emulated processor that starts with others takes seconds for one. */
   readonly handshakeMs: number;
   /** Time for one frame, from its first byte to its last: the longest one takes 67 s at 1 Mbit/s. */
@@ -53,7 +58,7 @@ export interface TransportLimits extends AdmissionLimits, PulseLimits {
 }
 export const transportLimits: TransportLimits = {
   ...admissionLimits,
-  ...{ aliveEveryMs: 2000, silenceMs: 8000, handshakeMs: 20_000, frameMs: 120_000 },
+  ...{ aliveEveryMs: 2000, silenceMs: 8000, reachMs: 4000, handshakeMs: 20_000, frameMs: 120_000 },
 };
 const closeTimeoutMs = 2000;
 /** A connection that ends sooner counts as an attempt that failed. */
@@ -68,7 +73,6 @@ interface Dialer {
   readonly peer: PeerName;
   attempts: number;
   timer: NodeJS.Timeout | null;
-  socket: TLSSocket | null;
 }
 interface TransportState {
   readonly configuration: ProcessConfiguration;
@@ -81,7 +85,7 @@ interface TransportState {
   readonly refusals: Refusals;
   readonly connections: Map<number, Connection>;
   /** Accepted and dialled sockets, greeted or not. */
-  readonly sockets: Set<TLSSocket>;
+  readonly sockets: Set<Socket>;
   readonly dialers: Map<PeerName, Dialer>;
   nextConnection: number;
   stopping: boolean;
@@ -131,7 +135,7 @@ const adopt = (
   socket.on("close", ended);
 };
 
-const track = (transport: TransportState, socket: TLSSocket): void => {
+const track = (transport: TransportState, socket: Socket): void => {
   transport.sockets.add(socket);
   socket.setNoDelay(true);
   socket.once("close", () => transport.sockets.delete(socket));
@@ -174,14 +178,13 @@ const judge = (transport: TransportState, socket: TLSSocket, expected: PeerName 
   return verdict;
 };
 
-/** Begins a connection with the present certificate; a sentence when that cannot be read. */
-const open = ({ configuration }: TransportState, peer: PeerName, address: PeerAddress): TLSSocket | string => {
+/** Begins a handshake with the present certificate; a sentence when that cannot be read. */
+const open = ({ configuration }: TransportState, peer: PeerName, reached: Socket): TLSSocket | string => {
   try {
     return connect({
       secureContext: secureContextOf(configuration),
       minVersion: "TLSv1.3",
-      host: address.host,
-      port: address.distributionPort,
+      socket: reached,
       rejectUnauthorized: !hasPins(configuration),
       checkServerIdentity: expectPeer(peer),
     });
@@ -198,13 +201,48 @@ const dial = async (transport: TransportState, dialer: Dialer): Promise<void> =>
     failed(transport, dialer, address.error);
     return;
   }
-  const socket = open(transport, peer, address.value);
+  reach(transport, dialer, address.value);
+};
+
+/**
+ * TLS begins once the other end is there: while a machine starts, everybody tries it again and again, and what TLS needs
+ * for a connection costs some five times of what it costs to be refused.
+ */
+const reach = (transport: TransportState, dialer: Dialer, { host, distributionPort: port }: PeerAddress): void => {
+  const { reachMs } = transport.limits;
+  let why = `${host}:${port} does not answer`;
+  const socket = connectTcp({ host, port });
+  track(transport, socket);
+  const deadline = setTimeout(() => {
+    why = `${host}:${port} did not answer within ${reachMs} ms`;
+    socket.destroy();
+  }, reachMs);
+  socket.on("error", (error) => {
+    why = error.message;
+  });
+  const unreached = (): void => {
+    clearTimeout(deadline);
+    failed(transport, dialer, why);
+  };
+  socket.once("close", unreached);
+  socket.once("connect", () => {
+    clearTimeout(deadline);
+    socket.off("close", unreached);
+    greet(transport, dialer, socket);
+  });
+};
+
+const greet = (transport: TransportState, dialer: Dialer, reached: Socket): void => {
+  const { peer } = dialer;
+  const socket = open(transport, peer, reached);
   if (typeof socket === "string") {
+    reached.destroy();
     failed(transport, dialer, socket);
     return;
   }
+  // From here on it is the other's, which ends it too.
+  transport.sockets.delete(reached);
   track(transport, socket);
-  dialer.socket = socket;
   let why = "the connection ended before it was authenticated";
   let adopted = false;
   const deadline = setTimeout(() => {
@@ -233,7 +271,6 @@ const dial = async (transport: TransportState, dialer: Dialer): Promise<void> =>
   });
   socket.once("close", () => {
     clearTimeout(deadline);
-    dialer.socket = null;
     if (!adopted) failed(transport, dialer, why);
   });
 };
@@ -282,7 +319,7 @@ const send = (transport: TransportState, connection: number, frames: readonly Fr
 const stop = async (transport: TransportState, server: Server): Promise<void> => {
   transport.stopping = true;
   for (const dialer of transport.dialers.values()) if (dialer.timer !== null) clearTimeout(dialer.timer);
-  const adopted = new Set([...transport.connections.values()].map(({ socket }) => socket));
+  const adopted = new Set<Socket>([...transport.connections.values()].map(({ socket }) => socket));
   for (const { ended } of [...transport.connections.values()]) ended();
   for (const socket of transport.sockets) {
     if (adopted.has(socket)) socket.end();
@@ -343,7 +380,7 @@ export const createTransport = async (
     port,
     connect: (peer) => {
       if (transport.stopping || transport.dialers.has(peer)) return;
-      const dialer: Dialer = { peer, attempts: 0, timer: null, socket: null };
+      const dialer: Dialer = { peer, attempts: 0, timer: null };
       transport.dialers.set(peer, dialer);
       void dial(transport, dialer);
     },
