@@ -16,7 +16,7 @@ export interface MetricsOptions {
 }
 
 /** A scrape by Prometheus waits 10 s at most by default; one service must not hold up the others' numbers. */
-const patienceMs = 2_000;
+const patienceMs = 8_000;
 
 /**
  * One exposition over all services, each sample with the label `service`, asked for in parallel. `up` is 0 for a service
