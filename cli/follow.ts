@@ -37,6 +37,8 @@ export interface FollowOptions {
   readonly until: (elements: readonly ElementWithState[]) => boolean;
   /** Nothing is shown: the answer is printed as JSON at the end. */
   readonly silent?: boolean;
+  /** Whoever asks has just been answered: who is away is away for a moment. */
+  readonly known?: boolean;
   /** Restricts what is shown and waited for. */
   readonly filter?: (element: ElementWithState) => boolean;
 }
@@ -56,7 +58,7 @@ export const follow = async (
   const end = performance.now() + options.timeoutMs;
   let before: readonly ElementWithState[] = [];
   let away: string | null = null;
-  let seen = false;
+  let seen = options.known === true;
   const changes = watchCell(client, cell);
   try {
     for (;;) {
@@ -100,7 +102,7 @@ const show = (before: readonly ElementWithState[], elements: readonly ElementWit
   for (const path of gone) terminal.print(`- removed  ${path}`);
 };
 
-/** Waits until every element is ready, and says what is stuck otherwise. Rejects with exit code 4. */
+/** After a change was accepted: waits until every element is ready, and says what is stuck otherwise. Rejects with exit code 4. */
 export const followUntilReady = async (
   client: Client,
   cell: string,
@@ -109,7 +111,7 @@ export const followUntilReady = async (
   silent: boolean,
 ): Promise<readonly ElementWithState[]> => {
   const until = (elements: readonly ElementWithState[]): boolean => elements.every(isReady);
-  const { elements, reached } = await follow(client, cell, terminal, { timeoutMs, until, silent });
+  const { elements, reached } = await follow(client, cell, terminal, { timeoutMs, until, silent, known: true });
   if (reached) return elements;
   const stuck = elements.filter((element) => !isReady(element));
   throw new CommandFailure(
