@@ -37,6 +37,8 @@ export interface FollowOptions {
   readonly until: (elements: readonly ElementWithState[]) => boolean;
   /** Nothing is shown: the answer is printed as JSON at the end. */
   readonly silent?: boolean;
+  /** Whoever asks has just been answered: who is away is away for a moment. */
+  readonly known?: boolean;
   /** Restricts what is shown and waited for. */
   readonly filter?: (element: ElementWithState) => boolean;
 }
@@ -56,7 +58,7 @@ export const follow = async (
   const end = performance.now() + options.timeoutMs;
   let before: readonly ElementWithState[] = [];
   let away: string | null = null;
-  let seen = false;
+  let seen = options.known === true;
   const changes = watchCell(client, cell);
   try {
     for (;;) {
@@ -101,7 +103,7 @@ const show = (before: readonly ElementWithState[], elements: readonly ElementWit
 };
 
 /**
- * Waits until every element is ready that was declared, and says what is stuck otherwise. Rejects with exit code 4.
+ * After a change was accepted: waits until every element is ready that was declared, and says what is stuck otherwise. Rejects with exit code 4.
  * `concerned`: their paths. Others may be added to the cell at the same time, to the root cell by whoever makes a cell:
  * those are somebody else's to wait for.
  */
@@ -114,7 +116,7 @@ export const followUntilReady = async (
   const { timeoutMs, silent, concerned } = wanted;
   const until = (elements: readonly ElementWithState[]): boolean => elements.every(isReady);
   const filter = ({ path }: ElementWithState): boolean => concerned.has(path);
-  const { elements, reached } = await follow(client, cell, terminal, { timeoutMs, until, silent, filter });
+  const { elements, reached } = await follow(client, cell, terminal, { timeoutMs, until, silent, filter, known: true });
   if (reached) return elements;
   const stuck = elements.filter((element) => !isReady(element));
   throw new CommandFailure(

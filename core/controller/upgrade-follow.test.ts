@@ -152,6 +152,7 @@ test("a gateway that does not come up goes back, and tries the next image; also 
 
 test("the former image in the model of the way in again: the gateway that went back to it goes on as it is", () => {
   const cell = new Primary();
+  // `mine` goes on naming the former image: without anybody who does, the directory would not be asked for it.
   cell.show("root-7", "bad");
   const bad = { boot: { "x.type": "VolumeCopy", "x.image": "<ref://root.cells.internal/root/images/bad>" } };
   cell.world.put(primary({ ...boots("boot"), ...bad }), ["shop/boot"]);
