@@ -21,6 +21,8 @@ export interface Cells
 }
 
 const summaryPatienceMs = 2_000;
+/** Of a controller in a VM, whose emulated processor may have other things to do. */
+const vmPatienceMs = 20_000;
 const pollMs = 500;
 /** A deletion may wait for a server that is away. After this, listing the cells goes on with it. */
 const longestPolls = 1_200;
@@ -53,7 +55,7 @@ export function createCells(configuration: ProcessConfiguration, registry: Regis
         method: "GET",
         path: `/cells/${encodeURIComponent(cell)}`,
         headers: { authorization },
-        signal: AbortSignal.any([AbortSignal.timeout(summaryPatienceMs), stopping.signal]),
+        signal: AbortSignal.any([AbortSignal.timeout(registry.empties ? vmPatienceMs : summaryPatienceMs), stopping.signal]),
       });
       const text = await answer.text();
       return answer.status === 200 ? (JSON.parse(text) as Summary) : null;
