@@ -55,7 +55,10 @@ export function createCells(configuration: ProcessConfiguration, registry: Regis
         method: "GET",
         path: `/cells/${encodeURIComponent(cell)}`,
         headers: { authorization },
-        signal: AbortSignal.any([AbortSignal.timeout(registry.empties ? vmPatienceMs : summaryPatienceMs), stopping.signal]),
+        signal: AbortSignal.any([
+          AbortSignal.timeout(registry.empties ? vmPatienceMs : summaryPatienceMs),
+          stopping.signal,
+        ]),
       });
       const text = await answer.text();
       return answer.status === 200 ? (JSON.parse(text) as Summary) : null;
