@@ -49,13 +49,16 @@ const figure = (what: string, unit: Figure["unit"], value: number, atMost: numbe
 });
 const seconds = (ms: number): number => ms / 1000;
 
-/** VMs that were submitted before the host's return and answered from there after it: they were placed there before. */
+/**
+ * VMs that were submitted before the host was declared dead and had not answered when its operator said so: they had been
+ * placed there, since others take less long.
+ */
 const waitingOf = ({ spells, happened, due, plan }: Trace, cell: CellName): readonly string[] =>
   vmsOf(cell, plan.vmsOfCell).filter((vm, index) => {
     const first = spells.find((spell) => spell.vm === vm);
-    const { cuts, endMs } = happened;
-    if (first === undefined || endMs === null || (due[index] ?? endMs) >= endMs) return false;
-    return cuts.some(({ host }) => host === first.host) && first.fromMs >= endMs;
+    const { declaredMs, saidMs } = happened;
+    if (first === undefined || declaredMs === null || saidMs === null) return false;
+    return (due[index] ?? declaredMs) < declaredMs && first.fromMs >= saidMs;
   });
 
 /** How far a cell left its line after the fault, with what it does without one for comparison. */
@@ -111,7 +114,7 @@ export function hostFigures(trace: Trace): readonly Figure[] {
       seconds((happened.declaredMs ?? Number.NaN) - happened.atMs),
     ),
     over(happened.atMs, "lost VMs answer again, from the power cut", null),
-    over(happened.endMs, "lost VMs answer again, from the host's return", 120),
+    over(happened.saidMs, "lost VMs answer again, from the word that its power is off", 120),
     figure(`${run}: of the lost VMs, back on another host`, "VMs", elsewhere),
     figure(
       `${run}: VMs placed there that had not answered yet, and waited too`,
@@ -143,12 +146,13 @@ export function chartOf(trace: Trace, name: "controller" | "host", from: string)
     };
   const more = [
     { ms: happened.declaredMs, text: "declared dead; not fenced, so its VMs wait" },
+    { ms: happened.saidMs, text: "its operator says that its power is off" },
     { ms: happened.endMs, text: `${host} has power again` },
   ].flatMap(({ ms, text }) => (ms === null ? [] : [{ fromSecond: second(trace, ms), toSecond: null, text }]));
   return {
     ...common,
     title: `(b) Host ${host} loses its power and comes back`,
-    description: `VMs that answer in two cells that grow alike. A host loses its power: ${lost}; they answer again after its return.`,
+    description: `VMs that answer in two cells that grow alike. A host loses its power: ${lost}; they answer again elsewhere once its operator has said so.`,
     marks: [{ ...fault, text: `${host} loses its power` }, ...more].sort((a, b) => a.fromSecond - b.fromSecond),
   };
 }
