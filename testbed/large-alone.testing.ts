@@ -112,9 +112,10 @@ const comesAndGoes = async (t: Testbed, reached: (what: string) => void): Promis
 };
 
 /** Three cells, each in the one before. */
-const middle = (vms: number): string => `
+const middle = (vms: number, more = ""): string => `
 middle extends Cell {
   x.limits.vms ${vms};
+  ${more}
   inner extends CellController { x.name "inner"; x.cell extends {
     inner extends Cell {
       golden extends Volume { x.size 64; x.access "ro"; x.import "tiny"; }
@@ -146,6 +147,9 @@ const cellsWithinCells = async (t: Testbed, reached: (what: string) => void): Pr
   // Its own people look after it, with the whole name.
   const child = join(dirname(t.configFile), "middle.sf");
   writeFileSync(child, middle(4));
+  const refused = await t.cells(["apply", child, "--cell", "middle.outer", "--yes"]);
+  assert.match(refused.stderr, /its parent outer lets it have no more/);
+  writeFileSync(child, middle(3, "spare extends Subnet { x.size 16; }"));
   await cells(t, "apply", child, "--cell", "middle.outer", "--yes");
   reached("a child cell is changed under its whole name");
   await cells(t, "delete", "outer", "--yes", "--allow-destroy", "outer/boot");
