@@ -175,8 +175,8 @@ export const figure6: Bench = {
     "Two cells grow by one VM each at the same pace on three hosts, as fast as the machine booted their first ones. A VM counts from its first answer to a liveness probe " +
     "until its machine has ended, by the hosts' events; one sample a second. Run (a) kills the controller process of one " +
     "cell, which its supervisor starts again. Run (b) takes a host's link down and kills everything on it, and gives it " +
-    "back later: VMs of a silent host are not started elsewhere, since without fencing nobody knows that they do not run, " +
-    "so they come back when their host does; so do VMs that were starting on it. A cell's own line has the pace of the submissions and the median delay from " +
+    "back later: VMs of a silent host wait, since without fencing nobody knows that they do not run; some time later its " +
+    "operator says that its power is off, and they start elsewhere, as do VMs that were starting on it. A cell's own line has the pace of the submissions and the median delay from " +
     "before the fault. `--into DIR` says where the drawings go.",
   run,
 };
