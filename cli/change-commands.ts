@@ -17,7 +17,7 @@ import { evaluate } from "../runtime/specification/evaluate.ts";
 import { readBundle } from "./bundle.ts";
 import { type Changes, watchCell } from "./changes.ts";
 import { type Client, Refused } from "./client.ts";
-import { type Context, cellOfPath, componentOf, printJson } from "./context.ts";
+import { type Context, cellOfPath, ownNameOf, printJson } from "./context.ts";
 import { rendered } from "./diagnostics.ts";
 import { type ElementWithState, elementsOf } from "./elements.ts";
 import { CommandFailure, exitCodes, usage } from "./failure.ts";
@@ -55,8 +55,8 @@ const explained = async <T>(
 /** @param child the whole name of the child cell that the file is a model of; undefined: its own name is all of it */
 const planOf = async (context: Context, file: string, child: string | undefined) => {
   const { bundle, cell } = await specification(context, file);
-  if (child !== undefined && componentOf(child) !== cell.name)
-    throw usage(`${file} is a model of a cell called ${cell.name}, and ${child} is one called ${componentOf(child)}`);
+  if (child !== undefined && ownNameOf(child) !== cell.name)
+    throw usage(`${file} is a model of a cell called ${cell.name}, and ${child} is one called ${ownNameOf(child)}`);
   const name = child ?? cell.name;
   const client = context.client();
   // Also of a cell that is not there: the gateway answers without making one, and knows what there is to have.

@@ -42,10 +42,10 @@ export interface CellPath {
 export const cellOfPath = (path: string): CellPath => {
   const [cell, ...rest] = path.split("/").filter((part) => part !== "");
   if (cell === undefined) throw usage("a path begins with the cell: for example shop, or shop/web/vm");
-  return { cell, path: [componentOf(cell), ...rest].join("/"), whole: rest.length === 0 };
+  return { cell, path: [ownNameOf(cell), ...rest].join("/"), whole: rest.length === 0 };
 };
 /** The name of a cell in its own document. */
-export const componentOf = (cell: string): string => cell.split(".")[0] ?? cell;
+export const ownNameOf = (cell: string): string => cell.split(".")[0] ?? cell;
 
 /** A number of seconds as written. */
 export const secondsOf = (text: string): number => {

@@ -30,35 +30,58 @@ export interface Admission {
   admit(socket: TLSSocket, peer: PeerName): boolean;
 }
 
-export const createAdmission = (refusals: Refusals, limits: AdmissionLimits): Admission => {
-  /** Remote address → ports of sockets that are not authenticated yet. */
-  const underWay = new Map<string, Set<number>>();
-  const ofPeer = new Map<PeerName, Set<TLSSocket>>();
-  let handshakes = 0;
-  let connections = 0;
-
+/** Sockets of whom nothing is known yet, by the address that they come from. */
+export interface Strangers {
+  /** How many there are in all. */
+  count(): number;
+  ofAddress(address: string): number;
+  /** It counts until it closes or `leave` is called for its address and port, whichever object then stands for it. */
+  begin(socket: Socket): void;
+  leave(socket: Socket): void;
+}
+export const createStrangers = (): Strangers => {
+  /** Remote address → ports. */
+  const places = new Map<string, Set<number>>();
+  let all = 0;
   const leave = (address: string, port: number): void => {
-    const ports = underWay.get(address);
+    const ports = places.get(address);
     if (ports === undefined || !ports.delete(port)) return;
-    handshakes -= 1;
-    if (ports.size === 0) underWay.delete(address);
+    all -= 1;
+    if (ports.size === 0) places.delete(address);
   };
   return {
+    count: () => all,
+    ofAddress: (address) => places.get(address)?.size ?? 0,
     begin: (socket) => {
-      const { remoteAddress = "unknown", remotePort = 0 } = socket;
-      const ports = underWay.get(remoteAddress) ?? new Set();
-      if (handshakes >= limits.handshakes || ports.size >= limits.handshakesOfAddress) {
-        const why = `${handshakes} are under way, ${ports.size} of this address`;
-        refusals.refuse(remoteAddress, "too many handshakes", why);
+      const [address, port] = [addressOf(socket), socket.remotePort ?? 0];
+      places.set(address, (places.get(address) ?? new Set()).add(port));
+      all += 1;
+      socket.once("close", () => leave(address, port));
+    },
+    leave: (socket) => leave(addressOf(socket), socket.remotePort ?? 0),
+  };
+};
+export const addressOf = ({ remoteAddress = "unknown" }: Socket): string => remoteAddress;
+
+export const createAdmission = (refusals: Refusals, limits: AdmissionLimits): Admission => {
+  /** Not authenticated yet. */
+  const underWay = createStrangers();
+  const ofPeer = new Map<PeerName, Set<TLSSocket>>();
+  let connections = 0;
+
+  return {
+    begin: (socket) => {
+      const address = addressOf(socket);
+      const [all, own] = [underWay.count(), underWay.ofAddress(address)];
+      if (all >= limits.handshakes || own >= limits.handshakesOfAddress) {
+        refusals.refuse(address, "too many handshakes", `${all} are under way, ${own} of this address`);
         return false;
       }
-      underWay.set(remoteAddress, ports.add(remotePort));
-      handshakes += 1;
-      socket.once("close", () => leave(remoteAddress, remotePort));
+      underWay.begin(socket);
       return true;
     },
     admit: (socket, peer) => {
-      leave(socket.remoteAddress ?? "unknown", socket.remotePort ?? 0);
+      underWay.leave(socket);
       const own = ofPeer.get(peer) ?? new Set();
       const [oldest] = own;
       if (own.size >= limits.connectionsOfPeer && oldest !== undefined) {

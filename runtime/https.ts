@@ -13,6 +13,7 @@ import { pipeline } from "node:stream/promises";
 import type { TLSSocket } from "node:tls";
 import { user } from "../core/identity/permissions.ts";
 import type { PeerName } from "../model/identifiers.ts";
+import { addressOf, createStrangers } from "./admission.ts";
 import { writeErrorLine } from "./error-line.ts";
 import { createJudge, type Judge } from "./identity/judge.ts";
 import { clientCredentials, expectPeer, followCredentials, readCredentials, tlsFault } from "./identity.ts";
@@ -70,24 +71,13 @@ const longestHandshakeMs = 20_000;
 
 /** Nobody vouches for who has no certificate: from one address only so many of them take room. */
 const boundUsers = (server: Server): void => {
-  /** Ports, by address. */
-  const strangers = new Map<string, Set<number>>();
-  const forget = (address: string, port: number): void => {
-    const those = strangers.get(address);
-    if (those?.delete(port) === true && those.size === 0) strangers.delete(address);
-  };
+  const strangers = createStrangers();
   server.on("connection", (socket: Socket) => {
-    const { remoteAddress: address = "", remotePort: port = 0 } = socket;
-    const those = strangers.get(address) ?? new Set();
-    if (those.size >= mostUsers) {
-      socket.destroy();
-      return;
-    }
-    strangers.set(address, those.add(port));
-    socket.once("close", () => forget(address, port));
+    if (strangers.ofAddress(addressOf(socket)) >= mostUsers) socket.destroy();
+    else strangers.begin(socket);
   });
-  server.on("secureConnection", ({ authorized, remoteAddress = "", remotePort = 0 }: TLSSocket) => {
-    if (authorized) forget(remoteAddress, remotePort);
+  server.on("secureConnection", (socket: TLSSocket) => {
+    if (socket.authorized) strangers.leave(socket);
   });
 };
 
