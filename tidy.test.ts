@@ -73,6 +73,20 @@ function layerFaults(source: Source): readonly string[] {
   });
 }
 
+/**
+ * Where a rename or a link is no matter of durability: what lies in a run directory, a log that turns over, and what is
+ * found again where it came from.
+ */
+const volatile = [
+  "runtime/durable-files.ts",
+  "host/drivers/hypervisor/accelerator.ts",
+  "host/drivers/hypervisor/console.ts",
+  "host/drivers/hypervisor/qemu.ts",
+  "host/drivers/storage/driver-nbd.ts",
+];
+const mustLast = (path: string): boolean =>
+  /^(core|runtime|host|gateway)\//.test(path) && !isTest(path) && !volatile.includes(path);
+
 interface Ban {
   readonly pattern: RegExp;
   readonly instead: string;
@@ -101,6 +115,12 @@ const bans: readonly Ban[] = [
     breaks: "x as any",
   },
   { pattern: /@ts-(ignore|expect-error|nocheck)/, instead: "the right type", where: everywhere, breaks: "@ts-ignore" },
+  {
+    pattern: /\bimport \{[^}]*\b(rename|link)(Sync)?\b[^}]*\} from/,
+    instead: "`renameDurably` and `linkDurably` of runtime/durable-files.ts, which a power cut does not undo",
+    where: mustLast,
+    breaks: 'import { rename } from "node:fs/promises"',
+  },
   { pattern: /biome-ignore/, instead: "code that the linter accepts", where: everywhere, breaks: "biome-ignore" },
   { pattern: /^export default\b/m, instead: "a named export", where: ours, breaks: "export default 1" },
   {

@@ -22,7 +22,7 @@ async function run({ quick }: BenchOptions): Promise<readonly Figure[]> {
       const start = performance.now();
       await files.create(volume, { kind: "overlay" }, gib * 1024);
       const spent = performance.now() - start;
-      await files.remove(volume);
+      await files.remove(volume, { about: null, overlay: true, manager: null });
       return spent;
     };
     const [small, middle, large] = sizes;

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { Effect, Service } from "../core/env.ts";
+import { type Effect, readAnything, type Service } from "../core/env.ts";
 import { type PeerName, peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
@@ -39,10 +39,11 @@ const cpuMs = (): number => {
 };
 const answer = (report: FollowerReport | SourcesReport | "ready"): void => void process.send?.(report);
 
-const open: Pick<Service<null>, "entitled" | "accepts" | "audience" | "restore"> = {
+const open: Pick<Service<null>, "entitled" | "accepts" | "read" | "audience" | "restore"> = {
   restore: () => null,
   entitled: () => true,
   accepts: () => false,
+  read: readAnything,
   audience: () => null,
 };
 

@@ -125,7 +125,7 @@ async function start(how: "boot" | "resume", number: number): Promise<Started> {
     await network.flush();
     const last = exported.pop();
     if (last !== undefined) await endExport(exportsDirectory, last);
-    await files.remove(volume);
+    await files.remove(volume, { about: null, overlay: true, manager: null });
   }
 }
 

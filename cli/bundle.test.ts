@@ -18,6 +18,8 @@ const inDirectory = (files: Readonly<Record<string, string>>, work: (directory: 
   }
 };
 
+const names = (text: string): readonly string[] => includesOf(text).map(({ name }) => name);
+
 test("includes in comments and strings are none", () => {
   const text = `
 #include "a.sf"
@@ -28,14 +30,14 @@ test("includes in comments and strings are none", () => {
 #;
   #include  "sub/f.sf"
 `;
-  assert.deepEqual(includesOf(text), ["a.sf", "sub/f.sf"]);
+  assert.deepEqual(names(text), ["a.sf", "sub/f.sf"]);
 });
 
 test("includes are found in texts of any length, and behind what is not closed", () => {
   const long = "x".repeat(1_000_000);
-  assert.deepEqual(includesOf(`a "${long}"; b ##${long}\n#; /*${long}*/\n#include "a.sf"`), ["a.sf"]);
-  assert.deepEqual(includesOf(`${"/*".repeat(1_000_000)}\n#include "a.sf"`), []);
-  assert.deepEqual(includesOf('a "not closed;\n#include "a.sf"'), ["a.sf"]);
+  assert.deepEqual(names(`a "${long}"; b ##${long}\n#; /*${long}*/\n#include "a.sf"`), ["a.sf"]);
+  assert.deepEqual(names(`${"/*".repeat(1_000_000)}\n#include "a.sf"`), []);
+  assert.deepEqual(names('a "not closed;\n#include "a.sf"'), ["a.sf"]);
 });
 
 test("a bundle that is too large together is not read on", () => {
@@ -75,6 +77,16 @@ test("nothing from outside the file's directory is sent", () => {
       assert.throws(() => readBundle(join(directory, "in/sly.sf")), /outside/);
     },
   );
+});
+
+test("a file that may be missing is sent where there is one, and is no fault where there is none", () => {
+  assert.deepEqual(includesOf('#include ? "a.sf"\n#include? "b.sf"'), [
+    { name: "a.sf", optional: true },
+    { name: "b.sf", optional: true },
+  ]);
+  inDirectory({ "main.sf": '#include ? "gone.sf"\n#include ? "there.sf"', "there.sf": "a 1;" }, (directory) => {
+    assert.deepEqual(Object.keys(readBundle(join(directory, "main.sf")).files), ["main.sf", "there.sf"]);
+  });
 });
 
 test("a file that is not there is named, with who includes it", () => {

@@ -9,18 +9,24 @@ import { candidates, isRelative } from "../runtime/specification/typescript/modu
 import { scan } from "../runtime/specification/typescript/scan.ts";
 import { CommandFailure, usage } from "./failure.ts";
 
+/** `optional`: `#include ?`, which brings nothing where there is no such file. */
+export interface Included {
+  readonly name: string;
+  readonly optional: boolean;
+}
+
 /**
- * Names of the files that a SmartFrog text includes, as written. Comments and strings are skipped, so that an
+ * The files that a SmartFrog text includes, named as written. Comments and strings are skipped, so that an
  * `#include` in them is none; nor are those of SmartFrog's own distribution, which are never in a bundle. This only
  * decides which files are sent: the parser decides what they mean.
  */
-export const includesOf = (text: string): readonly string[] => {
-  const found: string[] = [];
-  const token = /\/[/*]|##|"|#include\s+"([^"\n]+)"/g;
+export const includesOf = (text: string): readonly Included[] => {
+  const found: Included[] = [];
+  const token = /\/[/*]|##|"|#include[ \t]*(\?)?\s*"([^"\n]+)"/g;
   for (let match = token.exec(text); match; match = token.exec(text)) {
-    const [sign, included] = match;
-    if (included !== undefined) {
-      if (!isStandardInclude(included)) found.push(included);
+    const [sign, optional, name] = match;
+    if (name !== undefined) {
+      if (!isStandardInclude(name)) found.push({ name, optional: optional !== undefined });
       continue;
     }
     const end = sign.startsWith("/") ? commentEnd(text, match.index) : quotedEnd(text, match.index);
@@ -93,7 +99,7 @@ export const readBundle = (file: string, missing: "refuse" | "leave-out" = "refu
       throw usage(`${file} and what it includes are larger than ${limits.textLength / 1024 / 1024} MiB together`);
     if (name.endsWith(".ts")) visitImports(name, text);
     if (!name.endsWith(".sf")) return;
-    for (const included of includesOf(text)) {
+    for (const { name: included, optional } of includesOf(text)) {
       const target = posix.normalize(posix.join(posix.dirname(name), included));
       if (posix.isAbsolute(included) || target === ".." || target.startsWith("../")) {
         if (missing === "leave-out") continue;
@@ -101,6 +107,7 @@ export const readBundle = (file: string, missing: "refuse" | "leave-out" = "refu
           `${name} includes "${included}", which is outside ${root}: put it into that directory or one below, and include it by its relative path`,
         );
       }
+      if (optional && !existsSync(resolve(root, target))) continue;
       try {
         visit(target, name);
       } catch (error) {

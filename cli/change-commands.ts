@@ -14,6 +14,7 @@ import { printable, printableLines } from "../model/render-diagnostic.ts";
 import { renderPlan } from "../model/render-plan.ts";
 import { readSpecification } from "../model/specification.ts";
 import { evaluate } from "../runtime/specification/evaluate.ts";
+import { noWalls } from "../runtime/specification/no-walls.ts";
 import { readBundle } from "./bundle.ts";
 import { type Changes, watchCell } from "./changes.ts";
 import { type Client, Refused } from "./client.ts";
@@ -32,7 +33,8 @@ const specification = async ({ terminal }: Context, file: string) => {
   const bundle = readBundle(file);
   const evaluated = await evaluate(bundle, { said: (text) => process.stderr.write(printableLines(text)) });
   const read = evaluated.ok ? readSpecification(evaluated.value) : evaluated;
-  if (read.ok) return { bundle, cell: read.value };
+  const document = evaluated.ok ? evaluated.value.evaluated?.document : undefined;
+  if (read.ok) return { bundle, cell: read.value, document };
   throw new CommandFailure(exitCodes.refused, rendered(file, bundle, read.error, terminal.colour).join("\n\n"));
 };
 
@@ -47,21 +49,31 @@ const explained = async <T>(
   } catch (error) {
     // What is no fault of the text says all in its message.
     if (!(error instanceof Refused) || error.diagnostics.length === 0 || error.code === destroysData) throw error;
-    const faults = rendered(file, bundle, error.diagnostics, terminal.colour);
-    throw new CommandFailure(error.exitCode, faults.join("\n\n"));
+    const faults = rendered(file, bundle, error.diagnostics, terminal.colour).join("\n\n");
+    const isNotEvaluated = error.diagnostics.some(({ code }) => code === noWalls);
+    throw isNotEvaluated ? new NotEvaluated(error.exitCode, faults) : new CommandFailure(error.exitCode, faults);
   }
 };
+/** The gateway or the controller runs no TypeScript where it is. */
+class NotEvaluated extends CommandFailure {}
 
 /** @param child the whole name of the child cell that the file is a model of; undefined: its own name is all of it */
 const planOf = async (context: Context, file: string, child: string | undefined) => {
-  const { bundle, cell } = await specification(context, file);
+  const { bundle, cell, document } = await specification(context, file);
   if (child !== undefined && ownNameOf(child) !== cell.name)
     throw usage(`${file} is a model of a cell called ${cell.name}, and ${child} is one called ${ownNameOf(child)}`);
   const name = child ?? cell.name;
   const client = context.client();
   // Also of a cell that is not there: the gateway answers without making one, and knows what there is to have.
-  const changed = await explained(context, { file, bundle }, () => client.apply(name, bundle, true));
-  return { bundle, cell, name, changed };
+  const asked = (sent: Bundle) => explained(context, { file, bundle: sent }, () => client.apply(name, sent, true));
+  try {
+    return { bundle, cell, name, changed: await asked(bundle) };
+  } catch (error) {
+    // The cloud runs no programs of its clients. This one has run here, and what it gave says the same.
+    if (!(error instanceof NotEvaluated) || document === undefined) throw error;
+    const outcome: Bundle = { main: "outcome.json", files: { "outcome.json": JSON.stringify(document) } };
+    return { bundle: outcome, cell, name, changed: await asked(outcome) };
+  }
 };
 
 /** A plan that was not checked against everything says so. */

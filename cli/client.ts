@@ -1,5 +1,8 @@
 import { setDefaultCACertificates } from "node:tls";
 import {
+  type BackupList,
+  type BinEntry,
+  type BinList,
   bundleMediaType,
   type CellEvent,
   type CellSummary,
@@ -18,13 +21,17 @@ import {
   type ImageSummary,
   type InstallationStatus,
   type NewCredential,
+  type OrphanList,
   type Refusal,
+  type ServerAdopted,
+  type ServiceOrphans,
 } from "../model/api.ts";
 import type { Bundle } from "../model/cell.ts";
 import type { Diagnostic } from "../model/diagnostic.ts";
 import type { Json } from "../model/json.ts";
 import { printableLines } from "../model/render-diagnostic.ts";
 import type { SessionGrant, SessionRequest } from "../model/sessions.ts";
+import type { SignedOrder } from "../runtime/backup/order.ts";
 import { readEventStream } from "../runtime/event-stream.ts";
 import { type ClientConfiguration, clientConfigurationFile, readClientConfiguration } from "./client-config.ts";
 import type { Connection } from "./connection.ts";
@@ -47,6 +54,9 @@ export class Refused extends CommandFailure {
 
 const isRefusal = (body: unknown): body is Refusal =>
   typeof body === "object" && body !== null && "error" in body && typeof body.error === "object" && body.error !== null;
+
+const binUrl = (server: string, file: string): string =>
+  `/bin/${encodeURIComponent(server)}/${encodeURIComponent(file)}`;
 
 /** Of an answer that is no success. */
 export const refusalOf = (status: number, text: string): Refused => {
@@ -121,6 +131,31 @@ export class Client {
 
   status(): Promise<InstallationStatus> {
     return this.#get("/status");
+  }
+
+  /** An order for a backup that is sealed to this X25519 public key. */
+  async backupOrder(recipient: string): Promise<SignedOrder> {
+    const body = { type: "application/json", text: JSON.stringify({ recipient }) };
+    return (await (await this.#send("POST", "/management/orders", body)).json()) as SignedOrder;
+  }
+
+  /** The sealed part of one process. */
+  async backupPart(name: string, order: SignedOrder): Promise<AsyncIterable<Uint8Array>> {
+    const body = { type: "application/json", text: JSON.stringify(order) };
+    const { body: part } = await this.#send("POST", `/management/parts/${encodeURIComponent(name)}`, body);
+    if (part === null) throw new CommandFailure(exitCodes.refused, `"${name}" answered with nothing`);
+    return part;
+  }
+
+  /** What the schedule has left on storage servers. */
+  keptBackups(): Promise<BackupList> {
+    return this.#get("/management/backups");
+  }
+
+  async keptBackup(name: string): Promise<AsyncIterable<Uint8Array>> {
+    const { body } = await this.#send("GET", `/management/backups/${encodeURIComponent(name)}`);
+    if (body === null) throw new CommandFailure(exitCodes.refused, `the backup ${name} is empty`);
+    return body;
   }
 
   /** All services' numbers in Prometheus' text format, or one service's. */
@@ -249,6 +284,38 @@ export class Client {
 
   async deleteImage(name: string): Promise<ImageRemoved> {
     return (await (await this.#send("DELETE", `/images/${encodeURIComponent(name)}`)).json()) as ImageRemoved;
+  }
+
+  orphans(): Promise<OrphanList> {
+    return this.#get("/orphans");
+  }
+
+  async releaseOrphans(peer: string): Promise<OrphanList> {
+    return (await (await this.#send("POST", `/orphans/${encodeURIComponent(peer)}`)).json()) as OrphanList;
+  }
+
+  /** Without keys all that the client did not repeat. */
+  async endOrphans(service: string, client: string, keys: readonly string[]): Promise<ServiceOrphans> {
+    const query = new URLSearchParams(keys.length === 0 ? { all: "true" } : "");
+    for (const key of keys) query.append("key", key);
+    const path = `/orphans/${encodeURIComponent(service)}/${encodeURIComponent(client)}?${query}`;
+    return (await (await this.#send("DELETE", path)).json()) as ServiceOrphans;
+  }
+
+  async adoptServer(server: string): Promise<ServerAdopted> {
+    return (await (await this.#send("POST", `/servers/${encodeURIComponent(server)}/adopt`)).json()) as ServerAdopted;
+  }
+
+  bin(): Promise<BinList> {
+    return this.#get("/bin");
+  }
+
+  async restoreFromBin(server: string, file: string): Promise<BinEntry> {
+    return (await (await this.#send("POST", binUrl(server, file))).json()) as BinEntry;
+  }
+
+  async emptyBin(server: string, file: string): Promise<void> {
+    await this.#send("DELETE", binUrl(server, file));
   }
 
   /** The past first; with `follow` it goes on until the gateway ends it. */

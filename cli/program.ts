@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { assembled, withHelp } from "./assembled.ts";
+import { adoptServer, emptyBin, listBin, restoreFromBin } from "./bin-commands.ts";
 import { apply, get, plan, remove, watch } from "./change-commands.ts";
 import { clientFromConfiguration } from "./client.ts";
 import { type Context, createContext, secondsOf } from "./context.ts";
@@ -8,7 +9,9 @@ import { registerExplain } from "./explain.ts";
 import { usage } from "./failure.ts";
 import { addImage, deleteImage, listImages } from "./image-commands.ts";
 import { machineCommands } from "./machine-program.ts";
+import { managementCommands } from "./management-program.ts";
 import { observeCommands } from "./observe-commands.ts";
+import { endOrphans, listOrphans, releaseOrphans } from "./orphan-commands.ts";
 import { why } from "./query-commands.ts";
 import { sessionCommands } from "./session-commands.ts";
 import { simulateCommand } from "./simulate.ts";
@@ -194,6 +197,80 @@ const imageCommands = (program: Command, context: () => Context): readonly Comma
   return [add, list, remove];
 };
 
+const binCommands = (program: Command, context: () => Context): void => {
+  const bin = program.command("bin").description("files of deleted volumes, which storage servers keep for a time");
+  withHelp(
+    bin
+      .command("list")
+      .description("show what is in the bins, what was deleted last first")
+      .action(() => listBin(context())),
+    ["cells bin list"],
+  );
+  withHelp(
+    bin
+      .command("restore")
+      .description("bring a file back: the next volume of its cell at its path begins with it")
+      .argument("<file>", "SERVER/FILE, as `cells bin list` shows it")
+      .action((file) => restoreFromBin(context(), file)),
+    ["cells bin restore s1/3f-12.1", "cells apply shop.sf"],
+  );
+  withHelp(
+    bin
+      .command("empty")
+      .description("remove files for good; what a copy needs stays")
+      .argument("[files...]", "SERVER/FILE, as `cells bin list` shows them")
+      .option("--all", "everything in every bin")
+      .action((files, { all }) => emptyBin(context(), files, all === true)),
+    ["cells bin empty s1/3f-12.1", "cells bin empty --all"],
+  );
+};
+
+const orphanCommands = (program: Command, context: () => Context): void => {
+  const orphans = program
+    .command("orphans")
+    .description("what stays in force although whoever wished for it has lost its store, or has an older one");
+  withHelp(
+    orphans
+      .command("list")
+      .description("show which services keep what, and of whom")
+      .action(() => listOrphans(context())),
+    ["cells orphans list"],
+  );
+  withHelp(
+    orphans
+      .command("release")
+      .description("let what a service wishes for count again, where no newer store of it is to be had")
+      .argument("<service>", "whose store was lost or is older, as `cells orphans list` names it")
+      .action((service) => releaseOrphans(context(), service)),
+    ["cells orphans release controller.shop"],
+  );
+  withHelp(
+    orphans
+      .command("end")
+      .description("end documents at a service that their client does not know any more; what they kept there ends")
+      .argument("<service>", "who keeps them")
+      .argument("<client>", "whose they are")
+      .argument("[keys...]", "as `cells orphans list` shows them")
+      .option("--all", "all that the client did not repeat")
+      .action((service, client, keys, { all }) => endOrphans(context(), service, client, { keys, all: all === true })),
+    ["cells orphans end storage-manager controller.shop volume/3f-12"],
+  );
+};
+
+const serverCommands = (program: Command, context: () => Context): void => {
+  const server = program.command("server").description("storage servers");
+  withHelp(
+    server
+      .command("adopt")
+      .description(
+        "go on with what a storage server has that was put back from a copy: who held its volumes holds none",
+      )
+      .argument("<name>", "as `cells status` shows it")
+      .action((name) => adoptServer(context(), name)),
+    ["cells server adopt s1"],
+  );
+};
+
 const credentialCommands = (program: Command, context: () => Context): void => {
   const credential = program
     .command("credential")
@@ -240,6 +317,10 @@ export const createProgram = (
     sessionCommands(program, context, withHelp);
     credentialCommands(program, context);
     imageCommands(program, context);
+    binCommands(program, context);
+    managementCommands(program, context, withHelp);
+    orphanCommands(program, context);
+    serverCommands(program, context);
     specCommands(program, context, withHelp);
     registerExplain(program, context, withHelp);
     simulateCommand(program, context, withHelp);

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { parseFaults, simulateMany, simulateSeed, simulateText } from "../simulator/command.ts";
-import { faultKinds } from "../simulator/generate.ts";
+import { faultKinds, namedFaultKinds } from "../simulator/generate.ts";
 import type { Context } from "./context.ts";
 import { CommandFailure, exitCodes } from "./failure.ts";
 import type { Register } from "./register.ts";
@@ -76,7 +76,7 @@ export const simulateCommand: Register = (program, context, withHelp) => {
       .option("--services <count>", "Placers, and Storage Managers (default: two with some seeds, one with the others)")
       .option("--seed <number>", "the same seed and commit give the same log to the byte", "1")
       .option("--minutes <count>", "virtual time with faults, before everything is healed", "1")
-      .option("--faults <kinds>", `of ${faultKinds.join(", ")}; or none`, faultKinds.join(","))
+      .option("--faults <kinds>", `of ${[...faultKinds, ...namedFaultKinds].join(", ")}; or none`, faultKinds.join(","))
       .option("--history <file>", "play what a failing run printed, or a scenario's steps.txt, instead of a seed")
       .option("--log", "print the whole log")
       .option("--many", "seed after seed, until interrupted or one fails; prints the rate")

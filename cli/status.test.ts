@@ -30,7 +30,15 @@ const status: InstallationStatus = {
     },
   ],
   servers: [
-    { server: "s1", address: "10.0.2.1", totalMiB: 20480, freeMiB: 5120, volumes: 12, state: "up" },
+    {
+      server: "s1",
+      address: "10.0.2.1",
+      totalMiB: 20480,
+      freeMiB: 5120,
+      volumes: 12,
+      bin: { files: 2, usedMiB: 900 },
+      state: "up",
+    },
     { server: "s2", address: "10.0.2.2", totalMiB: 0, freeMiB: 0, volumes: 0, state: "unreachable" },
   ],
 };
@@ -56,7 +64,7 @@ test("the picture shows hosts with their VMs, servers, services and cells", () =
     "Storage servers  12 volumes",
   ]);
   assert.deepEqual(lines.slice(6, 11), [
-    "  ✓ s1     ███████████████░░░░░ 5.0 GiB of 20 GiB free  12 volumes",
+    "  ✓ s1     ███████████████░░░░░ 5.0 GiB of 20 GiB free  12 volumes, bin 900 MiB",
     "  ✗ s2     10.0.2.2  not reachable: its volumes cannot be written",
     "Services  1 of 2 run",
     "  ✓ placer   10.0.0.13  running 1 h 20 min  61 MiB  2 restarts, last: SIGKILL",

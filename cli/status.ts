@@ -83,6 +83,7 @@ export const renderStatus = (status: InstallationStatus, cells: readonly CellSum
     servers.length === 0 ? ["  none has registered"] : servers.map((server) => serverLine(server, view)),
     [heading("Services", `${running} of ${services.length} run`)],
     serviceLines(services, view),
+    leftoverLines(status, view),
     [heading("Cells", "")],
     cells.length === 0
       ? ["  none: `cells apply examples/shop/shop.sf` makes one"]
@@ -93,6 +94,17 @@ export const renderStatus = (status: InstallationStatus, cells: readonly CellSum
     .map((line) => cut(line.trimEnd(), columns))
     .map((line) => (view.utf8 ? line : line.replaceAll("…", "~")))
     .join("\n");
+};
+
+const leftoverLines = ({ leftovers }: InstallationStatus, view: StatusView): readonly string[] => {
+  if (leftovers === undefined) return [];
+  const { forked, keepers } = leftovers;
+  const lost = `the store of ${forked.join(", ")} was lost or is older: what it had wished for stays as it is`;
+  const kept = `${keepers.join(", ")} ${keepers.length === 1 ? "keeps" : "keep"} what its client did not repeat`;
+  return [
+    ...(forked.length === 0 ? [] : [`  ${mark("bad", view)} ${lost}: cells orphans list`]),
+    ...(keepers.length === 0 ? [] : [`  ${mark("waiting", view)} ${kept}: cells orphans list`]),
+  ];
 };
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0);
@@ -156,13 +168,14 @@ const machineLine = (machine: NonNullable<Host["machines"]>[number], view: Statu
   return `      ${mark(kind, view)} ${printable(path).padEnd(28)} ${facts.join("  ")}`;
 };
 
-const serverLine = ({ server, address, totalMiB, freeMiB, volumes, state }: Server, view: StatusView): string => {
+const serverLine = ({ server, address, totalMiB, freeMiB, volumes, bin, state }: Server, view: StatusView): string => {
   const name = server.padEnd(6);
   if (state === "unreachable")
     return `  ${mark("bad", view)} ${name} ${address}  ${view.paint("red", "not reachable: its volumes cannot be written")}`;
-  const bar = renderBar([totalMiB - freeMiB], totalMiB, memoryBarWidth, signsOf(view).bar);
+  const used = renderBar([totalMiB - freeMiB], totalMiB, memoryBarWidth, signsOf(view).bar);
   const space = `${renderSize(freeMiB)} of ${renderSize(totalMiB)} free`;
-  return `  ${mark("good", view)} ${name} ${view.paint("blue", bar)} ${space}  ${plural(volumes, "volume")}`;
+  const kept = bin === undefined || bin.files === 0 ? "" : `, bin ${renderSize(bin.usedMiB)}`;
+  return `  ${mark("good", view)} ${name} ${view.paint("blue", used)} ${space}  ${plural(volumes, "volume")}${kept}`;
 };
 
 const stateOf = ({ state, running }: Service): NonNullable<Service["state"]> =>

@@ -1,3 +1,4 @@
+import type { Restored, RestoreOptions } from "../testbed/restore.ts";
 import { type Context, printJson } from "./context.ts";
 import { CommandFailure, exitCodes } from "./failure.ts";
 
@@ -73,3 +74,7 @@ export const testbedStatus = async (context: Context, directory: string | undefi
     terminal.print(`  ${name}  ${address}  ${how}, ${restarts} restarts${end}`);
   }
 };
+
+/** Puts stores of a backup into a testbed that is down, or has stopped those processes. */
+export const restoreTestbed = async (options: RestoreOptions): Promise<Restored> =>
+  (await import("../testbed/restore.ts")).restoreTestbed(options);

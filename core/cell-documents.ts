@@ -72,6 +72,8 @@ export interface ActualReach {
   readonly agreed: boolean;
   /** Per own address the hosts of the other cell's ends that it may talk to. */
   readonly hosts: readonly { readonly address: Ipv4; readonly hosts: readonly HostName[] }[];
+  /** Where those ends of the other cell are. Absent: a directory of the previous version, which does not say. */
+  readonly there?: readonly { readonly address: Ipv4; readonly host: HostName }[];
 }
 export const directoryKey = {
   public: (element: Uid): string => `public/${element}`,

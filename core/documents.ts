@@ -12,11 +12,12 @@ import type {
   Uid,
 } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
+import type { ServerLabel, VolumeAbout, VolumeLabel } from "./storage/bin-documents.ts";
 
 /**
  * The documents that services publish to each other: the whole vocabulary of "desired down, actual up".
- * One table: who says it to whom, under which key. Those between cells are in `cell-documents.ts`,
- * those of Presence and of the authority in `presence/documents.ts` and `identity/documents.ts`. Every document is plain JSON.
+ * One table: who says it to whom, under which key. Those between cells are in `cell-documents.ts`, what is believed of the network in `network-documents.ts`,
+ * those of the bin in `storage/bin-documents.ts`, those of Presence and of the authority in `presence/documents.ts` and `identity/documents.ts`. Every document is plain JSON.
  *
  * | key                     | desired by → at                    | actual from                       |
  * | volume/<uid>            | controller → storage-manager       | storage-manager → that controller |
@@ -28,10 +29,13 @@ import type { Json } from "../model/json.ts";
  * | successor/<volume uid>  |                                    | agent → hosts                     |
  * | readers/<volume uid>    | storage-manager → agent.<server>   | agent → storage-manager           |
  * | server, image/<name>    |                                    | agent → storage-manager           |
+ * | seen                    | storage-manager → agent.<server>   |                                   |
+ * | bin/<file>              |                                    | agent → storage-manager           |
  * | subnet/<uid>            | controller → address-manager       | address-manager → that controller |
  * | name/<uid>              | controller → dns-manager           | dns-manager → that controller     |
  * | placement/<vm uid>      | controller → placer                | placer → that controller          |
  * | vm/<uid>, policy/<cell> | controller → host.<name>           | host → that controller            |
+ * | places/<cell>           | controller → host.<name>           |                                   |
  * | root-vm                 | root controller → host.<name>      |                                   |
  * | host                    |                                    | host → placer, controllers        |
  * | taken/<vm uid>          |                                    | host → placer, placer.<n>         |
@@ -105,6 +109,11 @@ export interface ActualConnection extends Progress {
   readonly attachment: Attachment | null;
   /** The volume is not there, or not for this cell: which of the two is not said. */
   readonly hidden?: true;
+  /**
+   * Of a connection that hosts may take over (`succession`): who has the volume's lease by the agent's own word; null:
+   * nobody, or nobody knows. Absent: any other connection, or a Storage Manager of the previous version.
+   */
+  readonly holder?: LeaseHolder | null;
 }
 export interface DesiredGrant {
   readonly uid: Uid;
@@ -169,7 +178,7 @@ export interface SavedState {
 // --- storage: Storage Manager ↔ storage agent ------------------------------------------------------------------
 
 /** A file on this server. For a copy, the origin's bytes may lie on another server: the overlay only records its size. */
-export interface AgentVolume {
+export interface AgentVolume extends VolumeLabel {
   readonly uid: Uid;
   readonly source:
     | { readonly kind: "empty" }
@@ -184,6 +193,7 @@ export interface AgentVolumeActual extends Progress {
   readonly sizeMiB: number | null;
   readonly usedMiB: number | null;
   readonly boot: BootRecord | null;
+  readonly about?: VolumeAbout;
 }
 /**
  * Compare-and-set: the agent grants `epoch` only if it is exactly one above the durable current one, after everything of
@@ -220,7 +230,7 @@ export interface AgentReaders {
 export interface AgentReadersActual extends Progress {
   readonly layer: Layer | null;
 }
-export interface AgentServer {
+export interface AgentServer extends ServerLabel {
   readonly server: ServerName;
   readonly address: Ipv4;
   readonly totalMiB: number;
@@ -238,6 +248,14 @@ export interface AgentImage {
 /** What all servers could hold. `complete` false: some server was never heard of, and might hold more. */
 export interface StorageOffers extends StorageOffer {
   readonly complete: boolean;
+}
+
+/**
+ * Storage Manager → controller, key `kept`; absent: nothing. Volumes that nobody asks for any more, of this cell or left by
+ * another one, and that stay since copies of this cell lie over them: each counts once, by its size.
+ */
+export interface ActualKept {
+  readonly keptMiB: number;
 }
 
 // --- addresses and names ---------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 import type { PeerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
+import type { Result } from "../model/result.ts";
 import type { EventName } from "./event-names.ts";
 import type { Metric } from "./metrics.ts";
 
@@ -20,7 +21,10 @@ export interface Instant {
 export type Input =
   /** Once, after the state was restored and every stored desired document was delivered. */
   | { readonly kind: "start" }
-  /** A client's desired document is new or changed; null: its tombstone. Also delivered for every stored one at a start. */
+  /**
+   * A client's desired document is new or changed; null: its tombstone. Also delivered for every stored one at a start. One of
+   * these may be malformed, where another version stored it: it is there, and what it is about must stay as it is.
+   */
   | { readonly kind: "desired"; readonly from: PeerName; readonly key: string; readonly value: Json }
   /** What a source says is so; null: no longer (taken back by it, or withdrawn because it is gone). */
   | { readonly kind: "actual"; readonly from: PeerName; readonly key: string; readonly value: Json }
@@ -28,15 +32,41 @@ export type Input =
   | { readonly kind: "reachable"; readonly peer: PeerName; readonly reachable: boolean }
   /** A peer has taken the tombstone of a document, and all that it said up to then is known. */
   | { readonly kind: "released"; readonly peer: PeerName; readonly key: string }
+  /**
+   * One of the two stores, this service's or the peer's, does not contain what the other has seen of it: it was lost, or is
+   * older. Said when that changes. While `forked`, the peer keeps what it has of this service's documents. While
+   * `itForked`, the peer's silence about a key says nothing.
+   */
+  | ({ readonly kind: "forked"; readonly peer: PeerName } & Forks)
+  /**
+   * The peer holds this document of this service, and keeps it: it is unknown here, or another one than is desired here.
+   * A tombstone (`desire` of null) ends one that is unknown. Null: the peer holds none, and did not take the one sent.
+   */
+  | { readonly kind: "kept"; readonly peer: PeerName; readonly key: string; readonly value: Json }
+  /** A client has connected that keeps no history of its store: it is of an earlier version, perhaps again. */
+  | { readonly kind: "earlier"; readonly peer: PeerName }
   | { readonly kind: "timer"; readonly name: string }
   /** A query or request from the service's edge; answered by a `reply` with the same id, at once or later. */
   | { readonly kind: "request"; readonly id: number; readonly request: Json };
+
+/** Which of the two sides of a client and its receiver has forked (`distribution/history.ts`). */
+export interface Forks {
+  /** This service's store, as the peer knows it. */
+  readonly forked: boolean;
+  /** The peer's. */
+  readonly itForked: boolean;
+}
 
 export type Effect =
   /** A record in this service's own store; null deletes it. */
   | { readonly kind: "write"; readonly key: string; readonly value: Json }
   /** A desired document at a peer, durable here and there, repeated until it arrived; null is its tombstone. */
   | { readonly kind: "desire"; readonly to: PeerName; readonly key: string; readonly value: Json }
+  /**
+   * What this service desires at a peer counts again, after one of the two had forked: all of it follows from what others
+   * say, and it has heard them. Not taken from a controller, whose documents are somebody's wish: an operator says it.
+   */
+  | { readonly kind: "recovered"; readonly at: PeerName }
   /** Actual state of this service, to whoever subscribed and is entitled; null takes it back. Not durable. */
   | { readonly kind: "publish"; readonly key: string; readonly value: Json }
   /** Follow the actual state of a peer under keys that start with `prefix`. Not durable: repeat it at `start`. */
@@ -61,7 +91,19 @@ export interface Restored {
   readonly desiredAt: ReadonlyMap<PeerName, ReadonlyMap<string, Json>>;
   /** Own documents that were taken back, and whose peer has not taken the tombstone: `released` will say so. Absent: none. */
   readonly releasingAt?: ReadonlyMap<PeerName, ReadonlySet<string>>;
+  /** Peers with which something had forked, and nobody has released it. Absent: none. */
+  readonly forkedAt?: ReadonlyMap<PeerName, Forks>;
+  /** This store was put back from a copy since the last start. */
+  readonly wasRestored?: boolean;
 }
+
+/** For services of tests, which say to each other whatever they like. */
+export const readAnything: DocumentReader = (_verb, _from, _key, value) => ({ ok: true, value });
+
+/** `desired`: a peer wishes for it here; `actual`: a peer says that it is so; `kept`: a peer holds it as a wish of this service. */
+export type DocumentVerb = "desired" | "actual" | "kept";
+/** @returns the document without what its type does not know, or a sentence. `value` is never null: that takes back. */
+export type DocumentReader = (verb: DocumentVerb, from: PeerName, key: string, value: Json) => Result<Json, string>;
 
 /**
  * `step` owns the state that it is given: it may change it in place, and its caller keeps only what is returned.
@@ -69,6 +111,11 @@ export interface Restored {
  */
 export interface Service<State> {
   restore(restored: Restored): State;
+  /**
+   * What this service is, where another one may come after it under the same name: the UID of a controller's cell. Its
+   * receivers then know the next one from one that has lost its store. Absent: there is never another.
+   */
+  readonly instance?: string;
   step(state: State, input: Input, now: Instant): Step<State>;
   /** Need to know: may this peer see this key of this service's actual state? Asked at the source, at every send. */
   entitled(state: State, peer: PeerName, key: string): boolean;
@@ -79,6 +126,11 @@ export interface Service<State> {
   audience?(state: State): unknown;
   /** May this peer put a desired document under this key? A refused one is counted and logged, and harms nobody. */
   accepts(peer: PeerName, key: string): boolean;
+  /**
+   * Reads what another process sent, once and before a step sees it. The error says what is wrong and where: such a document
+   * is counted, logged and otherwise as if it had not been sent, so that the last good one stays.
+   */
+  read: DocumentReader;
   /** What its state says in numbers. Asked now and then; changes nothing. */
   measure?(state: State): readonly Metric[];
 }

@@ -12,6 +12,7 @@ export const eventNames = {
   "process/stopped": "a service ends in order",
   "process/failed": "a process could not start or ends because of an error: why",
   "service/restored": "a service has read its store: how many of what it keeps it found",
+  "store/restored": "a service's store was put back from a copy since its last start: what was noted with it",
   "service/started": "the supervisor started a member's process: pid",
   "service/answers": "a member's ports answer for the first time since its process was started",
   "service/ended": "a member's process ended: how, and when it is started again",
@@ -28,10 +29,21 @@ export const eventNames = {
     "a connection was not taken, or was ended: no certificate of this installation, no frames, too slow or too many; with how many by then, once a minute for a sender and a reason",
   "distribution/refused":
     "frames or documents of a peer were not taken; with how many by then, once a minute for a peer and a reason",
+  "distribution/orphans":
+    "a client did not repeat documents that it never took back: how many stay in force here, and the first keys",
+  "distribution/forked":
+    "a store does not contain what was seen of it, so it was lost or is older: whose (side), at which peer; what was there stays as it is until somebody releases it",
+  "distribution/kept":
+    "a peer keeps documents as they are, whatever this service says of them; with how many by then, once a minute for a peer",
+  "distribution/released": "what a client that had forked desires here counts again: who said so",
+  "distribution/reunited": "a client has its store again from which a later one had forked",
+  "distribution/ended": "an operator ended documents of a client: how many",
   "distribution/repaired":
     "what is here differed from what the peer had given, and is asked for once more: in how many of 64 parts",
   "distribution/reborn": "this host was declared dead and is not: what it says is said anew, under a new generation",
   "distribution/misuse": "a defect of this service: an effect that cannot be carried out",
+  "document/too-long":
+    "a document has more characters than can be sent, so its receiver goes on with what it had: to whom, key and how many",
   "document/refused":
     "documents of a peer are not acceptable for what is in them: key and why of this one; with how many by then, once a minute for a peer",
   "https/handler-failed": "a request over HTTPS failed by a defect of this service",
@@ -47,6 +59,11 @@ export const eventNames = {
   "succession/waits":
     "the root controller's VM cannot be taken over by this host now: why; null: nothing is in the way",
   "succession/adopted": "the root controller finds that another host has started its VM: where, which incarnation",
+  // Backups of the management.
+  "backup/made":
+    "a backup by the schedule is on storage servers: its name, bytes, how many servers have it, how many parts are missing",
+  "backup/failed":
+    "a backup by the schedule could not be made, is not on a server, or lacks a part: why; tried again in 15 minutes where there is none",
   // Identity.
   "identity/enrolled": "a token was shown and certificates were issued: to which name and enrolment, again or not",
   "identity/renewed": "a certificate was issued over a key that is known: to which name",
@@ -80,6 +97,11 @@ export const eventNames = {
   "upgrade/went-back":
     "a service VM did not come up with its new boot volume and starts from the old one: why; the upgrade has stopped",
   "upgrade/complete": "every service VM runs from the boot volume that the model says",
+  "controller/forked":
+    "the store of a cell's controller was lost or is older than what a receiver holds: it stands still until somebody looks",
+  "controller/released": "the store of a cell's controller counts again",
+  "vm/adopted":
+    "a controller with an older store finds that a host runs another incarnation than it knows of, and takes it for the present one",
   "vm/stage": "a VM's incarnation went on: placing, connecting, running, stopping, or none",
   "vm/rebooted": "a VM's guest reset itself: how often in this incarnation",
   "credential/added": "a credential of the cell was made: its id and for whom",
@@ -114,10 +136,23 @@ export const eventNames = {
   "presence/majority": "it hears a majority of the Presence group again",
   // Storage.
   "volume/placed": "a volume got its storage server",
+  "volume/adopted": "the Storage Manager found a volume that it did not know where it is: path, agent",
+  "recovery/waits":
+    "the Storage Manager has lost what it knew, or has an older store, and places no volume before these servers have said what they have",
+  "recovery/complete": "every storage server has said what it has",
+  "recovery/adopted": "an operator adopted what a storage server has whose store or files are older",
+  "store/older":
+    "this storage server, its store or its files were put back from a copy: nothing is started until an operator adopts it; why, null: no longer",
   "volume/frozen": "a volume is immutable from now on",
   "volume/left": "a volume's cell has ended; it stays with the provider as the origin of other cells' copies",
   "volume/created": "a volume's file is there",
-  "volume/deleted": "a volume's file is gone",
+  "volume/deleted": "a volume's file is gone from among the volumes: file, its name in the bin if there was any",
+  "bin/emptied": "a file in the bin is removed for good: file, volume, path and why",
+  "bin/kept": "an operator wanted a file in the bin emptied that is still needed: why",
+  "bin/offered": "an operator brings a file in the bin back: the next volume with its cell and path begins with it",
+  "server/held-back":
+    "a storage server has little room left, and ends the exports of a cell that uses more than its share of it",
+  "server/let-go": "the exports of a cell that was held back come again",
   "volume/failed": "work on a volume's file or export failed; it is repeated",
   "volume/state": "what a controller is told of a volume changed",
   "volume/removed": "a controller is told that a volume is gone",
@@ -134,6 +169,11 @@ export const eventNames = {
   "export/adopted": "an export of an earlier agent's life is taken over",
   "export/ended": "an export's daemon was ended",
   "export/died": "an export's daemon ended by itself; it is started again",
+  "agent/adopt-asked":
+    "root of a storage server asked, by a file `adopt` beside the store, that what it has is adopted: how many leases ended; null: it is not older",
+  "agent/adopt-failed": "what root asked for by the file `adopt` failed: why",
+  "agent/mark-unwritten":
+    "no mark can be written beside the volumes' files, so none more is counted; it is repeated: why",
   "agent/work-unknown": "an agent's executor could not ask for its work",
   "image/staged": "an uploaded image was looked at and converted; it is not visible yet",
   "image/refused": "an uploaded image was refused: why",

@@ -1,5 +1,6 @@
 import type { PeerName } from "../model/identifiers.ts";
 import type { Json, JsonObject } from "../model/json.ts";
+import { limits } from "./distribution/frames.ts";
 import type { Phase, Progress } from "./documents.ts";
 import type { Effect, Restored } from "./env.ts";
 import type { EventName } from "./event-names.ts";
@@ -15,6 +16,8 @@ export interface Outbox {
   /** Documents that were taken back while their peer may not know it yet. */
   readonly releasing: Map<PeerName, Set<string>>;
   effects: Effect[];
+  /** Documents that are longer than any frame may carry: they are not said, and what their peer had stays. */
+  readonly tooLong: Map<PeerName, Map<string, number>>;
   /** While a restarted service repeats what it published before, nothing has changed and nothing is logged. */
   quiet: boolean;
 }
@@ -25,6 +28,7 @@ export function createOutbox(restored: Restored): Outbox {
     desired: new Map([...restored.desiredAt].map(([peer, documents]) => [peer, new Map(documents)])),
     published: new Map(),
     releasing: new Map([...(restored.releasingAt ?? [])].map(([peer, keys]) => [peer, new Set(keys)])),
+    tooLong: new Map(),
     effects: [],
     quiet: false,
   };
@@ -71,7 +75,11 @@ export function write(outbox: Outbox, key: string, value: object | null): void {
 export function desire(outbox: Outbox, to: PeerName, key: string, value: object | null): void {
   const documents = outbox.desired.get(to) ?? new Map<string, Json>();
   outbox.desired.set(to, documents);
-  if (value === null ? !documents.has(key) : sameJson(documents.get(key), toJson(value))) return;
+  if (value === null ? !documents.has(key) : sameJson(documents.get(key), toJson(value))) {
+    outbox.tooLong.get(to)?.delete(key);
+    return;
+  }
+  if (isTooLong(outbox, to, key, value)) return;
   const releasing = outbox.releasing.get(to) ?? new Set<string>();
   outbox.releasing.set(to, releasing);
   if (value === null) releasing.add(key);
@@ -79,6 +87,27 @@ export function desire(outbox: Outbox, to: PeerName, key: string, value: object 
   if (value === null) documents.delete(key);
   else documents.set(key, toJson(value));
   outbox.effects.push({ kind: "desire", to, key, value: value === null ? null : toJson(value) });
+}
+
+function isTooLong(outbox: Outbox, to: PeerName, key: string, value: object | null): boolean {
+  const { length } = JSON.stringify(value);
+  const known = outbox.tooLong.get(to) ?? new Map<string, number>();
+  outbox.tooLong.set(to, known);
+  if (length <= limits.valueLength) {
+    known.delete(key);
+    return false;
+  }
+  if (known.get(key) !== length) log(outbox, "document/too-long", { to, key, characters: length });
+  known.set(key, length);
+  return true;
+}
+
+/** Why a document is not said to its peer, with the numbers; null: it is, or is not wished for. */
+export function tooLong({ tooLong }: Outbox, to: PeerName, key: string): string | null {
+  const length = tooLong.get(to)?.get(key);
+  return length === undefined
+    ? null
+    : `the document ${key} has ${length} characters, and at most ${limits.valueLength} can be sent`;
 }
 
 /** Is there a document that was taken back while its peer may still have it? */

@@ -10,6 +10,9 @@ import { peerName } from "../model/identifiers.ts";
 import { hashCredential, newCredential } from "../runtime/credentials.ts";
 import { type PeerServer, servePeers } from "../runtime/https.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../runtime/installation.testing.ts";
+import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { isTicket } from "../runtime/tickets.ts";
+import { createIntroduction } from "./admission.ts";
 import { createGateway } from "./gateway.ts";
 
 /** The gateway before a controller that knows one credential, and keeps whoever asks for `slow` waiting. */
@@ -19,18 +22,30 @@ let installation: TestInstallation;
 let supervisor: Server;
 let controller: PeerServer;
 let app: FastifyInstance;
+let configuration: ProcessConfiguration;
 let url = "";
 let seen: string[] = [];
 const waiting = new Set<ServerResponse>();
+/** The controller answers nobody. */
+let isStuck = false;
+/** Questions about credentials that came meanwhile. */
+const asked = new Set<ServerResponse>();
+const release = (): void => {
+  isStuck = false;
+  for (const response of waiting) response.destroy();
+  waiting.clear();
+  asked.clear();
+};
 
 before(async () => {
   installation = await createTestInstallation("admission");
-  const { configuration } = await installation.configure(peerName("controller.shop"));
-  controller = await servePeers(configuration, (incoming, response) => {
+  const { configuration: ofController } = await installation.configure(peerName("controller.shop"));
+  controller = await servePeers(ofController, (incoming, response) => {
     const credential = incoming.headers.authorization?.replace("Bearer ", "");
-    const known = credential === own || credential === operator;
+    const known = credential === own || isTicket(credential ?? "");
     seen.push(`${incoming.method} ${incoming.url} ${known ? "known" : "unknown"}`);
-    if (known && incoming.url.endsWith("/slow")) waiting.add(response);
+    if (isStuck && incoming.url === "/cells/shop") asked.add(response);
+    if (isStuck || (known && incoming.url.endsWith("/slow"))) waiting.add(response);
     else response.writeHead(known ? 200 : 401, { "content-type": "application/json" }).end("{}");
   });
   const supervisorSocket = join(installation.directory, "supervisor.sock");
@@ -43,7 +58,8 @@ before(async () => {
       gateway: { listenFd: -1, supervisorSocket, credentialHashes: [hashCredential(operator)] },
     },
   });
-  app = createGateway(gateway.configuration);
+  configuration = gateway.configuration;
+  app = createGateway(configuration);
   url = await app.listen({ host: "127.0.0.1", port: 0 });
 });
 after(async () => {
@@ -98,6 +114,59 @@ test("a cell's holder is let in, has a share of the gateway, and stands in nobod
   assert.equal((await ask("/cells/shop/model", operator)).status, 200);
   leave.abort();
   await Promise.all(slow);
-  for (const response of waiting) response.destroy();
+  release();
   await eventually("there is room again", async () => (await ask("/cells/shop/model", own)).status === 200);
+});
+
+test("whoever was known once is asked about apart from those who make credentials up, and not at all while at work", async () => {
+  let now = 0;
+  const minute = 60_000;
+  const { introduce, forget } = createIntroduction(configuration, { has: async () => true }, () => now);
+  const credential = `Bearer ${own}`;
+  const here = "192.0.2.1";
+  await introduce("shop", credential, here);
+  seen = [];
+  for (; now < 60 * minute; now += 9 * minute) await introduce("shop", credential, here);
+  assert.deepEqual(seen, []);
+
+  now += 11 * minute;
+  isStuck = true;
+  const forged = Array.from({ length: 32 }, (_, index) =>
+    introduce("shop", `Bearer ${newCredential("shop").credential}`, `192.0.2.${index}`).then(
+      () => "in",
+      (error: Error) => error.message,
+    ),
+  );
+  await eventually("the cell's part of questions is taken", () => asked.size === 8);
+  isStuck = false;
+  await introduce("shop", credential, here);
+  release();
+  assert.ok(!(await Promise.all(forged)).includes("in"));
+
+  // What was revoked is a stranger's again.
+  forget(credential);
+  seen = [];
+  await introduce("shop", credential, here);
+  assert.equal(seen.length, 1);
+});
+
+// What its clients gave up may still come to the controller after it, so it is the last one.
+test("lists of cells for made-up credentials of a cell that does not answer take nobody's place", async () => {
+  isStuck = true;
+  const leave = new AbortController();
+  const lists = Array.from({ length: 100 }, () =>
+    ask("/cells", newCredential("shop").credential, { signal: leave.signal }).catch(() => null),
+  );
+  try {
+    await eventually("the controller is asked of some", () => asked.size === 4);
+    const { status } = await ask("/cells/none/model", operator);
+    assert.equal(status, 404);
+    for (let count = 0; count < 16; count += 1)
+      lists.push(ask("/cells/shop/slow", own, { signal: leave.signal }).catch(() => null));
+    await eventually("the cell's holder has all of its places", () => waiting.size - asked.size === 16);
+  } finally {
+    leave.abort();
+    await Promise.all(lists);
+    release();
+  }
 });

@@ -5,7 +5,8 @@ import type { ProcessConfiguration } from "../runtime/installation.ts";
 import type { Cells } from "./cells.ts";
 import type { Scope } from "./credentials.ts";
 import { controllerOf } from "./forward.ts";
-import { type RefusedError, refused } from "./refused.ts";
+import { type PlaceLimits, Places, type QuestionLimits, Questions } from "./places.ts";
+import { RefusedError, refused } from "./refused.ts";
 
 /**
  * Who gets any of the gateway's own means: a place among the requests under way, memory for a body, an answer that tells
@@ -13,27 +14,42 @@ import { type RefusedError, refused } from "./refused.ts";
  * Its word is remembered for that only: what a request may do, the controller says again when it gets there.
  */
 const rememberedMs = 10 * 60_000;
-const mostRemembered = 1024;
-/** Questions under way: of one cell, and of all. */
-const mostQuestions = { perCell: 8, inAll: 64 } as const;
+/** As many as 256 cells can have. */
+const mostRemembered = 16_384;
+const strangers: QuestionLimits = { inAll: 256, perAddress: 64, perCell: 8, perBoth: 4 };
+/** Of credentials that were known once: whoever makes some up takes no place of theirs. */
+const acquaintances: QuestionLimits = { inAll: 64, perAddress: 64, perCell: 4, perBoth: 4 };
 const patienceMs = 30_000;
 
-/** Rejects with a refusal unless the cell's controller knows the credential. A cell that is not there knows none. */
-export type Introduction = (cell: string, authorization: string) => Promise<void>;
+export interface Introduction {
+  /**
+   * Rejects with a refusal unless the cell's controller knows the credential. A cell that is not there knows none.
+   * @param address that the client's connection comes from
+   */
+  introduce(cell: string, authorization: string, address: string): Promise<void>;
+  /** Its controller has refused it. */
+  forget(authorization: string): void;
+}
 
-export const createIntroduction = (configuration: ProcessConfiguration, cells: Cells): Introduction => {
-  /** Hash of a credential → until when (milliseconds, monotonic), oldest first. */
+/** `now`: milliseconds, monotonic. */
+export const createIntroduction = (
+  configuration: ProcessConfiguration,
+  cells: Pick<Cells, "has">,
+  now: () => number = () => performance.now(),
+): Introduction => {
+  /** Hash of a credential that was known → until when that counts (milliseconds, monotonic), least recently used first. */
   const known = new Map<string, number>();
-  const questions = new Counts();
+  const questions = { strangers: new Questions(strangers), acquaintances: new Questions(acquaintances) };
 
   const remember = (hash: string): void => {
     known.delete(hash);
-    known.set(hash, performance.now() + rememberedMs);
+    known.set(hash, now() + rememberedMs);
     for (const oldest of known.keys()) {
       if (known.size <= mostRemembered) break;
       known.delete(oldest);
     }
   };
+  const hashOf = (authorization: string): string => hashCredential(bearerOf(authorization) ?? "");
   const ask = async (cell: string, authorization: string): Promise<void> => {
     if (!(await cells.has(cell))) throw noCredential(cell);
     const answer = await peerRequest(configuration, controllerOf(cell), {
@@ -50,17 +66,27 @@ export const createIntroduction = (configuration: ProcessConfiguration, cells: C
     if (answer.status !== 200)
       throw refused(502, "controller-unreachable", `the controller of the cell "${cell}" answered ${answer.status}`);
   };
-  return async (cell, authorization) => {
-    const hash = hashCredential(bearerOf(authorization) ?? "");
-    if ((known.get(hash) ?? 0) > performance.now()) return;
-    if (questions.of(cell) >= mostQuestions.perCell || questions.all >= mostQuestions.inAll) throw busy();
-    questions.add(cell, 1);
-    try {
-      await ask(cell, authorization);
-    } finally {
-      questions.add(cell, -1);
-    }
-    remember(hash);
+  return {
+    introduce: async (cell, authorization, address) => {
+      const hash = hashOf(authorization);
+      const until = known.get(hash);
+      if (until === undefined || until <= now()) {
+        const kind = until === undefined ? questions.strangers : questions.acquaintances;
+        const end = kind.begin(cell, address);
+        if (end === null) throw busy();
+        try {
+          await ask(cell, authorization);
+        } catch (error) {
+          if (error instanceof RefusedError && error.statusCode === 401) known.delete(hash);
+          throw error;
+        } finally {
+          end();
+        }
+      }
+      // Whoever is at work is not asked about again.
+      remember(hash);
+    },
+    forget: (authorization) => known.delete(hashOf(authorization)),
   };
 };
 
@@ -75,9 +101,9 @@ const busy = (): RefusedError => refused(503, "busy", "too many requests are und
 
 /** Streams of events last, so they are counted apart from what is answered and over. */
 export type Kind = "requests" | "followers";
-const most: Readonly<Record<Kind, { readonly inAll: number; readonly perCell: number }>> = {
-  requests: { inAll: 64, perCell: 16 },
-  followers: { inAll: 128, perCell: 32 },
+const most: Readonly<Record<Kind, PlaceLimits>> = {
+  requests: { inAll: 64, reserved: 16, perCell: 16 },
+  followers: { inAll: 128, reserved: 16, perCell: 32 },
 };
 
 /**
@@ -85,35 +111,18 @@ const most: Readonly<Record<Kind, { readonly inAll: number; readonly perCell: nu
  * share, so that they are in the way of no other cell, nor of the operator.
  */
 export const createPlaces = () => {
-  const underWay = { requests: new Counts(), followers: new Counts() } as const;
+  const places = { requests: new Places(most.requests), followers: new Places(most.followers) } as const;
   return (scope: Scope, kind: Kind, reply: FastifyReply): void => {
     // It left while its credential was looked at, and nobody will say so again.
     if (reply.raw.destroyed) throw refused(400, "gone", "the client has left");
-    const counts = underWay[kind];
-    const owner = scope.kind === "cell" ? scope.cell : "";
-    const shared = scope.kind === "cell" && counts.of(owner) >= most[kind].perCell;
-    if (shared || counts.all >= most[kind].inAll) {
-      reply.header("retry-after", "1");
-      if (!shared) throw busy();
-      const message = `${most[kind].perCell} ${kind} of the cell "${owner}" are under way, and that is its share; try again in a second`;
-      throw refused(503, "busy", message);
+    const taken = places[kind].take(scope);
+    if (typeof taken === "function") {
+      reply.raw.once("close", taken);
+      return;
     }
-    counts.add(owner, 1);
-    reply.raw.once("close", () => counts.add(owner, -1));
+    reply.header("retry-after", "1");
+    if (taken === "full" || scope.kind === "operator") throw busy();
+    const message = `as many ${kind} of the cell "${scope.cell}" are under way as it may have now (at most ${most[kind].perCell}); try again in a second`;
+    throw refused(503, "busy", message);
   };
 };
-
-class Counts {
-  all = 0;
-  readonly #each = new Map<string, number>();
-
-  of(name: string): number {
-    return this.#each.get(name) ?? 0;
-  }
-  add(name: string, change: 1 | -1): void {
-    this.all += change;
-    const count = this.of(name) + change;
-    if (count === 0) this.#each.delete(name);
-    else this.#each.set(name, count);
-  }
-}

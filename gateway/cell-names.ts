@@ -20,9 +20,11 @@ const taken: ReadonlyMap<string, string> = new Map([
   ["controller", "the controller itself in every cell's rules"],
 ]);
 
+export const isCellName = (cell: string): boolean => pattern.test(cell) || isChildName(cell);
+
 /** Throws a refusal where no cell can have this name, whoever asks and for whatever. */
 export function requireCellName(cell: string): void {
-  if (pattern.test(cell) || isChildName(cell)) return;
+  if (isCellName(cell)) return;
   const right = "use lower-case letters, digits and `-`, at most 53, the first a letter";
   throw refused(400, "bad-request", `\`${cell}\` cannot name a cell: ${right}`);
 }

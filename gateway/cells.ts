@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CellSummary } from "../model/api.ts";
 import { peerRequest } from "../runtime/https.ts";
-import type { ProcessConfiguration } from "../runtime/installation.ts";
 import type { Observer } from "../runtime/observer.ts";
-import { controllerOf } from "./forward.ts";
+import { controllerOf, type Way } from "./forward.ts";
 import type { Registry, Summary } from "./registry.ts";
 
 /** Which cells there are, and the life of their controllers. */
@@ -27,7 +26,7 @@ const pollMs = 500;
 /** A deletion may wait for a server that is away. After this, listing the cells goes on with it. */
 const longestPolls = 1_200;
 
-export function createCells(configuration: ProcessConfiguration, registry: Registry, log: Observer["log"]): Cells {
+export function createCells({ configuration, present }: Way, registry: Registry, log: Observer["log"]): Cells {
   const busy = new Map<string, Promise<unknown>>();
   const ending = new Map<string, Promise<void>>();
   const stopping = new AbortController();
@@ -51,15 +50,15 @@ export function createCells(configuration: ProcessConfiguration, registry: Regis
   /** null: its controller does not answer. */
   const summaryOf = async (cell: string, authorization: string): Promise<Summary | null> => {
     try {
-      const answer = await peerRequest(configuration, controllerOf(cell), {
-        method: "GET",
-        path: `/cells/${encodeURIComponent(cell)}`,
-        headers: { authorization },
-        signal: AbortSignal.any([
-          AbortSignal.timeout(registry.empties ? vmPatienceMs : summaryPatienceMs),
-          stopping.signal,
-        ]),
-      });
+      const patience = AbortSignal.timeout(registry.empties ? vmPatienceMs : summaryPatienceMs);
+      const answer = await present(cell, authorization, (shown) =>
+        peerRequest(configuration, controllerOf(cell), {
+          method: "GET",
+          path: `/cells/${encodeURIComponent(cell)}`,
+          headers: { authorization: shown },
+          signal: AbortSignal.any([patience, stopping.signal]),
+        }),
+      );
       const text = await answer.text();
       return answer.status === 200 ? (JSON.parse(text) as Summary) : null;
     } catch {

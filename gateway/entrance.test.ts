@@ -121,7 +121,12 @@ const nextOf = async (running: RunningService): Promise<readonly Action[]> => {
   const actions = (await running.request({ kind: "next" })) as unknown as readonly Action[];
   for (const action of actions)
     if (action.kind === "implement-network") {
-      const outcome = { kind: action.kind, revision: "", allocation: { interfaces: [] }, error: "nobody does it here" };
+      const outcome = {
+        kind: action.kind,
+        revision: "",
+        allocation: { interfaces: [], policies: [] },
+        error: "nobody does it here",
+      };
       await running.request({ kind: "done", outcome } as unknown as Json);
     }
   return actions;

@@ -4,8 +4,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type PeerName, peerName } from "../model/identifiers.ts";
 import { type PeerResponse, peerRequest } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { RefusedError } from "./refused.ts";
+import type { Present } from "./tickets.ts";
 
-/** What a client's request is to its controller: nothing is added, and only these headers pass. */
+/** What a client's request is to its controller: nothing is added, and only these headers pass (see `Present` for the first). */
 export interface Forwarded {
   readonly method: string;
   /** Path and query, as the client sent it. */
@@ -16,41 +18,44 @@ export interface Forwarded {
   /** A stream of events may be silent for as long as nothing happens. */
   readonly follows: boolean;
 }
-const passedOn = ["authorization", "content-type", "accept", "if-match", "if-none-match", "last-event-id"];
+const passedOn = ["content-type", "accept", "if-match", "if-none-match", "last-event-id"];
 const passedBack = ["content-type", "etag", "cache-control", "retry-after"];
 /** `exec` answers at its end, which its own limit bounds. */
 const idleTimeoutMs = 11 * 60_000;
 
 export const controllerOf = (cell: string): PeerName => peerName(`controller.${cell}`);
 
+/** How a controller is asked, and what it is shown. */
+export interface Way {
+  readonly configuration: ProcessConfiguration;
+  readonly present: Present;
+}
+
 /** Sends a request on to a cell's controller. Rejects when it does not answer. */
-export function forward(configuration: ProcessConfiguration, cell: string, what: Forwarded): Promise<PeerResponse> {
+export function forward({ configuration, present }: Way, cell: string, what: Forwarded): Promise<PeerResponse> {
   const headers: OutgoingHttpHeaders = {};
   for (const name of passedOn) if (what.headers[name] !== undefined) headers[name] = what.headers[name];
   if (what.body !== null) headers["content-length"] = what.body.length;
-  return peerRequest(configuration, controllerOf(cell), {
-    method: what.method,
-    path: what.url,
-    headers,
-    signal: what.signal,
-    idleTimeoutMs: what.follows ? 0 : idleTimeoutMs,
-    ...(what.body === null ? {} : { body: what.body }),
-  });
+  return present(cell, String(what.headers.authorization), (authorization) =>
+    peerRequest(configuration, controllerOf(cell), {
+      method: what.method,
+      path: what.url,
+      headers: { ...headers, authorization },
+      signal: what.signal,
+      idleTimeoutMs: what.follows ? 0 : idleTimeoutMs,
+      ...(what.body === null ? {} : { body: what.body }),
+    }),
+  );
 }
 
 /** The same for a controller that was only just made: its process may not listen yet. A whole model may be sent twice. */
-export async function forwardToNew(
-  configuration: ProcessConfiguration,
-  cell: string,
-  what: Forwarded,
-  patienceMs: number,
-): Promise<PeerResponse> {
+export async function forwardToNew(way: Way, cell: string, what: Forwarded, patienceMs: number): Promise<PeerResponse> {
   const until = performance.now() + patienceMs;
   for (;;) {
     try {
-      return await forward(configuration, cell, what);
+      return await forward(way, cell, what);
     } catch (error) {
-      if (what.signal.aborted || performance.now() > until) throw error;
+      if (what.signal.aborted || error instanceof RefusedError || performance.now() > until) throw error;
       await sleep(100);
     }
   }

@@ -68,7 +68,8 @@ async function makeController(cell: string): Promise<void> {
   const server = await serve(`controller.${cell}`, "controller", async (incoming, response) => {
     const { headers, method, url: asked } = incoming;
     assert.equal(incoming.peer, "gateway");
-    assert.equal(headers.authorization, authorization);
+    // In place of the operator's credential.
+    assert.match(headers.authorization ?? "", /^Bearer ticket\.[\w-]{43}$/);
     const body = await text(incoming.body);
     requests.push(`${method} ${asked} ${headers["content-type"] ?? ""} ${body.length}`.trim());
     const state = controllers.get(cell);

@@ -7,17 +7,25 @@ import {
 } from "fastify";
 import { rootCell } from "../core/cell-documents.ts";
 import type { Changed, Refusal } from "../model/api.ts";
+import { addressOf } from "../runtime/admission.ts";
+import { parseJson, readBody } from "../runtime/controller/http.ts";
+import { spendingHandler } from "../runtime/controller/tickets.ts";
 import { isAuthorized } from "../runtime/credentials.ts";
-import type { PeerResponse } from "../runtime/https.ts";
+import { type PeerResponse, type PeerServer, servePeers } from "../runtime/https.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { createObserver, type Observer } from "../runtime/observer.ts";
-import { createIntroduction, createPlaces } from "./admission.ts";
+import { IssuedTickets } from "../runtime/tickets.ts";
+import { createIntroduction, createPlaces, type Introduction } from "./admission.ts";
+import { registerBackup } from "./backup.ts";
+import { registerAdoption, registerBin } from "./bin.ts";
 import { isChildName, requireCellName, requireFreeName } from "./cell-names.ts";
 import { type Cells, createCells } from "./cells.ts";
 import { beyondScope, scopeOf } from "./credentials.ts";
-import { type Forwarded, forward, forwardToNew, passBack } from "./forward.ts";
+import { type Forwarded, forward, forwardToNew, passBack, type Way } from "./forward.ts";
+import { GrantedSessions } from "./granted.ts";
 import { registerImages } from "./images.ts";
 import { registerObservation } from "./observation.ts";
+import { registerOrphans } from "./orphans.ts";
 import { RefusedError, refused } from "./refused.ts";
 import { createSupervised } from "./registry.ts";
 import { createRootCells } from "./root-cells.ts";
@@ -25,6 +33,7 @@ import { registerSessions } from "./sessions.ts";
 import { createStatus } from "./status.ts";
 import { SupervisorError } from "./supervisor.ts";
 import { installationSupply } from "./supply.ts";
+import { createPresent } from "./tickets.ts";
 import { firstPlan, readFirstModel } from "./unknown-cell.ts";
 
 /*
@@ -34,12 +43,15 @@ import { firstPlan, readFirstModel } from "./unknown-cell.ts";
  */
 
 const bodyLimitBytes = 16 * 1024 * 1024;
+/** What a controller gives is some 300 bytes. */
+const longestGrantBytes = 16 * 1024;
 const newControllerPatienceMs = 20_000;
 
-interface Context {
-  readonly configuration: ProcessConfiguration;
+interface Context extends Way {
   readonly credentialHashes: readonly string[];
   readonly cells: Cells;
+  readonly introduction: Introduction;
+  readonly granted: GrantedSessions;
 }
 
 /** Ready to listen, by `serve` where it is there; `close` also ends what it does in the background. */
@@ -53,11 +65,12 @@ export function createGateway(
   const { supervisorSocket = null, credentialHashes } = options;
   const registry =
     supervisorSocket === null ? createRootCells(configuration, credentialHashes) : createSupervised(supervisorSocket);
-  const context: Context = {
-    configuration,
-    credentialHashes,
-    cells: createCells(configuration, registry, observer.log),
-  };
+  const tickets = supervisorSocket === null ? null : new IssuedTickets(() => performance.now());
+  const way: Way = { configuration, present: createPresent(configuration, credentialHashes, tickets) };
+  const cells = createCells(way, registry, observer.log);
+  const introduction = createIntroduction(configuration, cells);
+  const granted = new GrantedSessions();
+  const context: Context = { ...way, credentialHashes, cells, introduction, granted };
   const app = fastify({
     bodyLimit: bodyLimitBytes,
     routerOptions: { maxParamLength: 512 },
@@ -66,7 +79,6 @@ export function createGateway(
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
-  const introduce = createIntroduction(configuration, context.cells);
   const takePlace = createPlaces();
   app.addHook("onRequest", async (request, reply) => {
     const { authorization = "" } = request.headers;
@@ -75,8 +87,11 @@ export function createGateway(
       throw refused(401, "unauthorized", "a valid credential is needed: Authorization: Bearer <credential>");
     const beyond = beyondScope(scope, request.method, request.url);
     if (beyond !== null) throw refused(403, "forbidden", beyond);
-    // The list of cells is empty for whoever their controllers do not know.
-    if (scope.kind === "cell" && request.url.startsWith("/cells/")) await introduce(scope.cell, authorization);
+    if (scope.kind === "cell" && !(await isIntroduced(introduction, scope.cell, request))) {
+      // The list of cells is empty for whoever their controllers do not know.
+      reply.send([]);
+      return reply;
+    }
     takePlace(scope, followsIn(request) ? "followers" : "requests", reply);
   });
   app.setErrorHandler((error, _request, reply) => answerError(error, reply, observer.log));
@@ -84,6 +99,7 @@ export function createGateway(
     throw refused(404, "not-found", `there is no ${request.method} of ${request.url}; see the API reference`);
   });
   app.addHook("onClose", () => context.cells.stop());
+  if (tickets !== null) serveTickets(app, configuration, tickets);
   app.get("/cells", (request) => {
     const { authorization = "" } = request.headers;
     const scope = scopeOf(authorization, credentialHashes);
@@ -93,12 +109,37 @@ export function createGateway(
   app.addHook("onClose", async () => close());
   app.get("/status", status);
   registerImages(app, configuration);
+  registerBin(app, configuration);
+  registerBackup(app, configuration, supervisorSocket);
+  registerOrphans(app, configuration);
+  registerAdoption(app, configuration);
   registerObservation(app, configuration, supervisorSocket, observer);
-  registerSessions(app, configuration, context.cells);
+  registerSessions(app, configuration, granted);
   for (const url of ["/cells/:cell", "/cells/:cell/*"]) {
     app.all<{ Params: { cell: string } }>(url, (request, reply) => onCell(context, request, reply));
   }
   return app;
+}
+
+/** Where there is no root controller, the cells' controllers ask this process what a ticket is worth. */
+function serveTickets(app: FastifyInstance, configuration: ProcessConfiguration, tickets: IssuedTickets): void {
+  let server: PeerServer | null = null;
+  app.addHook("onReady", async () => {
+    server = await servePeers(configuration, spendingHandler(tickets));
+  });
+  app.addHook("onClose", async () => server?.stop());
+}
+
+/** False: nobody vouches for its credential, and it asks for the list of cells. Rejects where it asks for something else. */
+async function isIntroduced(introduction: Introduction, cell: string, request: FastifyRequest): Promise<boolean> {
+  const { authorization = "" } = request.headers;
+  try {
+    await introduction.introduce(cell, authorization, addressOf(request.raw.socket));
+    return true;
+  } catch (error) {
+    if (request.url.startsWith("/cells/") || !(error instanceof RefusedError) || error.statusCode === 503) throw error;
+    return false;
+  }
 }
 
 const followsIn = (request: FastifyRequest): boolean =>
@@ -134,7 +175,7 @@ async function onCell(
   reply: FastifyReply,
 ): Promise<void> {
   const { cell } = request.params;
-  const { cells, configuration } = context;
+  const { cells } = context;
   requireCellName(cell);
   const gone = new AbortController();
   reply.raw.once("close", () => gone.abort());
@@ -162,13 +203,35 @@ async function onCell(
     return;
   }
   await requireCell(context, cell, authorization);
-  const answer = await reachable(cell, forward(configuration, cell, what));
+  const answer = await reachable(cell, forward(context, cell, what));
   const dryRun = new URLSearchParams(request.url.split("?")[1]).get("dryRun") === "true";
   // A child cell ends with its element in its parent's specification.
   if (wholeModel && request.method === "DELETE" && answer.status === 200 && !dryRun && !isChildName(cell)) {
     await cells.endWhenEmpty(cell, authorization);
   }
-  await give(answer, reply);
+  if (answer.status === 401) context.introduction.forget(authorization);
+  if (answer.status === 201 && request.method === "POST" && /^\/cells\/[^/]+\/sessions\/?$/.test(path))
+    await giveSession(context, { cell, authorization }, answer, reply);
+  else await give(answer, reply);
+}
+
+/** Keeps in mind what it passes on, so that the client is known by it when it opens the session. */
+async function giveSession(
+  { granted, credentialHashes }: Context,
+  { cell, authorization }: { readonly cell: string; readonly authorization: string },
+  answer: PeerResponse,
+  reply: FastifyReply,
+): Promise<void> {
+  const text = await readBody(answer.body, longestGrantBytes);
+  const grant = text.ok ? parseJson(text.value) : text;
+  const { session } = ((grant.ok ? grant.value : null) ?? {}) as { readonly session?: unknown };
+  const scope = scopeOf(authorization, credentialHashes);
+  if (!text.ok || typeof session !== "string" || scope === null) {
+    answer.body.destroy();
+    throw refused(502, "controller-unreachable", `the controller of the cell "${cell}" gave no sound session`);
+  }
+  granted.add(cell, session, scope);
+  reply.code(201).type("application/json").header("cache-control", "no-store").send(text.value);
 }
 
 async function give(answer: PeerResponse, reply: FastifyReply): Promise<void> {
@@ -185,15 +248,12 @@ async function requireCell({ cells, credentialHashes }: Context, cell: string, a
 }
 
 /** The whole model of a cell, which may be its first. */
-async function putModel(
-  { configuration, cells, credentialHashes }: Context,
-  cell: string,
-  what: Forwarded,
-): Promise<PeerResponse | Changed> {
+async function putModel(context: Context, cell: string, what: Forwarded): Promise<PeerResponse | Changed> {
+  const { configuration, cells, credentialHashes } = context;
   const authorization = String(what.headers.authorization);
   const byOperator = isAuthorized(authorization, credentialHashes);
   if (await (byOperator ? cells.isMade(cell, authorization) : cells.has(cell)))
-    return reachable(cell, forward(configuration, cell, what));
+    return reachable(cell, forward(context, cell, what));
   if (!byOperator) throw refused(404, "not-found", `there is no cell "${cell}", and only the operator makes one`);
   requireFreeName(cell);
   const supply = await installationSupply(configuration);
@@ -203,7 +263,7 @@ async function putModel(
   await cells.make(cell, authorization, what.signal);
   try {
     const first = withFirstVersion(what, cells.firstVersion);
-    const answer = await reachable(cell, forwardToNew(configuration, cell, first, newControllerPatienceMs));
+    const answer = await reachable(cell, forwardToNew(context, cell, first, newControllerPatienceMs));
     if (answer.status !== 200) await discard(cells, cell, what);
     return answer;
   } catch (error) {
@@ -226,6 +286,7 @@ async function reachable<T>(cell: string, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
+    if (error instanceof RefusedError) throw error;
     const message = `the controller of the cell "${cell}" does not answer: ${(error as Error).message}`;
     throw refused(502, "controller-unreachable", message);
   }

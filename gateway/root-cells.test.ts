@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { FastifyInstance } from "fastify";
-import type { Service } from "../core/env.ts";
+import { readAnything, type Service } from "../core/env.ts";
 import type { CellSummary, Changed, InstallationStatus, NewCredential, Refusal } from "../model/api.ts";
 import { type PeerName, peerName } from "../model/identifiers.ts";
 import type { JsonObject } from "../model/json.ts";
@@ -36,6 +36,7 @@ const takesAll: Service<null> = {
   step: () => ({ state: null, effects: [] }),
   entitled: () => true,
   accepts: () => true,
+  read: readAnything,
 };
 
 /** The controllers' name server needs port 53, so each process has an address of its own inside 127.0.0.0/8. */

@@ -1,9 +1,11 @@
 import { readFile } from "node:fs/promises";
+import type { Leftovers } from "../core/distribution/release.ts";
 import type { HostPresence } from "../core/presence/group.ts";
 import type { InstallationStatus } from "../model/api.ts";
 import { type PeerName, peerName } from "../model/identifiers.ts";
 import { type KeptConnection, keepConnection, peerRequest } from "../runtime/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../runtime/installation.ts";
+import { leftoversPath } from "../runtime/leftovers.ts";
 import { mergePresence } from "./presence.ts";
 import { askSupervisor } from "./supervisor.ts";
 
@@ -96,7 +98,29 @@ async function installationStatus(
       }),
     );
   };
-  return { services: await services(), hosts: await Promise.all(hosts), servers: await Promise.all(servers) };
+  const said = all
+    .filter((peer) => peer !== configuration.name)
+    .map(async (peer) => [peer, await ask<Leftovers>(peer, leftoversPath)] as const);
+  const [asked, theHosts, theServers] = [services(), Promise.all(hosts), Promise.all(servers)];
+  const leftovers = leftoversIn(await Promise.all(said));
+  return { services: await asked, hosts: await theHosts, servers: await theServers, ...leftovers };
 }
+
+const leftoversIn = (said: readonly (readonly [string, Leftovers | null])[]): Pick<InstallationStatus, "leftovers"> => {
+  const forked = new Set<string>();
+  const keepers = new Set<string>();
+  for (const [service, found] of said) {
+    for (const each of found?.clients ?? []) {
+      if (each.forked) forked.add(each.client);
+      if (each.orphans > 0) keepers.add(service);
+    }
+    for (const { receiver, forked: own, itForked } of found?.receivers ?? []) {
+      if (own) forked.add(service);
+      if (itForked) forked.add(receiver);
+    }
+  }
+  if (forked.size + keepers.size === 0) return {};
+  return { leftovers: { forked: [...forked].sort(byNumber), keepers: [...keepers].sort(byNumber) } };
+};
 
 const byNumber = (a: string, b: string): number => a.localeCompare(b, "en", { numeric: true });

@@ -105,3 +105,29 @@ test("a host of which it is said that it has ended, and which runs, ends all tha
   room.boot(false);
   assert.equal(bootOf(room), 101, "it is durable");
 });
+
+test("one member of the group ends no boot and no life of a host, whatever number it says", () => {
+  const room = new Room();
+  room.wallMs = 100;
+  room.boot(true);
+  room.found();
+  room.desire("policy/shop", policy());
+  room.desire("vm/a", desiredVm("a", 1, { boot: 100 }));
+  room.settle();
+  const members = [1, 2, 3].map((number) => peerName(`presence.${number}`));
+  room.ask({ kind: "presence-follow", members });
+  const say = (by: number, ended: number): void =>
+    void room.input({
+      ...{ kind: "actual", from: members[by] ?? member, key: "dead/h1" },
+      value: { host: "h1", generation: 1, incarnation: 0, declaredAt: 1, reporters: 1, ended },
+    });
+  for (const ended of [100, 2 ** 48 - 2, 2 ** 53 - 1]) {
+    say(0, ended);
+    room.settle();
+    assert.equal(bootOf(room), 100);
+    assert.equal(room.machines.get(uid("a")), 1);
+  }
+  // With an honest word beside it the number is the honest one's.
+  say(1, 100);
+  assert.equal(bootOf(room), 101);
+});

@@ -8,6 +8,7 @@ import { placeOf, servicePeer, serviceRoles } from "../core/service-roles.ts";
 import { cellName, type Ipv4, ipv4, type PeerName, peerName } from "../model/identifiers.ts";
 import { createAuthority } from "../runtime/certificates.ts";
 import { hashCredential } from "../runtime/credentials.ts";
+import { makeDirectoryDurably } from "../runtime/durable-files.ts";
 import { fingerprintOfCertificate } from "../runtime/identity/fingerprint.ts";
 import { replaceFile } from "../runtime/identity/replace-file.ts";
 import { network, type ProcessConfiguration, ports } from "../runtime/installation.ts";
@@ -48,7 +49,7 @@ export const birthConfigurations = async (
     const own = join(stores, role);
     const identity = join(own, "identity");
     const runDirectory = join(configuration.runDirectory, "bootstrap", role);
-    for (const path of [identity, runDirectory]) await mkdir(path, { recursive: true, mode: 0o700 });
+    for (const path of [identity, runDirectory]) await makeDirectoryDurably(path, 0o700);
     const peersFile = join(own, "peers.json");
     await replaceFile(peersFile, JSON.stringify({ peers: firstPeers(configuration, address) }));
     const tokenFile = join(runDirectory, "token");

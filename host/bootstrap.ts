@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { readdir, readFile, rm } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -13,6 +13,7 @@ import type { Bundle, Cell } from "../model/cell.ts";
 import { peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import { readSpecification } from "../model/specification.ts";
+import { makeDirectoryDurably } from "../runtime/durable-files.ts";
 import { peerRequest } from "../runtime/https.ts";
 import { replaceFile } from "../runtime/identity/replace-file.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
@@ -106,7 +107,7 @@ class Birth implements Bootstrap {
   }
 
   async start(): Promise<void> {
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+    await makeDirectoryDurably(this.#directory, 0o700);
     const file = progressFile(this.#options.configuration.directory);
     if (existsSync(file)) this.#progress = JSON.parse(await readFile(file, "utf8")) as BootstrapProgress;
     const { stage } = this.#progress;

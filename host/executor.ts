@@ -1,6 +1,7 @@
 import type { DesiredVm } from "../core/documents.ts";
 import type { Json } from "../model/json.ts";
 import type { HypervisorDriver } from "./drivers/hypervisor/driver.ts";
+import { NotConfirmedGone } from "./drivers/hypervisor/process.ts";
 import type { GlobalNetwork, NetworkAllocation, NetworkDriver } from "./drivers/network/driver.ts";
 import type { ComposedDisk, StorageDriver } from "./drivers/storage/driver.ts";
 import type { HostRequest, Outcome } from "./host-requests.ts";
@@ -112,7 +113,12 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
       try {
         return { kind: action.kind, revision, allocation: await implementNetwork(network, global), error: null };
       } catch (error) {
-        return { kind: action.kind, revision, allocation: { interfaces: [] }, error: (error as Error).message };
+        return {
+          kind: action.kind,
+          revision,
+          allocation: { interfaces: [], policies: [] },
+          error: (error as Error).message,
+        };
       }
     }
     if (action.kind === "withdraw-state" || action.kind === "refuse-machine")
@@ -120,7 +126,8 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     try {
       return { kind: action.kind, vm: action.vm, error: null, remark: await executeVm(drivers, action) };
     } catch (error) {
-      return { kind: action.kind, vm: action.vm, error: (error as Error).message, remark: null };
+      const unconfirmed = error instanceof NotConfirmedGone ? { unconfirmed: true as const } : {};
+      return { kind: action.kind, vm: action.vm, error: (error as Error).message, remark: null, ...unconfirmed };
     }
   }
 };

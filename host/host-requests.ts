@@ -11,6 +11,8 @@ import type { SuccessionRequest } from "./succession.ts";
  * durable: that is why the actions come as an answer, and a start is recorded before it happens.
  */
 export type HostRequest =
+  /** Where hosts and services are on the underlay, as the authority says. */
+  | { readonly kind: "peer-addresses"; readonly addresses: Readonly<Record<string, string>> }
   | PresenceRequest
   | SuccessionRequest
   /** Once at the start: the machines that run. */
@@ -49,6 +51,8 @@ export type Outcome =
       readonly error: string | null;
       /** A sentence about something that was done, but otherwise than was wished; absent or null: nothing to say. */
       readonly remark?: string | null;
+      /** Of a start that failed: its process was killed and is not confirmed gone. */
+      readonly unconfirmed?: true;
     };
 
 /** One entry of `InstallationStatus.hosts`. */

@@ -1,11 +1,14 @@
+import { actualLocation } from "../core/documents/network.ts";
 import type { ActualHost, ActualLocation, CellPolicy, DesiredVm } from "../core/documents.ts";
 import type { Effect, Restored } from "../core/env.ts";
 import { cpuRatio } from "../core/placer/candidate.ts";
 import { type HostName, type PeerName, peerName, type Uid, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
+import type { Claims } from "./addresses.ts";
 import type { FoundMachine } from "./drivers/hypervisor/driver.ts";
-import type { NetworkAllocation } from "./drivers/network/driver.ts";
+import type { NetworkAllocation, PolicyInForce } from "./drivers/network/driver.ts";
 import { type EntranceState, restoreEntrances } from "./entrances.ts";
+import { believedLocations, numberRecord, type Places } from "./locations.ts";
 import { type Found, shortage, type VmRecord, type Wanted } from "./planner.ts";
 import { type PresenceState, restorePresence } from "./presence-state.ts";
 import { advanceSuccession, createSuccession, restraints, type SuccessionState, withSuccession } from "./succession.ts";
@@ -31,6 +34,22 @@ export interface HostState {
   readonly policies: Map<string, CellPolicy>;
   /** Host → address → location. Kept over a restart, so that the dataplane is never blanked. */
   readonly locations: Map<PeerName, Map<string, ActualLocation>>;
+  /** What controllers say of where addresses are, by cell; absent: one of the previous version. */
+  readonly places: Map<string, Places>;
+  /** By cell: its number here. Durable. */
+  readonly numbers: Map<string, number>;
+  /** As controllers sent them; `policies` is what of it counts here. */
+  readonly saidPolicies: Map<string, CellPolicy>;
+  /** Where peers are on the underlay; null: not known, and what controllers say of themselves is believed. */
+  peerAddresses: ReadonlyMap<string, string> | null;
+  /** Of `locations` what counts; null: to be worked out. And the number of the cell whose each address then is. */
+  believed: readonly ActualLocation[] | null;
+  held: ReadonlyMap<string, number>;
+  readonly ownAddress: string;
+  /** Null: to be worked out. */
+  claims: Claims | null;
+  /** Hosts that said of more addresses than one can have. */
+  readonly overfull: Set<PeerName>;
   /** Stored locations that their host has not repeated since this start. */
   readonly unconfirmed: Map<PeerName, Set<string>>;
   readonly records: Map<Uid, VmRecord>;
@@ -62,13 +81,22 @@ export const restoreState = (restored: Restored, { host }: HostManagerOptions): 
     vms: new Map(),
     policies: new Map(),
     locations: new Map(),
+    places: new Map(),
+    numbers: new Map(),
+    saidPolicies: new Map(),
+    peerAddresses: null,
+    believed: null,
+    held: new Map(),
+    ownAddress: host.address,
+    claims: null,
+    overfull: new Set(),
     unconfirmed: new Map(),
     records: new Map(),
     entrances: restoreEntrances(records),
     strangers: null,
     started: false,
     revision: null,
-    allocation: { interfaces: [] },
+    allocation: { interfaces: [], policies: [] },
     busy: new Set(),
     stalled: new Map(),
     troubles: new Map(),
@@ -81,12 +109,40 @@ export const restoreState = (restored: Restored, { host }: HostManagerOptions): 
   };
   for (const [key, value] of records) {
     const [kind, name = "", address = ""] = key.split("/");
+    if (kind === inForceRecord) state.allocation = withPolicy(state.allocation, value as unknown as PolicyInForce);
+    if (kind === numberRecord) state.numbers.set(name, Number(value));
     if (kind === "machine") state.records.set(uid(name), value as unknown as VmRecord);
     if (kind !== "location") continue;
-    inner(state.locations, peerName(name), () => new Map()).set(address, value as unknown as ActualLocation);
+    const location = actualLocation.of(value, address);
+    if (location === null) continue;
+    inner(state.locations, peerName(name), () => new Map()).set(address, location);
     inner(state.unconfirmed, peerName(name), () => new Set()).add(address);
   }
   return state;
+};
+
+/**
+ * Record `in-force/<cell>`: what was put in force there outlives this process, and need not be doubted because it starts
+ * again. Where the machine has started anew nothing of it is there, nor is any interface that could send a packet.
+ */
+const inForceRecord = "in-force";
+const withPolicy = (allocation: NetworkAllocation, policy: PolicyInForce): NetworkAllocation => ({
+  ...allocation,
+  policies: [...allocation.policies, { ...policy, problem: null }],
+});
+
+/** Takes over what the driver has achieved. */
+export const takeAllocation = (state: HostState, allocation: NetworkAllocation, effects: Effect[]): void => {
+  const record = (cell: string, value: Json): void => {
+    effects.push({ kind: "write", key: `${inForceRecord}/${cell}`, value });
+  };
+  const before = new Map(state.allocation.policies.map(({ cell, version }) => [cell, version]));
+  for (const { cell, version } of allocation.policies) {
+    if (before.get(cell) !== version) record(cell, { cell, version });
+    before.delete(cell);
+  }
+  for (const cell of before.keys()) record(cell, null);
+  state.allocation = allocation;
 };
 
 export const inner = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
@@ -95,12 +151,24 @@ export const inner = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
   return found;
 };
 
+const claimsOf = (state: HostState): Claims => {
+  const placed = new Map<string, string>();
+  for (const [cell, { own }] of state.places) for (const address of own.keys()) placed.set(address, cell);
+  const underlay = new Set<string>([state.ownAddress, ...(state.peerAddresses?.values() ?? [])]);
+  return { placed, underlay };
+};
+
 export const wantedOf = (state: HostState): Wanted => {
+  state.claims ??= claimsOf(state);
   const policies = [...state.policies.values()];
-  const locations = [...state.locations.values()].flatMap((each) => [...each.values()]);
+  const locations = believedLocations(state);
   const entrances = state.entrances.known;
   const unheard = state.entrances.heard ? {} : { entrancesUnheard: true as const };
-  return withSuccession({ vms: state.vms, policies, locations, entrances, ...unheard }, state.succession, state.now);
+  return withSuccession(
+    { vms: state.vms, policies, locations, entrances, ...unheard, claims: state.claims },
+    state.succession,
+    state.now,
+  );
 };
 export const foundOf = (state: HostState, { host }: HostManagerOptions): Found => ({
   records: state.records,
@@ -111,6 +179,7 @@ export const foundOf = (state: HostState, { host }: HostManagerOptions): Found =
   ...restraints(state.succession, state.vms, state.now),
   capacityMiB: host.memoryMiB - host.reservedMiB,
   boot: state.presence.boot,
+  isSameBoot: state.presence.isSameBoot,
   capacityCpus: Math.floor(host.cpus * cpuRatio),
 });
 

@@ -5,7 +5,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ActualVm, CellPolicy, DesiredVm } from "../core/documents.ts";
-import type { Service } from "../core/env.ts";
+import { readAnything, type Service } from "../core/env.ts";
 import { cellName, elementPath, hostName, ipv4, mac, peerName, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import { createAuthority, issueCertificate } from "../runtime/certificates.ts";
@@ -52,6 +52,7 @@ const controllerService: Service<Controller> = {
   },
   entitled: () => false,
   accepts: () => false,
+  read: readAnything,
 };
 
 const configurationOf = async (

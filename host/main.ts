@@ -22,6 +22,7 @@ import { createHostEdge } from "./edge.ts";
 import { createExecutor, type Executor } from "./executor.ts";
 import { createHostManager } from "./manager.ts";
 import { createHostObservation } from "./observation.ts";
+import { followAddresses } from "./peer-addresses.ts";
 import { overheadMiB } from "./planner.ts";
 import { type HostPresence, startHostPresence, viewPath } from "./presence.ts";
 import { createProber, type Prober } from "./prober.ts";
@@ -110,6 +111,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const running = await runService({ configuration, service, observer, goodbye: false });
   await boot.remember(running.request);
   const { request, beginLife, declaredDead } = running;
+  if (configuration.followPeers === true) stopAtSignals(followAddresses(configuration, request));
   const log = logOf(running.observer, "host");
   const bootstrap = await startBootstrap({ configuration, log: observer.log });
   if (bootstrap !== null) stopAtSignals(() => bootstrap.close());

@@ -61,7 +61,7 @@ const wantedOf = (client: PeerName, desired = vmOf(client)): Wanted => {
 const nothing: Found = {
   records: new Map(),
   revision: null,
-  allocation: { interfaces: [] },
+  allocation: { interfaces: [], policies: [] },
   busy: new Set(),
   stalled: new Map(),
   boot: null,
@@ -146,7 +146,7 @@ test("a host that has no bridge for it says so for good, and nobody is told a lo
   }): Found => ({
     ...nothing,
     revision: network.revision,
-    allocation: { interfaces: [{ interface: card.uid, tap: "t1", ...more }] },
+    allocation: { interfaces: [{ interface: card.uid, tap: "t1", ...more }], policies: [] },
   });
   const refused = inPlace({ ready: false, reason: "this host has no bridge", refused: true });
   assert.deepEqual(refusals(wanted, refused), [

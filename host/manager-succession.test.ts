@@ -51,6 +51,7 @@ const layer = (volume: string, epoch: number): Json => ({
   },
 });
 
+const deadHost: Json = { host: "h0", generation: 1, incarnation: 0, declaredAt: 0, reporters: 3 };
 /** h1, of four hosts, hears that the one with the root controller's VM was declared dead. */
 const candidate = (): Room => {
   const room = new Room();
@@ -65,7 +66,7 @@ const candidate = (): Room => {
       [hostName("h3"), 1],
     ],
   });
-  room.input({ kind: "actual", from: member, key: presenceKey.death("h0"), value: { host: "h0", generation: 1 } });
+  room.input({ kind: "actual", from: member, key: presenceKey.death("h0"), value: deadHost });
   room.settle();
   assert.deepEqual(room.log, ["implement-network"], "not before its turn");
   room.ms = 3_000;

@@ -5,6 +5,7 @@ import type { DesiredVm } from "../core/documents.ts";
 import { hostName, peerName, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { MachineCondition } from "./drivers/hypervisor/driver.ts";
+import type { Outcome } from "./host-requests.ts";
 import type { ProbeTarget } from "./liveness.ts";
 import { desiredVm, policy, Room, shop } from "./manager.testing.ts";
 import type { Action } from "./planner.ts";
@@ -33,7 +34,7 @@ test("network, then machine; a tombstone stops it, frees everything and only the
   assert.deepEqual(room.log, ["stop-machine a", "implement-network", "release-disks a"]);
   assert.deepEqual(seen, ["on", "off", "off"]);
   assert.equal(room.vm("a"), undefined);
-  assert.equal(room.durable.size, 0);
+  assert.deepEqual([...room.durable.keys()], ["cell-number/shop", "in-force/shop"]);
 });
 
 test("an ended machine is reported and left to its controller; the next incarnation starts after it is cleared away", () => {
@@ -54,6 +55,46 @@ test("an ended machine is reported and left to its controller; the next incarnat
   room.desire("vm/a", desiredVm("a", 1));
   room.settle();
   assert.equal(room.machines.get(uid("a")), 2);
+});
+
+test("a VM whose data would fill the host's memory is refused with the number, and never tried", () => {
+  const room = new Room();
+  room.found();
+  room.desire("policy/shop", policy());
+  room.desire("vm/a", desiredVm("a", 1, { data: Array.from({ length: 20_000 }, (_, at) => at) }));
+  room.settle();
+  assert.equal(room.startedOnce.size, 0);
+  assert.equal(room.vm("a")?.phase, "failed");
+  assert.match(room.vm("a")?.reason ?? "", /its x.data has 20000 attributes and items, and 1000 are allowed/);
+});
+
+test("a start that failed is told as an end only when its process is confirmed gone, also after a restart", () => {
+  const room = new Room();
+  room.found();
+  room.desire("policy/shop", policy());
+  room.desire("vm/a", desiredVm("a", 1));
+  for (let stuck = false; !stuck; ) {
+    const actions = room.next();
+    assert.notEqual(actions.length, 0);
+    for (const action of actions) {
+      const outcome = room.carryOut(action);
+      stuck = action.kind === "start-machine";
+      const failed = { error: "a did not start", unconfirmed: true } as const;
+      room.ask({ kind: "done", outcome: { ...outcome, ...(stuck ? failed : {}) } as Outcome });
+    }
+  }
+  assert.equal(room.vm("a")?.ended, null);
+  assert.equal(room.vm("a")?.power, "on", "its controller gives nothing of it away");
+  assert.match(room.vm("a")?.reason ?? "", /a did not start; nothing of it is given away before it is gone/);
+
+  room.boot();
+  room.ask({ kind: "found", machines: [{ vm: uid("a"), incarnation: 1, pid: 1, ending: true }] });
+  assert.equal(room.vm("a")?.power, "on");
+  room.log.length = 0;
+  room.settle();
+  assert.deepEqual(room.log, ["implement-network", "stop-machine a", "implement-network", "release-disks a"]);
+  const failed = { incarnation: 1, power: "off", ended: null, phase: "failed", reason: "a did not start" };
+  assert.deepEqual(room.vm("a"), failed);
 });
 
 test("the VM that its host starts again: after its end, a failed start and silence, never after a refusal", () => {

@@ -152,8 +152,9 @@ export class Room {
     switch (action.kind) {
       case "implement-network": {
         if (error === null) this.taps = action.global.interfaces.map(({ desired }) => desired.uid);
+        const policies = action.global.policies.map(({ cell, version }) => ({ cell, version, problem: null }));
         const interfaces = this.taps.map((tap) => ({ interface: tap, tap, ready: true, reason: null }));
-        return { kind: action.kind, revision: action.revision, allocation: { interfaces }, error };
+        return { kind: action.kind, revision: action.revision, allocation: { interfaces, policies }, error };
       }
       case "start-machine": {
         const { vm, desired } = action;

@@ -1,27 +1,31 @@
 import { entrancePrefix } from "../core/cell-documents.ts";
-import { type ActualLocation, type CellPolicy, type DesiredVm, standbyKey } from "../core/documents.ts";
+import { desiredStandby, desiredVm } from "../core/documents/host.ts";
+import { documentsOf } from "../core/documents/table.ts";
+import { standbyKey } from "../core/documents.ts";
 import type { Effect, Input, Service } from "../core/env.ts";
 import { mayDesire, maySee } from "../core/identity/permissions.ts";
 import { authorityName } from "../core/identity/pins.ts";
-import { declarationIn } from "../core/presence/declaration.ts";
+import { takeDeclared } from "../core/presence/declaration.ts";
 import { type HostName, type PeerName, peerName, type Uid, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import { trialBegins, trialLog, trialRuns, trialTimer, withDeadline, withEnd, withTrial } from "./boot-trial.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hypervisor/driver.ts";
 import { confirmEntrances, takeEntrance } from "./entrances.ts";
 import { logHealth, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
+import { forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
 import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-requests.ts";
 import {
   foundOf,
   type HostManagerOptions,
   type HostState,
-  inner,
   restoreState,
   succeed,
+  takeAllocation,
   wantedOf,
 } from "./host-state.ts";
 import { inventoryOf, measureHost } from "./inventory.ts";
 import type { HealthChange } from "./liveness.ts";
+import { freeNumbers, numbered, takeAddresses } from "./locations.ts";
 import { type Action, planHost, startingRecord, usedMiB, type VmRecord } from "./planner.ts";
 import { answerCall, beginBoot, endsThisBoot, handlePresence } from "./presence-state.ts";
 import { audiencesOf, publications, sameAudiences } from "./publications.ts";
@@ -61,6 +65,7 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
   },
   audience: (state) => state.audiences,
   accepts: (peer, key) => mayDesire("host", peer, key),
+  read: documentsOf("host"),
   measure: (state) => measureHost(state, options.host),
 });
 
@@ -77,9 +82,10 @@ const handle = (
   switch (input.kind) {
     case "start":
       state.started = true;
+      freeNumbers(state, effects);
       for (const record of state.records.values()) effects.push(...trialRuns(record));
       if (options.booted !== undefined && (options.booted || state.presence.boot === null))
-        beginBoot(state.presence, 0, wallMs, effects);
+        beginBoot(state.presence, 0, wallMs, effects, !options.booted);
       state.entrances.heard ||= options.hasAuthority !== true;
       if (options.onPin !== undefined) effects.push({ kind: "subscribe", to: authorityName, prefix: "pin/" });
       if (options.hasAuthority === true) effects.push({ kind: "subscribe", to: authorityName, prefix: entrancePrefix });
@@ -88,9 +94,9 @@ const handle = (
       return handleDesired(state, input.from, input.key, input.value, effects);
     case "actual": {
       const { from, key, value } = input;
-      const death = declarationIn(state.presence.members, from, key, value);
+      const death = takeDeclared(state.presence.declared, state.presence.members, from, key, value);
       if (death !== null) options.onDeath?.(death.host, death.generation);
-      const isOfLeases = hearSuccession(state.succession, state.presence.members, from, key, value);
+      const isOfLeases = hearSuccession(state.succession, state.presence.members, from, key, value, death);
       answerCall(state.presence, from, key, value, effects);
       if (from === authorityName) {
         if (takeEntrance(state.entrances, key, value, effects)) return true;
@@ -106,6 +112,9 @@ const handle = (
         ? confirmEntrances(state.entrances, effects)
         : forgetUnconfirmed(state, input.peer, effects);
     case "released":
+    case "earlier":
+    case "forked":
+    case "kept":
       return false;
     case "timer":
       if (input.name === successionTimer) state.succession.wakeAt = null;
@@ -125,55 +134,28 @@ const handleDesired = (state: HostState, from: PeerName, key: string, value: Jso
     return false;
   };
   if (kind === standbyKey) {
-    takeStandby(state.succession, value);
+    const standby = desiredStandby.of(value);
+    takeStandby(state.succession, standby && { ...standby, policy: numbered(state, standby.policy, effects) });
     return true;
   }
-  if (kind === "policy") {
-    if (value === null) return state.policies.delete(name);
-    const policy = value as unknown as CellPolicy;
-    if (policy.cell !== cellOf(from)) return refuse(`its cell is ${policy.cell}`);
-    state.policies.set(name, policy);
-    return true;
+  if (kind === "places" || kind === "policy") {
+    const taken = takeRules(state, from, { kind, cell: name, value }, effects);
+    return typeof taken === "string" ? refuse(taken) : taken;
   }
   const vm = uid(name);
   const owner = state.vms.get(vm)?.client ?? state.records.get(vm)?.client;
   if (owner !== undefined && owner !== from) return refuse(`this VM belongs to ${owner}`);
   if (value === null) return state.vms.delete(vm);
-  const desired = value as unknown as DesiredVm;
-  if (desired.uid !== vm || desired.cell !== cellOf(from))
-    return refuse(`it is about ${desired.uid} of ${desired.cell}`);
-  if (!Number.isSafeInteger(desired.incarnation)) return refuse("its incarnation is no whole number");
+  const desired = desiredVm.of(value, vm);
+  if (desired === null) {
+    // Stored by another version. What runs goes on as it is: a VM that nobody seems to want would be stopped.
+    const record = state.records.get(vm);
+    if (!state.started && record !== undefined) state.vms.set(vm, { client: from, desired: record.vm });
+    return refuse("it is malformed, or about another VM than its key");
+  }
+  if (desired.cell !== cellOf(from)) return refuse(`it is about ${desired.uid} of ${desired.cell}`);
   state.vms.set(vm, { client: from, desired });
   return true;
-};
-
-/** A host speaks for itself only. */
-const handleLocation = (state: HostState, from: PeerName, key: string, value: Json, effects: Effect[]): boolean => {
-  if (!key.startsWith("location/") || !from.startsWith("host.")) return false;
-  const address = key.slice("location/".length);
-  const locations = inner(state.locations, from, () => new Map<string, ActualLocation>());
-  state.unconfirmed.get(from)?.delete(address);
-  if (value === null) {
-    if (!locations.delete(address)) return false;
-  } else {
-    const location = value as unknown as ActualLocation;
-    if (`host.${location.host}` !== from || location.address !== address) return false;
-    if (JSON.stringify(locations.get(address)) === JSON.stringify(location)) return false;
-    locations.set(address, location);
-  }
-  effects.push({ kind: "write", key: `location/${from}/${address}`, value });
-  return true;
-};
-
-/** In step with that host: what it did not repeat is no longer so. */
-const forgetUnconfirmed = (state: HostState, peer: PeerName, effects: Effect[]): boolean => {
-  const gone = state.unconfirmed.get(peer);
-  state.unconfirmed.delete(peer);
-  for (const address of gone ?? []) {
-    state.locations.get(peer)?.delete(address);
-    effects.push({ kind: "write", key: `location/${peer}/${address}`, value: null });
-  }
-  return (gone?.size ?? 0) > 0;
 };
 
 const handleRequest = (
@@ -225,6 +207,9 @@ const handleRequest = (
     case "presence-follow":
       reply(handlePresence(state.presence, request, effects));
       return false;
+    case "peer-addresses":
+      reply(null);
+      return takeAddresses(state, request.addresses, effects);
     case "presence-heard":
     case "presence-hosts":
     case "presence-died":
@@ -282,11 +267,14 @@ const reconcileMachines = (state: HostState, machines: readonly FoundMachine[], 
     if (machine !== undefined) {
       running.delete(vm);
       const found = { ...record.vm, incarnation: machine.incarnation };
-      if (record.stage !== "running" || record.vm.incarnation !== machine.incarnation)
+      if (machine.ending === true) {
+        const reason = record.reason ?? "its start was cut off, and its process does not end when killed";
+        save(state, vm, { ...record, vm: found, stage: "starting", ending: true, ended: null, reason }, effects);
+      } else if (record.stage !== "running" || record.vm.incarnation !== machine.incarnation)
         save(state, vm, { ...record, vm: found, stage: "running", ended: null, reason: null }, effects);
     } else if (record.stage !== "ended") {
       const reason = "its machine ended while the Host Manager was away";
-      save(state, vm, { ...record, stage: "ended", ended: "crashed", reason }, effects);
+      save(state, vm, afterEnd(record, { ended: "crashed", reason }), effects);
     }
   }
   state.strangers = running;
@@ -299,7 +287,9 @@ const adoptStrangers = (state: HostState, effects: Effect[]): void => {
     if (wanted === undefined) continue;
     state.strangers?.delete(vm);
     const desired = { ...wanted.desired, incarnation: machine.incarnation };
-    save(state, vm, { ...startingRecord(wanted.client, desired), stage: "running" }, effects);
+    const found =
+      machine.ending === true ? ({ stage: "starting", ending: true } as const) : { stage: "running" as const };
+    save(state, vm, { ...startingRecord(wanted.client, desired), ...found }, effects);
   }
 };
 
@@ -351,7 +341,7 @@ const settle = (state: HostState, outcome: Outcome, effects: Effect[]): void => 
       });
     }
     state.revision = outcome.revision;
-    state.allocation = outcome.allocation;
+    takeAllocation(state, outcome.allocation, effects);
     return;
   }
   const record = state.records.get(outcome.vm);
@@ -361,6 +351,11 @@ const settle = (state: HostState, outcome: Outcome, effects: Effect[]): void => 
       // It may have ended before its start was reported.
       if (outcome.error === null && record.stage === "starting")
         save(state, outcome.vm, { ...record, stage: "running", reason: outcome.remark ?? null }, effects);
+      if (outcome.error !== null && outcome.unconfirmed === true && record.stage !== "ended") {
+        save(state, outcome.vm, { ...record, stage: "starting", ending: true, reason: outcome.error }, effects);
+        retry(outcome.error);
+        return;
+      }
       // Never tried again here: with that word its controller may give its volumes to the next incarnation.
       if (outcome.error !== null) {
         save(state, outcome.vm, { ...record, stage: "ended", ended: null, reason: outcome.error }, effects);
@@ -370,12 +365,18 @@ const settle = (state: HostState, outcome: Outcome, effects: Effect[]): void => 
     case "stop-machine":
       if (outcome.error !== null) retry(outcome.error);
       else if (record.stage !== "ended")
-        save(state, outcome.vm, { ...record, stage: "ended", ended: "stopped", reason: null }, effects);
+        save(state, outcome.vm, afterEnd(record, { ended: "stopped", reason: null }), effects);
       return;
     case "release-disks":
       if (outcome.error !== null) retry(outcome.error);
       else save(state, outcome.vm, { ...record, released: true }, effects);
   }
+};
+
+/** One whose start failed never ran, however its process was ended in the end. */
+const afterEnd = (record: VmRecord, how: Pick<VmRecord, "ended" | "reason">): VmRecord => {
+  const { ending, ...rest } = record;
+  return ending === true ? { ...rest, stage: "ended", ended: null } : { ...rest, stage: "ended", ...how };
 };
 
 /** News of a machine that goes on, or of one whose end follows. */
@@ -408,7 +409,7 @@ const machineEnded = (state: HostState, end: MachineEnd, effects: Effect[]): voi
   }
   if (record.stage === "ended" || record.vm.incarnation !== end.incarnation) return;
   const reason = end.ended === "stopped" ? null : end.detail;
-  save(state, end.vm, { ...record, stage: "ended", ended: end.ended, reason }, effects);
+  save(state, end.vm, afterEnd(record, { ended: end.ended, reason }), effects);
   if (record.vm.restart !== "host" || reason === null) return;
   // Its host starts it again, but not as fast as it can end: one that answers has taken its time to come up.
   state.troubles.set(end.vm, reason);
@@ -429,6 +430,7 @@ const followPeers = (state: HostState, { host }: HostManagerOptions, effects: Ef
     for (const address of locations.keys())
       effects.push({ kind: "write", key: `location/${peer}/${address}`, value: null });
     state.locations.delete(peer);
+    state.believed = null;
     state.unconfirmed.delete(peer);
   }
 };

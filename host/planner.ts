@@ -7,7 +7,9 @@ import type {
   DesiredVm,
 } from "../core/documents.ts";
 import { machineShares } from "../core/machine-memory.ts";
+import { dataExcess } from "../model/data-size.ts";
 import type { PeerName, Uid } from "../model/identifiers.ts";
+import { addressTaken, type Claims, type Holder, heldAddresses, noClaims } from "./addresses.ts";
 import { runsOtherwise, startedFrom, type TrialRecord } from "./boot-trial.ts";
 import type { GlobalNetwork, LocalInterface, NetworkAllocation } from "./drivers/network/driver.ts";
 import { admitted, type Entrances, trespass } from "./management.ts";
@@ -30,6 +32,8 @@ export interface VmRecord {
   readonly reason: string | null;
   /** Its disks' credentials are gone. */
   readonly released: boolean;
+  /** With stage `starting`: its start failed and its process was killed, but is not confirmed gone. It is stopped until it is. */
+  readonly ending?: true;
   /** What its liveness probes said last; absent: no answer yet. */
   readonly health?: ActualVm["health"];
   /** Why it is silent, a sentence. */
@@ -52,6 +56,8 @@ export interface Wanted {
   readonly entrances: Entrances;
   /** There may be more of them: the authority has not spoken since this host's start. */
   readonly entrancesUnheard?: true;
+  /** Addresses that are somebody's already. Absent: none is known. */
+  readonly claims?: Claims;
 }
 export interface Found {
   /** Reconciled with the machines that run; before that nothing is planned. */
@@ -70,6 +76,8 @@ export interface Found {
   readonly capacityMiB: number;
   /** Of this machine (`ActualHost.boot`); null: not told. */
   readonly boot: number | null;
+  /** What runs was placed for this boot, though its document says an earlier one (`PresenceState`). Absent: not so. */
+  readonly isSameBoot?: boolean;
   /** Virtual CPUs for VMs, all together. */
   readonly capacityCpus: number;
 }
@@ -138,12 +146,14 @@ export const startingRecord = (client: PeerName | undefined, vm: DesiredVm): VmR
 const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean): Action | null => {
   const record = found.records.get(vm);
   const { client, desired } = wanted.vms.get(vm) ?? {};
+  if (record?.stage === "starting" && record.ending === true)
+    return { kind: "stop-machine", vm, incarnation: record.vm.incarnation, graceMs: 0 };
   if (record !== undefined && record.stage !== "ended") {
     const unwanted =
       desired === undefined ||
       desired.power === "off" ||
       desired.incarnation > record.vm.incarnation ||
-      isOfEarlierBoot(desired, found.boot);
+      (found.isSameBoot !== true && isOfEarlierBoot(desired, found.boot));
     const restarts = desired?.restart === "host" && (record.health === "silent" || runsOtherwise(desired, record));
     const surplus = unwanted || restarts;
     // A guest that hangs, or whose CPUs stand still, does not hear that it should power off.
@@ -157,7 +167,12 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
   if (!mayStart(desired, record)) return null;
   const trespassing = trespass(client, desired, wanted.entrances);
   if (trespassing !== null && wanted.entrancesUnheard === true) return null;
-  const reason = trespassing ?? earlierBoot(desired, found) ?? shortage(desired, found);
+  const reason =
+    trespassing ??
+    addressRefusal(desired, wanted, found) ??
+    earlierBoot(desired, found) ??
+    oversized(desired) ??
+    shortage(desired, found);
   if (reason !== null) return startsAgain(desired, record) ? null : { kind: "refuse-machine", vm, desired, reason };
   // What is being changed may just be taking the interfaces away that an earlier document did not name.
   if (desired.interfaces.length > 0 && found.busy.has("network")) return null;
@@ -196,6 +211,12 @@ const isOfEarlierBoot = ({ boot }: DesiredVm, own: number | null): boolean =>
 const earlierBoot = (desired: DesiredVm, { boot }: Found): string | null =>
   isOfEarlierBoot(desired, boot) ? "this host has started again since it was chosen" : null;
 
+/** A controller counts the same before it takes a specification, but it runs in its tenant's cell. */
+const oversized = ({ data }: DesiredVm): string | null => {
+  const excess = dataExcess(data);
+  return excess === null ? null : `its x.data ${excess}`;
+};
+
 /** Why a VM that should start cannot start yet, as a sentence; null: nothing is in its way. */
 export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): string | null => {
   const before = found.records.get(desired.uid);
@@ -214,6 +235,20 @@ export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): stri
       return `the interface ${path} is not in place yet${allocated?.reason ? `: ${allocated.reason}` : ""}`;
   }
   return shortage(desired, found);
+};
+
+const runningHere = (records: Found["records"]): readonly Holder[] =>
+  [...records.values()].filter(({ stage }) => stage !== "ended");
+
+const addressRefusal = (desired: DesiredVm, wanted: Wanted, { records }: Found): string | null => {
+  const client = wanted.vms.get(desired.uid)?.client;
+  if (client === undefined) return null;
+  const held = heldAddresses(runningHere(records));
+  for (const link of desired.interfaces) {
+    const why = addressTaken({ client, vm: desired }, link, wanted.claims ?? noClaims, held);
+    if (why !== null) return why;
+  }
+  return null;
 };
 
 /** Why this host can never have one of the VM's interfaces, as a sentence. */
@@ -272,11 +307,17 @@ const byText = <T>(values: Iterable<T>, text: (value: T) => string): readonly T[
 export const localInterfaces = (wanted: Wanted, records: ReadonlyMap<Uid, VmRecord>): readonly LocalInterface[] => {
   const cellNumbers = new Map(wanted.policies.map((policy) => [policy.cell, policy.cellNumber]));
   const interfaces = new Map<Uid, LocalInterface>();
+  const held = heldAddresses([
+    ...runningHere(records),
+    ...[...wanted.vms.values()].map(({ client, desired }) => ({ client, vm: desired })),
+  ]);
   const add = (vm: DesiredVm, client: PeerName): void => {
     const cellNumber = cellNumbers.get(vm.cell);
     if (cellNumber === undefined) return;
-    for (const desired of admitted(client, vm, wanted.entrances))
+    for (const desired of admitted(client, vm, wanted.entrances)) {
+      if (addressTaken({ client, vm }, desired, wanted.claims ?? noClaims, held) !== null) continue;
       interfaces.set(desired.uid, { vm: vm.uid, cellNumber, desired });
+    }
   };
   for (const { vm, stage, client } of records.values()) {
     const newer = wanted.vms.get(vm.uid)?.desired;

@@ -15,7 +15,7 @@ import type { PresenceRequest } from "./presence-state.ts";
 import type { SuccessionRequest } from "./succession.ts";
 
 const self = hostName("h1");
-const nothing: SwimOutput = { packets: [], syncs: [], verdicts: [], above: null, incarnated: false };
+const nothing: SwimOutput = { packets: [], syncs: [], verdicts: [], deaths: [], above: null, incarnated: false };
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** A part whose participant only notes what it is given, and whose service answers when it is told to. */

@@ -1,7 +1,9 @@
 import type { Effect } from "../core/env.ts";
 import { isObject } from "../core/outbox.ts";
+import { agreedOn, type Declared } from "../core/presence/declaration.ts";
 import { presenceKey } from "../core/presence/documents.ts";
 import { answerTo, type HostPublication } from "../core/presence/host-publications.ts";
+import { isBoot, isGeneration } from "../core/presence/numbers.ts";
 import type { PeerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 
@@ -10,9 +12,17 @@ export interface PresenceState {
   generation: number;
   /** Of the machine (`ActualHost.boot`); null: not told. Durable. */
   boot: number | null;
+  /**
+   * The number was drawn although the machine had not started anew, since the store had none: what runs was placed for this
+   * boot, whatever it was called then. Durable.
+   */
+  isSameBoot: boolean;
   /** What this host last said of its life; null: nothing yet. */
   self: Json;
   readonly members: Set<PeerName>;
+  /** What these have declared, and which boot of this machine each says is over. */
+  readonly declared: Declared;
+  readonly ended: Map<PeerName, number>;
 }
 export type PresenceRequest =
   /** → a generation above every earlier one and above this number, once it is durable. */
@@ -24,19 +34,31 @@ export type PresenceRequest =
 export const presenceRecord = "presence/generation";
 
 const bootRecord = "presence/boot";
+const sameBootRecord = "presence/same-boot";
 
 export const restorePresence = (records: ReadonlyMap<string, Json>): PresenceState => {
-  const boot = records.get(bootRecord);
+  const [boot, generation] = [records.get(bootRecord), records.get(presenceRecord)];
   return {
-    generation: Number(records.get(presenceRecord) ?? 0),
-    boot: typeof boot === "number" ? boot : null,
+    generation: isGeneration(generation) ? generation : 0,
+    boot: isBoot(boot) ? boot : null,
+    isSameBoot: records.get(sameBootRecord) === true,
     self: null,
     members: new Set(),
+    declared: new Map(),
+    ended: new Map(),
   };
 };
 
 /** The machine has started anew: its number is above every earlier one's, and above those of a store that was lost. */
-export const beginBoot = (state: PresenceState, above: number, wallMs: number, effects: Effect[]): void => {
+export const beginBoot = (
+  state: PresenceState,
+  above: number,
+  wallMs: number,
+  effects: Effect[],
+  isSameBoot = false,
+): void => {
+  if (state.isSameBoot !== isSameBoot) effects.push({ kind: "write", key: sameBootRecord, value: isSameBoot || null });
+  state.isSameBoot = isSameBoot;
   state.boot = Math.max(state.boot ?? 0, above, Math.floor(wallMs) - 1) + 1;
   effects.push({ kind: "write", key: bootRecord, value: state.boot });
 };
@@ -48,8 +70,8 @@ const sayLife = (state: PresenceState, life: Json, effects: Effect[]): void => {
 };
 
 /**
- * A member of the group says that this boot is over, which runs. Whoever said it erred, or the store was lost with the number
- * of a later boot. Nobody takes anything for running that was placed for this boot: so it ends, with all of its machines.
+ * More than half of the group say that this boot is over, which runs. Whoever said it erred, or the store was lost with the
+ * number of a later boot. Nobody takes anything for running that was placed for this boot: so it ends, with all of its machines.
  * @returns whether it does
  */
 export const endsThisBoot = (
@@ -60,9 +82,9 @@ export const endsThisBoot = (
   effects: Effect[],
 ): boolean => {
   if (!state.members.has(from) || key !== presenceKey.death(own) || !isObject(value)) return false;
-  const { ended } = value;
-  if (state.boot === null || typeof ended !== "number" || !Number.isSafeInteger(ended) || ended < state.boot)
-    return false;
+  if (isBoot(value.ended)) state.ended.set(from, value.ended);
+  const ended = agreedOn(state.members, state.ended);
+  if (state.boot === null || ended === null || ended < state.boot) return false;
   beginBoot(state, ended, wallMs, effects);
   effects.push({ kind: "log", event: "host/boot-ended", fields: { from, boot: state.boot } });
   if (state.self !== null) sayLife(state, state.self, effects);
@@ -73,7 +95,8 @@ export const endsThisBoot = (
 export const handlePresence = (state: PresenceState, request: PresenceRequest, effects: Effect[]): Json => {
   switch (request.kind) {
     case "presence-enter":
-      state.generation = Math.max(state.generation, request.above) + 1;
+      // A number without a next one is nobody's life.
+      state.generation = Math.max(state.generation, isGeneration(request.above) ? request.above : 0) + 1;
       effects.push({ kind: "write", key: presenceRecord, value: state.generation });
       return state.generation;
     case "presence-said":

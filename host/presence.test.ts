@@ -5,17 +5,18 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { ActualHost } from "../core/documents.ts";
 import type { Effect } from "../core/env.ts";
-import { declarationIn } from "../core/presence/declaration.ts";
+import { takeDeclared } from "../core/presence/declaration.ts";
 import { createPresence, type HostPresence as Seen } from "../core/presence/group.ts";
 import { swimDefaults } from "../core/presence/swim-types.ts";
 import { viewFromJson, viewToJson } from "../core/presence/view.ts";
-import { hostName, ipv4, mac, peerName } from "../model/identifiers.ts";
+import { hostName, ipv4, mac, type PeerName, peerName } from "../model/identifiers.ts";
+import type { Json } from "../model/json.ts";
 import { servePeers } from "../runtime/https.ts";
 import { createTestInstallation, eventually } from "../runtime/installation.testing.ts";
 import { runService } from "../runtime/process.ts";
 import { createHostManager } from "./manager.ts";
 import { type HostPresence, startHostPresence } from "./presence.ts";
-import { answerCall, handlePresence, type PresenceState } from "./presence-state.ts";
+import { answerCall, handlePresence, type PresenceState, restorePresence } from "./presence-state.ts";
 
 /** Many times as fast as in an installation. */
 const config = {
@@ -110,11 +111,20 @@ test("hosts find each other, the group declares the one that is gone, and the ot
 });
 
 test("a generation is above every earlier one and durable; only declarations of the group are taken", () => {
-  const state: PresenceState = { generation: 4, boot: null, self: null, members: new Set() };
+  const state: PresenceState = {
+    ...{ generation: 4, boot: null, isSameBoot: false, self: null, members: new Set() },
+    ...{ declared: new Map(), ended: new Map() },
+  };
+  const declarationIn = (...said: readonly [ReadonlySet<PeerName>, PeerName, string, Json]) =>
+    takeDeclared(new Map(), ...said);
   const effects: Effect[] = [];
   assert.equal(handlePresence(state, { kind: "presence-enter", above: 9 }, effects), 10);
   assert.equal(handlePresence(state, { kind: "presence-enter", above: 0 }, effects), 11);
   assert.deepEqual(effects.at(-1), { kind: "write", key: "presence/generation", value: 11 });
+  for (const above of [2 ** 48 - 1, 2 ** 48, 2 ** 53 - 1, Number.NaN, -1])
+    handlePresence(state, { kind: "presence-enter", above }, effects);
+  assert.equal(state.generation, 16, "a number that has no next one is nobody's");
+  assert.equal(restorePresence(new Map([["presence/generation", 2 ** 48]])).generation, 0);
   const member = peerName("presence.1");
   const death = { host: "h2", generation: 3, incarnation: 0, declaredAt: 1, reporters: 2 };
   assert.equal(declarationIn(state.members, member, "dead/h2", death), null, "not followed");
@@ -129,7 +139,10 @@ test("a generation is above every earlier one and durable; only declarations of 
 });
 
 test("a call of a member that is followed is answered to that member, and nothing else is", () => {
-  const state: PresenceState = { generation: 1, boot: null, self: null, members: new Set() };
+  const state: PresenceState = {
+    ...{ generation: 1, boot: null, isSameBoot: false, self: null, members: new Set() },
+    ...{ declared: new Map(), ended: new Map() },
+  };
   const effects: Effect[] = [];
   const [member, other] = [peerName("presence.1"), peerName("presence.2")];
   handlePresence(state, { kind: "presence-follow", members: [member] }, effects);

@@ -7,7 +7,8 @@ import {
   type DesiredVm,
   takenKey,
 } from "../core/documents.ts";
-import { type PeerName, peerName, type Uid } from "../model/identifiers.ts";
+import type { ActualPolicy } from "../core/network-documents.ts";
+import { type CellName, type PeerName, peerName, type Uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import { trialState } from "./boot-trial.ts";
 import type { LocalInterface } from "./drivers/network/driver.ts";
@@ -41,8 +42,28 @@ export const publications = (
     };
     result.set(`location/${address}`, location as unknown as Json);
   }
+  for (const { cell, version } of wanted.policies) {
+    const actual = actualPolicy(cell, version, found, troubles.get("network"));
+    result.set(actualKey(controllerOf(cell), `policy/${cell}`), actual as unknown as Json);
+  }
   for (const [vm, taken] of takenHere(wanted, found)) result.set(takenKey(vm), taken as unknown as Json);
   return result;
+};
+
+const controllerOf = (cell: CellName): PeerName => peerName(`controller.${cell}`);
+
+/** What packets meet here of a cell's rules, which is said when it is so and not when it was asked for. */
+const actualPolicy = (
+  cell: CellName,
+  wanted: number,
+  { allocation }: Found,
+  trouble: string | undefined,
+): ActualPolicy => {
+  const inForce = allocation.policies.find((each) => each.cell === cell);
+  const version = inForce?.version ?? null;
+  if (version === wanted) return { version, phase: "ready", reason: null };
+  const reason = inForce?.problem ?? trouble ?? null;
+  return { version, phase: reason === null ? "working" : "failed", reason };
 };
 
 /** What each VM takes that runs here or is about to, for Placers whose VM it is not. */
@@ -152,6 +173,8 @@ const runningVm = (
     return { ...base, phase: "deleting", reason: trouble ?? "its machine is being stopped" };
   if (wantedIncarnation > incarnation)
     return { ...base, phase: "working", reason: trouble ?? `making room for incarnation ${wantedIncarnation}` };
+  if (record.ending === true)
+    return { ...base, phase: "waiting", reason: `${record.reason}; nothing of it is given away before it is gone` };
   // "off" with neither an end nor a failure confirms nothing, and claims nothing.
   if (record.stage === "starting")
     return { ...base, power: "off", phase: "working", reason: "its machine is being started" };

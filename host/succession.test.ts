@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { toJson } from "../core/outbox.ts";
-import { type HostName, hostName } from "../model/identifiers.ts";
+import { type HostName, hostName, peerName } from "../model/identifiers.ts";
 import { member, SuccessionWorld, standby, type TestHost } from "./succession.testing.ts";
 import { silentMs } from "./succession.ts";
 
@@ -55,9 +55,10 @@ test("a host that died and has come back is not dead, and one that is heard is l
   world.pass(silentMs * 2);
   for (const host of world.hosts) assert.deepEqual(host.events, []);
   // A control: the same without the return.
+  const died = toJson({ host: "h1", generation: 3, incarnation: 0, declaredAt: 0, reporters: 3 });
   world.stop(world.host("h1"));
   for (const host of world.hosts.slice(1)) host.hear({ kind: "presence-heard", hosts: [[hostName("h1"), null]] });
-  for (const host of world.hosts.slice(1)) host.heard(member, "dead/h1", toJson({ host: "h1", generation: 3 }));
+  for (const host of world.hosts.slice(1)) host.heard(member, "dead/h1", died);
   world.pass(10_000);
   assert.deepEqual(running(world), ["h2"]);
 });
@@ -90,6 +91,41 @@ test("who hears no more than half of all hosts takes nothing, and says why", () 
     h4.events.filter((event) => event === "succession/asked"),
     [],
   );
+});
+
+test("a host that alone thinks the holder lost, or says so, gets nothing, and takes its vote back when it hears it", () => {
+  const world = new SuccessionWorld(names);
+  const h2 = world.host("h2");
+  // As if it were cut off from h1 alone, and had been told of a death by broadcast; the others hear h1.
+  h2.hear({ kind: "presence-heard", hosts: [[hostName("h1"), null]] });
+  h2.hear({ kind: "presence-died", host: hostName("h1"), generation: 1 });
+  world.pass(silentMs * 2);
+  assert.ok(h2.events.includes("succession/asked"));
+  assert.deepEqual(running(world), ["h1"]);
+  assert.deepEqual(
+    world.agents.map(({ exports }) => [...exports]),
+    [[1], [1]],
+  );
+  assert.match(h2.state.trouble ?? "", /or 3 of the 5 hosts miss it: 0 and 1 do/);
+  // A host whose turn it is not votes; with h1 heard again nothing is left of it.
+  const h3 = world.host("h3");
+  h3.hear({ kind: "presence-heard", hosts: [[hostName("h1"), null]] });
+  h3.hear({ kind: "presence-died", host: hostName("h1"), generation: 1 });
+  h3.obstacle = "no memory";
+  world.pass(10_000);
+  assert.match(h2.state.trouble ?? "", /0 and 2 do/);
+  h3.hear({ kind: "presence-heard", hosts: [[hostName("h1"), 2]] });
+  world.pass(10_000);
+  assert.match(h2.state.trouble ?? "", /0 and 1 do/);
+  assert.deepEqual([...(h3.desiredAt.get(peerName("agent.s1"))?.keys() ?? [])], []);
+});
+
+test("of two hosts the one that is left takes over by the group's declaration", () => {
+  const world = new SuccessionWorld(["h1", "h2"]);
+  world.stop(world.host("h1"));
+  world.declare(world.host("h1"));
+  world.pass(10_000);
+  assert.deepEqual(running(world), ["h2"]);
 });
 
 test("without its storage agent nothing can be done, which is said; it goes on when the agent is back", () => {
@@ -167,6 +203,52 @@ test("once the controller says itself that it runs there, the host's own record 
     world.agents.map(({ desired }) => [...desired.keys()].filter((key) => /succession/.test(key))),
     [[], []],
   );
+});
+
+/** The bootstrap host loses its power, and with it the Presence group; the others miss it. */
+const missed = (): SuccessionWorld => {
+  const world = new SuccessionWorld(names);
+  world.stop(world.host("h1"));
+  const others = world.hosts.slice(1);
+  for (const host of others) world.meet(host, others);
+  return world;
+};
+const back = (world: SuccessionWorld): void => {
+  world.start(world.host("h1"));
+  for (const host of world.hosts) world.meet(host);
+};
+
+test("a holder that comes back after it was fenced and before its successor had the epoch: the successor gets it", () => {
+  const world = missed();
+  for (const agent of world.agents) agent.pause(true);
+  world.pass(silentMs + 20_000);
+  assert.deepEqual(
+    world.agents.map(({ exports }) => [...exports]),
+    [[1], [1]],
+    "the fence is begun, and not done",
+  );
+  back(world);
+  world.pass(60_000);
+  for (const agent of world.agents) agent.pause(false);
+  world.pass(60_000);
+  assert.deepEqual(running(world), ["h2"]);
+  assert.equal(world.host("h1").runs(), null);
+});
+
+test("a holder that comes back when its successor has one of two volumes gives up the other", () => {
+  const world = missed();
+  for (const link of world.links) if (link.agent === "agent.s2") world.cut(link);
+  world.pass(silentMs + 20_000);
+  assert.deepEqual(
+    world.agents.map((agent) => agent.successor().holder?.host),
+    ["h2", "h1"],
+  );
+  for (const link of world.links) if (link.host.name !== "h1") world.heal(link);
+  back(world);
+  world.pass(60_000);
+  assert.deepEqual(running(world), ["h2"]);
+  assert.equal(world.host("h1").runs(), null);
+  assert.deepEqual([...(world.host("h1").desiredAt.get(peerName("agent.s2"))?.keys() ?? [])], []);
 });
 
 const event = fc.oneof(

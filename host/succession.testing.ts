@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import type { ActualSuccessor, AgentLeaseActual, DesiredStandby, DesiredVm } from "../core/documents.ts";
 import type { Effect, Input } from "../core/env.ts";
 import { toJson } from "../core/outbox.ts";
-import { type AgentState, createAgentService } from "../core/storage/agent.ts";
+import { takeDeclared } from "../core/presence/declaration.ts";
+import { createAgentService } from "../core/storage/agent.ts";
+import type { AgentState } from "../core/storage/agent-state.ts";
 import type { AgentReport, WorkAnswer } from "../core/storage/agent-work.ts";
 import {
   cellName,
@@ -80,16 +82,28 @@ export class TestAgent {
   #replies = new Map<number, Json>();
   #id = 0;
 
-  constructor(name: PeerName, volume: Uid) {
-    [this.name, this.volume] = [name, volume];
+  readonly #hosts: readonly string[];
+
+  constructor(name: PeerName, volume: Uid, hosts: readonly string[]) {
+    [this.name, this.volume, this.#hosts] = [name, volume, hosts];
     const server = serverName(name.slice("agent.".length));
     this.#service = createAgentService({ server, address: ipv4("10.0.2.1"), firstPort: 20000 });
     this.state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
     this.input({ kind: "start" });
+    this.install();
     this.desire(manager, `volume/${volume}`, toJson({ uid: volume, source: { kind: "empty" }, sizeMiB: 10 }));
     const holder = { vm: root, incarnation: 1, host: "h1" };
     this.desire(manager, `lease/${volume}`, toJson({ volume, epoch: 1, holder, succession: true }));
     while (this.work());
+  }
+  /** As the peers file has it. */
+  install(): void {
+    this.#report({
+      kind: "installation",
+      hosts: this.#hosts.map((name) => peerName(`host.${name}`)),
+      members: [member],
+      managers: [manager],
+    });
   }
   input(input: Input): void {
     for (const effect of this.#service.step(this.state, input, { ms: 0, wallMs: 0 }).effects) {
@@ -113,8 +127,14 @@ export class TestAgent {
     this.input({ kind: "request", id: this.#id, request: report as unknown as Json });
     return this.#replies.get(this.#id);
   }
+  #paused = false;
+  /** Its executor does nothing meanwhile. */
+  pause(paused: boolean): void {
+    this.#paused = paused;
+  }
   /** One piece of what is to be done; false: there is none. */
   work(): boolean {
+    if (this.#paused) return false;
     const answer = this.#report({ kind: "work", known: 0 }) as unknown as WorkAnswer;
     const [work] = answer.work;
     if (work === undefined) return false;
@@ -139,7 +159,15 @@ export class TestAgent {
     this.state = this.#service.restore({ records: structuredClone(this.records), desiredAt: new Map() });
     for (const document of this.desired.values()) this.input({ kind: "desired", ...document });
     this.input({ kind: "start" });
+    this.install();
+    for (const [key, value] of this.#declared) this.input({ kind: "actual", from: member, key, value });
     for (const key of before) if (!this.actual.has(key)) this.onPublish(key, null);
+  }
+  readonly #declared = new Map<string, Json>();
+  /** A member of the Presence group says it; it does so again after a restart. */
+  hear(key: string, value: Json): void {
+    this.#declared.set(key, value);
+    this.input({ kind: "actual", from: member, key, value });
   }
   successor = (): ActualSuccessor => this.actual.get(`successor/${this.volume}`) as unknown as ActualSuccessor;
 }
@@ -169,7 +197,7 @@ export class TestHost {
   boot(): SuccessionState {
     this.subscribed.clear();
     this.state = createSuccession(this.name, structuredClone({ records: this.records, desiredAt: this.desiredAt }));
-    takeStandby(this.state, toJson(this.document ?? {}));
+    takeStandby(this.state, this.document);
     return this.state;
   }
   advance(): void {
@@ -208,7 +236,8 @@ export class TestHost {
     this.advance();
   }
   heard(from: PeerName, key: string, value: Json): void {
-    hearSuccession(this.state, new Set([member]), from, key, value);
+    const members = new Set([member]);
+    hearSuccession(this.state, members, from, key, value, takeDeclared(new Map(), members, from, key, value));
     this.advance();
   }
   reachable(peer: PeerName, reachable: boolean): void {
@@ -240,12 +269,13 @@ interface Link {
 
 export class SuccessionWorld {
   now = 0;
-  readonly agents: readonly TestAgent[] = volumes.map(({ agent, volume }) => new TestAgent(agent, volume));
+  readonly agents: readonly TestAgent[];
   readonly hosts: readonly TestHost[];
   readonly links: Link[] = [];
   readonly down = new Set<TestHost>();
 
   constructor(names: readonly string[]) {
+    this.agents = volumes.map(({ agent, volume }) => new TestAgent(agent, volume, names));
     this.hosts = names.map((name) => new TestHost(this, name));
     for (const host of this.hosts)
       for (const { name } of this.agents) this.links.push({ host, agent: name, cut: false, toAgent: [], toHost: [] });
@@ -335,6 +365,7 @@ export class SuccessionWorld {
   /** Presence declares its first life dead, and says so to those that are there. */
   declare(host: TestHost, to: readonly TestHost[] = this.hosts): void {
     const value = toJson({ host: host.name, generation: 1, incarnation: 0, declaredAt: 0, reporters: 3 });
+    for (const agent of this.agents) agent.hear(`dead/${host.name}`, value);
     for (const other of to) {
       if (other === host || this.down.has(other)) continue;
       other.hear({ kind: "presence-heard", hosts: [[host.name, null]] });

@@ -1,3 +1,6 @@
+import { desiredVm } from "../core/documents/host.ts";
+import { presenceDeath } from "../core/documents/presence.ts";
+import { actualSuccessor, agentLeaseActual } from "../core/documents/storage.ts";
 import type {
   ActualSuccessor,
   AgentLease,
@@ -9,11 +12,14 @@ import type {
 } from "../core/documents.ts";
 import type { Effect, Restored } from "../core/env.ts";
 import type { EventName } from "../core/event-names.ts";
-import { isObject, toJson } from "../core/outbox.ts";
+import { toJson } from "../core/outbox.ts";
+import type { Death } from "../core/presence/declaration.ts";
 import { presenceKey } from "../core/presence/documents.ts";
+import { isPlausible } from "../core/presence/numbers.ts";
 import { type HostName, hostName, type PeerName, peerName, type Uid, uid } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { Wanted } from "./planner.ts";
+import { type Asked, askedAt, askPrefix, castVotes, isSucceeded, votesOf } from "./succession-votes.ts";
 
 /**
  * Who starts the VM of the root controller when its host is lost (SELF-HOSTING, Death and return; decision 35). Nobody can be
@@ -38,11 +44,13 @@ export interface SuccessionState {
   readonly unreachable: Set<PeerName>;
   readonly followed: Set<PeerName>;
   /** Desired at agents; durable, as all documents are. */
-  readonly asked: Map<Uid, { readonly agent: PeerName; readonly lease: AgentLease }>;
+  readonly asked: Map<Uid, Asked>;
+  /** What this host says at agents instead while it asks for nothing: that whoever holds the epoch before is lost. Durable. */
+  readonly votes: Map<Uid, Asked>;
   /** All leases were had: this incarnation runs here until the controller in it says so itself. Record `succession`. */
   taken: DesiredVm | null;
-  /** Since when the VM's host has been silent while more than half of all hosts were heard, or (not `enough`) fewer. */
-  silent: { readonly since: number; readonly enough: boolean } | null;
+  /** Since when a host that has the VM, or a lease of it, is silent while more than half of all are heard, or (not `enough`) fewer. */
+  silent: ReadonlyMap<HostName, Silence>;
   /** Since when it counts as lost. */
   dueSince: number | null;
   /** It was this host's turn: the agents are followed until a newer document says where the VM runs, or its host is heard. */
@@ -52,6 +60,11 @@ export interface SuccessionState {
   /** Why the VM's host counts as lost and nothing is done about it here, as a sentence. */
   trouble: string | null;
   wakeAt: number | null;
+}
+
+export interface Silence {
+  readonly since: number;
+  readonly enough: boolean;
 }
 
 /** What the Host Manager knows beside. */
@@ -81,18 +94,12 @@ const doubtMs = 20_000;
 
 export const successionRecord = "succession";
 export const successionTimer = "succession";
-const askPrefix = "succession/";
 const leasePrefix = "successor/";
 const rootController = peerName("controller.root");
 
 export const createSuccession = (self: HostName, { records, desiredAt }: Restored): SuccessionState => {
-  const asked = [...desiredAt].flatMap(([agent, documents]) =>
-    [...documents].flatMap(([key, value]) =>
-      key.startsWith(askPrefix)
-        ? [[uid(key.slice(askPrefix.length)), { agent, lease: value as unknown as AgentLease }] as const]
-        : [],
-    ),
-  );
+  const asked = [...desiredAt].flatMap(([agent, documents]) => askedAt(agent, documents));
+  const isVote = ([, { lease }]: readonly [Uid, Asked]): boolean => lease.holder === null;
   return {
     self,
     standby: null,
@@ -104,9 +111,10 @@ export const createSuccession = (self: HostName, { records, desiredAt }: Restore
     grants: new Map(),
     unreachable: new Set(),
     followed: new Set(),
-    asked: new Map(asked),
-    taken: (records.get(successionRecord) ?? null) as unknown as DesiredVm | null,
-    silent: null,
+    asked: new Map(asked.filter((each) => !isVote(each))),
+    votes: new Map(asked.filter(isVote)),
+    taken: desiredVm.of(records.get(successionRecord)),
+    silent: new Map(),
     dueSince: null,
     watching: false,
     doubtSince: null,
@@ -117,26 +125,27 @@ export const createSuccession = (self: HostName, { records, desiredAt }: Restore
 
 // --- what is heard -----------------------------------------------------------------------------------------------
 
-export const takeStandby = (state: SuccessionState, value: Json): void => {
+export const takeStandby = (state: SuccessionState, standby: DesiredStandby | null): void => {
   const before = state.standby;
-  state.standby = value as unknown as DesiredStandby | null;
+  state.standby = standby;
   if (before?.host !== state.standby?.host || before?.vm.incarnation !== state.standby?.vm.incarnation)
     state.watching = false;
 };
 
-/** Of an agent, or of a member of the Presence group. @returns whether it was about a lease */
+/** Of an agent or a Presence member; `death`: what most members agree on with it. @returns whether it was about a lease */
 export const hearSuccession = (
   state: SuccessionState,
   members: ReadonlySet<PeerName>,
   from: PeerName,
   key: string,
   value: Json,
+  death: Death | null,
 ): boolean => {
   if (members.has(from) && key.startsWith(presenceKey.death(""))) {
     const host = hostName(key.slice(presenceKey.death("").length));
-    if (!isObject(value)) return false;
-    if (Number.isSafeInteger(value.generation)) hearDeath(state, host, Number(value.generation));
-    if (Number.isSafeInteger(value.returned)) raise(state.returned, host, Number(value.returned));
+    const said = presenceDeath.of(value, host);
+    if (death !== null) raise(state.dead, death.host, death.generation);
+    if (said?.returned !== undefined) hearReturn(state, host, said.returned);
     return false;
   }
   const own = `host.${state.self}/${askPrefix}`;
@@ -144,19 +153,24 @@ export const hearSuccession = (
   if (of === null) return false;
   const volume = uid(key.slice(of.length));
   if (agentOf(state, volume) !== from) return false;
-  const map: Map<Uid, unknown> = of === own ? state.grants : state.leases;
-  if (value === null) map.delete(volume);
-  else map.set(volume, value);
+  if (of === own) put(state.grants, volume, agentLeaseActual.of(value));
+  else put(state.leases, volume, actualSuccessor.of(value));
   return true;
 };
+function put<Said>(map: Map<Uid, Said>, volume: Uid, said: Said | null): void {
+  if (said === null) map.delete(volume);
+  else map.set(volume, said);
+}
 const agentOf = ({ standby, asked }: SuccessionState, volume: Uid): PeerName | undefined =>
   standby?.volumes.find((each) => each.volume === volume)?.agent ?? asked.get(volume)?.agent;
 
-const raise = (map: Map<HostName, number>, host: HostName, generation: number): void => {
-  map.set(host, Math.max(map.get(host) ?? 0, generation));
+const raise = (map: Map<HostName, number>, host: HostName, generation: number): void =>
+  void map.set(host, Math.max(map.get(host) ?? 0, generation));
+/** A number that somebody makes up must not make a dead host live for ever. */
+const hearReturn = (state: SuccessionState, host: HostName, generation: number): void => {
+  if (isPlausible(generation, state.dead.get(host) ?? state.returned.get(host) ?? generation))
+    raise(state.returned, host, generation);
 };
-const hearDeath = (state: SuccessionState, host: HostName, generation: number): void =>
-  raise(state.dead, host, generation);
 
 export const hearReachable = (state: SuccessionState, peer: PeerName, reachable: boolean): void => {
   if (!state.followed.has(peer)) return;
@@ -171,7 +185,7 @@ export const handleSuccession = (state: SuccessionState, request: SuccessionRequ
         if (generation === null) state.heard.delete(host);
         else {
           state.heard.set(host, generation);
-          raise(state.returned, host, generation);
+          hearReturn(state, host, generation);
         }
       }
       return;
@@ -179,7 +193,7 @@ export const handleSuccession = (state: SuccessionState, request: SuccessionRequ
       state.hosts = new Set(request.hosts);
       return;
     case "presence-died":
-      hearDeath(state, request.host, request.generation);
+      raise(state.dead, request.host, request.generation);
   }
 };
 
@@ -198,6 +212,7 @@ class Advance {
   readonly #state: SuccessionState;
   readonly #facts: SuccessionFacts;
   readonly #effects: Effect[];
+  readonly #silent = new Map<HostName, Silence>();
   #wakeAt: number | null = null;
 
   constructor(state: SuccessionState, facts: SuccessionFacts, effects: Effect[]) {
@@ -221,10 +236,14 @@ class Advance {
       const due = this.#isDue(standby, first);
       // What was asked for may have been granted: it is carried through, or another's epoch ends it.
       acts = due || state.asked.has(first.volume);
-      if (acts) state.watching = true;
+      // Whoever misses the host votes for its loss, and listens for the epoch that this is about.
+      if (acts || this.#lost(standby.host) !== null) state.watching = true;
       else if (isThere(state, standby.host)) state.watching = false;
       if (acts) this.#take(standby, first, due);
     }
+    const votes = state.taken === null ? votesOf(state, (host) => this.#lost(host) !== null) : [];
+    this.#effects.push(...castVotes(state.votes, votes, state.asked));
+    state.silent = this.#silent;
     this.#follow();
     this.#judgeDoubt();
     this.#setTimer();
@@ -254,7 +273,6 @@ class Advance {
     const { now } = this.#facts;
     const place = placeOf(state, standby, first);
     const lost = place.host === state.self ? null : this.#lost(place.host);
-    if (place.host === state.self) state.silent = null;
     if (lost === null) {
       state.dueSince = null;
       return false;
@@ -268,20 +286,18 @@ class Advance {
     return false;
   }
 
-  /** Why the host of the VM counts as lost; null: it does not, or not yet. */
+  /** Why a host that has the VM, or a lease of it, counts as lost; null: it does not, or not yet. */
   #lost(host: HostName): string | null {
     const state = this.#state;
     const { now } = this.#facts;
     const { heard, hosts } = { heard: 1 + state.heard.size, hosts: state.hosts.size };
-    if (hosts === 0 || isThere(state, host)) {
-      state.silent = null;
-      return null;
-    }
-    // Who hears few may be the one that is cut off.
+    if (hosts === 0 || host === state.self || isThere(state, host)) return null;
     if (isDead(state, host) && heard * 2 >= hosts) return "declared dead";
     const enough = heard * 2 > hosts;
-    if (state.silent?.enough !== enough) state.silent = { since: now, enough };
-    const dueAt = state.silent.since + (enough ? silentMs : turnMs);
+    const before = state.silent.get(host);
+    const silence = before?.enough === enough ? before : { since: now, enough };
+    this.#silent.set(host, silence);
+    const dueAt = silence.since + (enough ? silentMs : turnMs);
     if (now < dueAt) this.#wake(dueAt);
     else if (enough) return "silent";
     else
@@ -336,6 +352,7 @@ class Advance {
     if (before !== undefined && before.lease.epoch > lease.epoch) {
       const told = state.grants.get(volume);
       if (told?.phase === "failed") state.trouble = `it is refused a lease of the root controller's VM: ${told.reason}`;
+      if (told?.phase === "waiting") state.trouble = `it waits for a lease of the root controller's VM: ${told.reason}`;
       return;
     }
     const wish: AgentLease = {
@@ -446,15 +463,6 @@ const grantOf = (
   if (lease !== undefined && lease.epoch > told.epoch) return null;
   return { layer: told.layer, epoch: told.epoch };
 };
-
-/** An agent has said that a later incarnation, or the same one elsewhere, has a volume of this VM. */
-const isSucceeded = ({ standby, leases, self }: SuccessionState, { uid: vm, incarnation }: DesiredVm): boolean =>
-  standby?.vm.uid === vm &&
-  standby.volumes.some(({ volume }) => {
-    const holder = leases.get(volume)?.holder;
-    if (holder == null || holder.vm !== vm) return false;
-    return holder.incarnation > incarnation || (holder.incarnation === incarnation && holder.host !== self);
-  });
 
 type Verdict = "may" | "succeeded" | "unknown";
 const verdictOn = (state: SuccessionState, desired: DesiredVm): Verdict => {

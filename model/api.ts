@@ -31,6 +31,11 @@ import type { Plan } from "./plan-types.ts";
  * POST   /cells/<cell>/exec                       body: ExecRequest → ExecAnswer
  * POST   /cells/<cell>/sessions                   body: SessionRequest → SessionGrant, for one WebSocket: `model/sessions.ts`
  *
+ * POST   /management/orders                       body: {recipient} → SignedOrder (`runtime/backup/order.ts`); the operator's alone
+ * POST   /management/parts/<peer>                 body: SignedOrder → the sealed part of that process (`runtime/backup/part.ts`)
+ * GET    /management/backups                      → BackupList: what the schedule has left on storage servers
+ * GET    /management/backups/<name>               → its bytes, sealed to the operator's key
+ *
  * PUT    /cells/root/hosts/<name>                 body: HostJoin → HostJoining; the operator's credential alone
  * DELETE /cells/root/hosts/<name>                 → the machine's names are renewed no more, and nobody looks for it
  * GET    /cells/root/hosts/<name>/end             → HostEnd: what is known of the host, and whether its end could be said
@@ -286,8 +291,15 @@ export interface InstallationStatus {
     readonly totalMiB: number;
     readonly freeMiB: number;
     readonly volumes: number;
+    /** Files of deleted volumes that are kept for a time, and what they take. Absent: a server of an earlier version. */
+    readonly bin?: { readonly files: number; readonly usedMiB: number };
     readonly state?: "up" | "unreachable";
   }[];
+  /**
+   * Services whose store was lost or is older, and services that keep documents which their clients did not repeat. Absent:
+   * none, as far as those know that answered.
+   */
+  readonly leftovers?: { readonly forked: readonly string[]; readonly keepers: readonly string[] };
 }
 
 /** An image that `x.import` may name, the same for every cell. */
@@ -314,9 +326,81 @@ export interface ImageRemoved {
   /** Servers that did not answer, and still have it. */
   readonly missing: readonly MissingServer[];
 }
+/** Documents that stay in force at a service although their client does not desire them any more, or not so. */
+export interface ServiceOrphans {
+  readonly service: string;
+  readonly clients: readonly {
+    readonly client: string;
+    /** Its store was lost or is older: what the service took of it before stays as it is. */
+    readonly forked: boolean;
+    /** How many documents do. */
+    readonly kept: number;
+    /** How many documents it did not repeat, and their keys, 1000 at most. */
+    readonly orphans: number;
+    readonly keys: readonly string[];
+  }[];
+  /** Services at which this one desires something. `forked`: its own store was lost or is older; `itForked`: theirs. */
+  readonly receivers: readonly { readonly receiver: string; readonly forked: boolean; readonly itForked: boolean }[];
+}
+export interface OrphanList {
+  /** Those that have any. */
+  readonly services: readonly ServiceOrphans[];
+  /** Services that did not answer. */
+  readonly missing: readonly MissingService[];
+}
+export interface MissingService {
+  readonly service: string;
+  readonly why: string;
+}
+/** A file of a deleted volume, in a storage server's bin. */
+export interface BinEntry {
+  readonly server: string;
+  /** Its name there; `<server>/<file>` names it to people. */
+  readonly file: string;
+  /** The volume's UID. */
+  readonly volume: string;
+  /** Of the volume; null: nobody wrote it down. */
+  readonly path: string | null;
+  readonly sizeMiB: number;
+  readonly usedMiB: number;
+  /** ISO 8601, by the server's clock. */
+  readonly deleted: string;
+  /** It is of use only above another volume's bytes, of which it was a copy. */
+  readonly overlay: boolean;
+  /** The next volume at that path begins with it. */
+  readonly offered: boolean;
+}
+export interface BinList {
+  readonly files: readonly BinEntry[];
+  /** Servers that did not answer. */
+  readonly missing: readonly MissingServer[];
+}
+/** What an operator adopted of a storage server that is older than others knew it. */
+export interface ServerAdopted {
+  readonly server: string;
+  readonly leases: readonly {
+    readonly volume: string;
+    /** Null: the server does not know it. */
+    readonly path: string | null;
+    /** The lease's epoch as the server had it, and as others knew it: if later, somebody wrote what is not there. */
+    readonly epoch: number;
+    readonly known: number;
+  }[];
+}
 export interface MissingServer {
   readonly server: string;
   readonly why: string;
+}
+
+/** A backup of the management, as one storage server has it. Its name says when it was ordered: `20261122T172010Z`. */
+export interface KeptBackup {
+  readonly name: string;
+  readonly bytes: number;
+}
+export interface BackupList {
+  /** Oldest first. */
+  readonly backups: readonly (KeptBackup & { readonly servers: readonly string[] })[];
+  readonly missing: readonly MissingServer[];
 }
 
 /** What an element needs, what it rests on first; the first that does not pass holds it up. */

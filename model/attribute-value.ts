@@ -6,6 +6,7 @@ import type { Json, JsonObject } from "./json.ts";
 import { limits } from "./limits.ts";
 import { follow, isBrokenReference, isObject, referenceIn, type Target } from "./reference.ts";
 import type { AttributeKind, AttributeSchema } from "./schema.ts";
+import { isIncomplete } from "./unknown.ts";
 
 /** A value that is not what its attribute takes. */
 export class ValueFault {
@@ -26,7 +27,9 @@ export type Meaning =
   | { readonly kind: "text"; readonly value: string }
   | { readonly kind: "end"; readonly value: RuleEnd }
   | { readonly kind: "ports"; readonly value: PortRange }
-  | { readonly kind: "data"; readonly value: Json };
+  | { readonly kind: "data"; readonly value: Json }
+  /** It depends on what could not be worked out, which has been told. */
+  | { readonly kind: "unknown" };
 
 export interface DocumentContext {
   readonly document: JsonObject;
@@ -82,6 +85,7 @@ export function readValue(
   if (reference === null) return literal(name, schema, json);
   const target = follow(context.document, holder, reference);
   if (isFault(target)) return new ValueFault(target.code, target.message, target.hint);
+  if (target.kind === "unknown") return { kind: "unknown" };
   if (target.kind === "value") {
     const meaning = literal(name, schema, target.value);
     if (!(meaning instanceof ValueFault)) return meaning;
@@ -92,7 +96,9 @@ export function readValue(
     );
   }
   if (target.kind === "foreign") return foreignMeaning(kind, name, target);
-  return elementMeaning(context, kind, name, reference, target.path.join("/"));
+  const path = target.path.join("/");
+  if (!context.types.has(path) && isIncomplete(target.component)) return { kind: "unknown" };
+  return elementMeaning(context, kind, name, reference, path);
 }
 
 function foreignMeaning(
@@ -335,7 +341,7 @@ function copyData(context: DocumentContext, holder: readonly string[], json: Jso
     if (reference === null) return copyText(context, json);
     const target = follow(context.document, holder, reference);
     if (isFault(target)) return new ValueFault(target.code, target.message, target.hint);
-    if (target.kind === "foreign") return json;
+    if (target.kind === "foreign" || target.kind === "unknown") return json;
     if (target.kind === "value")
       return Array.isArray(target.value)
         ? copyData(context, [], target.value, depth + 1)

@@ -139,6 +139,27 @@ const mistakes: readonly Mistake[] = [
     right: /Let one of them be a `Volume`/,
   },
   {
+    what: "a copy of a copy, and so on",
+    text: `v0 extends Volume { x.size 1; } ${Array.from({ length: 18 }, (_, at) => `v${at + 1} extends VolumeCopy { x.image ${at === 15 ? "^" : ""}"<ref:../v${at}>"; }`).join(" ")}`,
+    code: "cell/copy-depth",
+    message: /`shop\/v16` is the 17th of volumes of which each is a copy of the one before, and 16 are allowed/,
+    right: /Let it be a copy of one of the first of them, or of a `Volume`/,
+  },
+  {
+    what: "data of too many attributes",
+    text: `a extends VM { x.memory 128; x.data ^extends { list [${"1,".repeat(999)}1]; name "x"; } }`,
+    code: "limit/data",
+    message: /`x.data` of `shop\/a` has 1002 attributes and items, and 1000 are allowed/,
+    right: /let it fetch the rest, or put that on a volume/,
+  },
+  {
+    what: "data of too many bytes",
+    text: `a extends VM { x.memory 128; x.data ^extends { text "${"ä".repeat(32 * 1024)}"; } }`,
+    code: "limit/data",
+    message: /`x.data` of `shop\/a` is 65547 bytes as JSON, and 65536 are allowed/,
+    right: /let it fetch the rest/,
+  },
+  {
     what: "two fixed addresses alike",
     text: `${vm} b extends VM { x.memory 128; } ${net} i extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; x.address "10.64.1.9"; } j extends VirtualInterface { x.vm "<ref:../b>"; x.subnet "<ref:../net>"; x.address ^"10.64.1.9"; }`,
     code: "cell/duplicate",

@@ -17,8 +17,19 @@ export interface Cell {
   readonly deploy: "as-possible" | "all-or-none";
   /** `x.limits.*`: what the cell and its child cells may have together. Absent: nothing is limited. */
   readonly limits?: CellLimits;
+  /** `x.backup.*`, of the root cell alone. Absent: no backups are made by themselves. */
+  readonly backup?: BackupSchedule;
   /** In document order. The Cell component itself is not among them. */
   readonly elements: ReadonlyMap<ElementPath, Element>;
+}
+
+/** When backups of the management are made, and to whom they are sealed. */
+export interface BackupSchedule {
+  /** X25519, base64url. */
+  readonly publicKey: string;
+  readonly periodMinutes: number;
+  /** How many each storage server keeps. */
+  readonly keep: number;
 }
 
 /** Each absent one is no limit. */

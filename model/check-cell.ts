@@ -5,9 +5,11 @@ import type {
   NetworkRuleElement,
   SubnetElement,
   VirtualInterfaceElement,
+  VmElement,
   VolumeCopyElement,
   VolumeGrantElement,
 } from "./cell.ts";
+import { checkBackup } from "./check-backup.ts";
 import { sizeOf } from "./check-limits.ts";
 import { checkManagement } from "./check-management.ts";
 import type { ElementPath } from "./identifiers.ts";
@@ -26,20 +28,25 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
   checkUnique(elements, fault);
   checkOverlaps(elements, fault);
   checkManagement(cell, fault);
+  checkBackup(cell, fault);
   const cycles = copyCycles(elements, cell);
   for (const element of elements) {
     if (element.type === "Subnet") checkSubnet(element, fault);
     else if (element.type === "VirtualInterface") checkAddress(cell, element, fault);
     else if (element.type === "VolumeCopy") checkCopy(cell, element, cycles, fault);
     else if (element.type === "NetworkRule") checkRule(element, fault);
-    else if (element.type === "VM" && element.liveness?.protocol === "udp" && element.liveness.port === undefined)
-      fault("schema/required", "A UDP probe needs `x.liveness.port`", element.path, {
-        attribute: "x.liveness.protocol",
-        hint: "Name the port at which the VM answers, as in `x.liveness.port 7000;`.",
-      });
+    else if (element.type === "VM") checkMachine(element, fault);
     else if (element.type === "VolumeGrant") checkGrant(element, fault);
     if (element.movedFrom !== undefined) checkMove(cell, element, element.movedFrom, fault);
   }
+}
+
+function checkMachine({ path, liveness }: VmElement, fault: ReportFault): void {
+  if (liveness?.protocol === "udp" && liveness.port === undefined)
+    fault("schema/required", "A UDP probe needs `x.liveness.port`", path, {
+      attribute: "x.liveness.protocol",
+      hint: "Name the port at which the VM answers, as in `x.liveness.port 7000;`.",
+    });
 }
 
 /** Each value may occur once in the cell. */

@@ -123,6 +123,32 @@ export function checkLimits(cell: Cell, readChild: ReadChild, fault: ReportFault
   });
 }
 
+/**
+ * What is kept of deleted volumes under a cell's copies counts beside them, for a model that asks for more storage than the
+ * one in force: that others delete what it has copied must not keep anybody from changing the rest, or from having less.
+ */
+export function checkKept(
+  cell: Cell,
+  readChild: ReadChild,
+  { keptMiB = 0, present }: { readonly keptMiB?: number; readonly present?: Cell },
+  fault: ReportFault,
+): void {
+  const limit = cell.limits?.storageMiB;
+  if (limit === undefined || keptMiB === 0) return;
+  const asks = storageIn(cell, readChild);
+  if (asks > limit || asks + keptMiB <= limit || (present !== undefined && asks <= storageIn(present, readChild)))
+    return;
+  const message = `The cell \`${cell.name}\` asks for ${asks} MiB of storage, ${keptMiB} MiB of deleted volumes stay since its copies lie over them, and its limit is ${limit}`;
+  const hint = `Ask for ${Math.max(0, limit - keptMiB)} MiB or less, delete the copies, or write \`x.limits.storage ${asks + keptMiB}\` or more.`;
+  fault("cell/limits", message, cell.path, { attribute: "x.limits.storage", hint });
+}
+function storageIn(cell: Cell, readChild: ReadChild): number {
+  const below = [...cell.elements.values()].flatMap((element) =>
+    element.type === "CellController" ? [initialDemand(element.cell, readChild).storageMiB] : [],
+  );
+  return below.reduce((sum, each) => sum + each, ownUsage(cell).storageMiB);
+}
+
 const ownUse = (cell: Cell, { of }: Quantity): number => {
   let sum = 0;
   for (const element of cell.elements.values()) sum += of(element, cell);

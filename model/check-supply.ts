@@ -17,6 +17,8 @@ export interface Supply {
    * not keep anybody from changing the rest.
    */
   readonly present?: Cell;
+  /** Storage that is in no model: deleted volumes that stay since copies of this cell lie over them. Absent: none. */
+  readonly keptMiB?: number;
   /** The model was accepted before. A limit that is asked for only since, or a server that left, does not undo that. */
   readonly accepted?: true;
 }

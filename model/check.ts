@@ -1,7 +1,10 @@
 import { type DocumentContext, type Meaning, readValue, ValueFault } from "./attribute-value.ts";
 import type { Cell, Element, ElementType } from "./cell.ts";
+import { backupOf } from "./check-backup.ts";
+import { checkBounds } from "./check-bounds.ts";
 import { checkCell, type ReportFault } from "./check-cell.ts";
-import { checkLimits, limitsOf } from "./check-limits.ts";
+import { checkKept, checkLimits, limitsOf } from "./check-limits.ts";
+import { checkRules } from "./check-rules.ts";
 import { acceptedBefore, checkSupply, type Supply } from "./check-supply.ts";
 import { childDocument } from "./child-document.ts";
 import { closestName, didYouMean } from "./closest-name.ts";
@@ -23,6 +26,7 @@ import {
   isElementType,
   standardPrototypes,
 } from "./schema.ts";
+import { isIncomplete, isUnknown } from "./unknown.ts";
 
 /**
  * Step 2: a canonical document to a cell. Every component of the cell is checked against the schema and its references
@@ -63,6 +67,9 @@ function hasElementAttribute(names: Iterable<string>): boolean {
   for (const name of names) if (name.startsWith("x.")) return true;
   return false;
 }
+
+const lacksType = (value: Json): boolean =>
+  isObject(value) && (isIncomplete(value) || isUnknown(value)) && !Object.hasOwn(value, "x.type");
 
 interface Found {
   /** The component that holds it; many have it in common. */
@@ -133,7 +140,10 @@ class Checker {
         const at = path === cell.path && attribute ? this.#at(component, attribute, "value", position) : {};
         this.#fault(code, message, path, { ...more, ...at });
       };
+      checkBounds(cell, this.#fault);
       checkLimits(cell, readChild, faultOfCell);
+      checkKept(cell, readChild, supply, faultOfCell);
+      checkRules(cell, faultOfCell);
       checkSupply(cell, supply, faultOfCell);
     }
     return this.#diagnostics.none ? cell : null;
@@ -141,9 +151,12 @@ class Checker {
 
   /** The document's one component of type Cell. */
   #cellComponent(): { name: string; component: JsonObject; position: Position | undefined } | null {
+    // A component without its type may be the cell.
+    const isWhole = !isIncomplete(this.#document) && !Object.values(this.#document).some(lacksType);
     const cells = Object.entries(this.#document).filter(([, value]) => isObject(value) && value["x.type"] === "Cell");
     const [first, second] = cells;
     if (!first || !isObject(first[1])) {
+      if (!isWhole) return null;
       this.#diagnostics.add({
         code: "schema/no-cell",
         message: "The document has no component of type Cell",
@@ -175,6 +188,7 @@ class Checker {
       });
       return null;
     }
+    const backup = backupOf(values);
     const limited = limitsOf((attribute) => values.number(attribute));
     return Object.freeze({
       name: cellName(wanted),
@@ -183,6 +197,7 @@ class Checker {
       subnetConnectivity: values.needBoolean("x.policy.subnetConnectivity"),
       deploy: values.text("x.policy.deploy") === "all-or-none" ? "all-or-none" : "as-possible",
       ...(limited === null ? {} : { limits: limited }),
+      ...(backup === null ? {} : { backup }),
       elements,
     });
   }
@@ -202,7 +217,7 @@ class Checker {
     for (const name of made && !this.#holds(made.template) ? made.own.keys() : Object.keys(component)) {
       if (name.startsWith("x.")) continue;
       const value = component[name];
-      if (!isObject(value)) continue;
+      if (!isObject(value) || isUnknown(value)) continue;
       const here = `${joined}/${name}`;
       const at = this.#at(component, name, "name");
       // Most components hold no other one, and need no path as such.
@@ -226,6 +241,7 @@ class Checker {
   #classify(component: JsonObject, place: Omit<Found, "type">): void {
     const { name, joined, position } = place;
     const type = Object.hasOwn(component, "x.type") ? component["x.type"] : undefined;
+    if (isUnknown(type) || (type === undefined && isIncomplete(component))) return;
     if (type === undefined) {
       const stray = Object.keys(component).find((each) => each.startsWith("x."));
       if (stray !== undefined)
@@ -316,9 +332,14 @@ class Checker {
         continue;
       }
       if (json === null && schema.kind.kind !== "data") continue;
+      if (isUnknown(json)) {
+        sound = false;
+        continue;
+      }
       if (typeof json === "string" || typeof json === "object") path ??= [...around, own];
       const meaning = readValue(context, path ?? around, name, schema, json);
-      if (meaning instanceof ValueFault)
+      if (!(meaning instanceof ValueFault) && meaning.kind === "unknown") sound = false;
+      else if (meaning instanceof ValueFault)
         wrong(meaning.code, meaning.message, { ...this.#at(component, name, "value", position), hint: meaning.hint });
       else meanings.set(name, meaning);
     }
@@ -326,6 +347,7 @@ class Checker {
       const given = Object.hasOwn(component, name) && component[name] !== null;
       return !given && !meant.has(name);
     });
+    if (isIncomplete(component)) return null;
     if (missing.length > 0) {
       const names = missing.map(([name]) => `\`${name}\``).join(" and no ");
       wrong("schema/required", `\`${own}\` has no ${names}, which a ${type} needs`, {

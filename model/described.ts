@@ -19,7 +19,7 @@ export function describedAttributes(
 
 /** The same of the cell itself: what is written beside its elements. */
 export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
-  const { limits = {} } = cell;
+  const { limits = {}, backup } = cell;
   const all: [string, Json | undefined][] = [
     ["x.name", cell.name],
     ["x.policy.subnetConnectivity", cell.subnetConnectivity],
@@ -32,6 +32,9 @@ export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
     ["x.limits.subnets", limits.subnets],
     ["x.limits.addresses", limits.addresses],
     ["x.limits.vmStartsPerMinute", limits.vmStartsPerMinute],
+    ["x.backup.publicKey", backup?.publicKey],
+    ["x.backup.period", backup?.periodMinutes],
+    ["x.backup.keep", backup?.keep],
   ];
   return new Map(all.filter((pair): pair is [string, Json] => pair[1] !== undefined));
 }

@@ -57,6 +57,10 @@ export class Diagnostics {
   get full(): boolean {
     return this.#list.length >= limits.diagnostics;
   }
+  /** How many faults there are. */
+  get size(): number {
+    return this.#list.length;
+  }
   get none(): boolean {
     return this.#list.length === 0;
   }

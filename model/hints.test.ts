@@ -132,3 +132,14 @@ test("hints fit what was written", () => {
   );
   assert.match(told(cell("u PARENT:PARENT:PARENT:a;")).join(), /begin with `ROOT`/);
 });
+
+test("a bare word where one of a few texts is wanted: the text is suggested", () => {
+  const suggested = (attribute: string): string => told(cell(`vm extends VM { x.memory 64; ${attribute} }`)).join();
+  assert.match(
+    suggested("x.desiredState on;"),
+    /Did you mean `"on"`\? `x\.desiredState` is a text, in double quotes: "on" or "off"\./,
+  );
+  assert.match(suggested("x.desiredState offf;"), /Did you mean `"off"`\?/);
+  assert.match(suggested("x.desiredState running;"), /write it in double quotes: "running"/);
+  assert.match(suggested("x.restartOnFailure yes;"), /Did you mean `true`\?/);
+});

@@ -26,6 +26,8 @@ export const limits = {
    * its controller holds all of it.
    */
   elements: 50_000,
+  /** Characters of a cell's compiled rules as a host is told them; the rest of their document's 2 MiB is for hosts' names. */
+  compiledRules: 2 * 1024 * 1024 - 128 * 1024,
   /** Names in the paths of all elements together: each element in many groups inside one another has a long path. */
   pathNames: 1_000_000,
   /** Characters of the paths of all elements together. */
@@ -45,6 +47,17 @@ export const limits = {
   nesting: 256,
   /** References followed one after another, by links, by `extends` and by `<ref:…>`. */
   references: 1000,
+  /**
+   * Volumes of which each is a copy of the one before, the first one counted. The host of a VM opens all of them before it
+   * starts (16 took 1.5 s), and who manages storage goes through all of them with every change.
+   */
+  layers: 16,
+  /**
+   * Of `x.data` of one VM: attributes and items at every depth, and bytes of its JSON text. Each is a file on the volume that
+   * the guest is shown, which its host holds in memory beside the guest's own: at most some 3 MiB come of it.
+   */
+  dataEntries: 1000,
+  dataBytes: 64 * 1024,
   /** Files that include one another. */
   includeDepth: 64,
   /** Diagnostics reported of one specification. */

@@ -1,11 +1,14 @@
 import { closestName, mostNames } from "./closest-name.ts";
 import type { Json, JsonObject } from "./json.ts";
 import { limits } from "./limits.ts";
+import { isIncomplete, isUnknown } from "./unknown.ts";
 
 /** What a reference leads to. */
 export type Target =
   | { readonly kind: "component"; readonly path: readonly string[]; readonly component: JsonObject }
   | { readonly kind: "value"; readonly value: Json }
+  /** What could not be worked out, which has been told. */
+  | { readonly kind: "unknown" }
   | { readonly kind: "foreign"; readonly domain: string; readonly path: string }
   | { readonly kind: "fault"; readonly code: string; readonly message: string; readonly hint?: string };
 
@@ -134,10 +137,12 @@ class Follower {
         continue;
       }
       const holder = holders.at(-1);
+      if (isUnknown(holder)) return { kind: "unknown" };
       if (!isObject(holder))
         return fault("reference/dangling", `\`<ref:${reference}>\` goes on behind a value`, nothingInside);
       const value = Object.hasOwn(holder, part) ? holder[part] : undefined;
-      if (value === undefined) return dangling(reference, part, path, holder);
+      if (value === undefined)
+        return isIncomplete(holder) ? { kind: "unknown" } : dangling(reference, part, path, holder);
       const further = typeof value === "string" ? referenceIn(value) : null;
       if (further === null) {
         path.push(part);
@@ -145,7 +150,7 @@ class Follower {
         continue;
       }
       const target = this.#further([...path], further);
-      if (index === parts.length - 1 || target.kind === "fault") return target;
+      if (index === parts.length - 1 || target.kind === "fault" || target.kind === "unknown") return target;
       if (target.kind !== "component")
         return fault(
           "reference/dangling",
@@ -156,6 +161,7 @@ class Follower {
       holders = along(this.#document, path);
     }
     const found = holders.at(-1);
+    if (isUnknown(found)) return { kind: "unknown" };
     if (isObject(found)) return { kind: "component", path, component: found };
     return { kind: "value", value: found ?? null };
   }

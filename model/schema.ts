@@ -88,6 +88,18 @@ export const cellAttributes: TypeSchema = {
     ...{ kind: integer(1, 1_000_000), effect: "none" },
     docs: "Most starts of VMs a minute, its child cells' included; ten minutes' worth may come at once. Never more than its parent lets it have, which is 120 where nobody says otherwise.",
   },
+  "x.backup.publicKey": {
+    ...{ kind: { kind: "text" }, effect: "none" },
+    docs: "Of the root cell alone: backups of the management are made by themselves, sealed to this key of `cells management key`, and kept on every storage server.",
+  },
+  "x.backup.period": {
+    ...{ kind: integer(10, 525_600), unit: "min", default: 1440, effect: "none" },
+    docs: "How often, beside `x.backup.publicKey`.",
+  },
+  "x.backup.keep": {
+    ...{ kind: integer(1, 100), default: 14, effect: "none" },
+    docs: "How many each storage server keeps.",
+  },
 };
 
 const bus = (docs: string): AttributeSchema => ({ kind: integer(0, 255), effect: "restart", docs });

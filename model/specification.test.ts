@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Bundle, Cell } from "./cell.ts";
+import { acceptedBefore } from "./check-supply.ts";
 import type { Diagnostic } from "./diagnostic.ts";
 import { getAt, removeAt, replaceAt } from "./document.ts";
 import type { Json, JsonObject } from "./json.ts";
@@ -148,6 +149,14 @@ const refusals: readonly (readonly [string, string])[] = [
 ];
 for (const [text, code] of refusals)
   test(`${code}: ${text}`, () => assert.ok(codes(inCell(text)).includes(code), JSON.stringify(codes(inCell(text)))));
+
+test("a model that was accepted before is read, also where a bound has come since", () => {
+  const copies = Array.from({ length: 20 }, (_, at) => `v${at + 1} extends VolumeCopy { x.image "<ref:../v${at}>"; }`);
+  const data = `m extends VM { x.memory 64; x.data extends { list [${"1,".repeat(2000)}1]; } }`;
+  const text = inCell(`v0 extends Volume { x.size 1; } ${copies.join(" ")} ${data}`);
+  assert.deepEqual(new Set(codes(text)), new Set(["cell/copy-depth", "limit/data"]));
+  assert.equal(readSpecification(text, acceptedBefore).ok, true);
+});
 
 test("rule ends, ports and foreign references", () => {
   const cell = read(
@@ -313,4 +322,54 @@ test("an editor's `$schema` beside the cell is no part of the document", () => {
   assert.deepEqual(edited.value.document, plain.value.document);
   const submitted = checkDocument({ $schema: "cells.schema.json", shop: { "x.type": "Cell" } });
   assert.deepEqual(submitted.ok && submitted.value.document, { shop: { "x.type": "Cell" } });
+});
+
+test("the faults of all phases are told in one go, and nothing twice over", () => {
+  const text = `Tier extends { vm extends VM { x.memory big; } net extends Subnet { x.size size; } size 8; }
+shop extends Cell {
+  sub extends Subnet { x.size 8; x.colour 5; }
+  vm extends VM { x.memory 64; x.desiredState on; x.cpus 0; }
+  lost extends Volum { x.size 5; x.access "rww"; }
+  here extends Volume { x.size 64; }
+  c extends VolumeConnection { x.vm "<ref:/shop/gone>"; x.volume "<ref:/shop/lost>"; }
+  d extends VolumeConnection { x.vm "<ref:/shop/vm>"; x.volume "<ref:/shop/here>"; x.busType "virtioo"; }
+  t extends Tier { size oops; }
+  i extends VirtualInterface { x.vm "<ref:/shop/t/vm>"; x.subnet "<ref:/shop/t/net>"; }
+  r extends NetworkRule { x.address1 "<ref:/shop/t/vn>"; x.address2 "<ref:/shop/q/vn>"; }
+  q extends Nothing { }
+}
+`;
+  const read = readSpecification({ main: "a.sf", files: { "a.sf": text } });
+  assert.ok(!read.ok);
+  assert.deepEqual(
+    read.error.map(({ code, position }) => `${position?.line} ${code}`),
+    [
+      "1 link/unknown",
+      "3 schema/unknown-attribute",
+      "4 link/unknown",
+      "4 schema/range",
+      "5 type/unknown",
+      "7 reference/dangling",
+      "8 schema/value",
+      "9 link/unknown",
+      "11 reference/dangling",
+      "12 type/unknown",
+    ],
+  );
+});
+
+test("what a syntax fault has left is checked for wrong values, and not for what the fault may have lost", () => {
+  const text = `shop extends Cell {
+  w extends Volume { x.size ((1 + ); }
+  vm extends VM { x.memory memory; x.cpus 0; }
+  t extends Tier { }
+  c extends VolumeConnection { x.vm "<ref:/shop/gone>"; x.volume "<ref:/shop/w>"; }
+}
+`;
+  const read = readSpecification({ main: "a.sf", files: { "a.sf": text } });
+  assert.ok(!read.ok);
+  assert.deepEqual(
+    read.error.map(({ code, position }) => `${position?.line} ${code}`),
+    ["2 syntax/expected", "3 schema/range"],
+  );
 });

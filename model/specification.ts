@@ -61,8 +61,8 @@ function readTree(bundle: Bundle, diagnostics: Diagnostics): { document: JsonObj
     );
   if (bundle.main.endsWith(".json")) return parseJsonText(bundle.main, text, diagnostics);
   if (bundle.main.endsWith(".sf")) {
-    const root = resolveSmartFrog(bundle, standardPrototypes, diagnostics);
-    return root && smartFrogDocument(root, diagnostics);
+    const phases = resolveSmartFrog(bundle, standardPrototypes, diagnostics);
+    return phases && smartFrogDocument(phases, diagnostics);
   }
   if (bundle.evaluated) return readEvaluated(bundle.evaluated, diagnostics);
   return refuse(

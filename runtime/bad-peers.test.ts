@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { after, test } from "node:test";
 import { connect } from "node:tls";
 import { limits, protocolVersion } from "../core/distribution/frames.ts";
-import type { Effect, Service } from "../core/env.ts";
+import { type Effect, readAnything, type Service } from "../core/env.ts";
 import { type PeerName, peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { LogEvent } from "./events.ts";
@@ -24,6 +24,7 @@ const service = (to: PeerName | null, seen: Seen): Service<null> => ({
   restore: () => null,
   entitled: () => true,
   accepts: (_peer, key) => key.startsWith("wish/"),
+  read: readAnything,
   audience: () => null,
   step: (state, input) => {
     if (input.kind === "start" && to !== null) return { state, effects: [{ kind: "subscribe", to, prefix: "" }] };

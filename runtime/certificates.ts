@@ -1,9 +1,10 @@
 import "reflect-metadata";
 import { hkdfSync, randomBytes, webcrypto } from "node:crypto";
-import { chmod, link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as x509 from "@peculiar/x509";
 import type { PeerName } from "../model/identifiers.ts";
+import { type FileOperations, linkDurably, makeDirectoryDurably, realFiles } from "./durable-files.ts";
 
 /**
  * The certificate authority of an installation (SELF-HOSTING, Identity). A certificate's common name is the peer's name
@@ -44,7 +45,7 @@ const generateKeys = (): Promise<webcrypto.CryptoKeyPair> =>
 
 const authorityFile = (directory: string): string => join(directory, "authority.pem");
 /** Key and certificate in one file, so that no crash leaves one without the other. */
-const authorityKeyFile = (directory: string): string => join(directory, "authority.key.pem");
+export const authorityKeyFile = (directory: string): string => join(directory, "authority.key.pem");
 
 export interface Authority {
   readonly certificate: x509.X509Certificate;
@@ -101,17 +102,21 @@ const makeAuthority = async (): Promise<string> => {
  * with the same one.
  * @returns the file with its certificate, which every process of the installation trusts
  */
-export const createAuthority = async (directory: string): Promise<{ readonly caFile: string }> => {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+export const createAuthority = async (
+  directory: string,
+  files: FileOperations = realFiles,
+): Promise<{ readonly caFile: string }> => {
+  await makeDirectoryDurably(directory, 0o700);
   if ((await readAuthority(directory)) === null) {
     const temporary = `${authorityKeyFile(directory)}.${randomBytes(6).toString("hex")}`;
-    await writeFile(temporary, await makeAuthority(), { mode: 0o600, flush: true });
+    await files.write(temporary, await makeAuthority(), 0o600);
     try {
-      await link(temporary, authorityKeyFile(directory));
+      // Before anything is signed with it: another one would be made after a power cut, and nobody would believe it.
+      await linkDurably(temporary, authorityKeyFile(directory), files);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     } finally {
-      await rm(temporary);
+      await files.remove(temporary);
     }
   }
   const authority = await readAuthority(directory);

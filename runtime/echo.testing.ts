@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { actualKey } from "../core/documents.ts";
-import type { Effect, Input, Service } from "../core/env.ts";
+import { type Effect, type Input, readAnything, type Service } from "../core/env.ts";
 import { type PeerName, peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
 import type { ProcessConfiguration } from "./installation.ts";
@@ -108,6 +108,7 @@ export const createEcho = (self: PeerName): Service<EchoState> => ({
   }),
   entitled: (_state, peer, key) => key.startsWith(actualKey(peer, "")),
   accepts: (_peer, key) => key.startsWith("number/"),
+  read: readAnything,
 });
 
 if (process.send !== undefined && process.argv[2] !== undefined && import.meta.filename === process.argv[1]) {

@@ -145,7 +145,7 @@ export const servePeers = async (
   });
   const upgraded =
     upgrade === undefined ? new Set<Duplex>() : serveUpgrades(configuration.name, caller, server, upgrade);
-  if (users) boundUsers(server);
+  boundUsers(server);
   const forget = followCredentials(configuration, (credentials) => server.setSecureContext(credentials));
   // A session or an upload may last; what a client never begins to ask may not.
   server.requestTimeout = 0;

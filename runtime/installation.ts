@@ -165,6 +165,8 @@ export interface ProcessConfiguration {
     readonly imagesDirectory: string;
     /** Parent cgroup directories of the sandboxes in which uploads are read (v1: one per controller; v2: one). */
     readonly cgroups?: readonly string[];
+    /** How long files of deleted volumes are kept, and how much space they leave; absent: 7 days, a twentieth. */
+    readonly bin?: { readonly keepHours?: number; readonly reserveMiB?: number };
     /** What an uploaded image may be and take; `ImageLimits` of `host/storage-agent/image-store.ts`. */
     readonly imageLimits?: Readonly<Partial<Record<ImageLimitName, number>>>;
   };

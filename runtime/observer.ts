@@ -7,6 +7,7 @@ import type { Metric } from "../core/metrics.ts";
 import type { PeerName } from "../model/identifiers.ts";
 import { createEventRing, type EventRing, type LogEvent, serviceHeading, streamEvents } from "./events.ts";
 import type { PeerHandler } from "./https.ts";
+import { answerLeftovers, type LeftoversAccess, leftoversPath } from "./leftovers.ts";
 import { encodeMetrics, metricsMediaType, processMetrics } from "./metrics.ts";
 
 /**
@@ -18,8 +19,12 @@ export interface Observer {
   log(event: EventName, fields: LogLine["fields"]): void;
   record(event: LogEvent): void;
   readonly events: EventRing;
+  /** What an operator may see and say of the service's clients; null: it does not run yet. */
+  leftovers: LeftoversAccess | null;
   /** Asked at every look at the numbers. Returns how to take it back. */
   measures(collect: () => readonly Metric[] | Promise<readonly Metric[]>): () => void;
+  /** Gives a sealed copy of what the process keeps (`backup/serve.ts`); null: it keeps nothing, or has not started yet. */
+  backup: PeerHandler | null;
   /** Every number that this process has. A collector that fails leaves its part out. */
   metrics(): Promise<readonly Metric[]>;
 }
@@ -55,8 +60,10 @@ export const createObserver = (
     events.record(event);
   };
   return {
+    leftovers: null,
     events,
     record,
+    backup: null,
     log: (event, fields) => record({ event, fields, wallMs: Date.now() }),
     measures: (collect) => {
       collectors.add(collect);
@@ -95,13 +102,21 @@ export const logFatalErrors = (observer: Observer): void => {
 const mayObserve = (peer: PeerName, path: string): boolean => mayAsk("controller", peer, "GET", path);
 
 /**
- * Adds `GET /metrics` and `GET /events[?follow=true]` to what a process answers over HTTPS, for the gateway alone.
- * Everything else goes to `handler`; without one it is refused.
+ * Adds `GET /metrics`, `GET /events[?follow=true]` and `/orphans` (`leftovers.ts`) to what a process answers over HTTPS, for
+ * the gateway alone, and `POST /backup`. Everything else goes to `handler`; without one it is refused.
  */
 export const observed =
   (observer: Observer, handler: PeerHandler = notFound): PeerHandler =>
   async (request, response) => {
     const [path, query = ""] = request.url.split("?", 2);
+    if (path === "/backup") {
+      if (observer.backup !== null) return observer.backup(request, response);
+      return refuse(response, 503, "busy", "this process keeps nothing that could be copied, or is starting");
+    }
+    if (path === leftoversPath) {
+      await answerLeftovers(observer.leftovers, request, response);
+      return;
+    }
     if (request.method !== "GET" || (path !== "/metrics" && path !== "/events")) {
       await handler(request, response);
       return;

@@ -1,14 +1,19 @@
+import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { type BatchEffects, carryOutBatch } from "../core/distribution/batch.ts";
 import { measureDistribution } from "../core/distribution/measure.ts";
 import { createNode, type Node, stepNode } from "../core/distribution/node.ts";
 import type { LogLine, NodeInput, NodeOutput } from "../core/distribution/node-types.ts";
+import { leftoversOf } from "../core/distribution/release.ts";
 import type { Instant, Service } from "../core/env.ts";
 import type { EventName } from "../core/event-names.ts";
 import type { PeerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
+import { removeLeftCopy } from "./backup/left-copy.ts";
 import type { LogEvent } from "./events.ts";
+import type { PeerHandler } from "./https.ts";
 import type { ProcessConfiguration } from "./installation.ts";
+import type { LeftoversAccess } from "./leftovers.ts";
 import { createObserver, type Observer } from "./observer.ts";
 import { watchMembers } from "./peers-watch.ts";
 import { createServiceNumbers, type ServiceNumbers } from "./service-numbers.ts";
@@ -161,6 +166,33 @@ const stopLoop = async <State>(loop: Loop<State>, goodbye: boolean): Promise<voi
   loop.store.close();
 };
 
+/** What makes copies is loaded when the first one is asked for: most starts need none. */
+const sealedCopies = (configuration: ProcessConfiguration, store: Store): PeerHandler => {
+  removeLeftCopy(configuration);
+  let handler: Promise<PeerHandler> | null = null;
+  return async (request, response) => {
+    handler ??= import("./backup/serve.ts").then(({ createBackupHandler }) =>
+      createBackupHandler(configuration, store),
+    );
+    await (await handler)(request, response);
+  };
+};
+
+/** The step and its commit come before whatever else is due. */
+const say = async <State>(loop: Loop<State>, input: NodeInput): Promise<void> => {
+  enqueue(loop, input);
+  await new Promise((resolve) => setImmediate(resolve));
+};
+const leftoversOfLoop = <State>(loop: Loop<State>): LeftoversAccess => {
+  const { distribution } = loop.node;
+  return {
+    list: () => leftoversOf(distribution),
+    release: (peer) => say(loop, { kind: "release", peer }),
+    end: (peer, keys) =>
+      say(loop, { kind: "release", peer, keys: keys ?? [...(distribution.clients.get(peer)?.orphans ?? [])] }),
+  };
+};
+
 /**
  * Runs a service until `stop`, SIGTERM or SIGINT; the signals end the process with status 0.
  * Its store is `<configuration.directory>/state.sqlite`. Rejects when the store or the port is taken, or a file is missing.
@@ -178,7 +210,7 @@ export const runService = async <State>({
   );
   const store = openStore(join(configuration.directory, "state.sqlite"));
   const loop: Loop<State> = {
-    node: createNode(service, store.load(), configuration.name, instant(), presence.members),
+    node: createNode(service, store.load(), configuration.name, instant(), randomUUID(), presence.members),
     store,
     listeners: new Set([observer.record]),
     numbers: createServiceNumbers(),
@@ -209,13 +241,17 @@ export const runService = async <State>({
   log("process/started", { role: configuration.role, port: transport.port, pid: process.pid });
   loop.scheduled = false;
   runQueue(loop);
+  observer.backup = sealedCopies(configuration, store);
   const forgetNumbers = observer.measures(() => [
     ...loop.numbers.metrics({ queued: loop.queue.length, timers: loop.timers.size, storeBytes: store.bytes() }),
     ...measureDistribution(loop.node.distribution),
     ...transport.measure(),
     ...(service.measure?.(loop.node.state) ?? []),
   ]);
+  observer.leftovers = leftoversOfLoop(loop);
   loop.forget = () => {
+    observer.backup = null;
+    observer.leftovers = null;
     forgetNumbers();
     presence.stop();
   };

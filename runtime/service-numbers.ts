@@ -23,7 +23,7 @@ const frameOf = (input: NodeInput): string | null => {
   return typeof name === "string" && knownFrames.has(name) ? name : "unknown";
 };
 const knownFrames = new Set(
-  "hello goodbye desire desired-complete subscribe unsubscribe repair ack actual actual-complete digest repaired".split(
+  "hello goodbye life desire desired-complete recovered subscribe unsubscribe repair ack kept actual actual-complete digest repaired".split(
     " ",
   ),
 );

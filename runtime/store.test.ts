@@ -3,9 +3,10 @@ import { spawnSync } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import type { Json } from "../model/json.ts";
-import { openStore } from "./store.ts";
+import { noteRestored, openStore } from "./store.ts";
 
 let directory = "";
 before(async () => {
@@ -81,4 +82,33 @@ test("a store has one owner", { timeout: 60_000 }, () => {
   store.commit(new Map([["a", 1]]));
   assert.throws(() => openStore(file), /locked/);
   store.close();
+});
+
+test("histories are kept where a version that knows none does not meet them", () => {
+  const file = join(directory, "history.sqlite");
+  const store = openStore(file);
+  store.commit(
+    new Map<string, Json>([
+      ["own/a", 1],
+      ["history/start/1", { start: "s", count: 1 }],
+    ]),
+  );
+  assert.deepEqual([...store.load().keys()], ["own/a", "history/start/1"]);
+  store.close();
+  noteRestored(file, "backup of today", 5);
+  const database = new DatabaseSync(file);
+  assert.deepEqual(
+    database
+      .prepare("SELECT key FROM entries")
+      .all()
+      .map((row) => row.key),
+    ["own/a"],
+  );
+  database.close();
+  const again = openStore(file);
+  assert.deepEqual(again.load().get("history/restored"), { from: "backup of today", wallMs: 5 });
+  again.commit(new Map([["history/start/1", null]]));
+  assert.deepEqual([...again.load().keys()].sort(), ["history/restored", "own/a"]);
+  again.close();
+  assert.throws(() => noteRestored(join(directory, "none.sqlite"), "x", 0), /entries/);
 });

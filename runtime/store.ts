@@ -1,5 +1,5 @@
 import { closeSync, openSync, statSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
+import { backup, DatabaseSync, type StatementSync } from "node:sqlite";
 import type { Json } from "../model/json.ts";
 
 /** Named JSON values on disk. */
@@ -13,6 +13,11 @@ export interface Store {
   commit(writes: ReadonlyMap<string, Json>): void;
   /** Size of its file, without the journal. */
   bytes(): number;
+  /**
+   * A copy of one moment as one file, which must not be there yet. Commits go on meanwhile and are in it if they end before it
+   * does. Rejects when there is no room.
+   */
+  copyTo(file: string): Promise<void>;
   close(): void;
 }
 
@@ -54,6 +59,66 @@ const takeReserve = (database: DatabaseSync): void => {
   }
 };
 
+/** Some pages at a time: commits go on in between. */
+const pagesAtOnce = 256;
+
+/** Copies a database that may be in use, by SQLite's online backup (https://www.sqlite.org/backup.html). */
+export const copyDatabase = async (source: DatabaseSync, to: string): Promise<void> => {
+  closeSync(openSync(to, "ax", 0o600));
+  await backup(source, to, { rate: pagesAtOnce });
+  const copy = new DatabaseSync(to);
+  try {
+    // One file, with nothing beside it that would have to travel as well.
+    copy.exec("PRAGMA journal_mode = DELETE");
+  } finally {
+    copy.close();
+  }
+};
+
+/**
+ * What state distribution keeps of the histories of stores (`core/distribution/history.ts`). It is a table of its own: an
+ * earlier version, to which an upgrade may go back, knows no such keys and leaves this table as it is.
+ */
+const historyPrefix = "history/";
+const createHistory = "CREATE TABLE IF NOT EXISTS history (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID";
+
+interface Statements {
+  readonly put: StatementSync;
+  readonly remove: StatementSync;
+  readonly all: StatementSync;
+}
+const statementsOf = (database: DatabaseSync, table: "entries" | "history"): Statements => ({
+  put: database.prepare(
+    `INSERT INTO ${table} (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
+  ),
+  remove: database.prepare(`DELETE FROM ${table} WHERE key = ?`),
+  all: database.prepare(`SELECT key, value FROM ${table}`),
+});
+
+/**
+ * Notes in a store that it was just put back from a copy, so that its service's next start says so (`store/restored`, with
+ * this note) and is told by `Restored.wasRestored`. To be called once, on the file at its place, before the service starts;
+ * nothing else may have it open. Throws where the file is no store.
+ *
+ * Nothing else is needed of a restore: the copy brings its history along, its next start draws a mark of its own behind it,
+ * and every peer that has seen later marks knows thereby that this store is older than what it has.
+ *
+ * @param from where the copy is from, for people: the name of a backup and the time at which it was made
+ * @param wallMs when it was put back, milliseconds since 1970
+ */
+export const noteRestored = (file: string, from: string, wallMs: number): void => {
+  const database = new DatabaseSync(file, { timeout: lockTimeoutMs });
+  try {
+    // Throws where there is no such table.
+    database.prepare("SELECT count(*) FROM entries").get();
+    database.exec(createHistory);
+    const put = database.prepare("INSERT OR REPLACE INTO history (key, value) VALUES ('history/restored', ?)");
+    put.run(JSON.stringify({ from, wallMs }));
+  } finally {
+    database.close();
+  }
+};
+
 /**
  * Opens or creates a store. One process owns it: a second one gets an error "database is locked", because two lives of
  * one service would overwrite each other's generation. Documents may hold secrets, so the files are the owner's alone.
@@ -67,20 +132,19 @@ export const openStore = (file: string): Store => {
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
     CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    ${createHistory};
   `);
   // Every time: an orderly end removes the log.
   takeReserve(database);
-  const put = database.prepare(
-    "INSERT INTO entries (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-  );
-  const remove = database.prepare("DELETE FROM entries WHERE key = ?");
-  const all = database.prepare("SELECT key, value FROM entries");
+  const entries = statementsOf(database, "entries");
+  const history = statementsOf(database, "history");
   const write = (writes: ReadonlyMap<string, Json>): void => {
     database.exec("BEGIN IMMEDIATE");
     try {
       for (const [key, value] of writes) {
-        if (value === null) remove.run(key);
-        else put.run(key, JSON.stringify(value));
+        const table = key.startsWith(historyPrefix) ? history : entries;
+        if (value === null) table.remove.run(key);
+        else table.put.run(key, JSON.stringify(value));
       }
       database.exec("COMMIT");
     } catch (error) {
@@ -91,7 +155,7 @@ export const openStore = (file: string): Store => {
   let commits = 0;
   return {
     load: () => {
-      const rows = all.all() as { key: string; value: string }[];
+      const rows = [...entries.all.all(), ...history.all.all()] as { key: string; value: string }[];
       return new Map(rows.map(({ key, value }) => [key, JSON.parse(value) as Json]));
     },
     commit: (writes) => {
@@ -107,6 +171,7 @@ export const openStore = (file: string): Store => {
       commits += 1;
       if (commits % reserveEvery === 0 && isReserveLow(database)) takeReserve(database);
     },
+    copyTo: (to) => copyDatabase(database, to),
     bytes: () => statSync(file, { throwIfNoEntry: false })?.size ?? 0,
     close: () => database.close(),
   };

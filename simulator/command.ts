@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { type FaultKind, faultKinds, generateHistory } from "./generate.ts";
+import { type FaultKind, faultKinds, generateHistory, namedFaultKinds } from "./generate.ts";
 import { addPremises, failureText, type Premises, premiseLines, vacuous } from "./report.ts";
 import { type RunResult, runHistory } from "./run.ts";
 import { shrink } from "./shrink.ts";
@@ -23,9 +23,11 @@ export const parseFaults = (text: string): readonly FaultKind[] =>
   text === "none"
     ? []
     : text.split(",").map((word) => {
-        const kind = faultKinds.find((each) => each === word.trim());
+        const kind = [...faultKinds, ...namedFaultKinds].find((each) => each === word.trim());
         if (kind === undefined)
-          throw new Error(`"${word}" is no kind of fault; there are ${faultKinds.join(", ")}, or none`);
+          throw new Error(
+            `"${word}" is no kind of fault; there are ${[...faultKinds, ...namedFaultKinds].join(", ")}, or none`,
+          );
         return kind;
       });
 

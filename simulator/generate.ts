@@ -6,7 +6,9 @@ import type { History, HistoryStep } from "./world/history.ts";
 
 /** Kinds of faults, as `--faults` names them. */
 export const faultKinds = ["partition", "crash", "pause", "disk", "clock", "packet", "guest", "driver"] as const;
-export type FaultKind = (typeof faultKinds)[number];
+/** Drawn only where they are asked for: `store` takes stores of services that find back by themselves, or puts older ones back. */
+export const namedFaultKinds = ["store"] as const;
+export type FaultKind = (typeof faultKinds)[number] | (typeof namedFaultKinds)[number];
 
 export interface Wanted {
   readonly seed: number;
@@ -185,6 +187,17 @@ const several = (services: number): readonly string[] =>
   ).flat();
 const machineName = (process: string): string => process.replace(/^(host|agent)\./, "");
 
+/** A copy now and then, and a store that is lost or as it was then. Not a controller's, whose people would have to help. */
+const storeFault = (random: Random, { hosts, services }: Places, forMs: number): string => {
+  const process = random.pick([
+    numbered("host.h", hosts, random),
+    numbered("presence.", hosts < 3 ? 1 : 3, random),
+    random.pick([...several(services), "dns-manager", "directory"]),
+  ]);
+  const verb = random.pick(["copy", "copy", "lose", "put-back"]);
+  return verb === "copy" ? `copy ${process}` : `${verb} ${process} for ${forMs}`;
+};
+
 const fault = (random: Random, kind: FaultKind, places: Places): string => {
   const process = processOf(random, places);
   const shortMs = random.between(50, 4000);
@@ -225,6 +238,8 @@ const fault = (random: Random, kind: FaultKind, places: Places): string => {
         ? `kill-export ${name}Disk`
         : `vm ${name} ${random.pick(["crashed", "exited", "hang"])} for ${longMs}`;
     }
+    case "store":
+      return storeFault(random, places, shortMs);
     case "driver":
       return `driver ${numbered("h", places.hosts, random)} ${random.pick(["network", "hypervisor"])} for ${longMs}`;
   }

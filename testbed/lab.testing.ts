@@ -189,7 +189,9 @@ export const inventory = async (
   }
   for (const server of servers) {
     found[`${server} exports`] = await lines(server, scan(exportsOf(server), "readlink $p/cwd"));
-    found[`${server} volumes`] = await lines(server, `ls ${t.at.directory}/members/${server}/data/volumes`);
+    // The server's mark and its bin lie beside them.
+    const files = await lines(server, `ls ${t.at.directory}/members/${server}/data/volumes`);
+    found[`${server} volumes`] = files.filter((name) => name !== "bin" && name !== "mark.json");
   }
   return found;
 };

@@ -2,6 +2,8 @@ import { createServer, type IncomingMessage, type Server } from "node:http";
 import { constants } from "node:os";
 import { type EventRing, serviceHeading, streamEvents } from "../runtime/events.ts";
 import type { Installation } from "./installation.ts";
+import type { Places } from "./places.ts";
+import { answerBackup } from "./supervisor-backup.ts";
 
 /** A DNS label, shorter by `controller.`: that and the cell's name are a certificate's common name, at most 64 characters. */
 export const isCellName = (text: string): boolean => /^[a-z]([a-z0-9-]{0,51}[a-z0-9])?$/.test(text);
@@ -77,13 +79,17 @@ const answer = async (installation: Installation, request: IncomingMessage): Pro
   return refused(404, "path", "GET /status, GET /cells, POST|DELETE /cells/<cell>, POST /kill|stop|start/<member>");
 };
 
-/** `SupervisorApi`, `GET /events[?follow=true]` as every process has it, and what tests do to members: `POST /kill/<member>` {signal}, `/stop/<member>`, `/start/<member>`. */
-export const supervisorServer = (installation: Installation, events: EventRing): Server =>
+/** `SupervisorApi`, `GET /events[?follow=true]` as every process has it, and its part of a backup, and what tests do to members: `POST /kill/<member>` {signal}, `/stop/<member>`, `/start/<member>`. */
+export const supervisorServer = (installation: Installation, events: EventRing, at: Places): Server =>
   createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://supervisor");
     if (request.method === "GET" && pathname === "/events") {
       const follow = searchParams.get("follow") === "true" ? { follow: events.subscribe } : {};
       streamEvents(response, { past: events.past(), heading: serviceHeading, ...follow });
+      return;
+    }
+    if (request.method === "POST" && (pathname === "/backup-order" || pathname === "/backup")) {
+      void answerBackup(at, pathname, request, response);
       return;
     }
     answer(installation, request)

@@ -21,7 +21,7 @@ const observer = createObserver("supervisor", lineWriterTo(new BoundedLog(`${log
 const { log } = observer;
 logFatalErrors(observer);
 const installation = new Installation(order, log);
-const server = supervisorServer(installation, observer.events);
+const server = supervisorServer(installation, observer.events, places(order.directory));
 
 process.once("SIGTERM", () => {
   log("supervisor/stopping", {});

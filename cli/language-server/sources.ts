@@ -167,6 +167,6 @@ const nameIn = (directory: string, path: string): string => relative(directory, 
 const targetsOf = (path: string, text: string): readonly string[] =>
   path.endsWith(".sf") && text.includes("#include")
     ? includesOf(text)
-        .filter((each) => !posix.isAbsolute(each))
-        .map((each) => join(dirname(path), each))
+        .filter(({ name }) => !posix.isAbsolute(name))
+        .map(({ name }) => join(dirname(path), name))
     : [];

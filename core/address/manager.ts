@@ -3,11 +3,13 @@ import type { AddressOffer } from "../../model/check-addresses.ts";
 import { cidr, ipv4, type PeerName, type Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
+import { desiredSubnet } from "../documents/network.ts";
+import { documentsOf } from "../documents/table.ts";
 import { type ActualSubnet, actualKey, type DesiredSubnet, type Progress } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { mayDesire, maySee } from "../identity/permissions.ts";
 import { gauge, sample } from "../metrics.ts";
-import { createOutbox, isObject, log, type Outbox, progress, publish, takeEffects, toJson, write } from "../outbox.ts";
+import { createOutbox, log, type Outbox, progress, publish, takeEffects, toJson, write } from "../outbox.ts";
 import { isOffersRequest } from "../supply.ts";
 import { type Block, type Blocks, createBlocks, firstFree, free, ownerIn, take } from "./blocks.ts";
 
@@ -43,6 +45,8 @@ export interface AddressState {
   readonly blocks: Blocks<string>;
   /** Wishes without a block: looked at again whenever one is freed. */
   readonly unplaced: Set<Uid>;
+  /** Stored wishes that cannot be read: what they have stays theirs. */
+  readonly unread: Set<Uid>;
 }
 
 /** RFC 1918. */
@@ -66,6 +70,7 @@ export function createAddressManager(options: AddressManagerOptions): Service<Ad
     audience: () => null,
     entitled: (_state, peer, key) => maySee("address-manager", peer, key),
     accepts: (peer, key) => mayDesire("address-manager", peer, key),
+    read: documentsOf("address-manager"),
     measure: ({ subnets, unplaced }) => {
       const addresses = [...subnets.values()].reduce((sum, record) => sum + 2 ** blockOf(record.cidr).order, 0);
       return [
@@ -124,7 +129,9 @@ function restore(restored: Restored, reserved: readonly string[]): AddressState 
     subnets.set(key.slice("subnet/".length) as Uid, record);
     take(blocks, blockOf(record.cidr), `"${record.path}"`);
   }
-  return { outbox: createOutbox(restored), started: false, wanted: new Map(), subnets, blocks, unplaced: new Set() };
+  const outbox = createOutbox(restored);
+  const [wanted, unplaced, unread] = [new Map<Uid, Wanted>(), new Set<Uid>(), new Set<Uid>()];
+  return { outbox, started: false, wanted, subnets, blocks, unplaced, unread };
 }
 
 function receive(state: AddressState, input: Input, pools: Pools, offer: Json): void {
@@ -152,26 +159,23 @@ function takeDesired(state: AddressState, client: PeerName, uid: Uid, value: Jso
     else refuse(`the UID ${uid} belongs to an element of another cell`);
     return;
   }
+  state.unread.delete(uid);
   if (value === null) {
     state.wanted.delete(uid);
     state.unplaced.delete(uid);
     if (!state.subnets.has(uid)) publish(state.outbox, actualKey(client, `subnet/${uid}`), null);
     return;
   }
-  const document = readSubnet(uid, value);
-  if (document === null) refuse("the subnet document is malformed; see core/documents.ts for its fields");
-  else state.wanted.set(uid, { client, document });
-}
-
-function readSubnet(uid: Uid, value: Json): DesiredSubnet | null {
-  if (!isObject(value) || value.uid !== uid || typeof value.path !== "string") return null;
-  if (!Number.isSafeInteger(value.size) || Number(value.size) < 1) return null;
-  if (value.addressRange !== "internal" && value.addressRange !== "external") return null;
-  return value.cidr === null || typeof value.cidr === "string" ? (value as unknown as DesiredSubnet) : null;
+  const document = desiredSubnet.of(value, uid);
+  if (document === null) {
+    if (!state.wanted.has(uid)) state.unread.add(uid);
+    refuse("the subnet document is malformed; see core/documents/network.ts for its fields");
+  } else state.wanted.set(uid, { client, document });
 }
 
 /** Brings one subnet in line with what is wanted of it. */
 function reconcile(state: AddressState, uid: Uid, pools: Pools): void {
+  if (state.unread.has(uid)) return;
   const wanted = state.wanted.get(uid);
   const record = state.subnets.get(uid);
   if (record !== undefined && (wanted === undefined || !satisfies(record, wanted.document, pools))) {

@@ -1,3 +1,4 @@
+import { noUsage } from "../../model/check-limits.ts";
 import type { Ipv4 } from "../../model/identifiers.ts";
 import { type CellName, cellName, type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
@@ -11,6 +12,8 @@ import {
   lifeKey,
   rootCell,
 } from "../cell-documents.ts";
+import { actualLife, desiredCell, desiredLife } from "../documents/cells.ts";
+import { documentsOf } from "../documents/table.ts";
 import { actualKey, type Progress } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { mayDesire, maySee } from "../identity/permissions.ts";
@@ -70,6 +73,8 @@ export interface CellManagerState {
   instances: Instances;
   readonly wanted: Map<Uid, { readonly client: PeerName; readonly document: DesiredCell }>;
   readonly cells: Map<Uid, CellRecord>;
+  /** Stored wishes that cannot be read: their cells stay as they are. */
+  readonly unread: Set<Uid>;
   /** What its controller says of each. */
   readonly lives: Map<PeerName, ActualLife>;
   readonly silent: Set<PeerName>;
@@ -95,6 +100,7 @@ export function createCellManager(options: CellManagerOptions): Service<CellMana
     audience: () => null,
     entitled: (_state, peer, key) => maySee("cell-manager", peer, key),
     accepts: (peer, key) => mayDesire("cell-manager", peer, key),
+    read: documentsOf("cell-manager"),
     measure: ({ cells }) => [
       gauge("cells_child_cells", "Child cells, those that are ending included.", [sample(cells.size)]),
     ],
@@ -111,6 +117,7 @@ function restore(options: CellManagerOptions, restored: Restored): CellManagerSt
     instances: options.instances ?? firstInstances,
     wanted: new Map(),
     cells: new Map(),
+    unread: new Set(),
     lives: new Map(),
     silent: new Set(),
     answering: new Set(),
@@ -138,8 +145,7 @@ function take(state: CellManagerState, input: Input): void {
       return;
     case "actual":
       if (!input.key.endsWith(`/${lifeKey}`)) return;
-      if (input.value === null) state.lives.delete(input.from);
-      else state.lives.set(input.from, input.value as unknown as ActualLife);
+      takeLife(state, input.from, input.value);
       return;
     case "reachable":
       if (input.reachable) {
@@ -161,6 +167,12 @@ function take(state: CellManagerState, input: Input): void {
   }
 }
 
+function takeLife(state: CellManagerState, controller: PeerName, value: Json): void {
+  const life = actualLife.of(value);
+  if (value === null) state.lives.delete(controller);
+  else if (life !== null) state.lives.set(controller, life);
+}
+
 function takeCell(state: CellManagerState, client: PeerName, key: string, value: Json): void {
   const id = key.slice("cell/".length) as Uid;
   const owner = state.wanted.get(id)?.client ?? state.cells.get(id)?.client ?? client;
@@ -168,31 +180,30 @@ function takeCell(state: CellManagerState, client: PeerName, key: string, value:
     log(state.outbox, "document/refused", { from: client, key, why: `the UID ${id} belongs to another cell` });
     return;
   }
+  state.unread.delete(id);
   if (value === null) {
     state.wanted.delete(id);
     if (!state.cells.has(id)) say(state, client, id, null);
     return;
   }
-  const document = readCell(id, client, value);
+  const document = childOf(client, desiredCell.of(value, id));
   if (document !== null) state.wanted.set(id, { client, document });
   else {
-    const why = "the document is malformed, or its cell is no child of its client; see core/documents.ts";
+    if (!state.wanted.has(id)) state.unread.add(id);
+    const why = "the document is malformed, or its cell is no child of its client; see core/documents/cells.ts";
     log(state.outbox, "document/refused", { from: client, key, why });
   }
 }
 
 /** A child is named below its parent, and one of the root cell by its label alone. */
-function readCell(id: Uid, client: PeerName, value: Json): DesiredCell | null {
-  if (!isObject(value) || value.uid !== id || typeof value.cell !== "string") return null;
-  const [label = ""] = value.cell.split(".");
+function childOf(client: PeerName, document: DesiredCell | null): DesiredCell | null {
   const parent = cellOfController(client);
-  if (!/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label) || parent === null) return null;
+  if (document === null || parent === null) return null;
+  const [label = ""] = document.cell.split(".");
   // Whoever were called like the root cell's controller would have its rights.
-  if (value.cell !== childName(cellName(parent), label) || value.cell === rootCell) return null;
-  if (value.services !== undefined && !isObject(value.services)) return null;
+  if (document.cell !== childName(cellName(parent), label) || document.cell === rootCell) return null;
   // Only the root cell lets a child have a gateway of the operator's.
-  if (value.gateway !== undefined && (parent !== rootCell || typeof value.gateway !== "string")) return null;
-  return isObject(value.model) && isObject(value.grant) ? (value as unknown as DesiredCell) : null;
+  return document.gateway !== undefined && parent !== rootCell ? null : document;
 }
 
 const controllerOf = ({ cell }: CellRecord): PeerName => peerName(`controller.${cell}`);
@@ -298,6 +309,7 @@ const notMade = (cell: CellName, { phase, reason }: Progress): ActualCell => ({
 
 function advance(state: CellManagerState, before: CellRecord): void {
   const controller = controllerOf(before);
+  if (state.unread.has(before.uid)) return;
   const wanted = state.wanted.get(before.uid);
   let record = before;
   if (wanted === undefined && record.stage === "living") {
@@ -305,7 +317,7 @@ function advance(state: CellManagerState, before: CellRecord): void {
     save(state, record);
   }
   const life = state.lives.get(controller);
-  const told = state.outbox.desired.get(controller)?.get(lifeKey) as unknown as DesiredLife | undefined;
+  const told = desiredLife.of(state.outbox.desired.get(controller)?.get(lifeKey));
   if (record.stage === "emptying" && told?.ending === true && life?.empty === true) {
     record = { ...record, stage: "releasing" };
     save(state, record);
@@ -319,7 +331,7 @@ function advance(state: CellManagerState, before: CellRecord): void {
     desire(state.outbox, controller, lifeKey, life);
   } else if (record.stage === "emptying") {
     // A cell whose controller was never told anything is told at least that: it says that it is empty.
-    const nothing = { amount: {}, serial: 0, answered: 0, refusal: null };
+    const nothing = { amount: noUsage, serial: 0, answered: 0, refusal: null };
     const last = told ?? { uid: record.uid, model: {}, grant: nothing };
     desire(state.outbox, controller, lifeKey, { ...last, ending: true });
   } else desire(state.outbox, controller, lifeKey, null);

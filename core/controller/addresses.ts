@@ -1,7 +1,8 @@
 import { parseIpv4, parseNetwork } from "../../model/addresses.ts";
 import type { VirtualInterfaceElement } from "../../model/cell.ts";
 import type { ElementPath, Ipv4, Uid } from "../../model/identifiers.ts";
-import type { ActualSubnet, DesiredSubnet } from "../documents.ts";
+import { actualSubnet } from "../documents/network.ts";
+import type { DesiredSubnet } from "../documents.ts";
 import { addressOf, isUsable, lowestFree, macOf } from "./ipv4-range.ts";
 import { isManagement, managementRange } from "./management.ts";
 import {
@@ -28,7 +29,7 @@ export function allocateAddresses(state: ControllerState): void {
     if (record.type !== "Subnet") continue;
     const given = isManagement(state, record)
       ? managementRange(state)
-      : actualOf<ActualSubnet>(state, addressManager, `subnet/${record.uid}`);
+      : actualOf(actualSubnet, state, addressManager, `subnet/${record.uid}`);
     const { cidr = null, gateway = null } = given ?? {};
     if (cidr === null || gateway === null || isHeldBack(state, record)) continue;
     if (record.range?.cidr === cidr && record.range.gateway === gateway) continue;

@@ -1,5 +1,7 @@
 import type { PeerName, Uid } from "../../model/identifiers.ts";
-import type { ActualSubnet, ActualVolume } from "../documents.ts";
+import { actualSubnet } from "../documents/network.ts";
+import { actualVolume } from "../documents/storage.ts";
+import type { ActualVolume } from "../documents.ts";
 import { log } from "../outbox.ts";
 import { stopRun, wantedOn } from "./life-cycle.ts";
 import { isManagement, managementRange } from "./management.ts";
@@ -152,7 +154,7 @@ function isGone(state: ControllerState, record: ElementRecord): boolean {
 }
 
 const volumeOf = (state: ControllerState, uid: Uid): ActualVolume | undefined =>
-  actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${uid}`);
+  actualOf(actualVolume, state, storageManagerOf(state), `volume/${uid}`);
 
 function isHad(state: ControllerState, record: ElementRecord): boolean {
   const { type, uid } = record;
@@ -161,7 +163,7 @@ function isHad(state: ControllerState, record: ElementRecord): boolean {
     const run = state.vms.get(uid)?.run ?? null;
     return run !== null && (placementOf(state, uid, run)?.host ?? null) !== null;
   }
-  if (type === "Subnet") return actualOf<ActualSubnet>(state, addressManager, `subnet/${uid}`)?.cidr != null;
+  if (type === "Subnet") return actualOf(actualSubnet, state, addressManager, `subnet/${uid}`)?.cidr != null;
   const actual = volumeOf(state, uid);
   return actual !== undefined && actual.phase !== "failed" && actual.server !== null;
 }
@@ -170,7 +172,7 @@ function isHad(state: ControllerState, record: ElementRecord): boolean {
 function isShort(state: ControllerState, record: ElementRecord): boolean {
   const { type, uid } = record;
   if (type === "Subnet") {
-    const actual = actualOf<ActualSubnet>(state, addressManager, `subnet/${uid}`);
+    const actual = actualOf(actualSubnet, state, addressManager, `subnet/${uid}`);
     return actual !== undefined && actual.cidr === null;
   }
   if (type !== "VM") return isVolumeShort(state, record);

@@ -1,12 +1,16 @@
-import type { HostName } from "../../model/identifiers.ts";
+import type { ElementPath, HostName } from "../../model/identifiers.ts";
+import { cellPolicy } from "../documents/network.ts";
 import type { CellPolicy, CompiledRule } from "../documents.ts";
-import { isObject, sameJson, toJson } from "../outbox.ts";
-import { foreignHosts } from "./directory-wishes.ts";
+import type { DesiredPlace, DesiredPlaces } from "../network-documents.ts";
+import { sameJson, toJson } from "../outbox.ts";
+import { foreignHosts, foreignPlaces } from "./directory-wishes.ts";
+
 import { foreignNetworks } from "./foreign.ts";
 import { isManagement, isOnManagement } from "./management.ts";
 import { compilePolicy, type PolicyInterface } from "./policy.ts";
 import {
   type ControllerState,
+  desiredNow,
   elementOf,
   hostPeer,
   keepWish,
@@ -18,7 +22,7 @@ import {
   type Wishes,
   wish,
 } from "./state.ts";
-import { policyInterface } from "./virtual-machines.ts";
+import { placedInterfaces, policyInterface } from "./virtual-machines.ts";
 
 /** Identity of the cell's controller in every policy. */
 export const controllerIdentity = 1;
@@ -68,9 +72,32 @@ export function currentPolicy(state: ControllerState): CellPolicy | null {
   });
   if (nextRule !== state.counters.nextRule) saveCounters(state, { nextRule });
   if (!sameJson(state.policy.compiled, toJson(compiled))) {
-    savePolicy(state, { networks, rules, compiled: toJson(compiled), version: state.policy.version + 1 });
+    const version = state.policy.version + 1;
+    const since = sinceOf(state, compiled, version);
+    savePolicy(state, { networks, rules, compiled: toJson(compiled), version, since });
   }
   return { ...compiled, version: state.policy.version };
+}
+
+/**
+ * Since which version each rule of the model, or one that is being taken away, is as it is. Where the controller or a
+ * network has moved, each is another one.
+ */
+function sinceOf(state: ControllerState, next: CellPolicy, version: number): Readonly<Record<string, number>> {
+  const { compiled, since, version: former } = state.policy;
+  const before = cellPolicy.of(compiled);
+  const texts = (policy: CellPolicy | null): ReadonlyMap<string, string> =>
+    new Map(
+      [...Map.groupBy(policy?.rules ?? [], ({ path }) => path)].map(([path, all]) => [path, JSON.stringify(all)]),
+    );
+  const [was, now] = [texts(before), texts(next)];
+  const isMoved = !sameJson(toJson(before?.controller ?? {}), toJson(next.controller));
+  const paths = [...state.elements.values()].flatMap(({ type, path }) => (type === "NetworkRule" ? [path] : []));
+  const entries = [...now.keys(), ...paths].map((path): [string, number] => {
+    const isSame = was.get(path) === now.get(path) && !(isMoved && now.has(path));
+    return [path, isSame ? (since === undefined ? former : (since[path] ?? 0)) : version];
+  });
+  return Object.fromEntries(entries);
 }
 
 /** Who may be asked where something is: the cell's own hosts, and those of other cells' ends that both cells agreed on. */
@@ -89,12 +116,36 @@ function policyInterfaces(state: ControllerState): readonly PolicyInterface[] {
 /** The policy is at every host that was told of a VM of the cell, from before its VM until after it is gone. */
 export function wishForPolicies(state: ControllerState, wishes: Wishes, policy: CellPolicy | null): void {
   const key = `policy/${state.options.cell}`;
-  for (const host of hostsInUse(state)) {
+  const hosts = hostsInUse(state);
+  for (const host of state.toldFirst.keys()) if (!hosts.includes(host)) state.toldFirst.delete(host);
+  for (const host of hosts) {
+    if (policy !== null && desiredNow(state, hostPeer(host), key) === undefined && !state.toldFirst.has(host))
+      state.toldFirst.set(host, policy.version);
     if (policy === null) keepWish(state, wishes, hostPeer(host), key);
     else wish(wishes, hostPeer(host), key, policy);
   }
 }
 
+/** What each host may know of where addresses are, and whom it may believe that. */
+export function wishForPlaces(
+  state: ControllerState,
+  wishes: Wishes,
+  audience: ReadonlyMap<ElementPath, readonly HostName[]>,
+): void {
+  const { cell } = state.options;
+  const placed = placedInterfaces(state);
+  const foreign = foreignPlaces(state);
+  const known = new Map<HostName, DesiredPlace[]>(hostsInUse(state).map((host) => [host, []]));
+  for (const { path, address, host, identity, vmIdentity, subnetIdentity } of placed)
+    for (const other of audience.get(path) ?? [])
+      if (other !== host) known.get(other)?.push({ address, host, identity, vmIdentity, subnetIdentity });
+  for (const [host, own] of known) {
+    own.sort((a, b) => (a.address < b.address ? -1 : 1));
+    const places: DesiredPlaces = { cell, own, foreign: foreign.has(host) ? (foreign.get(host) ?? null) : [] };
+    wish(wishes, hostPeer(host), `places/${cell}`, places);
+  }
+}
+
 /** The rules that hosts were given last. */
 export const hostPolicyRules = (state: ControllerState): readonly CompiledRule[] =>
-  isObject(state.policy.compiled) ? (state.policy.compiled as unknown as CellPolicy).rules : [];
+  cellPolicy.of(state.policy.compiled)?.rules ?? [];

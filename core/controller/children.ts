@@ -1,15 +1,9 @@
 import type { CellControllerElement } from "../../model/cell.ts";
 import { type NamedChild, namedChild } from "../../model/child-document.ts";
-import {
-  type ActualCell,
-  childName,
-  type DesiredCell,
-  type Entrance,
-  entranceKey,
-  rootCell,
-} from "../cell-documents.ts";
+import { childName, type DesiredCell, type Entrance, entranceKey, rootCell } from "../cell-documents.ts";
+import { actualCell } from "../documents/cells.ts";
 import type { Progress } from "../documents.ts";
-import { progress } from "../outbox.ts";
+import { progress, tooLong } from "../outbox.ts";
 import { defaultStartsPerMinute, startsOfChildren } from "./start-limit.ts";
 import {
   actualOf,
@@ -70,7 +64,9 @@ export function childState(state: ControllerState, record: ElementRecord, elemen
   }
   if (isRootsName(state, child))
     return progress("failed", `no child cell is named ${rootCell}: give it another x.name`);
-  const actual = actualOf<ActualCell>(state, cellManager, `cell/${record.uid}`);
+  const untold = tooLong(state.outbox, cellManager, `cell/${record.uid}`);
+  if (untold !== null) return progress("failed", `the Cell Manager cannot be told of it: ${untold}`);
+  const actual = actualOf(actualCell, state, cellManager, `cell/${record.uid}`);
   if (actual !== undefined) return { phase: actual.phase, reason: actual.reason };
   const isLost = state.reachable.get(cellManager) === false;
   return progress("waiting", isLost ? "the Cell Manager is not reachable" : "waits for the Cell Manager");

@@ -4,15 +4,17 @@ import { type PeerName, peerName, uid } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { checkDocument } from "../../model/specification.ts";
 import { lifeKey, type QuotaGrant } from "../cell-documents.ts";
+import { documentsOf } from "../documents/table.ts";
 import { actualKey } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { mayDesire, maySee } from "../identity/permissions.ts";
 import { createOutbox, isObject, takeEffects, toJson } from "../outbox.ts";
-import { createDeaths, followDeaths, followOthers, takeDeath } from "../presence/deaths.ts";
+import { createDeaths, followDeaths, followOthers, hearMember, takeDeath } from "../presence/deaths.ts";
 import { reservationDue, reservationTimer, resumeReservation } from "./all-or-none.ts";
 import { controllerIdentity } from "./cell-policy.ts";
 import type { CredentialRecord } from "./credentials.ts";
 import { abroadKeyOf, isAbroadRecord, releasedAbroad } from "./foreign.ts";
+import { takeFork, takeKept } from "./fork.ts";
 import { publishLife, refuseInitial, takeLife } from "./life.ts";
 import { delayRetry, retryTimer } from "./life-cycle.ts";
 import { measureController } from "./measure.ts";
@@ -47,6 +49,7 @@ import { upgradeDue, upgradeTimer } from "./upgrade.ts";
  */
 export function createController(options: ControllerOptions): Service<ControllerState> {
   return {
+    instance: options.cellUid,
     restore: (restored) => restore(options, restored),
     step: (state, input, now) => {
       state.now = now;
@@ -57,6 +60,7 @@ export function createController(options: ControllerOptions): Service<Controller
     audience: () => null,
     entitled: (_state, peer, key) => maySee("controller", peer, key) && key === actualKey(cellManager, lifeKey),
     accepts: (peer, key) => mayDesire("controller", peer, key),
+    read: documentsOf("controller"),
     measure: measureController,
   };
 }
@@ -82,8 +86,15 @@ function take(state: ControllerState, input: Input): void {
     }
     case "reachable":
       if (input.peer.startsWith("host.")) watchHost(state, input.peer, input.reachable);
+      hearMember(state.deaths, input.peer, input.reachable);
       state.reachable.set(input.peer, input.reachable);
       if (offersHeard(state) && !(isChild(state) && state.life === null)) answerWaiting(state);
+      break;
+    case "forked":
+      takeFork(state, input.peer, input.forked, input.itForked);
+      break;
+    case "kept":
+      takeKept(state, input.peer, input.key, input.value);
       break;
     case "released":
       state.outbox.releasing.get(input.peer)?.delete(input.key);
@@ -239,12 +250,16 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
       nextRule: 1,
     }),
     policy: record<PolicyRecord>("policy", { networks: {}, rules: {}, compiled: null, version: 0 }),
+    toldFirst: new Map(),
     elements: new Map(),
     vms: new Map(),
     uids: new Map(),
     actual: new Map(),
     reachable: new Map(),
     lost: new Set(),
+    forkedAt: new Set([...(restored.forkedAt ?? [])].flatMap(([peer, { forked }]) => (forked ? [peer] : []))),
+    kept: { claims: new Map(), connections: new Map(), raisedFrom: new Map() },
+    olderPeers: new Set([...(restored.forkedAt ?? [])].flatMap(([peer, { itForked }]) => (itForked ? [peer] : []))),
     deaths: createDeaths(options.presence),
     subscribed: new Set(),
     credentials: new Map(),

@@ -2,6 +2,7 @@ import type { PeerName } from "../../model/identifiers.ts";
 import { log, write } from "../outbox.ts";
 import { isManagement, isManagementGone } from "./management.ts";
 import { forgetGrant } from "./room.ts";
+import { type RulesAtHost, rulesAtHosts, whyNotInForce } from "./rules-in-force.ts";
 import {
   addressManager,
   type ControllerState,
@@ -20,9 +21,10 @@ import {
  */
 export function forgetDeleted(state: ControllerState, wishes: Wishes): boolean {
   const used = inUse(state);
+  const hosts = rulesAtHosts(state);
   let forgotten = false;
   for (const record of [...state.elements.values()]) {
-    if (!record.deleting || used.has(record.uid) || !isGone(state, record, wishes)) continue;
+    if (!record.deleting || used.has(record.uid) || !isGone(state, record, wishes, hosts)) continue;
     state.elements.delete(record.uid);
     write(state.outbox, `element/${record.uid}`, null);
     if (state.vms.delete(record.uid)) write(state.outbox, `vm/${record.uid}`, null);
@@ -36,7 +38,7 @@ export function forgetDeleted(state: ControllerState, wishes: Wishes): boolean {
   return forgotten;
 }
 
-function isGone(state: ControllerState, record: ElementRecord, wishes: Wishes): boolean {
+function isGone(state: ControllerState, record: ElementRecord, wishes: Wishes, hosts: readonly RulesAtHost[]): boolean {
   switch (record.type) {
     case "VM":
       return (state.vms.get(record.uid)?.run ?? null) === null;
@@ -54,6 +56,7 @@ function isGone(state: ControllerState, record: ElementRecord, wishes: Wishes): 
     case "CellController":
       return isWithdrawn(state, cellManager, `cell/${record.uid}`, wishes) || state.options.cellManager !== true;
     case "NetworkRule":
+      return whyNotInForce(state, record, hosts) === null;
     case "VolumeGrant":
       return true;
   }

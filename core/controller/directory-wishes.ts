@@ -1,5 +1,6 @@
 import type { NetworkRuleElement } from "../../model/cell.ts";
 import { type Cidr, cidr, type ElementPath, type HostName, type Uid } from "../../model/identifiers.ts";
+import { openings } from "../../model/rule-openings.ts";
 import {
   type ActualReach,
   type DesiredPublic,
@@ -8,11 +9,15 @@ import {
   type PublicElement,
   type ReachOpening,
 } from "../cell-documents.ts";
-import type { ActualVolume } from "../documents.ts";
+
+import { actualReach, desiredPublic } from "../documents/cells.ts";
+import { actualVolume } from "../documents/storage.ts";
+import type { DesiredPlace, DesiredPlaces } from "../network-documents.ts";
+
 import { serviceNumber } from "../service-roles.ts";
 import { foreignEnd, longestKey, saveAbroad, wantsOf } from "./foreign.ts";
 import { isManagement, isOnManagement } from "./management.ts";
-import { openings, type PlacedInterface } from "./policy.ts";
+import type { PlacedInterface } from "./policy.ts";
 import {
   actualOf,
   type ControllerState,
@@ -60,10 +65,10 @@ function shownOf(state: ControllerState, record: ElementRecord): PublicElement |
     return { kind: "addresses", type: record.type, networks: networksOf(state, record) };
   }
   if (record.type !== "Volume" && record.type !== "VolumeCopy") return null;
-  const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${record.uid}`);
+  const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${record.uid}`);
   // After a restart, what was said before holds until the Storage Manager has spoken.
-  const before = desiredNow(state, directory, directoryKey.public(record.uid)) as unknown as DesiredPublic | undefined;
-  if (actual === undefined && before !== undefined) return before.shows;
+  const before = desiredPublic.of(desiredNow(state, directory, directoryKey.public(record.uid)));
+  if (actual === undefined && before !== null) return before.shows;
   const manager = serviceNumber(storageManagerOf(state));
   const more = manager === 1 ? {} : { manager };
   const { sizeMiB = null, server = null } = actual ?? {};
@@ -138,11 +143,36 @@ export function withForeignAudiences(
   }
   return widened;
 }
+/**
+ * Where interfaces of other cells are, for each host of this one with an end that may talk to them; null: the directory is of
+ * the previous version and does not say.
+ */
+export function foreignPlaces(state: ControllerState): ReadonlyMap<HostName, DesiredPlaces["foreign"]> {
+  const hostOf = new Map(placedInterfaces(state).map(({ address, host }) => [address, host]));
+  const places = new Map<HostName, Map<string, Pick<DesiredPlace, "address" | "host">> | null>();
+  for (const { hosts, there } of reaches(state)) {
+    for (const { address } of hosts) {
+      const host = hostOf.get(address);
+      if (host === undefined) continue;
+      const known = places.get(host) ?? (places.has(host) ? null : new Map());
+      if (known === null || there === undefined) places.set(host, null);
+      else {
+        for (const place of there) if (place.host !== host) known.set(`${place.address} ${place.host}`, place);
+        places.set(host, known);
+      }
+    }
+  }
+  const sorted = [...places].map(([host, known]): [HostName, DesiredPlaces["foreign"]] => [
+    host,
+    known === null ? null : [...known].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, place]) => place),
+  ]);
+  return new Map(sorted);
+}
 /** Hosts of other cells that are asked for locations. */
 export const foreignHosts = (state: ControllerState): ReadonlySet<HostName> =>
   new Set(reaches(state).flatMap(({ hosts }) => hosts.flatMap((each) => each.hosts)));
 
 const reaches = (state: ControllerState): readonly ActualReach[] =>
   [...state.abroad].flatMap(([key, { answer }]) =>
-    key.startsWith(directoryKey.reach("" as Uid)) && answer !== null ? [answer as unknown as ActualReach] : [],
+    key.startsWith(directoryKey.reach("" as Uid)) && answer !== null ? (actualReach.of(answer) ?? []) : [],
   );

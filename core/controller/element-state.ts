@@ -1,9 +1,10 @@
 import type { Element, VirtualInterfaceElement, VmElement, VolumeConnectionElement } from "../../model/cell.ts";
-import type { HostName, PeerName } from "../../model/identifiers.ts";
-import type { ActualCell } from "../cell-documents.ts";
-import type { ActualName, ActualSubnet, ActualVolume, Progress } from "../documents.ts";
-import { log, progress } from "../outbox.ts";
-import { deathOf, diedAt } from "../presence/deaths.ts";
+import type { PeerName } from "../../model/identifiers.ts";
+import { actualCell } from "../documents/cells.ts";
+import { actualName, actualSubnet } from "../documents/network.ts";
+import { actualVolume } from "../documents/storage.ts";
+import type { Progress } from "../documents.ts";
+import { log, progress, tooLong } from "../outbox.ts";
 import { serviceNumber } from "../service-roles.ts";
 import { chooseAddress } from "./addresses.ts";
 import { reservationReason, shortened } from "./all-or-none.ts";
@@ -11,10 +12,12 @@ import { bootLink } from "./boot-disks.ts";
 import { childState } from "./children.ts";
 import { refusedEnrolments } from "./enrolments.ts";
 import { foreignLink, whyNoOrigin, whyNotAgreed, whyNotConnected, whyNotVisible } from "./foreign.ts";
+import { hostDied } from "./host-died.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { isManagement } from "./management.ts";
 import { placementOf, refusalReason } from "./placement.ts";
 import { requirementsOf } from "./requirements.ts";
+import { type RulesAtHost, rulesAtHosts, whyNotInForce } from "./rules-in-force.ts";
 import { startWait } from "./start-limit.ts";
 import {
   actualOf,
@@ -38,25 +41,28 @@ import { keptFor, upgradeState } from "./upgrade.ts";
 export function updateStates(state: ControllerState): void {
   // VMs first: the states of their links follow from theirs.
   const records = [...state.elements.values()];
-  for (const record of records.filter(({ type }) => type === "VM")) update(state, record);
-  for (const record of records.filter(({ type }) => type !== "VM")) update(state, record);
+  const hosts = rulesAtHosts(state);
+  for (const record of records.filter(({ type }) => type === "VM")) update(state, record, hosts);
+  for (const record of records.filter(({ type }) => type !== "VM")) update(state, record, hosts);
 }
 
-function update(state: ControllerState, record: ElementRecord): void {
+function update(state: ControllerState, record: ElementRecord, hosts: readonly RulesAtHost[]): void {
   const element = elementOf(state, record);
-  if (element === undefined) setState(state, record, deletingState(state, record));
-  else if (record.phase === null || isHeardOf(state, record)) setState(state, record, stateOf(state, record, element));
+  if (element === undefined) setState(state, record, deletingState(state, record, hosts));
+  else if (record.phase === null || isHeardOf(state, record, hosts))
+    setState(state, record, stateOf(state, record, element, hosts));
 }
 
 /**
  * Have those spoken since the start on whom an element's state rests? Until then its last known state stays: that a
  * controller started again is no news about its cell.
  */
-function isHeardOf(state: ControllerState, record: ElementRecord): boolean {
+function isHeardOf(state: ControllerState, record: ElementRecord, hosts: readonly RulesAtHost[]): boolean {
   const host = state.vms.get(record.uid)?.run?.host;
   const peers = [storageManagerOf(state), addressManager, dnsManager, placerOf(state)];
   if (record.type === "CellController" && state.options.cellManager === true) peers.push(cellManager);
   if (host) peers.push(hostPeer(host));
+  if (record.type === "NetworkRule") peers.push(...hosts.map((each) => hostPeer(each.host)));
   return peers.every((peer) => state.reachable.has(peer));
 }
 
@@ -68,16 +74,20 @@ function setState(state: ControllerState, record: ElementRecord, { phase, reason
   log(state.outbox, "element/state", { path: record.path, type: record.type, uid: record.uid, phase, reason });
 }
 
-function deletingState(state: ControllerState, record: ElementRecord): Progress {
+function deletingState(state: ControllerState, record: ElementRecord, hosts: readonly RulesAtHost[]): Progress {
+  if (record.type === "NetworkRule") {
+    const why = whyNotInForce(state, record, hosts);
+    return progress("deleting", why === null ? null : `its removal is not in force yet: ${why.reason}`);
+  }
   const run = state.vms.get(record.uid)?.run;
   if (run?.host && state.reachable.get(hostPeer(run.host)) === false) {
     return progress("deleting", hostDied(state, run.host) ?? `host ${run.host} is not reachable`);
   }
   if (record.type === "CellController") {
-    return progress("deleting", actualOf<ActualCell>(state, cellManager, `cell/${record.uid}`)?.reason ?? null);
+    return progress("deleting", actualOf(actualCell, state, cellManager, `cell/${record.uid}`)?.reason ?? null);
   }
   if (record.type === "Volume" || record.type === "VolumeCopy") {
-    const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${record.uid}`);
+    const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${record.uid}`);
     const kept = keptFor(state, record.uid);
     if (kept !== null) return progress("deleting", `kept until ${kept} has proved itself with its new boot volume`);
     return progress("deleting", actual?.phase === "deleting" || actual?.available === false ? actual.reason : null);
@@ -85,7 +95,12 @@ function deletingState(state: ControllerState, record: ElementRecord): Progress 
   return progress("deleting", run?.host ? `waits for host ${run.host} to stop it` : null);
 }
 
-function stateOf(state: ControllerState, record: ElementRecord, element: Element): Progress {
+function stateOf(
+  state: ControllerState,
+  record: ElementRecord,
+  element: Element,
+  hosts: readonly RulesAtHost[],
+): Progress {
   const heldBack = reservationReason(state, record);
   if (heldBack !== null) return progress("waiting", heldBack);
   switch (element.type) {
@@ -93,7 +108,7 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
       return vmState(state, record, element);
     case "Volume":
     case "VolumeCopy": {
-      const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${record.uid}`);
+      const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${record.uid}`);
       const why = whyNoOrigin(state, record, element);
       return why === null
         ? (actual ?? pending(state, storageManagerOf(state), "the Storage Manager"))
@@ -101,7 +116,7 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
     }
     case "Subnet": {
       if (isManagement(state, record)) return progress("ready");
-      const actual = actualOf<ActualSubnet>(state, addressManager, `subnet/${record.uid}`);
+      const actual = actualOf(actualSubnet, state, addressManager, `subnet/${record.uid}`);
       return actual ?? pending(state, addressManager, "the IP Address Manager");
     }
     case "VirtualInterface":
@@ -110,7 +125,8 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
       return connectionState(state, record, element);
     case "NetworkRule": {
       const why = whyNotAgreed(state, record.uid, element);
-      return why === null ? progress("ready") : progress("waiting", why.reason);
+      if (why !== null) return progress("waiting", why.reason);
+      return whyNotInForce(state, record, hosts) ?? progress("ready");
     }
     case "VolumeGrant": {
       const want = element.to.kind === "vm" ? foreignLink(element.to.vm) : null;
@@ -174,7 +190,9 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
     if (state.lost.has(peer)) return progress("waiting", `${reason}: whether it still runs there is not known`);
     return { phase: record.phase ?? "working", reason };
   }
-  if (run.stage === "stopping") return progress("working", `stops at ${run.host}${after}`);
+  if (run.stage === "stopping") return stopping(state, run, after);
+  const untold = peer === null ? null : tooLong(state.outbox, peer, `vm/${vm.uid}`);
+  if (untold !== null) return progress("failed", `host ${run.host} cannot be told: ${untold}`);
   const actual = actualVmOf(state, vm.uid, run);
   if (actual?.power === "on") {
     const isLeft = actual.health === "silent" && !element.restartOnFailure;
@@ -188,20 +206,10 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
   return progress("working", `starts at ${run.host}${after}`);
 }
 
-/**
- * Said of what is at a host that is declared dead and not heard; null: it is not. What it said is withdrawn, and nothing
- * follows from that: whether its machines run is not known, and unknown is never stopped.
- */
-export function hostDied(state: ControllerState, host: HostName): string | null {
-  const death = deathOf(state.deaths, host);
-  if (death === null) return null;
-  return `host ${host} was declared dead at ${diedAt(death)}; its machines are not started elsewhere until it comes back, or its power is known to be off: then say so with \`cells host dead ${host}\``;
-}
-
 /** What keeps a running VM from its disks: a server that is away or full stops whoever reads or writes there. */
 function diskTroubles(state: ControllerState, run: Run): readonly string[] {
   return run.disks.flatMap(({ volume }) => {
-    const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${volume}`);
+    const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${volume}`);
     if (actual?.available !== false || actual.reason === null) return [];
     return [`its disk ${state.elements.get(volume)?.path ?? volume}: ${actual.reason}`];
   });
@@ -234,7 +242,7 @@ function interfaceState(state: ControllerState, record: ElementRecord, element: 
     return progress("waiting", typeof choice === "string" ? "gets its address" : choice.reason);
   }
   const link = linkState(state, record, element);
-  const name = actualOf<ActualName>(state, dnsManager, `name/${record.uid}`);
+  const name = actualOf(actualName, state, dnsManager, `name/${record.uid}`);
   // A name that could not be made harms nobody but its user: it is said, and holds nothing up.
   if (name?.phase === "failed") return { phase: link.phase, reason: `its name ${record.name}: ${name.reason}` };
   return link;
@@ -248,4 +256,15 @@ function connectionState(state: ControllerState, record: ElementRecord, element:
   if (why !== null) return progress("waiting", why.reason);
   if (run?.stage === "connecting" && actual !== undefined && actual.phase !== "ready") return actual;
   return linkState(state, record, element);
+}
+
+/** A host that has lost its store says nothing by its silence: somebody has to look. */
+function stopping(state: ControllerState, { host }: Run, after: string): Progress {
+  const isBlank = host !== null && state.olderPeers.has(hostPeer(host));
+  return isBlank
+    ? progress(
+        "waiting",
+        `host ${host} has lost its store and may run it still: look there, then \`cells orphans release host.${host}\`${after}`,
+      )
+    : progress("working", `stops at ${host}${after}`);
 }

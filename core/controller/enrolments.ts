@@ -1,5 +1,6 @@
 import type { Uid } from "../../model/identifiers.ts";
-import type { ActualEnrolment, DesiredEnrolment } from "../identity/documents.ts";
+import { actualEnrolment } from "../documents/identity.ts";
+import type { DesiredEnrolment } from "../identity/documents.ts";
 import { serviceRoles } from "../service-roles.ts";
 import { meansOf } from "./entrance.ts";
 import {
@@ -89,7 +90,7 @@ function keepEnrolments(state: ControllerState, wishes: Wishes, vm: Uid): void {
 export function refusedEnrolments(state: ControllerState, vm: Uid): readonly string[] {
   if (state.options.root === undefined) return [];
   return [...(state.outbox.desired.get(authority) ?? [])].flatMap(([key, value]) => {
-    const actual = key.startsWith(enrolmentKeys(vm)) ? actualOf<ActualEnrolment>(state, authority, key) : undefined;
+    const actual = key.startsWith(enrolmentKeys(vm)) ? actualOf(actualEnrolment, state, authority, key) : undefined;
     if (actual?.phase !== "failed") return [];
     const names = (value as unknown as DesiredEnrolment).grants.map(({ name }) => name).join(", ");
     return [`${names} cannot enrol: ${actual.reason ?? "the authority refuses it"}`];

@@ -1,6 +1,5 @@
 import type { Element, NetworkRuleElement, RuleEnd, VolumeConnectionElement } from "../../model/cell.ts";
 import type { Cidr, Uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
 import {
   type ActualReach,
   type ActualWant,
@@ -8,7 +7,9 @@ import {
   directoryKey,
   type PublicElement,
 } from "../cell-documents.ts";
-import type { ActualConnection, ActualVolume } from "../documents.ts";
+import { actualReach, actualWant } from "../documents/cells.ts";
+import { actualConnection, actualVolume } from "../documents/storage.ts";
+import type { ActualConnection } from "../documents.ts";
 import { sameJson, write } from "../outbox.ts";
 import { serviceNumber } from "../service-roles.ts";
 import { cellDomain } from "./names.ts";
@@ -21,6 +22,7 @@ import {
   type ElementRecord,
   elementOf,
   recordAt,
+  saidOf,
   storageManagerOf,
 } from "./state.ts";
 
@@ -73,7 +75,7 @@ export function learnAbroad(state: ControllerState): void {
   const named = state.options.directory === true ? namedAbroad(state) : new Set<string>();
   for (const key of named) {
     const known = state.abroad.get(key)?.answer ?? null;
-    const answer = actualOf<Json>(state, directory, key) ?? (inStep ? null : known);
+    const answer = saidOf(state, directory, key) ?? (inStep ? null : known);
     if (!sameJson(answer, known)) saveAbroad(state, key, { answer });
   }
   for (const [key, { answer }] of state.abroad)
@@ -103,7 +105,7 @@ export const isAbroadRecord = (key: string): boolean => key.startsWith(recordKey
 export const abroadKeyOf = (key: string): string => key.slice(recordKey("").length);
 
 export const foreignElement = (state: ControllerState, want: DesiredWant): ActualWant | null =>
-  (state.abroad.get(directoryKey.want(want))?.answer as unknown as ActualWant | null | undefined) ?? null;
+  actualWant.of(state.abroad.get(directoryKey.want(want))?.answer);
 
 /** A volume of another cell that a link names, once it is visible; null while it is not, or is none. */
 export function foreignVolume(
@@ -119,7 +121,7 @@ export function foreignNetworks(state: ControllerState, want: DesiredWant): read
   return shows?.kind === "addresses" ? shows.networks : [];
 }
 export const reachOf = (state: ControllerState, rule: Uid): ActualReach | null =>
-  (state.abroad.get(directoryKey.reach(rule))?.answer as unknown as ActualReach | null | undefined) ?? null;
+  actualReach.of(state.abroad.get(directoryKey.reach(rule))?.answer);
 
 /** Why a reference has no effect yet, and what would lift that; null: it has one. */
 export interface NotVisible {
@@ -162,7 +164,7 @@ export function whyNotVisible(
 export function whyNoOrigin(state: ControllerState, record: ElementRecord, element: Element): NotVisible | null {
   const want = element.type === "VolumeCopy" ? foreignLink(element.image) : null;
   if (want === null) return null;
-  const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${record.uid}`);
+  const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${record.uid}`);
   if (actual?.hidden === true) return otherManager(state, want) ?? noGrant(state, want, "copy");
   return actual === undefined ? whyNotVisible(state, want, "volume") : null;
 }
@@ -232,7 +234,7 @@ export function whyAbroad(state: ControllerState, record: ElementRecord, element
     case "VolumeConnection": {
       const vm = recordAt(state, element.vm);
       const run = vm === undefined ? null : (state.vms.get(vm.uid)?.run ?? null);
-      const actual = actualOf<ActualConnection>(state, storageManagerOf(state), `connection/${record.uid}`);
+      const actual = actualOf(actualConnection, state, storageManagerOf(state), `connection/${record.uid}`);
       return whyNotConnected(
         state,
         element,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hostName, peerName } from "../../model/identifiers.ts";
+import { hostName, type PeerName, peerName } from "../../model/identifiers.ts";
 import type { DesiredConnection, DesiredPlacement } from "../documents.ts";
 import { toJson } from "../outbox.ts";
 import { type ActualPresenceDeath, presenceKey } from "../presence/documents.ts";
@@ -16,8 +16,10 @@ const said =
   "host h1 was declared dead at 2026-11-21T20:40:07Z; its machines are not started elsewhere until it comes back, or its " +
   "power is known to be off: then say so with `cells host dead h1`";
 
-const declare = (world: World, value: object = death, by = member): void => {
-  world.step({ kind: "actual", from: by, key: presenceKey.death("h1"), value: toJson(value) });
+/** Two of three members say it, unless it is one alone. */
+const declare = (world: World, value: object = death, ...by: readonly PeerName[]): void => {
+  for (const from of by.length > 0 ? by : [member, peerName("presence.3")])
+    world.step({ kind: "actual", from, key: presenceKey.death("h1"), value: toJson(value) });
 };
 const incarnations = (world: World) =>
   ["shop/web", "shop/db"].map((path) => [path, world.vm(path)?.host, world.vm(path)?.document.incarnation]);
@@ -84,6 +86,8 @@ test("a death that a host came back from, of a stranger, or of another host is n
   world.settle();
   assert.equal(world.phase("shop/web"), "ready: host h1 is not reachable", "any member that knows better counts");
   declare(world, { ...death, generation: 4 }, peerName("presence.2"));
+  assert.equal(world.phase("shop/web"), "ready: host h1 is not reachable", "one alone makes no declaration");
+  declare(world, { ...death, generation: 4 });
   assert.equal(world.phase("shop/web"), `waiting: ${said}`, "it died again");
 });
 
@@ -144,11 +148,18 @@ test("a host whose power was off for certain: its machines have ended, and start
   assert.deepEqual(incarnations(world)[0], ["shop/web", "host.h2", 2]);
 });
 
-test("one that is not to be started again stays off, and says why; the word of one member is enough", () => {
+test("one that is not to be started again stays off, and says why; one member's word is enough where most are away", () => {
   const { shop: cell = {} } = shop();
   const web = { ...(cell as Record<string, object>).web, "x.restartOnFailure": false };
   const world = inBoots({ shop: { ...(cell as object), web } } as never);
   declare(world, { ...death, ended: 100 }, peerName("presence.2"));
+  fireAll(world);
+  assert.equal(world.vm("shop/web")?.document.incarnation, 1, "one alone ends nothing while the others could be asked");
+  const away = (name: string) => world.silent.add(peerName(name));
+  away("presence.1");
+  fireAll(world);
+  assert.equal(world.vm("shop/web")?.document.incarnation, 1);
+  away("presence.3");
   fireAll(world);
   const reason = "the power of its host h1 is off, as the operator knows";
   assert.equal(world.phase("shop/web"), `failed: ${reason}; it stays off because x.restartOnFailure is false`);

@@ -1,5 +1,7 @@
 import type { VmElement } from "../../model/cell.ts";
 import type { Uid } from "../../model/identifiers.ts";
+import { actualVm } from "../documents/host.ts";
+import { actualConnection } from "../documents/storage.ts";
 import type { ActualConnection, ActualVm, Attachment } from "../documents.ts";
 import { log } from "../outbox.ts";
 import { hasEnded } from "../presence/deaths.ts";
@@ -49,12 +51,12 @@ export function wantedOn(state: ControllerState, uid: Uid): VmElement | null {
 /** What the host says of this incarnation. */
 export function actualVmOf(state: ControllerState, uid: Uid, run: Run): ActualVm | undefined {
   if (run.host === null) return undefined;
-  const actual = actualOf<ActualVm>(state, hostPeer(run.host), `vm/${uid}`);
+  const actual = actualOf(actualVm, state, hostPeer(run.host), `vm/${uid}`);
   return actual?.incarnation === run.incarnation ? actual : undefined;
 }
 
 export function connectionOf(state: ControllerState, connection: Uid, run: Run): ActualConnection | undefined {
-  const actual = actualOf<ActualConnection>(state, storageManagerOf(state), `connection/${connection}`);
+  const actual = actualOf(actualConnection, state, storageManagerOf(state), `connection/${connection}`);
   return actual?.incarnation === run.incarnation ? actual : undefined;
 }
 export function attachmentOf(state: ControllerState, connection: Uid, run: Run): Attachment | null {
@@ -264,7 +266,8 @@ function isConfirmedStopped(state: ControllerState, uid: Uid, run: Run): boolean
   const peer = hostPeer(run.host);
   const actual = actualVmOf(state, uid, run);
   if (actual?.power === "off" && (actual.ended !== null || actual.phase === "failed")) return true;
-  return confirmedGone(state, peer, `vm/${uid}`);
+  // One that has lost its store may run what it has no document of.
+  return !state.olderPeers.has(peer) && confirmedGone(state, peer, `vm/${uid}`);
 }
 
 /** Waits before the next incarnation, longer after each failure. */

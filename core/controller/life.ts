@@ -1,7 +1,11 @@
 import type { Json } from "../../model/json.ts";
-import { type ActualLife, type DesiredLife, lifeKey } from "../cell-documents.ts";
+import { type ActualLife, lifeKey } from "../cell-documents.ts";
+import { desiredLife } from "../documents/cells.ts";
 import { actualKey, type Progress } from "../documents.ts";
-import { isObject, isReleasing, log, progress, publish, sameJson, write } from "../outbox.ts";
+
+import { isReleasing, log, progress, publish, sameJson, write } from "../outbox.ts";
+import { forkReason, isForked } from "./fork.ts";
+
 import { acceptModel, planFor } from "./model-change.ts";
 import { isChild, quotaOf, takeGrant } from "./room.ts";
 import { type ControllerState, cellManager, saveElement } from "./state.ts";
@@ -23,8 +27,8 @@ export interface LifeNews {
 export function takeLife(state: ControllerState, value: Json): LifeNews {
   const nothing: LifeNews = { answered: false, initial: null };
   if (!isChild(state)) return nothing;
-  const life = isObject(value) && isObject(value.grant) ? (value as unknown as DesiredLife) : null;
-  // Taken back: the cell has ended, and this controller is about to.
+  const life = desiredLife.of(value);
+  // Taken back: the cell has ended, and this controller is about to. Or it was stored by another version and cannot be read.
   if (life === null) return nothing;
   state.life = life;
   const answered = takeGrant(state, life.grant) === "change";
@@ -73,6 +77,8 @@ export function advanceEnding(state: ControllerState): void {
 
 /** Why the cell takes no changes now; null: it does. */
 export function whyClosed(state: ControllerState): string | null {
+  const forked = forkReason(state);
+  if (forked !== null) return forked;
   if (state.life?.ending === true) return "the cell is being deleted by its parent";
   return state.ending ? "the cell is being deleted, its child cells first: submit it again when it is gone" : null;
 }
@@ -83,12 +89,15 @@ export function publishLife(state: ControllerState): void {
   const { version, document } = state.model;
   const left = state.elements.size + state.grants.size;
   // Only what is to end is ever empty for good; and nobody is left who has not heard the last word.
-  const empty = state.life.ending && document === null && left === 0 && !isReleasing(state.outbox);
+  const isWhole = !isReleasing(state.outbox) && !isForked(state);
+  const empty = state.life.ending && document === null && left === 0 && isWhole;
   const life: ActualLife = { ...lifeState(state, left), version, empty, quota: quotaOf(state) };
   publish(state.outbox, actualKey(cellManager, lifeKey), life);
 }
 
 function lifeState(state: ControllerState, left: number): Progress {
+  const forked = forkReason(state);
+  if (forked !== null) return progress("failed", forked);
   if (state.life?.ending === true) {
     const children = [...state.elements.values()].filter(isChildRecord).map(({ path }) => path);
     const reason = children.length > 0 ? `waits for its child cells: ${children.slice(0, 3).join(", ")}` : null;

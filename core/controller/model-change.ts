@@ -1,4 +1,6 @@
+import { parseNetwork } from "../../model/addresses.ts";
 import type { Cell } from "../../model/cell.ts";
+import { checkRules } from "../../model/check-rules.ts";
 import type { Diagnostic } from "../../model/diagnostic.ts";
 import { type ElementPath, elementPath, type Uid } from "../../model/identifiers.ts";
 import { identify } from "../../model/identity.ts";
@@ -7,11 +9,12 @@ import { planChange } from "../../model/plan.ts";
 import { planFaults } from "../../model/plan-check.ts";
 import type { Plan } from "../../model/plan-types.ts";
 import { log } from "../outbox.ts";
+import { foreignNetworks } from "./foreign.ts";
 import { stopRun } from "./life-cycle.ts";
 import { managementRefusals } from "./management.ts";
 import { ownVmRefusals } from "./own-vm.ts";
 import { createGrants } from "./room.ts";
-import { type ControllerState, mintIdentity, saveCounters, saveElement, saveModel, saveVm } from "./state.ts";
+import { type ControllerState, mintIdentity, recordAt, saveCounters, saveElement, saveModel, saveVm } from "./state.ts";
 import { beginUpgrades, notesForUpgrade, serviceBootVolumes } from "./upgrade.ts";
 import { withKept } from "./upgrade-return.ts";
 
@@ -27,11 +30,31 @@ const unwrittenIn = (state: ControllerState): ReadonlySet<ElementPath> =>
     ...serviceBootVolumes(state),
   ]);
 
+/** Rules that come to too much with what is known here of ranges, addresses and other cells. */
+function rulesRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+  const refusals: Diagnostic[] = [];
+  checkRules(
+    cell,
+    (code, message, path, { hint } = {}) =>
+      void refusals.push({ code, message, path, ...(hint === undefined ? {} : { hint }) }),
+    {
+      rangeOf: ({ cidr, path }) => parseNetwork(cidr ?? recordAt(state, path)?.range?.cidr ?? ""),
+      addressOf: (path) => parseNetwork(recordAt(state, path)?.allocation?.address ?? ""),
+      foreign: (end) => foreignNetworks(state, end),
+    },
+  );
+  return refusals;
+}
+
 /** Why a cell cannot take the place of the present one, beyond what the specification itself says; empty if it can. */
 export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan): readonly Diagnostic[] {
   // A child's name goes on with its parent's.
   const [own = ""] = state.options.cell.split(".");
-  const refusals = [...managementRefusals(state, cell), ...ownVmRefusals(state, cell, plan)];
+  const refusals = [
+    ...managementRefusals(state, cell),
+    ...ownVmRefusals(state, cell, plan),
+    ...rulesRefusals(state, cell),
+  ];
   if (cell.name === own) return refusals;
   return [
     ...refusals,

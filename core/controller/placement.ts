@@ -1,3 +1,4 @@
+import { actualPlacement } from "../documents/placement.ts";
 import type { ActualPlacement, DesiredPlacement } from "../documents.ts";
 import { actualOf, type ControllerState, placerOf, type Run, runs, type Wishes, wish } from "./state.ts";
 
@@ -26,7 +27,7 @@ export function wishForPlacements(state: ControllerState, wishes: Wishes): void 
 
 /** The Placer's answer for this very incarnation; an answer for an earlier one means nothing. */
 export function placementOf(state: ControllerState, vm: string, run: Run): ActualPlacement | undefined {
-  const actual = actualOf<ActualPlacement>(state, placerOf(state), `placement/${vm}`);
+  const actual = actualOf(actualPlacement, state, placerOf(state), `placement/${vm}`);
   return actual?.incarnation === run.incarnation ? actual : undefined;
 }
 

@@ -1,5 +1,5 @@
 import { formatNetwork, type Network, parseNetwork } from "../../model/addresses.ts";
-import type { NetworkRuleElement, PortRange, RuleEnd } from "../../model/cell.ts";
+import type { NetworkRuleElement, RuleEnd } from "../../model/cell.ts";
 import {
   type CellName,
   type Cidr,
@@ -10,6 +10,8 @@ import {
   type Mac,
   type Uid,
 } from "../../model/identifiers.ts";
+import { NetworkIndex } from "../../model/network-index.ts";
+import { anyPort, openings } from "../../model/rule-openings.ts";
 import type { DesiredWant } from "../cell-documents.ts";
 import type { CellPolicy, CompiledRule } from "../documents.ts";
 import { contains } from "./ipv4-range.ts";
@@ -56,7 +58,6 @@ export interface PolicyInput {
 }
 
 const anyAddress = cidrOf("0.0.0.0/0");
-const anyPort: PortRange = { from: 0, to: 65535 };
 
 /** The networks that a rule's end names; empty for an end that is no network. */
 function networksOf(end: RuleEnd, { foreignNetworks }: PolicyInput): readonly Cidr[] {
@@ -78,7 +79,7 @@ interface NamedNetwork {
 }
 
 /** Every identity that an end stands for; empty while it stands for nobody. */
-function identitiesOf(end: RuleEnd, input: PolicyInput, networks: readonly NamedNetwork[]): readonly number[] {
+function identitiesOf(end: RuleEnd, input: PolicyInput, networks: NetworkIndex<NamedNetwork>): readonly number[] {
   if (end.kind === "controller") return [input.controller.identity];
   if (end.kind === "element") {
     const identity = input.identityOf(end.path);
@@ -88,7 +89,7 @@ function identitiesOf(end: RuleEnd, input: PolicyInput, networks: readonly Named
   for (const cidr of networksOf(end, input)) {
     const range = parseNetwork(cidr);
     if (range === null) continue;
-    for (const network of networks) if (contains(range, network.range)) identities.add(network.identity);
+    for (const network of networks.inside(range)) identities.add(network.identity);
     // "internet" means addresses outside; written as a CIDR, a network also means the cell's own interfaces inside it.
     if (end.kind === "cidr") for (const identity of coveredIdentities(range, input)) identities.add(identity);
   }
@@ -109,38 +110,10 @@ function coveredIdentities(range: Network, input: PolicyInput): readonly number[
   return [...whole, ...parts.map((entry) => entry.identity)];
 }
 
-interface Opening {
-  readonly direction: "1to2" | "2to1";
-  readonly sourcePorts: PortRange;
-  readonly ports: PortRange;
-}
-
-/**
- * Who may open a flow. "both" lets each side open towards a port that the rule gives the other side, or anywhere if it
- * gives none: a side whose service port is named is then only ever answered to, and cannot open flows from that port.
- */
-export function openings(rule: NetworkRuleElement): readonly Opening[] {
-  const ported = rule.protocol === "tcp" || rule.protocol === "udp";
-  const port1 = ported ? rule.port1 : undefined;
-  const port2 = ported ? rule.port2 : undefined;
-  if (rule.direction === "1to2") {
-    return [{ direction: "1to2", sourcePorts: port1 ?? anyPort, ports: port2 ?? anyPort }];
-  }
-  const neither = port1 === undefined && port2 === undefined;
-  const result: Opening[] = [];
-  if (neither || port2 !== undefined) {
-    result.push({ direction: "1to2", sourcePorts: anyPort, ports: port2 ?? anyPort });
-  }
-  if (neither || port1 !== undefined) {
-    result.push({ direction: "2to1", sourcePorts: anyPort, ports: port1 ?? anyPort });
-  }
-  return result;
-}
-
 function compileRule(
   { uid, element }: PolicyInput["rules"][number],
   input: PolicyInput,
-  networks: readonly NamedNetwork[],
+  networks: NetworkIndex<NamedNetwork>,
 ): readonly CompiledRule[] {
   const kinds = [element.address1.kind, element.address2.kind];
   // A controller is reached from inside its cell only, whatever its address would let through.
@@ -208,7 +181,8 @@ export function compilePolicy(input: PolicyInput): CellPolicy {
     if (range === null || cidr === controllerCidr) return [];
     return [{ cidr, range, identity: input.networkIdentity(cidr) }];
   });
-  const rules = [...builtInRules(input), ...input.rules.flatMap((rule) => compileRule(rule, input, networks))];
+  const index = new NetworkIndex(networks);
+  const rules = [...builtInRules(input), ...input.rules.flatMap((rule) => compileRule(rule, input, index))];
   return {
     cell: input.cell,
     cellNumber: input.cellNumber,

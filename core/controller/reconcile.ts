@@ -2,13 +2,14 @@ import type { PeerName } from "../../model/identifiers.ts";
 import { desire } from "../outbox.ts";
 import { allocateAddresses, wishForSubnets } from "./addresses.ts";
 import { advanceReservation, watchReservation } from "./all-or-none.ts";
-import { currentPolicy, wishForPolicies } from "./cell-policy.ts";
+import { currentPolicy, wishForPlaces, wishForPolicies } from "./cell-policy.ts";
 import { wishForChildren } from "./children.ts";
 import { forgetDeleted } from "./deletion.ts";
 import { wishForDirectory, withForeignAudiences } from "./directory-wishes.ts";
 import { updateStates } from "./element-state.ts";
 import { wishForEnrolments } from "./enrolments.ts";
 import { learnAbroad } from "./foreign.ts";
+import { isForked } from "./fork.ts";
 import { advanceEnding, publishLife } from "./life.ts";
 import { advanceVms } from "./life-cycle.ts";
 import { wishForNames } from "./names.ts";
@@ -40,6 +41,11 @@ import { placedInterfaces, wishForVms } from "./virtual-machines.ts";
  * become effects. What is desired where follows from the records alone, so a pass after a crash desires the same.
  */
 export function reconcile(state: ControllerState): void {
+  if (isForked(state)) {
+    followPeers(state);
+    publishLife(state);
+    return;
+  }
   learnAbroad(state);
   followImages(state);
   advanceReservation(state);
@@ -71,7 +77,9 @@ function collectWishes(state: ControllerState): Wishes {
   const policy = currentPolicy(state);
   // Before the VM documents: a host never learns of a VM without its rules.
   wishForPolicies(state, wishes, policy);
-  wishForVms(state, wishes, withForeignAudiences(state, audiences(policy?.rules ?? [], placedInterfaces(state))));
+  const audience = withForeignAudiences(state, audiences(policy?.rules ?? [], placedInterfaces(state)));
+  wishForPlaces(state, wishes, audience);
+  wishForVms(state, wishes, audience);
   wishForStandby(state, wishes, policy);
   wishForDirectory(state, wishes);
   wishForChildren(state, wishes);
@@ -84,6 +92,8 @@ function placeWishes(state: ControllerState, wishes: Wishes): void {
   for (const [peer, documents] of wishes) {
     for (const [key, document] of documents) desire(state.outbox, peer, key, document as object);
   }
+  for (const [peer, keys] of state.outbox.tooLong)
+    for (const key of keys.keys()) if (wishes.get(peer)?.has(key) !== true) keys.delete(key);
   for (const [peer, documents] of state.outbox.desired) {
     for (const key of [...documents.keys()]) {
       if (wishes.get(peer)?.has(key) !== true) desire(state.outbox, peer, key, null);

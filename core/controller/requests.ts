@@ -17,13 +17,15 @@ import type { Json, JsonObject } from "../../model/json.ts";
 import { isEmptyPlan } from "../../model/plan.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { checkDocument, readSpecification } from "../../model/specification.ts";
-import type { ActualCell } from "../cell-documents.ts";
-import type { ActualSubnet, ActualVolume } from "../documents.ts";
+import { actualCell } from "../documents/cells.ts";
+import { actualSubnet } from "../documents/network.ts";
+import { actualVolume } from "../documents/storage.ts";
 import { isoTime } from "../iso-time.ts";
 import { isObject, isReleasing, sameJson, toJson } from "../outbox.ts";
 import { serviceNumber } from "../service-roles.ts";
 import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
 import { whyStaysOpen } from "./entrance.ts";
+import { forkNote, forkReason, isForked } from "./fork.ts";
 import { beginEnding, hasChildren, whyClosed } from "./life.ts";
 import { actualVmOf } from "./life-cycle.ts";
 import { acceptModel, planFor, refusalsOf } from "./model-change.ts";
@@ -262,6 +264,8 @@ function placed(tree: JsonObject, [name = "", ...rest]: readonly string[], own: 
 function elementAnswer(state: ControllerState, path: string): ReturnType<typeof whyElement> {
   const record = recordOf(state, path);
   if (record !== undefined) return whyElement(state, record);
+  const forked = forkReason(state);
+  if (forked !== null) return fail({ status: 409, message: `${path} is not known here: ${forked}` });
   const message = `${path} is no element of the cell ${state.options.cell}: \`cells get ${state.options.cell} --state\` lists them`;
   return fail({ status: 404, message });
 }
@@ -298,15 +302,15 @@ function elementState(state: ControllerState, record: ElementRecord): ElementSta
     return { ...common, address: allocation?.address ?? null, mac: allocation?.mac ?? null, name };
   }
   if (record.type === "Volume" || record.type === "VolumeCopy") {
-    const actual = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${uid}`);
+    const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${uid}`);
     return { ...common, server: actual?.server ?? null, sizeMiB: actual?.sizeMiB ?? null };
   }
   if (record.type === "CellController") {
-    const services = actualOf<ActualCell>(state, cellManager, `cell/${uid}`)?.services;
+    const services = actualOf(actualCell, state, cellManager, `cell/${uid}`)?.services;
     return services === undefined ? common : { ...common, services };
   }
   if (record.type !== "Subnet") return common;
-  const actual = actualOf<ActualSubnet>(state, addressManager, `subnet/${uid}`);
+  const actual = actualOf(actualSubnet, state, addressManager, `subnet/${uid}`);
   return {
     ...common,
     cidr: actual?.cidr ?? range?.cidr ?? null,
@@ -355,7 +359,15 @@ export function summary(state: ControllerState): ControllerSummary {
   for (const { phase } of state.elements.values()) phases[phase ?? "waiting"] = (phases[phase ?? "waiting"] ?? 0) + 1;
   const { version, document } = state.model;
   const elements = state.elements.size;
-  const empty = document === null && elements === 0 && !isReleasing(state.outbox);
+  const empty = document === null && elements === 0 && !isReleasing(state.outbox) && !isForked(state);
   const services = { placer: serviceNumber(placerOf(state)), storageManager: serviceNumber(storageManagerOf(state)) };
-  return { cell: state.options.cell, version, phases, elements, services, waiting: firstWaiting(state), empty };
+  return {
+    cell: state.options.cell,
+    version,
+    phases,
+    elements,
+    services,
+    waiting: [...forkNote(state), ...firstWaiting(state)],
+    empty,
+  };
 }

@@ -1,6 +1,6 @@
 import type { VmElement } from "../../model/cell.ts";
 import type { Uid } from "../../model/identifiers.ts";
-import type { ActualVolume } from "../documents.ts";
+import { actualVolume } from "../documents/storage.ts";
 import { chooseAddress } from "./addresses.ts";
 import { diskOf, keptBootDisk } from "./boot-disks.ts";
 import { whyShut } from "./entrance.ts";
@@ -57,7 +57,7 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
     }
     const volume = recordAt(state, element.volume);
     const actual =
-      volume === undefined ? undefined : actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${volume.uid}`);
+      volume === undefined ? undefined : actualOf(actualVolume, state, storageManagerOf(state), `volume/${volume.uid}`);
     if (volume !== undefined && !isHeldBack(state, volume) && actual?.phase === "ready") {
       disks.push(diskOf(record.uid, volume.uid, element));
     } else if (volume !== undefined && isHeldBack(state, volume)) {

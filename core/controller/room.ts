@@ -4,7 +4,8 @@ import { demandOf, initialDemand, noUsage, shortages, sumOf, type Usage, usageFr
 import type { Diagnostic } from "../../model/diagnostic.ts";
 import type { Uid } from "../../model/identifiers.ts";
 import type { Plan } from "../../model/plan-types.ts";
-import type { ActualCell, QuotaAsked, QuotaGrant } from "../cell-documents.ts";
+import type { QuotaAsked, QuotaGrant } from "../cell-documents.ts";
+import { actualCell } from "../documents/cells.ts";
 import { isObject, log, toJson, write } from "../outbox.ts";
 import { actualOf, type ControllerState, cellManager, elementOf, type RoomRecord } from "./state.ts";
 
@@ -123,7 +124,7 @@ export const quotaOf = ({ room, ask }: ControllerState): QuotaAsked => ({
 /** Answers children that ask for more, and takes back what others do not hold any more. */
 export function advanceGrants(state: ControllerState): void {
   for (const [uid, grant] of [...state.grants]) {
-    const quota = actualOf<ActualCell>(state, cellManager, `cell/${uid}`)?.quota ?? null;
+    const quota = actualOf(actualCell, state, cellManager, `cell/${uid}`)?.quota ?? null;
     // A child that has not seen the newest grant speaks of an older one.
     if (quota === null || quota.serial !== grant.serial || !isObject(toJson(quota.holds))) continue;
     const held = readUsage(quota.holds);

@@ -115,11 +115,11 @@ test("a service VM whose token was refused says so, with what helps", () => {
   };
   says({ phase: "waiting", reason: "nobody has shown the token yet", key: null });
   assert.equal(world.phase("shop/core"), "ready");
-  says({ phase: "failed", reason: "the token was spent by another key", key: "k" });
+  says({ phase: "failed", reason: "the token was spent by another key", key: "ab".repeat(32) });
   assert.equal(world.phase("shop/core"), "ready: presence.2 cannot enrol: the token was spent by another key");
   const why = JSON.stringify(world.ask({ method: "WHY-ELEMENT", path: "shop/core" }).body);
   assert.match(why, /held up at \\"enrolment\\": presence\.2 cannot enrol.*the next incarnation has a new token/);
-  says({ phase: "ready", reason: null, key: "k" });
+  says({ phase: "ready", reason: null, key: "ab".repeat(32) });
   assert.equal(world.phase("shop/core"), "ready");
 });
 

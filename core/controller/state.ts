@@ -1,5 +1,4 @@
 import type { Cell, Element, ElementType, VirtualInterfaceElement, VolumeConnectionElement } from "../../model/cell.ts";
-import type { AddressOffer } from "../../model/check-addresses.ts";
 import type { Usage } from "../../model/check-limits.ts";
 import type { Supply } from "../../model/check-supply.ts";
 import {
@@ -14,8 +13,14 @@ import {
   type Uid,
 } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
+import type { Document } from "../../model/reader.ts";
 import type { DesiredLife, QuotaGrant } from "../cell-documents.ts";
-import { actualKey, type DesiredVolume, type HostOffers, type Phase, type StorageOffers } from "../documents.ts";
+
+import { addressOffer } from "../documents/network.ts";
+import { hostOffers } from "../documents/placement.ts";
+import { actualKept, desiredVolume, storageOffers } from "../documents/storage.ts";
+import { actualKey, type DesiredConnection, type DesiredVm, type Phase } from "../documents.ts";
+
 import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
 import type { Deaths } from "../presence/deaths.ts";
@@ -89,12 +94,16 @@ export interface CountersRecord {
   readonly nextIdentity: number;
   readonly nextRule: number;
 }
-/** Record `policy`: identities of networks and numbers of rules, both for good, and the version that hosts were given. */
+/**
+ * Record `policy`: identities of networks and numbers of rules, both for good, and the version that hosts were given.
+ * `since`: by path of a rule, the version in which what comes of it changed last. Absent: of the previous version.
+ */
 export interface PolicyRecord {
   readonly networks: { readonly [cidr: string]: number };
   readonly rules: { readonly [key: string]: number };
   readonly compiled: Json;
   readonly version: number;
+  readonly since?: { readonly [path: string]: number };
 }
 /** Record `element/<uid>`: an element of the model, or one that is being deleted. */
 export interface ElementRecord {
@@ -228,6 +237,16 @@ export interface RoomRecord {
   readonly asked: number;
 }
 
+/** Not durable: who keeps them says so again. */
+export interface KeptOfVms {
+  /** By VM and host: what that host says that it was told to run. */
+  readonly claims: Map<Uid, Map<HostName, DesiredVm>>;
+  /** By VM and connection: what the Storage Manager was told last. */
+  readonly connections: Map<Uid, Map<Uid, DesiredConnection>>;
+  /** By kind and name of a number that a receiver has raised: what it was before (kept-numbers.ts). */
+  readonly raisedFrom: Map<string, number>;
+}
+
 export interface ControllerState {
   readonly options: ControllerOptions;
   readonly outbox: Outbox;
@@ -235,6 +254,8 @@ export interface ControllerState {
   cell: Cell | null;
   counters: CountersRecord;
   policy: PolicyRecord;
+  /** Version of the policy that a host was told of first, of those to which it was not said before this start. */
+  readonly toldFirst: Map<HostName, number>;
   readonly elements: Map<Uid, ElementRecord>;
   readonly vms: Map<Uid, VmRecord>;
   /** Elements of the present model. */
@@ -243,6 +264,12 @@ export interface ControllerState {
   readonly actual: Map<PeerName, Map<string, Json>>;
   /** Absent: not heard of since the start, so that nothing follows from what it does not say. */
   readonly reachable: Map<PeerName, boolean>;
+  /** Receivers that have seen more of this controller than its store contains (fork.ts). Not empty: nothing changes. */
+  readonly forkedAt: Set<PeerName>;
+  /** What receivers keep of this controller's VMs, for as long as it stands still (fork.ts). */
+  readonly kept: KeptOfVms;
+  /** Receivers whose own store was lost or is older: what they do not say is not known. */
+  readonly olderPeers: Set<PeerName>;
   /** Hosts that have not been reachable for longer than a restart takes: what they run is not known any more. */
   readonly lost: Set<PeerName>;
   /** Hosts that the Presence group declared dead: their machines may run on, and are not started elsewhere. */
@@ -342,10 +369,12 @@ export function recordAt(state: ControllerState, path: ElementPath): ElementReco
   return uid === undefined ? undefined : state.elements.get(uid);
 }
 
-/** What a peer says about one of this controller's own documents. */
-export function actualOf<Document>(state: ControllerState, peer: PeerName, key: string): Document | undefined {
-  return state.actual.get(peer)?.get(actualKey(state.options.self, key)) as Document | undefined;
-}
+/** What a peer says about one of this controller's own documents, as it came. */
+export const saidOf = (state: ControllerState, peer: PeerName, key: string): Json | undefined =>
+  state.actual.get(peer)?.get(actualKey(state.options.self, key));
+/** The same as a document of its kind. */
+export const actualOf = <T>(kind: Document<T>, state: ControllerState, peer: PeerName, key: string): T | undefined =>
+  kind.of(saidOf(state, peer, key)) ?? undefined;
 
 /** Who says under which key what the installation could ever give. */
 export const offerKeys = (state: ControllerState): ReadonlyMap<PeerName, string> =>
@@ -357,14 +386,19 @@ export const offerKeys = (state: ControllerState): ReadonlyMap<PeerName, string>
 
 /** What the installation could ever give; what is not known as a whole is null. */
 export function offersOf(state: ControllerState): Supply {
-  const said = <Offer>(peer: PeerName, key: string): Offer | undefined =>
-    state.actual.get(peer)?.get(key) as Offer | undefined;
+  const said = <T>(kind: Document<T>, peer: PeerName, key: string): T | undefined =>
+    kind.of(state.actual.get(peer)?.get(key)) ?? undefined;
   const supply = supplyOf({
-    hosts: said<HostOffers>(placerOf(state), "hosts"),
-    storage: said<StorageOffers>(storageManagerOf(state), "storage"),
-    addresses: said<AddressOffer>(addressManager, "addresses"),
+    hosts: said(hostOffers, placerOf(state), "hosts"),
+    storage: said(storageOffers, storageManagerOf(state), "storage"),
+    addresses: said(addressOffer, addressManager, "addresses"),
   });
-  return { ...supply, ...(state.cell === null ? {} : { present: state.cell }) };
+  const kept = actualOf(actualKept, state, storageManagerOf(state), "kept");
+  return {
+    ...supply,
+    ...(state.cell === null ? {} : { present: state.cell }),
+    ...(kept === undefined ? {} : { keptMiB: kept.keptMiB }),
+  };
 }
 
 /** A document that is desired at a peer now. */
@@ -379,7 +413,7 @@ export const confirmedGone = (state: ControllerState, peer: PeerName, key: strin
   state.reachable.get(peer) === true &&
   desiredNow(state, peer, key) === undefined &&
   state.outbox.releasing.get(peer)?.has(key) !== true &&
-  actualOf(state, peer, key) === undefined;
+  saidOf(state, peer, key) === undefined;
 
 /** The documents that should be desired now: peer → key → document. */
 export type Wishes = Map<PeerName, Map<string, Json>>;
@@ -441,7 +475,7 @@ function withOrigins(state: ControllerState, volume: Uid): readonly Uid[] {
   const chain: Uid[] = [];
   for (let at: Uid | null = volume; at !== null && !chain.includes(at); ) {
     chain.push(at);
-    const document = desiredNow(state, storageManagerOf(state), `volume/${at}`) as unknown as DesiredVolume | undefined;
+    const document = desiredVolume.of(desiredNow(state, storageManagerOf(state), `volume/${at}`));
     at = document?.origin.kind === "copy" ? document.origin.volume : null;
   }
   return chain;

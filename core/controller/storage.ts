@@ -1,5 +1,6 @@
 import type { Element } from "../../model/cell.ts";
 import type { ElementPath, Uid } from "../../model/identifiers.ts";
+import { desiredVolume } from "../documents/storage.ts";
 import type { DesiredConnection, DesiredGrant, DesiredVolume } from "../documents.ts";
 import { foreignElement, foreignLink, foreignVolume } from "./foreign.ts";
 import { isOwnVm } from "./service-data.ts";
@@ -78,7 +79,7 @@ function volumeDocument(state: ControllerState, uid: Uid, element: Element): Des
 /** A copy that was made once is there, whatever its origin's cell shows now. */
 function originAbroad(state: ControllerState, copy: Uid, link: string): Uid | null {
   if (foreignLink(link) === null) return null;
-  const before = desiredNow(state, storageManagerOf(state), `volume/${copy}`) as unknown as DesiredVolume | undefined;
+  const before = desiredVolume.of(desiredNow(state, storageManagerOf(state), `volume/${copy}`));
   if (before?.origin.kind === "copy") return before.origin.volume;
   return foreignVolume(state, link)?.uid ?? null;
 }

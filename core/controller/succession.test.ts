@@ -49,6 +49,15 @@ const grown = (more: Partial<ConstructorParameters<typeof World>[0]> = { root })
 };
 const standbyAt = (world: World, host: string): DesiredStandby | undefined =>
   world.desired.get(peerName(`host.${host}`))?.get("root-vm") as unknown as DesiredStandby | undefined;
+/** The Storage Manager says who has the leases of its volumes, as the agents say. */
+const leasedTo = (world: World, host: string, incarnation: number): void => {
+  for (const id of ["shop/bootDisk", "shop/dataDisk"].map((path) => world.uidOf(path))) {
+    const key = `controller.shop/connection/${id}`;
+    const waits = { phase: "waiting", reason: "its lease is another's", incarnation: 1, attachment: null };
+    const value = toJson({ ...waits, holder: { vm: world.uidOf("shop/core"), incarnation, host } });
+    world.step({ kind: "actual", from: peerName("storage-manager"), key, value });
+  }
+};
 /** A host says that it runs an incarnation of it. */
 const runsAt = (world: World, host: string, incarnation: number): void => {
   const value = toJson({ phase: "ready", reason: null, incarnation, power: "on", ended: null });
@@ -92,6 +101,7 @@ test("the controller finds by a host's word that it was started there, and every
     const id = world.uidOf("shop/core");
     world.silent.add(peerName("host.h1"));
     world.settle();
+    leasedTo(world, "h2", 2);
     runsAt(world, "h2", 2);
     world.settle();
     const { document, host } = world.vm("shop/core") as { document: DesiredVm; host: string };
@@ -114,6 +124,42 @@ test("the controller finds by a host's word that it was started there, and every
     world.settle();
     assert.equal(world.vm("shop/core")?.host, "host.h2");
   }
+});
+
+test("a host that says that it runs the controller is not believed before the volume's lease names it", () => {
+  const world = grown();
+  const before = (): readonly unknown[] => [
+    world.vm("shop/core")?.host,
+    world
+      .documents<DesiredConnection>("storage-manager", "connection")
+      .map(({ incarnation, host }) => [incarnation, host]),
+    world.documents<DesiredPlacement>("placer", "placement").map(({ vm: of, incarnation }) => [of, incarnation]),
+  ];
+  const was = before();
+  leasedTo(world, "h1", 1);
+  runsAt(world, "h2", 1_000_000);
+  world.settle();
+  assert.deepEqual(before(), was);
+  // Another host has the lease; the same host has it, as another incarnation; or another VM has.
+  for (const [host, incarnation] of [
+    ["h3", 1_000_000],
+    ["h2", 2],
+  ] as const) {
+    leasedTo(world, host, incarnation);
+    world.settle();
+    assert.deepEqual(before(), was);
+  }
+  leasedTo(world, "h2", 2);
+  runsAt(world, "h2", 2);
+  world.settle();
+  assert.equal(world.vm("shop/core")?.host, "host.h2");
+});
+
+test("a Storage Manager of the previous version names no holder: then the host's word has to do", () => {
+  const world = grown();
+  runsAt(world, "h2", 2);
+  world.settle();
+  assert.equal(world.vm("shop/core")?.host, "host.h2");
 });
 
 test("a host that claims no later incarnation, or another VM's, is not followed", () => {

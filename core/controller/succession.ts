@@ -1,12 +1,13 @@
 import type { HostName, PeerName, Uid } from "../../model/identifiers.ts";
 import { hostName, peerName } from "../../model/identifiers.ts";
+import { actualVm, desiredVm } from "../documents/host.ts";
+import { hostOffers } from "../documents/placement.ts";
+import { actualConnection, actualVolume } from "../documents/storage.ts";
 import {
-  type ActualVm,
-  type ActualVolume,
   type CellPolicy,
   type DesiredStandby,
   type DesiredVm,
-  type HostOffers,
+  type LeaseHolder,
   type StandbyVolume,
   standbyKey,
 } from "../documents.ts";
@@ -22,6 +23,7 @@ import {
   type Run,
   saveVm,
   storageManager,
+  storageManagerOf,
   type VmRecord,
   type Wishes,
   wish,
@@ -35,7 +37,7 @@ import {
 
 /** All hosts that the Placer knows, and those that have the document: one that cannot be heard now must not lose it. */
 const hostsOf = (state: ControllerState): ReadonlySet<HostName> => {
-  const offers = state.actual.get(placer)?.get("hosts") as unknown as HostOffers | undefined;
+  const offers = hostOffers.of(state.actual.get(placer)?.get("hosts"));
   const hosts = new Set(offers?.hosts.map(({ host }) => hostName(host)));
   if (offers?.complete === true) return hosts;
   for (const host of standbyHosts(state)) hosts.add(host);
@@ -75,13 +77,13 @@ function standbyOf(
   policy: CellPolicy,
 ): DesiredStandby | null {
   if (run.stage !== "running" || run.host === null) return null;
-  const vm = wishes.get(hostPeer(run.host))?.get(`vm/${uid}`) as DesiredVm | undefined;
+  const vm = desiredVm.of(wishes.get(hostPeer(run.host))?.get(`vm/${uid}`));
   if (vm?.incarnation !== run.incarnation) return null;
   const volumes: StandbyVolume[] = [];
   // Its boot volume is a copy that nobody writes: without the other the old incarnation can commit nothing.
   for (const { connection, attachment, readOnly } of [...vm.disks].sort(lastBootedFirst)) {
     if (readOnly) continue;
-    const server = actualOf<ActualVolume>(state, storageManager, `volume/${attachment.volume}`)?.server;
+    const server = actualOf(actualVolume, state, storageManager, `volume/${attachment.volume}`)?.server;
     if (server == null) return null;
     const { volume, epoch } = attachment;
     volumes.push({ volume, connection, agent: peerName(`agent.${server}`), epoch });
@@ -92,24 +94,30 @@ function standbyOf(
   return { vm: { ...settled, disks: vm.disks.map(withoutLease) }, host: run.host, policy: bare, volumes };
 }
 type Disk = DesiredVm["disks"][number];
-const lastBootedFirst = (one: Disk, other: Disk): number =>
+const lastBootedFirst = (one: Pick<Disk, "bootOrder">, other: Pick<Disk, "bootOrder">): number =>
   (other.bootOrder ?? Number.MAX_SAFE_INTEGER) - (one.bootOrder ?? Number.MAX_SAFE_INTEGER);
 const withoutLease = (disk: Disk): Disk => ({
   ...disk,
   attachment: { ...disk.attachment, layers: disk.attachment.layers.filter(({ writable }) => !writable) },
 });
 
-/** A host says that it runs a later incarnation: only whoever has the leases could have started it. */
+/**
+ * A host says that it runs a later incarnation. Only whoever has the leases can have started it, and any host can say so: it
+ * counts when the lease of what the controller keeps its stores on names that host and incarnation, by the agent's own word.
+ */
 export function adoptSuccession(state: ControllerState): void {
   if (state.options.root === undefined) return;
   const vm = ownVm(state);
   if (vm?.run == null) return;
+  const holder = holderOfStores(state, vm);
   let found: { readonly host: HostName; readonly incarnation: number } | null = null;
   for (const host of standbyHosts(state)) {
-    const actual = actualOf<ActualVm>(state, hostPeer(host), `vm/${vm.uid}`);
+    const actual = actualOf(actualVm, state, hostPeer(host), `vm/${vm.uid}`);
     // One that was minted here and told to nobody may be the one that a host minted.
     const known = found?.incarnation ?? (vm.run.handedOver ? vm.incarnation : vm.incarnation - 1);
-    if (actual?.power === "on" && actual.incarnation > known) found = { host, incarnation: actual.incarnation };
+    if (actual?.power !== "on" || actual.incarnation <= known) continue;
+    const isHolder = holder?.vm === vm.uid && holder.host === host && holder.incarnation === actual.incarnation;
+    if (holder === undefined || isHolder) found = { host, incarnation: actual.incarnation };
   }
   if (found === null) return;
   const { host, incarnation } = found;
@@ -117,4 +125,12 @@ export function adoptSuccession(state: ControllerState): void {
   log(state.outbox, "succession/adopted", { vm: vm.uid, path, host, incarnation, before: vm.run.host });
   const run: Run = { ...vm.run, incarnation, host, stage: "running", handedOver: true, succeeded: true };
   saveVm(state, { ...vm, incarnation, failure: null, failures: 0, again: false, run });
+}
+
+/** null: nobody, or not known; undefined: the Storage Manager is of the previous version, which does not say it. */
+function holderOfStores(state: ControllerState, { run }: VmRecord): LeaseHolder | null | undefined {
+  const [stores] = [...(run?.disks ?? [])].sort(lastBootedFirst);
+  if (stores === undefined) return null;
+  const said = actualOf(actualConnection, state, storageManagerOf(state), `connection/${stores.connection}`);
+  return said === undefined ? null : said.holder;
 }

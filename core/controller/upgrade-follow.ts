@@ -2,7 +2,7 @@ import type { ElementPath, Uid } from "../../model/identifiers.ts";
 import { identify } from "../../model/identity.ts";
 import { planChange } from "../../model/plan.ts";
 import { directoryKey } from "../cell-documents.ts";
-import type { DesiredVolume } from "../documents.ts";
+import { desiredVolume } from "../documents/storage.ts";
 import { log } from "../outbox.ts";
 import { bootLink, serviceVms } from "./boot-disks.ts";
 import { meansOf } from "./entrance.ts";
@@ -45,7 +45,7 @@ function outdatedCopy(state: ControllerState, vm: ElementPath): ElementPath | nu
   const uid = volume === undefined ? undefined : state.uids.get(volume);
   if (element?.type !== "VolumeCopy" || uid === undefined) return null;
   const now = foreignVolume(state, element.image)?.uid;
-  const document = desiredNow(state, storageManagerOf(state), `volume/${uid}`) as unknown as DesiredVolume | undefined;
+  const document = desiredVolume.of(desiredNow(state, storageManagerOf(state), `volume/${uid}`));
   const origin = document?.origin.kind === "copy" ? document.origin.volume : undefined;
   return now === undefined || origin === undefined || now === origin ? null : element.path;
 }

@@ -1,6 +1,6 @@
 import type { Cell, Element } from "../../model/cell.ts";
 import type { ElementPath, Uid } from "../../model/identifiers.ts";
-import type { DesiredVolume } from "../documents.ts";
+import { desiredVolume } from "../documents/storage.ts";
 import { foreignVolume } from "./foreign.ts";
 import { type ControllerState, desiredNow, type ElementRecord, inUse, storageManagerOf } from "./state.ts";
 
@@ -49,9 +49,8 @@ function isSame(
     const from = vm === undefined ? undefined : state.vms.get(vm)?.upgrade?.from;
     return from?.connection === uid && from.volume === uids.get(element.volume) && from.busType === element.busType;
   }
-  const document = desiredNow(state, storageManagerOf(state), `volume/${uid}`) as unknown as DesiredVolume | undefined;
-  if (document === undefined || document.sizeMiB !== ("sizeMiB" in element ? (element.sizeMiB ?? null) : null))
-    return false;
+  const document = desiredVolume.of(desiredNow(state, storageManagerOf(state), `volume/${uid}`));
+  if (document === null || document.sizeMiB !== ("sizeMiB" in element ? (element.sizeMiB ?? null) : null)) return false;
   const { origin, access } = document;
   if (element.type === "VolumeCopy") {
     const image = uids.get(element.image) ?? foreignVolume(state, element.image)?.uid;

@@ -1,7 +1,8 @@
 import type { VmElement } from "../../model/cell.ts";
 import type { ElementPath, Uid } from "../../model/identifiers.ts";
 import type { PlanStep } from "../../model/plan-types.ts";
-import type { ActualVm, ActualVolume, Progress } from "../documents.ts";
+import { actualVolume } from "../documents/storage.ts";
+import type { ActualVm, Progress } from "../documents.ts";
 import { log, progress } from "../outbox.ts";
 import { bootLink, serviceVms, targetOf } from "./boot-disks.ts";
 import { actualVmOf, stopRun, wantedOn } from "./life-cycle.ts";
@@ -197,7 +198,7 @@ function obstacle(state: ControllerState, { vm, element, target, own }: Pending)
   if (wantedOn(state, vm.uid) === null) return `waits until ${element.path} is switched on`;
   const moving = serviceVms(state).find(({ path }) => isMoving(state, path));
   if (moving !== undefined) return `waits until ${moving.path} has ended or started`;
-  const volume = actualOf<ActualVolume>(state, storageManagerOf(state), `volume/${target.volume}`);
+  const volume = actualOf(actualVolume, state, storageManagerOf(state), `volume/${target.volume}`);
   if (volume?.phase !== "ready")
     return `waits for ${pathOf(state, target.volume)}: ${volume?.reason ?? "the Storage Manager is making it"}`;
   const before = own

@@ -1,6 +1,7 @@
 import { parseNetwork } from "../../model/addresses.ts";
 import type { ElementPath, HostName, Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
+import { desiredVm } from "../documents/host.ts";
 import type { Attachment, DesiredDisk, DesiredInterface, DesiredVm } from "../documents.ts";
 import { meansOf } from "./entrance.ts";
 import { attachmentOf } from "./life-cycle.ts";
@@ -115,8 +116,7 @@ function vmDocument(
 /** Null while it is not known how the volume is reached. */
 function diskDocument(state: ControllerState, vm: Uid, run: Run, disk: RunDisk): DesiredDisk | null {
   const { connection, volume, busType, busNumber, busSlot, bootOrder } = disk;
-  const before =
-    run.host === null ? undefined : (desiredNow(state, hostPeer(run.host), `vm/${vm}`) as DesiredVm | undefined);
+  const before = run.host === null ? undefined : desiredVm.of(desiredNow(state, hostPeer(run.host), `vm/${vm}`));
   // After a restart, or while the Storage Manager is away, the last known attachment of this incarnation holds.
   const known = before?.incarnation === run.incarnation ? [...before.disks, ...trialDisks(before)] : [];
   const attachment: Attachment | undefined =

@@ -4,11 +4,13 @@ import type { ElementPath } from "../../model/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import type { Progress } from "../documents.ts";
 import { reservationReason, shortened } from "./all-or-none.ts";
-import { hostDied } from "./element-state.ts";
 import { refusedEnrolments } from "./enrolments.ts";
 import { type NotVisible, whyAbroad } from "./foreign.ts";
+import { forkReason } from "./fork.ts";
+import { hostDied } from "./host-died.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { placementOf } from "./placement.ts";
+import { ruleSince, rulesAtHosts } from "./rules-in-force.ts";
 import { startQueueOf } from "./start-limit.ts";
 import {
   type ControllerState,
@@ -33,6 +35,8 @@ export function whyElement(
   record: ElementRecord,
 ): Result<ElementAnswer, { readonly status: number; readonly message: string }> {
   const checks: ElementCheck[] = [];
+  const whole = storeCheck(state);
+  if (whole !== null) checks.push(whole);
   follow(state, record, checks, new Set());
   const { path, type, phase, reason } = record;
   const common = { path, type, phase: phase ?? "waiting", reason, checks };
@@ -55,6 +59,12 @@ const check = (what: string, passes: boolean, detail: string, lifts: string | nu
   lifts: passes ? null : lifts,
 });
 
+function storeCheck(state: ControllerState): ElementCheck | null {
+  const forked = forkReason(state);
+  const lifts = `put the newer store back, or \`cells orphans release ${state.options.self}\``;
+  return forked === null ? null : check("the store of the cell's controller", false, forked, lifts);
+}
+
 /** What the element rests on comes before itself, so that the first that fails is the cause and not its effect. */
 function follow(state: ControllerState, record: ElementRecord, checks: ElementCheck[], seen: Set<string>): void {
   if (seen.has(record.uid)) return;
@@ -73,6 +83,7 @@ function follow(state: ControllerState, record: ElementRecord, checks: ElementCh
   }
   const abroad = whyAbroad(state, record, element);
   if (abroad !== null) checks.push(check("other cells", false, abroad.reason, abroad.lifts));
+  if (element.type === "NetworkRule") ruleChecks(state, record, checks);
   for (const path of dependencies(state, element)) {
     const other = recordAt(state, path);
     if (other !== undefined && other.type !== "VM") follow(state, other, checks, seen);
@@ -91,6 +102,23 @@ function follow(state: ControllerState, record: ElementRecord, checks: ElementCh
     if (own?.type === "VM") vmChecks(state, vm, own, checks);
   }
   checks.push(check(record.path, record.phase === "ready", record.reason ?? `it is ${record.phase ?? "new"}`));
+}
+
+/** Host by host, what packets meet there of a rule. */
+function ruleChecks(state: ControllerState, record: ElementRecord, checks: ElementCheck[]): void {
+  const since = ruleSince(state, record);
+  for (const { host, version, why } of rulesAtHosts(state)) {
+    const passes = version >= since;
+    const lifts =
+      why.phase === "waiting"
+        ? `bring the host back, or, if its power is off for certain, \`cells host dead ${host} --power-is-off\``
+        : why.phase === "failed"
+          ? "change the rules as it says"
+          : "nothing needs to be done: the host is putting it in force";
+    checks.push(
+      check(`in force at host ${host}`, passes, passes ? "the host has confirmed it" : (why.reason ?? ""), lifts),
+    );
+  }
 }
 
 /** Elements that must be ready first. Those of a VM come through its links. */

@@ -25,6 +25,7 @@ import type {
   DesiredVolume,
 } from "../documents.ts";
 import type { Effect, Input, Service } from "../env.ts";
+import type { ActualPolicy } from "../network-documents.ts";
 import { sameJson, toJson } from "../outbox.ts";
 import { createController } from "./controller.ts";
 import type { ControllerResponse } from "./requests.ts";
@@ -36,7 +37,7 @@ import type { ControllerOptions, ControllerState } from "./state.ts";
  * from what is durable after every step that made anything durable; the others cannot be told from steps never taken.
  */
 const self = peerName("controller.shop");
-const own: ControllerOptions = {
+export const options: ControllerOptions = {
   cell: "shop" as CellName,
   cellUid: uid("c1"),
   cellNumber: 7,
@@ -44,7 +45,7 @@ const own: ControllerOptions = {
   address: ipv4("10.0.3.1"),
   mac: mac("02:00:0a:00:03:01"),
   self,
-  presence: [peerName("presence.1"), peerName("presence.2")],
+  presence: ["presence.1", "presence.2", "presence.3"].map(peerName),
 };
 
 export class World {
@@ -66,8 +67,12 @@ export class World {
   readonly slowVolumes = new Set<Uid>();
   /** Hosts that take their time to stop a VM. */
   readonly slowStops = new Set<HostName>();
+  /** What a host says of a policy, where that is not that it is in force. */
+  readonly policiesAt = new Map<HostName, (policy: CellPolicy) => ActualPolicy | null>();
   /** What the directory answers to a want: `<domain>/<path>`. */
   readonly shown = new Map<string, ActualWant>();
+  /** Other cells have rules that open the same. */
+  agreed = false;
   crashing = false;
   state: ControllerState;
   readonly #actual = new Map<PeerName, Map<string, Json>>();
@@ -83,7 +88,7 @@ export class World {
   readonly #service: Service<ControllerState>;
 
   constructor(more: Partial<ControllerOptions> = {}) {
-    this.#service = createController({ ...own, ...more });
+    this.#service = createController({ ...options, ...more });
     this.state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
     this.step({ kind: "start" });
     this.settle();
@@ -202,7 +207,10 @@ export class World {
     if (kind === "connection") return connectionAnswer(value as unknown as DesiredConnection);
     if (kind === "placement") return this.#place(value as unknown as DesiredPlacement);
     if (kind === "want") return this.shown.get(key.slice("want/".length)) ?? null;
+    if (kind === "reach") return this.agreed ? { agreed: true, hosts: [] } : null;
     if (kind === "name") return { phase: "ready", reason: null };
+    if (kind === "policy")
+      return this.policiesAt.get(hostName(peer.slice(5)))?.(value as unknown as CellPolicy) ?? inForce(value);
     if (kind !== "vm") return null;
     const vm = value as unknown as DesiredVm;
     const running: ActualVm = { phase: "ready", reason: null, incarnation: vm.incarnation, power: "on", ended: null };
@@ -310,6 +318,11 @@ export class World {
     return Object.fromEntries([...this.state.elements.values()].map(({ path }) => [path, this.phase(path)]));
   }
 }
+
+const inForce = (value: Json): ActualPolicy => {
+  const { version } = value as unknown as CellPolicy;
+  return { version, phase: "ready", reason: null };
+};
 
 function connectionAnswer({ volume, incarnation, host }: DesiredConnection): ActualConnection {
   const layer = {

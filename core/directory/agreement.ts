@@ -19,14 +19,17 @@ export function agreementOf(own: Side, others: readonly Side[]): ActualReach {
   const mine = networksOf(own.reach.networks);
   const named = networksOf(own.names);
   const hosts = new Map<Ipv4, Set<HostName>>();
+  const places = new Map<string, { readonly address: Ipv4; readonly host: HostName }>();
   let agreed = false;
   for (const other of others) {
     if (!own.reach.openings.some((one) => other.reach.openings.some((two) => overlap(one, two)))) continue;
     const namesMine = networksOf(other.names);
     if (!meet(mine, namesMine) || !meet(networksOf(other.reach.networks), named)) continue;
     agreed = true;
-    const there = other.reach.placed.filter(({ address }) => isIn(address, named)).map(({ host }) => host);
-    if (there.length === 0) continue;
+    const reached = other.reach.placed.filter(({ address }) => isIn(address, named));
+    if (reached.length === 0) continue;
+    const there = reached.map(({ host }) => host);
+    for (const { address, host } of reached) places.set(`${address} ${host}`, { address, host });
     for (const { address } of own.reach.placed) {
       if (!isIn(address, namesMine)) continue;
       const known = hosts.get(address) ?? new Set<HostName>();
@@ -35,7 +38,14 @@ export function agreementOf(own: Side, others: readonly Side[]): ActualReach {
     }
   }
   const sorted = [...hosts].sort(([a], [b]) => (a < b ? -1 : 1));
-  return { agreed, hosts: sorted.map(([address, known]) => ({ address, hosts: [...known].sort() })) };
+  return {
+    agreed,
+    hosts: sorted.map(([address, known]) => ({ address, hosts: [...known].sort() })),
+    // Whose own ends are nowhere has nobody to tell.
+    ...(sorted.length === 0
+      ? {}
+      : { there: [...places].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, place]) => place) }),
+  };
 }
 
 const networksOf = (texts: readonly string[]): readonly Network[] => texts.flatMap((text) => parseNetwork(text) ?? []);

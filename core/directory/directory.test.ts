@@ -132,12 +132,15 @@ test("places are told where both cells' rules open the same, and to these two al
   }
   world.say(bank, "reach/b-9", reach("b-9", shopWeb, "10.64.0.2", "h2", "in"));
   world.say(spy, "reach/x-9", reach("x-9", bankDb, "10.64.2.2", "h3", "out"));
-  const agreed = (address: string, host: string) => ({ agreed: true, hosts: [{ address, hosts: [host] }] });
-  assert.deepEqual(world.answer(shop, "reach/s-9"), agreed("10.64.1.2", "h2"));
-  assert.deepEqual(world.answer(bank, "reach/b-9"), agreed("10.64.0.2", "h1"));
+  const agreed = (address: string, other: string, host: string) => ({
+    ...{ agreed: true, hosts: [{ address, hosts: [host] }] },
+    there: [{ address: other, host }],
+  });
+  assert.deepEqual(world.answer(shop, "reach/s-9"), agreed("10.64.1.2", "10.64.0.2", "h2"));
+  assert.deepEqual(world.answer(bank, "reach/b-9"), agreed("10.64.0.2", "10.64.1.2", "h1"));
   assert.deepEqual(world.answer(spy, "reach/x-9"), { agreed: false, hosts: [] });
   world.restart();
-  assert.deepEqual(world.answer(shop, "reach/s-9"), agreed("10.64.1.2", "h2"));
+  assert.deepEqual(world.answer(shop, "reach/s-9"), agreed("10.64.1.2", "10.64.0.2", "h2"));
   // A machine that goes elsewhere, and one that is nowhere: agreed all the same.
   world.say(bank, "reach/b-9", reach("b-9", shopWeb, "10.64.0.2", null, "in"));
   assert.deepEqual(world.answer(shop, "reach/s-9"), { agreed: true, hosts: [] });

@@ -7,13 +7,14 @@ import {
   type DesiredWant,
   directoryKey,
 } from "../cell-documents.ts";
+import { desiredPublic, desiredReach, desiredWant } from "../documents/cells.ts";
+import { documentsOf } from "../documents/table.ts";
 import { actualKey } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { mayDesire, maySee } from "../identity/permissions.ts";
 import { gauge, sample } from "../metrics.ts";
 import { cellOfController, createOutbox, log, type Outbox, sameJson, takeEffects, toJson } from "../outbox.ts";
 import { agreementOf, type Side } from "./agreement.ts";
-import { readPublic, readReach, readWant } from "./read-documents.ts";
 
 /**
  * The directory: what cells may know of each other. Controllers cannot reach one another (LANGUAGE, step 2), so each tells
@@ -73,6 +74,7 @@ export function createDirectory({ domain = "cells.internal" }: DirectoryOptions)
     audience: () => null,
     entitled: (_state, peer, key) => maySee("directory", peer, key),
     accepts: (peer, key) => mayDesire("directory", peer, key) && isDirectoryKey(key),
+    read: documentsOf("directory"),
     measure: ({ cells }) => {
       const count = (of: (cell: CellView) => number): number =>
         [...cells.values()].reduce((sum, each) => sum + of(each), 0);
@@ -121,9 +123,9 @@ function takeDesired(state: DirectoryState, client: PeerName, key: string, value
   const id = key.slice(slash + 1);
   const isFull = view.publics.size + view.wants.size + view.reaches.size >= mostDocuments;
   const kinds: Readonly<Record<string, () => boolean>> = {
-    public: () => putPublic(view, id as Uid, value === null ? null : readPublic(id, value), isFull),
-    want: () => putWant(state, client, view, id, value === null ? null : readWant(id, value), isFull),
-    reach: () => putReach(state, client, view, id as Uid, value === null ? null : readReach(id, value), isFull),
+    public: () => putPublic(view, id as Uid, value === null ? null : desiredPublic.of(value, id), isFull),
+    want: () => putWant(state, client, view, id, value === null ? null : desiredWant.of(value, id), isFull),
+    reach: () => putReach(state, client, view, id as Uid, value === null ? null : desiredReach.of(value, id), isFull),
   };
   const isTaken = kinds[key.slice(0, slash)]?.() ?? false;
   state.touched.add(client);

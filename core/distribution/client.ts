@@ -2,10 +2,12 @@ import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { deathIn, interestIn, isForService, isOfService } from "./deaths.ts";
 import { bucketOf, type Digest, differing, digestOf, RunningDigest } from "./digest.ts";
+import { judgeServer, takeKept } from "./fork.ts";
 import { type Holds, isKey, isPrefix, parseServerFrame, type ServerFrame, textOf } from "./frames.ts";
 import { helloOf } from "./hello.ts";
+import { type Mark, markOf } from "./history.ts";
 import type { ClientLink, Distribution, Target, Turn } from "./node-types.ts";
-import { burst, refuse } from "./refuse.ts";
+import { burst, readDocument, refuse } from "./refuse.ts";
 import { storeKey } from "./stored.ts";
 
 /**
@@ -27,6 +29,10 @@ export const createTarget = (peer: PeerName): Target => ({
   deadLife: 0,
   deadGeneration: -1,
   life: 0,
+  at: null,
+  forked: false,
+  itForked: false,
+  orphans: new Set(),
   session: 0,
   reachable: null,
   link: null,
@@ -67,7 +73,7 @@ const addSubscription = (node: Distribution, turn: Turn, to: PeerName, prefix: s
   const target = targetOf(node, turn, to);
   if (target.subscriptions.has(prefix)) {
     // The service wants it too now, or did before.
-    if (!interest && target.interests.delete(prefix)) retell(turn, target, prefix);
+    if (!interest && target.interests.delete(prefix)) retell(node, turn, target, prefix);
     return;
   }
   const known = isOfService(target);
@@ -80,10 +86,12 @@ const addSubscription = (node: Distribution, turn: Turn, to: PeerName, prefix: s
 };
 
 /** What this layer had for itself is news to the service. */
-const retell = (turn: Turn, target: Target, prefix: string): void => {
-  for (const [key, { text }] of target.actual)
-    if (key.startsWith(prefix))
-      turn.inbox.push({ kind: "actual", from: target.peer, key, value: JSON.parse(text) as Json });
+const retell = (node: Distribution, turn: Turn, target: Target, prefix: string): void => {
+  for (const [key, { text }] of target.actual) {
+    if (!key.startsWith(prefix) || text === "") continue;
+    const value = readDocument(node, turn, "actual", target.peer, key, JSON.parse(text) as Json);
+    if (value !== null) turn.inbox.push({ kind: "actual", from: target.peer, key, value });
+  }
   tellReachable(turn, target);
 };
 const tellReachable = (turn: Turn, { peer, reachable }: Target): void => {
@@ -105,11 +113,13 @@ export const desire = (node: Distribution, turn: Turn, to: PeerName, key: string
     misuse(turn, "desire", to, key, "the key or the value is too long");
     return;
   }
-  if (value === null && node.targets.get(to)?.documents.get(key) === undefined) return;
+  const known = node.targets.get(to);
+  if (value === null && known?.documents.get(key) === undefined && known?.orphans.has(key) !== true) return;
   const target = targetOf(node, turn, to);
   if (target.documents.get(key)?.text === text) return;
   node.seq += 1;
   target.documents.set(key, { seq: node.seq, value, text });
+  target.orphans.delete(key);
   turn.writes.push({ key: storeKey.out(to, key), value: { value } });
   if (target.link === null) return;
   // Behind what is pending already, so that `seq` grows from frame to frame.
@@ -161,8 +171,9 @@ export const clientConnected = (node: Distribution, turn: Turn, connection: numb
     role: "client",
     connection,
     target,
-    control: [helloOf(node, session)],
+    control: [helloOf(node, session, node.instance === undefined ? {} : { instance: node.instance })],
     pending: new Set([...target.documents].sort(([, a], [, b]) => a.seq - b.seq).map(([key]) => key)),
+    kept: new Map(),
     seen: new Map(),
     digest: new RunningDigest(),
     holding: new Set(),
@@ -265,16 +276,25 @@ const receiveActual = (
     return;
   }
   remember(link, key, seq);
-  target.actual.set(key, { generation: target.generation, seq, text });
-  if (known?.text === text) return;
-  if (isForService(target, key)) turn.inbox.push({ kind: "actual", from: target.peer, key, value });
-  const death = deathIn(node, target.peer, key, value);
+  const unchanged = known?.text === text;
+  const document = unchanged ? null : readDocument(node, turn, "actual", target.peer, key, value);
+  // Of what cannot be read the number counts alone, so that both sides agree on what was sent.
+  const lastText = document === null ? (known?.text ?? "") : text;
+  target.actual.set(key, { generation: target.generation, seq, text: lastText });
+  if (document === null) return;
+  if (isForService(target, key)) turn.inbox.push({ kind: "actual", from: target.peer, key, value: document });
+  const death = deathIn(node, target.peer, key, document);
   if (death !== null) declaredDead(node, turn, death.peer, death.life);
 };
 
-const acknowledged = (turn: Turn, target: Target, seq: number): void => {
+const acknowledged = (node: Distribution, turn: Turn, link: ClientLink, seq: number, at: Mark | undefined): void => {
+  const { target, kept } = link;
+  if (at !== undefined) {
+    target.at = at;
+    node.newerMarks.add(target);
+  }
   for (const [key, document] of target.documents) {
-    if (document.value !== null || document.seq > seq) continue;
+    if (document.value !== null || document.seq > seq || kept.get(key) === document.seq) continue;
     target.documents.delete(key);
     turn.writes.push({ key: storeKey.out(target.peer, key), value: null });
     turn.inbox.push({ kind: "released", peer: target.peer, key });
@@ -305,6 +325,7 @@ const receiveHello = (
   target.generation = hello.generation;
   target.life = hello.life ?? 0;
   link.greeted = true;
+  judgeServer(turn, target, hello);
   inStep(turn, link);
 };
 
@@ -387,7 +408,10 @@ export const receiveFromServer = (node: Distribution, turn: Turn, link: ClientLi
       receiveLife(node, turn, link, frame.life);
       return;
     case "ack":
-      acknowledged(turn, target, frame.seq);
+      acknowledged(node, turn, link, frame.seq, frame.at);
+      return;
+    case "kept":
+      takeKept(node, turn, link, frame);
       return;
     case "actual":
       receiveActual(node, turn, link, frame);
@@ -415,12 +439,14 @@ export const receiveFromServer = (node: Distribution, turn: Turn, link: ClientLi
 };
 
 /** Hands the connection what is due, up to one burst. */
-export const flushClient = (turn: Turn, link: ClientLink): void => {
+export const flushClient = (node: Distribution, turn: Turn, link: ClientLink): void => {
   if (!link.ready) return;
   const { connection, target } = link;
   const before = turn.sends.length;
   for (const frame of link.control.splice(0)) turn.sends.push({ connection, frame });
   let characters = 0;
+  const mark = markOf(node);
+  const at = mark === null ? {} : { at: mark };
   for (const key of link.pending) {
     if (turn.sends.length - before >= burst.frames || characters > burst.characters) break;
     link.pending.delete(key);
@@ -428,7 +454,7 @@ export const flushClient = (turn: Turn, link: ClientLink): void => {
     // Gone: its tombstone was acknowledged on this connection after it had been put here.
     if (document === undefined) continue;
     const { seq, value } = document;
-    turn.sends.push({ connection, frame: { frame: "desire", key, seq, value } });
+    turn.sends.push({ connection, frame: { frame: "desire", key, seq, value, ...at } });
     characters += document.text.length;
   }
   if (link.pending.size === 0 && !link.completed) {

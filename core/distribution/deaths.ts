@@ -1,13 +1,13 @@
 import { type HostName, hostName, type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { declarationIn } from "../presence/declaration.ts";
+import { takeDeclared } from "../presence/declaration.ts";
 import { presenceKey } from "../presence/documents.ts";
 import type { Distribution, Target } from "./node-types.ts";
 
 /**
  * From a declared death to what is withdrawn. Whoever follows a host registers an interest in that host's death at every
- * member of the Presence group, beside whatever the service itself may follow there; the first declaration that is heard
- * counts. This is the only thing that state distribution reads of what goes through it.
+ * member of the Presence group, beside whatever the service itself may follow there; a life is over when more than half of
+ * the members say so. This is the only thing that state distribution reads of what goes through it.
  */
 const hostOf = (peer: PeerName): HostName | null =>
   peer.startsWith("host.") ? hostName(peer.slice("host.".length)) : null;
@@ -25,7 +25,7 @@ export function deathIn(
   key: string,
   value: Json,
 ): { readonly peer: PeerName; readonly life: number } | null {
-  const death = declarationIn(node.presence, from, key, value);
+  const death = takeDeclared(node.declared, node.presence, from, key, value);
   return death && { peer: peerName(`host.${death.host}`), life: death.generation };
 }
 

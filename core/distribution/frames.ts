@@ -1,6 +1,7 @@
 import type { Json } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { type Digest, isBuckets, isDigest } from "./digest.ts";
+import { type History, type Mark, mostStarts, startLength } from "./history.ts";
 
 /**
  * What goes over one connection. The client is the side that dialled; it desires and subscribes. The server publishes.
@@ -14,7 +15,7 @@ import { type Digest, isBuckets, isDigest } from "./digest.ts";
  * | version | new in it |
  * | 1 | |
  * | 2 | digests: `holds` in `subscribe`, `same` in `actual-complete`, `digest`, `repair`, `repaired`; later `life`, by whose |
- * |   | absence nothing is wrong, so that it needs no version of its own |
+ * |   | absence nothing is wrong, so that it needs no version of its own; `history` and what comes with it likewise |
  */
 export const protocolVersion = 2;
 /** The version that a connection to such a peer speaks; null: none. */
@@ -28,6 +29,11 @@ export const limits = {
   keyLength: 1024,
   /** Of a value as JSON text, in characters: at most three bytes each, so that it always fits into a frame. */
   valueLength: 2 * 1024 * 1024,
+  /**
+   * Objects and arrays of a value inside one another. What a specification may nest (256) lies in documents with levels of
+   * their own. Without a bound of ours it is the stack's, and that is another one wherever a value is written or compared.
+   */
+  nesting: 512,
   /** Prefixes that one client may follow at one server. */
   subscriptions: 4096,
 } as const;
@@ -44,6 +50,12 @@ export interface HelloFrame {
   readonly name: string;
   /** Of the sender's host, as Presence counts them; absent: not known. */
   readonly life?: number;
+  /** Of the sender's store. Absent: one of an earlier version, which is taken as it comes. */
+  readonly history?: History;
+  /** From a client: what it is, where another one may come after it under its name. */
+  readonly instance?: string;
+  /** From a server: the client's store does not contain what was seen of it here. */
+  readonly forked?: true;
 }
 /** The side that sends it ends in an orderly way; from a server, all its actual state is withdrawn. */
 export interface GoodbyeFrame {
@@ -54,8 +66,17 @@ export type ClientFrame =
   | HelloFrame
   | GoodbyeFrame
   /** Null is a tombstone. `seq` grows from one such frame of a connection to the next. */
-  | { readonly frame: "desire"; readonly key: string; readonly seq: number; readonly value: Json }
-  /** Every document of this client was sent on this connection: what was not is dropped. */
+  | {
+      readonly frame: "desire";
+      readonly key: string;
+      readonly seq: number;
+      readonly value: Json;
+      /** How far the client's store is. */
+      readonly at?: Mark;
+    }
+  /** The client knows again all that it desires here; not taken from a controller. */
+  | { readonly frame: "recovered" }
+  /** Every document of this client was sent on this connection. What was not stays, and is an orphan. */
   | { readonly frame: "desired-complete" }
   /** `holds`: what the client still has under the prefix from an earlier connection, of that generation of the source. */
   | { readonly frame: "subscribe"; readonly prefix: string; readonly holds?: Holds }
@@ -73,7 +94,12 @@ export type ServerFrame =
   /** The first life of the sender's host, which it did not know yet when it said hello. */
   | { readonly frame: "life"; readonly life: number }
   /** Every `desire` of this connection up to `seq` is durable here. */
-  | { readonly frame: "ack"; readonly seq: number }
+  | { readonly frame: "ack"; readonly seq: number; readonly at?: Mark }
+  /**
+   * The server's document stays as `value` says: the client's snapshot lacked it, or its frame `seq` was not taken. The
+   * acknowledgement that comes behind does not speak of it. Null: there is none. Only to who has said its history.
+   */
+  | { readonly frame: "kept"; readonly key: string; readonly value: Json; readonly seq?: number }
   | { readonly frame: "actual"; readonly key: string; readonly seq: number; readonly value: Json }
   /**
    * All that the client may see under the prefix was sent on this connection: what was not is withdrawn. Buckets that are
@@ -98,6 +124,12 @@ export type Refusal =
   | "value too long"
   | "too many subscriptions"
   | "not accepted here"
+  /** The document's reader found something else than its kind has. */
+  | "malformed document"
+  /** The client has forked, and this document was taken before. */
+  | "kept as it is"
+  | "too many documents"
+  | "too much in documents"
   /** By the service, for what is in it. */
   | "not acceptable";
 
@@ -113,20 +145,64 @@ export const isKey = (value: unknown): value is string => isPrefix(value) && val
 export const textOf = (value: Json): string | null => {
   try {
     const text = JSON.stringify(value);
-    return text.length <= limits.valueLength ? text : null;
+    return text.length <= limits.valueLength && isFlat(text) ? text : null;
   } catch {
     return null;
   }
 };
 
+/** Is this JSON text nested no deeper than it may be? A level takes two characters at least. */
+const isFlat = (text: string): boolean => {
+  if (text.length <= 2 * limits.nesting) return true;
+  let depth = 0;
+  let inText = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text.charCodeAt(at);
+    if (inText) {
+      if (character === backslash) at += 1;
+      else if (character === quote) inText = false;
+    } else if (character === quote) inText = true;
+    else if (character === openBrace || character === openBracket) {
+      depth += 1;
+      if (depth > limits.nesting) return false;
+    } else if (character === closeBrace || character === closeBracket) depth -= 1;
+  }
+  return true;
+};
+const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];
+
 type Fields = { readonly [key: string]: Json | undefined };
 
 const parseHello = (fields: Fields): Result<HelloFrame, Refusal> => {
-  const { version, generation, session, name, life } = fields;
+  const { version, generation, session, name, life, history, instance, forked } = fields;
   if (!isCount(version) || spokenWith(version) === null) return fail("unsupported version");
   if (!isCount(generation) || !isCount(session) || !isKey(name)) return fail("malformed frame");
   if (life !== undefined && !isCount(life)) return fail("malformed frame");
-  return ok({ frame: "hello", version, generation, session, name, ...(life === undefined ? {} : { life }) });
+  const marks = history === undefined ? undefined : historyOf(history);
+  if (marks === null) return fail("malformed frame");
+  if (instance !== undefined && !isKey(instance)) return fail("malformed frame");
+  return ok({
+    ...{ frame: "hello", version, generation, session, name },
+    ...(life === undefined ? {} : { life }),
+    ...(marks === undefined ? {} : { history: marks }),
+    ...(instance === undefined ? {} : { instance }),
+    ...(forked === true ? { forked } : {}),
+  });
+};
+
+const markOf = (value: Json | undefined): Mark | null => {
+  const { start, count } = (value === undefined ? null : fieldsOf(value)) ?? {};
+  return isKey(start) && start.length <= startLength && isCount(count) && count > 0 ? { start, count } : null;
+};
+const historyOf = (value: Json): History | null => {
+  if (!Array.isArray(value) || value.length > mostStarts) return null;
+  const marks = value.map(markOf);
+  return marks.includes(null) ? null : (marks as Mark[]);
+};
+/** A mark that makes no sense is as good as none: what came with it stands. */
+const markIn = ({ at }: Fields): { readonly at?: Mark } => {
+  const mark = markOf(at);
+  return mark === null ? {} : { at: mark };
 };
 
 const fieldsOf = (json: Json): Fields | null =>
@@ -150,8 +226,10 @@ export const parseClientFrame = (json: Json): Result<ClientFrame, Refusal> => {
       return ok({ frame });
     case "desire":
       return isKey(key) && isCount(seq) && value !== undefined
-        ? ok({ frame, key, seq, value })
+        ? ok({ frame, key, seq, value, ...markIn(fields) })
         : fail("malformed frame");
+    case "recovered":
+      return ok({ frame });
     case "subscribe": {
       const holds = fields.holds === undefined ? {} : holdsOf(fields.holds);
       return isPrefix(prefix) && holds !== null ? ok({ frame, prefix, ...holds }) : fail("malformed frame");
@@ -178,7 +256,13 @@ export const parseServerFrame = (json: Json): Result<ServerFrame, Refusal> => {
     case "life":
       return isCount(fields.life) && fields.life > 0 ? ok({ frame, life: fields.life }) : fail("malformed frame");
     case "ack":
-      return isCount(seq) ? ok({ frame, seq }) : fail("malformed frame");
+      return isCount(seq) ? ok({ frame, seq, ...markIn(fields) }) : fail("malformed frame");
+    case "kept": {
+      const about = seq === undefined ? {} : isCount(seq) ? { seq } : null;
+      return isKey(key) && value !== undefined && about !== null
+        ? ok({ frame, key, value, ...about })
+        : fail("malformed frame");
+    }
     case "actual":
       return isKey(key) && isCount(seq) && value !== undefined
         ? ok({ frame, key, seq, value })

@@ -19,6 +19,11 @@ export function measureDistribution(node: Distribution): readonly Metric[] {
       [...node.clients.values()].map(({ peer, documents }) => sample(documents.size, { peer })),
     ),
     gauge(
+      "cells_distribution_orphans",
+      "Documents that stay in force here although their client's last snapshot lacked them, by client.",
+      [...node.clients.values()].map(({ peer, orphans }) => sample(orphans.size, { peer })),
+    ),
+    gauge(
       "cells_distribution_outbox_documents",
       "Own documents that are still to be sent to a peer; all of them while it is not reachable.",
       targets.map(({ peer, link, documents }) => sample(link?.pending.size ?? documents.size, { peer })),

@@ -1,6 +1,7 @@
 import { type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import type { Effect, Input, Service } from "../env.ts";
+import { fail } from "../../model/result.ts";
+import { type Effect, type Input, readAnything, type Service } from "../env.ts";
 import type { Frame } from "./frames.ts";
 import { createNode, type Node, stepNode } from "./node.ts";
 import type { NodeInput } from "./node-types.ts";
@@ -23,6 +24,9 @@ export interface ProbeState {
 export type ProbeRequest =
   | { readonly do: "effect"; readonly effect: Effect }
   | { readonly do: "hide" | "show"; readonly peer: string; readonly key: string };
+
+/** A document that the probe's reader refuses. */
+export const malformed = "malformed";
 
 const note = (map: Map<string, Json>, from: string, key: string, value: Json): void => {
   if (value === null) map.delete(`${from} ${key}`);
@@ -95,6 +99,8 @@ export const createProbe = (): Service<ProbeState> => ({
   step: (state, input) => ({ state, effects: stepProbe(state, input) }),
   entitled: (state, peer, key) => !state.hidden.has(`${peer} ${key}`),
   accepts: (_peer, key) => !key.startsWith("forbidden/"),
+  read: (verb, from, key, value) =>
+    value === malformed ? fail("at it: found nothing good") : readAnything(verb, from, key, value),
 });
 
 export type Side = "client" | "server";
@@ -115,6 +121,8 @@ export interface Machine {
   readonly timers: Set<string>;
   readonly dials: Set<PeerName>;
   /** Of all its lives. */
+  /** Another one under its name, from its next start on. */
+  instance?: string;
   readonly logs: { readonly event: string; readonly fields: { readonly [key: string]: Json } }[];
   node: Node<ProbeState> | null;
 }
@@ -127,6 +135,7 @@ export interface Network {
   readonly faults: string[];
   readonly highest: Map<string, number>;
   wireCount: number;
+  starts: number;
   now: number;
 }
 
@@ -139,6 +148,7 @@ export const createNetwork = (names: readonly string[], presence: readonly strin
     faults: [],
     highest: new Map(),
     wireCount: 0,
+    starts: 0,
     now: 1000,
   };
   for (const text of names) {
@@ -218,7 +228,11 @@ export const feed = (network: Network, machine: Machine, input: NodeInput, crash
 export const boot = (network: Network, machine: Machine): void => {
   if (machine.node !== null) return;
   const content = new Map([...machine.store].map(([key, value]) => [key, structuredClone(value)]));
-  machine.node = createNode(createProbe(), content, machine.name, { ms: network.now, wallMs: 0 }, network.presence);
+  network.starts += 1;
+  const instance = machine.instance === undefined ? {} : { instance: machine.instance };
+  const now = { ms: network.now, wallMs: 0 };
+  const draw = `start ${network.starts}`;
+  machine.node = createNode({ ...createProbe(), ...instance }, content, machine.name, now, draw, network.presence);
   feed(network, machine, { kind: "start" });
 };
 

@@ -1,9 +1,12 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import type { Input, Instant } from "../env.ts";
+import type { DocumentReader, Input, Instant } from "../env.ts";
 import type { EventName } from "../event-names.ts";
+import type { Declared } from "../presence/declaration.ts";
 import type { RunningDigest } from "./digest.ts";
+import type { ClientMark } from "./fork.ts";
 import type { Frame, Refusal, ServerFrame } from "./frames.ts";
+import type { Mark, OwnHistory } from "./history.ts";
 import type { RefusalLog } from "./refuse.ts";
 import type { StoredDocument } from "./stored.ts";
 
@@ -29,6 +32,12 @@ export type NodeInput =
   | { readonly kind: "declared-dead"; readonly peer: PeerName; readonly life: number }
   /** What is said from now on is of that life of this source's host. After a declared death it is a new one. */
   | { readonly kind: "life"; readonly life: number }
+  /**
+   * An operator has looked: what the peer desires here counts again, and what this service desires there, whichever of the
+   * two had forked. With `keys`, nothing of that, but these documents of the peer end here, as by its tombstones; only
+   * those that it did not repeat, or that are kept for it, do.
+   */
+  | { readonly kind: "release"; readonly peer: PeerName; readonly keys?: readonly string[] }
   /** Orderly end: says goodbye on every connection. */
   | { readonly kind: "stop" };
 
@@ -72,6 +81,7 @@ export interface OutgoingDocument {
 export interface ReceivedActual {
   readonly generation: number;
   readonly seq: number;
+  /** Of the last value that could be read; empty: there was none. */
   readonly text: string;
 }
 
@@ -93,6 +103,13 @@ export interface Target {
   deadGeneration: number;
   /** Of its host, as Presence counts them; 0: the source did not say. */
   life: number;
+  /** How far its store was, as it said last; null: it did not say. */
+  at: Mark | null;
+  /** This service's store does not contain what the peer has seen of it; the peer's does not contain `at`. */
+  forked: boolean;
+  itForked: boolean;
+  /** Keys of documents of this service that only the peer knows. */
+  readonly orphans: Set<string>;
   session: number;
   /** Null: nothing was said about it yet. */
   reachable: boolean | null;
@@ -109,6 +126,8 @@ export interface ClientLink {
   readonly seen: Map<string, number>;
   /** Of `seen`. */
   readonly digest: RunningDigest;
+  /** Documents that the server did not take, and their `seq`: their acknowledgement says nothing. */
+  readonly kept: Map<string, number>;
   /** Prefixes for which the server was told what is still here. */
   readonly holding: Set<string>;
   /** Buckets that were asked for once more; null: none. */
@@ -122,6 +141,12 @@ export interface ClientLink {
 export interface Client {
   readonly peer: PeerName;
   readonly documents: Map<string, StoredDocument>;
+  /** Keys of `documents` that its last whole snapshot lacked. */
+  readonly orphans: Set<string>;
+  /** Of `documents`, in characters. */
+  characters: number;
+  /** How far its store was, and what of it is kept; null: it never said. */
+  mark: ClientMark | null;
   generation: number;
   session: number;
   link: ServerLink | null;
@@ -151,6 +176,9 @@ export interface ServerLink {
   version: number;
   /** Keys of desired documents that arrived before `desired-complete`; null afterwards. */
   seen: Set<string> | null;
+  /** The client has said its history, and is told what is kept here: keys, with the `seq` of a frame that was not taken. */
+  speaksHistory: boolean;
+  readonly telling: Map<string, number | null>;
   /** Null until its hello was accepted. */
   client: Client | null;
   seq: number;
@@ -161,10 +189,17 @@ export interface ServerLink {
 /** Everything of a node but the service's own state. */
 export interface Distribution {
   readonly self: PeerName;
+  readonly instance: string | undefined;
+  readonly history: OwnHistory;
+  /** Receivers whose `at` is newer than its record, which is written with the next commit. */
+  readonly newerMarks: Set<Target>;
+  /** What whoever put the store back from a copy noted in it; null: nobody did since the last start. */
+  readonly restored: Json;
   generation: number;
   life: number;
   /** Members of the Presence group, whose declarations count. */
   presence: ReadonlySet<PeerName>;
+  readonly declared: Declared;
   readonly targets: Map<PeerName, Target>;
   readonly clients: Map<PeerName, Client>;
   readonly links: Map<number, ClientLink | ServerLink>;
@@ -176,6 +211,7 @@ export interface Distribution {
   readonly prefixLengths: Map<number, number>;
   readonly entitled: (peer: PeerName, key: string) => boolean;
   readonly accepts: (peer: PeerName, key: string) => boolean;
+  readonly read: DocumentReader;
   /** Of the last document or publication of this generation. */
   seq: number;
   scanning: boolean;

@@ -1,6 +1,6 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import type { Effect, Input, Instant, Service } from "../env.ts";
+import type { Effect, Instant, Service } from "../env.ts";
 import {
   clientConnected,
   clientDisconnected,
@@ -14,8 +14,12 @@ import {
   subscribe,
   unsubscribe,
 } from "./client.ts";
+import { deathIn } from "./deaths.ts";
+import { recovered } from "./fork.ts";
+import { countCommit, createOwnHistory, writeTarget } from "./history.ts";
 import type { Distribution, NodeInput, NodeOutput, Turn } from "./node-types.ts";
-import { refusedByService } from "./refuse.ts";
+import { readDocument, refusedByService } from "./refuse.ts";
+import { release } from "./release.ts";
 import {
   createClient,
   digestTimer,
@@ -57,6 +61,7 @@ const serviceTimer = (name: string): string => `service/${name}`;
 /**
  * @param content the service's store, as it was last durable
  * @param self the name in its own certificate
+ * @param draw an id that no other start of any service has, at most 64 characters: its mark in the store's history
  * @param presence members of the Presence group: a host that they declare dead has said nothing any more
  * @param now its `wallMs` helps a service that lost its store to be newer than its former life; nothing safe rests on it,
  *   because a stored generation is always exceeded
@@ -66,6 +71,7 @@ export const createNode = <State>(
   content: ReadonlyMap<string, Json>,
   self: PeerName,
   now: Instant,
+  draw: string,
   presence: readonly PeerName[] = [],
 ): Node<State> => {
   const stored = readStored(content);
@@ -74,9 +80,14 @@ export const createNode = <State>(
     state: service.restore(restoredOf(stored)),
     distribution: {
       self,
+      instance: service.instance,
+      history: createOwnHistory(stored.history, draw),
+      newerMarks: new Set(),
+      restored: stored.restored,
       generation: Math.max(stored.generation + 1, Math.floor(now.wallMs)),
       life: 0,
       presence: new Set(presence),
+      declared: new Map(),
       targets: new Map(),
       clients: new Map(),
       links: new Map(),
@@ -87,6 +98,7 @@ export const createNode = <State>(
       prefixLengths: new Map(),
       entitled: (peer, key) => service.entitled(node.state, peer, key),
       accepts: (peer, key) => service.accepts(peer, key),
+      read: (verb, from, key, value) => service.read(verb, from, key, value),
       seq: 0,
       scanning: false,
       audience: undefined,
@@ -105,13 +117,32 @@ export const createNode = <State>(
       target.documents.set(key, { seq: distribution.seq, value, text: JSON.stringify(value) });
     }
   }
+  for (const [peer, { at = null, forked = false, itForked = false }] of stored.peerMarks) {
+    const target = distribution.targets.get(peer) ?? createTarget(peer);
+    distribution.targets.set(peer, target);
+    Object.assign(target, { at, forked, itForked });
+  }
   for (const [peer, generation] of stored.clients) distribution.clients.set(peer, createClient(peer, generation));
   for (const [peer, documents] of stored.in) {
     const client = distribution.clients.get(peer) ?? createClient(peer, -1);
     distribution.clients.set(peer, client);
-    for (const [key, document] of documents) client.documents.set(key, document);
+    for (const [key, document] of documents) {
+      client.documents.set(key, document);
+      client.characters += document.text.length;
+    }
+  }
+  for (const [peer, mark] of stored.clientMarks) {
+    const client = distribution.clients.get(peer) ?? createClient(peer, -1);
+    distribution.clients.set(peer, client);
+    client.mark = mark;
   }
   return node;
+};
+
+/** A member of the Presence group is one of those whose words it counts. */
+const heardItself = (node: Distribution, turn: Turn, key: string, value: Json): void => {
+  const death = deathIn(node, node.self, key, value);
+  if (death !== null) declaredDead(node, turn, death.peer, death.life);
 };
 
 const apply = (node: Distribution, turn: Turn, effect: Effect): void => {
@@ -124,6 +155,7 @@ const apply = (node: Distribution, turn: Turn, effect: Effect): void => {
       return;
     case "publish":
       publish(node, turn, effect.key, effect.value);
+      heardItself(node, turn, effect.key, effect.value);
       return;
     case "subscribe":
       subscribe(node, turn, effect.to, effect.prefix);
@@ -131,6 +163,11 @@ const apply = (node: Distribution, turn: Turn, effect: Effect): void => {
     case "unsubscribe":
       unsubscribe(node, turn, effect.to, effect.prefix);
       return;
+    case "recovered": {
+      const target = node.targets.get(effect.at);
+      if (target !== undefined) recovered(node, turn, target);
+      return;
+    }
     case "timer":
       turn.timers.push({ name: serviceTimer(effect.name), afterMs: effect.afterMs });
       return;
@@ -170,13 +207,20 @@ const runService = <State>(node: Node<State>, turn: Turn): void => {
 const start = (node: Distribution, turn: Turn): void => {
   node.phase = "running";
   turn.writes.push({ key: storeKey.generation, value: node.generation });
+  if (node.restored !== null) {
+    turn.writes.push({ key: storeKey.restored, value: null });
+    turn.logs.push({ event: "store/restored", fields: { note: node.restored } });
+  }
   turn.connects.push(...node.targets.keys());
   for (const peer of [...node.targets.keys()]) registerInterest(node, turn, peer);
-  const inputs: Input[] = [];
   for (const client of node.clients.values()) {
-    for (const [key, { value }] of client.documents) inputs.push({ kind: "desired", from: client.peer, key, value });
+    for (const [key, stored] of client.documents) {
+      // One that cannot be read was written by another version. The service must know of it, or it would take it for taken back.
+      const value = readDocument(node, turn, "desired", client.peer, key, stored.value) ?? stored.value;
+      turn.inbox.push({ kind: "desired", from: client.peer, key, value });
+    }
   }
-  turn.inbox.push(...inputs, { kind: "start" });
+  turn.inbox.push({ kind: "start" });
 };
 
 const stop = (node: Distribution, turn: Turn): void => {
@@ -286,10 +330,22 @@ const take = (node: Distribution, turn: Turn, input: NodeInput): void => {
     case "request":
       turn.inbox.push({ kind: "request", id: input.id, request: input.request });
       return;
+    case "release":
+      release(node, turn, input.peer, input.keys);
+      return;
     default:
       connectionInput(node, turn, input);
       return;
   }
+};
+
+/** What else is written with a step's writes: this store is one commit further. */
+const closeCommit = (node: Distribution, turn: Turn, input: NodeInput): void => {
+  for (const target of node.newerMarks) writeTarget(turn, target);
+  node.newerMarks.clear();
+  // Each start writes its generation. One that does no more than that is no mark in the history, unless it is the first.
+  if (input.kind === "start" && turn.writes.length === 1 && node.history.marks.length > 0) return;
+  countCommit(node, turn);
 };
 
 /**
@@ -317,9 +373,10 @@ export const stepNode = <State>(node: Node<State>, input: NodeInput, now: Instan
   }
   take(distribution, turn, input);
   runService(node, turn);
+  if (turn.writes.length > 0) closeCommit(distribution, turn, input);
   for (const connection of turn.dirty) {
     const link = distribution.links.get(connection);
-    if (link?.role === "client") flushClient(turn, link);
+    if (link?.role === "client") flushClient(distribution, turn, link);
     else if (link?.role === "server") flushServer(distribution, turn, link);
   }
   return turn;

@@ -2,14 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { limits, protocolVersion } from "./frames.ts";
+import { limits, protocolVersion, textOf } from "./frames.ts";
 import {
   cause,
   createNetwork,
   desire,
   feed,
+  halt,
   inject,
   machineOf,
+  malformed,
   type Network,
   publish,
   refusals,
@@ -17,6 +19,7 @@ import {
   stateOf,
   subscribe,
 } from "./network.testing.ts";
+import { shareOf } from "./share.ts";
 
 const outOf = (network: Network, name: string): string[] =>
   [...machineOf(network, name).store.keys()].filter((key) => key.startsWith("out/"));
@@ -31,6 +34,16 @@ test("a refused document harms nobody, and its sender is not held up", () => {
   desire(network, "a", "b", "forbidden/1", null);
   settle(network);
   assert.deepEqual(outOf(network, "a"), ["out/b/vm/1"]);
+});
+
+test("a value is nested as deep as it may be and no deeper, however much room the stack has", () => {
+  const nested = (levels: number): Json => JSON.parse(`${"[".repeat(levels)}${"]".repeat(levels)}`) as Json;
+  assert.notEqual(textOf(nested(limits.nesting)), null);
+  assert.equal(textOf(nested(limits.nesting + 1)), null);
+  assert.equal(textOf({ a: nested(limits.nesting), b: 1 }), null);
+  const wide: Json = Array.from({ length: 2000 }, () => [{ '"[{\\"': '[[[["\\' }]);
+  assert.notEqual(textOf(wide), null, "what stands in texts does not count");
+  assert.equal(textOf([wide, nested(limits.nesting)]), null);
 });
 
 test("unknown and malformed frames are counted, logged seldom, and change nothing", () => {
@@ -123,4 +136,36 @@ test("what a service itself finds wrong is counted, and logged once a minute for
   refuse("a", 50);
   assert.deepEqual(lines().at(-1), ["a", 51]);
   assert.equal(machineOf(network, "b").node?.distribution.refusals.get("not acceptable"), 52);
+});
+
+test("what a connection notes of its client is bounded, also of one that reads nothing", () => {
+  const network = createNetwork(["controller.c", "b"]);
+  const b = machineOf(network, "b");
+  desire(network, "controller.c", "b", "vm/1", 1);
+  settle(network);
+  halt(network, machineOf(network, "controller.c"));
+  settle(network);
+  const peer = peerName("controller.c");
+  feed(network, b, { kind: "connected", connection: 900, peer, role: "server" });
+  const hello = { frame: "hello", version: protocolVersion, generation: 9_000, session: 1, name: peer };
+  feed(network, b, { kind: "frame", connection: 900, frame: { ...hello, history: [{ start: "s", count: 1 }] } });
+  const link = b.node?.distribution.links.get(900);
+  const client = b.node?.distribution.clients.get(peer);
+  if (link?.role !== "server" || client === undefined) assert.fail();
+  let seq = 0;
+  const say = (key: string, value: Json): void => {
+    seq += 1;
+    feed(network, b, { kind: "frame", connection: 900, frame: { frame: "desire", key, seq, value } });
+  };
+  for (let count = 0; count < 100; count += 1) say(`vm/bad-${count}`, malformed);
+  assert.equal(link.seen?.size, 0, "what is not taken is not noted");
+  say("vm/1", 1);
+  say("vm/2", 2);
+  assert.deepEqual([...(link.seen ?? [])], ["vm/1", "vm/2"]);
+  const { documents, characters } = shareOf(peer);
+  client.characters = characters;
+  for (let count = 0; count < documents; count += 1) link.telling.set(`vm/more-${count}`, 1);
+  say("vm/3", 3);
+  assert.equal(link.telling.size, documents);
+  assert.equal(b.node?.distribution.refusals.get("too much in documents"), 1);
 });

@@ -1,4 +1,6 @@
 import type { PeerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import type { DocumentVerb } from "../env.ts";
 import type { Refusal } from "./frames.ts";
 import type { Distribution, LogLine, Turn } from "./node-types.ts";
 
@@ -30,11 +32,37 @@ export const countRefusal = (log: RefusalLog, pair: string, nowMs: number): numb
 };
 
 /** Counts what a peer sent and this service does not take. The value is never logged: it may be a secret. */
-export const refuse = (node: Distribution, turn: Turn, peer: PeerName, reason: Refusal, key: string | null): void => {
+export const refuse = (
+  node: Distribution,
+  turn: Turn,
+  peer: PeerName,
+  reason: Refusal,
+  key: string | null,
+  why?: string,
+): void => {
   node.refusals.set(reason, (node.refusals.get(reason) ?? 0) + 1);
   const count = countRefusal(node.refusalsLogged, `${peer} ${reason}`, turn.now.ms);
   if (count === null) return;
-  turn.logs.push({ event: "distribution/refused", fields: { peer, reason, key, count } });
+  const fields = { peer, reason, key, count, ...(why === undefined ? {} : { why }) };
+  turn.logs.push({ event: "distribution/refused", fields });
+};
+
+/**
+ * Reads a document that came from a peer or out of the store, by the service's reader for its key.
+ * @returns null for one that is malformed, which is counted and named
+ */
+export const readDocument = (
+  node: Distribution,
+  turn: Turn,
+  verb: DocumentVerb,
+  peer: PeerName,
+  key: string,
+  value: Json,
+): Json => {
+  const read = node.read(verb, peer, key, value);
+  if (read.ok) return read.value;
+  refuse(node, turn, peer, "malformed document", key, read.error);
+  return null;
 };
 
 /** The same for a document that the service itself finds wrong, which it says by a line of log with the peer in it. */

@@ -302,7 +302,8 @@ test("digests and repairs that make no sense are refused or ignored", () => {
 });
 
 test("the death that Presence declares withdraws what a host said at everyone who follows it, and nobody else hears of it", () => {
-  const network = createNetwork(["presence.1", "presence.2", "host.h1", "host.h10", "a"], ["presence.1", "presence.2"]);
+  const members = ["presence.1", "presence.2", "presence.3"];
+  const network = createNetwork([...members, "host.h1", "host.h10", "a"], members);
   for (const name of ["host.h1", "host.h10"]) {
     feed(network, machineOf(network, name), { kind: "life", life: 1 });
     publish(network, name, "vm/1", 1);
@@ -312,14 +313,19 @@ test("the death that Presence declares withdraws what a host said at everyone wh
   const dead = (by: string, host: string, generation: number): void =>
     publish(network, by, `dead/${host}`, { host, generation, incarnation: 0, declaredAt: 0, reporters: 3 });
   dead("a", "h1", 1);
-  dead("presence.1", "h10", 0);
+  for (const by of ["presence.1", "presence.3"]) dead(by, "h10", 0);
+  dead("presence.1", "h1", 2 ** 47);
   settle(network);
-  assert.equal(Object.keys(actualAt(network, "a") as object).length, 2, "another's word, and an earlier life's death");
+  assert.equal(
+    Object.keys(actualAt(network, "a") as object).length,
+    2,
+    "another's word, an earlier life's death, and one member's",
+  );
   halt(network, machineOf(network, "host.h1"));
   settle(network);
   assert.equal(stateOf(network, "a").actual.size, 2, "a connection that is gone is no death");
   halt(network, machineOf(network, "presence.1"));
-  dead("presence.2", "h1", 1);
+  for (const by of ["presence.2", "presence.3"]) dead(by, "h1", 1);
   settle(network);
   assert.deepEqual(actualAt(network, "a"), { "host.h10 vm/1": 1 });
   const heard = new Set(stateOf(network, "a").inputs.flatMap((input) => ("from" in input ? [input.from] : [])));

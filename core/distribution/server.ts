@@ -2,6 +2,7 @@ import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { bucketOf, type Digest, differing, digestBuckets, digestOf, RunningDigest } from "./digest.ts";
 import { follow, followersOf, follows, unfollow } from "./followers.ts";
+import { advanceClient, hasForked, isKept, judgeClient, keep, releaseClient } from "./fork.ts";
 import {
   type ClientFrame,
   type Holds,
@@ -13,8 +14,10 @@ import {
   textOf,
 } from "./frames.ts";
 import { helloOf } from "./hello.ts";
+import { markOf } from "./history.ts";
 import type { Client, Distribution, OutgoingDocument, ServerLink, Turn } from "./node-types.ts";
-import { burst, refuse } from "./refuse.ts";
+import { burst, readDocument, refuse } from "./refuse.ts";
+import { beyond, shareOf } from "./share.ts";
 import { storeKey } from "./stored.ts";
 
 export const digestTimer = "distribution/digest";
@@ -30,13 +33,15 @@ const eagerFrames = 64;
 /**
  * A service as the server of others: it keeps what they desire, and tells them what is so.
  *
- * Of each client one connection counts, the one with the highest (generation, session). Documents of an earlier
- * generation stay until the new one's snapshot is complete: a client that starts again and breaks off halfway has taken
- * nothing back.
+ * Of each client one connection counts, the one with the highest (generation, session). A document stays until its
+ * client's tombstone. What a snapshot lacks is an orphan: it goes on as before, and is counted and named.
  */
 export const createClient = (peer: PeerName, generation: number): Client => ({
   peer,
   documents: new Map(),
+  orphans: new Set(),
+  characters: 0,
+  mark: null,
   generation,
   session: -1,
   link: null,
@@ -60,6 +65,8 @@ export const serverConnected = (node: Distribution, connection: number, peer: Pe
     draining: false,
     version: 0,
     seen: new Set(),
+    speaksHistory: false,
+    telling: new Map(),
     client: null,
     seq: 0,
     ack: null,
@@ -75,7 +82,7 @@ export const serverDisconnected = (node: Distribution, link: ServerLink): void =
   if (link.client?.link === link) link.client.link = null;
 };
 
-const closeServer = (node: Distribution, turn: Turn, link: ServerLink): void => {
+export const closeServer = (node: Distribution, turn: Turn, link: ServerLink): void => {
   turn.closes.push(link.connection);
   serverDisconnected(node, link);
 };
@@ -131,6 +138,7 @@ const receiveHello = (
     return;
   }
   if (client.link !== null) closeServer(node, turn, client.link);
+  judgeClient(turn, client, hello, client.generation);
   if (generation !== client.generation) turn.writes.push({ key: storeKey.client(peer), value: generation });
   client.generation = generation;
   client.session = session;
@@ -138,7 +146,9 @@ const receiveHello = (
   node.clients.set(peer, client);
   link.client = client;
   link.version = spokenWith(hello.version) ?? 0;
-  link.control.push(helloOf(node, session));
+  link.speaksHistory = hello.history !== undefined;
+  if (!link.speaksHistory) turn.inbox.push({ kind: "earlier", peer });
+  link.control.push(helloOf(node, session, hasForked(client) ? { forked: true } : {}));
 };
 
 /** To everybody who was greeted without it. */
@@ -150,7 +160,9 @@ export const tellLife = (node: Distribution, turn: Turn): void => {
   }
 };
 
-const remove = (turn: Turn, client: Client, key: string): void => {
+export const remove = (turn: Turn, client: Client, key: string): void => {
+  client.orphans.delete(key);
+  client.characters -= client.documents.get(key)?.text.length ?? 0;
   if (!client.documents.delete(key)) return;
   turn.writes.push({ key: storeKey.in(client.peer, key), value: null });
   turn.inbox.push({ kind: "desired", from: client.peer, key, value: null });
@@ -175,30 +187,66 @@ const receiveDesire = (
     refuse(node, turn, link.peer, "not accepted here", key);
     return;
   }
+  const before = client.documents.get(key);
+  const text = value === null ? null : textOf(value);
+  // Of a key that is not here nothing need be known: so this holds no more than the client's share.
+  if (value !== null && before !== undefined) link.seen?.add(key);
+  else link.seen?.delete(key);
+  if (before !== undefined && isKept(client, before)) {
+    client.orphans.delete(key);
+    if (text !== before.text) keep(node, turn, link, key, seq);
+    return;
+  }
   if (value === null) {
-    link.seen?.delete(key);
+    if (client.documents.has(key)) advanceClient(turn, client, frame.at);
     remove(turn, client, key);
     return;
   }
-  link.seen?.add(key);
-  const text = textOf(value);
   if (text === null) {
     refuse(node, turn, link.peer, "value too long", key);
     return;
   }
+  const tooMuch = before?.text === text ? null : beyond(client, before, text);
+  if (tooMuch !== null) {
+    refuse(node, turn, link.peer, tooMuch, key);
+    // Beyond what could be here, its acknowledgement alone has to do, or who reads nothing would fill the memory.
+    if (link.speaksHistory && link.telling.size < shareOf(link.peer).documents) link.telling.set(key, seq);
+    return;
+  }
   const { generation } = client;
-  const unchanged = client.documents.get(key)?.text === text;
+  const unchanged = before?.text === text;
+  const document = unchanged ? null : readDocument(node, turn, "desired", link.peer, key, value);
+  // The last good one stays.
+  if (!unchanged && document === null) return;
+  client.characters += text.length - (before?.text.length ?? 0);
   client.documents.set(key, { generation, seq, value, text });
+  link.seen?.add(key);
+  client.orphans.delete(key);
   if (unchanged) return;
+  advanceClient(turn, client, frame.at);
   turn.writes.push({ key: storeKey.in(link.peer, key), value: { generation, seq, value } });
-  turn.inbox.push({ kind: "desired", from: link.peer, key, value });
+  turn.inbox.push({ kind: "desired", from: link.peer, key, value: document });
 };
 
+/** Documents of an orphans' line of log that are named. */
+const orphansNamed = 10;
+
+/**
+ * What the snapshot lacks stays in force. A client keeps each tombstone until it is acknowledged here, so one that ended a
+ * document says so; one that is silent about it has lost its store, or has an older one.
+ */
 const receiveComplete = (turn: Turn, link: ServerLink, client: Client): void => {
   const { seen } = link;
   link.seen = null;
   if (seen === null) return;
-  for (const key of [...client.documents.keys()]) if (!seen.has(key)) remove(turn, client, key);
+  const before = client.orphans.size;
+  client.orphans.clear();
+  for (const key of client.documents.keys()) if (!seen.has(key)) client.orphans.add(key);
+  if (link.speaksHistory) for (const key of client.orphans) if (!link.telling.has(key)) link.telling.set(key, null);
+  const count = client.orphans.size;
+  if (count === before) return;
+  const keys = [...client.orphans].slice(0, orphansNamed);
+  turn.logs.push({ event: "distribution/orphans", fields: { peer: client.peer, count, keys } });
 };
 
 const receiveSubscribe = (
@@ -355,6 +403,11 @@ export const receiveFromClient = (node: Distribution, turn: Turn, link: ServerLi
     case "desired-complete":
       receiveComplete(turn, link, client);
       return;
+    case "recovered":
+      // What a controller desires is somebody's wish, which nothing but its model or a person can know.
+      if (client.peer.startsWith("controller.")) refuse(node, turn, link.peer, "not accepted here", null);
+      else releaseClient(turn, client, "client");
+      return;
     case "subscribe":
       receiveSubscribe(node, turn, link, frame.prefix, frame.holds);
       return;
@@ -413,6 +466,13 @@ const complete = (turn: Turn, link: ServerLink): void => {
   link.repairs.clear();
 };
 
+const sendKept = (turn: Turn, { connection, client }: ServerLink, key: string, seq: number | null): number => {
+  const document = client?.documents.get(key);
+  const value = document?.value ?? null;
+  turn.sends.push({ connection, frame: { frame: "kept", key, value, ...(seq === null ? {} : { seq }) } });
+  return document?.text.length ?? 0;
+};
+
 /** Hands the connection what is due, up to one burst. */
 export const flushServer = (node: Distribution, turn: Turn, link: ServerLink): void => {
   if (!link.ready || link.client === null) return;
@@ -428,10 +488,18 @@ export const flushServer = (node: Distribution, turn: Turn, link: ServerLink): v
     characters += sendActual(node, turn, link, key);
   }
   link.windowFrames += turn.sends.length - first;
+  for (const [key, seq] of link.telling) {
+    if (turn.sends.length - before >= burst.frames || characters > burst.characters) break;
+    link.telling.delete(key);
+    characters += sendKept(turn, link, key, seq);
+  }
   if (link.pending.size === 0) {
     // What follows from the documents is said before them, so that a client that hears it knows what became of these.
-    if (link.ack !== null) turn.sends.push({ connection, frame: { frame: "ack", seq: link.ack } });
-    link.ack = null;
+    if (link.ack !== null && link.telling.size === 0) {
+      const at = markOf(node);
+      turn.sends.push({ connection, frame: { frame: "ack", seq: link.ack, ...(at === null ? {} : { at }) } });
+      link.ack = null;
+    }
     complete(turn, link);
   }
   if (turn.sends.length > before) link.ready = false;

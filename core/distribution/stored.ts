@@ -1,7 +1,9 @@
 import { type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import type { Restored } from "../env.ts";
+import type { Forks, Restored } from "../env.ts";
+import type { ClientMark } from "./fork.ts";
 import { textOf } from "./frames.ts";
+import type { Mark, StoredPeer } from "./history.ts";
 
 /**
  * Layout of a service's store: one flat set of named JSON values.
@@ -12,6 +14,12 @@ import { textOf } from "./frames.ts";
  * | out/<peer>/<key>   | `{ value }`: own desired document at a peer; a null value is a tombstone that awaits its ack |
  * | in/<peer>/<key>    | `{ generation, seq, value }`: a client's desired document here |
  * | client/<peer>      | the newest generation in which that client was seen |
+ * | history/start/<n>  | `{ start, count }`: a mark of this store's own history, oldest first |
+ * | history/client/<p> | `ClientMark`: how far a client's store was, and what of it is kept |
+ * | history/peer/<p>   | `StoredPeer`: how far a receiver's store was, and whether one of the two sides has forked |
+ * | history/restored   | `{ wallMs, from }`: the store was put back from a copy, by whoever put it there; gone after the next start |
+ *
+ * What is below `history/` is no concern of an earlier version, which cannot read it: a store keeps it apart from the rest.
  *
  * Peer names hold no `/`: they are common names of certificates that the installation issued.
  */
@@ -21,6 +29,10 @@ export const storeKey = {
   out: (peer: PeerName, key: string): string => `out/${peer}/${key}`,
   in: (peer: PeerName, key: string): string => `in/${peer}/${key}`,
   client: (peer: PeerName): string => `client/${peer}`,
+  start: (number: number): string => `history/start/${number}`,
+  clientMark: (peer: PeerName): string => `history/client/${peer}`,
+  peerMark: (peer: PeerName): string => `history/peer/${peer}`,
+  restored: "history/restored",
 } as const;
 
 export interface StoredDocument {
@@ -37,6 +49,11 @@ export interface StoredNode {
   readonly out: Map<PeerName, Map<string, Json>>;
   readonly in: Map<PeerName, Map<string, StoredDocument>>;
   readonly clients: Map<PeerName, number>;
+  readonly history: Map<number, Mark>;
+  readonly clientMarks: Map<PeerName, ClientMark>;
+  readonly peerMarks: Map<PeerName, StoredPeer>;
+  /** The store was put back from a copy since the last start. */
+  readonly restored: Json;
 }
 
 const inner = <K, V>(map: Map<K, Map<string, V>>, key: K): Map<string, V> => {
@@ -55,6 +72,10 @@ export const readStored = (content: ReadonlyMap<string, Json>): StoredNode => {
     out: new Map(),
     in: new Map(),
     clients: new Map(),
+    history: new Map(),
+    clientMarks: new Map(),
+    peerMarks: new Map(),
+    restored: content.get(storeKey.restored) ?? null,
   };
   for (const [name, value] of content) {
     if (name === storeKey.generation) continue;
@@ -85,12 +106,21 @@ export const readStored = (content: ReadonlyMap<string, Json>): StoredNode => {
       case "client":
         stored.clients.set(peerName(rest), value as number);
         break;
+      case "history":
+        takeHistory(stored, rest.slice(0, second), key, value);
+        break;
       default:
         throw new Error(`the store holds "${name}", which no version of this service writes`);
     }
   }
   return stored;
 };
+
+function takeHistory(stored: StoredNode, kind: string, name: string, value: Json): void {
+  if (kind === "start") stored.history.set(Number(name), value as unknown as Mark);
+  if (kind === "client") stored.clientMarks.set(peerName(name), value as unknown as ClientMark);
+  if (kind === "peer") stored.peerMarks.set(peerName(name), value as unknown as StoredPeer);
+}
 
 /** What the service itself gets to see of its store. */
 export const restoredOf = (stored: StoredNode): Restored => {
@@ -102,5 +132,8 @@ export const restoredOf = (stored: StoredNode): Restored => {
       else releasingAt.set(peer, (releasingAt.get(peer) ?? new Set()).add(key));
     }
   }
-  return { records: stored.records, desiredAt, releasingAt };
+  const forkedAt = new Map<PeerName, Forks>();
+  for (const [peer, { forked, itForked }] of stored.peerMarks)
+    if (forked || itForked) forkedAt.set(peer, { forked: forked === true, itForked: itForked === true });
+  return { records: stored.records, desiredAt, releasingAt, forkedAt, wasRestored: stored.restored !== null };
 };

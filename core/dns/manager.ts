@@ -1,6 +1,8 @@
 import { parseIpv4 } from "../../model/addresses.ts";
 import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
+import { desiredName } from "../documents/network.ts";
+import { documentsOf } from "../documents/table.ts";
 import { type ActualName, actualKey, type DesiredName } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { mayDesire, maySee } from "../identity/permissions.ts";
@@ -57,6 +59,8 @@ export interface DnsState {
   started: boolean;
   /** By `<client>/<key>`. */
   readonly wanted: Map<string, Wanted>;
+  /** Stored wishes that cannot be read: the names that they had are nobody else's. */
+  readonly unread: Set<string>;
   /** Name → wish that has it; the durable record. */
   readonly owners: Map<string, string>;
   /** Name → wishes for it in the order of their arrival. */
@@ -83,6 +87,7 @@ export function createDnsManager({ domain = "cells.internal" }: DnsManagerOption
     audience: () => null,
     entitled: (_state, peer, key) => maySee("dns-manager", peer, key),
     accepts: (peer, key) => mayDesire("dns-manager", peer, key),
+    read: documentsOf("dns-manager"),
     measure: ({ owners, wanted }) => [
       gauge("cells_dns_names", "Names that are served.", [sample(owners.size)]),
       gauge("cells_dns_wishes", "Names that controllers want, those that another has included.", [sample(wanted.size)]),
@@ -96,6 +101,7 @@ function restore(restored: Restored): DnsState {
     outbox: createOutbox(restored),
     started: false,
     wanted: new Map(),
+    unread: new Set(),
     owners,
     candidates: new Map(),
     reverse: new Map(),
@@ -123,6 +129,7 @@ function start(state: DnsState): void {
     const owner = state.owners.get(name);
     const wanted = owner === undefined ? undefined : state.wanted.get(owner);
     if (wanted !== undefined && wanted.document.name.toLowerCase() === name) serve(state, name, wanted);
+    else if (owner !== undefined && state.unread.has(owner)) continue;
     else if (owner !== undefined) {
       state.owners.delete(name);
       write(state.outbox, `name/${name}`, null);
@@ -134,7 +141,9 @@ function start(state: DnsState): void {
 function takeDesired(state: DnsState, client: PeerName, key: string, value: Json, domain: string): void {
   const wish = actualKey(client, key);
   const before = state.wanted.get(wish);
-  const document = isObject(value) ? readName(value) : null;
+  const document = desiredName.of(value);
+  if (document === null && value !== null && !state.started) state.unread.add(wish);
+  else if (state.unread.delete(wish)) forgetUnread(state, wish);
   const reason = value === null ? null : refusal(client, document, domain);
   if (before !== undefined && sameDocument(before.document, document) && reason === null) return;
   if (before !== undefined && document !== null && reason === null && hasName(before, document)) {
@@ -154,6 +163,15 @@ function takeDesired(state: DnsState, client: PeerName, key: string, value: Json
   const was = before?.document.name.toLowerCase();
   if (was !== undefined && state.started) settleName(state, was);
 }
+/** It can be read now, or was taken back: whatever name it had is free before it is looked at. */
+function forgetUnread(state: DnsState, wish: string): void {
+  for (const [name, owner] of [...state.owners]) {
+    if (owner !== wish) continue;
+    state.owners.delete(name);
+    write(state.outbox, `name/${name}`, null);
+    settleName(state, name);
+  }
+}
 const sameDocument = (a: DesiredName, b: DesiredName | null): boolean =>
   b !== null && a.name === b.name && a.address === b.address && a.public === b.public;
 const hasName = ({ document }: Wanted, { name }: DesiredName): boolean =>
@@ -169,11 +187,6 @@ function replace(state: DnsState, wish: string, before: Wanted, after: Wanted): 
     serve(state, name, after);
   }
   settleName(state, name);
-}
-
-function readName(value: { readonly [key: string]: Json }): DesiredName | null {
-  const { name, address } = value;
-  return typeof name === "string" && typeof address === "string" ? (value as unknown as DesiredName) : null;
 }
 
 /** Why this client may not have this name; null: it may. */

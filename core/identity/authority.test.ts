@@ -118,7 +118,7 @@ test("who may have whom enrolled", () => {
   const may = (from: typeof shop, cell: string, name: string, role: string): boolean => {
     number += 1;
     const hash = number.toString(16).padStart(64, "0");
-    world.desire(from, `e${number}`, enrolment(hash, cell, [[name, role]], later));
+    world.desire(from, `e${number}`, enrolment(hash, cell, [[name, role]], later, `10.0.1.${number}`));
     const actual = world.published.get(`${from}/enrolment/e${number}`) as { phase: string; reason: string };
     assert.equal(told(world.ask(enrol(hash))), actual.phase === "failed" ? "unknown" : name);
     if (actual.phase === "failed") assert.match(actual.reason, /^.{20,200}$/);
@@ -169,6 +169,50 @@ test("who may have whom enrolled", () => {
     ["storage-manager", "placer"],
   ] as const)
     assert.ok(!may(root, "root", name, role), name);
+});
+
+test("an address that another has is no cell's to give, whoever was first; what is given back may be had", () => {
+  const parents: Readonly<Record<string, string>> = { a: "shop", b: "other", c: "shop" };
+  const world = new AuthorityWorld({
+    parentOf: (cell) => parents[cell] ?? null,
+    fixedPeers: { authority: "10.0.0.31:7100:7101" },
+  });
+  const [shop, other] = [peerName("controller.shop"), peerName("controller.other")];
+  const want = (from: typeof shop, id: string, cell: string, address: string): void =>
+    world.desire(from, id, enrolment(hex(id), cell, [[`controller.${cell}`, "controller"]], later, address));
+  const said = (from: typeof shop, id: string): string => {
+    const actual = world.published.get(`${from}/enrolment/${id}`) as {
+      readonly phase: string;
+      readonly reason: string;
+    };
+    return `${actual?.phase}: ${actual?.reason}`;
+  };
+  want(root, "1", "shop", "10.0.3.1");
+  want(other, "2", "b", "10.0.3.2");
+  for (const [address, holder] of [
+    ["10.0.3.1", "controller.shop"],
+    ["10.0.3.2", "controller.b"],
+    ["10.0.0.31", "authority"],
+  ] as const) {
+    want(shop, "3", "a", address);
+    assert.equal(
+      said(shop, "3"),
+      `failed: ${address} is the address of "${holder}": "controller.a" cannot be enrolled there`,
+    );
+    assert.equal(told(world.ask(enrol(hex("3")))), "unknown");
+  }
+  want(shop, "3", "a", "10.0.3.3");
+  assert.match(said(shop, "3"), /^waiting/);
+  // Of one client's own names several may be in one place. Whoever was first there gives way to the cloud's own.
+  want(shop, "4", "c", "10.0.3.3");
+  assert.match(said(shop, "4"), /^waiting/);
+  want(root, "5", "other", "10.0.3.3");
+  assert.match(said(shop, "3"), /^failed: 10.0.3.3 is the address of "controller.other"/);
+  world.restart();
+  assert.match(said(shop, "3"), /^failed/);
+  world.desire(root, "5", null);
+  assert.match(said(shop, "3"), /^waiting/);
+  assert.equal(told(world.ask(enrol(hex("3")))), "controller.a");
 });
 
 test("malformed enrolments grant nothing and say so", () => {

@@ -108,10 +108,11 @@ export const enrolment = (
   cell: string,
   names: readonly [name: string, role: string][],
   endsAtMs: number,
+  address = "10.0.0.13",
 ) => ({
   hash,
   cell,
-  grants: names.map(([name, role]) => ({ name, role, addresses: ["10.0.0.13"] })),
+  grants: names.map(([name, role]) => ({ name, role, addresses: [address] })),
   endsAtMs,
 });
 

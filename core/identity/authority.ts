@@ -1,12 +1,14 @@
-import type { Ipv4, PeerName } from "../../model/identifiers.ts";
+import { cellName, type Ipv4, type PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { type Entrance, entranceKey, entrancePrefix } from "../cell-documents.ts";
+import { actualPin, entrance } from "../documents/identity.ts";
+import { documentsOf } from "../documents/table.ts";
 import { actualKey } from "../documents.ts";
 import type { Input, Instant, Restored, Service } from "../env.ts";
 import { counter, gauge, type Metric, sample } from "../metrics.ts";
 import { createOutbox, isObject, log, type Outbox, publish, takeEffects, toJson, write } from "../outbox.ts";
 import type { ActualEnrolment, ActualPin, DesiredEnrolment, IdentityGrant } from "./documents.ts";
-import { enrolmentFault, equalHashes, type ParentOf, readEnrolment } from "./grants.ts";
+import { addressFault, enrolmentFault, equalHashes, type ParentOf, readEnrolment } from "./grants.ts";
 import { isPinnable } from "./may-connect.ts";
 import { type BookRecord, bookOf, entryOf, type GrantedPlace, type PeerEntries, recordOf } from "./peer-book.ts";
 import { mayDesire, maySee } from "./permissions.ts";
@@ -59,6 +61,8 @@ export interface AuthorityState {
   /** By wish, `<client>/enrolment/<id>`, as `spent` is. */
   readonly enrolments: Map<string, Enrolment>;
   readonly spent: Map<string, Spent>;
+  /** Stored wishes that cannot be read. While there is one, no identity ends: it may be the one that grants it. */
+  readonly unread: Set<string>;
   /** By cell: children of the root cell that may have the operator's gateway, and where. */
   readonly entrances: Map<string, Ipv4>;
   readonly identities: Map<PeerName, Identity>;
@@ -135,6 +139,7 @@ export function createAuthorityService(options: AuthorityOptions): Service<Autho
     audience: () => null,
     entitled: (_state, peer, key) => maySee("authority", peer, key),
     accepts: (peer, key) => mayDesire("authority", peer, key),
+    read: documentsOf("authority"),
     measure,
   };
 }
@@ -146,6 +151,7 @@ function restore({ records, ...others }: Restored, options: AuthorityOptions): A
     started: false,
     enrolments: new Map(),
     spent: new Map(),
+    unread: new Set(),
     entrances: new Map(),
     identities: new Map(),
     book: null,
@@ -167,8 +173,12 @@ function take(state: AuthorityState, input: Input, now: Instant): void {
   else if (input.kind === "desired" && input.key.startsWith(entrancePrefix)) {
     if (input.from === rootController) takeEntrance(state, input.key.slice(entrancePrefix.length), input.value);
   } else if (input.kind === "desired") {
+    const wish = actualKey(input.from, input.key);
+    const wasUnread = state.unread.has(wish);
     const names = setEnrolment(state, input.from, input.key, input.value);
-    if (state.started) settle(state, actualKey(input.from, input.key), names);
+    if (state.started) settle(state, wish, wasUnread ? [...state.identities.keys()] : names);
+    // A cell's controller that was there first gives way; and what is given back may be another's.
+    if (state.started && (isTrusted(state, input.from) || input.value === null)) judgeAddresses(state);
   } else if (input.kind === "request") {
     const { id, request } = input;
     if (isObject(request) && request.kind === "peers") state.waiting.set(id, Number(request.known));
@@ -179,7 +189,7 @@ function take(state: AuthorityState, input: Input, now: Instant): void {
 
 /** Of the root cell's controller: nobody else may desire one. What that cell has asked for before is judged anew. */
 function takeEntrance(state: AuthorityState, cell: string, value: Json): void {
-  const address = isObject(value) && typeof value.address === "string" ? (value.address as Ipv4) : null;
+  const address = entrance.of(value)?.address ?? null;
   if (address === null) state.entrances.delete(cell);
   else state.entrances.set(cell, address);
   for (const [wish, { client, asked }] of [...state.enrolments]) {
@@ -229,6 +239,7 @@ function newBook(state: AuthorityState): { readonly version: number; readonly pe
 function start(state: AuthorityState): void {
   state.started = true;
   state.outbox.quiet = true;
+  judgeAddresses(state);
   log(state.outbox, "service/restored", { identities: state.identities.size, enrolments: state.enrolments.size });
   for (const wish of new Set([...state.spent.keys(), ...state.enrolments.keys()])) settle(state, wish, []);
   for (const name of [...state.identities.keys()]) settleIdentity(state, name);
@@ -243,9 +254,11 @@ function setEnrolment(state: AuthorityState, client: PeerName, key: string, valu
   const wish = actualKey(client, key);
   const names = state.enrolments.get(wish)?.document.grants.map(({ name }) => name) ?? [];
   state.enrolments.delete(wish);
+  state.unread.delete(wish);
   state.book = null;
   if (value === null) return names;
   const document = readEnrolment(value);
+  if (document === null && !state.started) state.unread.add(wish);
   const { self, parentOf = () => null } = state.options;
   const entranceOf = (cell: string): Ipv4 | null => state.entrances.get(cell) ?? null;
   const fault =
@@ -253,17 +266,41 @@ function setEnrolment(state: AuthorityState, client: PeerName, key: string, valu
       ? "the enrolment is malformed; see DesiredEnrolment in core/documents.ts"
       : clientWishes(state, client) >= mostPerClient
         ? `"${client}" has ${mostPerClient} enrolments already; take back those that are over`
-        : enrolmentFault(client, self, document, parentOf, entranceOf);
-  const nothing = { hash: "", cell: "", grants: [], endsAtMs: 0 } as unknown as DesiredEnrolment;
+        : (enrolmentFault(client, self, document, parentOf, entranceOf) ??
+          (isTrusted(state, client) ? null : addressFault(document, addressesOfOthers(state, client))));
+  const nothing: DesiredEnrolment = { hash: "", cell: cellName(""), grants: [], endsAtMs: 0 };
   const granted = fault === null && document !== null ? document : nothing;
   state.enrolments.set(wish, { client, document: granted, asked: value, fault });
   return names;
 }
+/** The root cell's controller and the operator say where the cloud's own services are: they come first, whoever was before. */
+const isTrusted = ({ options }: AuthorityState, client: PeerName): boolean =>
+  client === options.self || client === rootController;
+
+/** Addresses that are taken in enrolments of other clients, or fixed; and by whom. */
+function* addressesOfOthers(state: AuthorityState, client: PeerName): Iterable<readonly [string, string]> {
+  for (const other of state.enrolments.values()) {
+    if (other.client === client) continue;
+    for (const { name, addresses } of other.document.grants) for (const each of addresses) yield [each, name];
+  }
+  for (const [name, entry] of Object.entries(state.options.fixedPeers ?? {})) yield [entry.split(":")[0] ?? "", name];
+}
+
+/** What the cells' controllers have asked for, by who has which address now. */
+function judgeAddresses(state: AuthorityState): void {
+  for (const [wish, { client, asked, fault }] of [...state.enrolments]) {
+    if (isTrusted(state, client)) continue;
+    const names = setEnrolment(state, client, wish.slice(actualKey(client, "").length), asked);
+    if (state.enrolments.get(wish)?.fault !== fault) settle(state, wish, names);
+  }
+}
+
 const clientWishes = (state: AuthorityState, client: PeerName): number =>
   [...state.enrolments.values()].filter((each) => each.client === client).length;
 
 /** Brings what follows from an enrolment in step with it. `names`: those that it granted before. */
 function settle(state: AuthorityState, wish: string, names: readonly PeerName[]): void {
+  if (state.unread.has(wish)) return;
   const enrolment = state.enrolments.get(wish);
   // A new token under an old key is unspent.
   if (state.spent.get(wish)?.hash !== enrolment?.document.hash) {
@@ -307,7 +344,7 @@ const isGranted = (state: AuthorityState, name: PeerName): boolean =>
 
 function settleIdentity(state: AuthorityState, name: PeerName): void {
   const identity = state.identities.get(name);
-  if (identity !== undefined && !isGranted(state, name)) {
+  if (identity !== undefined && !isGranted(state, name) && state.unread.size === 0) {
     state.identities.delete(name);
     state.book = null;
     write(state.outbox, `identity/${name}`, null);
@@ -437,7 +474,7 @@ const pinsOf = (state: AuthorityState): Readonly<Record<string, string>> =>
   Object.fromEntries(
     [...state.outbox.published]
       .filter(([key]) => key.startsWith(pinKey("")))
-      .map(([key, pin]) => [key.slice(pinKey("").length), (pin as unknown as ActualPin).key]),
+      .map(([key, pin]) => [key.slice(pinKey("").length), actualPin.of(pin)?.key ?? ""]),
   );
 
 /** Counted always, logged once a minute for each reason: whoever guesses tokens cannot fill the disk. */

@@ -1,6 +1,7 @@
-import type { Ipv4, PeerName } from "../../model/identifiers.ts";
+import { type Ipv4, ipv4, type PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { cellOfController, isObject } from "../outbox.ts";
+import { desiredEnrolment } from "../documents/identity.ts";
+import { cellOfController } from "../outbox.ts";
 import type { DesiredEnrolment, IdentityGrant } from "./documents.ts";
 
 /**
@@ -30,8 +31,6 @@ const cellRoles = ["controller", "gateway"] as const;
 const cellPattern = new RegExp(`^(?=[a-z].{0,52}$)${part}(?:\\.${part})*$`);
 export const rootCell = "root";
 
-const limits = { grants: 16, addresses: 16 } as const;
-
 /** Cell of which this one is a child; null where that is not known, and for the root cell. */
 export type ParentOf = (cell: string) => string | null;
 /** Where the operator's gateway is in a cell that the root cell lets have it; null in every other. */
@@ -49,6 +48,22 @@ const grantFault = (cell: string, grant: IdentityGrant, entrance: Ipv4 | null): 
   if (form?.test(name)) return null;
   return `"${name}" is no name that a ${role} of the cell ${cell} may have`;
 };
+
+/**
+ * One address has one holder: names of a cell, rules of the network and the peers file know a service by it. So a cell's
+ * controller has nobody enrolled where a service of another client is. Processes of one machine share its loopback.
+ * @returns a sentence; null: it may
+ */
+export function addressFault(
+  { grants }: DesiredEnrolment,
+  taken: Iterable<readonly [address: string, holder: string]>,
+): string | null {
+  for (const [address, holder] of taken)
+    for (const { name, addresses } of grants)
+      if (name !== holder && !address.startsWith("127.") && addresses.includes(ipv4(address)))
+        return `${address} is the address of "${holder}": "${name}" cannot be enrolled there`;
+  return null;
+}
 
 /** Why this client may not have that enrolled, as a sentence; null: it may. */
 export function enrolmentFault(
@@ -73,37 +88,12 @@ export function enrolmentFault(
   return null;
 }
 
-const readGrant = (value: Json): IdentityGrant | null => {
-  if (!isObject(value)) return null;
-  const { name, role, addresses, ports } = value;
-  const sound =
-    typeof name === "string" &&
-    name.length <= 64 &&
-    typeof role === "string" &&
-    Array.isArray(addresses) &&
-    addresses.length <= limits.addresses &&
-    addresses.every((address) => typeof address === "string" && /^[0-9]{1,3}(\.[0-9]{1,3}){3}$/.test(address)) &&
-    (ports === undefined || (isObject(ports) && isPort(ports.distribution) && isPort(ports.http)));
-  if (!sound) return null;
-  const listens = isObject(ports) ? { ports: { distribution: ports.distribution, http: ports.http } } : {};
-  return { name, role, addresses, ...listens } as unknown as IdentityGrant;
-};
-const isPort = (value: Json | undefined): boolean =>
-  typeof value === "number" && Number.isInteger(value) && value > 0 && value < 65_536;
-
 /** Null for what is no such document. What it says may still be refused. */
 export function readEnrolment(value: Json): DesiredEnrolment | null {
-  if (!isObject(value)) return null;
-  const { hash, cell, grants, endsAtMs } = value;
-  if (typeof hash !== "string" || !/^[0-9a-f]{64}$/.test(hash)) return null;
-  if (typeof cell !== "string" || !cellPattern.test(cell)) return null;
-  if (typeof endsAtMs !== "number" || !Number.isFinite(endsAtMs)) return null;
-  if (!Array.isArray(grants) || grants.length === 0 || grants.length > limits.grants) return null;
-  const read = grants.map((grant) => readGrant(grant as Json));
-  if (read.some((grant) => grant === null)) return null;
-  const names = new Set(read.map((grant) => grant?.name));
-  if (names.size !== read.length) return null;
-  return { hash, cell, grants: read, endsAtMs } as unknown as DesiredEnrolment;
+  const document = desiredEnrolment.of(value);
+  if (document === null || !cellPattern.test(document.cell) || document.grants.length === 0) return null;
+  const names = new Set(document.grants.map(({ name }) => name));
+  return names.size === document.grants.length ? document : null;
 }
 
 /**

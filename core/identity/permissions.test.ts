@@ -104,6 +104,13 @@ const asked = [
   ...[
     "GET /metrics",
     "GET /events",
+    "POST /backup",
+    "GET /backup",
+    "POST /backup-order",
+    "GET /backups",
+    "GET /backups/20261122T172010Z",
+    "PUT /backups/20261122T172010Z",
+    "DELETE /backups/20261122T172010Z",
     "GET /offers",
     "GET /status",
     "GET /images",
@@ -129,6 +136,8 @@ const asked = [
     "PUT /cells/root/model/root/cells/shop",
     "PUT /cells/shop/model/root/controllers/shop",
     "POST /cells/root/model/root/controllers/shop",
+    "DELETE /tickets/ab12",
+    "PUT /tickets/ab12",
   ],
 ];
 
@@ -195,7 +204,11 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "dns-manager asks": gateway(),
   "placer asks": gateway("GET /offers"),
   "storage-manager asks": gateway("GET /offers"),
-  "agent asks": [...gateway("GET /status", "GET /images", "PUT /images/x"), "host.h1 GET /boot/d/kernel"],
+  "agent asks": [
+    ...gateway("GET /status", "GET /images", "PUT /images/x", "GET /backups", "GET /backups/20261122T172010Z"),
+    ...["PUT", "DELETE"].map((method) => `controller.root ${method} /backups/20261122T172010Z`),
+    ...["controller.root GET /backups", "host.h1 GET /boot/d/kernel"],
+  ],
   "host asks": [
     ...gateway("GET /status", "GET /counters", "POST /examine"),
     ...everyController("GET /status", "GET /counters", "POST /examine", "POST /exec", "GET /session"),
@@ -205,18 +218,28 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "cell-manager asks": gateway(),
   "controller asks": [
     ...asked.map((what) => `gateway ${what}`),
+    "controller.root POST /backup",
     "cell-manager PUT /cells/root/model/root/controllers/shop-1",
     "cell-manager DELETE /cells/root/model/root/controllers/shop?allowDestroy=x",
     "cell-manager GET /cells/root/model/root/controllers/shop?state=true",
+    ...everyController("DELETE /tickets/ab12"),
   ],
-  "authority asks": [...gateway(), "controller.root PUT /enrolments/u-1", ...peers.map((peer) => `${peer} GET /peers`)],
+  "gateway desires": [],
+  "gateway sees": [],
+  "gateway asks": everyController("DELETE /tickets/ab12"),
+  "authority asks": [
+    ...gateway(),
+    ...["controller.root PUT /enrolments/u-1", "controller.root POST /backup-order"],
+    ...peers.map((peer) => `${peer} GET /peers`),
+  ],
 };
 /** What everybody sees, and what each sees of its own: there are keys of two controllers among those asked for. */
 function own(...keys: readonly string[]): string[] {
   return [...everyController(...keys), ...["controller.root", "controller.shop"].map((who) => `${who} ${who}/x/u-1`)];
 }
 function gateway(...further: readonly string[]): string[] {
-  return ["GET /metrics", "GET /events", ...further].map((what) => `gateway ${what}`);
+  const all = ["GET /metrics", "GET /events", "POST /backup", ...further].map((what) => `gateway ${what}`);
+  return [...all, "controller.root POST /backup"];
 }
 const split = (what: string): [string, string] => [what.split(" ")[0] ?? "", what.split(" ")[1] ?? ""];
 

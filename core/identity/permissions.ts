@@ -33,6 +33,9 @@ export const user = peerName("user");
 const everybody = (pattern: string): Readonly<Record<string, readonly string[]>> =>
   Object.fromEntries([...kinds.keys()].map((kind) => [kind, [pattern]]));
 
+/** The root cell's controller has backups made by the root specification's schedule; by hand they come through the gateway. */
+const orders = { "controller.root": ["POST /backup"] } as const;
+
 /**
  * Who may say what to whom: one table for everything that crosses a connection between services. A certificate only says
  * who is there; each service looks here whether that name may put a document (`desires`), be told of a key (`sees`) or
@@ -46,40 +49,54 @@ export const permissions = {
   "address-manager": {
     desires: { controller: ["subnet/<uid>"] },
     sees: { controller: ["addresses", "<peer>/…"] },
-    asks: { gateway: ["GET /metrics", "GET /events", "GET /offers"] },
+    asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /offers"], ...orders },
   },
   "dns-manager": {
     desires: { controller: ["name/<uid>"] },
     sees: { controller: ["<peer>/…"] },
-    asks: { gateway: ["GET /metrics", "GET /events"] },
+    asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup"], ...orders },
   },
   placer: {
     desires: { controller: ["placement/<uid>"] },
     sees: { controller: ["hosts", "<peer>/…"] },
-    asks: { gateway: ["GET /metrics", "GET /events", "GET /offers"] },
+    asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /offers"], ...orders },
   },
   "storage-manager": {
     desires: { controller: ["volume/<uid>", "connection/<uid>", "grant/<uid>"] },
     sees: { controller: ["storage", "<peer>/…"] },
-    asks: { gateway: ["GET /metrics", "GET /events", "GET /offers"] },
+    asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /offers"], ...orders },
   },
   agent: {
     desires: {
-      "storage-manager": ["volume/<uid>", "lease/<uid>", "readers/<uid>"],
+      "storage-manager": ["volume/<uid>", "lease/<uid>", "readers/<uid>", "seen"],
       // Of volumes alone that the Storage Manager opened to it, those of the root controller's VM.
       host: ["succession/<uid>"],
     },
     sees: {
-      "storage-manager": ["volume/<uid>", "lease/<uid>", "readers/<uid>", "server", "image/<name>"],
+      "storage-manager": ["volume/<uid>", "lease/<uid>", "readers/<uid>", "server", "image/<name>", "bin/<name>"],
       host: ["successor/<uid>", "<peer>/…"],
     },
     asks: {
-      gateway: ["GET /metrics", "GET /events", "GET /status", "* /images", "* /images/<name>"],
+      gateway: [
+        "GET /metrics",
+        "GET /events",
+        "POST /backup",
+        "* /orphans",
+        "GET /status",
+        "* /images",
+        "* /images/<name>",
+        "* /bin",
+        "* /bin/<name>",
+        "GET /backups",
+        "GET /backups/<name>",
+        "POST /adopt",
+      ],
+      "controller.root": ["POST /backup", "GET /backups", "PUT /backups/<name>", "DELETE /backups/<name>"],
       host: ["GET /boot/<name>/<name>"],
     },
   },
   host: {
-    desires: { controller: ["vm/<uid>", "policy/<cell>"], "controller.root": ["root-vm"] },
+    desires: { controller: ["vm/<uid>", "policy/<cell>", "places/<cell>"], "controller.root": ["root-vm"] },
     sees: {
       controller: ["host", "<peer>/…"],
       placer: ["host", "taken/<uid>"],
@@ -87,7 +104,16 @@ export const permissions = {
       presence: ["presence/…", "<peer>/…"],
     },
     asks: {
-      gateway: ["GET /metrics", "GET /events", "GET /status", "GET /counters", "POST /examine"],
+      ...orders,
+      gateway: [
+        "GET /metrics",
+        "GET /events",
+        "* /orphans",
+        "POST /backup",
+        "GET /status",
+        "GET /counters",
+        "POST /examine",
+      ],
       controller: ["GET /status", "GET /counters", "POST /examine", "POST /exec", "GET /session"],
     },
   },
@@ -105,33 +131,38 @@ export const permissions = {
       ha: ["dead/<name>"],
     },
     asks: {
-      gateway: ["GET /metrics", "GET /events", "GET /hosts"],
-      "controller.root": ["GET /hosts/<name>/end", "PUT /hosts/<name>/end"],
+      gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /hosts"],
+      "controller.root": ["POST /backup", "GET /hosts/<name>/end", "PUT /hosts/<name>/end"],
     },
   },
   directory: {
     desires: { controller: ["public/<uid>", "reach/<uid>", "want/<name>/…"] },
     sees: { controller: ["<peer>/…"] },
-    asks: { gateway: ["GET /metrics", "GET /events"] },
+    asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup"], ...orders },
   },
   "cell-manager": {
     desires: { controller: ["cell/<uid>"] },
     sees: { controller: ["<peer>/…"] },
-    asks: { gateway: ["GET /metrics", "GET /events"] },
+    asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup"], ...orders },
   },
   controller: {
     desires: { "cell-manager": ["life"] },
     sees: { "cell-manager": ["<peer>/…"] },
     asks: {
-      gateway: ["GET /metrics", "GET /events", "* /…"],
+      ...orders,
+      gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "* /…"],
       // The VMs of other cells' controllers are elements of the root cell, and nobody's but the Cell Manager's to change.
       "cell-manager": ["GET", "PUT", "DELETE"].map((method) => `${method} /cells/root/model/root/controllers/<uid>`),
       // From a VM of the cell whose rules let it: the part of the published contract that is the cell's own.
       user: ["* /cells/<name>", "* /cells/<name>/…"],
       // A host may only ask what its operator's credential opens: the root cell, which it helps into being.
       host: ["PUT /cells/root/model"],
+      // At the root cell: what a ticket is worth that the gateway shows in place of the operator's credential.
+      controller: ["DELETE /tickets/<uid>"],
     },
   },
+  // Only where the services are processes of one machine and there is no root cell.
+  gateway: { desires: {}, sees: {}, asks: { controller: ["DELETE /tickets/<uid>"] } },
   authority: {
     desires: { controller: ["enrolment/<uid>"], "controller.root": ["entrance/<name>"] },
     sees: {
@@ -142,8 +173,8 @@ export const permissions = {
     },
     asks: {
       ...everybody("GET /peers"),
-      gateway: ["GET /metrics", "GET /events", "GET /peers"],
-      "controller.root": ["PUT /enrolments/<uid>", "DELETE /enrolments/<uid>"],
+      gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /peers"],
+      "controller.root": ["POST /backup", "PUT /enrolments/<uid>", "DELETE /enrolments/<uid>", "POST /backup-order"],
     },
   },
 } as const satisfies Readonly<Record<string, Permission>>;

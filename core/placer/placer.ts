@@ -1,14 +1,9 @@
 import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { rootCell } from "../cell-documents.ts";
-import {
-  type ActualHost,
-  type ActualPlacement,
-  type ActualTaken,
-  actualKey,
-  type DesiredPlacement,
-  takenKey,
-} from "../documents.ts";
+import { actualHost, actualTaken, desiredPlacement } from "../documents/placement.ts";
+import { documentsOf } from "../documents/table.ts";
+import { type ActualPlacement, actualKey, type DesiredPlacement, takenKey } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { mayDesire, maySee } from "../identity/permissions.ts";
 import { createOutbox, isObject, log, type Outbox, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
@@ -63,6 +58,8 @@ export interface PlacerState {
   /** Nothing is placed at a host that is not heard; these say why it is not. */
   readonly deaths: Deaths;
   readonly wanted: Map<Uid, Wanted>;
+  /** Stored wishes that cannot be read: their places stay theirs. */
+  readonly unread: Set<Uid>;
   readonly reservations: Map<Uid, Reservation>;
   readonly usage: Map<HostName, HostUse>;
   /**
@@ -102,6 +99,7 @@ export function createPlacer(options: PlacerOptions): Service<PlacerState> {
     audience: () => null,
     entitled: (_state, peer, key) => maySee("placer", peer, key),
     accepts: (peer, key) => mayDesire("placer", peer, key),
+    read: documentsOf("placer"),
     measure: measurePlacer,
   };
 }
@@ -117,6 +115,7 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     hosts: new Map(hosts.map((peer) => [peer, { host: hostOf(peer), reachable: false, actual: null }])),
     deaths: createDeaths(presence),
     wanted: new Map(),
+    unread: new Set(),
     reservations: new Map(),
     usage: new Map(),
     silent: new Set(hosts),
@@ -175,7 +174,7 @@ function start(state: PlacerState): void {
   // All that ended first, so that the new ones find its room.
   for (const reservation of [...state.reservations.values()]) {
     const wanted = state.wanted.get(reservation.vm);
-    if (!isOf(reservation, wanted?.document)) drop(state, reservation);
+    if (!state.unread.has(reservation.vm) && !isOf(reservation, wanted?.document)) drop(state, reservation);
   }
   for (const vm of state.wanted.keys()) reconcile(state, vm);
   publishOffers(state);
@@ -188,8 +187,8 @@ const publishOffers = (state: PlacerState): void => {
 
 function takeHost(state: PlacerState, peer: PeerName, value: Json): void {
   const view = state.hosts.get(peer);
-  if (view === undefined || (value !== null && !isObject(value))) return;
-  const actual = value as unknown as ActualHost | null;
+  const actual = actualHost.of(value);
+  if (view === undefined || (actual === null && value !== null)) return;
   if (actual !== null && actual.host !== view.host) {
     log(state.outbox, "document/refused", { peer, key: "host", why: `it is about ${actual.host}` });
     return;
@@ -215,9 +214,7 @@ function takeTaken(state: PlacerState, { from, key, value }: Extract<Input, { ki
   const view = state.hosts.get(from);
   if (view === undefined) return;
   const vm = key.slice(takenKey("" as Uid).length) as Uid;
-  const isAmount = (amount: Json | undefined): boolean => Number.isSafeInteger(amount) && Number(amount) >= 0;
-  const isSound = isObject(value) && isAmount(value.memoryMiB) && isAmount(value.cpus);
-  noteTaken(state.usage, view.host, vm, isSound ? (value as unknown as ActualTaken) : null);
+  noteTaken(state.usage, view.host, vm, actualTaken.of(value));
   if (state.waiting.size > 0) retry(state);
 }
 
@@ -231,14 +228,16 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
     else refuse(`the UID ${vm} belongs to an element of another cell`);
     return;
   }
+  state.unread.delete(vm);
   if (value === null) {
     state.wanted.delete(vm);
     state.waiting.delete(vm);
     publish(state.outbox, actualKey(client, key), null);
   } else {
-    const document = readPlacement(vm, value);
+    const document = desiredPlacement.of(value, vm);
     if (document === null) {
-      refuse("the placement document is malformed; see core/documents.ts for its fields");
+      if (!state.wanted.has(vm)) state.unread.add(vm);
+      refuse("the placement document is malformed; see core/documents/placement.ts for its fields");
       return;
     }
     const { on: _on, ...anywhere } = document;
@@ -248,18 +247,9 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
   if (state.started) reconcile(state, vm);
 }
 
-function readPlacement(vm: Uid, value: Json): DesiredPlacement | null {
-  if (!isObject(value) || value.vm !== vm || typeof value.path !== "string" || typeof value.cell !== "string")
-    return null;
-  for (const field of ["incarnation", "memoryMiB", "cpus", "cpuSpeedMHz"]) {
-    if (!Number.isSafeInteger(value[field]) || Number(value[field]) < 0) return null;
-  }
-  if (value.avoid !== undefined && !Array.isArray(value.avoid)) return null;
-  return value as unknown as DesiredPlacement;
-}
-
 /** Brings one VM's reservation in line with its wish; what that frees goes to those that wait. */
 function reconcile(state: PlacerState, vm: Uid): void {
+  if (state.unread.has(vm)) return;
   const wanted = state.wanted.get(vm);
   const reservation = state.reservations.get(vm);
   const ended = reservation !== undefined && !isOf(reservation, wanted?.document);

@@ -2,12 +2,13 @@ import { hostName } from "../../model/identifiers.ts";
 import { type GossipConfig, gossipDefaults, type Item } from "../distribution/gossip.ts";
 import type { Death } from "./declaration.ts";
 import { presenceKey } from "./documents.ts";
+import { isGeneration } from "./numbers.ts";
 import { swimDefaults } from "./swim-types.ts";
 
 /**
  * Declared deaths as broadcast state: a host that hears no member of the Presence group, but other hosts, learns of them too.
- * What is broadcast was declared by a majority before: a host says only what a member of the group published to it, over
- * mutual TLS. Of each host the latest dead generation counts, which is what gossip does with generations anyway.
+ * A broadcast is a hint alone, since every host has the key of all datagrams: who hears it looks at what other hosts say over
+ * mutual TLS (`swim-view.ts`). Of each host the latest dead generation counts, which is what gossip does with generations anyway.
  */
 const source = "presence";
 
@@ -22,6 +23,7 @@ export const deathItem = ({ host, generation }: Death): Item => ({
 /** Null: it is no declared death. */
 export const deathOf = ({ source: from, key, generation, value }: Item): Death | null => {
   const name = /^dead\/([a-z0-9._-]{1,63})$/.exec(key)?.[1];
+  if (!isGeneration(generation)) return null;
   return from === source && value === true && name !== undefined ? { host: hostName(name), generation } : null;
 };
 

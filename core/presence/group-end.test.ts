@@ -121,7 +121,8 @@ test("the end is durable, never taken back, and taken over by the others; a late
   assert.match(member.end().against ?? "", /being heard/);
   // It dies again, and nobody says that its power is off.
   const death = { ...life(1, 4), declaredAt: 5, reporters: 2 };
-  member.say(members[1] ?? peerName(""), presenceKey.death("h1"), death);
+  const others = members.slice(1);
+  for (const other of others) member.say(other, presenceKey.death("h1"), death);
   assert.deepEqual([member.death?.generation, member.death?.ended], [4, 100]);
   member.say(members[1] ?? peerName(""), presenceKey.death("h1"), {
     ...life(1, 3),
@@ -130,8 +131,15 @@ test("the end is durable, never taken back, and taken over by the others; a late
     ended: 99,
   });
   assert.deepEqual([member.death?.generation, member.death?.ended], [4, 100]);
-  member.say(members[2] ?? peerName(""), presenceKey.death("h1"), { ...death, ended: 101 });
-  assert.deepEqual([member.death?.generation, member.death?.ended], [4, 101]);
+  const end = { ...death, ended: 101 };
+  member.say(members[2] ?? peerName(""), presenceKey.death("h1"), end);
+  assert.equal(member.death?.ended, 100, "this member hears the host");
+  member.lose();
+  assert.deepEqual([member.death?.generation, member.death?.ended], [4, 101], "taken over when nobody hears it");
+  // A boot that never was: it would end those that are to come.
+  member.say(members[2] ?? peerName(""), presenceKey.death("h1"), { ...end, ended: 2 ** 48 - 2 });
+  assert.equal(member.death?.ended, 101);
+  assert.match(member.end({ generation: 4, boot: 102 }).against ?? "", /never heard in boot 102/);
   member.restart();
   assert.equal(member.death?.ended, 101);
 });

@@ -3,13 +3,14 @@ import type { Json } from "../../model/json.ts";
 import { isObject, toJson, write } from "../outbox.ts";
 import type { ActualPresenceDeath } from "./documents.ts";
 import { type GroupState, type HostView, isGone, thresholdCap, thresholdOf } from "./group-state.ts";
+import { isBoot, isGeneration } from "./numbers.ts";
 
 /**
  * The certain end of a host: its power is known to be off. That is nothing which silence could show, so somebody who knows
  * it says it, for the boot that the host was in; a later boot is another one, and no word about the past reaches it. A
  * member takes the word only of a host that it does not hear, and that others do not hear either as far as it can see: a
  * host which still runs would have its machines started a second time. What it took is durable before it is told, never
- * taken back, and taken over by the other members.
+ * taken back, and taken over by the other members where they would take it themselves.
  *
  * Rejected: a vote on it. Nobody in the group knows anything about a power supply; a majority would only be in the way of
  * whoever does, when a majority's own VMs were on that host.
@@ -56,11 +57,16 @@ function unknowable(host: HostName, known: KnownLife | null): string | null {
 
 /** Record `life/<host>`. */
 export const lifeRecord = (host: HostName): string => `life/${host}`;
-const isNumber = (value: Json | undefined): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+/** Whether the end of a boot that another member tells of is taken from it: as from the operator, and of no boot that never was. */
+export function isEndToTake(state: GroupState, view: HostView, { generation, ended }: ActualPresenceDeath): boolean {
+  const { known, declared } = view;
+  if (ended === undefined || ended <= (declared?.ended ?? -1) || known === null) return false;
+  return generation <= known.generation && ended <= (known.boot ?? -1) && whyNot(state, view) === null;
+}
 
 export function knownIn(value: Json | undefined): KnownLife | null {
-  if (!isObject(value) || !isNumber(value.generation)) return null;
-  return { generation: value.generation, boot: isNumber(value.boot) ? value.boot : null };
+  if (!isObject(value) || !isGeneration(value.generation)) return null;
+  return { generation: value.generation, boot: isBoot(value.boot) ? value.boot : null };
 }
 
 /** What a host says of itself is kept, so that its end can still be said when nobody who heard it is left. */
@@ -86,7 +92,7 @@ export function laterDeath(known: ActualPresenceDeath | null, said: ActualPresen
 export const readEndRequest = (request: Json): EndRequest | null => {
   if (!isObject(request) || request.kind !== "host-end" || typeof request.host !== "string") return null;
   const { end } = request;
-  const isSound = end === null || (isObject(end) && isNumber(end.generation) && isNumber(end.boot));
+  const isSound = end === null || (isObject(end) && isGeneration(end.generation) && isBoot(end.boot));
   return isSound ? (request as unknown as EndRequest) : null;
 };
 
@@ -100,12 +106,22 @@ export function answerEnd(
   const view = state.hosts.get(host);
   if (view === undefined)
     return toJson({ known: null, ended: null, against: `there is no host ${host}` } satisfies EndAnswer);
-  const against = whyNot(state, view);
+  const against = whyNot(state, view) ?? (end === null ? null : whyNotThat(view, end));
   if (against === null && end !== null) {
     const { generation, boot } = end;
     declare(view, { host, generation, incarnation: 0, declaredAt: wallMs, reporters: view.reports.size, ended: boot });
   }
   return toJson({ known: view.known, against, ended: view.declared?.ended ?? null } satisfies EndAnswer);
+}
+
+/** A word about a boot that the host never said it was in would end those that are to come. */
+function whyNotThat(
+  { host, known }: HostView,
+  { generation, boot }: { generation: number; boot: number },
+): string | null {
+  // Who asks has what the other members know: one that knows nothing of the host stands in nobody's way.
+  if (known === null || (generation <= known.generation && boot <= (known.boot ?? -1))) return null;
+  return `host ${host} was never heard in boot ${boot}: ask for its end again`;
 }
 
 function whyNot(state: GroupState, view: HostView): string | null {

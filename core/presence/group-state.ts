@@ -29,6 +29,8 @@ export interface HostView {
   /** By member of the group, this one included. */
   readonly votes: Map<PeerName, ActualPresenceVote>;
   declared: ActualPresenceDeath | null;
+  /** By other member of the group, what it declares of the host. */
+  readonly claims: Map<PeerName, ActualPresenceDeath>;
   /** The latest life that it ever said of itself; durable. */
   known: KnownLife | null;
   /** When `self` or whether anyone reports it changed last; milliseconds since 1970, for people. */

@@ -195,11 +195,14 @@ test("votes count for the same life only, and only of members that are heard", (
   assert.ok(other.dead(1));
 });
 
-test("a declaration of another member is taken over, once and for good; a new generation is another life", () => {
+const highest = 2 ** 48 - 2;
+test("a declaration of other members is taken over when a majority stands behind it, for good; a new generation is another life", () => {
   const { say, dead, published, status, refute, records } = member(5);
   const death = { ...life(2), declaredAt: 99, reporters: 3 };
-  say(second, presenceKey.death("h2"), death);
-  assert.ok(dead(2));
+  say(second, presenceKey.death("h2"), { ...death, generation: highest, ended: highest });
+  assert.ok(!dead(2), "one member alone makes up what it likes");
+  say(third, presenceKey.death("h2"), death);
+  assert.ok(dead(2), "with the word of two it is the majority's");
   assert.deepEqual(records.get("dead/h2"), death);
   refute(2, 7);
   assert.equal(status()[1]?.state, "dead", "that generation is over");
@@ -211,6 +214,30 @@ test("a declaration of another member is taken over, once and for good; a new ge
     { ...death, returned: 2 },
     "nor does an earlier one come back",
   );
+});
+
+test("with its own evidence a member takes one other's declaration over, as it would its vote", () => {
+  const { say, dead, report, hear } = member(5);
+  say(second, presenceKey.death("h2"), { ...life(2), declaredAt: 99, reporters: 3 });
+  assert.ok(!dead(2));
+  hear(2, false);
+  for (const by of [1, 3, 4]) report(by, 2);
+  assert.ok(dead(2));
+});
+
+test("a report of a life that a host never said it was in is refused, and hides no true one", () => {
+  const { report, hear, vote, dead, status, say } = member(6);
+  const lied = report(3, 2, 0, highest);
+  assert.ok(lied.some((effect) => effect.kind === "log" && effect.event === "document/refused"));
+  say(peer(3), presenceKey.self, { ...life(3), generation: 2 ** 53 - 1 });
+  assert.deepEqual(
+    status().map(({ generation }) => generation),
+    [1, 1, 1, 1, 1, 1],
+  );
+  hear(2, false);
+  for (const by of [1, 4, 5]) report(by, 2);
+  vote(second, 2);
+  assert.ok(dead(2));
 });
 
 test("after a restart the declarations are there, and the votes are not", () => {
@@ -287,7 +314,7 @@ test("a host that comes back in a later generation is said to be back, for good 
   // One that has just started and hears of the death from another after it has heard the host itself.
   const late = member(4);
   late.say(peer(4), presenceKey.self, life(4, 0, 2));
-  late.say(second, presenceKey.death("h4"), death);
+  for (const from of [second, third]) late.say(from, presenceKey.death("h4"), death);
   assert.deepEqual(late.published.get("dead/h4"), { ...death, returned: 2 });
 });
 

@@ -1,12 +1,15 @@
 import { type HostName, hostName, type PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
+import { presenceDeath } from "../documents/presence.ts";
+import { documentsOf } from "../documents/table.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { maySee } from "../identity/permissions.ts";
 import { counter, gauge, type Metric, sample } from "../metrics.ts";
 import { createOutbox, isObject, log, takeEffects, toJson, write } from "../outbox.ts";
+import { agreedOn } from "./declaration.ts";
 import { type ActualPresence, type ActualPresenceDeath, type ActualPresenceVote, presenceKey } from "./documents.ts";
 import { beginCalls, callIn, callsBefore, endCall, heardSince, isCallRecord, takeAnswer } from "./group-call.ts";
-import { answerEnd, knownIn, laterDeath, lifeRecord, noteLife, readEndRequest } from "./group-end.ts";
+import { answerEnd, isEndToTake, knownIn, laterDeath, lifeRecord, noteLife, readEndRequest } from "./group-end.ts";
 import {
   type GroupOptions,
   type GroupState,
@@ -18,6 +21,7 @@ import {
   thresholdCap,
   thresholdOf,
 } from "./group-state.ts";
+import { isGeneration, isIncarnation, isPlausible } from "./numbers.ts";
 
 /**
  * A member of the Presence group. It collects what hosts report of each other and decides with the other members which
@@ -31,7 +35,8 @@ import {
  *  - this member does not hear the reported host either: who is heard is alive, whatever is said;
  *  - at least half of all hosts have answered a call that it made when the above was so (`group-call.ts`), and it hears them
  *    still: otherwise it may be this member that was cut off.
- * It declares when it sees votes of a majority of the group, its own or those of members it hears, for one incarnation.
+ * It declares when it sees votes of a majority of the group, its own or those of members it hears, for one incarnation, or
+ * when a majority has declared it or votes for it.
  * So nobody alone declares anything, a refutation that reached a majority of the group in time prevails, and no rule rests
  * on a clock: a member that stood still has old evidence only until its connections say so.
  *
@@ -50,6 +55,7 @@ export function createPresence(options: GroupOptions): Service<GroupState> {
     entitled: (_state, peer, key) =>
       maySee("presence", peer, key) && (!key.startsWith(presenceKey.vote("")) || options.members.includes(peer)),
     accepts: () => false,
+    read: documentsOf("presence"),
     measure,
   };
 }
@@ -82,7 +88,8 @@ function restore(restored: Restored, options: GroupOptions): GroupState {
       asked: null,
       reports: new Map(),
       votes: new Map(),
-      declared: value === undefined ? null : (value as unknown as ActualPresenceDeath),
+      claims: new Map(),
+      declared: presenceDeath.of(value, host),
       known: knownIn(restored.records.get(lifeRecord(host))),
       sinceMs: 0,
     });
@@ -131,9 +138,8 @@ function start(state: GroupState): void {
   log(outbox, "service/restored", { declared });
 }
 
-const isNumber = (value: Json | undefined): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
 const lifeOf = (value: Json): Life | null =>
-  isObject(value) && isNumber(value.generation) && isNumber(value.incarnation)
+  isObject(value) && isGeneration(value.generation) && isIncarnation(value.incarnation)
     ? { generation: value.generation, incarnation: value.incarnation }
     : null;
 
@@ -190,6 +196,10 @@ function takeFromHost(
     if (life !== null) refuse(state, `host.${reporter}`, key, "no other host of this installation has that name");
     return;
   }
+  if (life !== null && view.known !== null && !isPlausible(life.generation, view.known.generation)) {
+    refuse(state, `host.${reporter}`, key, `it has never said that it is in life ${life.generation}`);
+    return;
+  }
   const wasReported = view.reports.size > 0;
   if (life === null) view.reports.delete(reporter);
   else view.reports.set(reporter, life);
@@ -213,11 +223,12 @@ function takeFromMember(
     else view.votes.set(from, { host: view.host, ...life });
     evaluate(state, view, wallMs);
   } else if (kind === "dead" && life !== null) {
-    // A majority stood behind it when it was made; that it is not so for this member now changes nothing.
-    const { declaredAt, reporters, ended } = value as unknown as ActualPresenceDeath;
-    if (!isNumber(declaredAt)) return;
-    const end = isNumber(ended) ? { ended } : {};
-    declare(state, view, { host: view.host, ...life, declaredAt, reporters, ...end }, wallMs);
+    const death = presenceDeath.of(value, name);
+    if (death === null) return;
+    const { declaredAt, reporters, ended } = death;
+    const end = ended === undefined ? {} : { ended };
+    view.claims.set(from, { host: view.host, ...life, declaredAt, reporters, ...end });
+    evaluate(state, view, wallMs);
   }
 }
 
@@ -243,7 +254,8 @@ function refuse(state: GroupState, from: string, key: string, why: string): void
 
 /** Everything that some evidence concerns. */
 function evaluateReported(state: GroupState, wallMs: number): void {
-  for (const view of state.hosts.values()) if (view.reports.size + view.votes.size > 0) evaluate(state, view, wallMs);
+  for (const view of state.hosts.values())
+    if (view.reports.size + view.votes.size + view.claims.size > 0) evaluate(state, view, wallMs);
 }
 
 /** The life that reports are about: the latest that anyone knows. A report of an earlier one was refuted. */
@@ -278,6 +290,26 @@ function isEvidence(state: GroupState, view: HostView, life: Life): boolean {
   return reportersOf(state, view, life) > thresholdOf(live, state.options.threshold ?? thresholdCap);
 }
 
+/**
+ * What other members declared is taken over when more than half of the group stand behind it, this member's own vote
+ * included: one alone may make up anything. The certain end of a boot is one member's word, as it was the operator's; it is
+ * taken over when this member would take the operator's own.
+ */
+function takeOver(state: GroupState, view: HostView, wallMs: number): void {
+  const members = new Set(state.options.members);
+  const said = new Map([...view.claims].map(([member, { generation }]) => [member, generation]));
+  const own = Math.max(view.declared?.generation ?? 0, view.votes.get(state.options.self)?.generation ?? 0);
+  if (own > 0) said.set(state.options.self, own);
+  const agreed = agreedOn(members, said);
+  const claims = [...view.claims.values()].sort((one, other) => one.generation - other.generation);
+  const death = claims.find(({ generation }) => agreed !== null && generation >= agreed);
+  if (death !== undefined && agreed !== null) {
+    const { ended: _, ...silence } = death;
+    declare(state, view, { ...silence, generation: agreed }, wallMs);
+  }
+  for (const claim of claims) if (isEndToTake(state, view, claim)) declare(state, view, claim, wallMs);
+}
+
 function evaluate(state: GroupState, view: HostView, wallMs: number): void {
   const { options } = state;
   const life = latest(view);
@@ -285,7 +317,8 @@ function evaluate(state: GroupState, view: HostView, wallMs: number): void {
   if (over) endCall(state, view);
   const own = over ? null : ownVote(state, view, life);
   vote(state, view, own);
-  if (over) return;
+  if (view.claims.size > 0) takeOver(state, view, wallMs);
+  if (over || (view.declared !== null && view.declared.generation >= life.generation)) return;
   let votes = 0;
   for (const [member, value] of view.votes)
     if (isSame(value, life) && (member === options.self || state.members.has(member))) votes += 1;

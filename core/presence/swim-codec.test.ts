@@ -31,7 +31,7 @@ const seal: Seal = {
 const name = fc
   .string({ unit: fc.constantFrom(..."abcxyz0189-"), minLength: 1, maxLength: 63 })
   .map((text) => hostName(text));
-const generation = fc.integer({ min: 0, max: 2 ** 48 - 1 });
+const generation = fc.integer({ min: 0, max: 2 ** 48 - 2 });
 const incarnation = fc.integer({ min: 0, max: 2 ** 32 - 1 });
 const update: fc.Arbitrary<Update> = fc.oneof(
   fc.record({

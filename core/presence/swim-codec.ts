@@ -1,5 +1,6 @@
 import { type HostName, hostName } from "../../model/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
+import { isEncodable } from "./numbers.ts";
 import type { Packet, PacketKind, Status, Update } from "./swim-types.ts";
 
 /**
@@ -34,8 +35,6 @@ const statuses: readonly Status[] = ["alive", "suspect", "dead", "left"];
 /** Behind those of `kinds`; `broadcast-codec.ts` reads it. */
 export const broadcastKind = 5;
 const longestName = 63;
-const greatestGeneration = 2 ** 48 - 1;
-const greatestIncarnation = 2 ** 32 - 1;
 
 export const updateBytes = ({ host, from }: Update): number => 14 + host.length + (from === null ? 0 : from.length);
 /** Bytes of updates that fit into a packet. */
@@ -140,7 +139,7 @@ const takeName = (reader: Reader): HostName | null => {
   return name;
 };
 
-/** Null: of a status that this version does not know. */
+/** Null: of a status that this version does not know, or of a life that has no next one. */
 const takeUpdate = (outer: Reader): Update | null => {
   const length = take(outer, 1);
   const reader: Reader = { bytes: outer.bytes, at: outer.at, end: outer.at + length, failed: false };
@@ -163,7 +162,7 @@ const takeUpdate = (outer: Reader): Update | null => {
     outer.failed = true;
     return null;
   }
-  return { status, host, generation, incarnation, from };
+  return isEncodable(generation, incarnation) ? { status, host, generation, incarnation, from } : null;
 };
 
 /** A packet or why it is none. Never throws, whatever the bytes are; a packet is taken as a whole or not at all. */
@@ -190,10 +189,6 @@ export const decodePacket = (bytes: Uint8Array, seal: Seal): Result<Packet, Pack
     if (update !== null) updates.push(update);
   }
   if (reader.failed || from === null || (reader.at !== end && version <= packetVersion)) return fail("malformed");
-  if ((kind === "gossip") !== (target === null)) return fail("malformed");
+  if ((kind === "gossip") !== (target === null) || !isEncodable(generation, incarnation)) return fail("malformed");
   return ok({ kind, seq, from, generation, incarnation, target, digest, updates });
 };
-
-/** What `encodePacket` can carry; an own number beyond it is a defect, a peer's cannot get here. */
-export const isEncodable = (generation: number, incarnation: number): boolean =>
-  generation >= 0 && generation <= greatestGeneration && incarnation >= 0 && incarnation <= greatestIncarnation;

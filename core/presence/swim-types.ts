@@ -1,4 +1,5 @@
 import type { HostName } from "../../model/identifiers.ts";
+import type { Witnesses } from "./swim-witness.ts";
 
 /** How often, how long, how many. `decisions/0025-presence.md` says why these and not others. */
 export interface SwimConfig {
@@ -99,6 +100,8 @@ export type SwimInput =
   | { readonly kind: "peers"; readonly hosts: readonly HostName[] }
   /** The Presence group's word. */
   | { readonly kind: "declared"; readonly host: HostName; readonly generation: number }
+  /** Somebody broadcast that it was declared: a hint. */
+  | { readonly kind: "rumour"; readonly host: HostName; readonly generation: number }
   /** Begin again with a generation that is durable. */
   | { readonly kind: "enter"; readonly generation: number }
   | { readonly kind: "leave" };
@@ -107,6 +110,8 @@ export interface SwimOutput {
   readonly packets: { readonly to: HostName; readonly packet: Packet }[];
   readonly syncs: { readonly to: HostName; readonly updates: readonly Update[]; readonly answer: boolean }[];
   readonly verdicts: VerdictChange[];
+  /** Deaths that several hosts told of over the reliable channel, each by its own certificate; not those that are `declared`. */
+  readonly deaths: { readonly host: HostName; readonly generation: number }[];
   /** This generation of this host is over for the others: store a generation above this one, then `enter` with it. */
   above: number | null;
   /** Own incarnation or generation changed: the Presence group is to be told. */
@@ -192,6 +197,7 @@ export interface SwimState {
   /** Hosts of the installation of which nothing was heard yet. */
   strangers: HostName[];
   readonly suspects: Set<Member>;
+  readonly witnesses: Witnesses;
   readonly queue: BroadcastQueue;
   /** How far this host doubts itself, 0 to `maxLocalHealth` (Lifeguard, local health multiplier less 1). */
   localHealth: number;

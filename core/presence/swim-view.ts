@@ -1,8 +1,10 @@
 import type { HostName } from "../../model/identifiers.ts";
 import { below, nextRandom } from "../random.ts";
+import { isPlausible, mostAhead } from "./numbers.ts";
 import { enqueue } from "./swim-gossip.ts";
 import { confirmationsNeeded, suspicionMs } from "./swim-suspicion.ts";
 import type { Member, Packet, SwimOutput, SwimState, Update, Verdict } from "./swim-types.ts";
+import { isWitnessed, noteRumour, settleRumour } from "./swim-witness.ts";
 
 /**
  * One host's view of the others, and the only place that changes it.
@@ -16,6 +18,8 @@ export interface Turn extends SwimOutput {
   readonly now: number;
   /** What is learned in this step is old news to everyone else, and is not passed on. */
   quiet: boolean;
+  /** Whose word it is: a host's over the reliable channel, the Presence group's, or (null) anybody's, in a datagram. */
+  by: HostName | "the group" | null;
 }
 
 const hashText = (text: string): number => {
@@ -141,10 +145,20 @@ export const heardFrom = (turn: Turn, member: Member): void => {
   tell(turn, member);
 };
 
+/** A later life than this host ever had: its store may have been lost, or somebody makes it up. */
+const isOwnLife = (state: SwimState, turn: Turn, update: Update): boolean => {
+  if (update.generation <= state.self.generation || turn.by === "the group") return true;
+  if (!isPlausible(update.generation, state.self.generation)) state.refused += 1;
+  else if (turn.by === null) noteRumour(state, state.self.host, turn.now);
+  else return isWitnessed(state, turn.by, update);
+  return false;
+};
+
 const refute = (state: SwimState, turn: Turn, update: Update): void => {
   const { self, config } = state;
-  if (update.generation < self.generation) return;
+  if (update.generation < self.generation || !isOwnLife(state, turn, update)) return;
   if (update.generation > self.generation || update.status === "dead" || update.status === "left") {
+    settleRumour(state, self.host);
     if (self.status !== "left") turn.above = Math.max(turn.above ?? 0, update.generation);
     return;
   }
@@ -166,9 +180,14 @@ const refute = (state: SwimState, turn: Turn, update: Update): void => {
 };
 
 /** @returns true when a suspicion began with it */
-const advance = (state: SwimState, turn: Turn, member: Member, update: Update): boolean => {
+const advance = (
+  state: SwimState,
+  turn: Turn,
+  member: Member,
+  update: Update,
+  later = update.generation > member.generation,
+): boolean => {
   const wasLive = !ended(member);
-  const later = update.generation > member.generation;
   clearSuspicion(state, member);
   if (later) member.told = "alive";
   member.generation = update.generation;
@@ -190,9 +209,36 @@ const advance = (state: SwimState, turn: Turn, member: Member, update: Update): 
   return update.status === "suspect";
 };
 
+/** Whether the end of a life is taken from whoever says it; from one alone it is not. */
+const mayEnd = (state: SwimState, turn: Turn, member: Member | undefined, update: Update): boolean => {
+  if (update.status !== "dead" || turn.by === "the group") return true;
+  const isNews =
+    member === undefined ||
+    update.generation > member.generation ||
+    (update.generation === member.generation && !ended(member));
+  if (!isNews) return false;
+  if (turn.by === null) noteRumour(state, update.host, turn.now);
+  else if (isWitnessed(state, turn.by, update)) {
+    if (member !== state.self) turn.deaths.push({ host: update.host, generation: update.generation });
+    return true;
+  }
+  return false;
+};
+
 /** Takes a word about a host if it is news; whatever is taken is passed on. @returns a member that became suspected */
 export const applyUpdate = (state: SwimState, turn: Turn, update: Update): Member | null => {
   const member = state.members.get(update.host);
+  if (member !== undefined && member !== state.self && turn.by === update.host && isFar(member, update)) {
+    // Over the reliable channel, of itself.
+    if (update.status === "alive") advance(state, turn, member, update, true);
+    return null;
+  }
+  if (member !== undefined && turn.by !== "the group" && !isPlausible(update.generation, member.generation)) {
+    state.refused += 1;
+    return null;
+  }
+  if (!mayEnd(state, turn, member, update)) return null;
+  if (update.status === "dead" && member !== state.self) settleRumour(state, update.host);
   if (member === state.self) {
     refute(state, turn, update);
     return null;
@@ -236,17 +282,28 @@ const meet = (state: SwimState, turn: Turn, update: Update): Member | null => {
 /**
  * The packet's head: its sender lives. @returns the sender; null when there is no place for it
  * @param known what this host has of the sender so far
+ * @param answered it is the sender's answer to a probe of this host: nobody made it up who has not seen that probe
  */
 export const applySender = (
   state: SwimState,
   turn: Turn,
   known: Member | undefined,
   { from, generation, incarnation }: Packet,
+  answered: boolean,
 ): Member | null => {
   if (known?.generation === generation && known.incarnation >= incarnation) return known;
-  applyUpdate(state, turn, { status: "alive", host: from, generation, incarnation, from: null });
+  const update: Update = { status: "alive", host: from, generation, incarnation, from: null };
+  if (known !== undefined && isFar(known, update)) {
+    if (answered) advance(state, turn, known, update, true);
+    else state.refused += 1;
+    return known;
+  }
+  applyUpdate(state, turn, update);
   return known ?? state.members.get(from) ?? null;
 };
+
+/** What is known of the host was made up, or this is: only the host itself says which. */
+const isFar = (known: Member, { generation }: Update): boolean => Math.abs(generation - known.generation) > mostAhead;
 
 /** Suspicions that ran out, and when the next one does. */
 export const expireSuspicions = (state: SwimState, turn: Turn): void => {

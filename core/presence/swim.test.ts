@@ -128,7 +128,7 @@ test("helpers are asked when a member does not answer; who helps probes, passes 
 });
 
 test("words about a host: the later generation, the end of one, the later incarnation, the suspicion", () => {
-  const { tell, view } = member(5);
+  const { tell, view, step } = member(5);
   const of = (): string => `${view(3)?.status} ${view(3)?.generation}.${view(3)?.incarnation}`;
   const steps: readonly (readonly [Update, string])[] = [
     [about("suspect", 3, 0, 4), "suspect 1.0"],
@@ -148,7 +148,9 @@ test("words about a host: the later generation, the end of one, the later incarn
     [about("alive", 3, 7, null, 1), "alive 3.0"],
   ];
   for (const [update, expected] of steps) {
-    tell(update);
+    // A death is the Presence group's to say.
+    if (update.status === "dead") step({ kind: "declared", host: update.host, generation: update.generation });
+    else tell(update);
     assert.equal(of(), expected, JSON.stringify(update));
   }
 });
@@ -227,12 +229,98 @@ test("who is suspected hears it first with the next packet, and refutes with a h
 
 test("who is declared dead asks for a higher generation and begins again; a forged greatest incarnation does no harm", () => {
   const { tell, step, state } = member(4);
-  const declared = tell(about("dead", 1));
+  const declared = step({ kind: "declared", host: h(1), generation: 1 });
   assert.equal(declared.above, 1);
   step({ kind: "enter", generation: 2 });
   assert.deepEqual([state.self.generation, state.self.incarnation, state.self.status], [2, 0, "alive"]);
-  assert.equal(tell(about("dead", 1)).above, null, "that was the former life");
+  assert.equal(step({ kind: "declared", host: h(1), generation: 1 }).above, null, "that was the former life");
   assert.equal(tell(about("suspect", 1, 0xffff_ffff, 4, 2)).above, 2);
+});
+
+const highest = 2 ** 48 - 2;
+test("no datagram ends a life, of this host or of another, nor does one host alone; two hosts do", () => {
+  const { tell, step, state, view } = member(6);
+  const says = (from: number, ...updates: Update[]) => step({ kind: "sync", from: h(from), updates, answer: true });
+  for (const generation of [1, 2, highest]) {
+    const heard = tell(about("dead", 1, 0, null, generation), about("dead", 3, 0, null, generation));
+    const rumoured = [1, 3].map((host) => step({ kind: "rumour", host: h(host), generation }));
+    const alone = says(2, about("dead", 1, 0, null, generation), about("dead", 3, 0, null, generation));
+    const again = says(2, about("dead", 1, 0, null, generation), about("dead", 3, 0, null, generation));
+    for (const output of [heard, ...rumoured, alone, again])
+      assert.deepEqual([output.above, output.verdicts, output.deaths], [null, [], []]);
+  }
+  assert.deepEqual([view(3)?.status, view(3)?.generation, state.self.generation], ["alive", 1, 1]);
+  const second = says(4, about("dead", 3), about("dead", 1));
+  assert.deepEqual(second.deaths, [{ host: h(3), generation: 1 }]);
+  assert.equal(second.above, 1);
+  assert.equal(view(3)?.status, "dead");
+});
+
+test("a hint has this host compare views with those who answer, soon, and not for ever", () => {
+  const { tell, step, packet, state } = member(6);
+  /** Who is probed answers, and has another view. */
+  const exchanges = (at: number): number => {
+    step({ kind: "wake" }, at);
+    const [probe] = state.probes.values();
+    const { host } = probe?.target ?? assert.fail();
+    const { seq } = probe ?? assert.fail();
+    return step(packet("ack", Number(host.slice(1)), { seq, target: host, digest: 7 }), at).syncs.length;
+  };
+  const between = (from: number, to: number): number => {
+    let count = 0;
+    for (let at = from; at <= to; at += 1000) count += exchanges(at);
+    return count;
+  };
+  state.syncedAt = 0;
+  const before = between(1000, 9000);
+  tell(about("dead", 3));
+  const after = between(13_000, 22_000);
+  assert.ok(after >= 5 && before <= 1, `${before} exchanges before the hint, ${after} after it`);
+  const later = between(80_000, 89_000);
+  assert.ok(later <= 2, `${later} exchanges when nobody had confirmed it for long`);
+});
+
+test("a number is believed of others as far as somebody may be behind, and of the own life as far as others may know it", () => {
+  const { tell, step, state, view } = member(6);
+  const refused = state.refused;
+  tell(about("alive", 3, 0, null, highest), about("suspect", 3, 0, 4, 5000), about("alive", 1, 0, null, highest));
+  assert.deepEqual([view(3)?.generation, view(3)?.status, state.refused - refused], [1, "alive", 3]);
+  tell(about("alive", 3, 0, null, 900));
+  assert.equal(view(3)?.generation, 900, "it may have lived that often while this host was away");
+  assert.equal(tell(about("alive", 1, 0, null, 40)).above, null, "a datagram may be anybody's");
+  // This host's store was lost, and the others know of later lives.
+  const says = (from: number) =>
+    step({ kind: "sync", from: h(from), updates: [about("alive", 1, 0, null, 40)], answer: true });
+  assert.equal(says(2).above, null);
+  assert.equal(says(3).above, 40);
+  // Somebody has made this host meet another one at a number that was never its own: its own word sets that right.
+  tell(about("alive", 9, 0, null, highest));
+  assert.equal(view(9)?.generation, highest);
+  step({ kind: "sync", from: h(9), updates: [about("alive", 9, 2, null, 7)], answer: true });
+  assert.deepEqual([view(9)?.generation, view(9)?.incarnation, view(9)?.status], [7, 2, "alive"]);
+});
+
+test("a datagram in a host's name moves its number far only as the answer to a probe; another host's word never does", () => {
+  const { step, state, view, packet } = member(6);
+  const jumps: Partial<Packet> = { generation: highest, incarnation: 0 };
+  for (const kind of ["ping", "gossip", "nack", "ping-req", "ack"] as const) {
+    const { refused } = state;
+    const target = { ping: h(1), gossip: null, nack: h(4), "ping-req": h(4), ack: h(3) }[kind];
+    const forged = step(packet(kind, 3, { ...jumps, target, seq: 4_000_000 }));
+    assert.deepEqual([view(3)?.generation, view(3)?.status, forged.verdicts], [1, "alive", []], kind);
+    assert.equal(state.refused, refused + 1, kind);
+  }
+  const self = about("alive", 3, 0, null, highest);
+  step({ kind: "sync", from: h(4), updates: [self], answer: true });
+  assert.equal(view(3)?.generation, 1);
+  step(packet("ping", 3, { incarnation: 1 }));
+  assert.equal(view(3)?.incarnation, 1, "what it says itself is heard as before");
+  // It answers with it.
+  while (![...state.probes.values()].some(({ target }) => target.host === h(3)))
+    step({ kind: "wake" }, Math.max(state.wakeAt, state.probeAt));
+  const probe = [...state.probes.values()].find(({ target }) => target.host === h(3)) ?? assert.fail();
+  step(packet("ack", 3, { generation: 5000, incarnation: 0, seq: probe.seq, target: h(3) }));
+  assert.equal(view(3)?.generation, 5000);
 });
 
 test("a host that stood still draws no conclusion from what it did not hear", () => {

@@ -29,6 +29,7 @@ import {
   type Turn,
   updateOf,
 } from "./swim-view.ts";
+import { createWitnesses, isRipe } from "./swim-witness.ts";
 
 /**
  * SWIM (Das, Gupta, Motivala 2002) with the Lifeguard extensions (Dadgar, Phillips, Currey 2017), as a step function.
@@ -74,6 +75,7 @@ export const createSwim = ({ self, generation, config, seed }: SwimOptions, now:
     doubts: new Map(),
     strangers: [],
     suspects: new Set(),
+    witnesses: createWitnesses(),
     queue: createQueue(),
     localHealth: 0,
     digest: 0,
@@ -242,17 +244,18 @@ const takeUpdatesOf = (state: SwimState, turn: Turn, updates: readonly Update[])
 /** Asks for a full exchange with a host whose view differs, seldom while there is news anyway. */
 const compare = (state: SwimState, turn: Turn, { from, digest }: Packet): void => {
   if (digest === state.digest) return;
-  const { syncQuietMs, syncBusyMs } = state.config;
+  const { syncQuietMs, syncBusyMs, probeEveryMs } = state.config;
   const quiet = state.queue.byHost.size === 0 && turn.now - state.changedAt >= syncQuietMs / 2;
-  if (turn.now - state.syncedAt < (quiet ? syncQuietMs : syncBusyMs)) return;
+  const everyMs = isRipe(state, turn.now) ? probeEveryMs : quiet ? syncQuietMs : syncBusyMs;
+  if (turn.now - state.syncedAt < everyMs) return;
   state.syncedAt = turn.now;
   turn.syncs.push({ to: from, updates: fullView(state), answer: false });
 };
 
-/** Known from the probe that it answers, mostly: a thousand hosts look for each other twice a second. */
-const senderOf = (state: SwimState, { kind, seq, from }: Packet): Member | undefined => {
+/** The member whose answer to a probe it is, if it is one. */
+const answererOf = (state: SwimState, { kind, seq, from }: Packet): Member | undefined => {
   const probe = kind === "ack" ? state.probes.get(seq) : undefined;
-  return probe?.target.host === from ? probe.target : state.members.get(from);
+  return probe?.target.host === from ? probe.target : undefined;
 };
 
 const takePacket = (state: SwimState, turn: Turn, packet: Packet): void => {
@@ -261,7 +264,10 @@ const takePacket = (state: SwimState, turn: Turn, packet: Packet): void => {
     state.refused += 1;
     return;
   }
-  const sender = applySender(state, turn, senderOf(state, packet), packet);
+  // Known from the probe that it answers, mostly: a thousand hosts look for each other twice a second.
+  const answerer = answererOf(state, packet);
+  const known = answerer ?? state.members.get(packet.from);
+  const sender = applySender(state, turn, known, packet, answerer !== undefined);
   if (sender === null) return;
   if (packet.updates.length > 0) takeUpdatesOf(state, turn, packet.updates);
   switch (packet.kind) {
@@ -388,12 +394,17 @@ const leave = (state: SwimState, turn: Turn): void => {
   gossip(state, turn, 4 * state.config.gossipTo);
 };
 
+const deathOf = ({ host, generation }: { readonly host: HostName; readonly generation: number }): Update => ({
+  ...{ status: "dead", host, generation, incarnation: 0, from: null },
+});
+
 /**
  * One step; changes the state in place, as every service here. `state.wakeAt` says afterwards when a `wake` is due.
  * @param now monotonic milliseconds
  */
 export const stepSwim = (state: SwimState, input: SwimInput, now: number): SwimOutput => {
-  const turn: Turn = { now, packets: [], syncs: [], verdicts: [], above: null, incarnated: false, quiet: false };
+  const output: SwimOutput = { packets: [], syncs: [], verdicts: [], deaths: [], above: null, incarnated: false };
+  const turn: Turn = { ...output, now, quiet: false, by: null };
   if (now - state.wakeAt > state.config.stallMs) stoodStill(state, now);
   switch (input.kind) {
     case "packet":
@@ -404,6 +415,7 @@ export const stepSwim = (state: SwimState, input: SwimInput, now: number): SwimO
       break;
     case "sync":
       turn.quiet = input.answer && state.members.size === 1;
+      turn.by = input.from;
       takeUpdatesOf(state, turn, input.updates);
       state.syncedAt = now;
       if (!input.answer) turn.syncs.push({ to: input.from, updates: fullView(state), answer: true });
@@ -412,11 +424,13 @@ export const stepSwim = (state: SwimState, input: SwimInput, now: number): SwimO
       state.strangers = input.hosts.filter((host) => !state.members.has(host));
       join(state, turn);
       break;
-    case "declared": {
-      const { host, generation } = input;
-      takeUpdatesOf(state, turn, [{ status: "dead", host, generation, incarnation: 0, from: null }]);
+    case "declared":
+      turn.by = "the group";
+      takeUpdatesOf(state, turn, [deathOf(input)]);
       break;
-    }
+    case "rumour":
+      takeUpdatesOf(state, turn, [deathOf(input)]);
+      break;
     case "enter":
       enter(state, turn, input.generation);
       break;

@@ -1,6 +1,7 @@
 import { hostName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { isObject, toJson } from "../outbox.ts";
+import { isGeneration, isIncarnation } from "./numbers.ts";
 import type { Status, Update } from "./swim-types.ts";
 
 /** A full view as JSON, for the reliable channel. A reader takes what it knows and passes over what it does not. */
@@ -14,14 +15,12 @@ export const viewToJson = ({ updates, answer }: View): Json => toJson({ updates,
 const statuses: readonly string[] = ["alive", "suspect", "dead", "left"] satisfies readonly Status[];
 const isName = (value: Json | undefined): value is string =>
   typeof value === "string" && /^[a-z0-9._-]{1,63}$/.test(value);
-const isCount = (value: Json | undefined, most: number): value is number =>
-  Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= most;
 
 const updateOf = (value: Json): Update | null => {
   if (!isObject(value)) return null;
   const { status, host, generation, incarnation, from } = value;
   if (typeof status !== "string" || !statuses.includes(status) || !isName(host)) return null;
-  if (!isCount(generation, 2 ** 48 - 1) || !isCount(incarnation, 2 ** 32 - 1)) return null;
+  if (!isGeneration(generation) || !isIncarnation(incarnation)) return null;
   if (status === "suspect" ? !isName(from) : from !== null) return null;
   const by = isName(from) ? hostName(from) : null;
   return { status: status as Status, host: hostName(host), generation, incarnation, from: by };

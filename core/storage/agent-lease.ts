@@ -1,5 +1,5 @@
 import type { Ipv4, Uid } from "../../model/identifiers.ts";
-import type { AgentLease, Layer } from "../documents.ts";
+import type { AgentLease, Layer, LeaseHolder } from "../documents.ts";
 import type { AgentReport, ExportAccess, LeaseRecord, OriginRecord } from "./agent-work.ts";
 
 /**
@@ -17,28 +17,39 @@ export interface LeaseCircumstances {
   readonly isOrigin: boolean;
 }
 
+/** What is to come; `upon`: whoever counts as lost, so that a host gets it. */
+export type NextLease = AgentLease & { readonly upon?: LeaseHolder };
+
 /**
  * One step towards the desired lease; null: nothing to change. `desired` null is a tombstone: fence, keep the epoch.
  * Never returns a record with a lower epoch, nor another holder for an epoch that was granted.
  */
 export function advanceLease(
   lease: LeaseRecord,
-  desired: AgentLease | null,
+  desired: NextLease | null,
   circumstances: LeaseCircumstances,
 ): LeaseRecord | null {
   if (lease.fencing) return null;
   if (desired === null) return lease.holder === null ? null : { ...lease, fencing: true };
   if (desired.epoch !== lease.epoch + 1) return null;
   if (desired.holder !== null && refusal(lease, desired, circumstances) !== null) return null;
-  if (lease.holder !== null) return { ...lease, fencing: true };
-  return { epoch: desired.epoch, holder: desired.holder, access: null, confirmed: false, fencing: false };
+  const lost = desired.upon === undefined ? {} : { lost: desired.upon };
+  if (lease.holder !== null) return { ...lease, ...lost, fencing: true };
+  const granted = { ...noLease, ...lost, epoch: desired.epoch, holder: desired.holder };
+  return lease.last === undefined || desired.holder !== null ? granted : { ...granted, last: lease.last };
 }
 
 /** The executor confirmed that nothing of `epoch` is left; null: that was not asked for. */
 export function confirmFence(lease: LeaseRecord, epoch: number): LeaseRecord | null {
   if (!lease.fencing || lease.epoch !== epoch) return null;
-  return { ...noLease, epoch: lease.epoch };
+  const { holder, lost } = lease;
+  const last = holder === null ? {} : { last: holder };
+  return { ...noLease, epoch: lease.epoch, ...last, ...(sameHolder(holder, lost) ? { lost } : {}) };
 }
+
+/** Whether it is the same incarnation of the same VM at the same host. */
+export const sameHolder = (one: LeaseHolder | null | undefined, other: LeaseHolder | null | undefined): boolean =>
+  one != null && one.vm === other?.vm && one.incarnation === other.incarnation && one.host === other.host;
 
 /** Why the desired lease is not, or not yet, what holds; null: it holds, or is on its way. */
 export function refusal(lease: LeaseRecord, desired: AgentLease, circumstances: LeaseCircumstances): string | null {

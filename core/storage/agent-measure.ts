@@ -1,5 +1,5 @@
 import { counter, gauge, type Metric, mebibyte, sample } from "../metrics.ts";
-import type { AgentState } from "./agent.ts";
+import type { AgentState } from "./agent-state.ts";
 
 /** What a storage agent holds and serves. */
 export function measureAgent(state: AgentState): readonly Metric[] {
@@ -8,6 +8,7 @@ export function measureAgent(state: AgentState): readonly Metric[] {
   const leases = [...state.leases.values()];
   const writable = leases.filter(({ access, holder }) => access !== null && holder !== null).length;
   const readable = [...state.origins.values()].filter(({ access }) => access !== null).length;
+  const binned = [...(state.bin?.values() ?? [])];
   const used = [...state.usedMiB.values()].reduce((sum, each) => sum + each, 0);
   const space =
     server === null
@@ -16,6 +17,7 @@ export function measureAgent(state: AgentState): readonly Metric[] {
           sample(server.totalMiB * mebibyte, { space: "total" }),
           sample(server.freeMiB * mebibyte, { space: "free" }),
           sample(used * mebibyte, { space: "volumes" }),
+          sample(binned.reduce((sum, { usedMiB }) => sum + usedMiB, 0) * mebibyte, { space: "bin" }),
         ];
   return [
     gauge("cells_agent_space_bytes", "Space of the server's file system, and what volumes take of it.", space),
@@ -24,6 +26,7 @@ export function measureAgent(state: AgentState): readonly Metric[] {
       sample(volumes.filter(({ sizeMiB, removing }) => sizeMiB === null && !removing).length, { file: "coming" }),
       sample(volumes.filter(({ removing }) => removing).length, { file: "going" }),
     ]),
+    gauge("cells_agent_bin_files", "Files of deleted volumes that are kept in the bin.", [sample(binned.length)]),
     gauge("cells_agent_exports", "Exports that are to run, by what they allow.", [
       sample(writable, { mode: "rw" }),
       sample(readable, { mode: "ro" }),

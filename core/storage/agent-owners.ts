@@ -1,6 +1,6 @@
 import { type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
 import type { AgentServer } from "../documents.ts";
-import type { AgentState } from "./agent.ts";
+import type { AgentState } from "./agent-state.ts";
 import type { VolumeRecord } from "./agent-work.ts";
 
 /**

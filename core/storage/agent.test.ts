@@ -5,7 +5,9 @@ import { ipv4, peerName, serverName, type Uid, uid } from "../../model/identifie
 import type { Json } from "../../model/json.ts";
 import type { AgentLeaseActual, AgentReadersActual, AgentVolumeActual } from "../documents.ts";
 import type { Input } from "../env.ts";
-import { type AgentState, createAgentService } from "./agent.ts";
+import { createAgentService } from "./agent.ts";
+import { heldBackReason } from "./agent-reserve.ts";
+import type { AgentState } from "./agent-state.ts";
 import type { AgentReport, LeaseRecord, VolumeWork, WorkAnswer } from "./agent-work.ts";
 
 const manager = peerName("storage-manager");
@@ -79,6 +81,68 @@ class Bench {
   }
 }
 
+test("a cell that uses more than its share is held back when the reserve is reached, and goes on where it was", () => {
+  const bench = new Bench();
+  const about = (cell: string) => ({ about: { cell, path: `${cell}/disk`, origin: null } });
+  const make = (id: string, cell: string): void => {
+    bench.desire(`volume/${id}`, { uid: id, source: { kind: "empty" }, sizeMiB: 10, ...about(cell) });
+    bench.report({ kind: "created", volume: uid(id), sizeMiB: 10, boot: null });
+    bench.desire(`lease/${id}`, { volume: id, epoch: 1, holder: holder(1) });
+    const access = { exportName: `name-${id}`, pskIdentity: "i", pskHex: "00" };
+    bench.report({ kind: "prepared", volume: uid(id), epoch: 1, ...access });
+    bench.report({ kind: "exported", volume: uid(id), epoch: 1, exportName: access.exportName, sizeMiB: 10 });
+  };
+  const cells = ["shop", "other", "root"];
+  for (const cell of cells) make(`${cell}-1`, cell);
+  const measure = (freeMiB: number, used: readonly number[]): void => {
+    bench.report({ kind: "server", totalMiB: 100_000, freeMiB });
+    const volumes = cells.map((cell, at) => ({ volume: uid(`${cell}-1`), usedMiB: used[at] ?? 0 }));
+    bench.report({ kind: "usage", volumes });
+  };
+  const exported = (): readonly string[] =>
+    bench.work().flatMap(({ volume, export: wanted }) => (wanted === null ? [] : [volume]));
+  const lease = (cell: string) => bench.actual.get(`lease/${cell}-1`) as unknown as AgentLeaseActual;
+  measure(40_000, [50_000, 9000, 1000]);
+  assert.deepEqual(exported(), ["shop-1", "other-1", "root-1"], "there is room");
+  const before = lease("shop").layer;
+  measure(4999, [85_000, 9001, 1000]);
+  assert.deepEqual(exported(), ["other-1", "root-1"]);
+  assert.equal(lease("shop").phase, "waiting");
+  assert.match(
+    lease("shop").reason ?? "",
+    /s1 has 4999 MiB left, of which it keeps 5000 MiB for others than cell shop/,
+  );
+  assert.equal(lease("shop").epoch, 1);
+  assert.deepEqual(lease("shop").holder, holder(1), "its lease is nobody else's");
+  measure(6000, [84_000, 9000, 1000]);
+  assert.deepEqual(exported(), ["other-1", "root-1"], "not by turns");
+  measure(10_000, [80_000, 9000, 1000]);
+  assert.deepEqual(new Set(exported()), new Set(["shop-1", "other-1", "root-1"]));
+  assert.deepEqual(lease("shop").layer, before, "under the same name and key");
+  measure(100, [9000, 9000, 80_000]);
+  assert.deepEqual(exported().length, 3, "the root cell is never held back");
+  bench.desire("lease/shop-1", { volume: "shop-1", epoch: 2, holder: null });
+  assert.deepEqual(bench.work().find(({ volume }) => volume === "shop-1")?.fence, { epoch: 1 });
+});
+
+test("a tenant's child cells share its own part of a server, and make nobody else's smaller", () => {
+  const bench = new Bench();
+  const make = (id: string, cell: string, usedMiB: number): { volume: Uid; usedMiB: number } => {
+    const about = { about: { cell, path: `${cell}/disk`, origin: null } };
+    bench.desire(`volume/${id}`, { uid: id, source: { kind: "empty" }, sizeMiB: 10, ...about });
+    bench.report({ kind: "created", volume: uid(id), sizeMiB: 10, boot: null });
+    return { volume: uid(id), usedMiB };
+  };
+  const waiting = (volume: string): string | null => heldBackReason(bench.state, uid(volume));
+  const children = Array.from({ length: 200 }, (_, at) => make(`c${at}-1`, `c${at}.a.shop`, 300));
+  const volumes = [make("shop-1", "shop", 1000), ...children, make("other-1", "other", 30_000)];
+  bench.report({ kind: "server", totalMiB: 100_000, freeMiB: 4000 });
+  bench.report({ kind: "usage", volumes });
+  assert.equal(waiting("other-1"), null, "less than its half");
+  assert.match(waiting("shop-1") ?? "", /for others than cell shop/);
+  assert.match(waiting("c7-1") ?? "", /for others than cell shop with the cells below it/);
+});
+
 test("a volume is created, granted, fenced and granted again, in this order and no other", () => {
   const bench = new Bench();
   bench.desire(`volume/${v1}`, { uid: v1, source: { kind: "overlay" }, sizeMiB: 10 });
@@ -93,7 +157,7 @@ test("a volume is created, granted, fenced and granted again, in this order and 
 
   bench.ask(3, holder(3));
   assert.equal(bench.lease().epoch, 1);
-  assert.match(bench.lease().reason ?? "", /only 2 can follow/);
+  assert.match(bench.lease().reason ?? "", /a later epoch of volume shop-1 is known than it has/);
   bench.ask(2, holder(2));
   assert.deepEqual(bench.work()[0]?.fence, { epoch: 1 });
   assert.equal(bench.lease().layer, null);
@@ -115,8 +179,11 @@ test("a tombstone of a lease fences and keeps the epoch; the volume goes after t
   bench.desire(`lease/${v1}`, null);
   assert.equal(bench.work()[0]?.file, null);
   bench.report({ kind: "fenced", volume: v1, epoch: 1 });
-  assert.deepEqual(bench.work()[0]?.file, { action: "remove" });
-  bench.report({ kind: "removed", volume: v1 });
+  assert.deepEqual(bench.work()[0]?.file, {
+    action: "remove",
+    label: { about: null, manager, overlay: false },
+  });
+  bench.report({ kind: "removed", volume: v1, file: null });
   assert.equal(bench.actual.size, 0);
   assert.equal(bench.work().length, 0);
   bench.make();
@@ -158,7 +225,10 @@ test("volume before readers, either order: the file is removed only after its re
   assert.equal(bench.work()[0]?.file, null);
   assert.deepEqual(bench.work()[0]?.fence, { epoch: 0 });
   bench.report({ kind: "fenced", volume: v1, epoch: 0 });
-  assert.deepEqual(bench.work()[0]?.file, { action: "remove" });
+  assert.deepEqual(bench.work()[0]?.file, {
+    action: "remove",
+    label: { about: null, manager, overlay: false },
+  });
 });
 
 test("ports are the lowest free ones, and another is taken while nobody knows of it", () => {
@@ -247,7 +317,7 @@ function executeOne(bench: Bench, live: Set<number>): void {
     for (const epoch of live) if (epoch <= work.fence.epoch) live.delete(epoch);
     bench.report({ kind: "fenced", volume: v1, epoch: work.fence.epoch });
   } else if (work.file?.action === "create") bench.report({ kind: "created", volume: v1, sizeMiB: 10, boot: null });
-  else if (work.file?.action === "remove") bench.report({ kind: "removed", volume: v1 });
+  else if (work.file?.action === "remove") bench.report({ kind: "removed", volume: v1, file: null });
   else if (work.export !== null) {
     const { epoch, access } = work.export;
     if (access !== null) live.add(epoch);
@@ -309,9 +379,13 @@ function apply(bench: Bench, live: Set<number>, next: Action, epoch: number) {
       return executeOne(bench, live);
     case "restart":
       return bench.restart();
-    case "stale-fence":
+    case "stale-fence": {
       // Late words about another epoch than the one being fenced.
-      if (bench.work()[0]?.fence?.epoch !== next.epoch)
+      const lease = bench.records.get(`lease/${v1}`) as unknown as LeaseRecord | undefined;
+      const origin = bench.records.get(`readers/${v1}`) as { readonly fencing: boolean } | undefined;
+      const isFenced = (next.epoch === 0 && origin?.fencing) || (lease?.fencing && lease.epoch === next.epoch);
+      if (!isFenced && bench.work()[0]?.fence?.epoch !== next.epoch)
         bench.report({ kind: "fenced", volume: v1 as Uid, epoch: next.epoch });
+    }
   }
 }

@@ -1,44 +1,35 @@
 import type { PeerName, Uid } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
-import type {
-  AgentLease,
-  AgentLeaseActual,
-  AgentReaders,
-  AgentReadersActual,
-  AgentVolume,
-  AgentVolumeActual,
-} from "../documents.ts";
-import type { Effect, Input, Restored, Service, Step } from "../env.ts";
+import { documentsOf } from "../documents/table.ts";
+import type { AgentLease, AgentLeaseActual } from "../documents.ts";
+import type { Effect, Input, Service, Step } from "../env.ts";
 import type { EventName } from "../event-names.ts";
 import { mayDesire, maySee } from "../identity/permissions.ts";
-import { type AgentDesired, isAgentKey, readDesired } from "./agent-documents.ts";
+import { addToBin, binMiBOf, emptyBin, isBinToSee, keepBin, labelOf, sweepBin, whyNotAnew } from "./agent-bin.ts";
+import { type AgentDesired, asItIs, isAgentKey, readDesired } from "./agent-documents.ts";
 import {
   advanceLease,
   confirmed,
   confirmFence,
   type LeaseCircumstances,
-  layerOf,
   moved,
   newOrigin,
   noLease,
   prepared,
-  refusal,
 } from "./agent-lease.ts";
+import { leaseActual } from "./agent-lease-actual.ts";
+import { forgetSeen, markAnswer, markOf, mayServe, type RecordWriters, whyOlder } from "./agent-mark.ts";
 import { measureAgent } from "./agent-measure.ts";
-import {
-  claim,
-  isOwnersToSee,
-  newVolume,
-  type Owner,
-  promisedTo,
-  restoredOwners,
-  settleOwner,
-} from "./agent-owners.ts";
-import { lostVolume, sizeRemark } from "./agent-remarks.ts";
+import { claim, isOwnersToSee, newVolume, promisedTo, settleOwner } from "./agent-owners.ts";
+import { readersActual } from "./agent-readers.ts";
+import { heldBackReason, updateHeldBack } from "./agent-reserve.ts";
+import { type AgentState, restoreAgent } from "./agent-state.ts";
 import { keepAsked, nextLease, successionActual, successionKey, successorOf } from "./agent-succession.ts";
+import { volumeActual } from "./agent-volume-actual.ts";
 import type {
   AgentOptions,
   AgentReport,
+  BinAnswer,
   ExportAccess,
   LeaseRecord,
   OriginRecord,
@@ -46,6 +37,8 @@ import type {
   VolumeWork,
   WantedExport,
 } from "./agent-work.ts";
+import type { AgentSeen, VolumeAbout } from "./bin-documents.ts";
+import { hearMember, takeDeclaration, takeInstallation } from "./succession-evidence.ts";
 
 /**
  * The storage agent: holds (volume, epoch, holder) durably and says which files and exports must be there.
@@ -54,80 +47,17 @@ import type {
  * only change one of the two and call it. Nothing is settled before `start`: a desired document that is missing then
  * is a tombstone that arrived just before a crash.
  */
-export interface AgentState {
-  readonly options: AgentOptions;
-  started: boolean;
-  readonly desired: {
-    readonly volume: Map<Uid, AgentVolume>;
-    readonly lease: Map<Uid, AgentLease>;
-    readonly readers: Map<Uid, AgentReaders>;
-    /** What hosts ask for themselves, by volume. */
-    readonly succession: Map<Uid, Map<PeerName, AgentLease>>;
-  };
-  readonly volumes: Map<Uid, VolumeRecord>;
-  readonly leases: Map<Uid, LeaseRecord>;
-  readonly origins: Map<Uid, OriginRecord>;
-  /** Of every volume of which something is wanted or there; and the sum for each manager. */
-  readonly owners: Map<Uid, Owner>;
-  readonly promisedMiB: Map<PeerName, number>;
-  /** As the executor told of it last. */
-  space: { readonly totalMiB: number; readonly freeMiB: number } | null;
-  readonly portsInUse: Set<number>;
-  /** Last failure the executor told of, per volume and subject (`<uid>/file`, `<uid>/export`). */
-  readonly failures: Map<string, string>;
-  readonly usedMiB: Map<Uid, number>;
-  readonly images: Set<string>;
-  readonly work: Map<Uid, VolumeWork>;
-  workVersion: number;
-  /** Requests for work that wait for a newer version. */
-  waiting: { readonly id: number; readonly known: number }[];
-  /** What was published, as text: the same is not said twice. */
-  readonly published: Map<string, string>;
-}
-
 export function createAgentService(options: AgentOptions): Service<AgentState> {
   return {
-    restore: (restored) => restore(options, restored),
+    restore: (restored) => restoreAgent(options, restored),
     step,
     audience: () => null,
     // Whose a volume is does not change as long as something is said of it.
-    entitled: (state, peer, key) => maySee("agent", peer, key) && isOwnersToSee(state, peer, key),
+    entitled: (state, peer, key) =>
+      maySee("agent", peer, key) && isOwnersToSee(state, peer, key) && isBinToSee(state, peer, key),
     accepts: (peer: PeerName, key: string) => mayDesire("agent", peer, key) && isAgentKey(key),
+    read: documentsOf("agent"),
     measure: measureAgent,
-  };
-}
-
-function restore(options: AgentOptions, restored: Restored): AgentState {
-  const volumes = new Map<Uid, VolumeRecord>();
-  const leases = new Map<Uid, LeaseRecord>();
-  const origins = new Map<Uid, OriginRecord>();
-  const portsInUse = new Set<number>();
-  for (const [key, value] of restored.records) {
-    const uid = key.slice(key.indexOf("/") + 1) as Uid;
-    if (key.startsWith("volume/")) volumes.set(uid, value as unknown as VolumeRecord);
-    if (key.startsWith("lease/")) leases.set(uid, value as unknown as LeaseRecord);
-    if (key.startsWith("readers/")) origins.set(uid, value as unknown as OriginRecord);
-  }
-  for (const record of [...leases.values(), ...origins.values()])
-    if (record.access !== null) portsInUse.add(record.access.port);
-  return {
-    options,
-    started: false,
-    desired: { volume: new Map(), lease: new Map(), readers: new Map(), succession: new Map() },
-    volumes,
-    leases,
-    origins,
-    owners: restoredOwners(volumes),
-    promisedMiB: new Map(),
-    space: null,
-    portsInUse,
-    failures: new Map(),
-    usedMiB: new Map(),
-    images: new Set(),
-    work: new Map(),
-    workVersion: 1,
-    waiting: [],
-    published: new Map(),
   };
 }
 
@@ -144,9 +74,17 @@ function step(state: AgentState, input: Input): Step<AgentState> {
       break;
     }
     case "desired": {
+      if (input.key === "seen") {
+        if (input.value === null) state.marks.seen.delete(input.from);
+        else state.marks.seen.set(input.from, input.value as unknown as AgentSeen);
+        if (state.started) settleHeld(state, input.from, effects);
+        break;
+      }
       const read = readDesired(input.key, input.value);
       if (!read.ok) {
         effects.push(log("document/refused", { key: input.key, from: input.from, why: read.error }));
+        const stored = state.started ? null : asItIs(input.key, state);
+        if (stored !== null) keepDesired(state, input.from, stored, effects);
         break;
       }
       if (read.value.kind !== "succession" && !claim(state, read.value.uid, input.from, read.value.value !== null)) {
@@ -158,14 +96,47 @@ function step(state: AgentState, input: Input): Step<AgentState> {
       if (state.started) settle(state, read.value.uid, effects);
       break;
     }
+    case "actual":
+      if (takeDeclaration(state.evidence, input.from, input.key, input.value)) settleAsked(state, effects);
+      break;
+    case "reachable":
+      if (hearMember(state.evidence, input.peer, input.reachable)) settleAsked(state, effects);
+      break;
+    case "earlier":
+      forget(state, (manager) => manager === input.peer, effects);
+      break;
     case "request":
       receive(state, input.id, input.request as unknown as AgentReport, effects);
       break;
     default:
       break;
   }
+  sayOlder(state, effects);
   if (state.workVersion !== version) answerWaiting(state, effects);
   return { state, effects };
+}
+
+/** A Storage Manager has said what it saw of this server: what waited for that goes on. */
+function settleHeld(state: AgentState, manager: PeerName, effects: Effect[]): void {
+  for (const [uid, owner] of state.owners) if (owner.manager === manager) settle(state, uid, effects);
+}
+
+function forget(state: AgentState, isGone: (manager: PeerName) => boolean, effects: Effect[]): void {
+  for (const manager of forgetSeen(state.marks, isGone)) if (state.started) settleHeld(state, manager, effects);
+}
+
+function sayOlder(state: AgentState, effects: Effect[]): void {
+  const why = whyOlder(state.marks);
+  if (!state.started || state.marks.older === why) return;
+  state.marks.older = why;
+  state.workVersion += 1;
+  effects.push(log("store/older", { why }));
+  for (const uid of new Set([...state.leases.keys(), ...state.origins.keys()])) settle(state, uid, effects);
+}
+
+/** What hosts ask for may be granted now, or no more. */
+function settleAsked(state: AgentState, effects: Effect[]): void {
+  if (state.started) for (const uid of state.desired.succession.keys()) settle(state, uid, effects);
 }
 
 function keepDesired(state: AgentState, from: PeerName, { kind, uid, value }: AgentDesired, effects: Effect[]): void {
@@ -186,13 +157,33 @@ function receive(state: AgentState, id: number, report: AgentReport, effects: Ef
     answerWaiting(state, effects);
     return;
   }
-  record(state, report, effects);
+  const marks = markAnswer(state, report, recordsOf(state, effects), effects);
+  if (marks !== null) {
+    if (report.kind === "begin" && state.started) for (const uid of state.owners.keys()) settle(state, uid, effects);
+    publishServer(state, effects);
+    effects.push({ kind: "reply", id, response: marks });
+    return;
+  }
+  const bin = binAnswer(state, report, effects);
+  if (bin === null) record(state, report, effects);
   if ("volume" in report && state.started) settle(state, report.volume, effects);
-  effects.push({ kind: "reply", id, response: { ok: true } });
+  effects.push({ kind: "reply", id, response: { ok: true, ...(bin === null ? {} : (json(bin) as JsonObject)) } });
+}
+
+/** Null: it is no report about the bin as a whole. */
+function binAnswer(state: AgentState, report: AgentReport, effects: Effect[]): BinAnswer | null {
+  if (report.kind === "empty-bin") return emptyBin(state, report.files, effects);
+  if (report.kind !== "bin") return null;
+  keepBin(state, report.files, effects, (key, value) => publish(state, key, value, effects));
+  publishServer(state, effects);
+  // A volume may have waited for a file that is there no more, or no longer.
+  if (state.started)
+    for (const uid of state.desired.volume.keys()) if (!state.volumes.has(uid)) settle(state, uid, effects);
+  return sweepBin(state, effects);
 }
 
 /** Takes a report into the records. One that does not fit what is wanted now is late, and says nothing any more. */
-function record(state: AgentState, report: Exclude<AgentReport, { kind: "work" }>, effects: Effect[]): void {
+function record(state: AgentState, report: AgentReport, effects: Effect[]): void {
   switch (report.kind) {
     case "created": {
       const volume = state.volumes.get(report.volume);
@@ -208,7 +199,8 @@ function record(state: AgentState, report: Exclude<AgentReport, { kind: "work" }
       state.failures.delete(`${report.volume}/export`);
       state.usedMiB.delete(report.volume);
       writeVolume(state, report.volume, null, effects);
-      effects.push(log("volume/deleted", { volume: report.volume }));
+      if (report.file !== null) addToBin(state, report.file, (key, value) => publish(state, key, value, effects));
+      effects.push(log("volume/deleted", { volume: report.volume, file: report.file?.file ?? null }));
       writeOrigin(state, report.volume, null, effects);
       return;
     case "prepared":
@@ -247,10 +239,17 @@ function record(state: AgentState, report: Exclude<AgentReport, { kind: "work" }
         state.usedMiB.set(volume, usedMiB);
         if (state.started) publishVolume(state, volume, effects);
       }
+      holdBack(state, effects);
+      return;
+    case "installation":
+      effects.push(...takeInstallation(state.evidence, report.hosts, report.members));
+      settleAsked(state, effects);
+      if (report.managers.length > 0) forget(state, (manager) => !report.managers.includes(manager), effects);
       return;
     case "server":
       state.space = { totalMiB: report.totalMiB, freeMiB: report.freeMiB };
       publishServer(state, effects);
+      holdBack(state, effects);
       return;
     case "images":
       for (const name of state.images)
@@ -262,6 +261,13 @@ function record(state: AgentState, report: Exclude<AgentReport, { kind: "work" }
       }
       return;
   }
+}
+
+function holdBack(state: AgentState, effects: Effect[]): void {
+  const { volumes, changes } = updateHeldBack(state);
+  for (const { cell, held, usedMiB } of changes)
+    effects.push(log(held ? "server/held-back" : "server/let-go", { cell, usedMiB, ...state.space }));
+  if (state.started) for (const volume of volumes) settle(state, volume, effects);
 }
 
 type AnyExport = { readonly access: ExportAccess | null; readonly confirmed: boolean; readonly fencing: boolean };
@@ -302,17 +308,25 @@ function answerWaiting(state: AgentState, effects: Effect[]): void {
   state.waiting = still;
 }
 
-const answer = (state: AgentState): Json => json({ version: state.workVersion, work: [...state.work.values()] });
+const answer = (state: AgentState): Json =>
+  whyOlder(state.marks) === null
+    ? json({ version: state.workVersion, work: [...state.work.values()] })
+    : json({ version: state.workVersion, work: [], hold: true });
 
 // --- one volume, as a whole --------------------------------------------------------------------------------------
 
 /** Brings records, wanted work and published state of one volume in line with what is desired. Idempotent. */
 function settle(state: AgentState, uid: Uid, effects: Effect[]): void {
-  settleOrigin(state, uid, effects);
-  settleVolume(state, uid, effects);
-  for (;;) {
+  const asked = state.desired.lease.get(uid);
+  if ((asked?.epoch ?? 0) > (state.leases.get(uid)?.epoch ?? 0) + 1) state.marks.behind.add(uid);
+  else state.marks.behind.delete(uid);
+  const isOlder = whyOlder(state.marks) !== null;
+  if (!isOlder) settleOrigin(state, uid, effects);
+  if (!isOlder) settleVolume(state, uid, effects);
+  while (!isOlder) {
     const lease = state.leases.get(uid) ?? noLease;
-    const wanted = nextLease(state.desired.lease.get(uid), state.desired.succession.get(uid), lease);
+    const asked = state.desired.succession.get(uid);
+    const wanted = nextLease(state.desired.lease.get(uid), asked, lease, state.evidence);
     const next = advanceLease(lease, wanted, circumstances(state, uid));
     if (next === null) break;
     writeLease(state, uid, next, effects);
@@ -327,7 +341,7 @@ function settle(state: AgentState, uid: Uid, effects: Effect[]): void {
   }
   publishVolume(state, uid, effects);
   publishLease(state, uid, effects);
-  publishReaders(state, uid, effects);
+  publish(state, `readers/${uid}`, json(readersActual(state, uid)), effects);
   settleOwner(state, uid);
   publishServer(state, effects);
 }
@@ -341,11 +355,24 @@ function circumstances(state: AgentState, uid: Uid): LeaseCircumstances {
 function settleVolume(state: AgentState, uid: Uid, effects: Effect[]): void {
   const desired = state.desired.volume.get(uid);
   const volume = state.volumes.get(uid);
-  if (desired !== undefined && volume === undefined && desired.made !== true)
-    writeVolume(state, uid, { ...newVolume(state.owners, uid), source: desired.source }, effects);
+  if (
+    desired !== undefined &&
+    volume === undefined &&
+    desired.made !== true &&
+    whyNotAnew(state, uid, desired) === null
+  ) {
+    const { source, about, from } = desired;
+    const more = { ...(about === undefined ? {} : { about }), ...(from === undefined ? {} : { from }) };
+    writeVolume(state, uid, { ...newVolume(state.owners, uid), source, ...more }, effects);
+  }
+  if (desired?.about !== undefined && volume !== undefined && !sameAbout(desired.about, volume.about))
+    writeVolume(state, uid, { ...volume, about: desired.about }, effects);
   if (desired === undefined && volume !== undefined && !volume.removing && inUse(state, uid) === null)
     writeVolume(state, uid, { ...volume, removing: true }, effects);
 }
+
+const sameAbout = (one: VolumeAbout, other: VolumeAbout | undefined): boolean =>
+  one.cell === other?.cell && one.path === other.path && one.origin === other.origin;
 
 /** Why the file cannot be removed yet; null: nobody uses it. */
 function inUse(state: AgentState, uid: Uid): string | null {
@@ -372,19 +399,25 @@ function wantedWork(state: AgentState, uid: Uid): VolumeWork | null {
   const origin = state.origins.get(uid);
   const desired = state.desired.volume.get(uid);
   let file: VolumeWork["file"] = null;
-  if (volume?.removing) file = { action: "remove" };
+  if (volume?.removing) file = { action: "remove", label: labelOf(volume) };
   else if (volume?.sizeMiB === null && desired !== undefined)
-    file = { action: "create", source: volume.source, sizeMiB: desired.sizeMiB };
+    file = {
+      ...{ action: "create", source: volume.source, sizeMiB: desired.sizeMiB },
+      ...(volume.from === undefined ? {} : { from: volume.from }),
+    };
   let fence: VolumeWork["fence"] = null;
   let wanted: WantedExport | null = null;
+  const waits = mayServe(state, uid, volume) ? {} : { wait: true as const };
   if (lease.fencing) fence = { epoch: lease.epoch };
   else if (origin?.fencing) fence = { epoch: 0 };
-  else if (lease.holder !== null) {
+  else if (lease.holder !== null && heldBackReason(state, uid) !== null) {
+    // Nothing runs, and nothing is given up: the lease, its name and its key stay.
+  } else if (lease.holder !== null) {
     // Growing happens at a grant: once others know the export, its size is fixed, since NBD's is.
     const grow = lease.confirmed ? null : (desired?.sizeMiB ?? null);
-    wanted = { epoch: lease.epoch, writable: true, sizeMiB: grow, access: lease.access };
+    wanted = { epoch: lease.epoch, writable: true, sizeMiB: grow, access: lease.access, ...waits };
   } else if (origin !== undefined && state.desired.readers.has(uid) && volume?.removing === false)
-    wanted = { epoch: 0, writable: false, sizeMiB: null, access: origin.access };
+    wanted = { epoch: 0, writable: false, sizeMiB: null, access: origin.access, ...waits };
   if (file === null && fence === null && wanted === null) return null;
   return { volume: uid, file, fence, export: wanted };
 }
@@ -411,6 +444,11 @@ function writeOrigin(state: AgentState, uid: Uid, value: OriginRecord | null, ef
   effects.push({ kind: "write", key: `readers/${uid}`, value: json(value) });
 }
 
+const recordsOf = (state: AgentState, effects: Effect[]): RecordWriters => ({
+  lease: (uid, value) => writeLease(state, uid, value, effects),
+  origin: (uid, value) => writeOrigin(state, uid, value, effects),
+});
+
 function exchangePort(state: AgentState, before?: ExportAccess | null, after?: ExportAccess | null): void {
   if (before) state.portsInUse.delete(before.port);
   if (after) state.portsInUse.add(after.port);
@@ -419,35 +457,26 @@ function exchangePort(state: AgentState, before?: ExportAccess | null, after?: E
 // --- what is told ------------------------------------------------------------------------------------------------
 
 function publishVolume(state: AgentState, uid: Uid, effects: Effect[]): void {
-  const volume = state.volumes.get(uid);
-  const desired = state.desired.volume.get(uid);
-  if (volume === undefined) {
-    const lost = {
-      phase: "failed",
-      reason: lostVolume(state.options.server),
-      sizeMiB: null,
-      usedMiB: null,
-      boot: null,
-    } as const;
-    publish(state, `volume/${uid}`, desired === undefined ? null : json(lost satisfies AgentVolumeActual), effects);
-    return;
-  }
-  const failure = state.failures.get(`${uid}/file`) ?? null;
-  const { sizeMiB, boot } = volume;
-  const told = { sizeMiB, usedMiB: state.usedMiB.get(uid) ?? null, boot };
-  let actual: AgentVolumeActual;
-  if (desired === undefined || volume.removing)
-    actual = { phase: "deleting", reason: failure ?? inUse(state, uid), ...told };
-  else if (sizeMiB === null) actual = { phase: failure === null ? "working" : "waiting", reason: failure, ...told };
-  else actual = { phase: "ready", reason: sizeRemark(sizeMiB, desired.sizeMiB), ...told };
-  publish(state, `volume/${uid}`, json(actual), effects);
+  publish(state, `volume/${uid}`, json(volumeActual(state, uid, inUse(state, uid))), effects);
 }
 
 /** The room that there is, once it is known, and what is promised of it. */
 function publishServer(state: AgentState, effects: Effect[]): void {
   if (state.space === null) return;
   const { server, address } = state.options;
-  publish(state, "server", { server, address, ...state.space, ...(json(promisedTo(state)) as JsonObject) }, effects);
+  publish(
+    state,
+    "server",
+    {
+      server,
+      address,
+      ...state.space,
+      ...binMiBOf(state),
+      ...(json(markOf(state.marks)) as JsonObject),
+      ...(json(promisedTo(state)) as JsonObject),
+    },
+    effects,
+  );
 }
 
 function publishLease(state: AgentState, uid: Uid, effects: Effect[]): void {
@@ -460,20 +489,7 @@ function publishLease(state: AgentState, uid: Uid, effects: Effect[]): void {
     tellHosts(state, uid, { phase: "ready", reason: null, epoch: 0, holder: null, layer: null }, effects);
     return;
   }
-  const { epoch, holder, access, confirmed: listens, fencing } = lease ?? noLease;
-  const refused = desired === undefined ? null : refusal(lease ?? noLease, desired, circumstances(state, uid));
-  const failure = state.failures.get(`${uid}/export`) ?? null;
-  const told = { epoch, holder, layer: null };
-  let actual: AgentLeaseActual;
-  if (fencing) actual = { phase: "working", reason: failure ?? `epoch ${epoch} is being fenced`, ...told };
-  else if (holder !== null && failure !== null) actual = { phase: "waiting", reason: failure, ...told };
-  else if (holder !== null && access !== null && listens)
-    actual = { phase: "ready", reason: refused, ...told, layer: layerOf(state.options, uid, access, true) };
-  else if (holder !== null) actual = { phase: "working", reason: "the export is being started", ...told };
-  else if (refused !== null) {
-    const mayCome = desired?.epoch === epoch + 1 && !state.origins.has(uid);
-    actual = { phase: mayCome ? "waiting" : "failed", reason: refused, ...told };
-  } else actual = { phase: "ready", reason: null, ...told };
+  const actual = leaseActual(state, uid, circumstances(state, uid));
   publish(state, key, json(actual), effects);
   tellHosts(state, uid, actual, effects);
 }
@@ -481,26 +497,11 @@ function publishLease(state: AgentState, uid: Uid, effects: Effect[]): void {
 /** Those that asked for a lease themselves. */
 function tellHosts(state: AgentState, uid: Uid, actual: AgentLeaseActual, effects: Effect[]): void {
   const [marked, lease] = [state.desired.lease.get(uid), state.leases.get(uid) ?? noLease];
-  for (const [from, asked] of state.desired.succession.get(uid) ?? [])
-    publish(state, successionKey(from, uid), json(successionActual(from, asked, marked, lease, actual)), effects);
-}
-
-function publishReaders(state: AgentState, uid: Uid, effects: Effect[]): void {
-  const origin = state.origins.get(uid);
-  const key = `readers/${uid}`;
-  const failure = state.failures.get(`${uid}/export`) ?? null;
-  let actual: AgentReadersActual | null;
-  if (!state.desired.readers.has(uid))
-    actual = origin?.fencing ? { phase: "deleting", reason: failure, layer: null } : null;
-  else if (origin === undefined) {
-    actual = { phase: "waiting", reason: "the volume's file is not there, or not yet", layer: null };
-  } else if ((state.leases.get(uid) ?? noLease).holder !== null) {
-    actual = { phase: "waiting", reason: "waits until the writable lease on it is fenced", layer: null };
-  } else if (failure !== null) actual = { phase: "waiting", reason: failure, layer: null };
-  else if (origin.access !== null && origin.confirmed && !origin.fencing)
-    actual = { phase: "ready", reason: null, layer: layerOf(state.options, uid, origin.access, false) };
-  else actual = { phase: "working", reason: "the export is being started", layer: null };
-  publish(state, key, json(actual), effects);
+  const asked = state.desired.succession.get(uid) ?? new Map<PeerName, AgentLease>();
+  for (const from of asked.keys()) {
+    const told = successionActual(from, asked, marked, lease, actual, state.evidence);
+    publish(state, successionKey(from, uid), json(told), effects);
+  }
 }
 
 function publish(state: AgentState, key: string, value: Json, effects: Effect[]): void {

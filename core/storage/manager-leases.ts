@@ -1,4 +1,4 @@
-import type { Uid } from "../../model/identifiers.ts";
+import type { PeerName, Uid } from "../../model/identifiers.ts";
 import {
   type ActualConnection,
   type AgentLease,
@@ -22,6 +22,7 @@ import {
   mark,
   mayUse,
   nameOf,
+  provider,
   removeFrom,
   sameHolder,
   serverOf,
@@ -97,20 +98,25 @@ function adopt(
   actual: AgentLeaseActual | undefined,
 ): LeaseRecord {
   if (actual === undefined || actual.epoch < lease.epoch) return lease;
-  if (actual.epoch === lease.epoch && sameHolder(actual.holder, lease.holder)) return lease;
   const connection = succeededBy(state, volume, actual.holder);
+  const isSame = actual.epoch === lease.epoch && sameHolder(actual.holder, lease.holder);
+  if (isSame && (lease.holder === null || lease.connection !== null || connection === null)) return lease;
   const adopted: LeaseRecord = { epoch: actual.epoch, holder: actual.holder, connection };
   log(state.outbox, "lease/adopted", { volume, epoch: actual.epoch, remembered: lease.epoch });
   write(state.outbox, `lease/${volume}`, adopted);
   state.leases.set(volume, adopted);
-  const granted = connection === null ? undefined : state.connections.get(connection);
-  if (connection !== null && granted?.mode === "rw" && actual.holder !== null)
-    keepConnection(state, connection, { ...granted, holder: actual.holder });
+  if (connection !== null && actual.holder !== null) {
+    const granted = state.connections.get(connection);
+    const client = state.wantedConnections.get(connection)?.client;
+    if (granted?.mode === "rw") keepConnection(state, connection, { ...granted, holder: actual.holder });
+    else if (client !== undefined)
+      keepConnection(state, connection, { client, volume, mode: "rw", holder: actual.holder });
+  }
   return adopted;
 }
 
 function isKept(state: ManagerState, volume: Uid, lease: LeaseRecord): boolean {
-  if (lease.connection === null) return false;
+  if (lease.connection === null) return mayBeExplained(state, volume) && !isSuperseded(state, volume, lease);
   const wanted = state.wantedConnections.get(lease.connection);
   if (wanted?.document.volume !== volume) return false;
   return sameHolder(holderOf(wanted.document), lease.holder) || mayHaveSucceeded(wanted, lease.holder);
@@ -138,10 +144,27 @@ const mayHaveSucceeded = (wanted: Wanted<DesiredConnection>, holder: LeaseHolder
 function succeededBy(state: ManagerState, volume: Uid, holder: LeaseHolder | null): Uid | null {
   for (const id of state.connectionsOf.get(volume) ?? []) {
     const wanted = state.wantedConnections.get(id);
-    if (wanted === undefined || wanted.document.volume !== volume || !isSuccession(wanted)) continue;
-    if (sameHolder(holderOf(wanted.document), holder) || mayHaveSucceeded(wanted, holder)) return id;
+    if (wanted === undefined || wanted.document.volume !== volume) continue;
+    // Whoever is given the lease is told its secrets: nobody else's wish counts.
+    const owner = state.volumes.get(volume)?.client;
+    const { client, document } = wanted;
+    if (owner !== undefined && client !== owner && !mayUse(state, "connect", volume, client, document.vm)) continue;
+    if (sameHolder(holderOf(document), holder) || mayHaveSucceeded(wanted, holder)) return id;
   }
   return null;
+}
+
+/** Who wishes for a holder that only the agent remembers may not have said so yet (`manager-recovery.ts`). */
+const mayBeExplained = ({ explained, lost, spoke, volumes }: ManagerState, volume: Uid): boolean =>
+  !explained || (lost && !spoke.has(volumes.get(volume)?.client ?? provider));
+
+/** A later incarnation of the holder is wished for, or the volume is not wished for any more. */
+function isSuperseded(state: ManagerState, volume: Uid, { holder }: LeaseRecord): boolean {
+  if (!state.wantedVolumes.has(volume)) return true;
+  return [...(state.connectionsOf.get(volume) ?? [])].some((id) => {
+    const document = state.wantedConnections.get(id)?.document;
+    return document?.volume === volume && document.vm === holder?.vm && document.incarnation > holder.incarnation;
+  });
 }
 
 /** The volume is confirmed to have no holder: no connection may still count as writing it. */
@@ -225,8 +248,17 @@ function publishConnection(
   what: Progress & Pick<ActualConnection, "hidden">,
   attachment: Attachment | null,
 ): void {
-  const actual: ActualConnection = { ...what, incarnation, attachment };
+  const actual: ActualConnection = { ...what, incarnation, attachment, ...holderSaid(state, id) };
   publish(state.outbox, actualKey(client, `connection/${id}`), actual);
+}
+
+/** The root controller believes no host that it runs there before the agent has said so (decision 49). */
+function holderSaid(state: ManagerState, id: Uid): Pick<ActualConnection, "holder"> {
+  const wanted = state.wantedConnections.get(id);
+  if (wanted === undefined || !isSuccession(wanted)) return {};
+  const { volume } = wanted.document;
+  const agent = state.agents.get(state.volumes.get(volume)?.agent ?? ("" as PeerName));
+  return { holder: agent?.leases.get(volume)?.holder ?? null };
 }
 
 /** Attaches an immutable or read-only volume through its readers; otherwise says what a writer waits for. */

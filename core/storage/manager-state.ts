@@ -1,6 +1,13 @@
-import type { CellName, ElementPath, PeerName, Uid } from "../../model/identifiers.ts";
-import { serverName } from "../../model/identifiers.ts";
+import {
+  type CellName,
+  type ElementPath,
+  type PeerName,
+  peerName,
+  serverName,
+  type Uid,
+} from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
+import { limits } from "../../model/limits.ts";
 import type {
   AgentImage,
   AgentLeaseActual,
@@ -14,7 +21,9 @@ import type {
   LeaseHolder,
 } from "../documents.ts";
 import type { Restored } from "../env.ts";
-import { createOutbox, isObject, type Outbox } from "../outbox.ts";
+import { createOutbox, type Outbox } from "../outbox.ts";
+import type { AgentBinned } from "./bin-documents.ts";
+import type { Recovery } from "./manager-recovery.ts";
 
 /** Where a volume lies and what it is made of. Written before the agent hears of it. */
 export interface VolumeRecord {
@@ -29,6 +38,8 @@ export interface VolumeRecord {
   readonly frozen: boolean;
   /** Its agent has had it: from then on it can be lost, and must never be made anew. */
   readonly made?: true;
+  /** It begins with a file of its agent's bin, which was that volume's. */
+  readonly from?: { readonly file: string; readonly volume: Uid };
 }
 /** The last epoch that this manager asked for. */
 export interface LeaseRecord {
@@ -50,11 +61,17 @@ export interface AgentView {
   readonly name: PeerName;
   /** null: not heard from since the start. */
   reachable: boolean | null;
+  /** It has said all that it has, since the start. */
+  inStep: boolean;
+  /** Its store is older than what this manager has seen of it, and no operator has looked. */
+  older: boolean;
   server: AgentServer | null;
   readonly images: Map<string, AgentImage>;
   readonly volumes: Map<Uid, AgentVolumeActual>;
   readonly leases: Map<Uid, AgentLeaseActual>;
   readonly readers: Map<Uid, AgentReadersActual>;
+  /** Files of deleted volumes, by their names there. */
+  readonly bin: Map<string, AgentBinned>;
   /** Sum over the volumes placed there; more than its free space, since files are sparse. */
   provisionedMiB: number;
 }
@@ -70,6 +87,15 @@ export interface ManagerState {
   /** Below which every cell has its own. */
   readonly domain: string;
   started: boolean;
+  /** Null: this store never had any (`manager-recovery.ts`). */
+  recovery: Recovery | null;
+  /** Agents that know documents of this manager which its store has not. */
+  readonly lostAt: Set<PeerName>;
+  /** Nothing was lost, or controllers have had their time since to say what they wish. */
+  explained: boolean;
+  /** Something was lost, as was found in this start; and who has said something that it wishes, since. */
+  lost: boolean;
+  readonly spoke: Set<PeerName>;
   /** What controllers were last told of the servers' room. */
   offered: Json | undefined;
   readonly agents: Map<PeerName, AgentView>;
@@ -85,8 +111,13 @@ export interface ManagerState {
   readonly waitingCopiesOf: Map<Uid, Set<Uid>>;
   /** Volumes without a place: looked at again whenever a server changes. */
   readonly unplaced: Set<Uid>;
+  /** Volumes and connections whose stored wish cannot be read: they stay as they are. */
+  readonly unread: Set<Uid>;
   /** Volumes to look at before the step ends. */
   readonly dirty: Set<Uid>;
+  /** What each client was told of what is kept under its copies (`manager-kept.ts`); true: it may be another sum. */
+  readonly kept: Map<PeerName, number>;
+  keptChanged: boolean;
 }
 
 export function restoreManager(
@@ -100,6 +131,11 @@ export function restoreManager(
     outbox: createOutbox(restored),
     domain,
     started: false,
+    recovery: (restored.records.get("recovery") ?? null) as unknown as Recovery | null,
+    lostAt: new Set([...(restored.forkedAt ?? [])].filter(([, { forked }]) => forked).map(([peer]) => peer)),
+    explained: true,
+    lost: false,
+    spoke: new Set(),
     offered: undefined,
     agents: new Map(agents.map((name) => [name, createAgentView(name)])),
     wantedVolumes: new Map(),
@@ -112,7 +148,10 @@ export function restoreManager(
     copiesOf: new Map(),
     waitingCopiesOf: new Map(),
     unplaced: new Set(),
+    unread: new Set(),
     dirty: new Set(),
+    kept: new Map(),
+    keptChanged: false,
   };
   for (const [key, value] of restored.records) {
     const [kind, id] = splitKey(key);
@@ -130,11 +169,14 @@ export function restoreManager(
 const createAgentView = (name: PeerName): AgentView => ({
   name,
   reachable: null,
+  inStep: false,
+  older: false,
   server: null,
   images: new Map(),
   volumes: new Map(),
   leases: new Map(),
   readers: new Map(),
+  bin: new Map(),
   provisionedMiB: 0,
 });
 
@@ -142,6 +184,7 @@ const createAgentView = (name: PeerName): AgentView => ({
 export function keepVolume(state: ManagerState, volume: Uid, record: VolumeRecord): void {
   const agent = state.agents.get(record.agent);
   if (agent !== undefined && !state.volumes.has(volume)) agent.provisionedMiB += record.sizeMiB;
+  if (record.origin !== null && !state.volumes.has(volume)) state.keptChanged = true;
   state.volumes.set(volume, record);
   if (record.origin !== null) addTo(state.copiesOf, record.origin, volume);
 }
@@ -149,6 +192,7 @@ export function forgetVolume(state: ManagerState, volume: Uid, record: VolumeRec
   const agent = state.agents.get(record.agent);
   if (agent !== undefined) agent.provisionedMiB -= record.sizeMiB;
   state.volumes.delete(volume);
+  state.keptChanged = true;
   if (record.origin !== null) removeFrom(state.copiesOf, record.origin, volume);
 }
 
@@ -184,10 +228,24 @@ export function mark(state: ManagerState, volume: Uid): void {
   state.dirty.add(volume);
   for (const copy of state.waitingCopiesOf.get(volume) ?? []) state.dirty.add(copy);
 }
-/** Marks a volume and all that is made of it: what its agent serves has changed, and with it their chains. */
-export function markChain(state: ManagerState, volume: Uid): void {
-  mark(state, volume);
-  for (const copy of state.copiesOf.get(volume) ?? []) markChain(state, copy);
+/**
+ * Marks volumes and all that is made of them: what an agent serves has changed, and with it the chains. Goes through each
+ * once, by a list: how long a chain is, a tenant decides.
+ */
+export function markChains(state: ManagerState, volumes: Iterable<Uid>): void {
+  const all = new Set(volumes);
+  // What is added is gone through too.
+  for (const volume of all) {
+    mark(state, volume);
+    for (const copy of state.copiesOf.get(volume) ?? []) all.add(copy);
+  }
+}
+/** A volume and the origins below it; as far as it is known. Never more than one more than are allowed. */
+export function layersOf(state: ManagerState, volume: Uid): number {
+  let layers = 0;
+  for (let at: Uid | null = volume; at !== null && layers <= limits.layers; layers += 1)
+    at = state.volumes.get(at)?.origin ?? null;
+  return layers;
 }
 
 /** `volume/ab-1` → `["volume", "ab-1"]`. */
@@ -225,27 +283,8 @@ export function mayUse(state: ManagerState, use: "copy" | "connect", volume: Uid
   );
 }
 
-// A controller is authenticated but runs in a tenant's cell: its documents are looked at before they are believed.
-
-export function readVolume(id: Uid, value: Json): DesiredVolume | null {
-  if (!isObject(value) || value.uid !== id || typeof value.path !== "string") return null;
-  const { origin, sizeMiB, access } = value;
-  if (!isObject(origin) || typeof value.cell !== "string" || (access !== "rw" && access !== "ro")) return null;
-  if (sizeMiB !== null && !(Number.isSafeInteger(sizeMiB) && Number(sizeMiB) > 0)) return null;
-  if (origin.kind === "image" && typeof origin.image !== "string") return null;
-  if (origin.kind === "copy" && typeof origin.volume !== "string") return null;
-  if (!["empty", "image", "copy"].includes(String(origin.kind))) return null;
-  if (origin.kind === "empty" && sizeMiB === null) return null;
-  return value as unknown as DesiredVolume;
-}
-export function readConnection(id: Uid, value: Json): DesiredConnection | null {
-  if (!isObject(value) || value.uid !== id) return null;
-  for (const field of ["volume", "vm", "host", "cell"]) if (typeof value[field] !== "string") return null;
-  if (!Number.isSafeInteger(value.incarnation)) return null;
-  return value as unknown as DesiredConnection;
-}
-export function readGrant(id: Uid, value: Json): DesiredGrant | null {
-  if (!isObject(value) || value.uid !== id || typeof value.volume !== "string" || !isObject(value.to)) return null;
-  if (typeof value.to.vm !== "string" && typeof value.to.domain !== "string") return null;
-  return value.grant === "copy" || value.grant === "connect" ? (value as unknown as DesiredGrant) : null;
-}
+/**
+ * Whose volume an origin is that its cell has left: nobody's that could ask for it, until its last copy is gone (STORAGE,
+ * "Deleting a cell whose origin others have copied"). So a copy in one cell does not keep another one from ending.
+ */
+export const provider = peerName("provider");

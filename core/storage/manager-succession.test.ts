@@ -40,11 +40,14 @@ test("a lease that a host took for the next incarnation of the root controller's
   made.restart();
   made.settle();
   assert.deepEqual(holder(made), { vm: "r-1", incarnation: 2, host: "h2" }, "also by a manager that comes back");
+  assert.deepEqual(made.connection("r-3", root)?.holder, holder(made), "the controller hears who has it");
   assert.deepEqual(lease(made), { volume: "r-2", epoch: 2, holder: toJson(holder(made) ?? {}), succession: true });
   // The controller has heard where it runs now.
   made.want("connection/r-3", wish(2, "h2"), root);
   made.settle();
   assert.equal(made.agent("s1").leases.get("r-2")?.epoch, 2, "nothing was fenced for it");
+  assert.deepEqual(made.connection("r-3", root)?.holder, holder(made));
+  assert.equal(world(shop, true).connection("r-3", shop)?.holder, undefined, "of no other VM");
   assert.deepEqual(
     [made.connection("r-3", root)?.phase, made.connection("r-3", root)?.attachment?.epoch],
     ["ready", 2],
@@ -67,6 +70,7 @@ test("the wish may come before the agent's word", () => {
 
 test("nobody else's lease is kept like that: an unmarked one is fenced, whoever marks it", () => {
   const unmarked = world(root, false);
+  unmarked.explain();
   taken(unmarked, 2, hostName("h2"));
   assert.deepEqual(
     holder(unmarked),
@@ -74,6 +78,7 @@ test("nobody else's lease is kept like that: an unmarked one is fenced, whoever 
     "fenced and given back to who is wished",
   );
   const stranger = world(shop, true);
+  stranger.explain();
   assert.equal(
     (lease(stranger) as { readonly succession?: true }).succession,
     undefined,
@@ -82,6 +87,7 @@ test("nobody else's lease is kept like that: an unmarked one is fenced, whoever 
   taken(stranger, 2, hostName("h2"));
   assert.deepEqual(holder(stranger), { vm: "r-1", incarnation: 1, host: "h1" });
   const other = world();
+  other.explain();
   const agent = other.agent("s1");
   agent.leases.set("r-2", { epoch: 2, holder: { vm: uid("r-9"), incarnation: 9, host: hostName("h2") } });
   other.say(agent, "lease/r-2", other.leaseActual(agent, "r-2"));

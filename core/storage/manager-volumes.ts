@@ -1,4 +1,5 @@
-import { type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
+import { type CellName, type ElementPath, type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
+import { limits } from "../../model/limits.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import {
   type ActualVolume,
@@ -10,6 +11,9 @@ import {
   type Progress,
 } from "../documents.ts";
 import { desire, log, progress, publish, write } from "../outbox.ts";
+import { isInBin } from "./bin.ts";
+import type { AgentBinned } from "./bin-documents.ts";
+import { adopt, adoptOrigins, findVolume } from "./manager-recovery.ts";
 import {
   type AgentView,
   addTo,
@@ -17,11 +21,13 @@ import {
   forgetVolume,
   holderOf,
   keepVolume,
+  layersOf,
   type ManagerState,
   mark,
   mayUse,
   nameOf,
   promisedMiB,
+  provider,
   removeFrom,
   serverOf,
   serverTrouble,
@@ -44,7 +50,7 @@ export function reconcileVolume(state: ManagerState, volume: Uid): void {
   }
 }
 
-function publishVolume(
+export function publishVolume(
   state: ManagerState,
   client: PeerName,
   volume: Uid,
@@ -62,7 +68,14 @@ function publishVolume(
 /** The wish for a volume that has no place yet. A place is durable before the agent hears of it, and never changes. */
 function placeVolume(state: ManagerState, volume: Uid, wanted: Wanted<DesiredVolume>): void {
   const { client, document } = wanted;
-  const plan = planVolume(state, wanted);
+  const found = findVolume(state, volume, wanted);
+  if (found?.ok === true) {
+    adopt(state, volume, found.value);
+    adoptOrigins(state, found.value);
+    followVolume(state, volume, found.value, document);
+    return;
+  }
+  const plan = found ?? planVolume(state, wanted);
   if (!plan.ok) {
     state.unplaced.add(volume);
     if (document.origin.kind === "copy") addTo(state.waitingCopiesOf, document.origin.volume, volume);
@@ -98,6 +111,8 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
     const servers = [...state.agents.keys()].map(serverOf).join(", ");
     return waiting(servers === "" ? "there is no storage server" : `no storage server is reachable (${servers})`);
   }
+  const back = planFromBin(state, wanted);
+  if (back !== null) return back;
   const { origin } = document;
   if (origin.kind === "copy") {
     const source = planOrigin(state, client, origin.volume);
@@ -106,6 +121,11 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
     if (sizeMiB < source.value.sizeMiB) {
       return failed(
         `a copy of "${source.value.path}" needs at least its size of ${source.value.sizeMiB} MiB, not ${sizeMiB} MiB`,
+      );
+    }
+    if (layersOf(state, origin.volume) >= limits.layers) {
+      return failed(
+        `"${source.value.path}" is the last of ${limits.layers} volumes of which each is a copy of the one before: no more are allowed, so copy one of the first of them`,
       );
     }
     const agent = choose(state, reachable, copyNeedsMiB, sizeMiB);
@@ -137,6 +157,60 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
   const agent = choose(state, having, sizeMiB, sizeMiB);
   if (agent === null) return waiting(noSpace(state, having, sizeMiB));
   return ok({ ...common, agent: agent.name, source: { kind: "image", image: origin.image }, origin: null, sizeMiB });
+}
+
+/** A volume whose former file is in a bin is not made anew; one that an operator brings back begins with it. Null: neither. */
+function planFromBin(
+  state: ManagerState,
+  { client, document }: Wanted<DesiredVolume>,
+): Result<VolumeRecord, Obstacle> | null {
+  const { uid, cell, path, origin } = document;
+  const found = binnedOf(state, uid, cell, path);
+  const [first, ...more] = found.filter(({ binned }) => binned.offered);
+  if (first === undefined) {
+    const [former] = found;
+    return former === undefined ? null : waiting(isInBin(serverOf(former.agent.name), former.binned));
+  }
+  const name = `${serverOf(first.agent.name)}/${first.binned.file}`;
+  if (more.length > 0) {
+    const names = [first, ...more].map(({ agent, binned }) => `${serverOf(agent.name)}/${binned.file}`);
+    return waiting(
+      `several files are to be brought back as "${path}": ${names.join(", ")}; empty those that are not meant`,
+    );
+  }
+  const { file, volume, overlay, about, sizeMiB } = first.binned;
+  const common = { client, cell, path, agent: first.agent.name, frozen: false, sizeMiB, from: { file, volume } };
+  if (!overlay) {
+    if (origin.kind === "copy")
+      return failed(`${name}, which is to be brought back, is no copy: make it an empty volume or one of an image`);
+    return ok({ ...common, source: { kind: "empty" }, origin: null });
+  }
+  if (origin.kind !== "copy")
+    return failed(`${name}, which is to be brought back, is a copy of ${about?.origin}: make it a copy of that`);
+  const isOrigin = origin.volume === about?.origin || state.volumes.get(origin.volume)?.from?.volume === about?.origin;
+  if (!isOrigin)
+    return failed(
+      `${name}, which is to be brought back, is a copy of ${about?.origin}, not of "${nameOf(state, origin.volume)}"`,
+    );
+  const source = planOrigin(state, client, origin.volume);
+  return source.ok ? ok({ ...common, source: { kind: "overlay" }, origin: origin.volume }) : source;
+}
+
+/** Files in bins that were this volume's, and those that are to become one of this cell at this path. */
+function binnedOf(
+  { agents }: ManagerState,
+  volume: Uid,
+  cell: CellName,
+  path: ElementPath,
+): readonly { readonly agent: AgentView; readonly binned: AgentBinned }[] {
+  return [...agents.values()].flatMap((agent) =>
+    [...agent.bin.values()]
+      .filter(
+        (binned) =>
+          binned.volume === volume || (binned.offered && binned.about?.cell === cell && binned.about.path === path),
+      )
+      .map((binned) => ({ agent, binned })),
+  );
 }
 
 /** May this volume become (or be) the immutable origin of a copy now? */
@@ -236,8 +310,10 @@ function followVolume(state: ManagerState, volume: Uid, before: VolumeRecord, do
   const agent = state.agents.get(before.agent);
   const actual = agent?.volumes.get(volume);
   const record = actual?.phase === "ready" ? keepMade(state, volume, before) : before;
+  const { source, sizeMiB, cell, path, origin } = record;
   const made = record.made === true ? { made: true as const } : {};
-  const asked: AgentVolume = { uid: volume, source: record.source, sizeMiB: record.sizeMiB, ...made };
+  const from = record.made === true || record.from === undefined ? {} : { from: record.from.file };
+  const asked: AgentVolume = { uid: volume, source, sizeMiB, ...made, ...from, about: { cell, path, origin } };
   desire(state.outbox, record.agent, `volume/${volume}`, asked);
   if (record.frozen) freeze(state, volume);
   const server = `storage server ${serverOf(record.agent)}`;
@@ -279,12 +355,6 @@ function chainTrouble(state: ManagerState, volume: Uid): string | null {
   }
   return null;
 }
-
-/**
- * Whose volume an origin is that its cell has left: nobody's that could ask for it, until its last copy is gone (STORAGE,
- * "Deleting a cell whose origin others have copied"). So a copy in one cell does not keep another one from ending.
- */
-export const provider = peerName("provider");
 
 const isCopiedByOthersOnly = (state: ManagerState, volume: Uid, record: VolumeRecord): boolean =>
   [...(state.copiesOf.get(volume) ?? [])].every((copy) => {

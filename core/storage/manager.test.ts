@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { peerName } from "../../model/identifiers.ts";
+import { toJson } from "../outbox.ts";
 import { connection, copyOf, StorageWorld, shop, volume } from "./manager.testing.ts";
 
 const image = (name: string) => ({ kind: "image", image: name }) as const;
@@ -44,6 +45,50 @@ test("what cannot be placed says why and is retried when that changes", () => {
   away.connect(away.agent("s1"));
   away.settle();
   assert.equal(away.volume("a-1")?.phase, "ready");
+});
+
+test("a copy of a copy, and so on, is refused with the number, and whoever copies one of the first goes on", () => {
+  const world = oneServer();
+  world.want("volume/a-1", volume("a-1", image("tiny")));
+  for (let at = 2; at <= 17; at += 1) world.want(`volume/a-${at}`, volume(`a-${at}`, copyOf(`a-${at - 1}`)));
+  for (let round = 0; round < 20; round += 1) world.settle();
+  assert.equal(world.volume("a-16")?.phase, "ready");
+  assert.equal(world.volume("a-17")?.phase, "failed");
+  assert.match(world.volume("a-17")?.reason ?? "", /"shop\/a-16" is the last of 16 volumes of which each is a copy/);
+  world.want("volume/a-17", volume("a-17", copyOf("a-3")));
+  world.settle();
+  assert.equal(world.volume("a-17")?.phase, "ready");
+});
+
+test("a chain of copies that is there already, however long, ends nobody", () => {
+  const world = oneServer();
+  const record = { client: shop, cell: "shop", agent: "agent.s1", source: { kind: "overlay" }, sizeMiB: 100 };
+  for (let at = 0; at < 20_000; at += 1) {
+    const [origin, path] = [at === 0 ? null : `b-${at - 1}`, `shop/b-${at}`];
+    world.records.set(`volume/b-${at}`, { ...record, origin, path, frozen: true, made: true });
+  }
+  const ready = { phase: "ready", reason: null, sizeMiB: 100, usedMiB: 1, boot: null };
+  assert.doesNotThrow(() => {
+    world.restart();
+    world.say(world.agent("s1"), "volume/b-0", ready);
+    world.say(world.agent("s1"), "readers/b-0", { phase: "working", reason: "not yet", layer: null });
+  });
+  world.want("volume/a-1", volume("a-1", empty, 10));
+  world.settle();
+  assert.equal(world.volume("a-1")?.phase, "ready");
+});
+
+test("a volume that the manager cannot work with is set aside and named, and all others go on", () => {
+  const world = oneServer();
+  // As no version of it writes: a mistake of ours, or of a disk.
+  const broken = { client: shop, cell: "shop", path: "shop/a-1", agent: null, source: null, origin: null, sizeMiB: 1 };
+  world.records.set("volume/a-1", { ...broken, frozen: true });
+  world.wanted.set("a-1", { from: shop, key: "volume/a-1", value: toJson(volume("a-1", empty, 10)) });
+  assert.doesNotThrow(() => world.restart());
+  world.want("volume/a-2", volume("a-2", empty, 10));
+  world.settle();
+  assert.equal(world.volume("a-2")?.phase, "ready");
+  assert.ok(world.events.includes("document/refused"));
 });
 
 test("the services' own image is the root cell's: to every other cell there is none, and it is not told of it", () => {
@@ -189,7 +234,7 @@ test("deleting waits for connections and copies, says who, and ends when the age
   world.want("connection/a-3", null);
   world.settle();
   assert.deepEqual([...world.published.keys()], []);
-  assert.deepEqual([...world.records.keys()], []);
+  assert.deepEqual([...world.records.keys()], ["recovery"]);
   assert.deepEqual([...world.agent("s1").desired.keys()], []);
 });
 
@@ -220,10 +265,40 @@ test("another cell sees a volume only through a grant, and cannot take its UID",
   assert.deepEqual([...world.agent("s1").desired.keys()], []);
 });
 
+test("what two cells leave to one another by turns counts for the one whose copy lies over it", () => {
+  const world = oneServer();
+  const other = peerName("controller.other");
+  const cells = [shop, other] as const;
+  const kept = (client: typeof shop): unknown => world.published.get(`${client}/kept`);
+  world.want("volume/t-0", volume("t-0", empty, 100), shop);
+  world.settle();
+  for (let turn = 1; turn <= 6; turn += 1) {
+    const [from, to] = [cells[(turn + 1) % 2] ?? shop, cells[turn % 2] ?? other];
+    const name = to === shop ? "shop" : "other";
+    const grant = { uid: "g-1", volume: `t-${turn - 1}`, to: { domain: `${name}.cells.internal` }, grant: "copy" };
+    world.want("grant/g-1", grant, from);
+    world.want(`volume/t-${turn}`, volume(`t-${turn}`, copyOf(`t-${turn - 1}`), null, name), to);
+    world.settle();
+    assert.equal(world.volume(`t-${turn}`, to)?.phase, "ready");
+    world.want(`volume/t-${turn - 1}`, null, from);
+    world.want("grant/g-1", null, from);
+    world.settle();
+    assert.deepEqual(kept(to), { keptMiB: 100 * turn });
+    assert.equal(kept(from), undefined, "who has no copy over it pays nothing");
+  }
+  world.restart();
+  assert.deepEqual(kept(shop), { keptMiB: 600 }, "also after a restart");
+  world.want("volume/t-6", null, shop);
+  for (let round = 0; round < 10; round += 1) world.settle();
+  assert.equal(kept(shop), undefined);
+  assert.deepEqual([...world.agent("s1").desired.keys()], []);
+});
+
 test("an epoch that only the agent remembers is fenced before anything is granted", () => {
   const world = oneServer();
   world.want("volume/a-1", volume("a-1", empty, 10));
   world.settle();
+  world.explain();
   const agent = world.agent("s1");
   const stranger = connection("x", "a-1", "a-77", 4, "h9");
   agent.leases.set("a-1", { epoch: 7, holder: { vm: stranger.vm, incarnation: 4, host: stranger.host } });
@@ -317,7 +392,7 @@ test("property: one writer per volume and epoch, whatever is lost, late or resta
       for (const wanted of [...world.wanted.values()]) world.want(wanted.key, null);
       world.settle();
       assert.deepEqual([...world.published.keys()], []);
-      assert.deepEqual([...world.records.keys()], []);
+      assert.deepEqual([...world.records.keys()], ["recovery"]);
     }),
     { numRuns: 3000 },
   );

@@ -128,6 +128,10 @@ export class StorageWorld {
     this.agentTakes(agent, message.key, this.desiredAt.get(agent.name)?.get(message.key) ?? null);
     return true;
   }
+  /** Controllers have had their time to say what they wish. */
+  explain(): void {
+    this.input({ kind: "timer", name: "explain" });
+  }
   /** Until nothing moves. */
   settle(): void {
     for (let index = 0; index < this.onTheWay.length; ) {
@@ -144,7 +148,18 @@ export class StorageWorld {
       const volume = value as unknown as AgentVolume | null;
       const boot =
         volume?.source.kind === "image" ? { digest: "b", address: "10.0.2.1", port: 1, commandLine: "" } : null;
-      this.say(agent, key, volume && { phase: "ready", reason: null, sizeMiB: volume.sizeMiB, usedMiB: 1, boot });
+      this.say(
+        agent,
+        key,
+        volume && {
+          phase: "ready",
+          reason: null,
+          sizeMiB: volume.sizeMiB,
+          usedMiB: 1,
+          boot,
+          ...(volume.about && { about: toJson(volume.about) }),
+        },
+      );
     } else if (kind === "readers") {
       this.say(agent, key, value && { phase: "ready", reason: null, layer: toJson(layer(id, 0, false)) });
     } else {

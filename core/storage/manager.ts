@@ -1,19 +1,27 @@
 import type { PeerName, Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import {
-  type AgentImage,
-  type AgentLeaseActual,
-  type AgentReadersActual,
-  type AgentServer,
-  type AgentVolumeActual,
-  actualKey,
-} from "../documents.ts";
+  agentBinned,
+  agentImage,
+  agentLeaseActual,
+  agentReadersActual,
+  agentServer,
+  agentVolumeActual,
+  desiredConnection,
+  desiredGrant,
+  desiredVolume,
+} from "../documents/storage.ts";
+import { documentsOf } from "../documents/table.ts";
+import { type ActualConnection, type ActualVolume, actualKey } from "../documents.ts";
 import type { Input, Service } from "../env.ts";
 import { mayDesire, maySee } from "../identity/permissions.ts";
-import { cellOfController, isObject, log, progress, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
+import { cellOfController, log, progress, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
 import { isOffersRequest } from "../supply.ts";
+import { publishKept } from "./manager-kept.ts";
 import { reconcileConnection, reconcileLease } from "./manager-leases.ts";
+import { forgetMarks, takeMark } from "./manager-marks.ts";
 import { measureStorageManager } from "./manager-measure.ts";
+import { beginRecovery, explained, explainTimer, heard, heardClient, takeFork } from "./manager-recovery.ts";
 import {
   type AgentView,
   addTo,
@@ -21,15 +29,13 @@ import {
   keepVolume,
   type ManagerState,
   mark,
-  markChain,
-  readConnection,
-  readGrant,
-  readVolume,
+  markChains,
+  provider,
   removeFrom,
   restoreManager,
   splitKey,
 } from "./manager-state.ts";
-import { provider, reconcileVolume } from "./manager-volumes.ts";
+import { publishVolume, reconcileVolume } from "./manager-volumes.ts";
 import { storageOffersOf } from "./offers.ts";
 
 /*
@@ -56,12 +62,14 @@ export function createStorageManager({
     step: (state, input) => {
       take(state, input);
       if (state.started) settle(state);
+      publishKept(state);
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
     audience: () => null,
     entitled: (_state, peer, key) => maySee("storage-manager", peer, key),
     accepts: (peer, key) => mayDesire("storage-manager", peer, key),
+    read: documentsOf("storage-manager"),
     measure: measureStorageManager,
   };
 }
@@ -74,7 +82,14 @@ function take(state: ManagerState, input: Input): void {
     if (agent !== undefined) takeActual(state, agent, input.key, input.value);
   } else if (input.kind === "reachable") {
     const agent = state.agents.get(input.peer);
-    if (agent !== undefined) setReachable(state, agent, input.reachable);
+    if (agent === undefined) return;
+    setReachable(state, agent, input.reachable);
+    if (input.reachable) heard(state, agent);
+  } else if (input.kind === "forked") {
+    const agent = state.agents.get(input.peer);
+    if (agent !== undefined) takeFork(state, agent, input.forked, input.itForked);
+  } else if (input.kind === "timer" && input.name === explainTimer) {
+    explained(state);
   } else if (input.kind === "released") {
     state.outbox.releasing.get(input.peer)?.delete(input.key);
   } else if (input.kind === "request") {
@@ -92,7 +107,11 @@ function setReachable(state: ManagerState, agent: AgentView, reachable: boolean)
 
 /** What a server is like concerns its volumes and all that is made of them. */
 function touchVolumesOn(state: ManagerState, agent: AgentView): void {
-  for (const [volume, record] of state.volumes) if (record.agent === agent.name) markChain(state, volume);
+  const here = [...state.volumes].filter(([, record]) => record.agent === agent.name);
+  markChains(
+    state,
+    here.map(([volume]) => volume),
+  );
 }
 
 /** Everything is looked at once; a record without a wish had its tombstone before the restart. */
@@ -104,6 +123,8 @@ function start(state: ManagerState): void {
   for (const volume of all) state.dirty.add(volume);
   const counts = { volumes: state.volumes.size, connections: state.connections.size };
   log(state.outbox, "service/restored", counts);
+  forgetMarks(state);
+  beginRecovery(state);
   publishOffers(state);
 }
 
@@ -123,22 +144,51 @@ function settle(state: ManagerState): void {
   for (const volume of state.dirty) {
     // Taken off first: what its own reconciling marks again is looked at again.
     state.dirty.delete(volume);
-    reconcileVolume(state, volume);
-    reconcileLease(state, volume);
-    for (const id of [...(state.connectionsOf.get(volume) ?? [])]) reconcileConnection(state, id, volume);
+    if (isUnread(state, volume)) continue;
+    try {
+      reconcileVolume(state, volume);
+      reconcileLease(state, volume);
+      for (const id of [...(state.connectionsOf.get(volume) ?? [])]) reconcileConnection(state, id, volume);
+    } catch (error) {
+      setAside(state, volume, error as Error);
+    }
   }
 }
 
+/** What is wanted of it, or of a connection to it, is stored and cannot be read: then all of it stays as it is. */
+const isUnread = ({ unread, connectionsOf }: ManagerState, volume: Uid): boolean =>
+  unread.has(volume) || [...(connectionsOf.get(volume) ?? [])].some((id) => unread.has(id));
+
+/**
+ * What one volume's documents lead to must not end the manager of everybody's. Each volume is brought further by itself and
+ * what was decided of it goes out whole or not at all with the step, so the others are not touched by its failure. It is looked at
+ * again when something of it changes, and named until then.
+ */
+function setAside(state: ManagerState, volume: Uid, error: Error): void {
+  const from = state.wantedVolumes.get(volume)?.client ?? state.volumes.get(volume)?.client ?? provider;
+  log(state.outbox, "document/refused", {
+    ...{ from, key: `volume/${volume}`, why: `it cannot be worked with: ${error.message}` },
+  });
+  const told = progress("waiting", "it is set aside: the Storage Manager cannot work with what is asked of it");
+  if (from !== provider) publishVolume(state, from, volume, told, null);
+}
+
 function takeDesired(state: ManagerState, client: PeerName, key: string, value: Json): void {
+  heardClient(state, client);
   const [kind, id] = splitKey(key);
   if (kind === "volume") takeVolume(state, client, id, value);
   else if (kind === "connection") takeConnection(state, client, id, value);
   else if (kind === "grant") takeGrant(state, client, id, value);
 }
 
-const refuse = (state: ManagerState, client: PeerName, key: string, reason: string): void =>
-  publish(state.outbox, actualKey(client, key), progress("failed", reason));
-const malformed = (what: string) => `the ${what} document is malformed; see core/documents.ts for its fields`;
+function refuse(state: ManagerState, client: PeerName, key: string, reason: string): void {
+  const failed = progress("failed", reason);
+  const actual: ActualVolume | ActualConnection = key.startsWith("volume/")
+    ? { ...failed, server: null, sizeMiB: null }
+    : { ...failed, incarnation: 0, attachment: null };
+  publish(state.outbox, actualKey(client, key), actual);
+}
+const malformed = (what: string) => `the ${what} document is malformed; see core/documents/storage.ts for its fields`;
 const foreign = (id: Uid) => `the UID ${id} belongs to an element of another cell`;
 
 function takeVolume(state: ManagerState, client: PeerName, id: Uid, value: Json) {
@@ -151,11 +201,15 @@ function takeVolume(state: ManagerState, client: PeerName, id: Uid, value: Json)
     else refuse(state, client, key, foreign(id));
     return;
   }
-  const document = value === null ? null : readVolume(id, value);
+  const document = desiredVolume.of(value, id);
   if (value !== null && (document === null || document.cell !== cellOfController(client))) {
+    if (before === undefined) state.unread.add(id);
     return refuse(state, client, key, malformed("volume"));
   }
+  state.unread.delete(id);
   if (before?.document.origin.kind === "copy") removeFrom(state.waitingCopiesOf, before.document.origin.volume, id);
+  // Whoever copies it has what it leaves from now on, or no longer.
+  if ((document === null) !== (before === undefined)) state.keptChanged = true;
   if (document !== null) state.wantedVolumes.set(id, { client, document });
   else {
     state.wantedVolumes.delete(id);
@@ -183,8 +237,12 @@ function takeConnection(state: ManagerState, client: PeerName, id: Uid, value: J
     else refuse(state, client, key, foreign(id));
     return;
   }
-  const document = value === null ? null : readConnection(id, value);
-  if (value !== null && document === null) return refuse(state, client, key, malformed("connection"));
+  const document = desiredConnection.of(value, id);
+  if (value !== null && document === null) {
+    if (before === undefined) state.unread.add(id);
+    return refuse(state, client, key, malformed("connection"));
+  }
+  state.unread.delete(id);
   if (before !== undefined) {
     mark(state, before.document.volume);
     if (before.document.volume !== document?.volume && record?.volume !== before.document.volume) {
@@ -205,7 +263,7 @@ function takeConnection(state: ManagerState, client: PeerName, id: Uid, value: J
 function takeGrant(state: ManagerState, client: PeerName, id: Uid, value: Json) {
   const before = state.grants.get(id);
   if (before !== undefined && before.client !== client) return;
-  const document = value === null ? null : readGrant(id, value);
+  const document = desiredGrant.of(value, id);
   if (value !== null && document === null)
     return log(state.outbox, "document/refused", { from: client, key: `grant/${id}`, why: malformed("grant") });
   if (document === null) state.grants.delete(id);
@@ -215,26 +273,31 @@ function takeGrant(state: ManagerState, client: PeerName, id: Uid, value: Json) 
 
 function takeActual(state: ManagerState, agent: AgentView, key: string, value: Json): void {
   const [kind, id] = splitKey(key);
-  if (value !== null && !isObject(value)) return;
   if (kind === "server") {
     const wasFull = isFull(agent);
-    agent.server = value as unknown as AgentServer | null;
+    agent.server = agentServer.of(value);
+    if (agent.server?.mark !== undefined) takeMark(state, agent, agent.server.mark);
     if (isFull(agent) !== wasFull) touchVolumesOn(state, agent);
     if (agent.reachable === null) setReachable(state, agent, true);
     touchUnplaced(state);
     publishOffers(state);
   } else if (kind === "image") {
-    if (put(agent.images, String(id), value as unknown as AgentImage | null)) touchUnplaced(state);
+    if (put(agent.images, String(id), agentImage.of(value))) touchUnplaced(state);
   } else if (kind === "volume") {
     const before = agent.volumes.get(id);
-    const after = value as unknown as AgentVolumeActual | null;
+    const after = agentVolumeActual.of(value);
     // How full it is changes all the time and decides nothing here.
     const changed = !sameJson(toJson({ ...before, usedMiB: 0 }), toJson({ ...after, usedMiB: 0 }));
-    if (put(agent.volumes, id, after) && changed) markChain(state, id);
+    if (put(agent.volumes, id, after) && changed) markChains(state, [id]);
+    // One that has a place to be found may be wanted by now.
+    if (state.wantedVolumes.has(id) && !state.volumes.has(id)) mark(state, id);
+  } else if (kind === "bin") {
+    // Copies wait for it as for a server; and a volume that was not to be made anew may be now.
+    if (put(agent.bin, String(id), agentBinned.of(value))) touchUnplaced(state);
   } else if (kind === "lease") {
-    if (put(agent.leases, id, value as unknown as AgentLeaseActual | null)) mark(state, id);
+    if (put(agent.leases, id, agentLeaseActual.of(value))) mark(state, id);
   } else if (kind === "readers") {
-    if (put(agent.readers, id, value as unknown as AgentReadersActual | null)) markChain(state, id);
+    if (put(agent.readers, id, agentReadersActual.of(value))) markChains(state, [id]);
   }
 }
 

@@ -84,7 +84,7 @@ test("a volume is one manager's: no other writes, fences, deletes or sees it, al
   }
   // What is gone is nobody's.
   bench.desire(second, "volume/b-1", null);
-  bench.report({ kind: "removed", volume: uid("b-1") });
+  bench.report({ kind: "removed", volume: uid("b-1"), file: null });
   bench.desire(second, "lease/a-1", null);
   bench.make(first, "b-1", 10);
   assert.deepEqual(bench.sees(first), ["lease/a-1", "server", "volume/a-1", "volume/b-1"]);
@@ -117,7 +117,7 @@ test("what is promised is said for each manager as soon as there are two, and co
     assert.deepEqual(bench.promised(), { [first]: 150, [second]: 200 });
   }
   bench.desire(second, "volume/b-1", null);
-  bench.report({ kind: "removed", volume: uid("b-1") });
+  bench.report({ kind: "removed", volume: uid("b-1"), file: null });
   assert.equal(bench.promised(), undefined);
 });
 

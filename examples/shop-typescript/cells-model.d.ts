@@ -87,6 +87,14 @@ declare module "cells/model" {
       /** Most starts of VMs a minute, its child cells' included; ten minutes' worth may come at once. Never more than its parent lets it have, which is 120 where nobody says otherwise. 1 to 1000000. */
       readonly vmStartsPerMinute?: number;
     };
+    readonly backup?: {
+      /** Of the root cell alone: backups of the management are made by themselves, sealed to this key of `cells management key`, and kept on every storage server. */
+      readonly publicKey?: string;
+      /** How often, beside `x.backup.publicKey`. In min, 10 to 525600. Default: 1440. */
+      readonly period?: number;
+      /** How many each storage server keeps. 1 to 100. Default: 14. */
+      readonly keep?: number;
+    };
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
     /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */

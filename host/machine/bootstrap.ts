@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { bootstrapModel, firstPlaces, gatewayAddress } from "../../core/bootstrap-model.ts";
 import { serviceRoles } from "../../core/service-roles.ts";
 import { createAuthority, gossipKeyOf, readAuthority, signCertificate } from "../../runtime/certificates.ts";
+import { makeDirectoryDurably, renameDurably, synchronize } from "../../runtime/durable-files.ts";
 import { fingerprintOfCertificate } from "../../runtime/identity/fingerprint.ts";
 import { hashOfToken, newToken, ownKey } from "../../runtime/identity/keys.ts";
 import { replaceFile } from "../../runtime/identity/replace-file.ts";
@@ -62,8 +63,8 @@ export const bootstrapMachine = async (options: BootstrapMachineOptions): Promis
       `${rootFile}: no CellController has x.gateway, and no VM with a fixed address carries the gateway: nobody could reach the cloud`,
     );
 
-  await mkdir(places.configuration, { recursive: true, mode: 0o755 });
-  await mkdir(places.state, { recursive: true, mode: 0o755 });
+  await makeDirectoryDurably(places.configuration, 0o755);
+  await makeDirectoryDurably(places.state, 0o755);
   await createAuthority(authorityDirectory);
   const authority = await readFile(join(authorityDirectory, "authority.pem"), "utf8");
   const credential = await keptOr(credentialFile, () => randomBytes(32).toString("base64url"));
@@ -108,8 +109,9 @@ const chooseRoot = async (specification: string, say: (line: string) => void): P
   const draft = `${rootDirectory}.new`;
   await rm(draft, { recursive: true, force: true });
   await mkdir(draft, { recursive: true, mode: 0o755 });
-  for (const [name, text] of Object.entries(bundle.files)) await writeFile(join(draft, name), text);
-  await rename(draft, rootDirectory);
+  for (const [name, text] of Object.entries(bundle.files)) await writeFile(join(draft, name), text, { flush: true });
+  await synchronize(draft);
+  await renameDurably(draft, rootDirectory);
   say(`the root cell is copied to ${file}`);
   return file;
 };

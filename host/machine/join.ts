@@ -5,6 +5,7 @@ import { connect } from "node:net";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EventName } from "../../core/event-names.ts";
+import { makeDirectoryDurably } from "../../runtime/durable-files.ts";
 import { EnrolmentRefused, enrolNow } from "../../runtime/identity/enrol.ts";
 import { replaceFile } from "../../runtime/identity/replace-file.ts";
 import { type ProcessConfiguration, ports } from "../../runtime/installation.ts";
@@ -75,10 +76,10 @@ export const prepare = async (
   { directory, runDirectory, certificate, peersFile, name, address }: ProcessConfiguration,
   peers: Readonly<Record<string, string>>,
 ): Promise<void> => {
-  for (const path of [places.configuration, places.state, places.run])
-    await mkdir(path, { recursive: true, mode: 0o755 });
+  for (const path of [places.configuration, places.state, places.run]) await makeDirectoryDurably(path, 0o755);
+  // What is enrolled lies in them: a token is spent by one key, which must not go with its directory.
   for (const path of [directory, dirname(peersFile), dirname(certificate.keyFile)])
-    await mkdir(path, { recursive: true, mode: 0o700 });
+    await makeDirectoryDurably(path, 0o700);
   await mkdir(runDirectory, { recursive: true, mode: 0o711 });
   // Exports and machines run as users of their own, who pass through.
   await chmod(directory, 0o711);

@@ -20,14 +20,14 @@ type ServerStatus = InstallationStatus["servers"][number];
 export function createEdge(
   configuration: ProcessConfiguration,
   files: VolumeFiles,
-  /** Answers what is about images, and says whether it did. */
-  images: (request: PeerRequest, response: ServerResponse) => Promise<boolean>,
+  /** Each answers what is about images, backups or the bin, and says whether it did. */
+  others: readonly ((request: PeerRequest, response: ServerResponse) => Promise<boolean>)[],
 ): PeerHandler {
   const agent = configuration.agent;
   if (agent === undefined) throw new Error("the configuration has no part `agent`");
   const places = { imagesDirectory: agent.imagesDirectory, directory: configuration.directory };
   return async (request, response) => {
-    if (await images(request, response)) return;
+    for (const answers of others) if (await answers(request, response)) return;
     const { peer, method, url } = request;
     if (method !== "GET") return refuse(response, 405, "only GET is answered here");
     const boot = /^\/boot\/([A-Za-z0-9_-]{1,128})\/(kernel|initrd|memory|state)$/.exec(url);
@@ -50,7 +50,11 @@ export function createEdge(
       response.end(text);
       return;
     }
-    refuse(response, 404, "a storage agent answers /boot/<digest>/{kernel,initrd,memory,state}, /images and /status");
+    refuse(
+      response,
+      404,
+      "a storage agent answers /boot/<digest>/{kernel,initrd,memory,state}, /images, /backups, /bin and /status",
+    );
   };
 }
 
@@ -81,9 +85,11 @@ async function findBootFile(
 async function status(address: string, server: string, files: VolumeFiles): Promise<ServerStatus> {
   const disk = await statfs(files.directory);
   const volumes = (await readdir(files.directory)).filter((name) => name.endsWith(".qcow2")).length;
+  const bin = await files.bin.list();
   return {
     server,
     address,
+    bin: { files: bin.length, usedMiB: bin.reduce((sum, { usedMiB }) => sum + usedMiB, 0) },
     totalMiB: Math.floor((disk.blocks * disk.bsize) / MiB),
     freeMiB: Math.floor((disk.bavail * disk.bsize) / MiB),
     volumes,

@@ -1,7 +1,17 @@
-import type { AgentReport, ExportAccess, VolumeWork, WantedExport, WorkAnswer } from "../../core/storage/agent-work.ts";
+import type { AdoptedLease } from "../../core/storage/agent-mark.ts";
+import { reserveMiB } from "../../core/storage/agent-reserve.ts";
+import type {
+  AgentReport,
+  BinAnswer,
+  ExportAccess,
+  VolumeWork,
+  WantedExport,
+  WorkAnswer,
+} from "../../core/storage/agent-work.ts";
+import type { Mark } from "../../core/storage/bin-documents.ts";
 import type { Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { type AgentMachinery, PortTaken, type RunningExport } from "./machinery.ts";
+import { type AgentMachinery, ExportNotGone, type ExportWish, PortTaken, type RunningExport } from "./machinery.ts";
 
 /**
  * Carries out what the agent's service wants. One task per volume at a time, always on the newest work known, so that a
@@ -29,6 +39,7 @@ interface VolumeTask {
 
 const watchEveryMs = 500;
 const surveyEveryMs = 10_000;
+const tickEveryMs = 60_000;
 
 export class Executor {
   readonly #options: ExecutorOptions;
@@ -38,9 +49,21 @@ export class Executor {
   readonly #exports = new Map<Uid, RunningExport[]>();
   /** Exports that the service was told of since this executor began, `<uid>@<epoch>`. */
   readonly #told = new Set<string>();
+  /** Those of `#exports` whose start failed and whose end is not confirmed: they are ended, never adopted. */
+  readonly #ending = new Set<RunningExport>();
   /** Cancel what is due. */
   readonly #cancels = new Set<() => void>();
+  /** Less than the reserve was free when that was told last. */
+  #isScarce = false;
+  /** A disk that hangs is not asked again and again. */
+  #looking: Promise<void> | null = null;
   #closed = false;
+  /** The server is older than others know it: what is is left as it is. */
+  #held = false;
+  /** What is beside the files, as far as it is known here. */
+  #written: Mark | null = null;
+  /** Why the mark is not there, as it was logged last. */
+  #unwritten: string | null = null;
   #wakeUp: () => void = () => undefined;
 
   constructor(options: ExecutorOptions) {
@@ -52,7 +75,12 @@ export class Executor {
   async start(): Promise<void> {
     await this.#machinery.prepare();
     for (const found of this.#machinery.findExports()) this.#remember(found);
+    const found = await this.#machinery.readMark();
+    this.#written = found;
+    await this.#report({ kind: "begin", start: this.#machinery.drawStart(), found });
     await this.#survey();
+    this.#every(tickEveryMs, () => void this.#tick().catch(() => undefined));
+    this.#every(surveyEveryMs, () => void this.#adoptIfAsked());
     this.#every(watchEveryMs, () => this.#watch());
     this.#every(surveyEveryMs, () => void this.#survey().catch(() => undefined));
     void this.#follow();
@@ -101,6 +129,8 @@ export class Executor {
       }
       if (this.#closed) return;
       known = answer.version;
+      this.#held = answer.hold === true;
+      if (this.#held) continue;
       const wanted = new Map(answer.work.map((work) => [work.volume, work]));
       for (const volume of new Set([...wanted.keys(), ...this.#tasks.keys(), ...this.#exports.keys()])) {
         const work = wanted.get(volume) ?? null;
@@ -165,17 +195,19 @@ export class Executor {
 
   /** Idempotent: does what is missing, confirms what is there. */
   async #perform(volume: Uid, work: VolumeWork | null): Promise<void> {
+    if (this.#held) return;
     const keep = work?.fence === null ? (work.export?.epoch ?? null) : null;
     for (const found of [...(this.#exports.get(volume) ?? [])]) if (found.epoch !== keep) await this.#end(found);
     if (work === null) return;
     if (work.fence !== null) await this.#report({ kind: "fenced", volume, epoch: work.fence.epoch });
     if (work.file?.action === "create") {
-      const created = await this.#machinery.create(volume, work.file.source, work.file.sizeMiB);
+      const created = await this.#machinery.create(volume, work.file.source, work.file.sizeMiB, work.file.from);
+      if (work.file.from !== undefined) await this.reportBin();
       await this.#report({ kind: "created", volume, ...created });
     }
     if (work.file?.action === "remove") {
-      await this.#machinery.remove(volume);
-      await this.#report({ kind: "removed", volume });
+      const file = await this.#machinery.remove(volume, work.file.label);
+      await this.#report({ kind: "removed", volume, file });
     }
     if (work.fence === null && work.export !== null) await this.#serve(volume, work.export);
   }
@@ -188,7 +220,8 @@ export class Executor {
     }
     const running = this.#exports.get(volume)?.find((found) => found.epoch === epoch);
     const key = `${volume}@${epoch}`;
-    if (running !== undefined) {
+    if (running !== undefined && this.#ending.has(running)) await this.#end(running);
+    else if (running !== undefined) {
       if (this.#told.has(key) && this.#machinery.isAlive(running)) return;
       if (await this.#machinery.isServing(running, access)) {
         this.#options.log("export/adopted", { volume, epoch, pid: running.process.pid });
@@ -196,11 +229,25 @@ export class Executor {
       }
       await this.#end(running);
     }
+    if (wanted.wait === true) return;
     const sizeMiB = await this.#machinery.ready(volume, wanted.sizeMiB);
-    const started = await this.#machinery.startExport({ volume, epoch, writable: wanted.writable, access });
+    const started = await this.#startExport({ volume, epoch, writable: wanted.writable, access });
     this.#remember(started);
     this.#options.log("export/started", { volume, epoch, port: access.port, pid: started.process.pid });
     await this.#tell(volume, epoch, access, sizeMiB);
+  }
+
+  /** What was started and is not confirmed gone is remembered, so that no fence is confirmed over it. */
+  async #startExport(wish: ExportWish): Promise<RunningExport> {
+    try {
+      return await this.#machinery.startExport(wish);
+    } catch (error) {
+      if (error instanceof ExportNotGone) {
+        this.#remember(error.found);
+        this.#ending.add(error.found);
+      }
+      throw error;
+    }
   }
 
   async #tell(volume: Uid, epoch: number, access: ExportAccess, sizeMiB: number): Promise<void> {
@@ -212,6 +259,7 @@ export class Executor {
     await this.#machinery.endExport(found);
     this.#options.log("export/ended", { volume: found.volume, epoch: found.epoch, pid: found.process.pid });
     this.#told.delete(`${found.volume}@${found.epoch}`);
+    this.#ending.delete(found);
     const rest = (this.#exports.get(found.volume) ?? []).filter((other) => other !== found);
     if (rest.length === 0) this.#exports.delete(found.volume);
     else this.#exports.set(found.volume, rest);
@@ -223,6 +271,11 @@ export class Executor {
 
   /** A daemon that died while its lease is held is started again with the same name, key and port: clients reconnect. */
   #watch(): void {
+    this.#looking ??= this.#watchSpace()
+      .catch(() => undefined)
+      .finally(() => {
+        this.#looking = null;
+      });
     for (const [volume, exports] of this.#exports) {
       const task = this.#tasks.get(volume);
       if (task === undefined || task.running !== null || task.retry !== null) continue;
@@ -235,13 +288,75 @@ export class Executor {
   /** What the server has, for the Storage Manager's choice of where a volume goes. */
   async #measure(): Promise<void> {
     const { totalMiB, freeMiB } = await this.#machinery.space();
+    this.#isScarce = freeMiB < reserveMiB(totalMiB);
     await this.#report({ kind: "server", totalMiB, freeMiB });
+  }
+
+  /** A survey may come too late: what is left of the reserve is for others than who has reached it. */
+  async #watchSpace(): Promise<void> {
+    const { totalMiB, freeMiB } = await this.#machinery.space();
+    if (freeMiB < reserveMiB(totalMiB) === this.#isScarce) return;
+    await this.#report({ kind: "usage", volumes: await this.#machinery.usage() });
+    await this.#measure();
   }
 
   async #survey(): Promise<void> {
     await this.#measure();
     await this.#report({ kind: "usage", volumes: await this.#machinery.usage() });
     await this.reportImages();
+    await this.reportBin();
+  }
+
+  /** What is in the bin; what the service then wants gone goes. Also at once after something there changed. */
+  async reportBin(): Promise<void> {
+    const { empty } = await this.#ask({ kind: "bin", files: await this.#machinery.bin() });
+    if (empty.length > 0) await this.#empty(empty);
+  }
+
+  /** What an operator wants gone for good. Resolves with what is not, and why. */
+  async emptyBin(files: readonly string[]): Promise<BinAnswer> {
+    const answer = await this.#ask({ kind: "empty-bin", files });
+    await this.#empty(answer.empty);
+    return answer;
+  }
+
+  /** An operator adopts what there is. Null: the server is not older than others know it. */
+  async adopt(): Promise<readonly AdoptedLease[] | null> {
+    const answer = await this.#options.request({ kind: "adopt" });
+    return (answer as unknown as { readonly adopted: readonly AdoptedLease[] | null }).adopted;
+  }
+
+  /** Root of this machine may adopt, too: no gateway may be reached before this server's disks are. */
+  async #adoptIfAsked(): Promise<void> {
+    try {
+      if (!(await this.#machinery.takeAdoption())) return;
+      const adopted = await this.adopt();
+      this.#options.log("adopt-asked", { leases: adopted?.length ?? null });
+    } catch (error) {
+      this.#options.log("adopt-failed", { why: (error as Error).message });
+    }
+  }
+
+  async #tick(): Promise<void> {
+    const answer = await this.#options.request({ kind: "tick", written: this.#written });
+    const { mark } = answer as unknown as { readonly mark: Mark | null };
+    if (mark === null) return;
+    const why = await this.#machinery.writeMark(mark).then(
+      () => null,
+      (error: Error) => error.message,
+    );
+    if (why === null) this.#written = mark;
+    if (why !== null && this.#unwritten === null) this.#options.log("mark-unwritten", { why });
+    this.#unwritten = why;
+  }
+
+  async #empty(files: readonly string[]): Promise<void> {
+    for (const file of files) await this.#machinery.empty(file);
+    await this.#report({ kind: "bin", files: await this.#machinery.bin() });
+  }
+
+  async #ask(report: AgentReport): Promise<BinAnswer> {
+    return (await this.#options.request(report)) as unknown as BinAnswer;
   }
 
   /** Which images are here; also at once after one came or went. */

@@ -1,20 +1,27 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { chmod, chown, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ExportAccess } from "../../core/storage/agent-work.ts";
 import type { Uid } from "../../model/identifiers.ts";
-import { identify, isAlive, type ProcessIdentity, signal, waitGone } from "../drivers/hypervisor/process.ts";
+import {
+  identify,
+  isAlive,
+  type ProcessControl,
+  type ProcessIdentity,
+  processControl,
+} from "../drivers/hypervisor/process.ts";
 import { connectQmp, type Qmp } from "../drivers/hypervisor/qmp.ts";
 import { setprivArguments, storageIdentity } from "../identity.ts";
 import { listenAt } from "./listening-socket.ts";
-import { PortTaken, type RunningExport } from "./machinery.ts";
+import { ExportNotGone, PortTaken, type RunningExport } from "./machinery.ts";
 
 /**
  * One `qemu-storage-daemon` (QSD) per export: a writable NBD export is not exclusive by itself, so a lease gets a process,
- * a port, a name and a key of its own, and all of them end with it. The process outlives the agent; its working
- * directory `<exports>/<uid>@<epoch>` is how it is found again.
+ * a port, a name and a key of its own, and all of them end with it. The process outlives the agent; it is found again by
+ * its working directory `<exports>/<uid>@<epoch>`, and by the note `<uid>@<epoch>.process` beside that: one that was killed
+ * and hangs in the kernel with a write has no working directory any more, and its write may still land.
  *
  * It runs as a user with nothing but that directory and one descriptor, the volume's file, so that no path to the
  * server's bytes has to be open to it. QSD 7.2 has no `--sandbox`; leaving every capability away is all there is.
@@ -29,30 +36,64 @@ const socketFile = "qmp";
 export const exportDirectory = (exportsDirectory: string, volume: Uid, epoch: number): string =>
   join(exportsDirectory, `${volume}@${epoch}`);
 
-/** Every QSD under this directory, whoever started it. */
+const noteFile = (exportsDirectory: string, volume: Uid, epoch: number): string =>
+  `${exportDirectory(exportsDirectory, volume, epoch)}.process`;
+
+/** Every QSD under this directory, whoever started it, also one that was killed and is not gone yet. */
 export function findExports(exportsDirectory: string): readonly ExportProcess[] {
-  const found: ExportProcess[] = [];
+  const found = new Map<number, ExportProcess>();
+  const add = (name: string, identity: ProcessIdentity | null): void => {
+    const match = /^([A-Za-z0-9-]+)@(\d+)$/.exec(name);
+    if (match === null || identity === null || !isAlive(identity)) return;
+    found.set(identity.pid, { volume: match[1] as Uid, epoch: Number(match[2]), process: identity });
+  };
   for (const entry of readdirSync("/proc")) {
     const pid = Number(entry);
     if (!Number.isInteger(pid)) continue;
-    const identity = identify(pid);
-    const place = workingDirectory(pid);
-    if (identity === null || place === null || dirname(place) !== exportsDirectory || !isAlive(identity)) continue;
-    const match = /^([A-Za-z0-9-]+)@(\d+)$/.exec(basename(place));
-    if (match !== null) found.push({ volume: match[1] as Uid, epoch: Number(match[2]), process: identity });
+    const place = isDaemon(pid) ? workingDirectory(pid) : null;
+    if (place !== null && dirname(place) === exportsDirectory) add(basename(place), identify(pid));
   }
-  return found;
+  for (const name of existsSync(exportsDirectory) ? readdirSync(exportsDirectory) : []) {
+    if (!name.endsWith(".process")) continue;
+    const noted = readNote(join(exportsDirectory, name));
+    if (noted !== null && isDaemon(noted.pid)) add(name.slice(0, -".process".length), noted);
+  }
+  return [...found.values()];
+}
+
+/** The program may still be `setpriv`, about to become the daemon. One that is leaving the kernel has no command line. */
+function isDaemon(pid: number): boolean {
+  try {
+    const program = basename(readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")[0] ?? "");
+    return /^(qemu-storage-daemon|setpriv|)$/.test(program);
+  } catch {
+    return false;
+  }
 }
 
 function workingDirectory(pid: number): string | null {
   try {
-    // The program may still be `setpriv`, about to become the daemon.
-    const program = basename(readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")[0] ?? "");
-    return /^(qemu-storage-daemon|setpriv)$/.test(program) ? readlinkSync(`/proc/${pid}/cwd`) : null;
+    return readlinkSync(`/proc/${pid}/cwd`);
   } catch {
     return null;
   }
 }
+
+function readNote(file: string): ProcessIdentity | null {
+  try {
+    const { pid, startTime } = JSON.parse(readFileSync(file, "utf8")) as Partial<ProcessIdentity>;
+    return typeof pid === "number" && typeof startTime === "string" ? { pid, startTime } : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Connections that one export's daemon takes, those that have shown no key among them: QSD bounds neither these nor how long
+ * they stay so. Each costs some tens of KiB. One VM writes, over one connection, and connects anew where that breaks; an
+ * origin is read by all VMs with a copy of it. Further ones wait in the socket's queue.
+ */
+export const mostConnections = { writable: 256, readers: 4096 } as const;
 
 export interface StartExport {
   readonly exportsDirectory: string;
@@ -64,8 +105,14 @@ export interface StartExport {
   readonly access: ExportAccess;
 }
 
-/** Starts the daemon and its export. Rejects with a sentence (`PortTaken` for a port in use), and then nothing of it runs. */
-export async function startExport(wanted: StartExport): Promise<ExportProcess> {
+/**
+ * Starts the daemon and its export. Rejects with a sentence (`PortTaken` for a port in use), and then nothing of it runs;
+ * with `ExportNotGone` where its process was killed and is still there.
+ */
+export async function startExport(
+  wanted: StartExport,
+  processes: ProcessControl = processControl,
+): Promise<ExportProcess> {
   const directory = exportDirectory(wanted.exportsDirectory, wanted.volume, wanted.epoch);
   await rm(directory, { recursive: true, force: true });
   await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -82,6 +129,9 @@ export async function startExport(wanted: StartExport): Promise<ExportProcess> {
   if (identity === null) throw new Error(`the export's process ended at once: ${await lastWords(directory)}`);
   const started: ExportProcess = { volume: wanted.volume, epoch: wanted.epoch, process: identity };
   try {
+    writeFileSync(noteFile(wanted.exportsDirectory, wanted.volume, wanted.epoch), JSON.stringify(identity), {
+      mode: 0o600,
+    });
     const qmp = await openControl(directory, identity);
     try {
       await offer(qmp, wanted);
@@ -90,9 +140,10 @@ export async function startExport(wanted: StartExport): Promise<ExportProcess> {
     }
     return started;
   } catch (error) {
-    signal(identity, "SIGKILL");
-    await waitGone(identity, 10_000);
-    throw new Error(`the export of ${wanted.volume} did not start: ${(error as Error).message}`);
+    processes.signal(identity, "SIGKILL");
+    const why = `the export of ${wanted.volume} did not start: ${(error as Error).message}`;
+    if (await processes.waitGone(identity, 10_000)) throw new Error(why);
+    throw new ExportNotGone(`${why}; its process ${pid} does not end when killed: is its disk stuck?`, started);
   }
 }
 
@@ -116,13 +167,14 @@ function launch(directory: string, wanted: StartExport): ChildProcess {
     locking: "on",
     discard: "unmap",
   };
+  const connections = wanted.writable ? mostConnections.writable : mostConnections.readers;
   const daemon = [
     "qemu-storage-daemon",
     ...["--chardev", `socket,id=control,path=${socketFile},server=on,wait=off`],
     ...["--monitor", "chardev=control"],
     ...["--object", "tls-creds-psk,id=key,dir=.,endpoint=server"],
     ...["--blockdev", JSON.stringify(node)],
-    ...["--nbd-server", "addr.type=fd,addr.str=4,tls-creds=key"],
+    ...["--nbd-server", `addr.type=fd,addr.str=4,tls-creds=key,max-connections=${connections}`],
   ];
   try {
     const child = spawn("setpriv", [...setprivArguments(storageIdentity), ...daemon], {
@@ -177,14 +229,19 @@ export async function isServing(
  * `block-export-del` answers at once while accepted writes still land until `BLOCK_EXPORT_DELETED`; the process is then
  * ended as well, and this resolves when it is confirmed gone. A dead process needs no more than that last confirmation.
  */
-export async function endExport(exportsDirectory: string, found: ExportProcess): Promise<void> {
+export async function endExport(
+  exportsDirectory: string,
+  found: ExportProcess,
+  processes: ProcessControl = processControl,
+): Promise<void> {
   const directory = exportDirectory(exportsDirectory, found.volume, found.epoch);
   if (isAlive(found.process)) await withdraw(directory, found).catch(() => undefined);
   // What its system calls had begun ends with its last thread, which is what `waitGone` waits for.
-  signal(found.process, "SIGKILL");
-  if (!(await waitGone(found.process, 60_000)))
+  processes.signal(found.process, "SIGKILL");
+  if (!(await processes.waitGone(found.process, 60_000)))
     throw new Error(`process ${found.process.pid}, which exports ${found.volume}, cannot be ended: is its disk stuck?`);
   await rm(directory, { recursive: true, force: true });
+  await rm(noteFile(exportsDirectory, found.volume, found.epoch), { force: true });
 }
 
 async function withdraw(directory: string, found: ExportProcess): Promise<void> {
@@ -202,7 +259,7 @@ async function withdraw(directory: string, found: ExportProcess): Promise<void> 
       await sleep(5);
     }
     await qmp.execute("quit");
-    await waitGone(found.process, 5_000);
+    await processControl.waitGone(found.process, 5_000);
   } finally {
     qmp.close();
   }

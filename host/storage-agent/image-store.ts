@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { mkdir, open, readdir, rename, rm, statfs, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, rm, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -8,8 +8,8 @@ import type { EventName } from "../../core/event-names.ts";
 import { imageNameRule, isImageName } from "../../model/image-name.ts";
 import type { Json } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
+import { renameDurably, synchronize } from "../../runtime/durable-files.ts";
 import type { ImageManifest } from "../../runtime/installation.ts";
-import { synchronize } from "../synchronize.ts";
 import { removeLeftGroups } from "./image-cgroup.ts";
 import { type ConvertLimits, convertImage } from "./image-convert.ts";
 import { HostileImage, type ImageFormat } from "./image-header.ts";
@@ -181,13 +181,11 @@ export class ImageStore {
     const directory = join(uploadedImages(this.#options), manifest.name);
     await mkdir(directory, { recursive: true, mode: 0o700 });
     await synchronize(join(this.#staging, id, resultFile));
-    await rename(join(this.#staging, id, resultFile), join(directory, manifest.disk));
+    await renameDurably(join(this.#staging, id, resultFile), join(directory, manifest.disk));
     const fresh = join(directory, "manifest.new");
     await writeFile(fresh, `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
     await synchronize(fresh);
-    await synchronize(directory);
-    await rename(fresh, join(directory, "manifest.json"));
-    await synchronize(directory);
+    await renameDurably(fresh, join(directory, "manifest.json"));
     await synchronize(uploadedImages(this.#options));
   }
 

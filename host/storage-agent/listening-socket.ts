@@ -9,6 +9,13 @@ const socketLevel = 1;
 const reuseAddress = 2;
 const tcpLevel = 6;
 const noDelay = 1;
+const keepAlive = 9;
+/** Seconds of silence before the first question, between two of them, and questions without an answer: gone after a minute. */
+const [keepIdle, keepInterval, keepCount] = [
+  [4, 30],
+  [5, 10],
+  [6, 3],
+] as const;
 const addressInUse = 98;
 const backlog = 64;
 
@@ -21,7 +28,8 @@ const listen = libc.func("int listen(int socket, int backlog)");
 /**
  * A listening TCP socket whose connections send at once, as a descriptor to hand on and to close here. QEMU's NBD server
  * writes an answer in pieces and leaves Nagle's algorithm on, so that each answer waits for a delayed acknowledgement:
- * 44 ms for every read, 0.7 s to open a disk of two layers (measured). Connections inherit TCP_NODELAY, tcp(7).
+ * 44 ms for every read, 0.7 s to open a disk of two layers (measured). Connections inherit TCP_NODELAY, tcp(7), and
+ * the questions that find out that a peer is gone without a word, which would hold its place for ever.
  * Returns null when the port is somebody else's.
  */
 export const listenAt = (address: string, port: number): number | null => {
@@ -34,6 +42,9 @@ export const listenAt = (address: string, port: number): number | null => {
   if (descriptor < 0) throw new Error(`no socket can be made for ${address}:${port} (error ${koffi.errno()})`);
   if (setsockopt(descriptor, socketLevel, reuseAddress, [1], 4) !== 0) throw fail("SO_REUSEADDR");
   if (setsockopt(descriptor, tcpLevel, noDelay, [1], 4) !== 0) throw fail("TCP_NODELAY");
+  if (setsockopt(descriptor, socketLevel, keepAlive, [1], 4) !== 0) throw fail("SO_KEEPALIVE");
+  for (const [name, value] of [keepIdle, keepInterval, keepCount])
+    if (setsockopt(descriptor, tcpLevel, name, [value], 4) !== 0) throw fail("TCP_KEEPALIVE");
   // struct sockaddr_in: family in the machine's byte order, port and address in the network's.
   const place = Buffer.alloc(16);
   place.writeUInt16LE(internet, 0);

@@ -1,5 +1,7 @@
 import type { BootRecord } from "../../core/documents.ts";
-import type { ExportAccess, VolumeSource } from "../../core/storage/agent-work.ts";
+import type { BinLabel, ExportAccess, VolumeSource } from "../../core/storage/agent-work.ts";
+import type { BinFile } from "../../core/storage/bin.ts";
+import type { Mark } from "../../core/storage/bin-documents.ts";
 import type { Uid } from "../../model/identifiers.ts";
 
 /** A running export, and the process that runs it. */
@@ -11,6 +13,18 @@ export interface RunningExport {
 }
 /** The port of an export belongs to somebody else. */
 export class PortTaken extends Error {}
+/**
+ * An export did not start, and its process was killed and is not confirmed gone: what it was given may still land. Whoever is
+ * told keeps `found` until `endExport` has confirmed its end.
+ */
+export class ExportNotGone extends Error {
+  readonly found: RunningExport;
+
+  constructor(message: string, found: RunningExport) {
+    super(message);
+    this.found = found;
+  }
+}
 
 export interface CreatedFile {
   readonly sizeMiB: number;
@@ -34,15 +48,28 @@ export interface ImageReport {
  */
 export interface AgentMachinery {
   prepare(): Promise<void>;
-  create(volume: Uid, source: VolumeSource, sizeMiB: number | null): Promise<CreatedFile>;
+  /** An id that no other start of any agent has. */
+  drawStart(): string;
+  /** The mark beside the volumes' files; null: there is none. */
+  readMark(): Promise<Mark | null>;
+  writeMark(mark: Mark): Promise<void>;
+  /** Whether root of this machine wants what there is adopted; said once. */
+  takeAdoption(): Promise<boolean>;
+  /** `from`: the file in the bin that it begins with. */
+  create(volume: Uid, source: VolumeSource, sizeMiB: number | null, from?: string): Promise<CreatedFile>;
   /** Grows the file if it is smaller; resolves with its size in MiB. */
   ready(volume: Uid, sizeMiB: number | null): Promise<number>;
-  remove(volume: Uid): Promise<void>;
+  /** Into the bin. Null: there was no file. */
+  remove(volume: Uid, label: BinLabel): Promise<BinFile | null>;
+  /** All that is in the bin. */
+  bin(): Promise<readonly BinFile[]>;
+  /** Removes a file of the bin for good. */
+  empty(file: string): Promise<void>;
   usage(): Promise<readonly { readonly volume: Uid; readonly usedMiB: number }[]>;
   space(): Promise<{ readonly totalMiB: number; readonly freeMiB: number }>;
   images(): Promise<readonly ImageReport[]>;
   findExports(): readonly RunningExport[];
-  /** Rejects with `PortTaken` where somebody else listens. */
+  /** Rejects with `PortTaken` where somebody else listens, with `ExportNotGone` where something of it is still there. */
   startExport(wish: ExportWish): Promise<RunningExport>;
   /** Resolves when no write through it can land any more. */
   endExport(found: RunningExport): Promise<void>;

@@ -1,5 +1,6 @@
 import { chmod, mkdir, readFile } from "node:fs/promises";
 import { createAgentService } from "../../core/storage/agent.ts";
+import type { AgentReport } from "../../core/storage/agent-work.ts";
 import { ipv4 } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { failStart } from "../../runtime/error-line.ts";
@@ -7,9 +8,14 @@ import { servePeers } from "../../runtime/https.ts";
 import { certify } from "../../runtime/identity/certify.ts";
 import { type ProcessConfiguration, ports } from "../../runtime/installation.ts";
 import { createObserver, logFatalErrors, logOf, observed } from "../../runtime/observer.ts";
+import { listPeers } from "../../runtime/peers.ts";
 import { followPeers } from "../../runtime/peers-follow.ts";
-import { runService } from "../../runtime/process.ts";
+import { watchPeers } from "../../runtime/peers-watch.ts";
+import { type RunningService, runService } from "../../runtime/process.ts";
 import { stopAtSignals } from "../../runtime/signals.ts";
+import { createBackupEdge } from "./backup-edge.ts";
+import { BackupStore } from "./backup-store.ts";
+import { createAdoptionEdge, createBinEdge } from "./bin-edge.ts";
 import { createEdge } from "./edge.ts";
 import { Executor } from "./executor.ts";
 import { createImageEdge } from "./image-edge.ts";
@@ -36,7 +42,8 @@ async function main(configurationFile: string | undefined): Promise<void> {
   await chmod(configuration.runDirectory, 0o711);
 
   const address = ipv4(configuration.address);
-  const service = createAgentService({ server: agent.server, address, firstPort: ports.nbdFirst });
+  const bin = agent.bin === undefined ? {} : { bin: agent.bin };
+  const service = createAgentService({ server: agent.server, address, firstPort: ports.nbdFirst, ...bin });
   const observer = createObserver(configuration.name);
   logFatalErrors(observer);
   await certify(configuration, observer);
@@ -55,6 +62,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   // Signals end the latest first: no task may lose its service half-way.
   stopAtSignals(() => executor.close());
   await executor.start();
+  stopAtSignals(await tellInstallation(configuration, running));
   const images = new ImageStore({
     ...places,
     ...(agent.imageLimits === undefined ? {} : { limits: agent.imageLimits }),
@@ -64,11 +72,31 @@ async function main(configurationFile: string | undefined): Promise<void> {
   });
   await images.prepare();
   stopAtSignals(() => images.close());
-  const edge = await servePeers(
-    configuration,
-    observed(running.observer, createEdge(configuration, files, createImageEdge(places, images))),
-  );
+  const parts = [
+    createImageEdge(places, images),
+    createBinEdge(files.bin, executor),
+    createAdoptionEdge(executor),
+    createBackupEdge(new BackupStore(directory)),
+  ];
+  const edge = await servePeers(configuration, observed(running.observer, createEdge(configuration, files, parts)));
   stopAtSignals(() => edge.stop());
 }
+
+/** The agent judges by these who counts as lost; told again whenever the peers file has others. */
+const tellInstallation = async (
+  configuration: ProcessConfiguration,
+  running: RunningService,
+): Promise<() => Promise<void>> => {
+  const tell = async (): Promise<void> => {
+    const [hosts, members] = [await listPeers(configuration, "host."), await listPeers(configuration, "presence.")];
+    const managers = await listPeers(configuration, "storage-manager");
+    const report: AgentReport = { kind: "installation", hosts, members, managers };
+    await running.request(report as unknown as Json);
+  };
+  // A file that cannot be read now is looked at again when it changes; the service may be stopping.
+  const stop = watchPeers(configuration.peersFile, () => tell().catch(() => undefined));
+  await tell().catch(() => undefined);
+  return async () => stop();
+};
 
 main(process.argv[2]).catch((error: Error) => failStart(process.argv[2], error));

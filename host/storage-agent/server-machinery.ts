@@ -3,6 +3,7 @@ import { mkdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import type { Ipv4 } from "../../model/identifiers.ts";
 import { isAlive } from "../drivers/hypervisor/process.ts";
+import { takeAdoptFile } from "./adopt-file.ts";
 import { endExport, findExports, isServing, startExport } from "./export-process.ts";
 import { listImages } from "./images.ts";
 import type { AgentMachinery } from "./machinery.ts";
@@ -26,9 +27,15 @@ export const createMachinery = (options: MachineryOptions, files: VolumeFiles): 
       await files.prepare();
       await mkdir(exportsDirectory, { recursive: true, mode: 0o700 });
     },
-    create: (volume, source, sizeMiB) => files.create(volume, source, sizeMiB),
+    drawStart: () => randomBytes(12).toString("hex"),
+    readMark: () => files.readMark(),
+    writeMark: (mark) => files.writeMark(mark),
+    takeAdoption: () => takeAdoptFile(options.directory),
+    create: (volume, source, sizeMiB, from) => files.create(volume, source, sizeMiB, from),
     ready: (volume, sizeMiB) => files.ready(volume, sizeMiB),
-    remove: (volume) => files.remove(volume),
+    remove: (volume, label) => files.remove(volume, label),
+    bin: () => files.bin.list(),
+    empty: (file) => files.bin.empty(file),
     usage: () => files.usage(),
     space: async () => {
       const disk = await statfs(files.directory);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,8 @@ import type {
   DesiredDisk,
   Layer,
 } from "../../core/documents.ts";
-import type { Service } from "../../core/env.ts";
+import { readAnything, type Service } from "../../core/env.ts";
+import type { AgentBinned } from "../../core/storage/bin-documents.ts";
 import { hostName, type PeerName, peerName, type Uid, uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { createAuthority, issueCertificate } from "../../runtime/certificates.ts";
@@ -60,6 +61,7 @@ const managerService: Service<null> = {
   },
   entitled: () => false,
   accepts: () => false,
+  read: readAnything,
 };
 
 const desire = (to: PeerName, key: string, value: Json): Promise<Json> => words.request({ to, key, value });
@@ -333,6 +335,39 @@ async function assertRemoved(s1: PeerName, s2: PeerName): Promise<void> {
     [s2, overlay],
   ] as const)
     assert.equal(await stat(join(base, agent, "volumes", `${volume}.qcow2`)).catch(() => null), null);
+  await assertBroughtBack(s2);
+}
+
+/** What was written to the overlay is in the bin, and in a volume that begins with that file. */
+async function assertBroughtBack(s2: PeerName): Promise<void> {
+  const file = `${overlay}.1`;
+  const binned = await until("the bin", () => actualOf<AgentBinned>(s2, `bin/${file}`));
+  assert.deepEqual([binned.volume, binned.overlay, binned.offered], [overlay, true, false]);
+  const blank = { uid: overlay, source: { kind: "overlay" }, sizeMiB: 64 };
+  await desire(s2, `volume/${overlay}`, blank);
+  const refused = await until("a reason", () => actualOf<AgentVolumeActual>(s2, `volume/${overlay}`));
+  assert.match(refused.reason ?? "", /cells bin restore s2\/test-2\.1/);
+  await desire(s2, `volume/${overlay}`, null);
+
+  const asOperator = (method: string, path: string) =>
+    peerRequest(configurations.get(peerName("gateway"))!, s2, { method, path });
+  assert.equal((await asOperator("POST", `/bin/${file}`)).status, 200);
+  await until("offered", () => actualOf<AgentBinned>(s2, `bin/${file}`)?.offered);
+  const again = uid("test-8");
+  await desire(s2, `volume/${again}`, { uid: again, source: { kind: "overlay" }, sizeMiB: 64, from: file });
+  assert.equal((await volumeReady(s2, again)).sizeMiB, 64);
+  await until("out of the bin", () => !actual.has(`${s2}/bin/${file}`));
+  const top = await lease(s2, again, 1, 1);
+  assert.ok(top);
+  const machine = await startMachine({ volume: again, epoch: 1, sizeMiB: 64, layers: [top], boot: null }, 1);
+  await machine.io("read -P 0x88 0 64M");
+  await machine.stop();
+  for (const key of ["lease", "volume"]) await desire(s2, `${key}/${again}`, null);
+  await until("in the bin again", () => actual.has(`${s2}/bin/${again}.1`) && !actual.has(`${s2}/volume/${again}`));
+  assert.equal((await asOperator("DELETE", `/bin/${again}.1`)).status, 200);
+  await until("emptied", () => !actual.has(`${s2}/bin/${again}.1`));
+  const refusal = await peerRequest(configurations.get(host)!, s2, { method: "GET", path: "/bin" });
+  assert.equal(refusal.status, 403);
 }
 
 test("kernels come from the agent once, and only to hosts", async () => {
@@ -376,6 +411,72 @@ test("kernels come from the agent once, and only to hosts", async () => {
   await assert.rejects(driver.compose({ ...disk, attachment: wrong }), /not what its image records/);
   for (const key of ["lease", "volume"]) await desire(s1, `${key}/${fromImage}`, null);
   await until("withdrawn", () => !actual.has(`${s1}/volume/${fromImage}`));
+});
+
+test("an agent whose store was put back starts no export of then, and an operator adopts it", async () => {
+  const [s1] = agents;
+  const volume = uid("test-20");
+  const about = { cell: "shop", path: "shop/data", origin: null };
+  await desire(s1, `volume/${volume}`, { uid: volume, source: { kind: "empty" }, sizeMiB: 8, about });
+  await volumeReady(s1, volume);
+  const { mark } = await until("a mark", () => actualOf<{ mark: { start: string } }>(s1, "server"));
+  await desire(s1, "seen", { start: mark.start, last: null });
+  const first = await lease(s1, volume, 1, 1);
+  assert.ok(first);
+  const attachment: Attachment = { volume, epoch: 1, sizeMiB: 8, layers: [first], boot: null };
+  const machine = await startMachine(attachment, 30);
+  await machine.io("write -P 0x11 0 64k", "flush");
+
+  // A copy of then, and what happened since.
+  const store = join(base, s1);
+  const copy = join(base, "copy");
+  const names = (await readdir(store)).filter((name) => name.startsWith("state.sqlite"));
+  await stopAgent(s1);
+  await mkdir(copy);
+  for (const name of names) await cp(join(store, name), join(copy, name)).catch(() => undefined);
+  startAgent(s1);
+  await lease(s1, volume, 2, null);
+  await lease(s1, volume, 3, 2);
+  await stopAgent(s1);
+  for (const found of exportsOf(s1)) {
+    signal(found.process, "SIGKILL");
+    await waitGone(found.process, 5000);
+  }
+  for (const name of names) await rm(join(store, name), { force: true });
+  await cp(copy, store, { recursive: true });
+
+  startAgent(s1);
+  const held = await until("that it is older", () => {
+    const now = actualOf<AgentLeaseActual>(s1, `lease/${volume}`);
+    return now?.phase === "failed" && now;
+  });
+  assert.deepEqual([held.epoch, held.layer], [1, null]);
+  assert.match(held.reason ?? "", /cells server adopt s1/);
+  await sleep(2000);
+  assert.deepEqual(exportsOf(s1), [], "nothing listens where the guest of then would find it");
+
+  const asGateway = configurations.get(peerName("gateway")) ?? assert.fail();
+  const answer = await peerRequest(asGateway, s1, { method: "POST", path: "/adopt" });
+  const leases = JSON.parse(await answer.text()) as readonly { volume: string; epoch: number; known: number }[];
+  assert.deepEqual(
+    leases.filter((each) => each.volume === volume).map(({ epoch, known }) => [epoch, known]),
+    [[1, 3]],
+  );
+  await until("an epoch above all", () => {
+    const now = actualOf<AgentLeaseActual>(s1, `lease/${volume}`);
+    return now?.epoch === 4 && now.phase === "ready" && now.holder === null;
+  });
+  const next = await lease(s1, volume, 5, 3);
+  assert.notEqual(next?.exportName, first.exportName);
+  await machine.stop();
+  const later = await startMachine({ ...attachment, epoch: 5, layers: [next ?? assert.fail()] }, 1);
+  await later.io("read -P 0x11 0 64k");
+  await later.stop();
+  const again = await peerRequest(asGateway, s1, { method: "POST", path: "/adopt" });
+  assert.equal(again.status, 409, "there is nothing to adopt any more");
+  for (const key of ["lease", "volume"]) await desire(s1, `${key}/${volume}`, null);
+  await until("withdrawn", () => !actual.has(`${s1}/volume/${volume}`));
+  await desire(s1, "seen", null);
 });
 
 test("an image that is not there is said, not guessed", async () => {

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ActualHost, AgentLeaseActual, DesiredVm, Layer } from "../../core/documents.ts";
-import type { Service } from "../../core/env.ts";
+import { readAnything, type Service } from "../../core/env.ts";
 import { type HostName, hostName, ipv4, mac, type PeerName, peerName, uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { createAuthority, issueCertificate } from "../../runtime/certificates.ts";
@@ -47,6 +47,7 @@ const words: Service<null> = {
   },
   entitled: () => false,
   accepts: () => false,
+  read: readAnything,
 };
 
 const freePort = async (): Promise<number> => {

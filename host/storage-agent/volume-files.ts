@@ -1,19 +1,24 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { access, chmod, chown, mkdir, open, readdir, rename, rm, stat, truncate } from "node:fs/promises";
+import { access, chmod, chown, mkdir, open, readdir, readFile, rm, stat, truncate } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
-import type { VolumeSource } from "../../core/storage/agent-work.ts";
+import type { BinLabel, VolumeSource } from "../../core/storage/agent-work.ts";
+import type { BinFile } from "../../core/storage/bin.ts";
+import type { Mark } from "../../core/storage/bin-documents.ts";
 import type { Ipv4, Uid } from "../../model/identifiers.ts";
+import { renameDurably, synchronize } from "../../runtime/durable-files.ts";
+import { replaceFile } from "../../runtime/identity/replace-file.ts";
 import { storageIdentity } from "../identity.ts";
-import { synchronize } from "../synchronize.ts";
+import { BinFiles } from "./bin-files.ts";
 import { bootRecord, type FoundImage, readImage } from "./images.ts";
 import type { CreatedFile } from "./machinery.ts";
 import { MiB, qemuImg, readHeader, servedLength } from "./qcow2.ts";
 
 const run = promisify(execFile);
+const markFile = "mark.json";
 
 export interface VolumeFilesOptions {
   /** `volumes/` and `boot/` are made here. */
@@ -28,11 +33,13 @@ export class VolumeFiles {
   readonly #options: VolumeFilesOptions;
   readonly directory: string;
   readonly bootDirectory: string;
+  readonly bin: BinFiles;
 
   constructor(options: VolumeFilesOptions) {
     this.#options = options;
     this.directory = join(options.directory, "volumes");
     this.bootDirectory = join(options.directory, "boot");
+    this.bin = new BinFiles(this.directory);
   }
 
   path = (volume: Uid): string => join(this.directory, `${volume}.qcow2`);
@@ -42,17 +49,29 @@ export class VolumeFiles {
     // `qemu-img` may reach the file it is told of, and list nothing.
     await chmod(this.directory, 0o711);
     await mkdir(this.bootDirectory, { recursive: true, mode: 0o700 });
+    await this.bin.prepare();
   }
 
-  /** An overlay names no backing file: the host composes it with the origin's node. A file that exists is kept. */
-  async create(volume: Uid, source: VolumeSource, sizeMiB: number | null): Promise<CreatedFile> {
+  /**
+   * An overlay names no backing file: the host composes it with the origin's node. A file that exists is kept, and one in
+   * the bin is never covered by a blank one. `from`: the file in the bin that becomes the volume's.
+   */
+  async create(volume: Uid, source: VolumeSource, sizeMiB: number | null, from?: string): Promise<CreatedFile> {
     const image = source.kind === "image" ? await readImage(this.#options, source.image) : null;
     const boot = image === null ? null : bootRecord(image, this.#options.address, this.#options.httpPort);
     if (boot !== null && image !== null) await this.#keepBoot(volume, image);
-    const existing = await readHeader(this.path(volume)).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return null;
-      throw error;
-    });
+    const header = () =>
+      readHeader(this.path(volume)).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === "ENOENT") return null;
+        throw error;
+      });
+    let existing = await header();
+    if (existing === null && from !== undefined) {
+      if (!(await this.bin.giveBack(from, this.path(volume))))
+        throw new Error(`${from}, which volume ${volume} was to begin with, is not in the bin any more`);
+      existing = await header();
+    } else if (existing === null && (await this.bin.has(volume)))
+      throw new Error(`a file of volume ${volume} is in the bin: bring it back, or empty it`);
     if (existing !== null) return { sizeMiB: Math.ceil(existing.virtualBytes / MiB), boot };
 
     const fresh = `${this.path(volume)}.new`;
@@ -78,8 +97,7 @@ export class VolumeFiles {
     const { virtualBytes } = await readHeader(fresh);
     await truncate(fresh, servedLength(virtualBytes) + extra);
     await synchronize(fresh);
-    await rename(fresh, this.path(volume));
-    await synchronize(this.directory);
+    await renameDurably(fresh, this.path(volume));
     return { sizeMiB: Math.ceil(virtualBytes / MiB), boot };
   }
 
@@ -99,10 +117,30 @@ export class VolumeFiles {
     return sizeMiB;
   }
 
-  async remove(volume: Uid): Promise<void> {
+  /** Its bytes stay, in the bin. Resolves with what they are there; null: there was no file. */
+  async remove(volume: Uid, label: BinLabel): Promise<BinFile | null> {
     await rm(`${this.path(volume)}.new`, { force: true });
-    await rm(this.path(volume), { force: true });
+    const file = await this.bin.take(volume, this.path(volume), label);
     await synchronize(this.directory);
+    return file;
+  }
+
+  /** Beside the files, so that it goes back with them (`core/storage/agent-mark.ts`). Null: there is none. */
+  async readMark(): Promise<Mark | null> {
+    const text = await readFile(join(this.directory, markFile), "utf8").catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return null;
+      throw error;
+    });
+    try {
+      return text === null ? null : (JSON.parse(text) as Mark);
+    } catch {
+      // What it said is not known, and that it was there is.
+      return { start: "", tick: 0 };
+    }
+  }
+
+  writeMark(mark: Mark): Promise<void> {
+    return replaceFile(join(this.directory, markFile), JSON.stringify(mark));
   }
 
   /** What each file really takes. */
@@ -162,7 +200,7 @@ export class VolumeFiles {
     }
     await synchronize(fresh);
     if (await stat(into).catch(() => null)) await rm(into, { recursive: true, force: true });
-    await rename(fresh, into).catch((error: NodeJS.ErrnoException) => {
+    await renameDurably(fresh, into).catch((error: NodeJS.ErrnoException) => {
       // Another volume of the same image was a moment earlier.
       if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
     });

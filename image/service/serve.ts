@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync, writeSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { join, relative } from "node:path";
+import { makeDirectoryDurably } from "../../runtime/durable-files.ts";
 import { writeErrorLine } from "../../runtime/error-line.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { configureRole, firstPeers, readServiceSeed } from "../../runtime/service-data.ts";
@@ -35,13 +36,13 @@ const filesBelow = (directory: string): ReadonlyMap<string, string> => {
 };
 
 /** What the role is told, with the directories and files that it finds when it starts. */
-const prepare = (role: string): ProcessConfiguration => {
+const prepare = async (role: string): Promise<ProcessConfiguration> => {
   const own = join(runDirectory, role);
   const places = { directory: join(dataDirectory, role), runDirectory: own, seedDirectory: join(own, "seed") };
   const seed = readServiceSeed(filesBelow(places.seedDirectory), role);
   if (!seed.ok) throw new Error(seed.error);
   const configuration = configureRole(seed.value, places);
-  mkdirSync(join(places.directory, "identity"), { recursive: true, mode: 0o700 });
+  await makeDirectoryDurably(join(places.directory, "identity"), 0o700);
   if (!existsSync(configuration.peersFile))
     writeFileSync(configuration.peersFile, firstPeers(seed.value), { mode: 0o600, flush: true });
   return configuration;
@@ -50,7 +51,7 @@ const prepare = (role: string): ProcessConfiguration => {
 /** `start` runs the role until a signal ends it, and resolves when it answers. A failure ends the process. */
 export const serveRole = (role: string, start: (configuration: ProcessConfiguration) => Promise<void>): void => {
   const run = async (): Promise<void> => {
-    await start(prepare(role));
+    await start(await prepare(role));
     beat();
     setInterval(beat, beatEveryMs).unref();
   };

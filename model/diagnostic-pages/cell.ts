@@ -1,9 +1,13 @@
 import { cellPage, type DiagnosticPage, filesPage, requestPage } from "../diagnostic-page.ts";
+import { limits } from "../limits.ts";
 
 const net = 'net extends Subnet { x.cidr "10.64.1.0/24"; }\n';
 const vm = "vm extends VM { x.memory 128; }\n";
 const link = (rest: string): string =>
   `${vm}${net}nic extends VirtualInterface {\n  x.vm "<ref:../vm>"; x.subnet "<ref:../net>";\n  ${rest}\n}`;
+
+const copies = (count: number): string =>
+  Array.from({ length: count }, (_, at) => `v${at + 1} extends VolumeCopy { x.image "<ref:../v${at}>"; }\n`).join("");
 
 /** What no element shows alone: how they fit together, and onto the installation. */
 export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
@@ -33,11 +37,23 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     'net extends Subnet { x.cidr "10.64.1.0/28"; x.size 64; }',
     'net extends Subnet { x.cidr "10.64.1.0/26"; x.size 64; }',
   ),
+  "cell/backup": cellPage(
+    "a schedule for backups where none can be, or with another key",
+    "`x.backup` is for the root cell alone, and `x.backup.publicKey` is what `cells management key` prints.",
+    'x.backup.publicKey "mine";',
+    "x.limits.vms 10;",
+  ),
   "cell/copy-cycle": cellPage(
     "volumes that are copies of one another",
     "A copy begins as what its origin holds. Somewhere at the end there must be a `Volume` of its own.",
     'a extends VolumeCopy { x.image "<ref:../b>"; }\nb extends VolumeCopy { x.image "<ref:../a>"; }',
     'a extends VolumeCopy { x.image "<ref:../b>"; }\nb extends Volume { x.size 64; }',
+  ),
+  "cell/copy-depth": cellPage(
+    "too many copies of copies",
+    `A copy reads what it did not write itself from its origin, and so on down to the first volume. At most ${limits.layers} volumes may lie on one another like that, since a VM's host opens all of them before it starts.`,
+    `v0 extends Volume { x.size 64; }\n${copies(limits.layers)}`,
+    `v0 extends Volume { x.size 64; }\n${copies(2)}`,
   ),
   "cell/shrink": cellPage(
     "a copy smaller than its origin",

@@ -15,8 +15,8 @@ export const functionPages: Readonly<Record<string, DiagnosticPage>> = {
   "type/override": smartFrogPage(
     "nothing to override",
     "The tag `sfOverride` says that the attribute replaces one of a supertype. There is none of this name, so it is misspelt or the tag is too much.",
-    "Small extends VM { x.memory 128; }\nshop extends Cell {\n  vm extends Small { [sfOverride] x.memroy 256; }\n}\n",
-    "Small extends VM { x.memory 128; }\nshop extends Cell {\n  vm extends Small { [sfOverride] x.memory 256; }\n}\n",
+    "Small extends VM { x.memory memory; memory 128; }\nshop extends Cell {\n  vm extends Small { [sfOverride] memroy 256; }\n}\n",
+    "Small extends VM { x.memory memory; memory 128; }\nshop extends Cell {\n  vm extends Small { [sfOverride] memory 256; }\n}\n",
   ),
   "place/final": smartFrogPage(
     "a placement onto a final attribute",

@@ -27,6 +27,12 @@ const joined = (count: number): string => `v0 [1];\n${times(count, (at) => `v${a
 const volumes = (count: number): string => times(count, (at) => `v${at} extends Volume { x.size 1; }\n`);
 const rows = (count: number): string =>
   `row extends {\n${volumes(100)}}\n${shop(times(count, (at) => `r${at} extends row;\n`))}`;
+const networkRules = (narrow: number, wide: number): string => {
+  const rule = (name: string, address: string): string =>
+    `${name} extends NetworkRule { x.address1 "${address}"; x.address2 "<ref:/shop/net>"; x.protocol "tcp"; x.port2 80; }\n`;
+  const all = times(narrow, (at) => rule(`a${at}`, `10.0.0.${at}`)) + times(wide, (at) => rule(`w${at}`, "10.0.0.0/8"));
+  return shop(`net extends Subnet { x.size 8; }\n${all}`);
+};
 const comments = (characters: number): string => `// ${"x".repeat(characters)}\n${shop("")}`;
 
 /** Bounds on what one specification may cost. */
@@ -97,6 +103,18 @@ export const limitPages: Readonly<Record<string, DiagnosticPage>> = {
       () => shop(`${"g extends { ".repeat(2)}${volumes(6000)}${"}".repeat(2)}\n`),
     ],
   ),
+  "limit/rules": largePage(
+    "rules that come to too much",
+    `A host is told all rules of a cell at once, in ${limits.compiledRules} characters at most. A rule with a network at an end is repeated for each narrower network that any rule of the cell names, and for each subnet in it: two hundred networks at either end are forty thousand rules. Name fewer and wider networks, name subnets in place of interfaces, or make several cells.`,
+    [
+      'net extends Subnet { x.size 8; }\na0 extends NetworkRule { x.address1 "10.0.0.0/8"; x.address2 "<ref:/shop/net>"; }\na1 … "10.0.0.1"; a2 … "10.0.0.2";   (up to a200, and 100 rules as the first one)',
+      () => networkRules(200, 100),
+    ],
+    [
+      'net extends Subnet { x.size 8; }\na0 extends NetworkRule { x.address1 "10.0.0.0/8"; x.address2 "<ref:/shop/net>"; }',
+      () => networkRules(1, 1),
+    ],
+  ),
   "limit/tags": largePage(
     "too many tags",
     `An attribute may have ${limits.tags} tags: each copy of it is looked at for what they say.`,
@@ -126,7 +144,8 @@ export const limitPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "limit/data": smartFrogPage(
     "data that contains itself, or is too large",
-    "References inside `x.data` are replaced by what they lead to, so that the guest sees plain data. A structure that refers to what it stands in would have no end.",
+    "References inside `x.data` are replaced by what they lead to, so that the guest sees plain data. A structure that refers to what it stands in would have no end. What a VM is given may have " +
+      `${limits.dataEntries} attributes and items and ${limits.dataBytes / 1024} KiB as JSON, since its host holds it in memory: let the guest fetch the rest, or put that on a volume.`,
     'shop extends Cell {\n  settings extends { all "<ref:/shop/settings>"; }\n  vm extends VM { x.memory 128; x.data "<ref:/shop/settings>"; }\n}\n',
     'shop extends Cell {\n  settings extends { port 80; }\n  vm extends VM { x.memory 128; x.data "<ref:/shop/settings>"; }\n}\n',
   ),

@@ -130,6 +130,12 @@ export default cell("shop", { web, boot: connection({ vm: web, volume: disk }) }
     "new Array(4_000_000_000).indexOf(1)",
     "new Array(40).indexOf(1)",
   ),
+  "typescript/no-walls": described(
+    "TypeScript is not evaluated there",
+    "A specification in TypeScript is a program. It is run in a process that can do nothing but answer, and where that cannot be had it is not run at all: on machines without perl (and for root without setpriv, unshare, prlimit and sh), on other systems than Linux on x86-64, and in service VMs, which have neither these programs nor the memory. `cells plan` and `cells apply` run it where they are and then send its outcome, as JSON.",
+    "a bundle with a main file in TypeScript, sent to a gateway that runs in a service VM",
+    "what it evaluates to, as JSON",
+  ),
   "typescript/busy": described(
     "Too many specifications are being evaluated",
     "A gateway or a controller evaluates two TypeScript specifications at once and lets sixteen wait. Try again in a moment.",

@@ -116,8 +116,8 @@ function documentOf(view: BundleView): JsonObject | null {
   let document: JsonObject | null = null;
   if (bundle.main.endsWith(".json")) document = parseJsonText(bundle.main, text, diagnostics)?.document ?? null;
   else if (bundle.main.endsWith(".sf")) {
-    const root = resolveSmartFrog(bundle, standardPrototypes, diagnostics);
-    document = root && smartFrogDocument(root, diagnostics).document;
+    const phases = resolveSmartFrog(bundle, standardPrototypes, diagnostics);
+    document = phases && diagnostics.none ? smartFrogDocument(phases, diagnostics).document : null;
   }
   documents.set(view, document);
   return document;

@@ -26,7 +26,9 @@ function meaning(text: string): string {
   const diagnostics = new Diagnostics(ignored);
   const attributes = parseBundle({ main: "a.sf", files: { "a.sf": text } }, diagnostics);
   assert.deepEqual(diagnostics.list, []);
-  return JSON.stringify(attributes, (key, value: unknown) => (/^(?:p|nameP)osition$/.test(key) ? undefined : value));
+  return JSON.stringify(attributes, (key, value: unknown) =>
+    /^(?:p|nameP)osition$|^extendsAt$/.test(key) ? undefined : value,
+  );
 }
 const sound = (text: string): boolean => {
   try {
@@ -52,6 +54,12 @@ function assertSound(text: string): void {
   assert.equal(formatted(once), once, `not stable:\n${text}\n---\n${once}`);
   assert.equal(once === "" || once.endsWith("\n"), true);
 }
+
+test("a file that extends a component as a whole, and includes that may be missing", () => {
+  const text = '#include ?   "b.sf"\nextends   A {\nc 3;\n}\nA extends { x   1; }\n';
+  assertSound(text);
+  assert.equal(formatted(text), '#include ? "b.sf"\nextends A {\n  c 3;\n}\nA extends { x 1; }\n');
+});
 
 test("what HP's parser is tried with keeps its meaning", () => {
   const usable = cases.filter(([, text]) => sound(text));

@@ -4,7 +4,6 @@ import { limits } from "../limits.ts";
 import { fail, ok, type Result } from "../result.ts";
 import { tokenize } from "../smartfrog/lexer.ts";
 import { parseBundle } from "../smartfrog/parser.ts";
-import type { AttributeSyntax } from "../smartfrog/syntax.ts";
 import { type Piece, piecesOf } from "./pieces.ts";
 
 /*
@@ -46,7 +45,11 @@ function startsIn(file: string, text: string, diagnostics: Diagnostics): Readonl
       message: `The text is larger than ${limits.textLength / 1024 / 1024} MiB`,
       hint: "Split the cell into several.",
     });
-  else collectStarts(parseBundle({ main: file, files: { [file]: text } }, diagnostics).attributes, starts);
+  else {
+    const { attributes, prototypes, extendsAt } = parseBundle({ main: file, files: { [file]: text } }, diagnostics);
+    if (extendsAt) starts.add(place(extendsAt.line, extendsAt.column));
+    collectStarts([attributes, prototypes], starts);
+  }
   return starts;
 }
 function layOut(file: string, text: string, starts: ReadonlySet<number>, diagnostics: Diagnostics): string | null {
@@ -87,8 +90,8 @@ const place = (line: number, column: number): number => line * 2 ** 25 + column;
 const leaves: ReadonlySet<string> = new Set(["position", "scalar", "tags", "name"]);
 
 /** Where attributes begin, from anything of the syntax tree that says so. */
-function collectStarts(attributes: readonly AttributeSyntax[], into: Set<number>): void {
-  const open: unknown[] = [attributes];
+function collectStarts(syntax: readonly unknown[], into: Set<number>): void {
+  const open: unknown[] = [syntax];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const node = next as Record<string, unknown> & { readonly namePosition?: Position };
     if (node.namePosition) into.add(place(node.namePosition.line, node.namePosition.column));
@@ -177,7 +180,7 @@ class Formatter {
   }
   /** Whether a line that begins with it continues the attribute before it. */
   #goesOn(index: number, piece: Piece): boolean {
-    if (piece.kind !== "code" || index === 0 || /^(?:#include|[;{[])$/.test(piece.text)) return false;
+    if (piece.kind !== "code" || index === 0 || /^(?:#include(?:[ \t]*\?)?|[;{[])$/.test(piece.text)) return false;
     return !this.#starts.has(place(piece.line, piece.column));
   }
 

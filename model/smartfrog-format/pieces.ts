@@ -21,7 +21,7 @@ const space = /[ \t\r\n\f\ufeff]+/y;
 // No pattern repeats a choice: what stands in a long text would be remembered for each of its characters.
 const code = new RegExp(
   [
-    /#include/,
+    /#include(?:[ \t]*\?)?/,
     /#[A-Z0-9]+#[^#]*#/,
     /x\|(?![|\]])/,
     /[A-Za-z_$\u00a2-\u00ff][A-Za-z0-9._\-+@#~$%^&\u00a2-\u00ff]*/,

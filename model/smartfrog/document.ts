@@ -3,31 +3,32 @@ import type { Position } from "../diagnostic.ts";
 import { Diagnostics } from "../diagnostics.ts";
 import type { Json, JsonObject } from "../json.ts";
 import type { AttributePositions, MadeFrom, ObjectPositions, Positions, Replaced } from "../positions.ts";
+import { markIncomplete, unknownValue } from "../unknown.ts";
 import type { Attribute, Component, Value } from "./component.ts";
 import { attributeOf, constantOrigin } from "./copies.ts";
 import { boundExpansion } from "./expansion.ts";
+import { shortestFloat } from "./java-number.ts";
 import { link } from "./linker.ts";
-import { guarded, type Phases, runPhases } from "./phases.ts";
+import { bounded, type Phases, runPhases } from "./phases.ts";
 import { leftUnlinked } from "./print.ts";
 import { linkReached } from "./reached.ts";
+import type { Resolver } from "./resolver.ts";
 import { replacedBy } from "./templates.ts";
 
 /**
  * A SmartFrog bundle through all phases. `sfConfig`, if the document has one, is the only part that is linked (LANGUAGE,
- * step 1). Faults go to `diagnostics`, then the answer is null.
+ * step 1). Faults go to `diagnostics`. With some of them nothing is left, and the answer is null; with the others what is
+ * left can still be checked, so that all faults of a text are told in one go.
  */
-export function resolveSmartFrog(
-  bundle: Bundle,
-  standard: readonly string[],
-  diagnostics: Diagnostics,
-): Component | null {
-  const phases = runPhases(bundle, standard, diagnostics);
-  if (typeof phases === "string") return null;
-  return guarded(diagnostics, () => {
+export function resolveSmartFrog(bundle: Bundle, standard: readonly string[], diagnostics: Diagnostics): Phases | null {
+  const phases = runPhases(bundle, standard, diagnostics, true);
+  if (typeof phases === "string" || diagnostics.full) return null;
+  return bounded(() => {
     const grew = linkDocument(phases, diagnostics);
+    if (diagnostics.full) return null;
     const typed = new Typed();
-    if (grew && diagnostics.none) boundExpansion(phases.root, diagnostics, (linked) => !typed.has(linked));
-    return phases.root;
+    if (grew) boundExpansion(phases.root, diagnostics, (linked) => !typed.has(linked));
+    return phases;
   });
 }
 
@@ -37,18 +38,18 @@ export function resolveSmartFrog(
  * are no faults there. Answers whether the document got larger.
  */
 function linkDocument({ root, resolver }: Phases, diagnostics: Diagnostics): boolean {
+  const faults = diagnostics.size;
+  const isSound = (): boolean => diagnostics.size === faults;
   const parts = [...root.attributes.values()].map(({ content }) => content).filter((part) => part.kind === "component");
   const configuration = parts.find((part) => part.name === "sfConfig");
   const cells = parts.filter((part) => isCell(part));
   if (configuration) {
-    const grew = link(configuration, resolver, diagnostics);
-    if (!diagnostics.none) return grew;
+    link(configuration, resolver, diagnostics);
     linkReached(root, [configuration], resolver, diagnostics);
     return true;
   }
   let grew = false;
   for (const cell of cells) grew = link(cell, resolver, diagnostics) || grew;
-  if (!diagnostics.none) return grew;
   const outside = new Diagnostics(cells.length > 0 ? templateFaults : []);
   try {
     grew = link(root, resolver, outside) || grew;
@@ -56,7 +57,7 @@ function linkDocument({ root, resolver }: Phases, diagnostics: Diagnostics): boo
     // Also those of a limit, which ends it.
     for (const fault of outside.list) diagnostics.add(fault);
   }
-  if (cells.length === 0 || !diagnostics.none || !outside.passedOver) return grew;
+  if (cells.length === 0 || (isSound() && !outside.passedOver)) return grew;
   linkReached(root, cells, resolver, diagnostics);
   return true;
 }
@@ -72,10 +73,10 @@ function isCell(component: Component): boolean {
  * `diagnostics`.
  */
 export function smartFrogDocument(
-  root: Component,
+  { root, resolver }: Phases,
   diagnostics: Diagnostics,
 ): { readonly document: JsonObject; readonly positions: Positions } {
-  const writer = new DocumentWriter(diagnostics);
+  const writer = new DocumentWriter(resolver, diagnostics);
   return { document: writer.component(root), positions: writer };
 }
 
@@ -122,10 +123,15 @@ class DocumentWriter implements Positions {
   readonly #typed = new Typed();
   /** Components being written: a link to one of these would have no end. */
   readonly #open = new Set<Component>();
+  readonly #resolver: Resolver;
   readonly #diagnostics: Diagnostics;
+  /** What has no value because of one of these is not missed again. */
+  readonly #faulty: boolean;
 
-  constructor(diagnostics: Diagnostics) {
+  constructor(resolver: Resolver, diagnostics: Diagnostics) {
+    this.#resolver = resolver;
     this.#diagnostics = diagnostics;
+    this.#faulty = !diagnostics.none;
   }
 
   get(object: JsonObject): ObjectPositions | undefined {
@@ -166,10 +172,8 @@ class DocumentWriter implements Positions {
     const json: Record<string, Json> = { ...made };
     for (const [name, attribute] of own) json[name] = this.#attribute(attribute);
     this.#open.delete(component);
-    const object = Object.freeze(json);
-    this.#sources.set(object, component);
-    this.#made.set(object, { template: made, own });
-    return object;
+    this.#made.set(json, { template: made, own });
+    return this.#finished(json, component);
   }
 
   #written(component: Component): JsonObject {
@@ -186,16 +190,20 @@ class DocumentWriter implements Positions {
       else Object.defineProperty(json, name, { value: this.#attribute(attribute), enumerable: true });
     }
     this.#open.delete(component);
-    const object = Object.freeze(json);
-    this.#sources.set(object, component);
-    return object;
+    return this.#finished(json, component);
+  }
+  #finished(json: Record<string, Json>, component: Component): JsonObject {
+    this.#sources.set(json, component);
+    if (this.#resolver.isIncomplete(component)) markIncomplete(json);
+    return Object.freeze(json);
   }
 
   #attribute(attribute: Attribute): Json {
     const { content } = attribute;
     if (content.kind === "component" && content.role === "plain") return this.component(content);
     const value = outcomeOf(attribute);
-    return value ? this.#value(value, attribute.position) : null;
+    if (value === null) return this.#faulty ? unknownValue : null;
+    return this.#value(value, attribute.position);
   }
 
   #value(value: Value, position: Position): Json {
@@ -214,7 +222,7 @@ class DocumentWriter implements Positions {
       case "lazy":
         return value.text;
       case "number":
-        if (value.type !== "long") return value.value;
+        if (value.type !== "long") return value.single ? shortestFloat(value.value) : value.value;
         if (!Number.isSafeInteger(Number(value.value)))
           this.#diagnostics.add({
             code: "link/long",

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { readSpecification } from "../specification.ts";
 import { smartFrogTree } from "./tree.ts";
 
 /** The language beyond its recorded cases: what each form means, and that nothing small costs much. */
@@ -348,4 +349,91 @@ test("what would grow without end is a fault, told a few times at most", () => {
     );
     assert.ok(outcome.errors.length <= 20, "not once for each of 5000");
   }
+});
+
+test("an include with ? brings nothing where there is no such file, and its file where there is one", () => {
+  const empty = { ok: true, sfConfig: { $cd: [["a", 1]] } };
+  assert.deepEqual(tree('#include ? "b.sf"\nsfConfig extends { a 1; }'), empty);
+  assert.deepEqual(tree('#include? "b.sf"\nsfConfig extends { a 1; }'), empty);
+  assert.deepEqual(tree('#include ? "b.sf"\nsfConfig extends b;', { "b.sf": "b extends { a 1; }" }), empty);
+  const outside = tree('#include ? "../b.sf"\nsfConfig extends { a 1; }') as { errors: readonly { code: string }[] };
+  assert.deepEqual(
+    outside.errors.map(({ code }) => code),
+    ["syntax/include-outside"],
+  );
+});
+
+test("what is no vector adds nothing to <>", () => {
+  const outcome = smartFrogTree(
+    { main: "a.sf", files: { "a.sf": 'sfConfig extends { a ([1] <> 2 <> "x" <> [3]); b (1 <> 2); }' } },
+    [],
+  );
+  assert.deepEqual(outcome, {
+    ok: true,
+    sfConfig: {
+      $cd: [
+        ["a", [1, 3]],
+        ["b", []],
+      ],
+    },
+  });
+});
+
+test("floats have 32 bits: sums, comparisons and what a cell's number becomes", () => {
+  const text = "sfConfig extends { a (0.1F + 0.2F); b (0.1F == 0.1); c (16777216.0F + 1.0F); d 1.0E-45F; }";
+  assert.deepEqual(smartFrogTree({ main: "a.sf", files: { "a.sf": text } }, []), {
+    ok: true,
+    sfConfig: {
+      $cd: [
+        ["a", { $float: "0.3" }],
+        ["b", true],
+        ["c", { $float: "1.6777216E7" }],
+        ["d", { $float: "1.4E-45" }],
+      ],
+    },
+  });
+});
+
+test("a file may be one component that extends another, which stands in it or is included", () => {
+  const whole = {
+    ok: true,
+    sfConfig: {
+      $cd: [
+        ["a", 1],
+        ["b", 3],
+      ],
+    },
+  };
+  const base = "A extends { sfConfig extends { a 1; b c; } c 2; }";
+  assert.deepEqual(tree('#include "b.sf"\nextends A { c 3; }', { "b.sf": base }), whole);
+  assert.deepEqual(tree(`extends A;\n${base}\nc 3;`), whole);
+  assert.deepEqual(tree(`extends A, { c 3; }\n${base}`), whole);
+  assert.deepEqual(fault("extends B;\nsfConfig extends { a 1; }").slice(0, 2), ["type", "type/unknown"]);
+  assert.deepEqual(fault("a 1;\nextends B;").slice(0, 2), ["raw", "syntax/expected"]);
+  const included = tree('#include "b.sf"\nsfConfig extends { }', { "b.sf": "extends A; A extends { }" });
+  assert.match(JSON.stringify(included), /Only the main file can extend/);
+});
+
+test("a component may stand in parentheses", () => {
+  assert.deepEqual(attributes("a (extends { b 1; });"), [["a", { $cd: [["b", 1]] }]]);
+  assert.deepEqual(attributes("a extends B; c (extends B, { d 2; })", "B extends { b 1; }"), [
+    ["a", { $cd: [["b", 1]] }],
+    [
+      "c",
+      {
+        $cd: [
+          ["b", 1],
+          ["d", 2],
+        ],
+      },
+    ],
+  ]);
+});
+
+test("a cell's number keeps the digits that were written; a float of 32 bits is shown with those that it has", () => {
+  const text = "shop extends Cell { a 174237.625; b 0.1F; c (0.1F + 0.2F); d 174237.64F; e 0.1; }";
+  const read = readSpecification({ main: "a.sf", files: { "a.sf": text } });
+  assert.ok(read.ok);
+  const { a, b, c, d, e } = read.value.document.shop as { readonly [name: string]: unknown };
+  assert.deepEqual([a, b, c, d, e], [174_237.625, 0.1, 0.3, 174_237.64, 0.1]);
 });

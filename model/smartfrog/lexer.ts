@@ -32,6 +32,8 @@ const bareReference = /<\s?ref:[^\s>;"{}]*>?/y;
 const otherQuotes = /'([^'\n\r]{0,1000})'|[“”„]([^“”\n\r]{0,1000})[“”]/y;
 /** Letters of any script: surely meant as a name. */
 const foreignWord = /[\p{L}_$][\p{L}\p{M}\p{N}._\-+@#~$%^&]{0,1000}/uy;
+/** With `?`, the file may be missing. */
+const includeDirective = /#include(?:[ \t]*\?)?/y;
 const codebaseDirective = /#codebase(?:[ \t]*"[^"\n\r]*")?/y;
 /** What is a comment in most other languages: the whole line. */
 const hashComment = /#+[ !][^\n]*/y;
@@ -320,14 +322,22 @@ class Lexer {
       this.#tokens.push({ kind: "number", text: whole, position, number: { type, value } });
       return;
     }
-    const value = Number(digits);
+    const parsed = Number(digits);
+    // One without a suffix keeps its digits for the cell's numbers, which are doubles.
+    const single = type === "float" && suffix !== "" && Number.isFinite(Math.fround(parsed));
+    const value = single ? Math.fround(parsed) : parsed;
     if (type === "int" && (value > 2_147_483_647 || value < -2_147_483_648))
       this.#error("syntax/number", `${whole} does not fit into 32 bits`, position, `Write ${whole}L for a long.`);
     if (!Number.isFinite(value) || (type === "float" && !Number.isFinite(Math.fround(value)))) {
       const hint = Number.isFinite(value) ? `Write ${digits}D for a double.` : "Doubles go up to 1.79E308.";
       this.#error("syntax/number", `${whole} is too large a number`, position, hint);
     }
-    this.#tokens.push({ kind: "number", text: whole, position, number: { type, value } });
+    this.#tokens.push({
+      kind: "number",
+      text: whole,
+      position,
+      number: { type, value, ...(single ? { single } : {}) },
+    });
   }
 
   #long(whole: string, digits: string, position: Position): bigint {
@@ -409,11 +419,13 @@ class Lexer {
     return { text: character, length: 2 };
   }
 
-  /** `#include`, a text `##…#`, or bytes `#HEX#…#`. */
+  /** `#include`, `#include ?`, a text `##…#`, or bytes `#HEX#…#`. */
   #hash(): void {
-    if (this.#text.startsWith("#include", this.#at)) {
-      this.#push("include", "#include", this.#here(8));
-      this.#advance(this.#at + 8);
+    const include = this.#match(includeDirective);
+    if (include) {
+      const [text] = include;
+      this.#push("include", text, this.#here(text.length));
+      this.#advance(this.#at + text.length);
       return;
     }
     const codebase = this.#match(codebaseDirective);

@@ -1,7 +1,8 @@
-import { didYouMean } from "../closest-name.ts";
+import { closestName, didYouMean } from "../closest-name.ts";
 import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
+import { attributeSchema, isElementType } from "../schema.ts";
 import { usesOf } from "./applied-where.ts";
 import { type Attribute, type Component, isLeftUnlinked, type Value } from "./component.ts";
 import { constantOrigin } from "./copies.ts";
@@ -422,6 +423,8 @@ class Linker {
       if (permitted) return null;
       // Copies of one template all miss the same name: it is looked for once.
       if (this.#diagnostics.told("link/unknown", reference.position)) throw unlinked;
+      const lost = part.kind === "HERE" ? this.#resolver.isIncomplete(from) : this.#resolver.mayHaveLost(from);
+      if (lost) throw unlinked;
       const where = part.kind === "HERE" && !first ? `in \`${from.name || "the document"}\`` : "here or further out";
       const wanted = this.#diagnostics.wants("link/unknown");
       const known = part.kind === "HERE" || !wanted ? from.attributes.keys() : visibleNames(from);
@@ -429,7 +432,7 @@ class Linker {
         "link/unknown",
         `There is no \`${part.name}\` ${where}`,
         reference.position,
-        wanted ? unknownHint(part.name, known) : {},
+        wanted ? (choiceHint(from, reference, part.name) ?? unknownHint(part.name, known)) : {},
       );
     }
     if (part.kind === "HERE" && !first && attribute.tags.includes("sfLocal")) {
@@ -445,6 +448,26 @@ class Linker {
     }
     return { component: owner, attribute };
   }
+}
+
+/** Where one of a few texts is wanted, a bare word is surely meant as one of them. */
+function choiceHint(holder: Component, reference: Reference, word: string): { readonly hint: string } | null {
+  const type = holder.attributes.get("x.type")?.content;
+  const named = type?.kind === "scalar" && type.scalar.kind === "string" ? type.scalar.value : "";
+  if (reference.parts.length !== 1 || (named !== "Cell" && !isElementType(named))) return null;
+  for (const [name, { content }] of holder.attributes) {
+    if (content.kind !== "reference" || content.reference !== reference) continue;
+    const kind = attributeSchema(named, name)?.kind;
+    if (kind?.kind === "boolean" && /^(?:true|false|on|off|yes|no)$/i.test(word))
+      return { hint: `Did you mean \`${/^(?:true|on|yes)$/i.test(word)}\`?` };
+    if (kind?.kind !== "choice") return null;
+    const same = kind.values.find((value) => value === word.toLowerCase());
+    const meant = same ?? closestName(word, kind.values);
+    if (meant === undefined) return null;
+    const choices = kind.values.map((value) => `"${value}"`).join(" or ");
+    return { hint: `Did you mean \`"${meant}"\`? \`${name}\` is a text, in double quotes: ${choices}.` };
+  }
+  return null;
 }
 
 function unknownHint(name: string, known: Iterable<string>): { readonly hint: string } {

@@ -86,8 +86,8 @@ const words: readonly Mistake[] = [
   { what: "a prototype twice announced", text: "a extends ^extends b;", told: [/after `extends`/] },
   {
     what: "misspelt names of all kinds",
-    text: `params extends { m 64; }\nc extends Cell {\n  v extends ^Vm { ${vm} }\n  w extends ^Volme { x.size 1; }\n  params:m 5;\n}\n`,
-    told: [/mean `VM`/, /mean `Volume`/],
+    text: `params extends { m 64; }\nc extends Cell {\n  v extends ^Vm { ${vm} }\n  w extends ^Volme { x.size 1; }\n  ^params:m 5;\n}\n`,
+    told: [/mean `VM`/, /mean `Volume`/, /stands further out/],
   },
 ];
 const otherNotations: readonly Mistake[] = [

@@ -88,9 +88,8 @@ export function operate(operator: Operator, operands: readonly Value[], budget: 
     return { kind: "string", value: parts.join("") };
   }
   if (operator === "<>") {
+    // As HP's runtime joins them: what is no vector is passed over.
     const vectors = operands.filter((operand) => operand.kind === "vector");
-    if (vectors.length < operands.length)
-      return new OperationError("`<>` joins vectors only", "Use `++` to join texts.");
     const size = vectors.reduce((sum, vector) => sum + vector.items.length, 0);
     budget.spend(size);
     if (size > limits.attributes) return tooLarge();
@@ -137,7 +136,11 @@ function arithmetic(operator: string, operands: readonly Value[]): Value | Opera
   if (type === "int" && (value > 2_147_483_647 || value < -2_147_483_648))
     return new OperationError("The outcome does not fit into 32 bits", "Make one operand a long: `1024L`.");
   if (!Number.isFinite(value)) return new OperationError("The outcome is too large a number", "Use smaller operands.");
-  return { kind: "number", type, value };
+  if (type !== "float") return { kind: "number", type, value };
+  const float = Math.fround(value);
+  return Number.isFinite(float)
+    ? { kind: "number", type, value: float, single: true }
+    : new OperationError("The outcome does not fit into a float of 32 bits", "Make one operand a double: `1.5D`.");
 }
 
 /** Exact, where the doubles of JavaScript are not. */
@@ -182,7 +185,12 @@ function equal(left: Value, right: Value, budget: Budget): boolean {
   if (left.kind === "vector" || right.kind === "vector") return false;
   if (left.kind === "string" || left.kind === "bytes") budget.spend(Math.floor(left.value.length / charactersOfStep));
   // As Java compares objects: numbers of different types are never equal.
-  if (left.kind === "number" && right.kind === "number") return left.type === right.type && left.value === right.value;
+  if (left.kind === "number" && right.kind === "number") {
+    if (left.type !== right.type) return false;
+    return left.type === "float"
+      ? Math.fround(Number(left.value)) === Math.fround(Number(right.value))
+      : left.value === right.value;
+  }
   return left.kind === right.kind && left.value === right.value;
 }
 

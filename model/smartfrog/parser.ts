@@ -5,7 +5,7 @@ import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
 import { abandoned, ExpressionParser, isKeyword, shown } from "./expressions.ts";
 import { tokenize } from "./lexer.ts";
-import type { AttributeSyntax, Prototype } from "./syntax.ts";
+import type { AttributeSyntax, Expression, Prototype } from "./syntax.ts";
 import type { Token } from "./tokens.ts";
 
 /**
@@ -15,11 +15,15 @@ import type { Token } from "./tokens.ts";
 export function parseBundle(bundle: Bundle, diagnostics: Diagnostics): ParsedBundle {
   const parser = new BundleParser(bundle, diagnostics);
   const attributes = parser.file(bundle.main, [], null);
-  return { attributes, standardIncludes: parser.standardIncludes };
+  const { prototypes, extendsAt, standardIncludes } = parser;
+  return { attributes, prototypes, extendsAt, standardIncludes };
 }
 
 export interface ParsedBundle {
   readonly attributes: readonly AttributeSyntax[];
+  /** What the document itself extends: `extends A, { … }` in front of all attributes of the main file. */
+  readonly prototypes: readonly Prototype[];
+  readonly extendsAt: Position | null;
   /** Paths of HP's own files that are included, which are no part of the bundle. */
   readonly standardIncludes: ReadonlySet<string>;
 }
@@ -40,6 +44,8 @@ class BundleParser {
   /** Attributes that all includes together have brought. */
   #included = 0;
   readonly standardIncludes = new Set<string>();
+  prototypes: readonly Prototype[] = [];
+  extendsAt: Position | null = null;
 
   constructor(bundle: Bundle, diagnostics: Diagnostics) {
     this.#bundle = bundle;
@@ -78,15 +84,28 @@ class BundleParser {
     if (this.#diagnostics.has("limit/tokens")) return [];
     const tokens = tokenize(name, text, this.#diagnostics, this.#tokensLeft);
     this.#tokensLeft -= tokens.length - 1;
-    const parser = new SmartFrogParser(tokens, this.#diagnostics, (path, at) =>
-      this.#include(name, path, at, [...open, name]),
+    const parser = new SmartFrogParser(tokens, this.#diagnostics, (path, at, optional) =>
+      this.#include(name, path, at, { open: [...open, name], optional }),
     );
     const attributes = parser.file();
+    if (open.length === 0) [this.prototypes, this.extendsAt] = [parser.extended, parser.extendsAt];
+    else if (parser.extendsAt)
+      this.#diagnostics.add({
+        code: "syntax/expected",
+        message: "Only the main file can extend a component as a whole",
+        hint: "Give the component a name here, as in `name extends Prototype { … }`, and extend that.",
+        position: parser.extendsAt,
+      });
     this.#parsed.set(name, attributes);
     return attributes;
   }
 
-  #include(from: string, path: string, position: Position, open: readonly string[]): readonly AttributeSyntax[] {
+  #include(
+    from: string,
+    path: string,
+    position: Position,
+    { open, optional }: { readonly open: readonly string[]; readonly optional: boolean },
+  ): readonly AttributeSyntax[] {
     const refuse = (code: string, message: string): readonly AttributeSyntax[] => {
       const hint = "Only files of the bundle can be included, by a path relative to the including file.";
       this.#diagnostics.add({ code, message, hint, position });
@@ -105,7 +124,9 @@ class BundleParser {
       else if (parts.pop() === undefined)
         return refuse("syntax/include-outside", `\`${path}\` leads outside the bundle`);
     }
-    const included = this.file(parts.join("/"), open, position);
+    const name = parts.join("/");
+    if (optional && !Object.hasOwn(this.#bundle.files, name)) return [];
+    const included = this.file(name, open, position);
     this.#included += included.length;
     if (this.#included <= limits.attributes) return included;
     this.#diagnostics.add({
@@ -122,10 +143,14 @@ class BundleParser {
 const noTags: readonly string[] = [];
 const nothing = { kind: "null" } as const;
 
-type Include = (path: string, position: Position) => readonly AttributeSyntax[];
+/** What a file brings. One that is `optional` brings nothing where the bundle lacks it. */
+type Include = (path: string, position: Position, optional: boolean) => readonly AttributeSyntax[];
 
 class SmartFrogParser extends ExpressionParser {
   readonly #include: Include;
+  /** What the file as a whole extends, and where it says so. */
+  extended: readonly Prototype[] = [];
+  extendsAt: Position | null = null;
   /** A missing `}` is told once, for the innermost component. */
   #unclosedTold = false;
   /** Of a component that ends on a line further out than the one it begins on: where a `}` is missing most likely. */
@@ -140,6 +165,9 @@ class SmartFrogParser extends ExpressionParser {
 
   file(): readonly AttributeSyntax[] {
     const attributes: AttributeSyntax[] = [];
+    while (this.accept(";") || this.token.kind === "include")
+      if (this.token.kind === "include") this.#includeDirective(attributes);
+    if (this.is("extends")) this.#extendsDocument();
     for (;;) {
       this.#attributes(attributes);
       if (this.token.kind === "end") return attributes;
@@ -150,6 +178,19 @@ class SmartFrogParser extends ExpressionParser {
         "Remove it, or find the `{` that is missing.",
       );
       this.at++;
+    }
+  }
+
+  /** At the `extends` that stands in front of a file's attributes: the document is a component that extends others. */
+  #extendsDocument(): void {
+    this.extendsAt = this.token.position;
+    try {
+      const whole = this.component();
+      if (whole.kind === "component") this.extended = whole.prototypes;
+      this.accept(";");
+    } catch (thrown) {
+      if (thrown !== abandoned) throw thrown;
+      this.#recover(this.at);
     }
   }
 
@@ -209,7 +250,7 @@ class SmartFrogParser extends ExpressionParser {
       });
       return;
     }
-    const value = this.is("extends") || this.#mistakenComponent(name) ? this.component() : this.expression();
+    const value = this.#componentValue(name) ?? this.expression();
     into.push({ name, ...unique, namePosition, tags, value });
     const { kind }: Token = this.next;
     if (this.accept(";") || this.is("}") || this.is("--") || this.is("[") || kind === "include" || kind === "end")
@@ -224,6 +265,17 @@ class SmartFrogParser extends ExpressionParser {
     );
   }
 
+  /** `extends …`, also in parentheses; null: what stands here is no component. */
+  #componentValue(name: readonly string[] | null): Expression | null {
+    const [{ text }, second] = [this.token, this.tokens[this.at + 1]];
+    if (!(this.is("(") && text === "(" && second?.kind === "word" && second.text === "extends"))
+      return this.is("extends") || this.#mistakenComponent(name) ? this.component() : null;
+    this.at++;
+    const component = this.component();
+    this.expect(")", "after a component in parentheses", "Each `(` has its `)`.");
+    return component;
+  }
+
   /**
    * At what lacks its `extends`, or has it misspelt: no other text reads `name word {` or `name {`. It is told, and read
    * as the component that it is meant to be.
@@ -232,7 +284,9 @@ class SmartFrogParser extends ExpressionParser {
     const [{ kind, text, position }, second, third] = [this.token, this.tokens[this.at + 1], this.tokens[this.at + 2]];
     const opens = (token: Token | undefined): boolean => token?.kind === "symbol" && token.text === "{";
     const plain = kind === "word" && !isKeyword(this.token);
-    const misspelt = plain && closestName(text, ["extends"]) !== undefined;
+    // Nearly every value is plain, and hardly one stands before a brace.
+    const braced = opens(second) || (second?.kind === "word" && opens(third));
+    const misspelt = plain && braced && closestName(text, ["extends"]) !== undefined;
     const named = (misspelt && second?.kind === "word" && opens(third)) || (misspelt && opens(second));
     if (!named && !(plain && opens(second)) && !opens(this.token)) return false;
     const written = name?.join(":") ?? "--";
@@ -252,6 +306,7 @@ class SmartFrogParser extends ExpressionParser {
 
   #includeDirective(into: AttributeSyntax[]): void {
     const { line } = this.token.position;
+    const optional = this.token.text.endsWith("?");
     this.at++;
     const { kind, text, position } = this.token;
     if (kind !== "string") {
@@ -265,7 +320,7 @@ class SmartFrogParser extends ExpressionParser {
       return;
     }
     this.at++;
-    for (const attribute of this.#include(text, position)) into.push(attribute);
+    for (const attribute of this.#include(text, position, optional)) into.push(attribute);
   }
 
   /** Behind `[`. Words or strings, with or without commas. */

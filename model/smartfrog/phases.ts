@@ -18,24 +18,39 @@ export interface Phases {
 /**
  * The phases of a SmartFrog bundle up to `function`, in their order; each begins only if the one before found no fault.
  * Answers the phase that refused, its faults in `diagnostics`. `standard` are types that are always in scope.
+ * `goOn`: the next phase begins also with what a fault has left, so that one text's faults of all phases are told in one go.
  */
-export function runPhases(bundle: Bundle, standard: readonly string[], diagnostics: Diagnostics): Phases | Phase {
-  const { attributes: parsed, standardIncludes } = parseBundle(bundle, diagnostics);
-  if (!diagnostics.none) return "raw";
+export function runPhases(
+  bundle: Bundle,
+  standard: readonly string[],
+  diagnostics: Diagnostics,
+  goOn = false,
+): Phases | Phase {
+  const { attributes: parsed, prototypes, standardIncludes } = parseBundle(bundle, diagnostics);
+  if (!diagnostics.none && !(goOn && isStructureKnown(diagnostics))) return "raw";
   const attributes = withoutPhaseList(parsed, diagnostics);
   if (!attributes) return "type";
   const known = new Map([...standardTypes(standard), ...standardTemplates(standardIncludes)]);
   const origin = { file: bundle.main, line: 1, column: 1, length: 1 };
-  const resolver = guarded(diagnostics, () => resolveTypes(attributes, known, origin, diagnostics));
+  const run = <T>(phase: () => T): T | null => (goOn ? bounded(phase) : guarded(diagnostics, phase));
+  const document = { attributes, prototypes, faulty: !diagnostics.none };
+  const resolver = run(() => resolveTypes(document, known, origin, diagnostics));
   if (!resolver) return "type";
-  if (guarded(diagnostics, () => resolver.place()) === null) return "place";
+  if (run(() => resolver.place()) === null) return "place";
   if (resolver.hasFunctions || standardIncludes.size > 0) {
     // A copy made of what became a function before would miss what made it one.
-    if (guarded(diagnostics, () => resolver.makeCopies()) === null) return "function";
+    if (run(() => resolver.makeCopies()) === null) return "function";
     constructFunctions(resolver.root, diagnostics);
   }
-  return diagnostics.none ? { root: resolver.root, resolver } : "function";
+  return diagnostics.none || goOn ? { root: resolver.root, resolver } : "function";
 }
+
+/** Faults after which it is a guess what stands inside what, or that leave no room for more. */
+const isStructureKnown = (diagnostics: Diagnostics): boolean =>
+  !diagnostics.full &&
+  !diagnostics.list.some(({ code }) =>
+    /^(?:limit\/|syntax\/(?:unbalanced|unclosed-|main-missing|include-cycle))/.test(code),
+  );
 
 /** The phases that a document may ask for. */
 const phaseNames: readonly string[] = ["type", "place", "function", "sfConfig", "link"];
@@ -72,9 +87,14 @@ function withoutPhaseList(
 
 /** Null if a phase found faults or a limit was passed, which is told. */
 export function guarded<T>(diagnostics: Diagnostics, phase: () => T): T | null {
+  const outcome = bounded(phase);
+  return diagnostics.none ? outcome : null;
+}
+
+/** Null if a limit was passed, which is told. */
+export function bounded<T>(phase: () => T): T | null {
   try {
-    const outcome = phase();
-    return diagnostics.none ? outcome : null;
+    return phase();
   } catch (thrown) {
     if (thrown === limitPassed) return null;
     throw thrown;

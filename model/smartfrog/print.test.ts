@@ -98,10 +98,12 @@ test("numbers are written as Java writes them", () => {
       [1.25e-300, "1.25E-300"],
       [100, "100.0"],
       [-12e-5, "-1.2E-4"],
+      [5e-324, "4.9E-324"],
+      [2e23, "2.0E23"],
     ] as const),
   ];
   for (const [value, text] of doubles) assert.equal(javaDouble(value), text);
-  assert.deepEqual([0.1, 1534.45, 16_777_217, 1e10, 3.4e38].map(javaFloat), [
-    ...["0.1", "1534.45", "1.6777216E7", "1.0E10", "3.4E38"],
+  assert.deepEqual([0.1, 1534.45, 16_777_217, 1e10, 3.4e38, 1e-45, 2e-44].map(javaFloat), [
+    ...["0.1", "1534.45", "1.6777216E7", "1.0E10", "3.4E38", "1.4E-45", "2.0E-44"],
   ]);
 });

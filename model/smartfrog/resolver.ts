@@ -18,10 +18,18 @@ import {
   Written,
 } from "./copies.ts";
 import { standardFileWith } from "./standard-files.ts";
-import { type AttributeSyntax, type Expression, type Reference, referenceText } from "./syntax.ts";
+import { type AttributeSyntax, type Expression, type Prototype, type Reference, referenceText } from "./syntax.ts";
 
 /** Thrown when a limit is passed: going on would only cost more. The fault is already reported. */
 export const limitPassed = Symbol("limit passed");
+
+/** A document: its attributes, and what it extends itself. */
+export interface DocumentSyntax {
+  readonly attributes: readonly AttributeSyntax[];
+  readonly prototypes: readonly Prototype[];
+  /** Some attributes, anywhere in it, could not be read, so any component may lack one. */
+  readonly faulty: boolean;
+}
 
 /**
  * Type and place phase: merges supertypes (LANGUAGE, step 1) and puts placed attributes where they belong. A supertype
@@ -30,12 +38,12 @@ export const limitPassed = Symbol("limit passed");
  * of the two phases: nothing is to be placed while types are at fault.
  */
 export function resolveTypes(
-  attributes: readonly AttributeSyntax[],
+  document: DocumentSyntax,
   standard: ReadonlyMap<string, Component>,
   origin: Position,
   diagnostics: Diagnostics,
 ): Resolver {
-  return new Resolver(attributes, standard, origin, diagnostics);
+  return new Resolver(document, standard, origin, diagnostics);
 }
 
 /** Prototypes that carry nothing but their type. */
@@ -62,16 +70,27 @@ export class Resolver {
   readonly #made: Written[] = [];
   /** Every component that has something to place, in document order. */
   readonly #placing: Component[] = [];
+  /** Where the prototypes of a document that extends others are looked for: its own attributes, made once before. */
+  readonly #beside: Component | null = null;
+  /** Components that lack something, which has been told. */
+  readonly #incomplete = new Set<Component>();
+  readonly #faulty: boolean;
 
   constructor(
-    attributes: readonly AttributeSyntax[],
+    { attributes, prototypes, faulty }: DocumentSyntax,
     standard: ReadonlyMap<string, Component>,
     position: Position,
     diagnostics: Diagnostics,
   ) {
     this.#standard = standard;
     this.#diagnostics = diagnostics;
-    this.root = new Written(null, "", { prototypes: [{ kind: "block", attributes }], data: false, position });
+    const block: Prototype = { kind: "block", attributes };
+    this.#faulty = faulty;
+    if (prototypes.length > 0) {
+      this.#beside = new Written(null, "", { prototypes: [block], data: false, position });
+      this.#complete(this.#beside);
+    }
+    this.root = new Written(null, "", { prototypes: [...prototypes, block], data: false, position });
     this.#complete(this.root);
   }
 
@@ -84,6 +103,20 @@ export class Resolver {
     component.role = form;
     this.#complete(component);
     return component;
+  }
+
+  /** Whether a component may lack something that was told: a supertype, an attribute that could not be read. */
+  isIncomplete(component: Component): boolean {
+    if (this.#faulty) return true;
+    if (this.#incomplete.size === 0) return false;
+    return this.#incomplete.has(component) || (component instanceof LazyCopy && this.isIncomplete(component.origin));
+  }
+  /** Whether a name that is not found from a component outwards may be one of those that were lost. */
+  mayHaveLost(component: Component | null): boolean {
+    if (this.#faulty) return true;
+    if (this.#incomplete.size === 0) return false;
+    for (let at = component; at; at = at.parent) if (this.isIncomplete(at)) return true;
+    return false;
   }
 
   /** In several passes: a placed component may be what another placement needs. */
@@ -116,6 +149,8 @@ export class Resolver {
 
   #unplaced(component: Component, { name, namePosition }: Placement): void {
     const [first = ""] = name;
+    this.#incomplete.add(component);
+    if (this.#faulty || this.#lostOnTheWay(component, name)) return;
     const outside = !component.attributes.has(first) && enclosing(component, first);
     const target = name.slice(0, -1).join(":");
     const known = [...component.attributes].filter(([, { content }]) => content.kind === "component");
@@ -133,6 +168,16 @@ export class Resolver {
           : "A placement `a:b value` needs a component `a` beside it.",
       position: namePosition,
     });
+  }
+
+  /** Whether what a placement leads through lacks something. */
+  #lostOnTheWay(component: Component, name: readonly string[]): boolean {
+    let at: Component | null = component;
+    for (const part of name) {
+      if (at && this.isIncomplete(at) && at !== component) return true;
+      at = child(at, part);
+    }
+    return false;
   }
 
   /** From here on templates may change, what was made from them does not. */
@@ -187,6 +232,7 @@ export class Resolver {
       }
       const target = this.#supertype(component, prototype.reference);
       if (target) this.#inherit(component, target);
+      else this.#incomplete.add(component);
     }
     component.state = "shaped";
   }
@@ -237,7 +283,7 @@ export class Resolver {
 
   /** The component that a supertype's name means, seen from around `component`. */
   #find(component: Component, reference: Reference): Component | null {
-    let current: Component | null = component.parent;
+    let current: Component | null = component.parent ?? this.#beside;
     let first = true;
     for (const part of reference.parts) {
       let next: Component | null | undefined;
@@ -273,6 +319,7 @@ export class Resolver {
   }
   #unknown(reference: Reference, name: string, inside: Component | null, from: Component): null {
     if (!this.#diagnostics.wants("type/unknown")) return null;
+    if (inside ? this.isIncomplete(inside) : this.mayHaveLost(from.parent ?? this.#beside)) return null;
     const standard = inside ? undefined : standardFileWith(name);
     const closest = closestName(name, inside ? inside.attributes.keys() : this.#inScope(from.parent));
     const otherwise = closest ? `Did you mean \`${closest}\`?` : "Define it here, further out, or in an included file.";
@@ -342,6 +389,7 @@ export class Resolver {
 
   /** Copies everything of a complete component; a name that is there keeps its place and gets the new value. */
   #inherit(into: Component, from: Component): void {
+    if (this.isIncomplete(from)) this.#incomplete.add(into);
     const size = this.#lazily ? sizeOf(from) : { attributes: 0, characters: 0, height: 0 };
     if (depth(into) + size.height > limits.nesting)
       this.#stop("limit/nesting", `Components are nested deeper than ${limits.nesting} levels`, into.position);

@@ -13,7 +13,7 @@ export function standardTemplates(paths: Iterable<string>): ReadonlyMap<string, 
     const diagnostics = new Diagnostics();
     const attributes = parseBundle({ main: path, files: { [path]: text } }, diagnostics).attributes;
     const origin = { file: path, line: 1, column: 1, length: 1 };
-    const { root } = resolveTypes(attributes, new Map(), origin, diagnostics);
+    const { root } = resolveTypes({ attributes, prototypes: [], faulty: false }, new Map(), origin, diagnostics);
     if (!diagnostics.none) throw new Error(`${path}: ${diagnostics.list[0]?.message}`);
     for (const [name, { content }] of root.attributes) if (content.kind === "component") templates.set(name, content);
   }

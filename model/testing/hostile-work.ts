@@ -32,16 +32,27 @@ const elements: Readonly<Record<string, HostileText>> = {
     text: () => jsonCell(range(49_000).map((i) => `"v${i}":{"x.type":"Subnet","x.cidr":"10.0.0.0/${8 + (i % 20)}"}`)),
     code: "cell/overlap",
   },
-  "30,000 rules of one machine": {
+  "6,000 rules of one machine": {
     text: () =>
       jsonCell([
         '"vm":{"x.type":"VM","x.memory":16}',
-        ...range(30_000).map(
+        ...range(6_000).map(
           (i) => `"r${i}":{"x.type":"NetworkRule","x.address1":"<ref:../vm>","x.address2":"internet"}`,
         ),
       ]),
     code: null,
     work: "change",
+  },
+  "30,000 rules with networks inside one another": {
+    text: () =>
+      jsonCell([
+        '"vm":{"x.type":"VM","x.memory":16}',
+        ...range(30_000).map(
+          (i) =>
+            `"r${i}":{"x.type":"NetworkRule","x.address1":"<ref:../vm>","x.address2":"${i % 2 === 0 ? "10.0.0.0/8" : `10.0.${i >> 8}.${i & 255}`}"}`,
+        ),
+      ]),
+    code: "limit/rules",
   },
   "30,000 cards and disks of one machine": {
     text: () =>
@@ -76,8 +87,7 @@ const data: Readonly<Record<string, HostileText>> = {
           .map(() => "{}")
           .join(",")}]}`,
       ]),
-    code: null,
-    work: "change",
+    code: "limit/data",
   },
   "a text of 10 MiB taken 100,000 times": {
     text: () =>
@@ -107,7 +117,7 @@ const data: Readonly<Record<string, HostileText>> = {
         `${names.join("")}"a":1,"vm":{"x.type":"VM","x.memory":16,"x.data":{"l":[${list.join(",")}]}}${"}".repeat(200)}`,
       ]);
     },
-    code: null,
+    code: "limit/data",
   },
 };
 

@@ -168,7 +168,7 @@ const references: Readonly<Record<string, HostileText>> = {
           .map((i) => `"a${i}":"<ref:/a${i + 1}>"`)
           .join(",")},"a900":64}`,
       ),
-    code: null,
+    code: "limit/data",
   },
   "a reference of 100,000 parts": {
     text: () =>
@@ -187,7 +187,7 @@ const references: Readonly<Record<string, HostileText>> = {
           .map(() => `"<ref:${"/a".repeat(200)}/v>"`)
           .join(",")}]}}},${'"a":{'.repeat(200)}"v":1${"}".repeat(200)}}`,
       ),
-    code: null,
+    code: "limit/data",
   },
   "data that contains itself": {
     text: () =>

@@ -2,6 +2,7 @@ import { rootCell } from "../../core/cell-documents.ts";
 import { boundPeers } from "../../core/cells/binding.ts";
 import { createController } from "../../core/controller/controller.ts";
 import { cellName, ipv4, mac, type PeerName, peerName, uid } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
 import { servePeers } from "../https.ts";
 import { network, type ProcessConfiguration, ports } from "../installation.ts";
 import { createObserver, type Observer, observed } from "../observer.ts";
@@ -81,6 +82,13 @@ export async function runController(
       users: controller.cell !== rootCell,
     });
     closers.push(server.stop);
+    if (controller.root !== undefined) {
+      const { orderOf, startBackups } = await import("./backup-schedule.ts");
+      const model = async () => ((await running.request({ method: "GET", path: "" })) as { body?: Json }).body ?? null;
+      const order = (recipient: string) => orderOf(configuration, recipient);
+      const backups = startBackups({ configuration, model, order, log: observer.log, nowMs: Date.now });
+      closers.push(async () => backups.stop());
+    }
     return { distributionPort: running.distributionPort, httpPort: server.port, stop };
   } catch (error) {
     await stop();

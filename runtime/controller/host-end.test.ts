@@ -91,7 +91,7 @@ const asked = async (method: string, body: unknown = "", credential = operator, 
     body: Readable.from([Buffer.from(typeof body === "string" ? body : JSON.stringify(body))]),
   } as unknown as PeerRequest;
   const context = { configuration: root, controller: controllerOf(cell) };
-  await hostHandler(context, incoming, recorded.response, ["h1", "end"]);
+  await hostHandler(context, incoming, recorded.response, { rest: ["h1", "end"], byOperator: credential === operator });
   const json = JSON.parse(recorded.text);
   return { status: recorded.status, body: json, message: json.error?.message ?? "" };
 };

@@ -44,9 +44,8 @@ const asked = async (
     headers: { authorization: `Bearer ${credential}` },
     body: Readable.from([Buffer.from(typeof body === "string" ? body : JSON.stringify(body))]),
   } as unknown as PeerRequest;
-  await hostHandler({ configuration, controller: isRoot ? controller : elsewhere }, incoming, recorded.response, [
-    name,
-  ]);
+  const context = { configuration, controller: isRoot ? controller : elsewhere };
+  await hostHandler(context, incoming, recorded.response, { rest: [name], byOperator: credential === operator });
   return { status: recorded.status, message: JSON.parse(recorded.text).error.message };
 };
 

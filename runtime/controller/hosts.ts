@@ -5,7 +5,6 @@ import type { DesiredEnrolment } from "../../core/identity/documents.ts";
 import { parseIpv4, parseNetwork } from "../../model/addresses.ts";
 import type { HostJoin, HostJoining, Refusal } from "../../model/api.ts";
 import { cellName, hostName, ipv4, peerName } from "../../model/identifiers.ts";
-import { isAuthorized } from "../credentials.ts";
 import { type PeerRequest, peerRequest } from "../https.ts";
 import { agentPorts, type PeerBook, type ProcessConfiguration, ports } from "../installation.ts";
 import { isMachineName } from "../join-token.ts";
@@ -37,7 +36,7 @@ export const hostHandler = async (
   context: HostContext,
   incoming: PeerRequest,
   response: ServerResponse,
-  rest: readonly string[],
+  { rest, byOperator }: { readonly rest: readonly string[]; readonly byOperator: boolean },
 ): Promise<void> => {
   try {
     const { root, cell } = context.controller;
@@ -46,7 +45,7 @@ export const hostHandler = async (
     // A testbed whose services are processes has a root cell for this alone.
     if (isEnd ? cell !== rootCell : root === undefined)
       throw new Refused(404, "not-found", "machines join through the root cell, and this is the controller of another");
-    if (!isAuthorized(incoming.headers.authorization, context.controller.credentialHashes))
+    if (!byOperator)
       throw new Refused(403, "forbidden", "machines join and leave with the operator's credential alone");
     if ((rest.length !== 1 && !isEnd) || !isMachineName(name))
       throw new Refused(

@@ -20,18 +20,22 @@ import { streamEvents } from "../events.ts";
 import { type PeerHandler, type PeerRequest, type PeerUpgradeHandler, peerRequest } from "../https.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { evaluate } from "../specification/evaluate.ts";
+import { cellOfController, IssuedTickets, issuerOf, isTicket, ticketAt } from "../tickets.ts";
 import { refuseUpgrade } from "../upgrade.ts";
+import { orderBackup } from "./backup-order.ts";
 import type { CellEvents } from "./events.ts";
 import { heldBack, isAwaited } from "./held-back.ts";
 import { hostHandler } from "./hosts.ts";
 import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
 import type { ControllerSessions } from "./sessions.ts";
+import { answerIssue, answerSpending, createTicketCheck, type TicketCheck } from "./tickets.ts";
 import { type Check, connectionAnswer, type Examined, type Question } from "./why.ts";
 
 /**
  * The part of the published contract (`model/api.ts`) that a cell answers itself, below `/cells/<cell>`; `GET` of
  * `/cells/<cell>` alone is its summary. Only the gateway may call, and only with a credential of the cell; and at
- * the root cell the Cell Manager, which has a part of the model to itself (`core/identity/permissions.ts`).
+ * the root cell the Cell Manager, which has a part of the model to itself (`core/identity/permissions.ts`), and every
+ * controller to spend a ticket.
  */
 export interface EdgeContext {
   readonly configuration: ProcessConfiguration;
@@ -39,8 +43,12 @@ export interface EdgeContext {
   readonly events: CellEvents;
   readonly request: (request: Json) => Promise<Json>;
 }
+/** Who was let in: the operator, or whoever holds the cell's own credential with this hash. */
+type Caller = { readonly operator: true } | { readonly operator: false; readonly hash: string };
 interface Exchange {
   readonly context: EdgeContext;
+  /** Null: the Cell Manager. */
+  readonly caller: Caller | null;
   readonly sessions: ControllerSessions | null;
   readonly incoming: PeerRequest;
   readonly response: ServerResponse;
@@ -50,6 +58,7 @@ interface Exchange {
 }
 
 const cellManager = peerName("cell-manager");
+const gateway = peerName("gateway");
 const longestExecMs = 600_000;
 
 const resources: Readonly<Record<string, (exchange: Exchange) => Promise<void>>> = {
@@ -64,15 +73,17 @@ const resources: Readonly<Record<string, (exchange: Exchange) => Promise<void>>>
   "POST credentials": (exchange) => addCredential(exchange),
   "DELETE credentials": (exchange) => revokeCredential(exchange),
   "POST sessions": (exchange) => grantSession(exchange),
-  "PUT hosts": ({ context, incoming, response, rest }) => hostHandler(context, incoming, response, rest),
-  "GET hosts": ({ context, incoming, response, rest }) => hostHandler(context, incoming, response, rest),
-  "DELETE hosts": ({ context, incoming, response, rest }) => hostHandler(context, incoming, response, rest),
+  "POST backup": ({ context, incoming, response }) => orderBackup(context.configuration, incoming, response),
+  "PUT hosts": (exchange) => hosts(exchange),
+  "GET hosts": (exchange) => hosts(exchange),
+  "DELETE hosts": (exchange) => hosts(exchange),
 };
 
 /** Without `sessions` none is granted. */
-export const createRoutes =
-  (context: EdgeContext, sessions: ControllerSessions | null = null): PeerHandler =>
-  async (incoming, response) => {
+export const createRoutes = (context: EdgeContext, sessions: ControllerSessions | null = null): PeerHandler => {
+  const issued = new IssuedTickets(() => performance.now());
+  const tickets = createTicketCheck(context.configuration, issuerOf(context.controller));
+  return async (incoming, response) => {
     if (!mayAsk("controller", incoming.peer, incoming.method, incoming.url)) {
       sendRefusal(
         response,
@@ -82,11 +93,18 @@ export const createRoutes =
       );
       return;
     }
+    if (ticketAt(incoming.url) !== null) {
+      if (context.controller.cell !== rootCell || cellOfController(incoming.peer) !== null)
+        answerSpending(issued, incoming, response);
+      else await answerIssue(issued, context.controller.credentialHashes, incoming, response);
+      return;
+    }
     // Beside the gateway, the table lets in who needs no credential: the Cell Manager, at the root cell.
     const byName = context.controller.cell === rootCell && incoming.peer === cellManager;
-    if (!byName && !(await mayEnter(context, incoming.headers.authorization))) {
-      const message = `this is no credential of the cell ${context.controller.cell}: ask its operator for one (cells credential add ${context.controller.cell})`;
-      sendRefusal(response, 401, "unauthorized", message);
+    const caller = byName ? null : await callerOf(context, tickets, incoming);
+    if (caller !== null && "refused" in caller) {
+      const { status, code, message } = caller.refused;
+      sendRefusal(response, status, code, message);
       return;
     }
     const parts = partsOf(incoming.url);
@@ -101,8 +119,9 @@ export const createRoutes =
       sendRefusal(response, 404, "not-found", message);
       return;
     }
-    await handler({ context, sessions, incoming, response, query: parts.query, rest });
+    await handler({ context, caller, sessions, incoming, response, query: parts.query, rest });
   };
+};
 
 /** Handshakes of sessions. The capability is the credential: a web page's WebSocket can carry no other. */
 export const createUpgrades =
@@ -119,21 +138,42 @@ export const createUpgrades =
 async function grantSession(exchange: Exchange): Promise<void> {
   const body = await jsonBody(exchange);
   if (body === null || exchange.sessions === null) return;
-  const { authorization } = exchange.incoming.headers;
-  const credential = bearerOf(authorization);
-  const byOperator = isAuthorized(authorization, exchange.context.controller.credentialHashes);
-  const holder = byOperator || credential === null ? null : hashCredential(credential);
+  const { caller } = exchange;
+  const holder = caller === null || caller.operator ? null : caller.hash;
   const answer = await exchange.sessions.grant(body, holder);
   // The body of a grant is a secret for a minute.
   sendJson(exchange.response, answer.status, answer.body, { "cache-control": "no-store" });
 }
 
-/** The operator's credential, or one of the cell's own. */
-async function mayEnter(context: EdgeContext, authorization: string | undefined): Promise<boolean> {
-  if (isAuthorized(authorization, context.controller.credentialHashes)) return true;
+const hosts = ({ context, caller, incoming, response, rest }: Exchange): Promise<void> =>
+  hostHandler(context, incoming, response, { rest, byOperator: caller?.operator === true });
+
+interface Refused {
+  readonly refused: { readonly status: number; readonly code: string; readonly message: string };
+}
+
+/**
+ * One of the cell's own credentials, a ticket that the gateway shows in place of the operator's, or the operator's itself: at
+ * the root cell, and by a gateway of the previous version.
+ */
+async function callerOf(context: EdgeContext, tickets: TicketCheck, incoming: PeerRequest): Promise<Caller | Refused> {
+  const { authorization } = incoming.headers;
+  const { cell, credentialHashes } = context.controller;
+  if (isAuthorized(authorization, credentialHashes)) return { operator: true };
   const credential = bearerOf(authorization);
-  if (credential === null) return false;
-  return (await ask(context, { method: "CREDENTIAL-KNOWN", hash: hashCredential(credential) })).body === true;
+  if (credential !== null && isTicket(credential) && incoming.peer === gateway) {
+    const worth = await tickets(authorization);
+    if ("fault" in worth) {
+      const message = `the controller of the cell ${cell} could not ask what a ticket for it is worth, which stands for the operator's credential: ${worth.fault}. A credential of the cell opens it meanwhile`;
+      return { refused: { status: 502, code: "controller-unreachable", message } };
+    }
+    if (worth.known) return { operator: true };
+  } else if (credential !== null) {
+    const hash = hashCredential(credential);
+    if ((await ask(context, { method: "CREDENTIAL-KNOWN", hash })).body === true) return { operator: false, hash };
+  }
+  const message = `this is no credential of the cell ${cell}: ask its operator for one (cells credential add ${cell})`;
+  return { refused: { status: 401, code: "unauthorized", message } };
 }
 
 /** What was opened with it ends with it, and before that is answered. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { connect as connectPlain } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { connect, type TLSSocket } from "node:tls";
@@ -49,8 +50,11 @@ after(async () => {
   await installation.remove();
 });
 
-const open = async (): Promise<TLSSocket> => {
-  const socket = connect({ host: "127.0.0.1", port: authority.enrolmentPort, rejectUnauthorized: false });
+const open = async (localAddress = "127.0.0.1"): Promise<TLSSocket> => {
+  const port = authority.enrolmentPort;
+  const raw = connectPlain({ host: "127.0.0.1", port, localAddress });
+  raw.on("error", () => undefined);
+  const socket = connect({ socket: raw, rejectUnauthorized: false });
   socket.on("error", () => undefined);
   closing.push(() => {
     socket.destroy();
@@ -67,8 +71,13 @@ const answerOf = async (socket: TLSSocket): Promise<string> => {
   return read;
 };
 /** Sends a request as it is, and gives the answer's status and body. */
-const send = async (method: string, path: string, body: string): Promise<{ status: number; message: string }> => {
-  const socket = await open();
+const send = async (
+  method: string,
+  path: string,
+  body: string,
+  from = "127.0.0.1",
+): Promise<{ status: number; message: string }> => {
+  const socket = await open(from);
   const answered = answerOf(socket);
   const length = Buffer.byteLength(body);
   socket.write(
@@ -114,12 +123,26 @@ test("a request that another key has signed is none", async () => {
   assert.equal(hashOfToken(token), hash);
 });
 
-test("requests at once are bounded, and room comes back", async () => {
+test("slow requests of one address keep nobody else from asking, and room comes back", async () => {
+  // As many as there are requests at work at once; a second address has as many more.
   const slow = await Promise.all(Array.from({ length: 32 }, () => open()));
+  slow.push(...(await Promise.all(Array.from({ length: 31 }, () => open("127.0.0.2")))));
   for (const socket of slow) socket.write("POST /enrol HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n");
-  await eventually("one more finds no room", async () => (await send("POST", "/enrol", "{}")).status === 503);
+  for (const from of ["127.0.0.2", "127.0.0.3"])
+    assert.equal((await send("POST", "/enrol", "{}", from)).status, 400, `from ${from}`);
+  const more = connect({ host: "127.0.0.1", port: authority.enrolmentPort, rejectUnauthorized: false });
+  const answered: string[] = [];
+  more.on("secureConnect", () => answered.push("a handshake"));
+  more.on("error", () => undefined);
+  await new Promise((resolve) => more.once("close", resolve));
+  assert.deepEqual(answered, [], "one address has so many connections, and no more");
   for (const socket of slow) socket.destroy();
-  await eventually("there is room again", async () => (await send("POST", "/enrol", "{}")).status === 400);
+  const status = (): Promise<number> =>
+    send("POST", "/enrol", "{}").then(
+      (answer) => answer.status,
+      () => 0,
+    );
+  await eventually("there is room again", async () => (await status()) === 400);
 });
 
 test("hosts are joined by way of the root cell's controller, and by nobody else", async () => {

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
-import { mkdir } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
+import type { Socket } from "node:net";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
@@ -16,6 +16,7 @@ import { mayAsk } from "../../core/identity/permissions.ts";
 import { nextAsk } from "../../core/identity/renewal.ts";
 import { peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
+import { addressOf, createStrangers } from "../admission.ts";
 import { type Authority, createAuthority, gossipKeyOf, readAuthority, signCertificate } from "../certificates.ts";
 import { writeErrorLine } from "../error-line.ts";
 import { type PeerHandler, servePeers } from "../https.ts";
@@ -24,6 +25,7 @@ import { type ProcessConfiguration, ports } from "../installation.ts";
 import { createObserver, type Observer, observed } from "../observer.ts";
 import { type RunningService, runService } from "../process.ts";
 import { stopAtSignals } from "../signals.ts";
+import { answerOrder, isOrderQuestion } from "./backup-order.ts";
 import type { IssuedAnswer } from "./enrol.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { presented } from "./judge.ts";
@@ -45,7 +47,13 @@ export interface RunningAuthority {
   stop(): Promise<void>;
 }
 
-const limits = { connections: 256, atOnce: 32, bodyBytes: 16_384, requestMs: 60_000 } as const;
+/**
+ * `atOnce`: requests that have arrived as a whole, those with a certificate of this installation apart from those without.
+ * `strangers`: connections of one address without one. So slow or many connections from one place keep nobody else out.
+ */
+const limits = {
+  ...{ connections: 1024, strangers: 32, atOnce: 32, bodyBytes: 16_384, arriveMs: 20_000, requestMs: 60_000 },
+} as const;
 const defaultLifetimeMs = 86_400_000;
 
 interface Signing {
@@ -54,6 +62,7 @@ interface Signing {
   readonly verifying: X509Certificate;
   readonly running: RunningService;
   readonly configuration: ProcessConfiguration;
+  readonly atWork: { enrol: number; renew: number };
 }
 
 class Refused extends Error {
@@ -118,6 +127,23 @@ const issueFor = async (signing: Signing, incoming: IncomingMessage): Promise<Is
   const renewing = incoming.url === "/renew";
   const who = renewing ? await renewer(signing, incoming.socket as TLSSocket) : null;
   const { token, request } = await readBody(incoming);
+  const kind = who === null ? "enrol" : "renew";
+  if (signing.atWork[kind] >= limits.atOnce)
+    throw new Refused(503, `the authority has ${limits.atOnce} requests at work; ask again`);
+  signing.atWork[kind] += 1;
+  try {
+    return await answerTo(signing, who, token, request);
+  } finally {
+    signing.atWork[kind] -= 1;
+  }
+};
+
+const answerTo = async (
+  signing: Signing,
+  who: Awaited<ReturnType<typeof renewer>> | null,
+  token: unknown,
+  request: unknown,
+): Promise<IssuedAnswer> => {
   const asked = await readRequest(request);
   if (!asked.ok) throw new Refused(400, asked.error);
   const key = asked.value.fingerprint;
@@ -160,6 +186,7 @@ const handle = async (signing: Signing, incoming: IncomingMessage, response: Ser
     if (!(error instanceof Refused)) writeErrorLine(signing.configuration.name, "https/handler-failed", error as Error);
     if (response.headersSent || response.destroyed) return;
     const status = error instanceof Refused ? error.status : 500;
+    if (status === 503) response.setHeader("retry-after", "2");
     respond(response, status, {
       message: status === 500 ? "the authority failed; its log says why" : (error as Error).message,
     });
@@ -174,25 +201,27 @@ const withChain = (credentials: Credentials): Omit<Credentials, "ca"> => {
 
 const serveEnrolment = async (signing: Signing): Promise<{ readonly port: number; stop(): Promise<void> }> => {
   const { configuration } = signing;
-  let under = 0;
   // Certificates are looked at where they are needed (`renewer`); who enrols has none.
   const server = createServer(
-    { ...withChain(readCredentials(configuration)), requestCert: true, rejectUnauthorized: false },
-    (incoming, response) => {
-      if (under >= limits.atOnce) {
-        response.setHeader("retry-after", "2");
-        respond(response, 503, { message: `the authority has ${limits.atOnce} requests at work; ask again` });
-        return;
-      }
-      under += 1;
-      void handle(signing, incoming, response).finally(() => {
-        under -= 1;
-      });
+    {
+      ...withChain(readCredentials(configuration)),
+      requestCert: true,
+      rejectUnauthorized: false,
+      handshakeTimeout: limits.arriveMs,
     },
+    (incoming, response) => void handle(signing, incoming, response),
   );
+  const strangers = createStrangers();
+  server.on("connection", (socket: Socket) => {
+    if (strangers.ofAddress(addressOf(socket)) >= limits.strangers) socket.destroy();
+    else strangers.begin(socket);
+  });
+  server.on("secureConnection", (socket: TLSSocket) => {
+    if (presented(socket.getPeerX509Certificate(), signing.verifying)?.signed === true) strangers.leave(socket);
+  });
   server.maxConnections = limits.connections;
-  server.headersTimeout = limits.requestMs;
-  server.requestTimeout = limits.requestMs;
+  server.headersTimeout = limits.arriveMs;
+  server.requestTimeout = limits.arriveMs;
   server.setTimeout(limits.requestMs, (socket) => socket.destroy());
   const forget = followCredentials(configuration, (renewed) => server.setSecureContext(withChain(renewed)));
   await new Promise<void>((resolve, reject) => {
@@ -285,7 +314,6 @@ export const runAuthority = async (
   observer: Observer = createObserver(configuration.name),
 ): Promise<RunningAuthority> => {
   const directory = authorityDirectory(configuration);
-  await mkdir(directory, { recursive: true, mode: 0o700 });
   await createAuthority(directory);
   const authority = await readAuthority(directory);
   if (authority === null) throw new Error(`${directory} holds no authority`);
@@ -300,7 +328,9 @@ export const runAuthority = async (
   const running = await runService({ configuration, service, observer, goodbye: false });
   await running.request({ kind: "self", key: own.key });
   const verifying = new X509Certificate(authorityPem);
-  const signing: Signing = { authority, authorityPem, verifying, running, configuration };
+  const signing: Signing = {
+    ...{ authority, authorityPem, verifying, running, configuration, atWork: { enrol: 0, renew: 0 } },
+  };
   const enrol = async (id: string, wish: Json): Promise<void> => {
     const answer = await decide(signing, { kind: "enrolment", id, enrolment: wish });
     if (answer.kind === "refused") throw new Refused(409, answer.why);
@@ -311,10 +341,15 @@ export const runAuthority = async (
   const book = servePeerBook(running);
   observer.measures(book.measure);
   const operate = operating(enrol);
+  const order = answerOrder(authority, running);
   const peers = await servePeers(
     configuration,
     observed(observer, (asked, response) =>
-      isPeersQuestion(asked.url) ? book.answer(asked, response) : operate(asked, response),
+      isPeersQuestion(asked.url)
+        ? book.answer(asked, response)
+        : isOrderQuestion(asked.url)
+          ? order(asked, response)
+          : operate(asked, response),
     ),
   );
   const stop = async (): Promise<void> => {

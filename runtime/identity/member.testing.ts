@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { Service } from "../../core/env.ts";
+import { readAnything, type Service } from "../../core/env.ts";
 import { type PeerName, peerName } from "../../model/identifiers.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { createObserver } from "../observer.ts";
@@ -21,6 +21,7 @@ const createMember = (others: readonly PeerName[], reached: (peer: PeerName) => 
   },
   entitled: () => true,
   accepts: () => false,
+  read: readAnything,
 });
 
 if (process.send !== undefined && file !== undefined && import.meta.filename === program) {

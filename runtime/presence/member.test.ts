@@ -28,6 +28,7 @@ const cluster = async (names: readonly string[]) => {
   const waiting = new Set<() => void>();
   const hosts = names.map(hostName);
   const refused: string[] = [];
+  const above = new Map<HostName, number>();
   const deaths: { readonly by: HostName; readonly host: HostName; readonly generation: number }[] = [];
   for (const [index, self] of hosts.entries()) {
     const member = await createMember({
@@ -42,7 +43,8 @@ const cluster = async (names: readonly string[]) => {
         const found = members.get(host);
         return found === undefined ? null : { address, port: found.port };
       },
-      output: ({ verdicts, syncs }) => {
+      output: ({ verdicts, syncs, above: over }) => {
+        if (over !== null) above.set(self, over);
         for (const { host, verdict } of verdicts) heard.push({ by: self, host, verdict });
         for (const { to, updates, answer } of syncs)
           setImmediate(() => members.get(to)?.input({ kind: "sync", from: self, updates, answer }));
@@ -77,7 +79,7 @@ const cluster = async (names: readonly string[]) => {
   const stop = async (): Promise<void> => {
     for (const member of members.values()) await member.stop({ goodbye: false });
   };
-  return { get, until, has, stop, refused, members, deaths };
+  return { get, until, has, stop, refused, members, deaths, above };
 };
 
 test("hosts find each other over UDP, report one that fell silent, and hear a goodbye", {
@@ -95,18 +97,20 @@ test("hosts find each other over UDP, report one that fell silent, and hear a go
   }
 });
 
-test("a declared death that one host hears is broadcast to the others over UDP, and whom it is about begins anew", {
+test("a declared death that two hosts hear is broadcast, looked into, and believed by the others and whom it is about", {
   timeout: 60_000,
 }, async () => {
-  const { get, until, has, stop, deaths } = await cluster(["h1", "h2", "h3"]);
+  const names = ["h1", "h2", "h3", "h4"];
+  const { get, until, has, stop, deaths, above } = await cluster(names);
   try {
-    await until(() => ["h1", "h2", "h3"].every((name) => get(name).state.live === 3));
-    get("h1").input({ kind: "declared", host: hostName("h3"), generation: 1 });
-    await until(() => has("h2", "h3", "dead") && deaths.length === 2);
-    assert.deepEqual(deaths.map(({ by, host, generation }) => `${by} ${host} ${generation}`).toSorted(), [
-      "h2 h3 1",
-      "h3 h3 1",
-    ]);
+    await until(() => names.every((name) => get(name).state.live === 4));
+    for (const name of ["h1", "h2"]) get(name).input({ kind: "declared", host: hostName("h4"), generation: 1 });
+    await until(() => has("h3", "h4", "dead") && above.has(hostName("h4")));
+    assert.deepEqual(
+      deaths.map(({ by, host, generation }) => `${by} ${host} ${generation}`),
+      ["h3 h4 1"],
+    );
+    assert.deepEqual([...above], [["h4", 1]]);
   } finally {
     await stop();
   }

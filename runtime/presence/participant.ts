@@ -26,7 +26,7 @@ export interface ParticipantOptions {
   readonly config?: SwimConfig;
   /** Verdicts, full views for others, and the wish for a new generation, after each step that has any. */
   readonly output: (output: SwimOutput, state: SwimState) => void;
-  /** Another host broadcast that the Presence group had declared it; news here. */
+  /** Several other hosts say that the Presence group declared it; news here. */
   readonly died: (death: Death) => void;
   /** A datagram was refused: which fault, and how often it was met. At the first and then once a minute at most. */
   readonly refused: (fault: PacketFault, count: number) => void;
@@ -73,6 +73,7 @@ export const createParticipant = (options: ParticipantOptions, effects: Particip
   const stepMembership = (input: SwimInput): void => {
     const output = stepSwim(state, input, effects.now());
     for (const { to, packet } of output.packets) effects.send(to, encodePacket(packet, seal));
+    for (const death of output.deaths) options.died(death);
     if (output.verdicts.length + output.syncs.length > 0 || output.incarnated || output.above !== null)
       options.output(output, state);
   };
@@ -86,9 +87,7 @@ export const createParticipant = (options: ParticipantOptions, effects: Particip
     if (input.kind !== "packet") return;
     for (const item of news) {
       const death = deathOf(item);
-      if (death === null) continue;
-      stepMembership({ kind: "declared", ...death });
-      options.died(death);
+      if (death !== null) stepMembership({ kind: "rumour", ...death });
     }
   };
   const arm = (): void => {

@@ -1,4 +1,4 @@
-import type { Effect, Service } from "../../core/env.ts";
+import { type Effect, readAnything, type Service } from "../../core/env.ts";
 import { presenceKey } from "../../core/presence/documents.ts";
 import { type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
@@ -55,10 +55,11 @@ const lineOf = (random: Random, slow: number): Line =>
 interface Held {
   readonly values: Map<string, Json>;
 }
-const open: Pick<Service<Held>, "restore" | "entitled" | "accepts" | "audience"> = {
+const open: Pick<Service<Held>, "restore" | "entitled" | "accepts" | "read" | "audience"> = {
   restore: () => ({ values: new Map() }),
   entitled: () => true,
   accepts: () => false,
+  read: readAnything,
   audience: () => null,
 };
 /** Publishes what it is asked to. */

@@ -94,7 +94,7 @@ export const addMachine = <State>(
       busy: false,
       up: true,
     },
-    node: createNode(service, new Map(), name, { ms: 0, wallMs: 1 }, world.presence),
+    node: createNode(service, new Map(), name, { ms: 0, wallMs: 1 }, name, world.presence),
   };
   world.machines.set(name, machine as Machine<unknown>);
   feed(world, machine as Machine<unknown>, { kind: "start" });

@@ -23,6 +23,9 @@ import { nothingLeft } from "./26-nothing-left.ts";
 import { certainEnd } from "./27-certain-end.ts";
 import { starts } from "./28-starts.ts";
 import { severalPlacers } from "./29-several-placers.ts";
+import { rulesInForce } from "./30-rules-in-force.ts";
+import { documentsRead } from "./33-documents-read.ts";
+import { lostStores } from "./44-lost-stores.ts";
 import type { Invariant } from "./invariant.ts";
 
 /** Every invariant that existing code can violate; README.md says why the others are not here. */
@@ -52,4 +55,7 @@ export const invariants: readonly Invariant[] = [
   certainEnd,
   starts,
   severalPlacers,
+  rulesInForce,
+  documentsRead,
+  lostStores,
 ];

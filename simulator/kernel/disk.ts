@@ -12,6 +12,7 @@ export class Disk {
   health: DiskHealth = "well";
   readonly #random: Random;
   readonly #durable = new Map<string, string>();
+  #copy: ReadonlyMap<string, string> = new Map();
   #pending: readonly (readonly [string, string | null])[] | null = null;
   /** Commits, and those that a crash took. */
   commits = 0;
@@ -24,6 +25,24 @@ export class Disk {
   /** All of it, after a start. */
   load(): Map<string, Json> {
     return new Map([...this.#durable].map(([key, text]) => [key, JSON.parse(text) as Json]));
+  }
+
+  /** A copy of it, as a backup makes it; what was lost since is what `putBack` takes away. */
+  copy(): void {
+    this.#copy = new Map(this.#durable);
+  }
+  /** It is as the last copy from now on, blank where there is none. Not while a process runs from it. */
+  putBack(): void {
+    this.#become(this.#copy);
+  }
+  /** Everything on it is gone. */
+  lose(): void {
+    this.#become(new Map());
+  }
+  #become(content: ReadonlyMap<string, string>): void {
+    this.#pending = null;
+    this.#durable.clear();
+    for (const [key, text] of content) this.#durable.set(key, text);
   }
 
   get size(): number {

@@ -140,7 +140,7 @@ export class SimulatedProcess<State> {
     const watched = this.#kernel.watched(this.name, service(life));
     const running: Running<State> = {
       ...life,
-      node: createNode(watched, this.disk.load(), this.name, now, presence),
+      node: createNode(watched, this.disk.load(), this.name, now, `${this.name} ${clock.nowMs}`, presence),
       startedMs: clock.nowMs,
       timers: new Map(),
       requests: new Map(),
@@ -198,6 +198,12 @@ export class SimulatedProcess<State> {
     running.datagrams = 0;
     this.#kernel.network.resumed(this.name, this.#kernel.clock.nowMs - since);
     for (const happen of running.backlog.splice(0)) if (running.alive) happen();
+  }
+
+  /** Something for its share of state distribution, from its operator; nothing where it does not run. */
+  tell(input: NodeInput): void {
+    const running = this.#running;
+    if (running !== null) this.#happen(running, () => this.#enqueue(running, input));
   }
 
   /** A request from the service's edge; null where it does not run. Never resolves if the process ends first. */

@@ -44,8 +44,13 @@ export class Dataplane {
         }),
       implementAddressing: async (global) => {
         await act(() => this.#setEndpoints(global));
-        const { taps } = this.#now;
+        const { taps, policies } = this.#now;
         return {
+          policies: global.policies.map(({ cell }) => ({
+            cell,
+            version: policies.get(cell)?.version ?? null,
+            problem: null,
+          })),
           interfaces: global.interfaces.map(({ desired: { uid } }) => ({
             interface: uid,
             tap: `t${uid}`,

@@ -6,6 +6,7 @@ import type {
   MachineEnd,
   MachineSpecification,
 } from "../../host/drivers/hypervisor/driver.ts";
+import { NotConfirmedGone } from "../../host/drivers/hypervisor/process.ts";
 import type { StorageDriver } from "../../host/drivers/storage/driver.ts";
 import type { HostName, Uid } from "../../model/identifiers.ts";
 import type { Kernel } from "../kernel/kernel.ts";
@@ -40,6 +41,8 @@ export class HostMachine {
   readonly host: HostName;
   /** What the hypervisor cannot do now, a sentence; null: all is well. */
   trouble: string | null = null;
+  /** A machine's process starts, is told of as one that did not, and does not end when it is killed. */
+  stuck = false;
   /** Its Host Manager has not noted yet that it started. */
   booted = true;
   readonly #kernel: Kernel;
@@ -47,6 +50,8 @@ export class HostMachine {
   readonly #servers: ReadonlyMap<string, ServerMachine>;
   readonly #random: Random;
   #listeners: Listeners | null = null;
+  /** Whose start failed. */
+  readonly #ending = new Set<MachineTruth>();
 
   constructor({ host, kernel, truth, servers }: HostMachineOptions) {
     this.host = host;
@@ -70,7 +75,10 @@ export class HostMachine {
       accelerator: async () => "tcg",
       list: async () => {
         await sleep(life, 2 + this.#random.next() * 20);
-        return this.machines.map(({ vm, incarnation, pid }): FoundMachine => ({ vm, incarnation, pid }));
+        return this.machines.map((machine): FoundMachine => {
+          const { vm, incarnation, pid } = machine;
+          return this.#ending.has(machine) ? { vm, incarnation, pid, ending: true } : { vm, incarnation, pid };
+        });
       },
       start: (machine) => this.#start(life, machine),
       stop: (vm, graceMs) => this.#stop(life, vm, graceMs),
@@ -150,6 +158,10 @@ export class HostMachine {
     this.#kernel.log(`machine.${this.host}`, "started", { vm, incarnation, name });
     this.#truth.tell((watcher) => watcher.machineStarted?.(truth));
     this.#write(truth);
+    if (this.stuck) {
+      this.#ending.add(truth);
+      throw new NotConfirmedGone(`its process ${truth.pid} does not end when killed`);
+    }
     // The process runs; that it does is known a little later, and not at all where the Host Manager dies meanwhile.
     await sleep(life, 30 + this.#random.next() * 300);
     if (this.#truth.machineAt(this.host, vm) !== truth) throw new Error("its machine ended while it was being started");
@@ -159,9 +171,11 @@ export class HostMachine {
   async #stop(life: Life, vm: Uid, graceMs: number): Promise<void> {
     const machine = this.#truth.machineAt(this.host, vm);
     if (machine === undefined) return;
+    if (this.stuck) throw new NotConfirmedGone(`its process ${machine.pid} does not end when killed`);
     const deaf = machine.stalled || machine.hung || this.#random.chance(0.1);
     await sleep(life, 5 + this.#random.next() * (deaf ? graceMs : Math.min(graceMs, 1500)));
-    if (this.#truth.machineAt(this.host, vm) === machine) this.end(vm, "stopped", "on request");
+    const ended = this.#ending.delete(machine) ? "crashed" : "stopped";
+    if (this.#truth.machineAt(this.host, vm) === machine) this.end(vm, ended, "on request");
     await sleep(life, 2);
   }
 

@@ -59,6 +59,7 @@ export type AnyProcess = Pick<
   | "pause"
   | "resume"
   | "request"
+  | "tell"
   | "state"
   | "distribution"
   | "starts"
@@ -96,6 +97,8 @@ export class Installation {
   readonly hosts = new Map<HostName, Host>();
   readonly servers = new Map<string, ServerMachine>();
   readonly cells: readonly string[];
+  /** Stores that were lost, or put back from a copy. */
+  losses = 0;
   /** Every child cell that there ever was, by its number. */
   readonly childCells = new Map<number, string>();
   readonly #presence: readonly PeerName[];

@@ -1,6 +1,13 @@
 import type { BootRecord, Layer } from "../../core/documents.ts";
-import type { ExportAccess } from "../../core/storage/agent-work.ts";
-import type { AgentMachinery, ExportWish, RunningExport } from "../../host/storage-agent/machinery.ts";
+import type { BinLabel, ExportAccess } from "../../core/storage/agent-work.ts";
+import type { BinFile } from "../../core/storage/bin.ts";
+import type { Mark } from "../../core/storage/bin-documents.ts";
+import {
+  type AgentMachinery,
+  ExportNotGone,
+  type ExportWish,
+  type RunningExport,
+} from "../../host/storage-agent/machinery.ts";
 import type { Ipv4, ServerName, Uid } from "../../model/identifiers.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Life } from "../kernel/process.ts";
@@ -22,10 +29,16 @@ export class ServerMachine {
   readonly totalMiB = 1_000_000;
   full = false;
   slow = false;
+  /** Its disk hangs: an export's process starts and answers nothing, and does not end when it is killed. */
+  stuck = false;
   readonly #kernel: Kernel;
   readonly #truth: Truth;
   readonly #random: Random;
   readonly #files = new Map<Uid, number>();
+  readonly #bin = new Map<string, BinFile>();
+  #binnedSoFar = 0;
+  #starts = 0;
+  #mark: Mark | null = null;
 
   readonly #address: Ipv4;
 
@@ -75,10 +88,22 @@ export class ServerMachine {
   machinery(life: Life): AgentMachinery {
     return {
       prepare: () => sleep(life, 2),
-      create: async (volume, source, sizeMiB) => {
+      drawStart: () => {
+        this.#starts += 1;
+        return `${this.server}-${this.#starts}`;
+      },
+      readMark: async () => this.#mark,
+      writeMark: async (mark) => {
+        if (this.full) throw new Error("No space left on device");
+        this.#mark = mark;
+      },
+      takeAdoption: async () => false,
+      create: async (volume, source, sizeMiB, from) => {
         await sleep(life, 5 + this.#random.next() * 20);
         if (this.full) throw new Error("No space left on device");
-        const size = this.#files.get(volume) ?? sizeMiB ?? golden.sizeMiB;
+        const binned = from === undefined ? undefined : this.#bin.get(from);
+        if (from !== undefined) this.#bin.delete(from);
+        const size = this.#files.get(volume) ?? binned?.sizeMiB ?? sizeMiB ?? golden.sizeMiB;
         this.#files.set(volume, size);
         return { sizeMiB: size, boot: source.kind === "image" ? this.#boot() : null };
       },
@@ -89,9 +114,15 @@ export class ServerMachine {
         this.#files.set(volume, Math.max(size, sizeMiB ?? 0));
         return Math.max(size, sizeMiB ?? 0);
       },
-      remove: async (volume) => {
+      remove: async (volume, label) => {
         await sleep(life, 5);
-        this.#files.delete(volume);
+        const sizeMiB = this.#files.get(volume);
+        if (this.#files.delete(volume)) this.#truth.tell((watcher) => watcher.fileRemoved?.(this.server, volume));
+        return sizeMiB === undefined ? null : this.#binned(volume, sizeMiB, label);
+      },
+      bin: async () => [...this.#bin.values()],
+      empty: async (file) => {
+        this.#bin.delete(file);
       },
       usage: async () => [...this.#files].map(([volume, usedMiB]) => ({ volume, usedMiB })),
       space: async () => ({ totalMiB: this.totalMiB, freeMiB: this.full ? 0 : this.totalMiB - this.#used() }),
@@ -108,6 +139,15 @@ export class ServerMachine {
       drawSecrets: () => this.#drawSecrets(),
       after: life.after,
     };
+  }
+
+  #binned(volume: Uid, sizeMiB: number, label: BinLabel): BinFile {
+    this.#binnedSoFar += 1;
+    const file = `${volume}.${this.#binnedSoFar}`;
+    const kept = { ageMs: 0, deleted: new Date(0).toISOString(), offered: false };
+    const binned: BinFile = { file, volume, ...label, sizeMiB, usedMiB: sizeMiB, ...kept };
+    this.#bin.set(file, binned);
+    return binned;
   }
 
   #used(): number {
@@ -145,12 +185,14 @@ export class ServerMachine {
     this.#kernel.log(`export.${this.server}`, "started", { volume, epoch });
     this.#truth.tell((watcher) => watcher.exportStarted?.(truth));
     await sleep(life, 5);
+    if (this.stuck) throw new ExportNotGone(`the export of ${volume} did not start`, runningExport(truth));
     return runningExport(truth);
   }
 
   async #endExport(life: Life, found: RunningExport): Promise<void> {
     const truth = this.#find(found);
     if (truth === undefined || !truth.alive) return;
+    if (this.stuck) throw new Error(`process ${truth.pid}, which exports ${truth.volume}, cannot be ended`);
     truth.accepting = false;
     // The event comes when everything accepted has landed (STORAGE, what was measured).
     while (truth.alive && truth.pending > 0) await sleep(life, 10);

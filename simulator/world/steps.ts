@@ -159,6 +159,23 @@ const crash = ({ installation, args: [name = "", point], forMs }: Performance): 
   else process.crashPoint = word<CrashPoint>(point, ["before-commit", "after-commit", "between-sends"]);
 };
 
+/** Its store is gone, or as it was when it was copied; it starts from that. */
+const loseStore =
+  (how: "lose" | "putBack") =>
+  ({ installation, args: [name = ""], forMs }: Performance): void => {
+    const process = installation.process(name);
+    installation.awayMs.set(name as PeerName, forMs);
+    process.crash("its store is lost");
+    process.disk[how]();
+    installation.losses += 1;
+  };
+
+/** Its operator has looked: what a process desires anywhere counts again. */
+const release = ({ installation, args: [name = ""] }: Performance): void => {
+  const { name: peer } = installation.process(name);
+  for (const process of installation.processes.values()) process.tell({ kind: "release", peer });
+};
+
 const pause = ({ steps, installation, args: [name = ""], forMs }: Performance): void => {
   const process = installation.process(name);
   process.pause();
@@ -227,6 +244,13 @@ const killExport = ({ installation, args: [path = ""] }: Performance): void => {
 
 const driver = (performance: Performance): void => {
   const { dataplane, machine } = hostOf(performance);
+  if (performance.args[1] === "stuck") {
+    machine.stuck = true;
+    performance.steps.lasting(performance.forMs, () => {
+      machine.stuck = false;
+    });
+    return;
+  }
   const target = word(performance.args[1], ["network", "hypervisor"]) === "network" ? dataplane : machine;
   target.trouble = "the driver has trouble";
   performance.steps.lasting(performance.forMs, () => {
@@ -236,7 +260,7 @@ const driver = (performance: Performance): void => {
 
 const server = (performance: Performance): void => {
   const target = serverOf(performance);
-  const what = word(performance.args[1], ["slow", "full"]);
+  const what = word(performance.args[1], ["slow", "full", "stuck"]);
   target[what] = true;
   performance.steps.lasting(performance.forMs, () => {
     target[what] = false;
@@ -254,6 +278,10 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   apply: ({ steps, args: [cell = "", ...text] }) => steps.wish(cell, parseCell(text)),
   delete: ({ steps, args: [cell = ""] }) => steps.wish(cell, null),
   crash,
+  copy: ({ installation, args: [name = ""] }) => installation.process(name).disk.copy(),
+  lose: loseStore("lose"),
+  "put-back": loseStore("putBack"),
+  release,
   "power-off": ({ steps, installation, args: [machine = ""], forMs }) => {
     const boot = installation.powerOff(machine, forMs);
     steps.lasting(forMs, boot);

@@ -1,6 +1,7 @@
 import { constants, type FileHandle, open, rename } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Rate, RateBound } from "./byte-rate.ts";
 import { connectPlain } from "./plain-socket.ts";
 
 /**
@@ -35,6 +36,8 @@ const pastLimit = 16 * 1024;
 /** Output that waits for the disk; what is more is not recorded, but seen. */
 const unwrittenLimit = 1024 * 1024;
 const reconnectMs = 500;
+/** What is more waits in the serial port. No person reads, and no terminal shows, as much. */
+const rate: Rate = { bytesPerSecond: 1024 * 1024, burstBytes: 4 * 1024 * 1024 };
 /** A serial port gives single bytes; what comes this close together is passed on as one. */
 const gatherMs = 5;
 const gatherBytes = 16 * 1024;
@@ -74,14 +77,19 @@ class ConsoleHub implements MachineConsole {
   connected(): Promise<void> {
     return new Promise((resolve) => {
       const socket = connectPlain(this.#socketPath);
+      const bound = new RateBound(socket, rate);
       socket.on("connect", () => {
         if (this.#closed) socket.destroy();
         else this.#socket = socket;
         resolve();
       });
-      socket.on("data", (bytes: Buffer) => this.#heard(bytes));
+      socket.on("data", (bytes: Buffer) => {
+        bound.take(bytes.length);
+        this.#heard(bytes);
+      });
       socket.on("error", () => undefined);
       socket.on("close", () => {
+        bound.stop();
         this.#socket = null;
         resolve();
         this.#reconnect();

@@ -32,6 +32,8 @@ export interface FoundMachine {
   readonly vm: Uid;
   readonly incarnation: number;
   readonly pid: number;
+  /** It was killed, since its start failed, and is not confirmed gone. */
+  readonly ending?: true;
 }
 /** `exited`: the guest powered itself off; `crashed`: its process ended any other way; `stopped`: on request. */
 export interface MachineEnd {
@@ -73,7 +75,8 @@ export interface HypervisorDriver {
   list(): Promise<readonly FoundMachine[]>;
   /**
    * Resolves when the guest's CPUs run, with a sentence if it had to boot though "resume" was wished, else null; a resumed
-   * guest then has its own identity. Rejects with a sentence, and then nothing of it is left.
+   * guest then has its own identity. Rejects with a sentence, and then nothing of it is left; with `NotConfirmedGone` where
+   * its process was killed and does not end: `list` names it and `stop` tries again.
    */
   start(machine: MachineSpecification): Promise<string | null>;
   /** Resolves when the process is confirmed gone. `graceMs` 0: at once; else ACPI power-off first. */

@@ -1,5 +1,7 @@
 import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { LineLimits } from "./bounded-lines.ts";
+import type { Rate } from "./byte-rate.ts";
 import type { GuestResult } from "./driver.ts";
 import { asRecord, connectLines, type LineSocket } from "./lines.ts";
 
@@ -15,39 +17,81 @@ export interface GuestAgent {
   close(): void;
 }
 
+/**
+ * The guest writes the agent's side. Nothing is read of it but while an answer is awaited, so that what it says unasked
+ * costs the host nothing; and then only so much at a time, in lines that are small in every way.
+ */
+const rate: Rate = { bytesPerSecond: 8 * 1024 * 1024, burstBytes: 4 * 1024 * 1024 };
+/** Before the answer: what earlier commands, given up meanwhile, still said, and no more. */
+const mostLines = 256;
+const usual: LineLimits = { depth: 16, values: 1024, stringBytes: 256 * 1024, lineBytes: 256 * 1024, lines: mostLines };
+/** A command's whole output is in its status, in base64; what is beyond the limit of each stream is not kept. */
+const outputBase64 = Math.ceil(outputLimit / 3) * 4;
+const withOutput: LineLimits = { ...usual, stringBytes: outputBase64, lineBytes: 2 * outputBase64 + 4096 };
+
+interface Awaited {
+  readonly receive: (answer: unknown) => void;
+  readonly fail: (error: Error) => void;
+  lines: number;
+}
+
 export const createGuestAgent = (path: string): GuestAgent => {
   let socket: LineSocket | null = null;
-  let receive: ((message: unknown) => void) | null = null;
+  let awaited: Awaited | null = null;
   let turn: Promise<unknown> = Promise.resolve();
 
   const disconnect = (): void => {
     socket?.close();
     socket = null;
   };
-  /** Sends one message and waits for the first answer that `take` accepts. */
-  const exchange = async <T>(message: unknown, timeoutMs: number, take: (answer: unknown) => T | undefined) => {
-    socket ??= await connectLines(path, {
-      message: (answer) => receive?.(answer),
-      closed: () => {
-        socket = null;
+  const connect = (): Promise<LineSocket> =>
+    connectLines(
+      path,
+      { limits: usual, rate, listens: false },
+      {
+        message: (answer) => awaited?.receive(answer),
+        lines: (count) => {
+          if (awaited === null) return;
+          awaited.lines += count;
+          if (awaited.lines > mostLines) awaited.fail(new Error("the guest agent says what nobody asked it"));
+        },
+        closed: () => {
+          socket = null;
+          awaited?.fail(new Error("the guest agent's channel was closed"));
+        },
       },
-    });
+    );
+  /** Sends one message and waits for the first answer that `take` accepts. */
+  const exchange = async <T>(
+    message: unknown,
+    { timeoutMs, limits = usual }: { readonly timeoutMs: number; readonly limits?: LineLimits },
+    take: (answer: unknown) => T | undefined,
+  ) => {
+    socket ??= await connect();
     const connection = socket;
     return new Promise<T>((resolve, reject) => {
-      const timer = setTimeout(
-        () => {
-          receive = null;
-          reject(new Error("the guest agent does not answer"));
-        },
-        Math.max(1, timeoutMs),
-      );
-      receive = (answer) => {
-        const taken = take(answer);
-        if (taken === undefined) return;
+      const end = (): void => {
         clearTimeout(timer);
-        receive = null;
-        resolve(taken);
+        awaited = null;
+        connection.listen(false);
       };
+      const fail = (error: Error): void => {
+        end();
+        reject(error);
+      };
+      const timer = setTimeout(() => fail(new Error("the guest agent does not answer")), Math.max(1, timeoutMs));
+      awaited = {
+        lines: 0,
+        fail,
+        receive: (answer) => {
+          const taken = take(answer);
+          if (taken === undefined) return;
+          end();
+          resolve(taken);
+        },
+      };
+      connection.limit(limits);
+      connection.listen(true);
       connection.send(message);
     });
   };
@@ -57,7 +101,7 @@ export const createGuestAgent = (path: string): GuestAgent => {
       const id = randomInt(1, 2 ** 31);
       try {
         const budget = Math.min(1000, deadline - performance.now());
-        await exchange({ execute: "guest-sync", arguments: { id } }, budget, (answer) =>
+        await exchange({ execute: "guest-sync", arguments: { id } }, { timeoutMs: budget }, (answer) =>
           asRecord(answer).return === id ? true : undefined,
         );
         return;
@@ -72,7 +116,9 @@ export const createGuestAgent = (path: string): GuestAgent => {
   const call = (command: string, parameters: unknown, deadline: number): Promise<Readonly<Record<string, unknown>>> => {
     const run = async () => {
       await synchronise(deadline);
-      const answer = await exchange({ execute: command, arguments: parameters }, deadline - performance.now(), (a) => {
+      const limits = command === "guest-exec-status" ? withOutput : usual;
+      const within = { timeoutMs: deadline - performance.now(), limits };
+      const answer = await exchange({ execute: command, arguments: parameters }, within, (a) => {
         const fields = asRecord(a);
         return "return" in fields || "error" in fields ? fields : undefined;
       });

@@ -36,7 +36,8 @@ export class CommandTimeout extends Error {}
 const startMs = 60_000;
 /** One answer of an agent that has answered before. */
 const answerMs = 20_000;
-const chunkBytes = 256 * 1024;
+/** In base64 it fits into a line that is taken of an agent. */
+const chunkBytes = 180 * 1024;
 const longestPauseMs = 300;
 /** Read in one go, then the command waits until all is read: a guest's disk is no buffer for what nobody reads. */
 const burstBytes = 1024 * 1024;

@@ -1,3 +1,4 @@
+import { type Rate, RateBound } from "./byte-rate.ts";
 import { connectPlain } from "./plain-socket.ts";
 
 /**
@@ -13,15 +14,19 @@ export interface IdentityPort {
 
 /** A guest's line is a few words. */
 const longestLine = 4096;
+const mostLines = 16;
+const rate: Rate = { bytesPerSecond: 64 * 1024, burstBytes: 256 * 1024 };
 
 export const openIdentityPort = (path: string): Promise<IdentityPort> =>
   new Promise((resolve, reject) => {
     const socket = connectPlain(path);
+    const bound = new RateBound(socket, rate);
     const lines: string[] = [];
     let pending = "";
     let closed = false;
     let told: (() => void) | null = null;
     const ended = (): void => {
+      bound.stop();
       closed = true;
       told?.();
     };
@@ -29,10 +34,12 @@ export const openIdentityPort = (path: string): Promise<IdentityPort> =>
     socket.once("error", reject);
     socket.on("close", ended);
     socket.on("data", (text: string) => {
+      bound.take(text.length);
       const parts = `${pending}${text}`.split("\n");
       pending = (parts.pop() ?? "").slice(0, longestLine);
       // A guest that says much says nothing.
-      if (lines.length < 16) lines.push(...parts.map((part) => part.replace(/[^ -~]/g, "").slice(0, longestLine)));
+      const wanted = parts.slice(0, Math.max(0, mostLines - lines.length));
+      lines.push(...wanted.map((part) => part.slice(0, longestLine).replace(/[^ -~]/g, "")));
       told?.();
     });
     socket.once("connect", () =>

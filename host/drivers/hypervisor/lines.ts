@@ -1,71 +1,74 @@
 import type { Socket } from "node:net";
+import { BoundedLines, type LineLimits } from "./bounded-lines.ts";
+import { type Rate, RateBound } from "./byte-rate.ts";
 import { connectPlain } from "./plain-socket.ts";
 
-/** A unix socket that carries one JSON text per line, as QMP and the guest agent do. Bytes below 0x20 and 0xff around a line are ignored. */
+/** A unix socket that carries one JSON object per line, as QMP and the guest agent do. */
 export interface LineSocket {
   send(message: unknown): void;
+  /** False: nothing is read until it is true again, and the other end waits. */
+  listen(listens: boolean): void;
+  /** Of the lines that are read from now on. */
+  limit(limits: LineLimits): void;
   close(): void;
 }
 export interface LineHandlers {
   readonly message: (message: unknown) => void;
+  /** Lines that ended, whatever was in them. */
+  readonly lines?: (count: number) => void;
   /** Called exactly once, whatever the reason. */
   readonly closed: () => void;
 }
+export interface LineOptions {
+  readonly limits: LineLimits;
+  /** Absent: QEMU itself talks. */
+  readonly rate?: Rate;
+  /** Absent: from the beginning. */
+  readonly listens?: false;
+}
 
-const maximumLine = 32 * 1024 * 1024;
+/** A line costs as much as so many bytes, however short it is. */
+const lineCostBytes = 1024;
 
 /** Connects, or rejects with the socket's error (`ENOENT`, `ECONNREFUSED`). */
-export const connectLines = (path: string, handlers: LineHandlers): Promise<LineSocket> =>
+export const connectLines = (path: string, options: LineOptions, handlers: LineHandlers): Promise<LineSocket> =>
   new Promise((resolve, reject) => {
     const socket: Socket = connectPlain(path);
+    const bound = options.rate === undefined ? null : new RateBound(socket, options.rate);
+    const listen = (listens: boolean): void => {
+      if (bound !== null) bound.hold(!listens);
+      else if (listens) socket.resume();
+      else socket.pause();
+    };
     let connected = false;
-    let pending: Buffer[] = [];
-    let pendingBytes = 0;
+    const reader = new BoundedLines(options.limits, handlers.message);
     socket.on("error", (error) => {
       if (!connected) reject(error);
     });
     socket.on("close", () => {
+      bound?.stop();
       if (connected) handlers.closed();
     });
-    socket.on("data", (chunk) => {
-      let rest = chunk;
-      for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
-        const line = Buffer.concat([...pending, rest.subarray(0, end)]);
-        pending = [];
-        pendingBytes = 0;
-        rest = rest.subarray(end + 1);
-        const message = parseLine(line);
-        if (message !== undefined) handlers.message(message);
-      }
-      if (rest.length > 0) pending.push(rest);
-      pendingBytes += rest.length;
-      if (pendingBytes > maximumLine) socket.destroy();
+    socket.on("data", (chunk: Buffer) => {
+      const lines = reader.push(chunk);
+      bound?.take(chunk.length + lines * lineCostBytes);
+      if (lines > 0) handlers.lines?.(lines);
     });
+    if (options.listens === false) listen(false);
     socket.on("connect", () => {
       connected = true;
       resolve({
         send: (message) => {
           socket.write(`${JSON.stringify(message)}\n`);
         },
+        listen,
+        limit: (limits) => reader.limit(limits),
         close: () => {
           socket.destroy();
         },
       });
     });
   });
-
-/** The guest writes the agent's side: what is no JSON is dropped, the sync that precedes every command finds the next line. */
-const parseLine = (line: Buffer): unknown => {
-  let start = 0;
-  while (start < line.length && (line[start] === 0xff || (line[start] ?? 0x20) < 0x20)) start += 1;
-  const text = line.subarray(start).toString("utf8").trim();
-  if (text === "") return undefined;
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
-};
 
 /** A record of an unknown message, or an empty one. */
 export const asRecord = (value: unknown): Readonly<Record<string, unknown>> =>

@@ -47,6 +47,16 @@ export const hasArgument = (pid: number, argument: string): boolean => {
   }
 };
 
+/** Killed, and on its way out of the kernel: its memory has gone before its files, and its command line with it. */
+export const isExiting = (target: ProcessIdentity): boolean => {
+  if (!isAlive(target)) return false;
+  try {
+    return readFileSync(`/proc/${target.pid}/cmdline`, "utf8") === "";
+  } catch {
+    return false;
+  }
+};
+
 /** A process with this argument; for a machine whose number was not written down before its starter died. */
 export const findByArgument = (argument: string): ProcessIdentity | null => {
   for (const entry of readdirSync("/proc")) {
@@ -77,3 +87,16 @@ export const waitGone = async (target: ProcessIdentity, timeoutMs: number): Prom
   }
   return true;
 };
+
+/**
+ * A process was killed and is still there: stuck in the kernel, as over a disk that hangs. What it began may still land, so
+ * whoever is told must not take it for gone.
+ */
+export class NotConfirmedGone extends Error {}
+
+/** How processes are ended. Tests give another, for which a process does not end. */
+export interface ProcessControl {
+  readonly signal: typeof signal;
+  readonly waitGone: typeof waitGone;
+}
+export const processControl: ProcessControl = { signal, waitGone };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -10,6 +10,9 @@ import { type Ipv4, ipv4, uid } from "../../../model/identifiers.ts";
 import { machineIdentity, setprivArguments } from "../../identity.ts";
 import type { ComposedDisk } from "../storage/driver.ts";
 import type { HypervisorDriver, MachineCondition, MachineEnd, MachineSpecification } from "./driver.ts";
+import { machineFiles } from "./launch.ts";
+import { startHalfGone, stuckProcesses } from "./process.testing.ts";
+import { isAlive, NotConfirmedGone } from "./process.ts";
 import { createQemuDriver } from "./qemu.ts";
 
 // Boot sectors, real mode. Writes "U" to COM1, then halts for good.
@@ -240,6 +243,51 @@ test("a start that fails says why and leaves nothing", async () => {
   assert.deepEqual(await driver.list(), []);
   assert.equal(existsSync(join(options.runDirectory, "vms", "c1-2")), false);
   await driver.close();
+});
+
+test("a start that fails and whose process does not end when killed is known as a machine that is ending, until it is gone", async () => {
+  const runDirectory = join(directory, "run");
+  const vm = uid("c1-7");
+  const processes = stuckProcesses();
+  // QEMU is given no time to answer.
+  const driver = createQemuDriver({ runDirectory, processes, launchDeadlineMs: 0 });
+  const disk = await sectorDisk("slow.img", idle);
+  await assert.rejects(driver.start(machine("c1-7", 4, disk)), (error: Error) => {
+    assert.match(error.message, /c1-7 did not start: .*its process \d+ does not end when killed/);
+    return error instanceof NotConfirmedGone;
+  });
+  const [found] = await driver.list();
+  assert.deepEqual(found, { vm, incarnation: 4, pid: found?.pid, ending: true });
+  await assert.rejects(driver.start(machine("c1-7", 5, disk)), /incarnation 4 of c1-7 still runs/);
+  await driver.close();
+
+  const second = createQemuDriver({ runDirectory, processes });
+  assert.deepEqual(await second.list(), [found], "also after a restart");
+  await assert.rejects(second.stop(vm, 0), NotConfirmedGone);
+  processes.stuck = false;
+  await second.stop(vm, 0);
+  assert.deepEqual(await second.list(), []);
+  assert.equal(existsSync(join(runDirectory, "vms", vm)), false);
+  await second.close();
+});
+
+test("a machine of which one thread alone is left, in the midst of a write, has not ended", async () => {
+  const runDirectory = join(directory, "run");
+  const files = machineFiles(join(runDirectory, "vms"), "c1-8");
+  await mkdir(files.directory, { recursive: true });
+  const { child, identity } = await startHalfGone("/");
+  try {
+    await writeFile(files.record, JSON.stringify({ incarnation: 2, process: identity, unfinished: false }));
+    const processes = stuckProcesses();
+    const driver = createQemuDriver({ runDirectory, processes });
+    assert.deepEqual(await driver.list(), [{ vm: "c1-8", incarnation: 2, pid: identity.pid, ending: true }]);
+    processes.stuck = false;
+    await driver.stop(uid("c1-8"), 0);
+    assert.equal(isAlive(identity), false);
+    await driver.close();
+  } finally {
+    child.kill("SIGKILL");
+  }
 });
 
 const cached = "/var/cache/cells/images/tiny";

@@ -33,7 +33,17 @@ import {
 } from "./launch.ts";
 import { asRecord } from "./lines.ts";
 import { boundLog, type LogBound } from "./log-bound.ts";
-import { findByArgument, hasArgument, identify, isAlive, type ProcessIdentity, signal, waitGone } from "./process.ts";
+import {
+  findByArgument,
+  hasArgument,
+  identify,
+  isAlive,
+  isExiting,
+  NotConfirmedGone,
+  type ProcessControl,
+  type ProcessIdentity,
+  processControl,
+} from "./process.ts";
 import { connectQmp, type Qmp } from "./qmp.ts";
 import { padSeed, Resumption, resume } from "./resume.ts";
 import { writeSeed } from "./seed.ts";
@@ -52,6 +62,9 @@ export interface QemuOptions {
   readonly identity?: Identity | null;
   /** Parent cgroup directories; none: no limits. */
   readonly cgroups?: readonly string[];
+  /** For tests. */
+  readonly processes?: ProcessControl;
+  readonly launchDeadlineMs?: number;
 }
 
 interface Watched {
@@ -69,6 +82,8 @@ interface Watched {
   /** Why the guest could not go on, when it was that. */
   dead: string | null;
   stopping: boolean;
+  /** Killed, since its start failed; its process is not confirmed gone. */
+  ending: boolean;
   finished: boolean;
   finishing: Promise<void> | null;
 }
@@ -85,6 +100,8 @@ class QemuDriver implements HypervisorDriver {
   readonly #identityOf: (vm: Uid) => Identity | null;
   readonly #probeIdentity: Identity | null;
   readonly #cgroups: readonly string[];
+  readonly #processes: ProcessControl;
+  readonly #launchDeadlineMs: number;
   readonly #watched = new Map<Uid, Watched>();
   readonly #resumption = new Resumption();
   readonly #listeners: ((end: MachineEnd) => void)[] = [];
@@ -99,6 +116,8 @@ class QemuDriver implements HypervisorDriver {
     this.#identityOf = (vm) => (identity === undefined ? machineIdentity(vm) : identity);
     this.#probeIdentity = identity === undefined ? qemuIdentity : identity;
     this.#cgroups = options.cgroups ?? [];
+    this.#processes = options.processes ?? processControl;
+    this.#launchDeadlineMs = options.launchDeadlineMs ?? launchDeadlineMs;
   }
 
   accelerator(): Promise<Accelerator> {
@@ -114,7 +133,10 @@ class QemuDriver implements HypervisorDriver {
     }
     return [...this.#watched.values()]
       .filter((watched) => isAlive(watched.process))
-      .map(({ vm, incarnation, process }) => ({ vm, incarnation, pid: process.pid }));
+      .map(({ vm, incarnation, process, ending }) => ({
+        ...{ vm, incarnation, pid: process.pid },
+        ...(ending ? { ending: true as const } : {}),
+      }));
   }
 
   async start(machine: MachineSpecification): Promise<string | null> {
@@ -131,14 +153,20 @@ class QemuDriver implements HypervisorDriver {
     const obstacle = await this.#resumption
       .obstacle(machine, await this.accelerator())
       .then((why) => (why === null ? this.#launch(machine, files, true).then(() => null) : why))
-      .catch((error: Error) => error.message);
+      .catch((error: Error) => {
+        if (error instanceof NotConfirmedGone) throw error;
+        return error.message;
+      });
     if (obstacle === null) return null;
     // Nothing of the attempt is left, and what its guest may have written is a disk that one can boot from.
     await this.#launch(machine, files, false);
     return `it booted, since it could not go on from the saved state of its image: ${obstacle}`;
   }
 
-  /** Resolves when the guest's CPUs run; a resumed guest is itself then. Rejects with a sentence, leaving nothing. */
+  /**
+   * Resolves when the guest's CPUs run; a resumed guest is itself then. Rejects with a sentence, leaving nothing, or with
+   * `NotConfirmedGone`, and then it is known as a machine that is ending.
+   */
   async #launch(machine: MachineSpecification, files: MachineFiles, resumed: boolean): Promise<void> {
     await rm(files.directory, { recursive: true, force: true });
     await mkdir(files.directory, { recursive: true, mode: 0o711 });
@@ -167,7 +195,7 @@ class QemuDriver implements HypervisorDriver {
       await this.#writeRecord(files, machine, launched, resumed);
       const watched = this.#newWatched(machine.vm, machine.incarnation, launched, files);
       log = watched.log;
-      await this.#connect(watched, launchDeadlineMs);
+      await this.#connect(watched, this.#launchDeadlineMs);
       if (resumed && watched.qmp !== null) await resume(machine, watched.qmp, files.identity, stateDescriptor);
       if (watched.finished) throw new Error("QEMU ended at once");
       if (resumed) await this.#writeRecord(files, machine, launched, false);
@@ -175,15 +203,27 @@ class QemuDriver implements HypervisorDriver {
     } catch (error) {
       log?.close();
       const words = await lastWords(files);
+      const why = error instanceof Error ? error.message : String(error);
+      const failed = `${machine.name} did not start: ${launched === null ? why : `${why}; QEMU said: ${words}`}`;
       if (launched !== null) {
-        signal(launched, "SIGKILL");
-        await waitGone(launched, killDeadlineMs);
+        this.#processes.signal(launched, "SIGKILL");
+        if (!(await this.#processes.waitGone(launched, killDeadlineMs))) {
+          await this.#keepEnding(machine, launched, files);
+          throw new NotConfirmedGone(`${failed}; its process ${launched.pid} does not end when killed`);
+        }
       }
       await removeCgroups(this.#cgroups, machine.vm);
       await rm(files.directory, { recursive: true, force: true });
-      const why = error instanceof Error ? error.message : String(error);
-      throw new Error(`${machine.name} did not start: ${launched === null ? why : `${why}; QEMU said: ${words}`}`);
+      throw new Error(failed);
     }
+  }
+
+  /** Its record stays, so that whoever comes next finds it, and nothing of it is let run. */
+  async #keepEnding(machine: MachineSpecification, process: ProcessIdentity, files: MachineFiles): Promise<void> {
+    const watched = this.#newWatched(machine.vm, machine.incarnation, process, files);
+    watched.ending = true;
+    this.#watched.set(machine.vm, watched);
+    await this.#writeRecord(files, machine, process, true);
   }
 
   async stop(vm: Uid, graceMs: number): Promise<void> {
@@ -191,7 +231,7 @@ class QemuDriver implements HypervisorDriver {
     const watched = this.#watched.get(vm) ?? (await this.#adopt(vm));
     if (watched !== null) {
       watched.stopping = true;
-      if (graceMs > 0 && watched.qmp !== null) {
+      if (graceMs > 0 && !watched.ending && watched.qmp !== null) {
         const deadline = performance.now() + graceMs;
         await watched.qmp.execute("system_powerdown").catch(() => undefined);
         // Small guests have nobody who listens to the power button.
@@ -199,11 +239,11 @@ class QemuDriver implements HypervisorDriver {
         const goesOn = (): boolean => !watched.guestOff && watched.dead === null && isAlive(watched.process);
         while (goesOn() && performance.now() < deadline) await sleep(20);
       }
-      signal(watched.process, "SIGTERM");
-      if (!(await waitGone(watched.process, flushMs))) {
-        signal(watched.process, "SIGKILL");
-        if (!(await waitGone(watched.process, killDeadlineMs)))
-          throw new Error(
+      this.#processes.signal(watched.process, watched.ending ? "SIGKILL" : "SIGTERM");
+      if (!(await this.#processes.waitGone(watched.process, flushMs))) {
+        this.#processes.signal(watched.process, "SIGKILL");
+        if (!(await this.#processes.waitGone(watched.process, killDeadlineMs)))
+          throw new NotConfirmedGone(
             `${vm} cannot be confirmed stopped: its process ${watched.process.pid} does not end when killed`,
           );
       }
@@ -264,6 +304,7 @@ class QemuDriver implements HypervisorDriver {
       guestOff: false,
       dead: null,
       stopping: false,
+      ending: false,
       finished: false,
       finishing: null,
     };
@@ -295,14 +336,19 @@ class QemuDriver implements HypervisorDriver {
         ? { pid: written.pid, startTime: written.startTime }
         : findByArgument(`socket,id=qmp,path=${files.qmp},server=on,wait=off`);
     if (process === null || identify(process.pid)?.startTime !== process.startTime) return null;
-    if (!isAlive(process) || !hasArgument(process.pid, name)) return null;
-    if (record.unfinished === true) {
-      // Nobody knows what its guest is. It counts as ended, and its next incarnation boots.
-      signal(process, "SIGKILL");
-      if (await waitGone(process, killDeadlineMs)) return null;
+    const exiting = isExiting(process);
+    if (!isAlive(process) || !(exiting || hasArgument(process.pid, name))) return null;
+    const ending = exiting || record.unfinished === true;
+    if (ending) {
+      // Nobody knows what its guest is, if it still has one. It counts as ended once it is gone, and its next incarnation boots.
+      this.#processes.signal(process, "SIGKILL");
+      if (await this.#processes.waitGone(process, killDeadlineMs)) return null;
     }
     const watched = this.#newWatched(vm, record.incarnation, process, files);
+    watched.ending = ending;
     this.#watched.set(vm, watched);
+    // Connecting would let its CPUs run.
+    if (ending) return watched;
     // Watched even if its control socket does not answer now: what lives must be known.
     await this.#connect(watched, 5000).catch(() => this.#reconnect(watched));
     return watched;
@@ -358,7 +404,9 @@ class QemuDriver implements HypervisorDriver {
   #disconnected(watched: Watched): void {
     watched.qmp = null;
     if (this.#closed || watched.finished) return;
-    waitGone(watched.process, flushMs).then((gone) => (gone ? this.#finish(watched) : this.#reconnect(watched)));
+    this.#processes
+      .waitGone(watched.process, flushMs)
+      .then((gone) => (gone ? this.#finish(watched) : this.#reconnect(watched)));
   }
 
   async #reconnect(watched: Watched): Promise<void> {

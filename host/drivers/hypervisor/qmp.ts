@@ -1,3 +1,5 @@
+import type { LineLimits } from "./bounded-lines.ts";
+import type { Rate } from "./byte-rate.ts";
 import { asRecord, connectLines } from "./lines.ts";
 
 export interface QmpEvent {
@@ -13,6 +15,12 @@ export interface Qmp {
 
 /** QEMU answers at once, except to a second client: it lets that one wait until the first is gone. */
 const greetingMs = 5000;
+/** QEMU's own answers are far below. One that a guest has taken over may say anything. */
+const limits: LineLimits = {
+  ...{ depth: 32, values: 65_536, stringBytes: 1024 * 1024, lineBytes: 4 * 1024 * 1024 },
+  lines: Number.POSITIVE_INFINITY,
+};
+const rate: Rate = { bytesPerSecond: 8 * 1024 * 1024, burstBytes: 8 * 1024 * 1024 };
 
 /** Connects and negotiates. `onClosed` is called once, when QEMU goes away or `close` was called. */
 export const connectQmp = async (
@@ -23,27 +31,31 @@ export const connectQmp = async (
   const waiting = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>();
   let next = 1;
   let open = true;
-  const socket = await connectLines(path, {
-    message: (message) => {
-      const fields = asRecord(message);
-      if (typeof fields.event === "string") {
-        onEvent({ event: fields.event, data: asRecord(fields.data) });
-        return;
-      }
-      const call = typeof fields.id === "number" ? waiting.get(fields.id) : undefined;
-      if (call === undefined) return;
-      waiting.delete(fields.id as number);
-      const error = asRecord(fields.error);
-      if (typeof error.desc === "string") call.reject(new Error(error.desc));
-      else call.resolve(fields.return);
+  const socket = await connectLines(
+    path,
+    { limits, rate },
+    {
+      message: (message) => {
+        const fields = asRecord(message);
+        if (typeof fields.event === "string") {
+          onEvent({ event: fields.event, data: asRecord(fields.data) });
+          return;
+        }
+        const call = typeof fields.id === "number" ? waiting.get(fields.id) : undefined;
+        if (call === undefined) return;
+        waiting.delete(fields.id as number);
+        const error = asRecord(fields.error);
+        if (typeof error.desc === "string") call.reject(new Error(error.desc));
+        else call.resolve(fields.return);
+      },
+      closed: () => {
+        open = false;
+        for (const call of waiting.values()) call.reject(new Error("QEMU closed its control socket"));
+        waiting.clear();
+        onClosed();
+      },
     },
-    closed: () => {
-      open = false;
-      for (const call of waiting.values()) call.reject(new Error("QEMU closed its control socket"));
-      waiting.clear();
-      onClosed();
-    },
-  });
+  );
   const qmp: Qmp = {
     execute: (command, parameters) =>
       new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -33,6 +33,25 @@ test("stores that a machine is born with lie on its seed volume as they are, and
     assert.deepEqual(read("/birth/authority/authority/key.pem"), store);
     assert.equal(read("/data/format").toString(), "2\n");
     assert.deepEqual(await readdir(directory), ["seed.iso"]);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+});
+
+test("data of more entries than there may be makes no volume, and the most that there may be makes a small one", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "cells-seed-"));
+  const entries = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`name${at}`, at]));
+  try {
+    const image = join(directory, "seed.iso");
+    const many = { ...machine(), data: entries(3000) };
+    await assert.rejects(writeSeed(many, image), /its data has 3000 attributes and items, and 1000 are allowed/);
+    await assert.rejects(
+      writeSeed({ ...machine(), data: { text: "x".repeat(1 << 17) } }, image),
+      /131083 bytes as JSON/,
+    );
+    assert.deepEqual(await readdir(directory), []);
+    await writeSeed({ ...machine(), data: entries(1000) }, image);
+    assert.ok((await stat(image)).size < 4 * 1024 * 1024);
   } finally {
     await rm(directory, { recursive: true, force: true });
   }

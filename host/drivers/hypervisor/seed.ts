@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { dataExcess } from "../../../model/data-size.ts";
 import { dataTree } from "./data-tree.ts";
 import type { MachineSpecification } from "./driver.ts";
 
@@ -76,6 +77,9 @@ const addedFiles = ({ files = {} }: MachineSpecification, made: object): readonl
 
 /** Writes the seed volume, an ISO 9660 image with the label that cloud-init looks for. Its files are for its owner alone. */
 export const writeSeed = async (machine: MachineSpecification, image: string): Promise<void> => {
+  const excess = machine.data === null ? null : dataExcess(machine.data);
+  // Each entry is a file in memory, twice while this works.
+  if (excess !== null) throw new Error(`its data ${excess}`);
   const directory = `${image}.files`;
   const made = seedFiles(machine);
   const files = [...Object.entries(made), ...addedFiles(machine, made)];

@@ -1,5 +1,5 @@
 import type { ActualLocation, CellPolicy, DesiredInterface } from "../../../core/documents.ts";
-import type { Ipv4, Mac, Uid } from "../../../model/identifiers.ts";
+import type { CellName, Ipv4, Mac, Uid } from "../../../model/identifiers.ts";
 
 /** The view that a network driver implements (GNI, after eucanetd): all that concerns this host, and nothing else. */
 export interface GlobalNetwork {
@@ -36,6 +36,15 @@ export interface NetworkAllocation {
     /** This host can never have it; `reason` says what would have to be configured. Absent: it can. */
     readonly refused?: true;
   }[];
+  /** Of every cell whose rules should be here. */
+  readonly policies: readonly PolicyInForce[];
+}
+export interface PolicyInForce {
+  readonly cell: CellName;
+  /** Of the rules that packets meet; null: none. */
+  readonly version: number | null;
+  /** Why the wanted version cannot be put in force, a sentence; null: it is. */
+  readonly problem: string | null;
 }
 
 /** One question about a packet, for `why`. */

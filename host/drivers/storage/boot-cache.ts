@@ -1,15 +1,15 @@
 import { execFile } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
-import { mkdir, rename, rm, stat } from "node:fs/promises";
+import { mkdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 import type { BootRecord, SavedState } from "../../../core/documents.ts";
 import type { PeerName } from "../../../model/identifiers.ts";
+import { renameDurably, synchronize } from "../../../runtime/durable-files.ts";
 import { peerRequest } from "../../../runtime/https.ts";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
-import { synchronize } from "../../synchronize.ts";
 import type { SavedFiles } from "./driver.ts";
 import { agentAt } from "./servers.ts";
 
@@ -84,7 +84,7 @@ export class BootCache {
         await synchronize(path);
       }
       await synchronize(fresh);
-      await rename(fresh, directory);
+      await renameDurably(fresh, directory);
       return directory;
     } catch (error) {
       await rm(fresh, { recursive: true, force: true });

@@ -4,6 +4,7 @@ import type { Evaluated } from "../../../model/evaluated.ts";
 import type { Json } from "../../../model/json.ts";
 import { limits } from "../../../model/limits.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
+import { noWalls } from "../no-walls.ts";
 import { bounds } from "./bounds.ts";
 import { type Ended, type LaunchOptions, launch } from "./launch.ts";
 
@@ -52,6 +53,12 @@ export async function evaluateTypeScriptBundle(
     );
   try {
     const ended = await launch(JSON.stringify({ main, files }), options);
+    if (ended.how === "no-walls")
+      return refuse(
+        noWalls,
+        `TypeScript is not evaluated here: ${ended.why}`,
+        "Send the specification as SmartFrog, JSON or YAML; `cells plan` and `cells apply` evaluate it themselves and send the JSON.",
+      );
     if (ended.how !== "answer") return refuse("typescript/stopped", stoppedMessage(ended, options), stoppedHint);
     const outcome = outcomeIn(ended.text);
     return outcome ?? refuse("typescript/stopped", "The evaluation gave no sound answer", stoppedHint);
@@ -62,7 +69,10 @@ export async function evaluateTypeScriptBundle(
 
 const stoppedHint = "Look for work on very large lists or texts, and for loops that do not end.";
 
-function stoppedMessage(ended: Exclude<Ended, { how: "answer" }>, { wallMs = bounds.wallMs }: LaunchOptions): string {
+function stoppedMessage(
+  ended: Exclude<Ended, { how: "answer" | "no-walls" }>,
+  { wallMs = bounds.wallMs }: LaunchOptions,
+): string {
   switch (ended.how) {
     case "too-long":
       return `The specification was not evaluated within ${wallMs / 1000} s`;

@@ -1,13 +1,14 @@
 import { spawn } from "node:child_process";
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { bounds } from "./bounds.ts";
 import { searchPath, walled } from "./wall.ts";
 
 export type Ended =
   | { readonly how: "answer"; readonly text: string }
   | { readonly how: "too-long" | "aborted" | "too-large" }
+  /** Nothing was run: the walls cannot be built here; `why` is a sentence. */
+  | { readonly how: "no-walls"; readonly why: string }
   /** It ended without an answer; `said` are the last words of it. */
   | { readonly how: "broken"; readonly said: string };
 
@@ -18,9 +19,12 @@ export interface LaunchOptions {
   /** Another program in the place of `process.ts`, and another time: for tests of the walls. */
   readonly program?: string;
   readonly wallMs?: number;
+  /** Where the programs are with which the walls are built, for the same. */
+  readonly searchPath?: string;
 }
 
-const here = dirname(fileURLToPath(import.meta.url));
+/** Empty in the service image: its one file of JavaScript has no others beside it, and no process to evaluate in. */
+const here = import.meta.dirname ?? "";
 const repository = join(here, "../../..");
 /** Directories of a package that is found from here, as it is and as a link leads to it. */
 const packageOf = (name: string): readonly string[] => {
@@ -64,8 +68,11 @@ function nodeCommand(program: string): readonly string[] {
 
 /** Runs the evaluating process to its end with that input. Rejects only if it cannot be started at all. */
 export function launch(input: string, options: LaunchOptions = {}): Promise<Ended> {
+  if (here === "") return Promise.resolve({ how: "no-walls", why: "a service VM has no room for what evaluates it" });
   const { program = join(here, "process.ts"), signal, said = () => {}, wallMs = bounds.wallMs } = options;
-  const command = walled(nodeCommand(program), [process.execPath, program, ...readableByProcess()]);
+  const walls = walled(nodeCommand(program), [process.execPath, program, ...readableByProcess()], options.searchPath);
+  if (!walls.ok) return Promise.resolve({ how: "no-walls", why: walls.error });
+  const command = walls.value;
   return new Promise((resolve, reject) => {
     const child = spawn(command[0] ?? "", command.slice(1), {
       cwd: "/",
@@ -75,8 +82,9 @@ export function launch(input: string, options: LaunchOptions = {}): Promise<Ende
     });
     const chunks: Buffer[] = [];
     let [size, heard, last] = [0, 0, ""];
-    let how: Ended["how"] = "answer";
-    const kill = (why: Ended["how"]): void => {
+    type How = Exclude<Ended["how"], "no-walls">;
+    let how: How = "answer";
+    const kill = (why: How): void => {
       if (how === "answer") how = why;
       child.kill("SIGKILL");
     };

@@ -1,6 +1,6 @@
-import { spawnSync } from "node:child_process";
 import { realpathSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
+import { fail, ok, type Result } from "../../../model/result.ts";
 
 /*
  * The walls around the evaluating process, besides QuickJS in WebAssembly and Node's permission model (decisions/0026).
@@ -88,20 +88,36 @@ function openToAll(file: string): boolean {
   }
 }
 
+/** With which the walls are built: by everybody, and beside them by root. */
+const programs = { filter: ["perl"], root: ["setpriv", "unshare", "prlimit", "sh"] } as const;
+
 /**
- * The command inside the walls that there are here. `reads`: files that it must be able to read. As root it runs under a
- * user of its own, unless our own code lies where only root can read it (below `/root`, for instance): then as root
- * without a capability.
+ * The command inside the walls. `reads`: files that it must be able to read. As root it runs under a user of its own, unless
+ * our own code lies where only root can read it (below `/root`, for instance): then as root without a capability.
+ *
+ * Where the walls cannot be built nothing is run: what is left would be WebAssembly alone between a stranger's program
+ * and the key of the service that reads it. The error is a sentence that says what is missing.
+ *
+ * @param path directories of programs, as of `PATH`
  */
-export function walled(command: readonly string[], reads: readonly string[]): readonly string[] {
+export function walled(
+  command: readonly string[],
+  reads: readonly string[],
+  path = searchPath,
+): Result<readonly string[], string> {
+  if (process.platform !== "linux" || process.arch !== "x64")
+    return fail(`the walls around it are of Linux on x86-64, and this is ${process.platform} on ${process.arch}`);
+  const isRoot = process.getuid?.() === 0;
+  const missing = [...programs.filter, ...(isRoot ? programs.root : [])].filter((name) => !isProgram(name, path));
+  if (missing.length > 0)
+    return fail(`the walls around it need ${missing.join(", ")}, which this machine does not have`);
   const filtered = ["perl", "-e", applyFilter, "--", socketFilter().toString("hex"), ...command];
-  if (process.platform !== "linux" || process.arch !== "x64" || !hasPerl()) return command;
-  if (process.getuid?.() !== 0) return filtered;
+  if (!isRoot) return ok(filtered);
   const user = drawnUser();
   const identity = reads.every((file) => openToAll(realpathSync(file)))
     ? [`--reuid=${user}`, `--regid=${user}`, "--clear-groups"]
     : [];
-  return [
+  return ok([
     // The whole tree ends with us: this one by its parent's death, the next by `--kill-child`, the rest with that. The
     // shell stays as process 1 for it, since a process that changes its user loses the signal at its parent's death.
     ...["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--ipc", "--uts", "--pid", "--fork", "--kill-child=KILL"],
@@ -109,13 +125,12 @@ export function walled(command: readonly string[], reads: readonly string[]): re
     ...["setpriv", ...identity, "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"],
     ...["prlimit", "--core=0", "--nofile=64", "--msgqueue=0", "--memlock=0", "--"],
     ...filtered,
-  ];
+  ]);
 }
 
-let perl: boolean | null = null;
-/** Debian always has it; elsewhere the filter is left out. */
-function hasPerl(): boolean {
-  perl ??= spawnSync("perl", ["-e", "exit 0"], { stdio: "ignore", env: { PATH: searchPath } }).status === 0;
-  return perl;
-}
+const isProgram = (name: string, path: string): boolean =>
+  path.split(":").some((directory) => {
+    const found = statSync(join(directory, name), { throwIfNoEntry: false });
+    return found?.isFile() === true && (found.mode & 0o001) !== 0;
+  });
 export const searchPath = "/usr/sbin:/usr/bin:/sbin:/bin";

@@ -115,6 +115,8 @@ describe("attacks on flows and locations", { skip: !canRun() }, () => {
       await server.passes(client, echo(icmpTypes.reply, 9), "its reply");
       await server.refused(client, "no-rule", echo(icmpTypes.reply, 10), "another one's reply");
       await server.refused(client, "no-rule", echo(icmpTypes.request, 9), "an echo the other way");
+      for (const type of [5, 9, 13, 14, 17, 40])
+        await server.refused(client, "no-rule", echo(type, 9), `ICMP type ${type} within the echo's flow`);
       for (const type of [4, 5, 9, 10])
         await client.refused(server, "no-rule", client.packet(server, 1, icmp(type, 9, 1, data)), `ICMP type ${type}`);
     }
@@ -138,7 +140,8 @@ describe("attacks on flows and locations", { skip: !canRun() }, () => {
     const opened = (to: Hand, port: number): string => client.packet(to, 17, udp(port, 53, data));
     await client.passes(far, opened(far, 7000), "a bystander's flow");
     await client.passes(near, opened(near, 7001), "a flow of the flood's victim");
-    const bystander = { client: client.flows().entries, far: far.flows().entries };
+    const before = [flooder, near].map((hand) => hand.flows().entries);
+    const bystander = { client: client.flows("openings").entries, far: far.flows("openings").entries };
     const count = 24_000;
     for (let at = 0; at < count; at += 4000) {
       const burst = Array.from({ length: 4000 }, (_, index) => {
@@ -151,10 +154,15 @@ describe("attacks on flows and locations", { skip: !canRun() }, () => {
       while ((await near.next(20)) !== null);
     }
     for (const hand of [flooder, near]) {
-      const { entries, limit } = hand.flows();
+      const { entries, limit } = hand.flows("openings");
       assert.ok(entries > limit / 2 && entries <= limit, `${hand.plan.name}: ${entries} of ${limit} flows`);
     }
-    assert.deepEqual({ client: client.flows().entries, far: far.flows().entries }, bystander);
+    assert.deepEqual(
+      [flooder, near].map((hand) => hand.flows().entries),
+      before,
+      "what is in use is in a table of its own",
+    );
+    assert.deepEqual({ client: client.flows("openings").entries, far: far.flows("openings").entries }, bystander);
     await far.passes(client, far.packet(client, 17, udp(53, 7000, data)), "the bystander's answer");
     await client.passes(near, opened(near, 7001), "the victim's client asks again");
     await near.passes(client, near.packet(client, 17, udp(53, 7001, data)), "and is answered");
@@ -162,8 +170,28 @@ describe("attacks on flows and locations", { skip: !canRun() }, () => {
     await near.passes(client, near.packet(client, 6, tcp(80, 7002, syn | ack)), "and its answer");
   });
 
+  test("whoever may open flows evicts none that was answered", { timeout: 120_000 }, async () => {
+    const port = 7600;
+    await client.passes(near, client.packet(near, 6, tcp(port, 80, syn)), "a connection is opened");
+    await near.passes(client, near.packet(client, 6, tcp(80, port, syn | ack)), "is answered");
+    await client.passes(near, client.packet(near, 6, tcp(port, 80, ack)), "and goes on");
+    await client.passes(far, client.packet(far, 17, udp(port, 53, data)), "a question");
+    await far.passes(client, far.packet(client, 17, udp(53, port, data)), "its answer");
+    await client.passes(far, client.packet(far, 17, udp(port, 53, data)), "and another one");
+    for (let at = 0; at < 24_000; at += 2000) {
+      const burst = Array.from({ length: 2000 }, (_, index) =>
+        flooder.packet(near, 6, tcp(1024 + at + index, 1 + (index % 7), syn)),
+      );
+      // What is seen more than once is kept longer than what is not.
+      for (let time = 0; time < 3; time += 1) await flooder.send(...burst);
+      while ((await near.next(20)) !== null);
+    }
+    await near.passes(client, near.packet(client, 6, tcp(80, port, ack, data)), "the server sends on its connection");
+    await far.passes(client, far.packet(client, 17, udp(53, port, data)), "the other server answers");
+  });
+
   test("what no rule admits leaves no trace in any table", async () => {
-    const before = [flooder, far, client].map((hand) => hand.flows().entries);
+    const before = [flooder, far, client].map((hand) => hand.flows().entries + hand.flows("openings").entries);
     const drops = (await flooder.counters()).drops["no-rule"] ?? 0;
     const frames = [far, client].flatMap((victim) =>
       Array.from({ length: 2000 }, (_, port) => flooder.packet(victim, 17, udp(1024 + port, 53, data))),
@@ -171,7 +199,7 @@ describe("attacks on flows and locations", { skip: !canRun() }, () => {
     await flooder.send(...frames);
     assert.equal(((await flooder.counters()).drops["no-rule"] ?? 0) - drops, frames.length);
     assert.deepEqual(
-      [flooder, far, client].map((hand) => hand.flows().entries),
+      [flooder, far, client].map((hand) => hand.flows().entries + hand.flows("openings").entries),
       before,
     );
   });
@@ -239,6 +267,25 @@ describe("attacks on flows and locations", { skip: !canRun() }, () => {
         ethernet(everyone, hosts.a[1], 0x0806, arp(2, hosts.a[1], to, client.address)),
       ],
       "what is not for an endpoint, or not for this host",
+    );
+  });
+
+  test("on the wire, a frame without a source is from no host", async () => {
+    // A bridge drops such a frame, so it comes out of the cable's own end.
+    const cable = installation.agent(installation.machines[0]!, "guest-process.ts");
+    const nobody = "00:00:00:00:00:00";
+    const before = await far.counters();
+    const frames = [nobody, "01:00:5e:00:00:01"].flatMap((mac) =>
+      ["10.64.0.99", client.address].map((source) => onWire(client, far, datagram(source, far.address), mac)),
+    );
+    await cable.call("inject", "wb", frames);
+    await wire.call("inject", "eth0", [onWire(client, far, datagram(client.address, far.address))]);
+    const first = await far.next(10_000);
+    assert.equal(first?.slice(28), datagram(client.address, far.address));
+    assert.equal(await far.next(200), null, "the honest frame comes alone");
+    assert.equal(
+      ((await far.counters()).drops["spoofed-mac"] ?? 0) - (before.drops["spoofed-mac"] ?? 0),
+      frames.length,
     );
   });
 

@@ -291,6 +291,32 @@ describe("a guest that attacks", { skip: !canRun() }, () => {
     }
   });
 
+  test("a frame that is cut into many must be cut into few, and none of them too large", async () => {
+    /** VIRTIO_NET_HDR_GSO_TCPV4 with its checksum left to others: pieces of `size` bytes behind `headers`. */
+    const cut = (size: number, headers = 54): string => {
+      const header = Buffer.alloc(10);
+      header[0] = 1;
+      header[1] = 1;
+      header.writeUInt16LE(headers, 2);
+      header.writeUInt16LE(size, 4);
+      header.writeUInt16LE(34, 6);
+      header.writeUInt16LE(16, 8);
+      return hex(header);
+    };
+    const segment = (victim: Hand, length: number): string =>
+      attacker.packet(victim, 6, tcp(1000, 80, tcpFlags.ack, Buffer.alloc(length, "x")));
+    for (const victim of victims()) {
+      const before = await attacker.counters();
+      for (const size of [1, 8, 15]) await attacker.sendWith(cut(size), segment(victim, 3000));
+      // With the header of TCP, which every piece gets, they have 1,501 and 1,480 + 20 + 20 bytes.
+      for (const size of [1461, 1480]) await attacker.sendWith(cut(size), segment(victim, 3000));
+      assert.deepEqual(await attacker.arrivedAt(victim), []);
+      assert.equal((await attacker.counters()).drops.malformed! - before.drops.malformed!, 5);
+      await attacker.sendWith(cut(1460), segment(victim, 2920));
+      assert.ok((await attacker.arrivedAt(victim)).length > 0, "as an honest guest sends it");
+    }
+  });
+
   test("fragments follow their first, and nothing else", async () => {
     const more = 0x2000;
     const first = udp(5000, 80, Buffer.alloc(56, "1"), 72);

@@ -115,6 +115,10 @@ struct flow_key {
   __u16 zero;
 };
 /*
+ * An element of such a table may become another flow's at any moment, while a pointer to it is still held: `local_port` and
+ * `remote_port`, which are also in the key, tell whose it is (both 0: not told). They are looked at before it is written to
+ * and after it was read.
+ *
  * What was decided holds for one generation of the maps; at the next one it is decided again. `host` is the MAC of the
  * machine where the remote end is, in its lower 48 bits, and the generation for which that holds above: one word, so that
  * no other CPU ever reads half of it.
@@ -124,12 +128,12 @@ struct flow {
   __u64 host;
   __u32 rule;
   __u32 generation;
-  __u16 local_port; /* of a first fragment: what its flow's key has */
+  __u16 local_port; /* also of a first fragment what its flow's key has */
   __u16 remote_port;
   __u8 opened_out;
   __u8 finished; /* bit 0: the opener sent FIN, bit 1: the other end did, bit 2: reset */
   __u8 counted; /* of a remote end in the same cell: its own host counts for the rule */
-  __u8 padding;
+  __u8 answered; /* of an opening: the other end has sent something */
 };
 struct interface_counters {
   __u64 sent_packets;
@@ -214,13 +218,24 @@ struct flow_table {
   __uint(value_size, sizeof(struct flow));
   __uint(max_entries, 8192);
 };
-/* Arrays by an interface's slot, since a look-up by its index would cost each packet ten times as much. */
+/*
+ * Flows whose opener has sent again after an answer are in `flows`. Until then, which may be never, a flow is among the
+ * `openings`, and so are first fragments: whoever may open flows evicts openings, and nothing that is in use.
+ *
+ * Arrays by an interface's slot, since a look-up by its index would cost each packet ten times as much.
+ */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
   __type(key, __u32);
   __uint(max_entries, 4096);
   __array(values, struct flow_table);
 } flows SEC(".maps");
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+  __type(key, __u32);
+  __uint(max_entries, 4096);
+  __array(values, struct flow_table);
+} openings SEC(".maps");
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
   __type(key, __u32);
@@ -248,6 +263,7 @@ struct packet {
   __u8 tcp_flags;
   __u8 icmp_type;
   __u8 header_length;
+  __u8 tcp_length; /* of its header; 0 for every other protocol */
   __u8 error; /* an ICMP error: the four fields below are the packet that it is about */
   __be32 about_source;
   __be32 about_destination;
@@ -371,6 +387,7 @@ static __always_inline int parse(struct __sk_buff *skb, struct packet *p)
     if (length < 20 || ((l4[13] & TCP_SYN) && (l4[13] & (TCP_FIN | TCP_RST))) ||
         (p->fragment == WHOLE && header + length > total))
       return MALFORMED;
+    p->tcp_length = length;
     p->judged += 14;
   } else if (ip.protocol == IPPROTO_UDP || ip.protocol == IPPROTO_ICMP) {
     if (total < header + 8 || load_payload(skb, header, l4, 8))
@@ -414,6 +431,23 @@ static __always_inline int checksum_hits_header(struct __sk_buff *skb, const str
   if (first[0] != eth->h_dest[0] || first[1] != eth->h_dest[1])
     return 0;
   return bpf_skb_change_tail(skb, p->judged + 1, 0) == 0;
+}
+
+/* Pieces of a frame at least as large as the smallest that Linux sends over TCP (tcp_min_snd_mss), or not too many of them. */
+#define SMALLEST_PIECE 48
+#define MOST_SMALL_PIECES 128
+
+/*
+ * A guest may leave it to the kernel to cut a frame into pieces, each with the headers of the whole. That they are too large
+ * for the underlay, or so small that one frame becomes tens of thousands, is seen here or nowhere.
+ */
+static __always_inline int has_bad_size(struct __sk_buff *skb, const struct packet *p, __u32 mtu)
+{
+  __u32 piece = skb->gso_size;
+  if (piece && piece < SMALLEST_PIECE && skb->len > piece * MOST_SMALL_PIECES)
+    return 1;
+  __u32 length = piece ? piece + p->header_length + p->tcp_length : skb->len - ETH_LENGTH;
+  return mtu && length > mtu;
 }
 
 /* --- rules ------------------------------------------------------------------------------------------------------ */
@@ -532,7 +566,9 @@ struct check {
   __u8 out;
   __u8 counted; /* the rule's counter was moved for this cell by an earlier check of this packet */
   __u8 here;    /* as if from the wire, but from a service of this host: what answers it must not leave by the uplink */
-  __u64 wire;   /* of a frame from the wire: its source MAC, which must be that of the source's host */
+  __u8 from_wire;
+  __u64 wire; /* of a frame from the wire: its source MAC, which must be that of the source's host */
+  __u16 local_port, remote_port; /* in the flow's key */
   /* Found: the flow, for which generation, and where its remote end is, 0 if that is not known yet. */
   struct flow *flow;
   __u32 generation;
@@ -547,6 +583,13 @@ static __always_inline __u64 mac_number(const __u8 *mac)
 static __always_inline __u64 known_host(const struct flow *flow, __u32 generation)
 {
   return flow->generation == generation && flow->host >> 48 == (__u16)generation ? flow->host & 0xffffffffffffULL : 0;
+}
+
+/* Is that element still the flow that was looked up? */
+static __always_inline int is_of(const struct flow *flow, __u16 local_port, __u16 remote_port)
+{
+  __u16 local = *(volatile __u16 *)&flow->local_port, remote = *(volatile __u16 *)&flow->remote_port;
+  return (local == local_port && remote == remote_port) || !(local | remote);
 }
 
 static __always_inline void learn_host(struct flow *flow, const __u8 *mac, __u32 generation)
@@ -624,6 +667,13 @@ static __always_inline void see(struct flow *flow, const struct check *c, __u64 
     flow->finished |= flow->opened_out == c->out ? 1 : 2;
 }
 
+/* Openings of an interface; its other table where it has none, from before there were two. */
+static __always_inline void *openings_of(const struct check *c, void *table)
+{
+  void *openings_table = bpf_map_lookup_elem(&openings, &c->self->slot);
+  return openings_table ? openings_table : table;
+}
+
 static __always_inline void remember_fragments(void *table, const struct check *c, const struct flow_key *opening,
                                                const struct flow *flow)
 {
@@ -637,7 +687,7 @@ static __always_inline void remember_fragments(void *table, const struct check *
                        .opened_out = flow->opened_out,
                        .local_port = opening->local_port,
                        .remote_port = opening->remote_port};
-  bpf_map_update_elem(table, &key, &first, BPF_ANY);
+  bpf_map_update_elem(openings_of(c, table), &key, &first, BPF_ANY);
 }
 
 /* A first fragment that is refused takes the place of an earlier one with the same identification. */
@@ -647,7 +697,7 @@ static __always_inline void forget_fragments(void *table, const struct check *c)
     return;
   struct flow_key key = {};
   key_of_fragments(c, &key);
-  bpf_map_delete_elem(table, &key);
+  bpf_map_delete_elem(openings_of(c, table), &key);
 }
 
 static __always_inline int passes(const struct check *c, __u32 rule)
@@ -681,7 +731,7 @@ static __always_inline int believe(struct check *c, struct flow *flow, __u32 gen
     return NO_LOCATION;
   if (mac_number(mac) != c->wire)
     return WRONG_HOST;
-  if (flow) {
+  if (flow && (c->packet->fragment == LATER || is_of(flow, c->local_port, c->remote_port))) {
     flow->counted = c->counted;
     if (!c->here)
       learn_host(flow, mac, generation);
@@ -708,6 +758,16 @@ static __always_inline int admit_later(struct check *c, struct flow *first, __u3
   return passes(c, first->rule);
 }
 
+/* Both ends have sent, and the one that opened it goes on: no flood of openings touches it any more. */
+static __always_inline struct flow *settle(void *table, void *opening, const struct flow_key *key,
+                                           const struct flow *flow)
+{
+  struct flow settled = *flow;
+  bpf_map_update_elem(table, key, &settled, BPF_ANY);
+  bpf_map_delete_elem(opening, key);
+  return bpf_map_lookup_elem(table, key);
+}
+
 /* The check of one interface on one packet, by the rules of its cell. PASS or the reason of the drop. */
 static __noinline int admit(struct check *c)
 {
@@ -724,11 +784,27 @@ static __noinline int admit(struct check *c)
   struct flow_key key = {};
   key_of(c, &key);
 
+  c->local_port = key.local_port;
+  c->remote_port = key.remote_port;
+
+  /* Where it is, or will be. */
+  void *in = table;
+  int opening = 0;
   struct flow *flow = bpf_map_lookup_elem(table, &key);
+  if (!flow) {
+    void *openings_table = bpf_map_lookup_elem(&openings, &c->self->slot);
+    if (openings_table) {
+      in = openings_table;
+      opening = 1;
+      flow = bpf_map_lookup_elem(openings_table, &key);
+    }
+  }
   /* Signed: another CPU may have seen the flow a moment after this one looked at the clock. */
   if (flow && (__s64)(now - flow->last_seen) > (__s64)idle_limit(&key, flow))
     flow = NULL;
-  if (c->wire) {
+  if (flow && p->fragment != LATER && !is_of(flow, key.local_port, key.remote_port))
+    flow = NULL;
+  if (c->from_wire) {
     int reason = believe(c, flow, now_in_force);
     if (reason)
       return reason;
@@ -737,24 +813,41 @@ static __noinline int admit(struct check *c)
     return admit_later(c, flow, now_in_force);
   /* A server that opens a connection from its service port is no answer to anyone. */
   int opens = p->protocol == IPPROTO_TCP && (p->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+  /* The flow of an echo is of echoes: a redirect with its identifier belongs to nothing. */
+  if (flow && p->protocol == IPPROTO_ICMP && !p->error && p->icmp_type != 0 && p->icmp_type != 8)
+    flow = NULL;
   if (flow && !(opens && (flow->opened_out != c->out || flow->finished >= 3))) {
     if (flow->generation != now_in_force) {
-      long rule = evaluate_opening(c, &key, flow->opened_out);
+      struct flow renewed = *flow;
+      long rule = evaluate_opening(c, &key, renewed.opened_out);
       if (rule == NO_RULE_FOUND) {
-        bpf_map_delete_elem(table, &key);
+        bpf_map_delete_elem(in, &key);
         flow = NULL;
       } else {
-        flow->rule = rule;
-        flow->generation = now_in_force;
+        renewed.rule = rule;
+        renewed.generation = now_in_force;
+        bpf_map_update_elem(in, &key, &renewed, BPF_EXIST);
+        flow = bpf_map_lookup_elem(in, &key);
+        if (!flow)
+          return passes(c, rule);
       }
     }
     if (flow) {
+      __u32 rule = flow->rule;
+      c->host = known_host(flow, now_in_force);
+      if (!is_of(flow, key.local_port, key.remote_port))
+        return NO_RULE;
       if (!p->error)
         see(flow, c, now);
       remember_fragments(table, c, &key, flow);
+      if (opening && !p->error) {
+        if (flow->opened_out != c->out)
+          flow->answered = 1;
+        else if (flow->answered && flow->finished < 3)
+          flow = settle(table, in, &key, flow);
+      }
       c->flow = flow;
-      c->host = known_host(flow, now_in_force);
-      return passes(c, flow->rule);
+      return passes(c, rule);
     }
   }
   /* Errors and echo answers belong to a flow or to nothing; redirects and router messages have no place here. */
@@ -766,9 +859,14 @@ static __noinline int admit(struct check *c)
     forget_fragments(table, c);
     return NO_RULE;
   }
-  struct flow opened = {.last_seen = now, .rule = rule, .generation = now_in_force, .opened_out = c->out};
+  struct flow opened = {.last_seen = now,
+                        .rule = rule,
+                        .generation = now_in_force,
+                        .local_port = key.local_port,
+                        .remote_port = key.remote_port,
+                        .opened_out = c->out};
   if (p->protocol != IPPROTO_ICMP || p->icmp_type == 8)
-    bpf_map_update_elem(table, &key, &opened, BPF_ANY);
+    bpf_map_update_elem(in, &key, &opened, BPF_ANY);
   remember_fragments(table, c, &key, &opened);
   return passes(c, rule);
 }
@@ -1064,8 +1162,7 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
   /* Clients take answers from any port. */
   if (p.protocol == IPPROTO_UDP && p.fragment != LATER && (p.source_port == 67 || p.destination_port == 68))
     return drop(self, ROGUE_DHCP);
-  __u32 payload = skb->gso_size ? skb->gso_size + p.header_length : skb->len - ETH_LENGTH;
-  if ((self->mtu && payload > self->mtu) || checksum_hits_header(skb, &p, eth))
+  if (has_bad_size(skb, &p, self->mtu) || checksum_hits_header(skb, &p, eth))
     return drop(self, MALFORMED);
   if (p.destination == 0xffffffff || (self->mask != 0xffffffff && p.destination == broadcast) ||
       (bpf_ntohl(p.destination) >> 28) == 14)
@@ -1119,7 +1216,7 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
   if (!host && !(receiver && receiver_index != ifindex))
     return drop(self, NO_LOCATION);
   if (host) {
-    if (sender.flow)
+    if (sender.flow && is_of(sender.flow, sender.local_port, sender.remote_port))
       learn_host(sender.flow, host, sender.generation);
     return leave(skb, self, host, cfg);
   }
@@ -1155,7 +1252,7 @@ static __always_inline int receive(struct __sk_buff *skb, struct packet *p, cons
 {
   if (p->error && (p->about_source != p->destination || p->about_destination != p->source))
     return drop(self, NO_RULE);
-  struct check check = {.self = self, .packet = p, .bytes = skb->len, .here = here, .wire = mac_number(from)};
+  struct check check = {.self = self, .packet = p, .bytes = skb->len, .here = here, .from_wire = 1, .wire = mac_number(from)};
   int reason = admit(&check);
   if (reason)
     return drop(self, reason);
@@ -1173,9 +1270,8 @@ static __always_inline int ipv4_from_service(struct __sk_buff *skb, __u32 ifinde
     return drop(self, SPOOFED_ADDRESS);
   if (p.protocol == IPPROTO_UDP && p.fragment != LATER && (p.source_port == 67 || p.destination_port == 68))
     return drop(self, ROGUE_DHCP);
-  __u32 payload = skb->gso_size ? skb->gso_size + p.header_length : skb->len - ETH_LENGTH;
   /* That the destination MAC was tried on must not be seen by the bridge. */
-  if ((self->mtu && payload > self->mtu) || checksum_hits_header(skb, &p, eth) ||
+  if (has_bad_size(skb, &p, self->mtu) || checksum_hits_header(skb, &p, eth) ||
       bpf_skb_store_bytes(skb, 0, eth->h_dest, ETH_ALEN, 0))
     return drop(self, MALFORMED);
   if (p.destination == cfg->host_address && answers_probe(skb, &p, ifindex))
@@ -1242,6 +1338,9 @@ int from_wire(struct __sk_buff *skb)
   struct interface_state *self = bpf_map_lookup_elem(&interfaces, &ifindex);
   if (!self || !same_mac(eth.h_dest, cfg->host_mac))
     return TC_ACT_SHOT;
+  /* Of no machine: neither nobody nor a group sends anything. */
+  if (!mac_number(eth.h_source) || (eth.h_source[0] & 1))
+    return drop(self, SPOOFED_MAC);
   struct packet p = {};
   int reason = parse(skb, &p);
   if (reason)

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { DesiredInterface } from "../../../../core/documents.ts";
+import type { CellPolicy, DesiredInterface } from "../../../../core/documents.ts";
 import { type Mac, mac } from "../../../../model/identifiers.ts";
 import { qemuIdentity } from "../../../identity.ts";
 import type {
@@ -17,7 +17,17 @@ import { type CellRules, createCellRules } from "./cell-rules.ts";
 import { closeDataplane, type Dataplane, mountBpffs, openDataplane, unmountBpffs, unpin } from "./dataplane.ts";
 import { bringUp, createTap, findTaps, leaveBridge, mtuOf, portsOf, removeDevice, tapName } from "./devices.ts";
 import { examinePacket } from "./examine.ts";
-import { config, dropReasons, flow, flowKey, interfaceCounters, ruleCounters, ruleKey, word } from "./layout.ts";
+import {
+  config,
+  dropReasons,
+  flow,
+  flowKey,
+  interfaceCounters,
+  policyState,
+  ruleCounters,
+  ruleKey,
+  word,
+} from "./layout.ts";
 import { attachedProgram, createMap, detachAll, ensureAttached, indexOf, mapTypes, programId } from "./libbpf.ts";
 import { type Names, openNames } from "./names.ts";
 import { createProber, type Prober } from "./probe.ts";
@@ -34,8 +44,12 @@ import { whatWasTold } from "./told.ts";
 
 /** What every VM sees as its gateway, and everything else: locally administered, the same everywhere. */
 export const gatewayMac: Mac = mac("02:ce:11:5d:00:01");
-/** Flows that one interface may have at once; its oldest idle ones make room, never another interface's. */
-const flowsPerInterface = 8192;
+/**
+ * Flows that one interface may have at once: in use, and opened without that anything came of it yet. The oldest idle ones
+ * of a table make room in it, never another table's or interface's.
+ */
+const flowsPerInterface = { flows: 6144, openings: 2048 } as const;
+const flowTables = ["flows", "openings"] as const;
 
 export interface DiverterOptions {
   /** Durable: names of rules and interfaces. */
@@ -161,6 +175,11 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
             ? serviceAllocation(dataplane, local.desired, ports)
             : allocation(dataplane, global, local, rules),
         ),
+        policies: global.policies.map((policy) => ({
+          cell: policy.cell,
+          version: versionInForce(dataplane, policy),
+          problem: rules.problem(policy),
+        })),
       };
     },
     async flush() {
@@ -217,7 +236,7 @@ function isGuarded(dataplane: Dataplane, ifindex: number): boolean {
   return (
     slot !== null &&
     attachedProgram(ifindex) === programId(dataplane.programs.from_vm) &&
-    dataplane.maps.flows.get(key(slot)) !== null
+    flowTables.every((name) => dataplane.maps[name].get(key(slot)) !== null)
   );
 }
 
@@ -240,11 +259,15 @@ function guard(dataplane: Dataplane, ifindex: number, bringUpDevice: () => void)
   ensureAttached(ifindex, dataplane.programs.from_vm);
   bringUpDevice();
   const slot = key(takeSlot(dataplane, ifindex));
-  if (dataplane.maps.flows.get(slot) !== null) return;
-  dataplane.maps.counters.clear(slot);
-  const table = createMap(mapTypes.lruHash, "flow_table", flowKey.size, flow.size, flowsPerInterface, 0);
+  const { maps } = dataplane;
+  if (maps.flows.get(slot) === null) maps.counters.clear(slot);
+  // Nothing passes without `flows`, so that table comes last.
+  for (const name of flowTables.toReversed()) if (maps[name].get(slot) === null) addFlowTable(dataplane, name, slot);
+}
+function addFlowTable({ maps }: Dataplane, name: (typeof flowTables)[number], slot: Buffer): void {
+  const table = createMap(mapTypes.lruHash, "flow_table", flowKey.size, flow.size, flowsPerInterface[name], 0);
   try {
-    dataplane.maps.flows.set(slot, word.encode({ value: table.fd }));
+    maps[name].set(slot, word.encode({ value: table.fd }));
   } finally {
     table.close();
   }
@@ -257,7 +280,7 @@ function forget(dataplane: Dataplane, ifindex: number): void {
     for (const address of map.keys()) if (map.get(address)?.readUInt32LE() === ifindex) map.delete(address);
   for (const name of ["interfaces", "dhcp"] as const) maps[name].delete(key(ifindex));
   const slot = slotOf(dataplane, ifindex);
-  if (slot !== null) maps.flows.delete(key(slot));
+  if (slot !== null) for (const name of flowTables) maps[name].delete(key(slot));
   maps.slots.delete(key(ifindex));
 }
 
@@ -268,6 +291,14 @@ const gone = ({ maps }: Dataplane, { policies }: GlobalNetwork): readonly number
     .map((bytes) => word.decode(bytes).value)
     .filter((cell) => !cells.has(cell));
 };
+
+/** The kernel has the low 32 bits of a version, and a cell's only grow. */
+function versionInForce({ maps }: Dataplane, { cellNumber, version }: CellPolicy): number | null {
+  const state = maps.policies.get(key(cellNumber));
+  if (state === null) return null;
+  const { version: low } = policyState.decode(state);
+  return low === version >>> 0 ? version : low;
+}
 
 /**
  * After a change: every flow asks its rule and its way again at its next packet. A process that was killed between a change

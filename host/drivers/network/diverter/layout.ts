@@ -173,7 +173,7 @@ export const flow = layout("flow", {
   opened_out: "u8",
   finished: "u8",
   counted: "u8",
-  padding: "u8",
+  answered: "u8",
 });
 /** In the order of `enum drop_reason`, without PASS. */
 export const dropReasons = [
@@ -250,6 +250,7 @@ export const mapSizes = {
   probes: [probeKey.size, 4],
   rules: [4, 4],
   flows: [4, 4],
+  openings: [4, 4],
   counters: [4, interfaceCounters.size],
   slots: [4, 4],
   rule_counts: [ruleKey.size, ruleCounters.size],

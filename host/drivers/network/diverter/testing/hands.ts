@@ -56,8 +56,8 @@ export class Hand {
     return all.interfaces.find((counter) => counter.interface === uidOf(this.plan))!;
   }
 
-  /** Entries of the interface's table of flows, and how many it may have. */
-  flows(): { readonly entries: number; readonly limit: number } {
+  /** Entries of one of the interface's tables of flows, and how many it may have. */
+  flows(table: "flows" | "openings" = "flows"): { readonly entries: number; readonly limit: number } {
     const { host } = this.plan;
     const machine = this.#installation.hostMachines[host];
     const maps = `${this.#installation.directory}/${host}/run/bpf/diverter/maps`;
@@ -78,7 +78,7 @@ export class Hand {
     const links = machine.run("ip", "-j", "link", "show", "dev", tapName(uidOf(this.plan)));
     const [link] = JSON.parse(links) as readonly { readonly ifindex: number }[];
     device.writeUInt32LE(link!.ifindex);
-    const id = String(lookUp("flows", lookUp("slots", device)).readUInt32LE());
+    const id = String(lookUp(table, lookUp("slots", device)).readUInt32LE());
     const { max_entries: limit } = JSON.parse(machine.run("bpftool", "-j", "map", "show", "id", id)) as {
       readonly max_entries: number;
     };

@@ -1,0 +1,227 @@
+import { type HostName, hostName, type PeerName, type Uid, uid } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { desiredConnection } from "../documents/storage.ts";
+import type { CellPolicy, DesiredConnection, DesiredVm } from "../documents.ts";
+import { isObject, log, sameJson, toJson } from "../outbox.ts";
+import { isPlausible, type Source } from "./kept-numbers.ts";
+import {
+  type ControllerState,
+  desiredNow,
+  linksOf,
+  type Run,
+  type RunDisk,
+  saveCounters,
+  savePolicy,
+  saveVm,
+  storageManagerOf,
+  type VmRecord,
+} from "./state.ts";
+
+/**
+ * A controller whose store was lost, or put back from an older copy. What it desires is the wish of its cell's people, and
+ * nobody else knows that: it stands still, so that nothing is stopped, fenced, deleted or started by what it wrongly takes
+ * for the present, until an operator brings the newer store back, or lets this one count (`cells orphans release`).
+ *
+ * Meanwhile its receivers tell it which documents of its own they hold. No number that one of them has seen is ever given
+ * out a second time, and an incarnation that runs is taken for what it is: a release then ends no machine.
+ */
+export const isForked = (state: ControllerState): boolean => state.forkedAt.size > 0;
+
+/** Why nothing changes here, a sentence; null: the store is whole, as far as anybody knows. */
+export function forkReason(state: ControllerState): string | null {
+  if (!isForked(state)) return null;
+  const [first = "", ...others] = [...state.forkedAt].sort();
+  const more = others.length === 0 ? "" : ` and ${others.length} more`;
+  return (
+    `the store of this cell's controller was lost or is older than what ${first}${more} holds: nothing is changed or started ` +
+    `until its newer store is back, or an operator lets this one count with \`cells orphans release ${state.options.self}\``
+  );
+}
+
+export function takeFork(state: ControllerState, peer: PeerName, forked: boolean, itForked: boolean): void {
+  const isReleased = state.forkedAt.has(peer) && !forked;
+  if (itForked && !isReleased) state.olderPeers.add(peer);
+  else state.olderPeers.delete(peer);
+  // Both stores were older: what the peer has more is none that this one took back, and stays.
+  if (itForked && isReleased) state.outbox.effects.push({ kind: "recovered", at: peer });
+  const before = isForked(state);
+  if (forked) state.forkedAt.add(peer);
+  else state.forkedAt.delete(peer);
+  if (before === isForked(state)) return;
+  state.kept.claims.clear();
+  state.kept.connections.clear();
+  state.kept.raisedFrom.clear();
+  const { cell } = state.options;
+  log(state.outbox, before ? "controller/released" : "controller/forked", { cell, peer, reason: forkReason(state) });
+}
+
+/** A receiver holds a document of this controller, which is unknown here or another one. */
+export function takeKept(state: ControllerState, peer: PeerName, key: string, value: Json): void {
+  if (!isObject(value)) return;
+  if (!state.forkedAt.has(peer)) {
+    // It holds what this store, which is whole, took back long ago.
+    if (state.olderPeers.has(peer) && desiredNow(state, peer, key) === undefined) takeBack(state, peer, key);
+    return;
+  }
+  const [kind = "", name = ""] = key.split("/");
+  const source = { peer, key };
+  raiseUids(state, source, name);
+  if (kind === "policy") raisePolicy(state, source, value as unknown as CellPolicy);
+  if (kind === "connection" && peer === storageManagerOf(state))
+    takeConnection(state, source, value as unknown as DesiredConnection);
+  if (kind === "placement") raiseIncarnation(state, source, value.vm, value.incarnation);
+  if (kind === "vm" && peer.startsWith("host."))
+    takeVm(state, source, hostName(peer.slice("host.".length)), value as unknown as DesiredVm);
+}
+
+/** On their way to one receiver at a time. It says the others again on its next connection. */
+export const mostTakenBack = 10_000;
+
+function takeBack(state: ControllerState, peer: PeerName, key: string): void {
+  const releasing = state.outbox.releasing.get(peer) ?? new Set<string>();
+  if (releasing.size >= mostTakenBack) return;
+  state.outbox.releasing.set(peer, releasing.add(key));
+  state.outbox.effects.push({ kind: "desire", to: peer, key, value: null });
+}
+
+function raiseUids(state: ControllerState, source: Source, name: string): void {
+  const prefix = `${state.options.cellUid}-`;
+  if (!name.startsWith(prefix)) return;
+  const [to, now] = [Number(name.slice(prefix.length)), state.counters.nextNumber];
+  if (isPlausible(state, source, "element", { to, now }) && to >= now) saveCounters(state, { nextNumber: to + 1 });
+}
+
+function raisePolicy(state: ControllerState, source: Source, { version, rules, networks }: CellPolicy): void {
+  const identities = [...rules.flatMap(({ from, to }) => [from, to]), ...networks.map(({ identity }) => identity)];
+  raiseIdentities(state, source, identities);
+  const rule = rules.reduce((most, { id }) => Math.max(most, id), 0);
+  const now = state.counters.nextRule;
+  if (isPlausible(state, source, "rule", { to: rule, now }) && rule >= now) saveCounters(state, { nextRule: rule + 1 });
+  const known = state.policy.version;
+  if (isPlausible(state, source, "policy version", { to: version, now: known }) && version > known)
+    savePolicy(state, { ...state.policy, version });
+}
+
+function raiseIdentities(state: ControllerState, source: Source, identities: readonly number[]): void {
+  const to = identities.reduce((most, each) => Math.max(most, each), 0);
+  const now = state.counters.nextIdentity;
+  if (isPlausible(state, source, "identity", { to, now }) && to >= now) saveCounters(state, { nextIdentity: to + 1 });
+}
+
+/** False: such an incarnation cannot be. */
+function raiseIncarnation(state: ControllerState, source: Source, vm: Json | undefined, to: Json | undefined): boolean {
+  const record = typeof vm === "string" ? state.vms.get(uid(vm)) : undefined;
+  if (record === undefined) return true;
+  const now = record.incarnation;
+  if (typeof to !== "number" || !isPlausible(state, source, "incarnation", { to, now, of: record.uid })) return false;
+  if (to > now) saveVm(state, { ...record, incarnation: to });
+  return true;
+}
+
+/**
+ * What a host says that it was told to run, is what runs where something else says so as well; a host's word alone moves no
+ * VM to it and gives it no disk.
+ *
+ * - The record names that host already: then it may be of a later incarnation, with the disks that are known here.
+ * - Or the Storage Manager keeps, for each of its disks, a connection of that incarnation at that host.
+ *
+ * A VM without disks that has moved since is not found: its machine is an orphan at its host, for an operator to look at.
+ */
+function takeVm(state: ControllerState, source: Source, host: HostName, document: DesiredVm): void {
+  const { uid: vm, incarnation: to, interfaces } = document;
+  raiseIdentities(
+    state,
+    source,
+    interfaces.flatMap(({ identity, vmIdentity, subnetIdentity }) => [identity, vmIdentity, subnetIdentity]),
+  );
+  const now = state.vms.get(vm)?.incarnation;
+  if (now === undefined || !isPlausible(state, source, "incarnation", { to, now, of: vm })) return;
+  inner(state.kept.claims, vm).set(host, document);
+  adopt(state, host, document);
+}
+
+/** In either order with what the host says. */
+function takeConnection(state: ControllerState, source: Source, connection: DesiredConnection): void {
+  const { vm, uid: name } = connection;
+  if (!state.vms.has(vm) || !raiseIncarnation(state, source, vm, connection.incarnation)) return;
+  inner(state.kept.connections, vm).set(name, connection);
+  for (const [host, document] of state.kept.claims.get(vm) ?? []) adopt(state, host, document);
+}
+
+const inner = <Key, Name, Value>(map: Map<Key, Map<Name, Value>>, key: Key): Map<Name, Value> => {
+  const found = map.get(key) ?? new Map<Name, Value>();
+  map.set(key, found);
+  return found;
+};
+
+function adopt(state: ControllerState, host: HostName, document: DesiredVm): void {
+  const { uid: vm, incarnation } = document;
+  const record = state.vms.get(vm);
+  if (record === undefined) return;
+  const run = confirmedRun(state, record, host, document) ?? laterRun(state, record, host, document);
+  if (run === null || sameJson(toJson(run), record.run === null ? null : toJson(record.run))) return;
+  const path = state.elements.get(vm)?.path ?? null;
+  log(state.outbox, "vm/adopted", { vm, path, host, incarnation, before: record.run?.incarnation ?? null });
+  const newest = Math.max(incarnation, record.incarnation);
+  saveVm(state, { ...record, incarnation: newest, failure: null, failures: 0, again: false, run });
+}
+
+/** A later incarnation where the record says that it is; null: it is not one, or the Storage Manager says otherwise. */
+function laterRun(
+  state: ControllerState,
+  { uid: vm, run, incarnation: minted }: VmRecord,
+  host: HostName,
+  now: DesiredVm,
+) {
+  const { incarnation, boot } = now;
+  if (run === null || run.host !== host || incarnation < minted) return null;
+  if (run.handedOver && incarnation <= run.incarnation) return null;
+  for (const connection of state.kept.connections.get(vm)?.values() ?? []) if (connection.host !== host) return null;
+  const stage: Run["stage"] = "running";
+  return { ...run, incarnation, stage, handedOver: true, ...(boot === undefined ? {} : { boot }) };
+}
+
+/** As the Storage Manager and the host say; null: the Storage Manager does not say so. */
+function confirmedRun(
+  state: ControllerState,
+  { uid: vm, run }: VmRecord,
+  host: HostName,
+  document: DesiredVm,
+): Run | null {
+  const { incarnation, boot, memoryMiB, cpus } = document;
+  const disks: RunDisk[] = [];
+  for (const { connection: name, busType, busNumber, busSlot, bootOrder } of document.disks) {
+    const connection = connectionOf(state, vm, name);
+    if (connection?.vm !== vm || connection.host !== host || connection.incarnation !== incarnation) return null;
+    disks.push({ connection: name, volume: connection.volume, busType, busNumber, busSlot, bootOrder });
+  }
+  if (disks.length === 0) return null;
+  return {
+    ...{ incarnation, stage: "running", host, handedOver: true, memoryMiB, cpus },
+    ...(boot === undefined ? {} : { boot }),
+    cpuSpeedMHz: run?.cpuSpeedMHz ?? 0,
+    placement: run?.placement ?? {},
+    disks,
+    interfaces: interfacesOf(state, vm, run, document),
+  };
+}
+
+/** As it was told to the Storage Manager last. */
+const connectionOf = (state: ControllerState, vm: Uid, name: Uid): DesiredConnection | undefined =>
+  state.kept.connections.get(vm)?.get(name) ??
+  desiredConnection.of(desiredNow(state, storageManagerOf(state), `connection/${name}`)) ??
+  undefined;
+
+/** None of those that are known to be another VM's. */
+function interfacesOf(state: ControllerState, vm: Uid, run: Run | null, { interfaces }: DesiredVm): readonly Uid[] {
+  const path = state.elements.get(vm)?.path;
+  const links = path === undefined ? [] : linksOf(state, path);
+  const own = new Set([...links.map((link) => state.uids.get(link.path)), ...(run?.interfaces ?? [])]);
+  return interfaces.map((each) => each.uid).filter((each) => own.has(each) || !state.elements.has(each));
+}
+
+/** The same, in front of what the cell waits for. */
+export function forkNote(state: ControllerState): readonly { path: string; phase: "failed"; reason: string }[] {
+  const reason = forkReason(state);
+  return reason === null ? [] : [{ path: state.options.cell, phase: "failed", reason }];
+}

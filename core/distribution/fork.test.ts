@@ -1,0 +1,249 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import {
+  boot,
+  cause,
+  createNetwork,
+  desire,
+  feed,
+  halt,
+  machineOf,
+  type Network,
+  settle,
+  stateOf,
+} from "./network.testing.ts";
+import { leftoversOf } from "./release.ts";
+
+const desiredAt = (network: Network, name: string): Json => Object.fromEntries(stateOf(network, name).desired);
+const inputsOf = (network: Network, name: string, kind: string): Json[] =>
+  stateOf(network, name).inputs.filter((input) => input.kind === kind) as unknown as Json[];
+const logged = (network: Network, name: string, event: string): number =>
+  machineOf(network, name).logs.filter((line) => line.event === event).length;
+type Copy = ReadonlyMap<string, Json>;
+const copyOf = (network: Network, name: string): Copy => structuredClone(machineOf(network, name).store);
+/** Its store is that copy from now on, or (null) a blank one, and it starts again. */
+const putBack = (network: Network, name: string, copy: Copy | null): void => {
+  const machine = machineOf(network, name);
+  halt(network, machine);
+  // Its clock goes on, whatever its store has forgotten.
+  const generation = machine.store.get("generation") ?? 0;
+  machine.store.clear();
+  for (const [key, value] of copy ?? []) machine.store.set(key, structuredClone(value));
+  machine.store.set("generation", generation);
+  boot(network, machine);
+};
+const restart = (network: Network, name: string): void => {
+  halt(network, machineOf(network, name));
+  boot(network, machineOf(network, name));
+};
+const leftovers = (network: Network, name: string) => {
+  const { node } = machineOf(network, name);
+  return node === null ? assert.fail() : leftoversOf(node.distribution);
+};
+const release = (network: Network, name: string, peer: string, keys?: readonly string[]): void =>
+  feed(network, machineOf(network, name), {
+    ...{ kind: "release", peer: peerName(peer) },
+    ...(keys === undefined ? {} : { keys }),
+  });
+
+/** `controller.c` desired v1, of which there is a copy, and then changed it and desired v2. */
+const older = (): { readonly network: Network; readonly copy: Copy } => {
+  const network = createNetwork(["controller.c", "b"]);
+  desire(network, "controller.c", "b", "v1", 1);
+  settle(network);
+  const copy = copyOf(network, "controller.c");
+  desire(network, "controller.c", "b", "v1", 2);
+  desire(network, "controller.c", "b", "v2", 5);
+  settle(network);
+  return { network, copy };
+};
+const both = { "controller.c v1": 2, "controller.c v2": 5 };
+
+test("restarts, broken connections and crashes of either side are no forks", () => {
+  const network = createNetwork(["a", "b"]);
+  for (let round = 1; round < 8; round += 1) {
+    desire(network, "a", "b", "k", round, round % 3 === 0);
+    if (round % 3 === 0) boot(network, machineOf(network, "a"));
+    settle(network);
+    restart(network, round % 2 === 0 ? "a" : "b");
+    settle(network);
+  }
+  desire(network, "a", "b", "k", null);
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), {});
+  for (const name of ["a", "b"]) {
+    assert.equal(logged(network, name, "distribution/forked"), 0);
+    assert.deepEqual(leftovers(network, name), { clients: [], receivers: [] });
+  }
+});
+
+test("a client that was put back changes and ends nothing that its receiver took before, over restarts of both", () => {
+  const { network, copy } = older();
+  putBack(network, "controller.c", copy);
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), both, "an older value changes nothing");
+  desire(network, "controller.c", "b", "v1", null);
+  desire(network, "controller.c", "b", "v3", 1);
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), { ...both, "controller.c v3": 1 }, "what is new is taken");
+  assert.deepEqual(inputsOf(network, "controller.c", "released"), [], "what is kept is never said to be taken back");
+  for (const name of ["b", "controller.c", "b"]) {
+    restart(network, name);
+    settle(network);
+  }
+  desire(network, "controller.c", "b", "v3", null);
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), both, "what was added since is the client's own");
+  assert.deepEqual(inputsOf(network, "controller.c", "released"), [{ kind: "released", peer: "b", key: "v3" }]);
+  assert.equal(logged(network, "b", "distribution/forked"), 1);
+});
+
+test("a blank client is told what is kept for it, and may end that with a tombstone once it is released", () => {
+  const { network } = older();
+  putBack(network, "controller.c", null);
+  desire(network, "controller.c", "b", "v9", 1);
+  settle(network);
+  assert.deepEqual(inputsOf(network, "controller.c", "forked"), [
+    { kind: "forked", peer: "b", forked: true, itForked: false },
+  ]);
+  assert.deepEqual(inputsOf(network, "controller.c", "kept"), [
+    { kind: "kept", peer: "b", key: "v1", value: 2 },
+    { kind: "kept", peer: "b", key: "v2", value: 5 },
+  ]);
+  assert.deepEqual(leftovers(network, "b").clients, [
+    { client: "controller.c", forked: true, kept: 2, keys: ["v1", "v2"], orphans: 2 },
+  ]);
+  release(network, "b", "controller.c");
+  release(network, "controller.c", "controller.c");
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), { ...both, "controller.c v9": 1 }, "a release ends nothing by itself");
+  assert.equal(inputsOf(network, "controller.c", "forked").length, 2);
+  desire(network, "controller.c", "b", "v2", null);
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), { "controller.c v1": 2, "controller.c v9": 1 });
+});
+
+test("a release makes the older client's documents count; an operator's word ends those that it does not know", () => {
+  const { network, copy } = older();
+  putBack(network, "controller.c", copy);
+  settle(network);
+  desire(network, "controller.c", "b", "v7", 7);
+  settle(network);
+  release(network, "b", "controller.c", ["v7", "v2"]);
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), { "controller.c v1": 2, "controller.c v7": 7 }, "no document in use ends");
+  release(network, "b", "controller.c");
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), { "controller.c v1": 1, "controller.c v7": 7 });
+  assert.deepEqual(leftovers(network, "b"), { clients: [], receivers: [] });
+});
+
+test("a receiver that speaks of no fork any more ends none: an operator does, over restarts", () => {
+  const { network, copy } = older();
+  putBack(network, "controller.c", copy);
+  settle(network);
+  release(network, "b", "controller.c");
+  settle(network);
+  restart(network, "controller.c");
+  settle(network);
+  assert.deepEqual(leftovers(network, "controller.c").receivers, [{ receiver: "b", forked: true, itForked: false }]);
+  release(network, "controller.c", "controller.c");
+  restart(network, "controller.c");
+  settle(network);
+  assert.deepEqual(leftovers(network, "controller.c").receivers, []);
+});
+
+test("the store that was lost comes back, and everything is as it was", () => {
+  const { network, copy } = older();
+  const whole = copyOf(network, "controller.c");
+  putBack(network, "controller.c", copy);
+  desire(network, "controller.c", "b", "v1", null);
+  settle(network);
+  putBack(network, "controller.c", whole);
+  settle(network);
+  desire(network, "controller.c", "b", "v2", null);
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), { "controller.c v1": 2 });
+  assert.equal(logged(network, "b", "distribution/reunited"), 1);
+  assert.deepEqual(leftovers(network, "controller.c").receivers, []);
+});
+
+test("a service that knows its wishes again releases itself, a controller cannot", () => {
+  for (const [name, last] of [
+    ["manager", { "manager v": 3 }],
+    ["controller.c", { "controller.c v": 2 }],
+  ] as const) {
+    const network = createNetwork([name, "b"]);
+    desire(network, name, "b", "v", 1);
+    settle(network);
+    desire(network, name, "b", "v", 2);
+    settle(network);
+    putBack(network, name, null);
+    desire(network, name, "b", "v", 3);
+    settle(network);
+    assert.deepEqual(desiredAt(network, "b"), { [`${name} v`]: 2 });
+    cause(network, name, { kind: "recovered", at: peerName("b") });
+    settle(network);
+    assert.deepEqual(desiredAt(network, "b"), last);
+  }
+});
+
+test("a receiver that was put back is known as one, and gets what is desired", () => {
+  const network = createNetwork(["a", "b"]);
+  desire(network, "a", "b", "v1", 1);
+  settle(network);
+  const copy = copyOf(network, "b");
+  for (const key of ["v2", "v3"]) {
+    desire(network, "a", "b", key, 1);
+    settle(network);
+  }
+  putBack(network, "b", copy);
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), { "a v1": 1, "a v2": 1, "a v3": 1 });
+  assert.deepEqual(inputsOf(network, "a", "forked"), [{ kind: "forked", peer: "b", forked: false, itForked: true }]);
+  restart(network, "a");
+  settle(network);
+  assert.deepEqual(leftovers(network, "a").receivers, [{ receiver: "b", forked: false, itForked: true }]);
+  release(network, "a", "b");
+  assert.deepEqual(leftovers(network, "a").receivers, []);
+});
+
+test("where nothing is left of a client, or another one has its name, a blank store is no fork", () => {
+  const network = createNetwork(["controller.c", "b"]);
+  desire(network, "controller.c", "b", "v1", 1);
+  settle(network);
+  desire(network, "controller.c", "b", "v1", null);
+  settle(network);
+  putBack(network, "controller.c", null);
+  desire(network, "controller.c", "b", "v1", 2);
+  settle(network);
+  desire(network, "controller.c", "b", "v1", 3);
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), { "controller.c v1": 3 });
+  machineOf(network, "controller.c").instance = "another";
+  putBack(network, "controller.c", null);
+  desire(network, "controller.c", "b", "policy/c", 1);
+  desire(network, "controller.c", "b", "v1", 4);
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), { "controller.c v1": 4, "controller.c policy/c": 1 });
+  assert.equal(logged(network, "b", "distribution/forked"), 0);
+});
+
+test("a client of the previous version, which says no history, is taken as it comes", () => {
+  const { network } = older();
+  const b = machineOf(network, "b");
+  halt(network, machineOf(network, "controller.c"));
+  settle(network);
+  feed(network, b, { kind: "connected", connection: 900, peer: peerName("controller.c"), role: "server" });
+  for (const frame of [
+    { frame: "hello", version: 2, generation: 9_000, session: 1, name: "controller.c" },
+    { frame: "desire", key: "v1", seq: 1, value: null },
+    { frame: "desired-complete" },
+  ])
+    feed(network, b, { kind: "frame", connection: 900, frame });
+  assert.deepEqual(desiredAt(network, "b"), { "controller.c v2": 5 });
+  assert.equal(network.sent.filter(({ frame }) => frame.frame === "kept").length, 0);
+  assert.deepEqual(inputsOf(network, "b", "earlier"), [{ kind: "earlier", peer: "controller.c" }]);
+});

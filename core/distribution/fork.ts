@@ -1,0 +1,177 @@
+import type { PeerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import type { HelloFrame } from "./frames.ts";
+import { contains, type Mark, writeTarget } from "./history.ts";
+import type { Client, ClientLink, Distribution, ServerLink, Target, Turn } from "./node-types.ts";
+import { countRefusal, readDocument, refuse } from "./refuse.ts";
+import { shareOf } from "./share.ts";
+import { type StoredDocument, storeKey } from "./stored.ts";
+
+/**
+ * What follows where one of the two stores of a connection has forked (`history.ts`).
+ *
+ * A client that forked may add documents, and may change and take back what it added since. What its receiver took before
+ * stays as it is, per document: the client is told what is kept, a tombstone for it is never acknowledged as taken, and
+ * later frames pass. That lasts, over restarts of both, until somebody releases it: an operator, or the client itself where
+ * all that it desires follows from what others say.
+ *
+ * No document of its former life is needed at a receiver that has none of it: then there is nothing to protect, and no fork.
+ * Nor is a client with another `instance` a fork: it is another one under the same name, and its predecessor's documents
+ * are orphans.
+ */
+export interface ClientMark extends Mark {
+  /** Of what the client is, as its hello said. */
+  readonly instance?: string;
+  /** How far the store was from which the client's present one forked. */
+  readonly lost?: Mark;
+  /** Documents of this generation and of earlier ones are kept as they are. */
+  readonly keptUpTo?: number;
+}
+
+export const isKept = ({ mark }: Client, { generation }: StoredDocument): boolean =>
+  mark?.keptUpTo !== undefined && generation <= mark.keptUpTo;
+export const hasForked = ({ mark }: Client): boolean => mark?.keptUpTo !== undefined;
+
+const writeMark = (turn: Turn, client: Client): void => {
+  const value = client.mark === null ? null : (client.mark as unknown as Json);
+  turn.writes.push({ key: storeKey.clientMark(client.peer), value });
+};
+
+/** A client greets, with `former` as the newest generation in which it was seen before. */
+export const judgeClient = (turn: Turn, client: Client, hello: HelloFrame, former: number): void => {
+  const { history, instance } = hello;
+  const head = history?.at(-1);
+  // One of the previous version; or a store without a commit, which has never desired anything.
+  if (history === undefined || head === undefined) return;
+  const { mark, documents, peer } = client;
+  const now = { ...head, ...(instance === undefined ? {} : { instance }) };
+  const isOther = mark !== null && mark.instance !== instance;
+  if (mark === null || documents.size === 0 || isOther) client.mark = now;
+  else if (mark.lost !== undefined && contains(history, mark.lost)) {
+    client.mark = now;
+    turn.logs.push({ event: "distribution/reunited", fields: { peer, documents: documents.size } });
+  } else if (contains(history, mark)) client.mark = { ...mark, ...now };
+  else {
+    const { start, count } = mark;
+    client.mark = { ...now, lost: mark.lost ?? { start, count }, keptUpTo: former };
+    turn.logs.push({ event: "distribution/forked", fields: { peer, side: "client", documents: documents.size } });
+  }
+  writeMark(turn, client);
+};
+
+/** How far a client is by its last document. */
+export const advanceClient = (turn: Turn, client: Client, at: Mark | undefined): void => {
+  if (at === undefined || client.mark === null) return;
+  client.mark = { ...client.mark, start: at.start, count: at.count };
+  writeMark(turn, client);
+};
+
+/** Whatever store the client comes with next is taken for its own. */
+export const forgetMark = (turn: Turn, client: Client): void => {
+  if (client.mark === null) return;
+  const forked = hasForked(client);
+  client.mark = null;
+  writeMark(turn, client);
+  if (forked) logReleased(turn, client, "operator");
+};
+
+/** A document that is not taken, since what is here is kept. Its sender is told so, before its acknowledgement. */
+export const keep = (node: Distribution, turn: Turn, link: ServerLink, key: string, seq: number): void => {
+  refuse(node, turn, link.peer, "kept as it is", key);
+  if (link.speaksHistory) link.telling.set(key, seq);
+};
+
+/** What a client says counts again. It repeats all of it, on a new connection. @returns connections to close */
+export const releaseClient = (turn: Turn, client: Client, by: "operator" | "client"): void => {
+  if (client.mark === null || !hasForked(client)) return;
+  const { start, count, instance } = client.mark;
+  client.mark = { start, count, ...(instance === undefined ? {} : { instance }) };
+  writeMark(turn, client);
+  logReleased(turn, client, by);
+};
+const logReleased = (turn: Turn, { peer, orphans }: Client, by: string): void => {
+  turn.logs.push({ event: "distribution/released", fields: { peer, by, orphans: orphans.size } });
+};
+
+// --- the client's side ---------------------------------------------------------------------------------------------
+
+const tell = (turn: Turn, { peer, forked, itForked }: Target): void => {
+  turn.inbox.push({ kind: "forked", peer, forked, itForked });
+};
+
+/**
+ * A receiver greets: says whether this store has forked, and is looked at itself. Its silence about a fork ends none: it might
+ * have said things in between that it had no business to. A newer store that comes back has no such note of a fork in it.
+ */
+export const judgeServer = (turn: Turn, target: Target, hello: HelloFrame): void => {
+  const { history } = hello;
+  if (history === undefined) return;
+  const head = history.at(-1) ?? null;
+  const forked = target.forked || hello.forked === true;
+  const itForked = target.itForked || (target.at !== null && !contains(history, target.at));
+  const isNews = forked !== target.forked || itForked !== target.itForked;
+  if (forked && !target.forked) logFork(turn, target.peer, "client");
+  if (itForked && !target.itForked) logFork(turn, target.peer, "receiver");
+  target.forked = forked;
+  target.itForked = itForked;
+  const hasStarted = head !== null && head.start !== target.at?.start;
+  if (head !== null) target.at = head;
+  if (isNews || hasStarted) writeTarget(turn, target);
+  if (isNews) tell(turn, target);
+};
+const logFork = (turn: Turn, peer: PeerName, side: string): void => {
+  turn.logs.push({ event: "distribution/forked", fields: { peer, side } });
+};
+
+/** A receiver keeps a document as it is, or has one that is not known here. One that makes no sense is no news to the service. */
+export const takeKept = (
+  node: Distribution,
+  turn: Turn,
+  link: ClientLink,
+  { key, seq, value }: { readonly key: string; readonly seq?: number; readonly value: Json },
+): void => {
+  const { target } = link;
+  const known = target.documents.has(key);
+  if (seq !== undefined) {
+    if (known) link.kept.set(key, seq);
+    const count = countRefusal(node.refusalsLogged, `${target.peer} kept`, turn.now.ms);
+    if (count !== null) turn.logs.push({ event: "distribution/kept", fields: { peer: target.peer, key, count } });
+  }
+  const document = value === null ? null : readDocument(node, turn, "kept", target.peer, key, value);
+  if (document === null && value !== null) return;
+  const hasRoom = target.orphans.size < shareOf(node.self).documents;
+  if (seq === undefined && !known && hasRoom) target.orphans.add(key);
+  turn.inbox.push({ kind: "kept", peer: target.peer, key, value: document });
+};
+
+/** An operator lets this service's store count, wherever it has forked. Its receivers hear of it themselves. */
+export const releaseSelf = (node: Distribution, turn: Turn): void => {
+  for (const target of node.targets.values()) {
+    if (!target.forked) continue;
+    target.forked = false;
+    writeTarget(turn, target);
+    tell(turn, target);
+  }
+};
+
+/** This service knows again all that it desires at a peer, or a person says that it does. */
+export const recovered = (node: Distribution, turn: Turn, target: Target): void => {
+  if (!target.forked && !target.itForked) return;
+  const wasForked = target.forked;
+  target.forked = false;
+  target.itForked = false;
+  writeTarget(turn, target);
+  tell(turn, target);
+  if (!wasForked || target.link === null) return;
+  target.link.control.push({ frame: "recovered" });
+  for (const key of target.link.kept.keys()) {
+    const document = target.documents.get(key);
+    if (document === undefined) continue;
+    node.seq += 1;
+    target.documents.set(key, { ...document, seq: node.seq });
+    target.link.pending.delete(key);
+    target.link.pending.add(key);
+  }
+  target.link.kept.clear();
+  turn.dirty.add(target.link.connection);
+};

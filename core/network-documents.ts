@@ -1,0 +1,29 @@
+import type { CellName, HostName, Ipv4 } from "../model/identifiers.ts";
+import type { Progress } from "./documents.ts";
+
+/**
+ * What of a cell's policy is in force at a host, `policy/<cell>`. `ready`: the one that is desired. Otherwise `reason` says
+ * what keeps it, and the host goes on with what it had.
+ */
+export interface ActualPolicy extends Progress {
+  /** Of the policy whose rules packets meet there; null: of none. */
+  readonly version: number | null;
+}
+/**
+ * Where a host will be told that addresses are, `places/<cell>`, by the controller that placed them: what another host says
+ * of an address counts where it agrees with this. Never more than the host may know.
+ */
+export interface DesiredPlaces {
+  readonly cell: CellName;
+  /** Interfaces of the cell at other hosts. */
+  readonly own: readonly DesiredPlace[];
+  /** Interfaces of other cells that rules of both let its VMs there talk to. Null: the directory does not say where they are. */
+  readonly foreign: readonly Pick<DesiredPlace, "address" | "host">[] | null;
+}
+export interface DesiredPlace {
+  readonly address: Ipv4;
+  readonly host: HostName;
+  readonly identity: number;
+  readonly vmIdentity: number;
+  readonly subnetIdentity: number;
+}

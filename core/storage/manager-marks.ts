@@ -1,0 +1,39 @@
+import type { PeerName } from "../../model/identifiers.ts";
+import { desire, isObject, log, toJson, write } from "../outbox.ts";
+import type { AgentMark, AgentSeen, Mark } from "./bin-documents.ts";
+import { type AgentView, type ManagerState, serverOf } from "./manager-state.ts";
+
+/** What this manager has seen of an agent's mark (`agent-mark.ts`). Durable: record `mark/<agent>`. */
+interface SeenRecord {
+  /** The agent's present start. */
+  readonly start: string;
+  /** The last mark that was confirmed, of whichever start. */
+  readonly last: Mark | null;
+  /** The last one of an earlier start. */
+  readonly before: Mark | null;
+}
+
+/** At a start: a server that was removed is a new one if it ever joins again. */
+export function forgetMarks(state: ManagerState): void {
+  for (const key of [...state.outbox.records.keys()]) {
+    const [kind, name] = key.split("/");
+    if (kind === "mark" && !state.agents.has(name as PeerName)) write(state.outbox, key, null);
+  }
+}
+
+/** At each start of an agent it is told what was seen last before; what it then counts is seen. */
+export function takeMark(state: ManagerState, agent: AgentView, mark: AgentMark): void {
+  const key = `mark/${agent.name}`;
+  const stored = state.outbox.records.get(key);
+  let seen = (isObject(stored) ? stored : null) as SeenRecord | null;
+  if (seen?.start !== mark.start) seen = { start: mark.start, last: seen?.last ?? null, before: seen?.last ?? null };
+  if (mark.tick > 0) seen = { ...seen, last: { start: mark.start, tick: mark.tick } };
+  write(state.outbox, key, seen);
+  const said: AgentSeen = { start: seen.start, last: seen.before };
+  desire(state.outbox, agent.name, "seen", toJson(said) as object);
+  if (agent.older && mark.adopted === true) {
+    agent.older = false;
+    state.outbox.effects.push({ kind: "recovered", at: agent.name });
+    log(state.outbox, "recovery/adopted", { server: serverOf(agent.name) });
+  }
+}

@@ -1,0 +1,167 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import type { AgentReport, VolumeWork } from "../../core/storage/agent-work.ts";
+import type { Mark } from "../../core/storage/bin-documents.ts";
+import { uid } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { Executor } from "./executor.ts";
+import { type AgentMachinery, ExportNotGone, type RunningExport } from "./machinery.ts";
+
+const volume = uid("c1-1");
+const access = { exportName: "x1", pskIdentity: "i1", pskHex: "ab", port: 1 };
+const found: RunningExport = { volume, epoch: 3, process: { pid: 7, startTime: "1" } };
+const exported: VolumeWork = {
+  volume,
+  file: null,
+  fence: null,
+  export: { epoch: 3, writable: true, sizeMiB: null, access },
+};
+const fenced: VolumeWork = { volume, file: null, fence: { epoch: 3 }, export: null };
+
+/** A server on which a daemon's start fails and the daemon stays, and an agent that says what is to be done. */
+class Room {
+  readonly reports: AgentReport[] = [];
+  readonly timers = new Set<() => void>();
+  stuck = true;
+  alive = false;
+  full = false;
+  adoption = false;
+  /** What the agent wants beside the files, and what is there. */
+  next: Mark | null = null;
+  mark: Mark | null = null;
+  #version = 0;
+  #ask: ((answer: Json) => void) | null = null;
+  readonly executor = new Executor({
+    server: "s1",
+    machinery: this.#machinery(),
+    request: (report) => this.#request(report),
+    log: () => undefined,
+  });
+
+  async want(work: VolumeWork): Promise<void> {
+    this.#version += 1;
+    this.#ask?.({ version: this.#version, work: [work] } as unknown as Json);
+    await this.rest();
+  }
+  /** Until nothing moves any more without a timer. */
+  async rest(): Promise<void> {
+    for (let index = 0; index < 50; index += 1) await turn();
+  }
+  async time(): Promise<void> {
+    for (const run of [...this.timers]) {
+      this.timers.delete(run);
+      run();
+    }
+    await this.rest();
+  }
+  has(kind: AgentReport["kind"]): boolean {
+    return this.reports.some((report) => report.kind === kind);
+  }
+
+  #request(report: AgentReport): Promise<Json> {
+    if (report.kind === "work") return new Promise((resolve) => (this.#ask = resolve));
+    this.reports.push(report);
+    return Promise.resolve({ ok: true, empty: [], kept: [], mark: this.next, adopted: [] } as unknown as Json);
+  }
+  #machinery(): AgentMachinery {
+    const nothing = async (): Promise<never> => assert.fail("not asked for here");
+    return {
+      prepare: async () => undefined,
+      drawStart: () => "start",
+      readMark: async () => null,
+      writeMark: async (mark) => {
+        if (this.full) throw new Error("ENOSPC: no space left on device");
+        this.mark = mark;
+      },
+      takeAdoption: async () => {
+        const asked = this.adoption;
+        this.adoption = false;
+        return asked;
+      },
+      create: nothing,
+      ready: async () => 1,
+      remove: nothing,
+      bin: async () => [],
+      empty: nothing,
+      usage: async () => [],
+      space: async () => ({ totalMiB: 1, freeMiB: 1 }),
+      images: async () => [],
+      findExports: () => [],
+      startExport: async () => {
+        if (!this.stuck) return found;
+        this.alive = true;
+        throw new ExportNotGone("it did not start", found);
+      },
+      endExport: async () => {
+        if (this.stuck) throw new Error("process 7 cannot be ended");
+        this.alive = false;
+      },
+      isServing: async () => true,
+      isAlive: () => this.alive,
+      drawSecrets: () => assert.fail("not asked for here"),
+      after: (_ms, run) => {
+        this.timers.add(run);
+        return () => this.timers.delete(run);
+      },
+    };
+  }
+}
+
+test("a fence is confirmed only when a daemon whose start had failed is confirmed gone", async () => {
+  const room = new Room();
+  await room.executor.start();
+  await room.rest();
+  await room.want(exported);
+  assert.ok(room.has("failed"));
+  await room.want(fenced);
+  await room.time();
+  assert.equal(room.has("fenced"), false, "its late write may still land");
+  room.stuck = false;
+  await room.time();
+  assert.equal(room.alive, false);
+  assert.ok(room.has("fenced"));
+  await room.executor.close();
+});
+
+test("a daemon that was killed is ended before another is started in its place, and never adopted", async () => {
+  const room = new Room();
+  await room.executor.start();
+  await room.rest();
+  await room.want(exported);
+  await room.time();
+  assert.equal(room.has("exported"), false);
+  room.stuck = false;
+  await room.time();
+  assert.equal(room.alive, false, "ended, and the next one started");
+  assert.ok(room.has("exported"));
+  await room.executor.close();
+});
+
+test("the agent hears with each minute what really is beside the files", async () => {
+  const room = new Room();
+  await room.executor.start();
+  room.full = true;
+  room.next = { start: "start", tick: 1 };
+  await room.time();
+  await room.time();
+  room.full = false;
+  await room.time();
+  await room.time();
+  assert.deepEqual(room.mark, room.next);
+  const written = room.reports.flatMap((report) => (report.kind === "tick" ? [report.written] : []));
+  assert.deepEqual(written, [null, null, null, room.next]);
+  await room.executor.close();
+});
+
+test("root of the machine adopts without a gateway, once for each time it asks", async () => {
+  const room = new Room();
+  await room.executor.start();
+  await room.time();
+  assert.equal(room.has("adopt"), false);
+  room.adoption = true;
+  await room.time();
+  await room.time();
+  assert.equal(room.reports.filter(({ kind }) => kind === "adopt").length, 1);
+  await room.executor.close();
+});

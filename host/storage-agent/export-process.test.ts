@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ExportAccess } from "../../core/storage/agent-work.ts";
+import { uid } from "../../model/identifiers.ts";
+import { startHalfGone, stuckProcesses } from "../drivers/hypervisor/process.testing.ts";
+import { isAlive, signal, waitGone } from "../drivers/hypervisor/process.ts";
+import { endExport, findExports, isServing, mostConnections, type StartExport, startExport } from "./export-process.ts";
+import { ExportNotGone } from "./machinery.ts";
+
+let base = "";
+before(async () => {
+  base = await mkdtemp(join(tmpdir(), "cells-export-"));
+  // The daemon's user must pass through.
+  await chmod(base, 0o711);
+});
+after(async () => {
+  for (const { process } of findExports(join(base, "exports"))) {
+    signal(process, "SIGKILL");
+    await waitGone(process, 10_000);
+  }
+  await rm(base, { recursive: true, force: true });
+});
+
+const freePort = async (): Promise<number> => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === "object" && address !== null ? address.port : 0;
+};
+
+const wish = async (changes: Partial<ExportAccess>): Promise<StartExport> => {
+  const exportsDirectory = join(base, "exports");
+  await mkdir(exportsDirectory, { recursive: true, mode: 0o700 });
+  const file = join(base, "volume");
+  await writeFile(file, Buffer.alloc(1024 * 1024));
+  await chmod(file, 0o666);
+  const access = { exportName: "x1", pskIdentity: "i1", pskHex: "ab".repeat(32), port: await freePort(), ...changes };
+  return { exportsDirectory, volume: uid("c1-1"), epoch: 3, file, writable: true, address: "127.0.0.1", access };
+};
+
+test("an export that did not start and whose process does not end is told of, found again, and ended later", async () => {
+  const processes = stuckProcesses();
+  // A name that the daemon refuses: it runs, and its export is not there.
+  const wanted = await wish({ exportName: "x".repeat(5000) });
+  const error = await startExport(wanted, processes).then(
+    () => assert.fail("it started"),
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof ExportNotGone, String(error));
+  assert.match(error.message, /does not end when killed: is its disk stuck\?/);
+  assert.ok(isAlive(error.found.process));
+  assert.deepEqual(findExports(wanted.exportsDirectory), [error.found]);
+  processes.stuck = false;
+  await endExport(wanted.exportsDirectory, error.found, processes);
+  assert.deepEqual(findExports(wanted.exportsDirectory), []);
+  assert.equal(existsSync(join(wanted.exportsDirectory, "c1-1@3.process")), false);
+  await assert.rejects(startExport(wanted, processes), (gone) => !(gone instanceof ExportNotGone));
+});
+
+test("strangers are taken up to a bound, and make room when they go", async () => {
+  const wanted = await wish({});
+  const started = await startExport(wanted);
+  const sockets: Socket[] = [];
+  let greeted = 0;
+  const call = (): Socket => {
+    const socket = connect(wanted.access.port, "127.0.0.1");
+    socket.on("error", () => undefined);
+    socket.once("data", () => {
+      greeted += 1;
+    });
+    sockets.push(socket);
+    return socket;
+  };
+  try {
+    const pid = started.process.pid;
+    // Its connections are what it has open beside what it began with.
+    const open = async (): Promise<number> => (await readdir(`/proc/${pid}/fd`)).length;
+    const before = await open();
+    for (let count = 0; count < mostConnections.writable; count += 1) call();
+    while (greeted < mostConnections.writable) await sleep(20);
+    const further = Array.from({ length: 20 }, call);
+    await Promise.all(further.map((socket) => once(socket, "connect")));
+    // A signal that it has looked at its sockets since: its control socket answers.
+    assert.equal(await isServing(wanted.exportsDirectory, started, wanted.access), true);
+    assert.ok((await open()) <= before + mostConnections.writable, "what is beyond the bound waits outside");
+    assert.equal(greeted, mostConnections.writable);
+    for (const socket of sockets.slice(0, mostConnections.writable)) socket.destroy();
+    while (greeted < mostConnections.writable + further.length) await sleep(20);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    await endExport(wanted.exportsDirectory, started);
+  }
+});
+
+test("a daemon of which one thread alone is left, in the midst of a write, is found by its note", async () => {
+  const { exportsDirectory } = await wish({});
+  const directory = join(exportsDirectory, "c1-2@4");
+  await mkdir(directory);
+  const { child, identity } = await startHalfGone(directory);
+  try {
+    await writeFile(`${directory}.process`, JSON.stringify(identity));
+    assert.deepEqual(findExports(exportsDirectory), [{ volume: "c1-2", epoch: 4, process: identity }]);
+  } finally {
+    child.kill("SIGKILL");
+    await waitGone(identity, 10_000);
+  }
+  assert.deepEqual(findExports(exportsDirectory), []);
+});

@@ -1,0 +1,356 @@
+import type { actualDocuments, desiredDocuments } from "../../core/documents/table.ts";
+import type { Json, JsonObject } from "../../model/json.ts";
+
+/**
+ * One good document of every kind, by the keys of the table of readers: a kind that is added there without a sample here does
+ * not compile. Each has every field, those that may be absent too, so that taking one away or spoiling it reaches all.
+ */
+type Samples<Table> = {
+  readonly [At in keyof Table]: {
+    readonly [Key in keyof Table[At] as Table[At][Key] extends null ? never : Key]: Json;
+  };
+};
+
+const progress = { phase: "waiting", reason: "waits for something" };
+const sha = "ab".repeat(32);
+const layer = {
+  volume: "c1-1",
+  address: "10.0.2.1",
+  port: 7000,
+  exportName: "x1",
+  pskIdentity: "i1",
+  pskHex: "00ff",
+  writable: true,
+};
+const saved = {
+  memoryMiB: 128,
+  cpus: 1,
+  diskMiB: 100,
+  engine: "QEMU",
+  form: "f",
+  memorySha256: sha,
+  stateSha256: sha,
+};
+const boot = {
+  digest: "d1",
+  address: "10.0.2.1",
+  port: 7001,
+  commandLine: "quiet",
+  kernelSha256: sha,
+  initrdSha256: sha,
+  saved,
+};
+const attachment = { volume: "c1-1", epoch: 1, sizeMiB: 100, layers: [layer, layer], boot, pristine: true };
+const disk = {
+  connection: "c1-2",
+  path: "shop/disk",
+  busType: "virtio",
+  busNumber: 0,
+  busSlot: 0,
+  bootOrder: 0,
+  readOnly: false,
+  attachment,
+};
+const virtualInterface = {
+  uid: "c1-3",
+  path: "shop/nic",
+  mac: "02:00:00:00:00:01",
+  address: "10.64.0.2",
+  prefixLength: 24,
+  gateway: "10.64.0.1",
+  nameServer: "10.0.3.1",
+  hostName: "web",
+  domain: "shop.cells.internal",
+  identity: 1,
+  vmIdentity: 2,
+  subnetIdentity: 3,
+  audience: ["h2"],
+  management: true,
+};
+const vm = {
+  uid: "c1-4",
+  cell: "shop",
+  path: "shop/web",
+  name: "web",
+  incarnation: 1,
+  power: "on",
+  memoryMiB: 100,
+  cpus: 1,
+  disks: [disk],
+  interfaces: [virtualInterface],
+  data: { any: ["thing", 1] },
+  liveness: { protocol: "udp", port: 7, intervalMs: 1000, failures: 3 },
+  start: "boot",
+  restart: "host",
+  boot: 1,
+  trial: { disk, replaces: "c1-2", withinMs: 1000 },
+};
+const range = { from: 0, to: 65_535 };
+const policy = {
+  cell: "shop",
+  cellNumber: 7,
+  version: 1,
+  rules: [{ id: 1, path: "shop/rule", from: 1, to: 2, protocol: "tcp", sourcePorts: range, ports: range }],
+  networks: [{ cidr: "10.9.0.0/16", identity: 9 }],
+  controller: { address: "10.0.3.1", mac: "02:00:00:00:03:01", identity: 8 },
+  hosts: ["h1", "h2"],
+};
+const holder = { vm: "c1-4", incarnation: 1, host: "h1" };
+const lease = { volume: "c1-1", epoch: 1, holder, succession: true };
+const leased = { ...progress, epoch: 1, holder, layer };
+const amount = { vms: 1, memoryMiB: 1, cpus: 1, volumes: 1, storageMiB: 1, subnets: 1, addresses: 1 };
+const grant = { amount, serial: 1, answered: 0, refusal: null };
+const asked = { serial: 1, holds: amount, asks: { number: 1, amount } };
+const child = { "x.type": "Cell" };
+const shows = { kind: "addresses", type: "VM", networks: ["10.64.0.2/32"] };
+const want = { domain: "bank.cells.internal", path: "bank/vault" };
+const pool = { pool: "10.64.0.0/10", largest: 64, fixed: ["10.0.0.0/8"] };
+const host = (name: string): JsonObject => ({
+  host: name,
+  state: "up",
+  address: "10.0.1.1",
+  mac: "02:00:00:00:01:01",
+  memoryMiB: 4096,
+  reservedMiB: 100,
+  machineMiB: 100,
+  cpus: 4,
+  cpuSpeedMHz: 2000,
+  accelerator: "tcg",
+  boot: 1,
+});
+const life = { host: "h2", generation: 1, incarnation: 0 };
+
+export const desiredSamples = {
+  "address-manager": {
+    "subnet/<uid>": { uid: "c1-4", cell: "shop", path: "shop/net", size: 8, addressRange: "internal", cidr: null },
+  },
+  "dns-manager": {
+    "name/<uid>": { uid: "c1-4", name: "web.shop.cells.internal", address: "10.64.0.2", public: true },
+  },
+  placer: {
+    "placement/<uid>": {
+      vm: "c1-4",
+      path: "shop/web",
+      cell: "shop",
+      incarnation: 1,
+      memoryMiB: 100,
+      cpus: 1,
+      cpuSpeedMHz: 0,
+      placement: { pool: "a" },
+      avoid: ["h2"],
+      on: "h1",
+    },
+  },
+  "storage-manager": {
+    "volume/<uid>": {
+      uid: "c1-4",
+      cell: "shop",
+      path: "shop/volume",
+      origin: { kind: "image", image: "tiny" },
+      sizeMiB: 100,
+      access: "rw",
+    },
+    "connection/<uid>": {
+      uid: "c1-4",
+      volume: "c1-4",
+      vm: "c1-5",
+      incarnation: 1,
+      host: "h1",
+      cell: "shop",
+      succession: true,
+    },
+    "grant/<uid>": { uid: "c1-4", volume: "c1-4", to: { domain: "bank.cells.internal" }, grant: "copy" },
+  },
+  agent: {
+    "volume/<uid>": {
+      uid: "c1-4",
+      source: { kind: "empty" },
+      sizeMiB: 100,
+      made: true,
+      about: { cell: "shop", path: "shop/volume", origin: null },
+      from: "c1-4.1",
+    },
+    "lease/<uid>": { ...lease, volume: "c1-4" },
+    "readers/<uid>": { volume: "c1-4" },
+    seen: { start: "s1-1", last: { start: "s1-0", tick: 3 } },
+    "succession/<uid>": { ...lease, volume: "c1-4" },
+  },
+  host: {
+    "vm/<uid>": vm,
+    "policy/<cell>": policy,
+    "places/<cell>": {
+      cell: "shop",
+      own: [{ address: "10.64.0.9", host: "h2", identity: 4, vmIdentity: 5, subnetIdentity: 6 }],
+      foreign: [{ address: "10.64.1.9", host: "h3" }],
+    },
+    "root-vm": {
+      vm,
+      host: "h1",
+      policy,
+      volumes: [{ volume: "c1-1", connection: "c1-2", agent: "agent.s1", epoch: 1 }],
+    },
+  },
+  presence: {},
+  directory: {
+    "public/<uid>": { uid: "c1-4", path: "shop/web", shows },
+    "reach/<uid>": {
+      uid: "c1-4",
+      other: want,
+      networks: ["10.64.0.2/32"],
+      placed: [{ address: "10.64.0.2", host: "h1" }],
+      openings: [{ direction: "out", protocol: "tcp", sourcePorts: range, ports: range }],
+    },
+    "want/<name>/…": want,
+  },
+  "cell-manager": {
+    "cell/<uid>": {
+      uid: "c1-4",
+      cell: "child.shop",
+      model: child,
+      grant,
+      startsPerMinute: 6,
+      services: { placer: 1, storageManager: 1 },
+    },
+  },
+  controller: {
+    life: { uid: "c1", model: child, grant, startsPerMinute: 6, ending: false, gateway: "10.0.3.9" },
+  },
+  gateway: {},
+  authority: {
+    "enrolment/<uid>": {
+      hash: sha,
+      cell: "shop",
+      grants: [
+        {
+          name: "gateway.shop",
+          role: "gateway",
+          addresses: ["10.0.3.9"],
+          ports: { distribution: 7126, http: 7127 },
+        },
+      ],
+      endsAtMs: 1_800_000_000_000,
+    },
+    "entrance/<name>": { address: "10.0.3.9" },
+  },
+} as const satisfies Samples<typeof desiredDocuments>;
+
+export const actualSamples = {
+  "address-manager": {
+    addresses: { internal: pool, external: pool, reserved: ["10.0.0.0/16"], shortestPrefix: 8, longestPrefix: 29 },
+    "<peer>/subnet/<uid>": { ...progress, cidr: "10.64.0.0/29", gateway: "10.64.0.1" },
+  },
+  "dns-manager": { "<peer>/name/<uid>": progress },
+  placer: {
+    hosts: { hosts: [{ host: "h1", memoryMiB: 1000, cpus: 4, cpuSpeedMHz: 0 }], complete: true },
+    "<peer>/placement/<uid>": {
+      ...progress,
+      incarnation: 1,
+      host: "h1",
+      boot: 1,
+      refusals: [{ host: "h2", why: "full", lifts: "less" }],
+    },
+  },
+  "storage-manager": {
+    storage: {
+      totalMiB: 1000,
+      freeMiB: 900,
+      largestFreeMiB: 900,
+      largestMiB: 1000,
+      largestCopyMiB: 20_000,
+      promisableMiB: 20_000,
+      complete: true,
+    },
+    "<peer>/kept": { keptMiB: 100 },
+    "<peer>/volume/<uid>": { ...progress, server: "s1", sizeMiB: 100, available: false, hidden: true },
+    "<peer>/connection/<uid>": { ...progress, incarnation: 1, attachment, hidden: true, holder },
+  },
+  agent: {
+    "volume/<uid>": { ...progress, sizeMiB: 100, usedMiB: 1, boot },
+    "lease/<uid>": leased,
+    "readers/<uid>": { ...progress, layer },
+    server: {
+      server: "s1",
+      address: "10.0.2.1",
+      totalMiB: 1000,
+      freeMiB: 900,
+      promisedMiB: { "storage-manager.2": 5 },
+    },
+    "image/<name>": { name: "tiny", digest: "d1", sizeMiB: 100 },
+    "bin/<name>": {
+      file: "c1-4.1",
+      volume: "c1-4",
+      about: { cell: "shop", path: "shop/volume", origin: null },
+      overlay: false,
+      sizeMiB: 100,
+      usedMiB: 1,
+      deleted: "2026-11-22T10:00:00Z",
+      offered: true,
+    },
+    "successor/<uid>": { epoch: 1, holder },
+    "<peer>/succession/<uid>": leased,
+  },
+  host: {
+    host: host("h2"),
+    "taken/<uid>": { memoryMiB: 100, cpus: 1 },
+    "location/<name>": {
+      address: "10.64.0.9",
+      host: "h2",
+      hostMac: "02:00:00:00:01:01",
+      cellNumber: 7,
+      identity: 4,
+      vmIdentity: 5,
+      subnetIdentity: 6,
+    },
+    "<peer>/vm/<uid>": {
+      ...progress,
+      incarnation: 1,
+      power: "on",
+      ended: null,
+      health: "answering",
+      reboots: 1,
+      trial: { connection: "c1-2", boots: true, refused: null },
+    },
+    "<peer>/policy/<cell>": { ...progress, version: 1 },
+    "presence/self": { ...life, answers: true, boot: 1 },
+    "presence/failed/<name>": { ...life, host: "h3" },
+    "<peer>/call": { call: 1 },
+  },
+  presence: {
+    "vote/<name>": life,
+    "dead/<name>": { ...life, host: "h1", declaredAt: 1_700_000_000_000, reporters: 3, returned: 2, ended: 1 },
+    call: { call: 1 },
+  },
+  directory: {
+    "<peer>/reach/<uid>": { agreed: true, hosts: [{ address: "10.64.0.2", hosts: ["h2"] }] },
+    "<peer>/want/<name>/…": { uid: "b1-1", shows },
+  },
+  "cell-manager": {
+    "<peer>/cell/<uid>": {
+      ...progress,
+      controller: "controller.child.shop",
+      address: "10.0.3.8",
+      version: 1,
+      quota: asked,
+      services: { placer: 1, storageManager: 1 },
+    },
+  },
+  controller: { "<peer>/life": { ...progress, version: 1, empty: false, quota: asked } },
+  gateway: {},
+  authority: {
+    "pin/<name>": { key: sha },
+    "entrance/<name>": { address: "10.0.3.9" },
+    "<peer>/enrolment/<uid>": { ...progress, key: sha },
+  },
+} as const satisfies Samples<typeof actualDocuments>;
+
+/** What `<uid>`, `<name>` and `<cell>` stand for in the samples. */
+export const keyOf = (pattern: string, self: string, sample: Json): string => {
+  const fields = sample as JsonObject;
+  const name = fields.file ?? fields.address ?? fields.host ?? fields.name ?? "x1";
+  return pattern
+    .replace("<peer>", self)
+    .replace("<name>/…", `${want.domain}/${want.path}`)
+    .replace("<uid>", "c1-4")
+    .replace("<cell>", "shop")
+    .replace("<name>", String(name));
+};

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { type ServiceRole, serviceRoles } from "../core/service-roles.ts";
+import { type RunResult, runHistory } from "./run.ts";
+import { parseHistory } from "./world/history.ts";
+
+/**
+ * Every kind of service loses its store, blank or put back from an older copy, while VMs run that write to their volumes. No
+ * file of a volume goes, and no VM ends; and where what the service knows follows from what others say, everything is as its
+ * users want it afterwards, without anybody's help. A new role is a line in this table, or the first test fails.
+ */
+interface Loser {
+  /** Of the process in the simulated installation. */
+  readonly process: string;
+  /** What it knows follows from what others say: it finds back by itself. */
+  readonly findsBack: boolean;
+}
+type Elsewhere = { readonly why: string };
+
+const losers: Readonly<Record<ServiceRole | "host" | "agent", Loser | Elsewhere>> = {
+  controller: { process: "controller.c1", findsBack: false },
+  "storage-manager": { process: "storage-manager", findsBack: true },
+  "address-manager": { process: "address-manager", findsBack: true },
+  "dns-manager": { process: "dns-manager", findsBack: true },
+  placer: { process: "placer", findsBack: true },
+  presence: { process: "presence.1", findsBack: true },
+  directory: { process: "directory", findsBack: true },
+  "cell-manager": { process: "cell-manager", findsBack: true },
+  host: { process: "host.h1", findsBack: true },
+  // Which of its files are whole is for a person to say.
+  agent: { process: "agent.s1", findsBack: false },
+  authority: { why: "its store is its directory, which holds the authority's key: nothing else can take its place" },
+  gateway: { why: "it desires nothing of anybody and is nobody's receiver" },
+};
+
+const first = "vm:a:128:data vm:b:128 rule:a>b:80";
+const second = `${first} vm:c:128:data`;
+/** A copy is made, then something new comes, of which the copy does not know; then the store is as `loss` makes it. */
+const historyOf = (process: string, loss: string, seed: number) =>
+  parseHistory(`
+    hosts 3
+    servers 2
+    cells 1
+    seed ${seed}
+    at 100 apply c1 ${first}
+    at 12000 copy ${process}
+    at 12500 apply c1 ${second}
+    at 25000 ${loss}
+    at 40000 crash host.h2 for 500
+    at 42000 crash agent.s2 for 500
+    at 44000 crash controller.c1 for 500
+    until 60000`);
+
+const losses = {
+  lost: (process: string) => `lose ${process} for 200`,
+  "blank, after a while": (process: string) => `lose ${process} for 9000`,
+  older: (process: string) => `put-back ${process} for 200`,
+} as const;
+
+const heldOf = ({ checked }: RunResult): number => checked.find(({ number }) => number === 44)?.held ?? 0;
+
+test("every role is in the table, and hosts and agents are", () => {
+  const named = Object.keys(losers).sort();
+  assert.deepEqual(named, [...Object.keys(serviceRoles), "agent", "host"].sort());
+});
+
+describe("a lost store destroys nothing", () => {
+  for (const [role, loser] of Object.entries(losers)) {
+    if (!("process" in loser)) continue;
+    for (const [how, loss] of Object.entries(losses)) {
+      test(`${role}: ${how}`, async () => {
+        for (let seed = 1; seed <= 2; seed += 1) {
+          const history = historyOf(loser.process, loss(loser.process), seed);
+          const result = await runHistory(history, { keepLog: true, mustSettle: loser.findsBack });
+          assert.deepEqual(result.faults, [], `seed ${seed}`);
+          assert.equal(heldOf(result), 3, "three VMs ran when the store was lost");
+          const ended = result.log.split("\n").filter((line) => / machine\.\S+ ended /.test(line));
+          assert.deepEqual(ended, [], `seed ${seed}: no VM ends`);
+        }
+      });
+    }
+  }
+});
