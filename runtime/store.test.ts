@@ -112,3 +112,21 @@ test("histories are kept where a version that knows none does not meet them", ()
   again.close();
   assert.throws(() => noteRestored(join(directory, "none.sqlite"), "x", 0), /entries/);
 });
+
+test("a copy that begins in the middle of a commit is taken after it", async () => {
+  const file = join(directory, "busy.sqlite");
+  const store = openStore(file);
+  const rows = new Map<string, Json>(Array.from({ length: 10_000 }, (_, i) => [`row/${i}`, "x".repeat(200)]));
+  // The first may be quicker than the commit; of the others one would meet it.
+  for (const n of [1, 2, 3, 4, 5]) {
+    const to = join(directory, `busy-${n}.sqlite`);
+    const copying = store.copyTo(to);
+    store.commit(rows);
+    await copying;
+    const copy = openStore(to);
+    const found = copy.load().size;
+    copy.close();
+    assert.ok(found === rows.size || (n === 1 && found === 0), `${found} rows`);
+  }
+  store.close();
+});

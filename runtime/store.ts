@@ -1,5 +1,6 @@
 import { closeSync, openSync, statSync } from "node:fs";
 import { backup, DatabaseSync, type StatementSync } from "node:sqlite";
+import { setTimeout } from "node:timers/promises";
 import type { Json } from "../model/json.ts";
 
 /** Named JSON values on disk. */
@@ -62,10 +63,31 @@ const takeReserve = (database: DatabaseSync): void => {
 /** Some pages at a time: commits go on in between. */
 const pagesAtOnce = 256;
 
+/** A copy begins between two commits; whoever commits all the time leaves one of these moments soon. */
+const copyAttempts = 200;
+const copyPauseMs = 5;
+/**
+ * The first step of a copy is taken by another thread. Where this one is in the middle of a commit just then, that step finds
+ * the database busy, and Node ends the copy with the error that SQLite has noted: none.
+ */
+const beganInACommit = (error: unknown): boolean => (error as { readonly errcode?: unknown }).errcode === 0;
+
+const copyPages = async (source: DatabaseSync, to: string, attempt = 1): Promise<void> => {
+  try {
+    await backup(source, to, { rate: pagesAtOnce });
+  } catch (error) {
+    if (!beganInACommit(error)) throw error;
+    if (attempt === copyAttempts)
+      throw new Error(`the store was in the middle of a commit at each of ${attempt} looks`);
+    await setTimeout(copyPauseMs);
+    await copyPages(source, to, attempt + 1);
+  }
+};
+
 /** Copies a database that may be in use, by SQLite's online backup (https://www.sqlite.org/backup.html). */
 export const copyDatabase = async (source: DatabaseSync, to: string): Promise<void> => {
   closeSync(openSync(to, "ax", 0o600));
-  await backup(source, to, { rate: pagesAtOnce });
+  await copyPages(source, to);
   const copy = new DatabaseSync(to);
   try {
     // One file, with nothing beside it that would have to travel as well.
