@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ClientConfiguration } from "../cli/client-config.ts";
+import { noteBoots } from "./boots.ts";
 import { firstProcesses } from "./first-process.ts";
 import { enterMember } from "./namespaces.ts";
 import { type Places, places } from "./places.ts";
@@ -110,6 +111,7 @@ export const withTestbedDirectory = async (
   try {
     await work(testbedIn(root, options));
   } finally {
+    noteBoots(places(join(root, "testbed")).logs);
     await down({ directory: join(root, "testbed"), purge: true });
     rmSync(root, { recursive: true, force: true });
   }
