@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -7,6 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PeerName } from "../model/identifiers.ts";
 import { createAuthority, issueCertificate } from "./certificates.ts";
+import { renameDurably } from "./durable-files.ts";
 import type { ProcessConfiguration } from "./installation.ts";
 
 /** An installation of one test: its own authority, peers file and directories below the system's temporary one. */
@@ -29,6 +31,13 @@ export interface Configured {
   readonly configuration: ProcessConfiguration;
   readonly file: string;
 }
+
+/** As the product does it: a process that starts meanwhile reads the old file or the new one, never half of one. */
+const replacePeers = async (file: string, peers: Readonly<Record<string, string>>): Promise<void> => {
+  const next = `${file}.${randomUUID()}`;
+  await writeFile(next, JSON.stringify({ peers }));
+  await renameDurably(next, file);
+};
 
 /** Ports given before: the kernel may give one again as soon as it is closed. */
 const given = new Set<number>();
@@ -53,7 +62,7 @@ export const createTestInstallation = async (label: string): Promise<TestInstall
   await createAuthority(foreignAuthority);
   const peers: Record<string, string> = {};
   const peersFile = join(directory, "peers.json");
-  await writeFile(peersFile, JSON.stringify({ peers }));
+  await replacePeers(peersFile, peers);
   return {
     directory,
     peersFile,
@@ -76,14 +85,14 @@ export const createTestInstallation = async (label: string): Promise<TestInstall
       };
       const ports = [configuration.distributionPort, configuration.httpPort];
       peers[name] = [configuration.address, ...ports].join(":");
-      await writeFile(peersFile, JSON.stringify({ peers }));
+      await replacePeers(peersFile, peers);
       const file = join(own, "configuration.json");
       await writeFile(file, JSON.stringify(configuration));
       return { configuration, file };
     },
     forget: async (name) => {
       delete peers[name];
-      await writeFile(peersFile, JSON.stringify({ peers }));
+      await replacePeers(peersFile, peers);
     },
     // A write that was begun may still come.
     remove: () => rm(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 }),
