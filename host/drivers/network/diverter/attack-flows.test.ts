@@ -190,6 +190,19 @@ describe("attacks on flows and locations", { skip: !canRun() }, () => {
     await far.passes(client, far.packet(client, 17, udp(53, port, data)), "the other server answers");
   });
 
+  test("an element of the table that became another flow's lends nothing to the one that is looked for", async () => {
+    const port = 7700;
+    for (const server of [near, far]) {
+      await client.passes(server, client.packet(server, 17, udp(port, 53, data)), "a question");
+      await server.passes(client, server.packet(client, 17, udp(53, port, data)), "its answer");
+      server.mistakeFlow(client, { local: 53, remote: port }, { local: 54, remote: port });
+      client.mistakeFlow(server, { local: port, remote: 53 }, { local: port, remote: 54 });
+      await server.refused(client, "no-rule", server.packet(client, 17, udp(54, port, data)), "from another port");
+      await client.refused(server, "no-rule", client.packet(server, 17, udp(port, 54, data)), "to another port");
+      await server.passes(client, server.packet(client, 17, udp(53, port, data)), "and the flow itself goes on");
+    }
+  });
+
   test("what no rule admits leaves no trace in any table", async () => {
     const before = [flooder, far, client].map((hand) => hand.flows().entries + hand.flows("openings").entries);
     const drops = (await flooder.counters()).drops["no-rule"] ?? 0;

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { ipv4 } from "../../../../../model/identifiers.ts";
 import type { InterfaceCounters } from "../../driver.ts";
 import { tapName } from "../devices.ts";
 import { gatewayMac } from "../diverter.ts";
+import { flowKey } from "../layout.ts";
 import { ethernet, ip, readFrame, udp } from "./frames.ts";
 import { type GuestPlan, type Installation, macOf, uidOf } from "./installation.ts";
 import type { Agent } from "./namespaces.ts";
@@ -9,6 +11,13 @@ import type { Agent } from "./namespaces.ts";
 /** Port that the tests' rules open for marks, and for nothing else. */
 export const markPort = 4999;
 let marks = 0;
+
+/** Of a flow as one of its ends sees it. */
+interface Ports {
+  readonly local: number;
+  readonly remote: number;
+}
+const bytesOf = (bytes: Buffer): readonly string[] => [...bytes].map(String);
 
 /** A guest as an attacker has it: the open end of its tap, with frames made by hand. */
 export class Hand {
@@ -58,32 +67,50 @@ export class Hand {
 
   /** Entries of one of the interface's tables of flows, and how many it may have. */
   flows(table: "flows" | "openings" = "flows"): { readonly entries: number; readonly limit: number } {
-    const { host } = this.plan;
-    const machine = this.#installation.hostMachines[host];
-    const maps = `${this.#installation.directory}/${host}/run/bpf/diverter/maps`;
-    const lookUp = (map: string, key: Buffer): Buffer => {
-      const found = machine.run(
-        "bpftool",
-        "-j",
-        "map",
-        "lookup",
-        "pinned",
-        `${maps}/${map}`,
-        "key",
-        ...[...key].map(String),
-      );
-      return Buffer.from((JSON.parse(found) as { readonly value: readonly string[] }).value.map(Number));
-    };
-    const device = Buffer.alloc(4);
-    const links = machine.run("ip", "-j", "link", "show", "dev", tapName(uidOf(this.plan)));
-    const [link] = JSON.parse(links) as readonly { readonly ifindex: number }[];
-    device.writeUInt32LE(link!.ifindex);
-    const id = String(lookUp(table, lookUp("slots", device)).readUInt32LE());
+    const machine = this.#installation.hostMachines[this.plan.host];
+    const id = this.#tableOf(table);
     const { max_entries: limit } = JSON.parse(machine.run("bpftool", "-j", "map", "show", "id", id)) as {
       readonly max_entries: number;
     };
     const entries = machine.run("sh", "-c", `bpftool -j map dump id ${id} | tr '{' '\\n' | grep -c '"key"' || true`);
     return { entries: Number(entries), limit };
+  }
+  /**
+   * Puts what is in the table for one UDP flow with another guest under the key of another one, as when an element is taken
+   * for a new flow while somebody still holds a pointer to it.
+   */
+  mistakeFlow(remote: Hand, from: Ports, to: Ports): void {
+    const machine = this.#installation.hostMachines[this.plan.host];
+    const id = this.#tableOf("openings");
+    const keyOf = ({ local, remote: remotePort }: Ports): readonly string[] => {
+      const ports = { local_port: local, remote_port: remotePort };
+      return bytesOf(flowKey.encode({ ...ports, remote: ipv4(remote.address), protocol: 17 }));
+    };
+    const value = bytesOf(this.#lookUp(["id", id], keyOf(from)));
+    machine.run("bpftool", "map", "update", "id", id, "key", ...keyOf(to), "value", ...value);
+  }
+  #lookUp(map: readonly string[], key: readonly string[]): Buffer {
+    const machine = this.#installation.hostMachines[this.plan.host];
+    const found = machine.run("bpftool", "-j", "map", "lookup", ...map, "key", ...key);
+    return Buffer.from((JSON.parse(found) as { readonly value: readonly string[] }).value.map(Number));
+  }
+  /** The number that the kernel knows it by. */
+  #tableOf(table: "flows" | "openings"): string {
+    const { host } = this.plan;
+    const maps = `${this.#installation.directory}/${host}/run/bpf/diverter/maps`;
+    const links = this.#installation.hostMachines[host].run(
+      "ip",
+      "-j",
+      "link",
+      "show",
+      "dev",
+      tapName(uidOf(this.plan)),
+    );
+    const [link] = JSON.parse(links) as readonly { readonly ifindex: number }[];
+    const device = Buffer.alloc(4);
+    device.writeUInt32LE(link!.ifindex);
+    const slot = this.#lookUp(["pinned", `${maps}/slots`], bytesOf(device));
+    return String(this.#lookUp(["pinned", `${maps}/${table}`], bytesOf(slot)).readUInt32LE());
   }
 
   /**
