@@ -168,6 +168,8 @@ export const eventNames = {
   "export/started": "an export's daemon runs",
   "export/adopted": "an export of an earlier agent's life is taken over",
   "export/ended": "an export's daemon was ended",
+  "export/strangers":
+    "half of the places of an export are taken, by others than those that it is for among them: how many were put out",
   "export/died": "an export's daemon ended by itself; it is started again",
   "agent/adopt-asked":
     "root of a storage server asked, by a file `adopt` beside the store, that what it has is adopted: how many leases ended; null: it is not older",

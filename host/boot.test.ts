@@ -10,6 +10,17 @@ import { desiredVm, policy, Room } from "./manager.testing.ts";
 
 const bootOf = (room: Room): number | undefined => (room.published.get("host") as ActualHost | undefined)?.boot;
 const member = peerName("presence.1");
+/** In boot 100, with a machine that was placed for it. */
+const runningOne = (): Room => {
+  const room = new Room();
+  room.wallMs = 100;
+  room.boot(true);
+  room.found();
+  room.desire("policy/shop", policy());
+  room.desire("vm/a", desiredVm("a", 1, { boot: 100 }));
+  room.settle();
+  return room;
+};
 
 test("a machine's start is told from that of its Host Manager, also by a run directory that outlives the machine", async () => {
   const directory = mkdtempSync(join(tmpdir(), "cells-boot-"));
@@ -77,13 +88,7 @@ test("what was placed for an earlier boot is never started in this one, and its 
 });
 
 test("a host of which it is said that it has ended, and which runs, ends all that was placed there and goes on as another", () => {
-  const room = new Room();
-  room.wallMs = 100;
-  room.boot(true);
-  room.found();
-  room.desire("policy/shop", policy());
-  room.desire("vm/a", desiredVm("a", 1, { boot: 100 }));
-  room.settle();
+  const room = runningOne();
   assert.equal(room.machines.get(uid("a")), 1);
   room.ask({ kind: "presence-said", publications: [{ key: "presence/self", value: { generation: 1 } }] });
   assert.deepEqual(room.published.get("presence/self"), { generation: 1, boot: 100 });
@@ -107,13 +112,7 @@ test("a host of which it is said that it has ended, and which runs, ends all tha
 });
 
 test("one member of the group ends no boot and no life of a host, whatever number it says", () => {
-  const room = new Room();
-  room.wallMs = 100;
-  room.boot(true);
-  room.found();
-  room.desire("policy/shop", policy());
-  room.desire("vm/a", desiredVm("a", 1, { boot: 100 }));
-  room.settle();
+  const room = runningOne();
   const members = [1, 2, 3].map((number) => peerName(`presence.${number}`));
   room.ask({ kind: "presence-follow", members });
   const say = (by: number, ended: number): void =>

@@ -1,4 +1,4 @@
-import type { Ipv4, PeerName, Uid } from "../../model/identifiers.ts";
+import type { HostName, Ipv4, PeerName, Uid } from "../../model/identifiers.ts";
 import type { BootRecord, LeaseHolder } from "../documents.ts";
 import type { BinFile, BinOptions } from "./bin.ts";
 import type { Mark, VolumeAbout } from "./bin-documents.ts";
@@ -25,6 +25,8 @@ export interface WantedExport {
   readonly sizeMiB: number | null;
   /** Null: draw secrets and report them as `prepared` before anything runs. */
   readonly access: ExportAccess | null;
+  /** Where the lease's holder is, the only one that it is for; absent: an origin is for every host. */
+  readonly holder?: HostName;
   /** It goes on where it runs, and is not started: nobody has confirmed yet that this server is not older. */
   readonly wait?: true;
 }

@@ -415,7 +415,8 @@ function wantedWork(state: AgentState, uid: Uid): VolumeWork | null {
   } else if (lease.holder !== null) {
     // Growing happens at a grant: once others know the export, its size is fixed, since NBD's is.
     const grow = lease.confirmed ? null : (desired?.sizeMiB ?? null);
-    wanted = { epoch: lease.epoch, writable: true, sizeMiB: grow, access: lease.access, ...waits };
+    const { holder, epoch, access } = lease;
+    wanted = { epoch, writable: true, sizeMiB: grow, access, holder: holder.host, ...waits };
   } else if (origin !== undefined && state.desired.readers.has(uid) && volume?.removing === false)
     wanted = { epoch: 0, writable: false, sizeMiB: null, access: origin.access, ...waits };
   if (file === null && fence === null && wanted === null) return null;

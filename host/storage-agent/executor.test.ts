@@ -99,6 +99,7 @@ class Room {
       },
       isServing: async () => true,
       isAlive: () => this.alive,
+      putOutStrangers: async () => new Map(),
       drawSecrets: () => assert.fail("not asked for here"),
       after: (_ms, run) => {
         this.timers.add(run);

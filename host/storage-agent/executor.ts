@@ -82,6 +82,7 @@ export class Executor {
     this.#every(tickEveryMs, () => void this.#tick().catch(() => undefined));
     this.#every(surveyEveryMs, () => void this.#adoptIfAsked());
     this.#every(watchEveryMs, () => this.#watch());
+    this.#every(surveyEveryMs, () => void this.#putOutStrangers().catch(() => undefined));
     this.#every(surveyEveryMs, () => void this.#survey().catch(() => undefined));
     void this.#follow();
   }
@@ -283,6 +284,16 @@ export class Executor {
       this.#options.log("export/died", { volume });
       this.#kick(volume, task);
     }
+  }
+
+  /** What was served once and is not any more has nobody behind its port. */
+  async #putOutStrangers(): Promise<void> {
+    const served = [...this.#tasks].flatMap(([volume, { work }]) => {
+      const { access = null, writable = false, holder = null } = work?.export ?? {};
+      return access === null ? [] : [{ volume, writable, port: access.port, holder }];
+    });
+    for (const [volume, connections] of await this.#machinery.putOutStrangers(served))
+      this.#options.log("export/strangers", { volume, connections });
   }
 
   /** What the server has, for the Storage Manager's choice of where a volume goes. */

@@ -13,6 +13,7 @@ import { startHalfGone, stuckProcesses } from "../drivers/hypervisor/process.tes
 import { isAlive, signal, waitGone } from "../drivers/hypervisor/process.ts";
 import { endExport, findExports, isServing, mostConnections, type StartExport, startExport } from "./export-process.ts";
 import { ExportNotGone } from "./machinery.ts";
+import { putOutStrangers } from "./strangers.ts";
 
 let base = "";
 before(async () => {
@@ -94,6 +95,52 @@ test("strangers are taken up to a bound, and make room when they go", async () =
     assert.equal(greeted, mostConnections.writable);
     for (const socket of sockets.slice(0, mostConnections.writable)) socket.destroy();
     while (greeted < mostConnections.writable + further.length) await sleep(20);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    await endExport(wanted.exportsDirectory, started);
+  }
+});
+
+test("whoever holds all places is put out, and the host that the export is for gets in", async () => {
+  const wanted = await wish({});
+  const started = await startExport(wanted);
+  const sockets: Socket[] = [];
+  const counts = { greeted: 0, ended: 0, holder: 0 };
+  const call = (localAddress: string, greeted: () => void): Socket => {
+    const socket = connect({ port: wanted.access.port, host: "127.0.0.1", localAddress });
+    socket.on("error", () => undefined);
+    socket.once("data", greeted);
+    sockets.push(socket);
+    return socket;
+  };
+  const { volume } = wanted;
+  const guarded = {
+    ...{ volume, port: wanted.access.port, places: mostConnections.writable },
+    from: async () => ["127.0.0.3"],
+  };
+  try {
+    assert.deepEqual([...(await putOutStrangers([guarded]))], []);
+    for (let count = 0; count < mostConnections.writable; count += 1)
+      call(`127.0.0.${10 + (count % 5)}`, () => {
+        counts.greeted += 1;
+      }).once("close", () => {
+        counts.ended += 1;
+      });
+    while (counts.greeted < mostConnections.writable) await sleep(20);
+    const own = call("127.0.0.3", () => {
+      counts.holder += 1;
+    });
+    await once(own, "connect");
+    assert.equal(await isServing(wanted.exportsDirectory, started, wanted.access), true);
+    assert.equal(counts.holder, 0, "there is no place for it");
+    assert.deepEqual(
+      [...(await putOutStrangers([{ ...guarded, from: async () => [] }]))],
+      [],
+      "who it is for is not known",
+    );
+    assert.deepEqual([...(await putOutStrangers([guarded]))], [[volume, mostConnections.writable]]);
+    while (counts.holder === 0 || counts.ended < mostConnections.writable) await sleep(20);
+    assert.equal(own.destroyed, false);
   } finally {
     for (const socket of sockets) socket.destroy();
     await endExport(wanted.exportsDirectory, started);

@@ -2,7 +2,7 @@ import type { BootRecord } from "../../core/documents.ts";
 import type { BinLabel, ExportAccess, VolumeSource } from "../../core/storage/agent-work.ts";
 import type { BinFile } from "../../core/storage/bin.ts";
 import type { Mark } from "../../core/storage/bin-documents.ts";
-import type { Uid } from "../../model/identifiers.ts";
+import type { HostName, Uid } from "../../model/identifiers.ts";
 
 /** A running export, and the process that runs it. */
 export interface RunningExport {
@@ -35,6 +35,13 @@ export interface ExportWish {
   readonly epoch: number;
   readonly writable: boolean;
   readonly access: ExportAccess;
+}
+export interface ServedExport {
+  readonly volume: Uid;
+  readonly writable: boolean;
+  readonly port: number;
+  /** Null: every host. */
+  readonly holder: HostName | null;
 }
 export interface ImageReport {
   readonly name: string;
@@ -75,6 +82,8 @@ export interface AgentMachinery {
   endExport(found: RunningExport): Promise<void>;
   isServing(found: RunningExport, access: ExportAccess): Promise<boolean>;
   isAlive(found: RunningExport): boolean;
+  /** Lets nobody keep those out for whom an export is; resolves with how many connections were ended, by volume. */
+  putOutStrangers(exports: readonly ServedExport[]): Promise<ReadonlyMap<Uid, number>>;
   drawSecrets(): Omit<ExportAccess, "port">;
   /** Runs something once, later; returns what cancels it. */
   after(ms: number, run: () => void): () => void;

@@ -1,14 +1,14 @@
 import { chmod, mkdir, readFile } from "node:fs/promises";
 import { createAgentService } from "../../core/storage/agent.ts";
 import type { AgentReport } from "../../core/storage/agent-work.ts";
-import { ipv4 } from "../../model/identifiers.ts";
+import { type HostName, ipv4, peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { failStart } from "../../runtime/error-line.ts";
 import { servePeers } from "../../runtime/https.ts";
 import { certify } from "../../runtime/identity/certify.ts";
 import { type ProcessConfiguration, ports } from "../../runtime/installation.ts";
 import { createObserver, logFatalErrors, logOf, observed } from "../../runtime/observer.ts";
-import { listPeers } from "../../runtime/peers.ts";
+import { findPeer, listPeers } from "../../runtime/peers.ts";
 import { followPeers } from "../../runtime/peers-follow.ts";
 import { watchPeers } from "../../runtime/peers-watch.ts";
 import { type RunningService, runService } from "../../runtime/process.ts";
@@ -55,7 +55,10 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const files = new VolumeFiles({ ...places, address, httpPort });
   const executor = new Executor({
     server: agent.server,
-    machinery: createMachinery({ ...places, address, runDirectory }, files),
+    machinery: createMachinery(
+      { ...places, address, runDirectory, hostAddresses: (host) => addressesOf(configuration, host) },
+      files,
+    ),
     request: (report) => running.request(report as unknown as Json),
     log,
   });
@@ -81,6 +84,13 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const edge = await servePeers(configuration, observed(running.observer, createEdge(configuration, files, parts)));
   stopAtSignals(() => edge.stop());
 }
+
+/** Empty where the peers file does not say it: nobody is taken for a stranger then. */
+const addressesOf = async (configuration: ProcessConfiguration, host: HostName | null): Promise<readonly string[]> => {
+  const names = host === null ? await listPeers(configuration, "host.") : [peerName(`host.${host}`)];
+  const places = await Promise.all(names.map((name) => findPeer(configuration, name)));
+  return places.flatMap((place) => (place.ok ? [place.value.host] : []));
+};
 
 /** The agent judges by these who counts as lost; told again whenever the peers file has others. */
 const tellInstallation = async (

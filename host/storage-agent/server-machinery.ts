@@ -1,13 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import type { Ipv4 } from "../../model/identifiers.ts";
+import type { HostName, Ipv4 } from "../../model/identifiers.ts";
 import { isAlive } from "../drivers/hypervisor/process.ts";
 import { takeAdoptFile } from "./adopt-file.ts";
-import { endExport, findExports, isServing, startExport } from "./export-process.ts";
+import { endExport, findExports, isServing, mostConnections, startExport } from "./export-process.ts";
 import { listImages } from "./images.ts";
 import type { AgentMachinery } from "./machinery.ts";
 import { MiB } from "./qcow2.ts";
+import { putOutStrangers } from "./strangers.ts";
 import type { VolumeFiles } from "./volume-files.ts";
 
 export interface MachineryOptions {
@@ -17,6 +18,8 @@ export interface MachineryOptions {
   /** Volatile; `exports/` below it. */
   readonly runDirectory: string;
   readonly imagesDirectory: string;
+  /** Where a host is, or all are; none: that is not known. */
+  readonly hostAddresses: (host: HostName | null) => Promise<readonly string[]>;
 }
 
 /** The real server: qcow2 files, one `qemu-storage-daemon` per export. */
@@ -51,6 +54,13 @@ export const createMachinery = (options: MachineryOptions, files: VolumeFiles): 
       startExport({ exportsDirectory, address: options.address, file: files.path(wish.volume), ...wish }),
     endExport: (found) => endExport(exportsDirectory, found),
     isServing: (found, access) => isServing(exportsDirectory, found, access),
+    putOutStrangers: (exports) =>
+      putOutStrangers(
+        exports.map(({ volume, writable, port, holder }) => ({
+          ...{ volume, port, places: writable ? mostConnections.writable : mostConnections.readers },
+          from: () => options.hostAddresses(holder),
+        })),
+      ),
     isAlive: (found) => isAlive(found.process),
     drawSecrets: () => ({
       exportName: `x${randomBytes(16).toString("hex")}`,

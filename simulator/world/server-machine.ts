@@ -136,6 +136,7 @@ export class ServerMachine {
         return truth?.alive === true && truth.accepting && truth.exportName === access.exportName;
       },
       isAlive: (found) => this.#find(found)?.alive === true,
+      putOutStrangers: () => Promise.resolve(new Map()),
       drawSecrets: () => this.#drawSecrets(),
       after: life.after,
     };
