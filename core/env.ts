@@ -39,6 +39,12 @@ export type Input =
    */
   | ({ readonly kind: "forked"; readonly peer: PeerName } & Forks)
   /**
+   * Another one has the peer's name, with a store of its own: a machine that took the place of one that was removed, or is
+   * dead; a cell that was made anew. What the former one was asked for is asked of it, too; its silence says nothing of what
+   * the former one did.
+   */
+  | { readonly kind: "another"; readonly peer: PeerName }
+  /**
    * The peer holds this document of this service, and keeps it: it is unknown here, or another one than is desired here.
    * A tombstone (`desire` of null) ends one that is unknown. Null: the peer holds none, and did not take the one sent.
    */

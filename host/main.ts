@@ -5,6 +5,7 @@ import { hostName, ipv4, mac } from "../model/identifiers.ts";
 import { failStart } from "../runtime/error-line.ts";
 import { servePeers } from "../runtime/https.ts";
 import { certify } from "../runtime/identity/certify.ts";
+import { machineInstance } from "../runtime/identity/fingerprint.ts";
 import { followPins } from "../runtime/identity/pin-file.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { createObserver, logFatalErrors, logOf, observed } from "../runtime/observer.ts";
@@ -108,7 +109,8 @@ async function main(configurationFile: string | undefined): Promise<void> {
     ...(pinsFile === undefined ? {} : { onPin: followPins(pinsFile) }),
     ...(configuration.followPeers === true ? { hasAuthority: true as const } : {}),
   });
-  const running = await runService({ configuration, service, observer, goodbye: false });
+  const machine = { ...service, ...(await machineInstance(configuration)) };
+  const running = await runService({ configuration, service: machine, observer, goodbye: false });
   await boot.remember(running.request);
   const { request, beginLife, declaredDead } = running;
   if (configuration.followPeers === true) stopAtSignals(followAddresses(configuration, request));

@@ -114,6 +114,7 @@ const handle = (
     case "released":
     case "earlier":
     case "forked":
+    case "another":
     case "kept":
       return false;
     case "timer":

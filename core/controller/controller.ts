@@ -14,7 +14,7 @@ import { reservationDue, reservationTimer, resumeReservation } from "./all-or-no
 import { controllerIdentity } from "./cell-policy.ts";
 import type { CredentialRecord } from "./credentials.ts";
 import { abroadKeyOf, isAbroadRecord, releasedAbroad } from "./foreign.ts";
-import { takeFork, takeKept } from "./fork.ts";
+import { doubtRuns, takeFork, takeKept } from "./fork.ts";
 import { publishLife, refuseInitial, takeLife } from "./life.ts";
 import { delayRetry, retryTimer } from "./life-cycle.ts";
 import { measureController } from "./measure.ts";
@@ -92,6 +92,9 @@ function take(state: ControllerState, input: Input): void {
       break;
     case "forked":
       takeFork(state, input.peer, input.forked, input.itForked);
+      break;
+    case "another":
+      doubtRuns(state, input.peer, "replaced");
       break;
     case "kept":
       takeKept(state, input.peer, input.key, input.value);

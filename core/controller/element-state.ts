@@ -190,7 +190,7 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
     if (state.lost.has(peer)) return progress("waiting", `${reason}: whether it still runs there is not known`);
     return { phase: record.phase ?? "working", reason };
   }
-  if (run.stage === "stopping") return stopping(state, run, after);
+  if (run.stage === "stopping") return stopping(run, after);
   const untold = peer === null ? null : tooLong(state.outbox, peer, `vm/${vm.uid}`);
   if (untold !== null) return progress("failed", `host ${run.host} cannot be told: ${untold}`);
   const actual = actualVmOf(state, vm.uid, run);
@@ -258,13 +258,15 @@ function connectionState(state: ControllerState, record: ElementRecord, element:
   return linkState(state, record, element);
 }
 
-/** A host that has lost its store says nothing by its silence: somebody has to look. */
-function stopping(state: ControllerState, { host }: Run, after: string): Progress {
-  const isBlank = host !== null && state.olderPeers.has(hostPeer(host));
-  return isBlank
-    ? progress(
-        "waiting",
-        `host ${host} has lost its store and may run it still: look there, then \`cells orphans release host.${host}\`${after}`,
-      )
-    : progress("working", `stops at ${host}${after}`);
+/** A host that has lost its store says nothing by its silence, nor does another machine under its name: somebody has to look. */
+function stopping({ host, unsure }: Run, after: string): Progress {
+  const then = `then \`cells orphans release host.${host}\`${after}`;
+  if (unsure === "lost")
+    return progress("waiting", `host ${host} has lost its store and may run it still: look there, ${then}`);
+  if (unsure === "replaced")
+    return progress(
+      "waiting",
+      `another machine has the name ${host} by now, and the one before may run it still: make sure that its power is off, ${then}`,
+    );
+  return progress("working", `stops at ${host}${after}`);
 }

@@ -7,6 +7,7 @@ import { isPlausible, type Source } from "./kept-numbers.ts";
 import {
   type ControllerState,
   desiredNow,
+  hostPeer,
   linksOf,
   type Run,
   type RunDisk,
@@ -44,6 +45,7 @@ export function takeFork(state: ControllerState, peer: PeerName, forked: boolean
   else state.olderPeers.delete(peer);
   // Both stores were older: what the peer has more is none that this one took back, and stays.
   if (itForked && isReleased) state.outbox.effects.push({ kind: "recovered", at: peer });
+  doubtRuns(state, peer, itForked && !isReleased ? "lost" : null);
   const before = isForked(state);
   if (forked) state.forkedAt.add(peer);
   else state.forkedAt.delete(peer);
@@ -53,6 +55,17 @@ export function takeFork(state: ControllerState, peer: PeerName, forked: boolean
   state.kept.raisedFrom.clear();
   const { cell } = state.options;
   log(state.outbox, before ? "controller/released" : "controller/forked", { cell, peer, reason: forkReason(state) });
+}
+
+/** Of what was given to that host, its silence says nothing from now on; null: it does, an operator has looked. */
+export function doubtRuns(state: ControllerState, peer: PeerName, why: NonNullable<Run["unsure"]> | null): void {
+  for (const record of [...state.vms.values()]) {
+    const { run } = record;
+    if (run === null || run.host === null || !run.handedOver || hostPeer(run.host) !== peer) continue;
+    if (why === null ? run.unsure === undefined : run.unsure === why || run.unsure === "replaced") continue;
+    const { unsure: _unsure, ...rest } = run;
+    saveVm(state, { ...record, run: why === null ? rest : { ...rest, unsure: why } });
+  }
 }
 
 /** A receiver holds a document of this controller, which is unknown here or another one. */

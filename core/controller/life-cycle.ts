@@ -241,8 +241,10 @@ function noteRunning(state: ControllerState, vm: VmRecord, run: Run, actual: Act
     const path = state.elements.get(vm.uid)?.path ?? null;
     log(state.outbox, "vm/rebooted", { path, type: "VM", uid: vm.uid, incarnation: run.incarnation, reboots });
   }
-  if (vm.failure === null && !hasRebooted) return;
-  saveVm(state, { ...vm, failure: null, again: false, avoid: [], run: hasRebooted ? { ...run, reboots } : run });
+  const isNews = hasRebooted || isFound(state, vm.uid, run);
+  if (vm.failure === null && !isNews) return;
+  const now = isFound(state, vm.uid, run) ? found(run) : run;
+  saveVm(state, { ...vm, failure: null, again: false, avoid: [], run: hasRebooted ? { ...now, reboots } : now });
 }
 
 function endReason(actual: ActualVm): string {
@@ -254,20 +256,34 @@ function endReason(actual: ActualVm): string {
 }
 
 function advanceStopping(state: ControllerState, vm: VmRecord, run: Run): void {
+  if (isFound(state, vm.uid, run)) {
+    saveVm(state, { ...vm, run: found(run) });
+    return;
+  }
   if (!isConfirmedStopped(state, vm.uid, run)) return;
   state.runningSince.delete(vm.uid);
   saveVm(state, { ...vm, run: null });
   if (vm.failure !== null && vm.again) delayRetry(state, vm.uid, vm.failures);
 }
 
+/** A host that had lost its store has the machine: when it says nothing of it any more, there is none. */
+const isFound = (state: ControllerState, uid: Uid, run: Run): boolean =>
+  run.unsure === "lost" &&
+  run.host !== null &&
+  state.reachable.get(hostPeer(run.host)) === true &&
+  actualVmOf(state, uid, run)?.power === "on";
+const found = ({ unsure: _unsure, ...run }: Run): Run => run;
+
 /** The host says that this incarnation ended, or is in step and holds nothing of it any more, or certainly died. */
 function isConfirmedStopped(state: ControllerState, uid: Uid, run: Run): boolean {
   if (run.host === null || !run.handedOver || isPlaceOver(state, run)) return true;
   const peer = hostPeer(run.host);
+  // Another machine by now: what the former one does it cannot know.
+  if (run.unsure === "replaced") return false;
   const actual = actualVmOf(state, uid, run);
   if (actual?.power === "off" && (actual.ended !== null || actual.phase === "failed")) return true;
   // One that has lost its store may run what it has no document of.
-  return !state.olderPeers.has(peer) && confirmedGone(state, peer, `vm/${uid}`);
+  return run.unsure === undefined && confirmedGone(state, peer, `vm/${uid}`);
 }
 
 /** Waits before the next incarnation, longer after each failure. */

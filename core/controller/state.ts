@@ -159,6 +159,11 @@ export interface Run {
   readonly reboots?: number;
   /** Leased beside the others: of an upgrade that its host carries out, until the host has settled on one (upgrade.ts). */
   readonly spare?: RunDisk;
+  /**
+   * Its host cannot say by silence that it ended: `lost`, its store was, since it was told of it; `replaced`, another machine
+   * has its name by now, which cannot say anything of it. Until the host says that it runs (`lost`), or an operator has looked.
+   */
+  readonly unsure?: "lost" | "replaced";
   /** `host` started it by itself (succession.ts). */
   readonly succeeded?: true;
 }

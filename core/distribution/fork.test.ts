@@ -212,6 +212,8 @@ test("a receiver that was put back is known as one, and gets what is desired", (
 
 test("where nothing is left of a client, or another one has its name, a blank store is no fork", () => {
   const network = createNetwork(["controller.c", "b"]);
+  machineOf(network, "controller.c").instance = "one";
+  restart(network, "controller.c");
   desire(network, "controller.c", "b", "v1", 1);
   settle(network);
   desire(network, "controller.c", "b", "v1", null);
@@ -246,4 +248,46 @@ test("a client of the previous version, which says no history, is taken as it co
   assert.deepEqual(desiredAt(network, "b"), { "controller.c v2": 5 });
   assert.equal(network.sent.filter(({ frame }) => frame.frame === "kept").length, 0);
   assert.deepEqual(inputsOf(network, "b", "earlier"), [{ kind: "earlier", peer: "controller.c" }]);
+});
+
+test("another receiver under an old name is no older one; the same one without its store is", () => {
+  const network = createNetwork(["a", "b"]);
+  const b = machineOf(network, "b");
+  b.instance = "key 1";
+  restart(network, "b");
+  desire(network, "a", "b", "v1", 1);
+  settle(network);
+  putBack(network, "b", null);
+  settle(network);
+  assert.deepEqual(leftovers(network, "a").receivers, [{ receiver: "b", forked: false, itForked: true }]);
+  restart(network, "a");
+  b.instance = "key 2";
+  putBack(network, "b", null);
+  settle(network);
+  assert.deepEqual(inputsOf(network, "a", "another"), [{ kind: "another", peer: "b" }]);
+  assert.deepEqual(leftovers(network, "a").receivers, [], "what was known of the former one is forgotten");
+  assert.deepEqual(desiredAt(network, "b"), { "a v1": 1 });
+  restart(network, "a");
+  settle(network);
+  assert.deepEqual(leftovers(network, "a").receivers, []);
+  assert.deepEqual(inputsOf(network, "a", "another"), [], "which is said once");
+  b.instance = "key 3";
+  restart(network, "b");
+  settle(network);
+  assert.deepEqual(
+    inputsOf(network, "a", "another"),
+    [],
+    "one that has its store is the same, whatever it calls itself",
+  );
+});
+
+test("a receiver that loses its store again is known to have, though nobody has looked at the first time", () => {
+  const network = createNetwork(["a", "b"]);
+  desire(network, "a", "b", "v1", 1);
+  settle(network);
+  for (const _time of [1, 2]) {
+    putBack(network, "b", null);
+    settle(network);
+  }
+  assert.equal(inputsOf(network, "a", "forked").length, 2);
 });

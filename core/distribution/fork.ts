@@ -28,6 +28,10 @@ export interface ClientMark extends Mark {
   readonly keptUpTo?: number;
 }
 
+/** Is what greets under a name another one than what did before? One that never said what it is may be the same. */
+export const isAnother = (before: string | null | undefined, now: string | undefined): boolean =>
+  now !== undefined && before !== undefined && before !== null && before !== now;
+
 export const isKept = ({ mark }: Client, { generation }: StoredDocument): boolean =>
   mark?.keptUpTo !== undefined && generation <= mark.keptUpTo;
 export const hasForked = ({ mark }: Client): boolean => mark?.keptUpTo !== undefined;
@@ -45,7 +49,7 @@ export const judgeClient = (turn: Turn, client: Client, hello: HelloFrame, forme
   if (history === undefined || head === undefined) return;
   const { mark, documents, peer } = client;
   const now = { ...head, ...(instance === undefined ? {} : { instance }) };
-  const isOther = mark !== null && mark.instance !== instance;
+  const isOther = mark !== null && isAnother(mark.instance, instance);
   if (mark === null || documents.size === 0 || isOther) client.mark = now;
   else if (mark.lost !== undefined && contains(history, mark.lost)) {
     client.mark = now;
@@ -104,20 +108,35 @@ const tell = (turn: Turn, { peer, forked, itForked }: Target): void => {
  * have said things in between that it had no business to. A newer store that comes back has no such note of a fork in it.
  */
 export const judgeServer = (turn: Turn, target: Target, hello: HelloFrame): void => {
-  const { history } = hello;
+  const { history, instance } = hello;
   if (history === undefined) return;
   const head = history.at(-1) ?? null;
+  const isSame = target.at !== null && contains(history, target.at);
+  if (!isSame && isAnother(target.instance, instance)) forgetFormer(turn, target);
   const forked = target.forked || hello.forked === true;
-  const itForked = target.itForked || (target.at !== null && !contains(history, target.at));
-  const isNews = forked !== target.forked || itForked !== target.itForked;
+  const forksNow = target.at !== null && !contains(history, target.at);
+  const itForked = target.itForked || forksNow;
+  const isNews = forked !== target.forked || forksNow;
   if (forked && !target.forked) logFork(turn, target.peer, "client");
   if (itForked && !target.itForked) logFork(turn, target.peer, "receiver");
   target.forked = forked;
   target.itForked = itForked;
   const hasStarted = head !== null && head.start !== target.at?.start;
   if (head !== null) target.at = head;
-  if (isNews || hasStarted) writeTarget(turn, target);
+  const isNamed = instance !== undefined && instance !== target.instance;
+  if (isNamed) target.instance = instance;
+  if (isNews || hasStarted || isNamed) writeTarget(turn, target);
   if (isNews) tell(turn, target);
+};
+
+/** Another one has the receiver's name: nothing that is known of the former one's store is about it. */
+const forgetFormer = (turn: Turn, target: Target): void => {
+  const { peer, forked, itForked } = target;
+  Object.assign(target, { at: null, forked: false, itForked: false });
+  target.orphans.clear();
+  turn.logs.push({ event: "distribution/another", fields: { peer, documents: target.documents.size } });
+  if (forked || itForked) tell(turn, target);
+  turn.inbox.push({ kind: "another", peer });
 };
 const logFork = (turn: Turn, peer: PeerName, side: string): void => {
   turn.logs.push({ event: "distribution/forked", fields: { peer, side } });
@@ -156,7 +175,10 @@ export const releaseSelf = (node: Distribution, turn: Turn): void => {
 
 /** This service knows again all that it desires at a peer, or a person says that it does. */
 export const recovered = (node: Distribution, turn: Turn, target: Target): void => {
-  if (!target.forked && !target.itForked) return;
+  if (!target.forked && !target.itForked) {
+    tell(turn, target);
+    return;
+  }
   const wasForked = target.forked;
   target.forked = false;
   target.itForked = false;

@@ -76,14 +76,17 @@ export const countCommit = (node: Distribution, turn: Turn): void => {
 /** What is kept of a receiver: how far its store was, and which side of the two has forked. Absent: nothing worth a record. */
 export interface StoredPeer {
   readonly at?: Mark;
+  /** Of what the receiver is, as its hello said. */
+  readonly instance?: string;
   readonly forked?: true;
   readonly itForked?: true;
 }
 
 /** The record of what is known of a receiver's history. */
-export const writeTarget = (turn: Turn, { peer, at, forked, itForked }: Target): void => {
+export const writeTarget = (turn: Turn, { peer, at, instance, forked, itForked }: Target): void => {
   const record = {
     ...(at === null ? {} : { at: { start: at.start, count: at.count } }),
+    ...(instance === null ? {} : { instance }),
     ...(forked ? { forked } : {}),
     ...(itForked ? { itForked } : {}),
   };

@@ -105,6 +105,8 @@ export interface Target {
   life: number;
   /** How far its store was, as it said last; null: it did not say. */
   at: Mark | null;
+  /** What it is, as its hello said; null: it did not. */
+  instance: string | null;
   /** This service's store does not contain what the peer has seen of it; the peer's does not contain `at`. */
   forked: boolean;
   itForked: boolean;

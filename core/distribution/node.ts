@@ -117,10 +117,10 @@ export const createNode = <State>(
       target.documents.set(key, { seq: distribution.seq, value, text: JSON.stringify(value) });
     }
   }
-  for (const [peer, { at = null, forked = false, itForked = false }] of stored.peerMarks) {
+  for (const [peer, { at = null, instance = null, forked = false, itForked = false }] of stored.peerMarks) {
     const target = distribution.targets.get(peer) ?? createTarget(peer);
     distribution.targets.set(peer, target);
-    Object.assign(target, { at, forked, itForked });
+    Object.assign(target, { at, instance, forked, itForked });
   }
   for (const [peer, generation] of stored.clients) distribution.clients.set(peer, createClient(peer, generation));
   for (const [peer, documents] of stored.in) {

@@ -21,6 +21,16 @@ export function forgetMarks(state: ManagerState): void {
   }
 }
 
+/**
+ * Another machine has the server's name. Where volumes of the former one are known it may have its disk, so that what was seen
+ * of it counts; otherwise nothing of it is left.
+ */
+export function forgetFormer(state: ManagerState, agent: AgentView): void {
+  agent.older = false;
+  for (const volume of state.volumes.values()) if (volume.agent === agent.name) return;
+  write(state.outbox, `mark/${agent.name}`, null);
+}
+
 /** At each start of an agent it is told what was seen last before; what it then counts is seen. */
 export function takeMark(state: ManagerState, agent: AgentView, mark: AgentMark): void {
   const key = `mark/${agent.name}`;

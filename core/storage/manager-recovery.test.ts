@@ -237,3 +237,23 @@ test("a manager asks for nothing below what an agent has", () => {
   const asked = one.desiredAt.get(agent.name)?.get(`lease/${uid("a-1")}`) as unknown as AgentLease;
   assert.equal(asked.epoch, 42);
 });
+
+test("what was seen of a server counts for another machine of its name only where volumes of the former one are known", () => {
+  const mark = (of: StorageWorld, agent: TestAgent, start: string): unknown => {
+    of.say(agent, "server", { ...(agent.actual.get("server") as object), mark: { start, tick: 3 } });
+    return of.desiredAt.get(agent.name)?.get("seen");
+  };
+  for (const [server, last] of [
+    ["s1", { start: "one", tick: 3 }],
+    ["s3", null],
+  ] as const) {
+    const one = new StorageWorld({ s1: { freeMiB: 9000 }, s3: { freeMiB: 8000 } });
+    one.want("volume/a-1", volume("a-1", empty, 10));
+    one.settle();
+    assert.equal(placed(one, "a-1").agent, "agent.s1");
+    const agent = one.agent(server);
+    mark(one, agent, "one");
+    one.input({ kind: "another", peer: agent.name });
+    assert.deepEqual(mark(one, agent, "two"), { start: "two", last }, server);
+  }
+});

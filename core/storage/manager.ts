@@ -19,7 +19,7 @@ import { cellOfController, log, progress, publish, sameJson, takeEffects, toJson
 import { isOffersRequest } from "../supply.ts";
 import { publishKept } from "./manager-kept.ts";
 import { reconcileConnection, reconcileLease } from "./manager-leases.ts";
-import { forgetMarks, takeMark } from "./manager-marks.ts";
+import { forgetFormer, forgetMarks, takeMark } from "./manager-marks.ts";
 import { measureStorageManager } from "./manager-measure.ts";
 import { beginRecovery, explained, explainTimer, heard, heardClient, takeFork } from "./manager-recovery.ts";
 import {
@@ -88,6 +88,9 @@ function take(state: ManagerState, input: Input): void {
   } else if (input.kind === "forked") {
     const agent = state.agents.get(input.peer);
     if (agent !== undefined) takeFork(state, agent, input.forked, input.itForked);
+  } else if (input.kind === "another") {
+    const agent = state.agents.get(input.peer);
+    if (agent !== undefined) forgetFormer(state, agent);
   } else if (input.kind === "timer" && input.name === explainTimer) {
     explained(state);
   } else if (input.kind === "released") {

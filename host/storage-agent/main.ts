@@ -6,6 +6,7 @@ import type { Json } from "../../model/json.ts";
 import { failStart } from "../../runtime/error-line.ts";
 import { servePeers } from "../../runtime/https.ts";
 import { certify } from "../../runtime/identity/certify.ts";
+import { machineInstance } from "../../runtime/identity/fingerprint.ts";
 import { type ProcessConfiguration, ports } from "../../runtime/installation.ts";
 import { createObserver, logFatalErrors, logOf, observed } from "../../runtime/observer.ts";
 import { findPeer, listPeers } from "../../runtime/peers.ts";
@@ -48,7 +49,8 @@ async function main(configurationFile: string | undefined): Promise<void> {
   logFatalErrors(observer);
   await certify(configuration, observer);
   if (configuration.followPeers === true) await followPeers(configuration, observer);
-  const running = await runService({ configuration, service, observer, goodbye: false });
+  const machine = { ...service, ...(await machineInstance(configuration)) };
+  const running = await runService({ configuration, service: machine, observer, goodbye: false });
   const log = logOf(running.observer, "agent");
   const { directory, runDirectory, httpPort = ports.http } = configuration;
   const places = { directory, imagesDirectory: agent.imagesDirectory };
