@@ -215,6 +215,27 @@ test("apply waits for what its plan touches, not for what others add and take aw
   assert.match(late.message, /shop\/log .*it is the origin of another/);
 });
 
+test("a cell that is deleted is gone when the gateway knows none of that name, whatever it says of it before", async (t) => {
+  const summary = (elements: number, phases: Readonly<Record<string, number>>) => [
+    { ...known.body[0], elements, phases },
+  ];
+  const left = [summary(2, { deleting: 2 }), summary(0, {}), summary(0, { unreachable: 1 }), []];
+  let looks = 0;
+  const { context, printed } = await scene(t, ({ method, url, dryRun }) => {
+    if (method === "DELETE") return changed({ plan: gone, dryRun });
+    if (url.includes("events")) return { status: 404, body: {} };
+    looks += 1;
+    return { status: 200, body: left[Math.min(looks, left.length) - 1] };
+  });
+  const wait = { ...options, wait: true, timeoutMs: 60_000, allowDestroy: ["shop/db", "shop/log"] };
+  await remove(context, "shop", wait);
+  assert.equal(looks, left.length);
+  assert.match(printed.at(-1) ?? "", /^shop is gone/);
+  left[left.length - 1] = summary(0, {});
+  const late = await failure(remove(context, "shop", { ...wait, timeoutMs: 1 }));
+  assert.match(late.message, /nothing of shop is left, and its controller has not ended/);
+});
+
 test("a cell that was deleted and begins anew is applied to its new versions", async (t) => {
   let plans = 0;
   const { context, file, asked } = await scene(t, ({ method, dryRun, url }) => {

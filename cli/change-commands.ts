@@ -145,28 +145,32 @@ const conflict = (cell: string, error: Refused, again: string): CommandFailure =
     `nothing was changed: the cell ${cell} is not the one any more for which the plan was made (${error.message}). ${again} shows what would happen now.`,
   );
 
-/** Until nothing that was taken out of the model is left. What others add or take away meanwhile is not waited for. */
+/**
+ * Until nothing that was taken out of the model is left, and with a whole cell until there is no such cell. What others
+ * add or take away meanwhile is not waited for.
+ */
 const untilRemoved = async (
   client: Client,
   cell: string,
   terminal: Terminal,
   plan: Plan,
-  timeoutMs: number,
+  { timeoutMs, whole = false }: { readonly timeoutMs: number; readonly whole?: boolean },
 ): Promise<void> => {
   const changes = watchCell(client, cell);
   try {
-    await untilLeft(client, cell, terminal, plan, { timeoutMs, changes });
+    await untilLeft(client, cell, terminal, plan, { timeoutMs, whole, changes });
   } finally {
     changes.close();
   }
 };
 
+const lastLookMs = 500;
 const untilLeft = async (
   client: Client,
   cell: string,
   terminal: Terminal,
   { steps }: Plan,
-  { timeoutMs, changes }: { readonly timeoutMs: number; readonly changes: Changes },
+  { timeoutMs, whole, changes }: { readonly timeoutMs: number; readonly whole: boolean; readonly changes: Changes },
 ): Promise<void> => {
   const end = performance.now() + timeoutMs;
   const left = steps.filter(({ action }) => action !== "delete").length;
@@ -177,11 +181,21 @@ const untilLeft = async (
     (await readElements(client, cell)).filter(({ path, state }) => state.phase === "deleting" && removed.has(path));
   for (;;) {
     const summary = (await client.cells()).find((each) => each.cell === cell);
-    if (summary === undefined || summary.elements <= left) return;
-    // A whole cell is gone when nothing is left of it. It may end its children first, and then the rest.
-    if (left > 0 && (summary.phases.deleting === undefined || (!isReplaced && (await held()).length === 0))) return;
+    if (summary === undefined) return;
+    const isAway = summary.phases.unreachable !== undefined;
+    if (!whole && !isAway) {
+      if (summary.elements <= left) return;
+      // A cell may end its children first, and then the rest.
+      if (left > 0 && (summary.phases.deleting === undefined || (!isReplaced && (await held()).length === 0))) return;
+    }
     if (performance.now() > end) {
       const those = await held();
+      const nothingElse = whole && !isAway && summary.elements === 0;
+      if (nothingElse)
+        throw new CommandFailure(
+          exitCodes.notAsDeclared,
+          `nothing of ${cell} is left, and its controller has not ended after ${timeoutMs / 1000} s. It ends as soon as it has told everybody: \`cells get\` shows it until then.`,
+        );
       throw new CommandFailure(
         exitCodes.notAsDeclared,
         [
@@ -191,7 +205,8 @@ const untilLeft = async (
         ].join("\n"),
       );
     }
-    await changes.next(end - performance.now());
+    // The last that is left of a cell goes without an event.
+    await changes.next(Math.min(end - performance.now(), whole && summary.elements === 0 ? lastLookMs : Infinity));
   }
 };
 
@@ -238,7 +253,7 @@ export const apply = async (context: Context, file: string, options: WaitOptions
     ]);
     const { timeoutMs } = options;
     elements = await followUntilReady(client, name, terminal, { timeoutMs, silent: json, concerned });
-    await untilRemoved(client, name, terminal, changed.plan, timeoutMs);
+    await untilRemoved(client, name, terminal, changed.plan, { timeoutMs });
   }
   if (json) printJson(context, { ...changed, elements });
   else if (options.wait) terminal.print(`${name} is as declared: ${renderSummary(elements, terminal.paint)}`);
@@ -257,7 +272,7 @@ export const remove = async (context: Context, pathText: string, options: WaitOp
     throw overtaken(error) ? conflict(cell, error, "The same command without --yes") : error;
   });
   if (options.wait) {
-    await untilRemoved(client, cell, terminal, changed.plan, options.timeoutMs);
+    await untilRemoved(client, cell, terminal, changed.plan, { timeoutMs: options.timeoutMs, whole });
   }
   if (json) printJson(context, changed);
   else terminal.print(`${pathText} is ${options.wait ? "gone" : "being deleted"}`);

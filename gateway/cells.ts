@@ -8,7 +8,10 @@ import type { Registry, Summary } from "./registry.ts";
 /** Which cells there are, and the life of their controllers. */
 export interface Cells
   extends Pick<Registry, "names" | "has" | "isMade" | "make" | "mayEnd" | "empties" | "firstVersion"> {
-  /** Of all cells, or of one alone: then nothing is said of it unless its controller knows the credential. */
+  /**
+   * Of all cells, or of one alone: then nothing is said of it unless its controller knows the credential. A cell that was
+   * deleted is there no longer once nothing is left of it, though its controller has yet to end.
+   */
   summaries(authorization: string, only: string | null): Promise<readonly CellSummary[]>;
   /** Runs `work` while nothing else makes or ends this cell's controller. */
   exclusively<T>(cell: string, work: () => Promise<T>): Promise<T>;
@@ -29,6 +32,8 @@ const longestPolls = 1_200;
 export function createCells({ configuration, present }: Way, registry: Registry, log: Observer["log"]): Cells {
   const busy = new Map<string, Promise<unknown>>();
   const ending = new Map<string, Promise<void>>();
+  /** Nothing is left of them, and their controllers are being ended. */
+  const removing = new Set<string>();
   const stopping = new AbortController();
 
   const exclusively = async <T>(cell: string, work: () => Promise<T>): Promise<T> => {
@@ -43,9 +48,15 @@ export function createCells({ configuration, present }: Way, registry: Registry,
     }
   };
   const remove = async (cell: string, authorization: string): Promise<void> => {
-    await registry.end(cell, authorization);
+    removing.add(cell);
+    try {
+      await registry.end(cell, authorization);
+    } finally {
+      removing.delete(cell);
+    }
     log("cell/ended", { cell });
   };
+  const isGone = async (cell: string): Promise<boolean> => removing.has(cell) || !(await registry.has(cell));
 
   /** null: its controller does not answer. */
   const summaryOf = async (cell: string, authorization: string): Promise<Summary | null> => {
@@ -109,11 +120,14 @@ export function createCells({ configuration, present }: Way, registry: Registry,
         (await namesFor(authorization, only)).map(async (cell): Promise<CellSummary | null> => {
           const summary = await summaryOf(cell, authorization);
           if (summary === null)
-            return only === null ? { cell, version: 0, phases: { unreachable: 1 }, elements: 0 } : null;
+            return only !== null || (await isGone(cell))
+              ? null
+              : { cell, version: 0, phases: { unreachable: 1 }, elements: 0 };
           const { empty, ...told } = summary;
+          if (!empty || told.version === 0) return told;
           // Left over by a gateway that ended while it followed the deletion.
-          if (empty && told.version > 0) void endWhenEmpty(cell, authorization);
-          return told;
+          void endWhenEmpty(cell, authorization);
+          return null;
         }),
       );
       return all.filter((summary) => summary !== null);

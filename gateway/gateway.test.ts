@@ -41,6 +41,8 @@ const controllers = new Map<string, StandIn>();
 /** What the next controller answers to a PUT. */
 let putStatus = 200;
 const made: string[] = [];
+/** The supervisor ends a controller once this has come. */
+let mayRemove: Promise<unknown> = Promise.resolve();
 
 const configure = async (name: string, role: ProcessConfiguration["role"]): Promise<ProcessConfiguration> => ({
   name: peerName(name),
@@ -98,6 +100,7 @@ const startSupervisor = async (path: string): Promise<Server> => {
     const cell = incoming.url?.split("/")[2] ?? "";
     if (incoming.method === "POST" && !controllers.has(cell)) await makeController(cell);
     if (incoming.method === "DELETE") {
+      await mayRemove;
       await controllers.get(cell)?.server.stop();
       controllers.delete(cell);
     }
@@ -283,7 +286,13 @@ test("a cell that was deleted loses its controller once nothing is left", async 
   const shop = controllers.get("shop");
   assert.ok(shop);
   shop.empty = false;
+  const supervisor = Promise.withResolvers<void>();
+  mayRemove = supervisor.promise;
   assert.equal((await ask("DELETE", "/cells/shop/model")).status, 200);
+  assert.deepEqual((await ask("GET", "/cells")).json, [], "there is none any more, and its controller runs");
+  await shop.server.stop();
+  assert.deepEqual((await ask("GET", "/cells")).json, [], "nor while it is being ended");
+  supervisor.resolve();
   await until(() => !controllers.has("shop"));
   assert.equal((await ask("GET", "/cells/shop/model")).status, 404);
 });
