@@ -4,7 +4,7 @@ import { deathIn, interestIn, isForService, isOfService } from "./deaths.ts";
 import { bucketOf, type Digest, differing, digestOf, RunningDigest } from "./digest.ts";
 import { judgeServer, takeKept } from "./fork.ts";
 import { type Holds, isKey, isPrefix, parseServerFrame, type ServerFrame, textOf } from "./frames.ts";
-import { helloOf } from "./hello.ts";
+import { helloOf, raisedFloor } from "./hello.ts";
 import { type Mark, markOf } from "./history.ts";
 import type { ClientLink, Distribution, Target, Turn } from "./node-types.ts";
 import { burst, readDocument, refuse } from "./refuse.ts";
@@ -24,6 +24,7 @@ export const createTarget = (peer: PeerName): Target => ({
   subscriptions: new Map(),
   interests: new Set(),
   actual: new Map(),
+  floor: 0,
   generation: 0,
   withdrawn: -1,
   deadLife: 0,
@@ -167,12 +168,12 @@ export const clientConnected = (node: Distribution, turn: Turn, connection: numb
   const target = targetOf(node, turn, peer);
   if (target.link !== null) closeClient(node, turn, target.link);
   target.session += 1;
-  const { session, subscriptions } = target;
+  const { subscriptions } = target;
   const link: ClientLink = {
     role: "client",
     connection,
     target,
-    control: [helloOf(node, session)],
+    control: [helloOf(node, target, target.generation === 0 ? {} : { seen: target.generation })],
     pending: new Set([...target.documents].sort(([, a], [, b]) => a.seq - b.seq).map(([key]) => key)),
     kept: new Map(),
     seen: new Map(),
@@ -315,6 +316,13 @@ const receiveHello = (
     return;
   }
   const { life } = hello;
+  if (hello.seen !== undefined) {
+    // It refuses this service as one of an earlier life than it has seen. Who was not refused before is one.
+    if (target.generation === 0) target.floor = raisedFloor(node, turn, target.floor, hello.seen) ?? target.floor;
+    refuse(node, turn, target.peer, "old generation", null);
+    closeClient(node, turn, link);
+    return;
+  }
   const isDead = life === undefined ? hello.generation <= target.deadGeneration : life <= target.deadLife;
   if (hello.generation < target.generation || hello.generation <= target.withdrawn || isDead) {
     refuse(node, turn, target.peer, "old generation", null);

@@ -11,8 +11,10 @@ import {
   halt,
   machineOf,
   type Network,
+  publish,
   settle,
   stateOf,
+  subscribe,
 } from "./network.testing.ts";
 import { leftoversOf } from "./release.ts";
 
@@ -290,4 +292,39 @@ test("a receiver that loses its store again is known to have, though nobody has 
     settle(network);
   }
   assert.equal(inputsOf(network, "a", "forked").length, 2);
+});
+
+test("one that lost its store while its clock is behind is heard, as a client and as a receiver; an earlier life is not", () => {
+  const start = (network: Network): void => {
+    for (const name of ["a", "b", "a", "b", "a", "b"]) restart(network, name);
+    desire(network, "a", "b", "k", 1);
+    subscribe(network, "a", "b", "");
+    publish(network, "b", "x", 1);
+    settle(network);
+  };
+  const blank = (network: Network, name: string): void => {
+    putBack(network, name, null);
+    halt(network, machineOf(network, name));
+    machineOf(network, name).store.clear();
+    boot(network, machineOf(network, name));
+  };
+  const client = createNetwork(["a", "b"]);
+  start(client);
+  blank(client, "a");
+  desire(client, "a", "b", "l", 2);
+  settle(client);
+  assert.deepEqual(desiredAt(client, "b"), { "a k": 1, "a l": 2 });
+  restart(client, "a");
+  settle(client);
+  desire(client, "a", "b", "l", 3);
+  settle(client);
+  assert.deepEqual(desiredAt(client, "b"), { "a k": 1, "a l": 3 }, "nor is it refused after its next start");
+
+  const receiver = createNetwork(["a", "b"]);
+  start(receiver);
+  blank(receiver, "b");
+  publish(receiver, "b", "x", 2);
+  settle(receiver);
+  assert.deepEqual(Object.fromEntries(stateOf(receiver, "a").actual), { "b x": 2 });
+  assert.equal(stateOf(receiver, "a").reachable.get("b"), true);
 });

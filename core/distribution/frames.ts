@@ -54,6 +54,11 @@ export interface HelloFrame {
   readonly history?: History;
   /** From a client: what it is, where another one may come after it under its name. */
   readonly instance?: string;
+  /**
+   * The newest generation of the one greeted that this one has seen. A client says it where it knows one; a server where it
+   * refuses an older one, and closes then.
+   */
+  readonly seen?: number;
   /** From a server: the client's store does not contain what was seen of it here. */
   readonly forked?: true;
 }
@@ -174,15 +179,17 @@ const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = [0x
 type Fields = { readonly [key: string]: Json | undefined };
 
 const parseHello = (fields: Fields): Result<HelloFrame, Refusal> => {
-  const { version, generation, session, name, life, history, instance, forked } = fields;
+  const { version, generation, session, name, life, history, instance, seen, forked } = fields;
   if (!isCount(version) || spokenWith(version) === null) return fail("unsupported version");
   if (!isCount(generation) || !isCount(session) || !isKey(name)) return fail("malformed frame");
   if (life !== undefined && !isCount(life)) return fail("malformed frame");
   const marks = history === undefined ? undefined : historyOf(history);
   if (marks === null) return fail("malformed frame");
   if (instance !== undefined && !isKey(instance)) return fail("malformed frame");
+  if (seen !== undefined && !isCount(seen)) return fail("malformed frame");
   return ok({
     ...{ frame: "hello", version, generation, session, name },
+    ...(seen === undefined ? {} : { seen }),
     ...(life === undefined ? {} : { life }),
     ...(marks === undefined ? {} : { history: marks }),
     ...(instance === undefined ? {} : { instance }),

@@ -95,6 +95,8 @@ export interface Target {
   /** Those of `subscriptions` that are not the service's, but this layer's own. */
   readonly interests: Set<string>;
   readonly actual: Map<string, ReceivedActual>;
+  /** This service's own generation there, at least (`raisedFloor`). */
+  floor: number;
   /** Newest generation that the source showed; at most `withdrawn` is void. */
   generation: number;
   withdrawn: number;
@@ -149,6 +151,8 @@ export interface Client {
   characters: number;
   /** How far its store was, and what of it is kept; null: it never said. */
   mark: ClientMark | null;
+  /** This service's own generation there, at least (`raisedFloor`). */
+  floor: number;
   generation: number;
   session: number;
   link: ServerLink | null;
@@ -198,6 +202,8 @@ export interface Distribution {
   /** What whoever put the store back from a copy noted in it; null: nobody did since the last start. */
   readonly restored: Json;
   generation: number;
+  /** Its store was lost and others may know later generations than it: blank or put back at this start, or raised before. */
+  readonly mayBeBehind: boolean;
   life: number;
   /** Members of the Presence group, whose declarations count. */
   presence: ReadonlySet<PeerName>;

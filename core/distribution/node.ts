@@ -85,6 +85,7 @@ export const createNode = <State>(
       newerMarks: new Set(),
       restored: stored.restored,
       generation: Math.max(stored.generation + 1, Math.floor(now.wallMs)),
+      mayBeBehind: content.size === 0 || stored.restored !== null || stored.isRaised,
       life: 0,
       presence: new Set(presence),
       declared: new Map(),

@@ -13,7 +13,7 @@ import {
   spokenWith,
   textOf,
 } from "./frames.ts";
-import { helloOf } from "./hello.ts";
+import { generationAt, helloOf, raisedFloor } from "./hello.ts";
 import { markOf } from "./history.ts";
 import type { Client, Distribution, OutgoingDocument, ServerLink, Turn } from "./node-types.ts";
 import { burst, readDocument, refuse } from "./refuse.ts";
@@ -42,6 +42,7 @@ export const createClient = (peer: PeerName, generation: number): Client => ({
   orphans: new Set(),
   characters: 0,
   mark: null,
+  floor: 0,
   generation,
   session: -1,
   link: null,
@@ -132,6 +133,7 @@ const receiveHello = (
   }
   const client = node.clients.get(peer) ?? createClient(peer, -1);
   const { generation, session } = hello;
+  if (generation < client.generation) turn.sends.push(laterSeen(node, link, client, session));
   if (generation < client.generation || (generation === client.generation && session <= client.session)) {
     refuse(node, turn, peer, "old generation", null);
     closeServer(node, turn, link);
@@ -148,8 +150,13 @@ const receiveHello = (
   link.version = spokenWith(hello.version) ?? 0;
   link.speaksHistory = hello.history !== undefined;
   if (!link.speaksHistory) turn.inbox.push({ kind: "earlier", peer });
-  link.control.push(helloOf(node, session, hasForked(client) ? { forked: true } : {}));
+  client.floor = raisedFloor(node, turn, client.floor, hello.seen) ?? client.floor;
+  link.control.push(helloOf(node, client, hasForked(client) ? { forked: true } : {}));
 };
+const laterSeen = (node: Distribution, { connection }: ServerLink, { floor, generation }: Client, session: number) => ({
+  connection,
+  frame: helloOf(node, { session, floor }, { seen: generation }),
+});
 
 /** To everybody who was greeted without it. */
 export const tellLife = (node: Distribution, turn: Turn): void => {
@@ -264,7 +271,11 @@ const receiveSubscribe = (
   link.completing.add(prefix);
   node.digestRound.add(link);
   setTimer(node, turn, "digest", digestEveryMs);
-  const same = new Set(holds?.generation === node.generation ? heldAlready(node, link, prefix, holds.digest) : []);
+  const same = new Set(
+    holds?.generation === generationAt(node, link.client?.floor ?? 0)
+      ? heldAlready(node, link, prefix, holds.digest)
+      : [],
+  );
   link.same.set(prefix, [...same]);
   for (const [key, { seq }] of node.published) {
     if (!key.startsWith(prefix)) continue;

@@ -18,6 +18,7 @@ import type { Mark, StoredPeer } from "./history.ts";
  * | history/client/<p> | `ClientMark`: how far a client's store was, and what of it is kept |
  * | history/peer/<p>   | `StoredPeer`: how far a receiver's store was, and whether one of the two sides has forked |
  * | history/restored   | `{ wallMs, from }`: the store was put back from a copy, by whoever put it there; gone after the next start |
+ * | history/raised     | true: a peer has seen later generations of this service than its store knows, which was lost |
  *
  * What is below `history/` is no concern of an earlier version, which cannot read it: a store keeps it apart from the rest.
  *
@@ -33,6 +34,7 @@ export const storeKey = {
   clientMark: (peer: PeerName): string => `history/client/${peer}`,
   peerMark: (peer: PeerName): string => `history/peer/${peer}`,
   restored: "history/restored",
+  raised: "history/raised",
 } as const;
 
 export interface StoredDocument {
@@ -54,6 +56,7 @@ export interface StoredNode {
   readonly peerMarks: Map<PeerName, StoredPeer>;
   /** The store was put back from a copy since the last start. */
   readonly restored: Json;
+  readonly isRaised: boolean;
 }
 
 const inner = <K, V>(map: Map<K, Map<string, V>>, key: K): Map<string, V> => {
@@ -76,6 +79,7 @@ export const readStored = (content: ReadonlyMap<string, Json>): StoredNode => {
     clientMarks: new Map(),
     peerMarks: new Map(),
     restored: content.get(storeKey.restored) ?? null,
+    isRaised: content.has(storeKey.raised),
   };
   for (const [name, value] of content) {
     if (name === storeKey.generation) continue;
