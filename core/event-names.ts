@@ -102,6 +102,8 @@ export const eventNames = {
   "controller/forked":
     "the store of a cell's controller was lost or is older than what a receiver holds: it stands still until somebody looks",
   "controller/released": "the store of a cell's controller counts again",
+  "vm/strays":
+    "an operator let an older store of this controller count: these hosts may run an incarnation that it does not know, and end it first",
   "vm/adopted":
     "a controller with an older store finds that a host runs another incarnation than it knows of, and takes it for the present one",
   "vm/stage": "a VM's incarnation went on: placing, connecting, running, stopping, or none",

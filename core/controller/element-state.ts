@@ -12,6 +12,7 @@ import { bootLink } from "./boot-disks.ts";
 import { childState } from "./children.ts";
 import { refusedEnrolments } from "./enrolments.ts";
 import { foreignLink, whyNoOrigin, whyNotAgreed, whyNotConnected, whyNotVisible } from "./foreign.ts";
+import { heldReason, isHeldAt, straysOf } from "./fork.ts";
 import { hostDied } from "./host-died.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { isManagement } from "./management.ts";
@@ -151,6 +152,11 @@ function vmState(state: ControllerState, record: ElementRecord, element: VmEleme
   if (vm === undefined) throw new Error(`${record.path} has no record of its incarnations`);
   if (vm.run !== null) return runState(state, record, element, vm, vm.run);
   if (element.desiredState === "off") return progress("ready");
+  if (vm.strays !== undefined)
+    return progress(
+      "waiting",
+      `host ${straysOf(state, vm).join(", ")} may run an incarnation of it that this cell's controller has forgotten: it is to end it first`,
+    );
   if (vm.failure !== null && !vm.again) {
     return progress("failed", `${vm.failure}; it stays off because x.restartOnFailure is false`);
   }
@@ -190,6 +196,7 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
     if (state.lost.has(peer)) return progress("waiting", `${reason}: whether it still runs there is not known`);
     return { phase: record.phase ?? "working", reason };
   }
+  if (isHeldAt(state, run.host) && run.stage === "stopping") return progress("waiting", heldReason(state, run.host));
   if (run.stage === "stopping") return stopping(run, after);
   const untold = peer === null ? null : tooLong(state.outbox, peer, `vm/${vm.uid}`);
   if (untold !== null) return progress("failed", `host ${run.host} cannot be told: ${untold}`);

@@ -6,9 +6,11 @@ import { isObject, log, sameJson, toJson } from "../outbox.ts";
 import { isPlausible, type Source } from "./kept-numbers.ts";
 import {
   type ControllerState,
+  confirmedGone,
   desiredNow,
   hostPeer,
   linksOf,
+  placerOf,
   type Run,
   type RunDisk,
   saveCounters,
@@ -26,7 +28,26 @@ import {
  * Meanwhile its receivers tell it which documents of its own they hold. No number that one of them has seen is ever given
  * out a second time, and an incarnation that runs is taken for what it is: a release then ends no machine.
  */
-export const isForked = (state: ControllerState): boolean => state.forkedAt.size > 0;
+export function isForked(state: ControllerState): boolean {
+  const hosts = [...state.forkedAt].filter(isHost);
+  if (hosts.length === 0 || hosts.length < state.forkedAt.size) return hosts.length < state.forkedAt.size;
+  // What these would say of it is not known.
+  if ([storageManagerOf(state), placerOf(state)].some((peer) => state.reachable.get(peer) !== true)) return true;
+  const told = new Set(hosts);
+  for (const [peer, documents] of state.outbox.desired) if (isHost(peer) && documents.size > 0) told.add(peer);
+  return hosts.length > 1 && 2 * hosts.length > told.size;
+}
+const isHost = (peer: PeerName): boolean => peer.startsWith("host.");
+
+/**
+ * A host that says so alone, or with few others, may be one that lies: whatever the newer store said to hosts it said to most
+ * of them (rules), or to the Placer as well (machines). So its word holds up what it has, and no more: that stays as it is.
+ */
+export const isHeldAt = (state: ControllerState, host: HostName | null): host is HostName =>
+  host !== null && state.forkedAt.has(hostPeer(host));
+export const heldReason = ({ options }: ControllerState, host: HostName): string =>
+  `host ${host} says that the store of this cell's controller was lost or is older, and no service does: what it has stays ` +
+  `as it is, until an operator has looked at the host and says \`cells orphans release ${options.self}\``;
 
 /** Why nothing changes here, a sentence; null: the store is whole, as far as anybody knows. */
 export function forkReason(state: ControllerState): string | null {
@@ -49,13 +70,36 @@ export function takeFork(state: ControllerState, peer: PeerName, forked: boolean
   const before = isForked(state);
   if (forked) state.forkedAt.add(peer);
   else state.forkedAt.delete(peer);
+  if (!forked && before && !isForked(state)) noteStrays(state);
+  if (state.forkedAt.size === 0) for (const kept of Object.values(state.kept)) kept.clear();
   if (before === isForked(state)) return;
-  state.kept.claims.clear();
-  state.kept.connections.clear();
-  state.kept.raisedFrom.clear();
   const { cell } = state.options;
   log(state.outbox, before ? "controller/released" : "controller/forked", { cell, peer, reason: forkReason(state) });
 }
+
+/**
+ * A release makes this store count, and some host may run an incarnation that it does not know, as of a VM without disks, of which
+ * the Storage Manager says nothing. No other one starts before that host has ended it.
+ */
+function noteStrays(state: ControllerState): void {
+  for (const [vm, claims] of state.kept.claims) {
+    const record = state.vms.get(vm);
+    if (record === undefined) continue;
+    const strays = [...claims.keys()].filter((host) => host !== record.run?.host);
+    if (strays.length === 0) continue;
+    for (const host of strays)
+      if (desiredNow(state, hostPeer(host), `vm/${vm}`) === undefined) takeBack(state, hostPeer(host), `vm/${vm}`);
+    const run = record.run?.handedOver === true ? record.run : null;
+    const incarnation = Math.max(record.incarnation, ...[...claims.values()].map((claim) => claim.incarnation));
+    const all = [...new Set([...(record.strays ?? []), ...strays])].sort();
+    saveVm(state, { ...record, incarnation, run, strays: all });
+    log(state.outbox, "vm/strays", { vm, path: state.elements.get(vm)?.path ?? null, hosts: strays });
+  }
+}
+
+/** Those hosts that have not yet said that they ended what they run of it. */
+export const straysOf = (state: ControllerState, { uid: vm, strays = [] }: VmRecord): readonly HostName[] =>
+  strays.filter((host) => !confirmedGone(state, hostPeer(host), `vm/${vm}`));
 
 /** Of what was given to that host, its silence says nothing from now on; null: it does, an operator has looked. */
 export function doubtRuns(state: ControllerState, peer: PeerName, why: NonNullable<Run["unsure"]> | null): void {

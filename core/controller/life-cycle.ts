@@ -5,6 +5,7 @@ import { actualConnection } from "../documents/storage.ts";
 import type { ActualConnection, ActualVm, Attachment } from "../documents.ts";
 import { log } from "../outbox.ts";
 import { hasEnded } from "../presence/deaths.ts";
+import { isHeldAt, straysOf } from "./fork.ts";
 import { placementOf } from "./placement.ts";
 import { requirementsOf } from "./requirements.ts";
 import { isOwnVm } from "./service-data.ts";
@@ -71,7 +72,7 @@ export function advanceVms(state: ControllerState): void {
     // A run has four stages: no VM can move on more often than that without news from outside.
     for (let moves = 0; moves < 5; moves += 1) {
       const before = state.vms.get(uid);
-      if (before !== undefined) advance(state, before);
+      if (before !== undefined && !isHeldAt(state, before.run?.host ?? null)) advance(state, before);
       if (state.vms.get(uid) === before) break;
     }
   }
@@ -91,6 +92,11 @@ function serveQueue(state: ControllerState): void {
 }
 
 function advance(state: ControllerState, vm: VmRecord): void {
+  if (vm.strays !== undefined && straysOf(state, vm).length === 0) {
+    const { strays: _strays, ...rest } = vm;
+    saveVm(state, rest);
+    return;
+  }
   if (vm.run === null) advanceIdle(state, vm);
   else stages[vm.run.stage](state, vm, vm.run);
 }
@@ -127,6 +133,7 @@ function advanceIdle(state: ControllerState, vm: VmRecord): void {
 function nextRun(state: ControllerState, vm: VmRecord): Run | null {
   const element = vm.run === null ? wantedOn(state, vm.uid) : null;
   if (element === null || (vm.failure !== null && !vm.again) || state.resting.has(vm.uid)) return null;
+  if (vm.strays !== undefined) return null;
   const record = state.elements.get(vm.uid);
   if (record !== undefined && isHeldBack(state, record)) return null;
   const { disks, interfaces, missing } = requirementsOf(state, element);

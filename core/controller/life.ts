@@ -4,7 +4,7 @@ import { desiredLife } from "../documents/cells.ts";
 import { actualKey, type Progress } from "../documents.ts";
 
 import { isReleasing, log, progress, publish, sameJson, write } from "../outbox.ts";
-import { forkReason, isForked } from "./fork.ts";
+import { forkReason } from "./fork.ts";
 
 import { acceptModel, planFor } from "./model-change.ts";
 import { isChild, quotaOf, takeGrant } from "./room.ts";
@@ -89,7 +89,7 @@ export function publishLife(state: ControllerState): void {
   const { version, document } = state.model;
   const left = state.elements.size + state.grants.size;
   // Only what is to end is ever empty for good; and nobody is left who has not heard the last word.
-  const isWhole = !isReleasing(state.outbox) && !isForked(state);
+  const isWhole = !isReleasing(state.outbox) && state.forkedAt.size === 0;
   const empty = state.life.ending && document === null && left === 0 && isWhole;
   const life: ActualLife = { ...lifeState(state, left), version, empty, quota: quotaOf(state) };
   publish(state.outbox, actualKey(cellManager, lifeKey), life);

@@ -108,6 +108,7 @@ function placeWishes(state: ControllerState, wishes: Wishes): void {
 export function followPeers(state: ControllerState): void {
   const wanted = new Set<PeerName>([storageManagerOf(state), addressManager, dnsManager, placerOf(state)]);
   for (const { run } of runs(state)) if (run.host !== null) wanted.add(hostPeer(run.host));
+  for (const { strays = [] } of state.vms.values()) for (const host of strays) wanted.add(hostPeer(host));
   for (const host of successors(state)) wanted.add(host);
   if (state.abroad.size > 0) wanted.add(directory);
   if (state.options.root !== undefined) wanted.add(authority);

@@ -25,7 +25,7 @@ import { isObject, isReleasing, sameJson, toJson } from "../outbox.ts";
 import { serviceNumber } from "../service-roles.ts";
 import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
 import { whyStaysOpen } from "./entrance.ts";
-import { forkNote, forkReason, isForked } from "./fork.ts";
+import { forkNote, forkReason } from "./fork.ts";
 import { beginEnding, hasChildren, whyClosed } from "./life.ts";
 import { actualVmOf } from "./life-cycle.ts";
 import { acceptModel, planFor, refusalsOf } from "./model-change.ts";
@@ -359,7 +359,8 @@ export function summary(state: ControllerState): ControllerSummary {
   for (const { phase } of state.elements.values()) phases[phase ?? "waiting"] = (phases[phase ?? "waiting"] ?? 0) + 1;
   const { version, document } = state.model;
   const elements = state.elements.size;
-  const empty = document === null && elements === 0 && !isReleasing(state.outbox) && !isForked(state);
+  const isWhole = !isReleasing(state.outbox) && state.forkedAt.size === 0;
+  const empty = document === null && elements === 0 && isWhole;
   const services = { placer: serviceNumber(placerOf(state)), storageManager: serviceNumber(storageManagerOf(state)) };
   return {
     cell: state.options.cell,

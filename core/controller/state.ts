@@ -192,6 +192,8 @@ export interface VmRecord {
   readonly run: Run | null;
   /** The last one; for people. */
   readonly lastEnd?: VmEnd;
+  /** Hosts that may run an incarnation of it which an older store of this controller knew nothing of (fork.ts). */
+  readonly strays?: readonly HostName[];
   /** The model wants it to boot from another volume than the one with which it has proved itself (upgrade.ts). */
   readonly upgrade?: Upgrade;
 }

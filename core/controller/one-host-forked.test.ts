@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hostName, type PeerName, peerName } from "../../model/identifiers.ts";
+import type { DesiredVm } from "../documents.ts";
+import { toJson } from "../outbox.ts";
+import { stopRun } from "./life-cycle.ts";
+import { shop, World } from "./world.testing.ts";
+
+/** What follows where hosts say that the controller's store is older, and no service does; and what a release leaves behind. */
+const [h1, h2] = [peerName("host.h1"), peerName("host.h2")];
+const placer = peerName("placer");
+const forked = (of: World, isForked: boolean, ...peers: readonly PeerName[]): void => {
+  for (const peer of peers) of.step({ kind: "forked", peer, forked: isForked, itForked: false });
+  of.settle();
+};
+/** `shop/web` at h1, and `shop/db` at h2. */
+const world = (): World => {
+  const made = new World();
+  made.hosts.set(hostName("h1"), 0);
+  made.put(shop());
+  const web = made.vm("shop/web") ?? made.vm("shop/db");
+  assert.equal(web?.host, h2);
+  made.hosts.set(hostName("h1"), 4096);
+  made.hosts.set(hostName("h2"), 0);
+  restart(made, "shop/web");
+  assert.deepEqual([made.vm("shop/web")?.host, made.vm("shop/db")?.host], [h1, h2]);
+  return made;
+};
+const restart = (of: World, path: string): void => {
+  stopRun(of.state, of.uidOf(path));
+  of.step({ kind: "timer", name: "look" });
+  of.settle();
+};
+const record = (of: World, path: string) => of.state.vms.get(of.uidOf(path));
+
+test("one host's word that the store is older holds up what it has, and nothing else", () => {
+  const one = world();
+  one.hosts.set(hostName("h1"), 0);
+  one.hosts.set(hostName("h2"), 4096);
+  const [web, db] = [record(one, "shop/web")?.incarnation ?? 0, record(one, "shop/db")?.incarnation ?? 0];
+  forked(one, true, h1);
+  restart(one, "shop/db");
+  restart(one, "shop/web");
+  assert.equal(record(one, "shop/db")?.incarnation, db + 1);
+  assert.equal(record(one, "shop/web")?.incarnation, web, "what that host has stays as it is");
+  assert.match(
+    one.phase("shop/web"),
+    /host h1 says that the store of this cell's controller was lost.*cells orphans release/,
+  );
+  assert.equal(one.ask({ method: "PUT", path: "", json: shop(), dryRun: true }).status, 200, "changes are taken");
+  one.crash();
+  forked(one, false, h1);
+  assert.equal(record(one, "shop/web")?.incarnation, web + 1);
+});
+
+test("where a service says so too, or most hosts that have something of the cell, nothing changes", () => {
+  for (const peers of [[h1, h2], [placer]]) {
+    const one = world();
+    const before = structuredClone(record(one, "shop/db"));
+    forked(one, true, ...peers);
+    assert.equal(one.ask({ method: "PUT", path: "", json: shop() }).status, 409, peers.join());
+    one.ended.set(`${one.uidOf("shop/db")}@${before?.incarnation}`, {
+      phase: "failed",
+      power: "off",
+      ended: "crashed",
+    });
+    one.settle();
+    assert.deepEqual(record(one, "shop/db"), before);
+  }
+});
+
+test("a VM that ran elsewhere, as an older store does not know, starts after a release when that host has ended it", () => {
+  const one = world();
+  const { document } = one.vm("shop/db") ?? assert.fail();
+  const key = `vm/${document.uid}`;
+  const other = peerName("host.h9");
+  forked(one, true, placer, other);
+  const claim: DesiredVm = { ...document, incarnation: document.incarnation + 3, disks: [] };
+  one.step({ kind: "kept", peer: other, key, value: toJson(claim) });
+  one.hosts.set(hostName("h2"), 4096);
+  const said = { phase: "ready", reason: null, incarnation: claim.incarnation, power: "on", ended: null };
+  one.silent.add(other);
+  one.step({ kind: "actual", from: other, key: `controller.shop/${key}`, value: said });
+  forked(one, false, placer, other);
+  assert.ok(one.effects.some((effect) => effect.kind === "desire" && effect.to === other && effect.value === null));
+  restart(one, "shop/db");
+  assert.equal(record(one, "shop/db")?.run, null);
+  assert.match(one.phase("shop/db"), /host h9 may run an incarnation of it/);
+  one.crash();
+  one.settle();
+  assert.equal(record(one, "shop/db")?.run, null, "nor after a restart of the controller");
+  one.step({ kind: "actual", from: other, key: `controller.shop/${key}`, value: null });
+  one.silent.delete(other);
+  one.settle();
+  const now = record(one, "shop/db");
+  assert.ok((now?.run?.incarnation ?? 0) > claim.incarnation, "above what ran there");
+  assert.equal(now?.strays, undefined);
+});
