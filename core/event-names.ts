@@ -69,6 +69,8 @@ export const eventNames = {
   // Identity.
   "identity/enrolled": "a token was shown and certificates were issued: to which name and enrolment, again or not",
   "identity/renewed": "a certificate was issued over a key that is known: to which name",
+  "identity/adopted":
+    "the authority's store is older than a certificate that it had issued, so the name keeps the key of that: which name",
   "identity/ended": "a name is not renewed any more: its enrolment was taken back",
   "identity/refused": "enrolments and renewals that were refused: how many in all; once a minute for a reason",
   "identity/changed": "this process has a new certificate, for new connections: until when",

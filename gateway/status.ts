@@ -29,7 +29,7 @@ export function createStatus(
 ): { readonly status: () => Promise<InstallationStatus>; readonly close: () => void } {
   const connections = new Map<string, KeptConnection>();
   const connectionTo = (peer: PeerName): KeptConnection => {
-    const connection = connections.get(peer) ?? keepConnection(peer);
+    const connection = connections.get(peer) ?? keepConnection(configuration, peer);
     connections.set(peer, connection);
     return connection;
   };

@@ -148,6 +148,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
       asked.url === viewPath && presence !== null ? presence.view(asked, response) : answer(asked, response),
     ),
     sessions.upgrade,
+    { observer },
   );
   stopAtSignals(async () => {
     await sessions.close();

@@ -67,7 +67,12 @@ export const serveQuestion = async (
   further?: Further,
 ): Promise<Asked> => {
   const asked: Asked = { service: null };
-  const server = await servePeers(configuration, observed(observer, answering(asked, at, question, further)));
+  const server = await servePeers(
+    configuration,
+    observed(observer, answering(asked, at, question, further)),
+    undefined,
+    { observer },
+  );
   stopAtSignals(server.stop);
   return asked;
 };

@@ -95,7 +95,7 @@ test("a connection that is kept serves one request after the other, at exactly i
   const impostor = peerName("host.h2");
   const { peers } = JSON.parse(await readFile(installation.peersFile, "utf8"));
   await writeFile(installation.peersFile, JSON.stringify({ peers: { ...peers, [impostor]: peers[serverName] } }));
-  const kept = keepConnection(serverName);
+  const kept = keepConnection(client, serverName);
   const ports = new Set<number | undefined>();
   for (let count = 0; count < 3; count += 1) {
     const response = await peerRequest(client, serverName, { method: "GET", path: "/", connection: kept });
@@ -103,7 +103,7 @@ test("a connection that is kept serves one request after the other, at exactly i
     assert.equal(JSON.parse(await response.text()).peer, clientName);
   }
   assert.equal(ports.size, 1);
-  for (const connection of [kept, keepConnection(impostor)]) {
+  for (const connection of [kept, keepConnection(client, impostor)]) {
     const asking = peerRequest(client, impostor, { method: "GET", path: "/", connection });
     await assert.rejects(asking, /the server at this address is "host.h1", not "host.h2"/);
     connection.agent.destroy();

@@ -15,10 +15,12 @@ import { user } from "../core/identity/permissions.ts";
 import type { PeerName } from "../model/identifiers.ts";
 import { addressOf, createStrangers } from "./admission.ts";
 import { writeErrorLine } from "./error-line.ts";
-import { createJudge, type Judge } from "./identity/judge.ts";
-import { clientCredentials, expectPeer, followCredentials, readCredentials, tlsFault } from "./identity.ts";
+import { createJudge, expectCurrent, type Judge } from "./identity/judge.ts";
+import { clientCredentials, followCredentials, readCredentials, tlsFault } from "./identity.ts";
 import { type ProcessConfiguration, ports } from "./installation.ts";
+import type { Observer } from "./observer.ts";
 import { findPeer } from "./peers.ts";
+import { createRefusals, type Refusals, reasonOf } from "./refusals.ts";
 
 /**
  * HTTPS between services, for what is asked by a person or is a stream: a controller's REST, a session, boot files. The
@@ -49,6 +51,12 @@ export interface PeerUpgrade {
 }
 export type PeerUpgradeHandler = (upgrade: PeerUpgrade) => void | Promise<void>;
 
+export interface ServeOptions {
+  /** Lets in who shows no certificate, too. */
+  readonly users?: boolean;
+  /** Of the process: what is refused is counted and logged there. */
+  readonly observer?: Pick<Observer, "log" | "measures">;
+}
 export interface PeerServer {
   readonly port: number;
   /** Ends every connection and the listener. */
@@ -82,10 +90,28 @@ const boundUsers = (server: Server): void => {
 };
 
 /** Who calls: a peer by its certificate, or a user where such are let in and none was shown; null: nobody to talk to. */
-const callerOf = (judge: Judge, socket: TLSSocket, users: boolean): PeerName | null => {
+const callerOf = (judge: Judge, refusals: Refusals, socket: TLSSocket, users: boolean): PeerName | null => {
   if (users && socket.getPeerX509Certificate() === undefined) return user;
-  const verdict = judge(socket, null);
-  return verdict.ok ? verdict.name : null;
+  const verdict = judge.of(socket, null);
+  if (verdict.ok) return verdict.name;
+  // Others never get past the handshake, or are anybody's.
+  if (verdict.because === "superseded")
+    refusals.refuse(socket.remoteAddress ?? "unknown", reasonOf(verdict), verdict.why);
+  return null;
+};
+
+/** Ends the connections of whoever is not the one that has its name, at once and whenever that comes out. */
+const followKeys = (server: Server, judge: Judge, caller: (socket: TLSSocket) => PeerName | null): (() => void) => {
+  const all = new Set<TLSSocket>();
+  const look = (socket: TLSSocket): void => {
+    if (socket.authorized && caller(socket) === null) socket.destroy();
+  };
+  server.on("secureConnection", (socket: TLSSocket) => {
+    all.add(socket);
+    socket.once("close", () => all.delete(socket));
+    look(socket);
+  });
+  return judge.follow(() => all.forEach(look));
 };
 
 /** Returns the sockets that have left HTTP, which the server no longer counts among its own. */
@@ -125,11 +151,12 @@ export const servePeers = async (
   configuration: ProcessConfiguration,
   handler: PeerHandler,
   upgrade?: PeerUpgradeHandler,
-  { users = false }: { readonly users?: boolean } = {},
+  { users = false, observer }: ServeOptions = {},
 ): Promise<PeerServer> => {
   const tls = { requestCert: true, rejectUnauthorized: !users, handshakeTimeout: longestHandshakeMs };
   const judge = createJudge(configuration, false);
-  const caller = (socket: TLSSocket): PeerName | null => callerOf(judge, socket, users);
+  const refusals = createRefusals(observer?.log ?? (() => undefined));
+  const caller = (socket: TLSSocket): PeerName | null => callerOf(judge, refusals, socket, users);
   const server = createServer({ ...readCredentials(configuration), ...tls }, async (incoming, response) => {
     const peer = caller(incoming.socket as TLSSocket);
     if (peer === null) {
@@ -146,6 +173,7 @@ export const servePeers = async (
   const upgraded =
     upgrade === undefined ? new Set<Duplex>() : serveUpgrades(configuration.name, caller, server, upgrade);
   boundUsers(server);
+  const forgetNumbers = observer?.measures(() => refusals.metrics());
   const forget = followCredentials(configuration, (credentials) => server.setSecureContext(credentials));
   // A session or an upload may last; what a client never begins to ask may not.
   server.requestTimeout = 0;
@@ -161,11 +189,14 @@ export const servePeers = async (
     });
   });
   const bound = server.address();
+  const unfollow = followKeys(server, judge, caller);
   return {
     port: typeof bound === "object" && bound !== null ? bound.port : port,
     stop: () =>
       new Promise((resolve) => {
         forget();
+        unfollow();
+        forgetNumbers?.();
         server.close(() => resolve());
         server.closeAllConnections();
         for (const socket of upgraded) socket.destroy();
@@ -196,10 +227,13 @@ export interface KeptConnection {
  */
 const keepAliveMsecs = 10_000;
 /** Ended by `agent.destroy()`. */
-export const keepConnection = (peer: PeerName): KeptConnection => ({
+export const keepConnection = (configuration: ProcessConfiguration, peer: PeerName): KeptConnection => ({
   peer,
   // Node keeps no connection whose server a request of its own looked at: the agent looks at every one it makes.
-  agent: new Agent({ keepAlive: true, keepAliveMsecs, maxSockets: 1, checkServerIdentity: expectPeer(peer) }),
+  agent: new Agent({
+    ...{ keepAlive: true, keepAliveMsecs, maxSockets: 1 },
+    checkServerIdentity: expectCurrent(configuration, peer),
+  }),
 });
 export interface PeerResponse {
   readonly status: number;
@@ -248,7 +282,7 @@ export const peerRequest = async (
     headers,
     ...(connection?.peer === peer
       ? { agent: connection.agent }
-      : { agent: false, checkServerIdentity: expectPeer(peer) }),
+      : { agent: false, checkServerIdentity: expectCurrent(configuration, peer) }),
     ...(signal === undefined ? {} : { signal }),
   });
   giveUpUnreached(outgoing);

@@ -1,4 +1,5 @@
 import type { SavedState } from "../core/documents.ts";
+import type { CurrentKey } from "../core/identity/current-keys.ts";
 import type { DesiredEnrolment } from "../core/identity/documents.ts";
 import type { PeerName } from "../model/identifiers.ts";
 
@@ -189,6 +190,8 @@ export interface ProcessConfiguration {
  */
 export interface PeerBook {
   readonly peers: Readonly<Record<string, string>>;
+  /** From when on which key is whose, of names that others had before (decision 58); absent: nobody has said. */
+  readonly keys?: Readonly<Record<string, CurrentKey>>;
 }
 
 /** See `ImageLimits` of `host/storage-agent/image-store.ts`; a limit that is not named has its default. */

@@ -1,7 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type CurrentKeys, mergeKeys, readCurrentKeys, writeCurrentKeys } from "../core/identity/current-keys.ts";
+import { toJson } from "../core/outbox.ts";
 import { placeOf } from "../core/service-roles.ts";
 import { peerName } from "../model/identifiers.ts";
+import type { Json } from "../model/json.ts";
 import { type KeptConnection, keepConnection, peerRequest } from "./https.ts";
 import { replaceFile } from "./identity/replace-file.ts";
 import type { PeerBook, ProcessConfiguration } from "./installation.ts";
@@ -33,6 +36,7 @@ const pauseMs = (attempt: number): number => {
 interface Answer {
   readonly version: number;
   readonly peers: PeerBook["peers"];
+  readonly keys: CurrentKeys;
 }
 
 /**
@@ -84,7 +88,7 @@ const follow = async (
   signal: AbortSignal,
   onBook: () => void,
 ): Promise<void> => {
-  const connection = keepConnection(authority);
+  const connection = keepConnection(configuration, authority);
   let known = -1;
   let attempts = 0;
   while (!signal.aborted) {
@@ -127,28 +131,44 @@ const ask = async (
   const body = await answer.text();
   if (answer.status === 204) return null;
   if (answer.status !== 200) throw new Error(`the authority answered ${answer.status} when asked where everybody is`);
-  const read = JSON.parse(body) as Partial<Answer>;
+  const read = JSON.parse(body) as { readonly [name: string]: unknown };
   const { version, peers } = read;
-  if (typeof version !== "number" || !isBook({ peers }))
+  const keys = readCurrentKeys(read.keys as Json | undefined);
+  if (typeof version !== "number" || !isBook({ peers }) || keys === null)
     throw new Error("the authority's book of peers is malformed; see PeerBook in runtime/installation.ts");
-  return { version, peers: peers as PeerBook["peers"] };
+  return { version, peers: peers as PeerBook["peers"], keys };
 };
 
 const takeBook = async (
   { peersFile }: ProcessConfiguration,
-  { version, peers }: Answer,
+  { version, peers, keys }: Answer,
   observer: Pick<Observer, "log">,
 ): Promise<void> => {
   const before = await readBook(peersFile);
   const own = before?.peers.authority;
-  const book: PeerBook = { peers: own === undefined ? peers : { authority: own, ...peers } };
+  const all = own === undefined ? peers : { authority: own, ...peers };
+  const book = bookWith(all, mergeKeys(keysIn(before), keys, Date.now()));
   if (before !== null && same(before, book)) return;
   await writeBook(peersFile, book);
   observer.log("peers/changed", { version, peers: Object.keys(book.peers).length });
 };
 
+/** The authority's own: of where others are it needs nothing, but it judges them as everybody does. */
+export const keepKeys = async ({ peersFile }: ProcessConfiguration, keys: CurrentKeys): Promise<void> => {
+  const before = await readBook(peersFile);
+  const book = bookWith(before?.peers ?? {}, mergeKeys(keysIn(before), keys, Date.now()));
+  if (before === null || !same(before, book)) await writeBook(peersFile, book);
+};
+
+const bookWith = (peers: PeerBook["peers"], keys: CurrentKeys): PeerBook => ({
+  peers,
+  ...(keys.size === 0 ? {} : { keys: writeCurrentKeys(keys) }),
+});
+const keysIn = (book: PeerBook | null): CurrentKeys => readCurrentKeys(toJson(book?.keys ?? {})) ?? new Map();
+
 const same = (a: PeerBook, b: PeerBook): boolean => {
   const names = Object.keys(a.peers);
+  if (JSON.stringify(a.keys ?? {}) !== JSON.stringify(b.keys ?? {})) return false;
   return names.length === Object.keys(b.peers).length && names.every((name) => a.peers[name] === b.peers[name]);
 };
 

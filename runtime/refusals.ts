@@ -1,10 +1,12 @@
 import { countRefusal, type RefusalLog } from "../core/distribution/refuse.ts";
 import type { EventName } from "../core/event-names.ts";
+import type { Refusal } from "../core/identity/may-connect.ts";
 import { counter, type Metric, sample } from "../core/metrics.ts";
 
-/** Why the transport did not take a connection, or ended one; the names under which that is counted. */
+/** Why a connection was not taken, or was ended; the names under which that is counted. */
 export type TransportRefusal =
   | "no certificate of this installation"
+  | "superseded certificate"
   | "handshake failed"
   | "handshake too slow"
   | "too many handshakes"
@@ -12,6 +14,9 @@ export type TransportRefusal =
   | "no frame"
   | "no first frame"
   | "frame too slow";
+
+export const reasonOf = ({ because }: { readonly because: Refusal }): TransportRefusal =>
+  because === "superseded" ? "superseded certificate" : "no certificate of this installation";
 
 /** Counts what the transport refuses, and logs of each sender and reason one a minute, with how many there were by then. */
 export interface Refusals {

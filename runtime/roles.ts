@@ -82,7 +82,7 @@ const runDirectory = async (configuration: ProcessConfiguration, observer: Obser
 
 /** These services have nobody to answer over HTTPS but whoever looks at them. */
 const serveObserver = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
-  const server = await servePeers(configuration, observed(observer));
+  const server = await servePeers(configuration, observed(observer), undefined, { observer });
   stopAtSignals(server.stop);
 };
 

@@ -13,7 +13,7 @@ import { expectPeer, followCredentials, readCredentials, secureContextOf, tlsFau
 import { type ProcessConfiguration, ports } from "./installation.ts";
 import { findPeer, type PeerAddress } from "./peers.ts";
 import { createPulse, type Life, type Pulse, type PulseLimits } from "./pulse.ts";
-import { createRefusals, type Refusals } from "./refusals.ts";
+import { createRefusals, type Refusals, reasonOf } from "./refusals.ts";
 
 /**
  * Connections between services: mutual TLS 1.3 over TCP, and a peer that was once asked for is dialled until the end.
@@ -66,6 +66,7 @@ const lastingMs = 2000;
 
 interface Connection {
   readonly socket: TLSSocket;
+  readonly peer: PeerName;
   readonly life: Life;
   readonly ended: () => void;
 }
@@ -119,7 +120,7 @@ const adopt = (
     events.input({ kind: "disconnected", connection });
     gone();
   };
-  connections.set(connection, { socket, life, ended });
+  connections.set(connection, { socket, peer, life, ended });
   events.input({ kind: "connected", connection, peer, role });
   socket.on("data", (chunk: Buffer) => {
     try {
@@ -168,7 +169,7 @@ const hasPins = ({ pinsFile }: ProcessConfiguration): boolean => pinsFile !== un
 
 /** The verdict about the other end. Nothing was said before. Logs who is there by its pinned key, once in a row. */
 const judge = (transport: TransportState, socket: TLSSocket, expected: PeerName | null): Verdict => {
-  const verdict = transport.judge(socket, expected);
+  const verdict = transport.judge.of(socket, expected);
   if (!verdict.ok) return verdict;
   if (verdict.by === "certificate") transport.pinned.delete(verdict.name);
   else if (!transport.pinned.has(verdict.name)) {
@@ -275,12 +276,21 @@ const greet = (transport: TransportState, dialer: Dialer, reached: Socket): void
   });
 };
 
+/** Ends what goes on with whoever is not any more the one that has its name. */
+const judgeAgain = (transport: TransportState): void => {
+  for (const { socket, peer } of [...transport.connections.values()]) {
+    const verdict = transport.judge.of(socket, null);
+    if (verdict.ok) continue;
+    transport.refusals.refuse(peer, reasonOf(verdict), verdict.why);
+    socket.destroy();
+  }
+};
+
 const accept = (transport: TransportState, admission: Admission, socket: TLSSocket): void => {
   track(transport, socket);
   socket.on("error", () => undefined);
   const verdict = judge(transport, socket, null);
-  if (!verdict.ok)
-    transport.refusals.refuse(socket.remoteAddress ?? "unknown", "no certificate of this installation", verdict.why);
+  if (!verdict.ok) transport.refusals.refuse(socket.remoteAddress ?? "unknown", reasonOf(verdict), verdict.why);
   if (!verdict.ok || transport.stopping || !admission.admit(socket, verdict.name)) {
     socket.destroy();
     return;
@@ -376,6 +386,7 @@ export const createTransport = async (
   });
   const forget = followCredentials(configuration, (renewed) => handshakes.setSecureContext(renewed));
   const port = await listen(server, configuration.distributionPort ?? ports.distribution, configuration.address);
+  const unfollow = transport.judge.follow(() => judgeAgain(transport));
   return {
     port,
     connect: (peer) => {
@@ -396,6 +407,7 @@ export const createTransport = async (
     measure: () => refusals.metrics(),
     stop: () => {
       forget();
+      unfollow();
       return stop(transport, server);
     },
   };

@@ -4,7 +4,8 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Refusal } from "../model/api.ts";
 import type { PeerName } from "../model/identifiers.ts";
-import { expectPeer, readCredentials } from "./identity.ts";
+import { expectCurrent } from "./identity/judge.ts";
+import { readCredentials } from "./identity.ts";
 import type { ProcessConfiguration } from "./installation.ts";
 import { findPeer } from "./peers.ts";
 
@@ -70,7 +71,7 @@ export const peerUpgrade = async (
     path,
     headers: { ...passed, ...headers },
     agent: false,
-    checkServerIdentity: expectPeer(peer),
+    checkServerIdentity: expectCurrent(configuration, peer),
     ...(signal === undefined ? {} : { signal }),
   });
   outgoing.setTimeout(handshakeMs, () =>

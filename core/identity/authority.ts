@@ -7,10 +7,13 @@ import { actualKey } from "../documents.ts";
 import type { Input, Instant, Restored, Service } from "../env.ts";
 import { counter, gauge, type Metric, sample } from "../metrics.ts";
 import { createOutbox, isObject, log, type Outbox, publish, takeEffects, toJson, write } from "../outbox.ts";
+import { type Book, defaultLifetimeMs, newBook, selfRecord, validFromOf } from "./authority-book.ts";
+import { type CurrentKey, writeCurrentKeys } from "./current-keys.ts";
 import type { ActualEnrolment, ActualPin, DesiredEnrolment, IdentityGrant } from "./documents.ts";
 import { addressFault, enrolmentFault, equalHashes, type ParentOf, readEnrolment } from "./grants.ts";
+import { isOfLaterLife, type KeyRecord, noteIssued } from "./key-records.ts";
 import { isPinnable } from "./may-connect.ts";
-import { type BookRecord, bookOf, entryOf, type GrantedPlace, type PeerEntries, recordOf } from "./peer-book.ts";
+import type { PeerEntries } from "./peer-book.ts";
 import { mayDesire, maySee } from "./permissions.ts";
 
 /**
@@ -66,8 +69,10 @@ export interface AuthorityState {
   /** By cell: children of the root cell that may have the operator's gateway, and where. */
   readonly entrances: Map<string, Ipv4>;
   readonly identities: Map<PeerName, Identity>;
+  /** From when on which key is whose, of every name that there is or was. */
+  readonly keys: Map<PeerName, KeyRecord>;
   /** Where everybody is; null: something that it follows from has changed. */
-  book: { readonly version: number; readonly peers: PeerEntries } | null;
+  book: Book | null;
   /** Questions for the book that wait for news: id and the version that is known. The edge has one at a time. */
   readonly waiting: Map<number, number>;
   readonly refused: Map<AuthorityRefusal, number>;
@@ -81,7 +86,8 @@ export interface AuthorityState {
  */
 export type AuthorityRequest =
   | { readonly kind: "enrol"; readonly hash: string; readonly key: string }
-  | { readonly kind: "renew"; readonly name: PeerName; readonly key: string }
+  /** `beganMs`: of the certificate that it showed, which is valid; null: a pin let it in. */
+  | { readonly kind: "renew"; readonly name: PeerName; readonly key: string; readonly beganMs?: number | null }
   /** Those of the operator: hosts that are to join, and the root cell's controller. null takes it back. */
   | { readonly kind: "enrolment"; readonly id: string; readonly enrolment: Json }
   /** The authority's own key, at every start of its edge. */
@@ -95,7 +101,13 @@ export type AuthorityAnswer =
   | { readonly kind: "taken" }
   | { readonly kind: "pins"; readonly pins: Readonly<Record<string, string>> }
   /** Never less than the whole. */
-  | { readonly kind: "peers"; readonly version: number; readonly peers: PeerEntries };
+  | {
+      readonly kind: "peers";
+      readonly version: number;
+      readonly peers: PeerEntries;
+      /** `CurrentKeys`. */
+      readonly keys: Readonly<Record<string, CurrentKey>>;
+    };
 /** What to sign, over the key that asked. Whole seconds: certificates know no finer time. */
 export interface Issue extends IdentityGrant {
   readonly cell: string;
@@ -114,20 +126,13 @@ export const authorityRefusals = [
 ] as const;
 export type AuthorityRefusal = (typeof authorityRefusals)[number];
 
-const hourMs = 3_600_000;
-const defaultLifetimeMs = 24 * hourMs;
 const logEveryMs = 60_000;
 const mostPerClient = 2048;
 const fingerprint = /^[0-9a-f]{64}$/;
 const rootController = "controller.root";
-const selfRecord = "self";
-const bookRecord = "book";
 const pinKey = (name: string): string => `pin/${name}`;
 
-/** How much a clock may be slow against the authority's: a certificate begins that long before it is issued. */
-export const toleranceMs = (lifetimeMs: number): number => Math.min(hourMs, lifetimeMs / 24);
-
-/** Clients: `controller.<cell>`. Records: `self`, `book`, `spent/<wish>`, `identity/<name>`, `enrolment/<id>` (the operator's). */
+/** Clients: `controller.<cell>`. Records: `self`, `book`, `spent/<wish>`, `identity/<name>`, `key/<name>`, `enrolment/<id>` (the operator's). */
 export function createAuthorityService(options: AuthorityOptions): Service<AuthorityState> {
   return {
     restore: (restored) => restore(restored, options),
@@ -154,6 +159,7 @@ function restore({ records, ...others }: Restored, options: AuthorityOptions): A
     unread: new Set(),
     entrances: new Map(),
     identities: new Map(),
+    keys: new Map(),
     book: null,
     waiting: new Map(),
     refused: new Map(),
@@ -163,6 +169,7 @@ function restore({ records, ...others }: Restored, options: AuthorityOptions): A
     const name = key.slice(key.indexOf("/") + 1);
     if (key.startsWith("spent/")) state.spent.set(name, value as unknown as Spent);
     if (key.startsWith("identity/")) state.identities.set(name as PeerName, value as unknown as Identity);
+    if (key.startsWith("key/")) state.keys.set(name as PeerName, value as unknown as KeyRecord);
     if (key.startsWith("enrolment/")) setEnrolment(state, options.self, key, value);
   }
   return state;
@@ -184,7 +191,7 @@ function take(state: AuthorityState, input: Input, now: Instant): void {
     if (isObject(request) && request.kind === "peers") state.waiting.set(id, Number(request.known));
     else state.outbox.effects.push({ kind: "reply", id, response: toJson(answer(state, request, now)) });
   }
-  if (state.started) tellWhere(state);
+  if (state.started) tellWhere(state, now);
 }
 
 /** Of the root cell's controller: nobody else may desire one. What that cell has asked for before is judged anew. */
@@ -208,32 +215,15 @@ function publishEntrance({ outbox, entrances }: AuthorityState, cell: string): v
 }
 
 /** The version is durable before the book that it names leaves. */
-function tellWhere(state: AuthorityState): void {
-  state.book ??= newBook(state);
+function tellWhere(state: AuthorityState, now: Instant): void {
+  state.book ??= newBook(state, now);
   for (const [id, known] of state.waiting) {
     if (known === state.book.version) continue;
     state.waiting.delete(id);
-    state.outbox.effects.push({ kind: "reply", id, response: toJson({ kind: "peers", ...state.book }) });
+    const { version, peers, keys } = state.book;
+    const response = toJson({ kind: "peers", version, peers, keys: writeCurrentKeys(keys) });
+    state.outbox.effects.push({ kind: "reply", id, response });
   }
-}
-
-function newBook(state: AuthorityState): { readonly version: number; readonly peers: PeerEntries } {
-  const places = new Map<PeerName, GrantedPlace[]>();
-  for (const [wish, { document }] of [...state.enrolments].sort(([a], [b]) => (a < b ? -1 : 1)))
-    for (const grant of document.grants) {
-      const granted = places.get(grant.name) ?? [];
-      places.set(grant.name, granted);
-      granted.push({ grant, key: state.spent.get(wish)?.key ?? null });
-    }
-  const had = (name: PeerName) => {
-    const identity = state.identities.get(name);
-    return identity === undefined ? null : { key: identity.key, entry: entryOf(identity) };
-  };
-  const peers = bookOf(places, had, state.options.fixedPeers ?? {});
-  const before = (state.outbox.records.get(bookRecord) ?? null) as BookRecord | null;
-  const record = recordOf(peers, before);
-  write(state.outbox, bookRecord, record);
-  return { version: record.version, peers };
 }
 
 function start(state: AuthorityState): void {
@@ -369,6 +359,7 @@ function answer(state: AuthorityState, request: Json, now: Instant): AuthorityAn
   if (asked.kind === "enrolment" && typeof asked.id === "string")
     return operate(state, asked.id, asked.enrolment ?? null);
   if (key !== null && asked.kind === "self") {
+    state.book = null;
     write(state.outbox, selfRecord, { key });
     publishPin(state.outbox, state.options.self, key);
     return { kind: "taken" };
@@ -376,7 +367,7 @@ function answer(state: AuthorityState, request: Json, now: Instant): AuthorityAn
   if (key !== null && asked.kind === "enrol" && typeof asked.hash === "string" && fingerprint.test(asked.hash))
     return enrol(state, asked.hash, key, now);
   if (key !== null && asked.kind === "renew" && typeof asked.name === "string")
-    return renew(state, asked.name as PeerName, key, now);
+    return renew(state, asked.name as PeerName, { key, beganMs: asked.beganMs }, now);
   return refuse(state, "malformed", "the request to the authority is malformed", now);
 }
 
@@ -443,7 +434,12 @@ function setRefused(state: AuthorityState, wish: string, why: string | null): vo
   tell(state, wish);
 }
 
-function renew(state: AuthorityState, name: PeerName, key: string, now: Instant): AuthorityAnswer {
+function renew(
+  state: AuthorityState,
+  name: PeerName,
+  { key, beganMs }: { readonly key: string; readonly beganMs: Json | undefined },
+  now: Instant,
+): AuthorityAnswer {
   const identity = state.identities.get(name);
   if (identity === undefined)
     return refuse(
@@ -452,7 +448,9 @@ function renew(state: AuthorityState, name: PeerName, key: string, now: Instant)
       `"${name}" is not enrolled any more: whoever had it enrolled took it back`,
       now,
     );
-  if (identity.key !== key)
+  if (identity.key !== key && isOfLaterLife(state.keys.get(name), beganMs, validFromOf(state, now)))
+    adopt(state, identity, key);
+  else if (identity.key !== key)
     return refuse(state, "another-key", `"${name}" has another key by now, from a newer token`, now);
   // One machine may have several names over its one key, and whoever renews them speaks for all of them.
   const all = [...state.identities.values()].filter((each) => each.key === key);
@@ -462,10 +460,25 @@ function renew(state: AuthorityState, name: PeerName, key: string, now: Instant)
   return { kind: "issue", certificates: all.map((each) => issue(state, each, now)) };
 }
 
+/** This store is older than what was issued: the name goes on with the key that it had got. */
+function adopt(state: AuthorityState, identity: Identity, key: string): void {
+  for (const [wish, spent] of state.spent) {
+    const grants = state.enrolments.get(wish)?.document.grants ?? [];
+    if (spent.key !== identity.key || !grants.some(({ name }) => name === identity.name)) continue;
+    state.spent.set(wish, { ...spent, key });
+    write(state.outbox, `spent/${wish}`, { ...spent, key });
+    tell(state, wish);
+  }
+  setIdentity(state, { ...identity, key });
+  settleIdentity(state, identity.name);
+  log(state.outbox, "identity/adopted", { peer: identity.name, cell: identity.cell });
+}
+
 const issue = (state: AuthorityState, of: IdentityGrant & { readonly cell: string }, now: Instant): Issue => {
   const { lifetimeMs = defaultLifetimeMs } = state.options;
   const { name, role, addresses, cell } = of;
-  const validFromMs = Math.floor((now.wallMs - toleranceMs(lifetimeMs)) / 1000) * 1000;
+  const validFromMs = validFromOf(state, now);
+  noteIssued(state, name, validFromMs);
   const validToMs = Math.ceil((now.wallMs + lifetimeMs) / 1000) * 1000;
   return { name, role, addresses, cell, validFromMs, validToMs };
 };

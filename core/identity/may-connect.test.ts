@@ -2,8 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { peerName } from "../../model/identifiers.ts";
-import { mayConnect, type Pins, type Presented, span, type Verdict } from "./may-connect.ts";
+import type { CurrentKeys } from "./current-keys.ts";
+import { mayConnect as decide, type Expected, type Pins, type Presented, span, type Verdict } from "./may-connect.ts";
 
+const mayConnect = (
+  shown: Presented | null,
+  expected: Expected,
+  pins: Pins,
+  nowMs: number,
+  keys: CurrentKeys = new Map(),
+): Verdict => decide(shown, expected, { pins, keys }, nowMs);
 const now = Date.UTC(2026, 10, 21);
 const hour = 3_600_000;
 const [h1, h2, placer] = [peerName("host.h1"), peerName("host.h2"), peerName("placer")];
@@ -49,6 +57,21 @@ test("what is no certificate of the authority, or names somebody else, is refuse
   assert.match(why(mayConnect(shown({ name: placer }), from(h2), pins, now)), /is "placer", not "host.h2"/);
   assert.match(why(mayConnect(shown({ signed: false }), from(h2), pins, now)), /"host.h2" was not signed by/);
   assert.match(why(mayConnect(shown({ signed: false, name: null }), from(h2), pins, now)), /of the other end was not/);
+});
+
+test("a certificate of before its name got another key is refused, whatever is pinned and by whatever dates", () => {
+  const keys: CurrentKeys = new Map([[h2, { key: "newer", sinceMs: now }]]);
+  for (const dates of [{}, ended])
+    for (const known of [none, pins])
+      for (const peer of [h2, null])
+        assert.equal(because(mayConnect(shown(dates), from(peer), known, now, keys)), "superseded");
+  assert.match(why(mayConnect(shown(), from(h2), pins, now, keys)), /"host.h2" has another key since, and this/);
+  assert.equal(because(mayConnect(shown({ key: "newer" }), from(h2), none, now, keys)), "ok by certificate");
+  assert.equal(
+    because(mayConnect(shown({ name: h1 }), from(h1), none, now, keys)),
+    "ok by certificate",
+    "another name",
+  );
 });
 
 test("outside its dates a certificate counts only with the pinned key", () => {

@@ -1,5 +1,6 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import { isoTime } from "../iso-time.ts";
+import { type CurrentKeys, supersededFault } from "./current-keys.ts";
 
 /**
  * Who is at the other end, and may it be there? The one decision behind every authenticated connection; what it is given
@@ -8,7 +9,8 @@ import { isoTime } from "../iso-time.ts";
  * A certificate counts: signed by the installation's authority, with the expected name, within its dates. Dates alone may
  * be made up for, and by one thing alone: a key that this machine pinned while hosts joined, between two hosts, or a machine
  * (its Host Manager, its storage agent) and the root controller. That is what brings back an installation that was dark past the end of all its certificates,
- * when nobody is there yet who could issue new ones (decision 29). A pin never stands in for the signature or the name.
+ * when nobody is there yet who could issue new ones (decision 29). A pin never stands in for the signature or the name, nor
+ * for a key that the name has no more (decision 58).
  */
 export interface Presented {
   /** The certificate's common name; null when it has none, or several. */
@@ -29,13 +31,19 @@ export interface Expected {
 }
 /** Key of each peer that was pinned, as a fingerprint. */
 export type Pins = ReadonlyMap<PeerName, string>;
+/** What this process knows of others' keys. */
+export interface Known {
+  readonly pins: Pins;
+  /** From the authority's book of peers. */
+  readonly keys: CurrentKeys;
+}
 
 export type Verdict =
   | { readonly ok: true; readonly name: PeerName; readonly by: "certificate" }
   /** `why`: what is the matter with its dates, for the log. */
   | { readonly ok: true; readonly name: PeerName; readonly by: "pin"; readonly why: string }
   | { readonly ok: false; readonly because: Refusal; readonly why: string };
-export type Refusal = "no-certificate" | "foreign" | "nameless" | "another" | "dates" | "another-key";
+export type Refusal = "no-certificate" | "foreign" | "nameless" | "another" | "superseded" | "dates" | "another-key";
 
 /** The root controller's two names: of the root cell's controller and of the authority beside it. */
 const rootController: ReadonlySet<string> = new Set(["controller.root", "authority"]);
@@ -89,7 +97,12 @@ const refused = (because: Refusal, why: string): Verdict => ({ ok: false, becaus
  * @param presented null: the other end showed no certificate
  * @param nowMs this machine's wall clock; the only thing that rests on it (STATE, Env)
  */
-export function mayConnect(presented: Presented | null, expected: Expected, pins: Pins, nowMs: number): Verdict {
+export function mayConnect(
+  presented: Presented | null,
+  expected: Expected,
+  { pins, keys }: Known,
+  nowMs: number,
+): Verdict {
   if (presented === null) return refused("no-certificate", "the other end showed no certificate");
   const { name } = presented;
   if (!presented.signed)
@@ -100,6 +113,8 @@ export function mayConnect(presented: Presented | null, expected: Expected, pins
   if (name === null) return refused("nameless", "the certificate of the other end does not name exactly one peer");
   if (expected.peer !== null && name !== expected.peer)
     return refused("another", `the server at this address is "${name}", not "${expected.peer}"`);
+  const superseded = supersededFault(presented, keys, nowMs);
+  if (superseded !== null) return refused("superseded", superseded);
   const fault = datesFault(name, presented, nowMs);
   if (fault === null) return { ok: true, name, by: "certificate" };
   const pin = pins.get(name);

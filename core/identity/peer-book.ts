@@ -1,5 +1,6 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import { digestOf } from "../distribution/digest.ts";
+import type { CurrentKeys } from "./current-keys.ts";
 import type { IdentityGrant } from "./documents.ts";
 
 /**
@@ -54,8 +55,10 @@ export function bookOf(
 }
 
 /** What is to be recorded of a book, given what was; the record itself when the book is the same. */
-export function recordOf(book: PeerEntries, before: BookRecord | null): BookRecord {
-  const words = digestOf(Object.entries(book).map(([name, entry]) => [`${name} ${entry}`, 0]));
+export function recordOf(book: PeerEntries, keys: CurrentKeys, before: BookRecord | null): BookRecord {
+  const places = Object.entries(book).map(([name, entry]): [string, number] => [`${name} ${entry}`, 0]);
+  const current = [...keys].map(([name, { key, sinceMs }]): [string, number] => [`${name} ${key} ${sinceMs}`, 0]);
+  const words = digestOf([...places, ...current]);
   // Its 64 buckets in one: only whether anything differs matters.
   const digest = [0, 1].map((half) => words.reduce((all, word, at) => (at % 2 === half ? (all ^ word) >>> 0 : all), 0));
   if (before !== null && before.digest.join() === digest.join()) return before;

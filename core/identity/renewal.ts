@@ -1,5 +1,5 @@
 import type { PeerName } from "../../model/identifiers.ts";
-import { toleranceMs } from "./authority.ts";
+import { toleranceMs } from "./authority-book.ts";
 import { isPinnable, span } from "./may-connect.ts";
 
 /**

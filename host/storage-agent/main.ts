@@ -83,7 +83,12 @@ async function main(configurationFile: string | undefined): Promise<void> {
     createAdoptionEdge(executor),
     createBackupEdge(new BackupStore(directory)),
   ];
-  const edge = await servePeers(configuration, observed(running.observer, createEdge(configuration, files, parts)));
+  const edge = await servePeers(
+    configuration,
+    observed(running.observer, createEdge(configuration, files, parts)),
+    undefined,
+    { observer: running.observer },
+  );
   stopAtSignals(() => edge.stop());
 }
 

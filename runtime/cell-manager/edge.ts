@@ -27,7 +27,7 @@ export const runCellManager = async (
   configuration: ProcessConfiguration,
   observer: Observer = createObserver(configuration.name),
 ): Promise<RunningCellManager> => {
-  const server = await servePeers(configuration, observed(observer));
+  const server = await servePeers(configuration, observed(observer), undefined, { observer });
   let running: RunningService | null = null;
   let known: readonly PeerName[] = [];
   const tell = (peers: readonly PeerName[]): void => {

@@ -80,6 +80,7 @@ export async function runController(
     const server = await servePeers(configuration, routes, createUpgrades(controller.cell, sessions), {
       // The root cell is reached from nowhere; every other one by its own VMs, where its rules open this.
       users: controller.cell !== rootCell,
+      observer,
     });
     closers.push(server.stop);
     if (controller.root !== undefined) {

@@ -5,12 +5,8 @@ import type { Socket } from "node:net";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
-import {
-  type AuthorityAnswer,
-  createAuthorityService,
-  type Issue,
-  toleranceMs,
-} from "../../core/identity/authority.ts";
+import { type AuthorityAnswer, createAuthorityService, type Issue } from "../../core/identity/authority.ts";
+import { toleranceMs } from "../../core/identity/authority-book.ts";
 import { isPinnable, mayConnect } from "../../core/identity/may-connect.ts";
 import { mayAsk } from "../../core/identity/permissions.ts";
 import { nextAsk } from "../../core/identity/renewal.ts";
@@ -23,6 +19,7 @@ import { type PeerHandler, servePeers } from "../https.ts";
 import { announceCredentials, type Credentials, followCredentials, readCredentials } from "../identity.ts";
 import { type ProcessConfiguration, ports } from "../installation.ts";
 import { createObserver, type Observer, observed } from "../observer.ts";
+import { keepKeys } from "../peers-follow.ts";
 import { type RunningService, runService } from "../process.ts";
 import { stopAtSignals } from "../signals.ts";
 import { answerOrder, isOrderQuestion } from "./backup-order.ts";
@@ -115,12 +112,14 @@ const pinsOf = async (signing: Signing): Promise<Readonly<Record<string, string>
 const renewer = async (
   signing: Signing,
   socket: TLSSocket,
-): Promise<{ readonly name: string; readonly key: string }> => {
+): Promise<{ readonly name: string; readonly key: string; readonly beganMs: number | null }> => {
   const shown = presented(socket.getPeerX509Certificate(), signing.verifying);
   const pins = new Map(Object.entries(await pinsOf(signing)).map(([name, key]) => [peerName(name), key]));
-  const verdict = mayConnect(shown, { self: signing.configuration.name, peer: null }, pins, Date.now());
-  if (!verdict.ok) throw new Refused(403, verdict.why);
-  return { name: verdict.name, key: shown?.key ?? "" };
+  // Which key the name has now the service decides itself.
+  const known = { pins, keys: new Map() };
+  const verdict = mayConnect(shown, { self: signing.configuration.name, peer: null }, known, Date.now());
+  if (!verdict.ok || shown === null) throw new Refused(403, verdict.ok ? "no certificate" : verdict.why);
+  return { name: verdict.name, key: shown.key, beganMs: verdict.by === "certificate" ? shown.validFromMs : null };
 };
 
 const issueFor = async (signing: Signing, incoming: IncomingMessage): Promise<IssuedAnswer> => {
@@ -151,7 +150,7 @@ const answerTo = async (
     throw new Refused(403, "a certificate is renewed over the key that it has; a new key needs a new token");
   const answer = await decide(
     signing,
-    who === null ? { kind: "enrol", hash: hashOfToken(token) ?? "", key } : { kind: "renew", name: who.name, key },
+    who === null ? { kind: "enrol", hash: hashOfToken(token) ?? "", key } : { ...who, kind: "renew", key },
   );
   if (answer.kind !== "issue") {
     // Whoever guesses learns nothing of what there is; the log says which it was.
@@ -338,7 +337,7 @@ export const runAuthority = async (
   const births = Object.entries(configuration.authority?.enrolments ?? {});
   for (const [id, wish] of births) await enrol(id, wish as unknown as Json);
   const enrolment = await serveEnrolment(signing);
-  const book = servePeerBook(running);
+  const book = servePeerBook(running, (keys) => keepKeys(configuration, keys));
   observer.measures(book.measure);
   const operate = operating(enrol);
   const order = answerOrder(authority, running);
@@ -351,6 +350,8 @@ export const runAuthority = async (
           ? order(asked, response)
           : operate(asked, response),
     ),
+    undefined,
+    { observer },
   );
   const stop = async (): Promise<void> => {
     unregister();

@@ -11,7 +11,7 @@ import { peerName } from "../../model/identifiers.ts";
 import { announceCredentials } from "../identity.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { fingerprintOf } from "./fingerprint.ts";
-import { presented, readPins } from "./judge.ts";
+import { presented, readKeys, readPins } from "./judge.ts";
 import { certificateRequest, type OwnKey, ownKey } from "./keys.ts";
 import { replaceFile } from "./replace-file.ts";
 
@@ -112,7 +112,8 @@ const connectAuthority = async (configuration: ProcessConfiguration, withCertifi
     if (authority === null)
       throw new Error("it has not the key of this installation's authority: somebody else answers there");
     const shown = presented(socket.getPeerX509Certificate(), authority);
-    const verdict = mayConnect(shown, { self: name, peer: authorityName }, readPins(pinsFile), Date.now());
+    const known = { pins: readPins(pinsFile), keys: readKeys(configuration) };
+    const verdict = mayConnect(shown, { self: name, peer: authorityName }, known, Date.now());
     if (!verdict.ok) throw new Error(verdict.why);
     return socket;
   } catch (error) {

@@ -1,9 +1,13 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import type { TLSSocket } from "node:tls";
+import type { PeerCertificate, TLSSocket } from "node:tls";
+import { type CurrentKeys, readCurrentKeys, supersededFault } from "../../core/identity/current-keys.ts";
 import { mayConnect, type Pins, type Presented, type Verdict } from "../../core/identity/may-connect.ts";
 import { type PeerName, peerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { expectPeer } from "../identity.ts";
 import type { ProcessConfiguration } from "../installation.ts";
+import { watchPeers } from "../peers-watch.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 
 /**
@@ -55,8 +59,22 @@ export const readPins = (file: string | undefined): Pins => {
   }
 };
 
-/** May this peer be at the other end? `peer` null: it called. */
-export type Judge = (socket: TLSSocket, peer: PeerName | null) => Verdict;
+/** Which key is whose, by the peers file. One that is missing or damaged, or of a version before, says so of nobody. */
+export const readKeys = ({ peersFile }: Pick<ProcessConfiguration, "peersFile">): CurrentKeys => {
+  try {
+    const { keys } = JSON.parse(readFileSync(peersFile, "utf8")) as { readonly keys?: Json };
+    return readCurrentKeys(keys) ?? new Map();
+  } catch {
+    return new Map();
+  }
+};
+
+export interface Judge {
+  /** May this peer be at the other end? `peer` null: it called. Asked again, as a name may get another key meanwhile. */
+  of(socket: TLSSocket, peer: PeerName | null): Verdict;
+  /** `changed` is told when verdicts may be others than they were. Returns how to end that. */
+  follow(changed: () => void): () => void;
+}
 
 /**
  * Decides over the connections of one process. `pinned`: a pinned key may make up for dates; the connection must then
@@ -65,14 +83,26 @@ export type Judge = (socket: TLSSocket, peer: PeerName | null) => Verdict;
  */
 export const createJudge = (configuration: ProcessConfiguration, pinned: boolean): Judge => {
   const authority = new X509Certificate(readFileSync(configuration.certificate.caFile));
-  // A connection that was let in goes on when its certificate has ended.
-  const known = new WeakMap<TLSSocket, Verdict>();
-  return (socket, peer) => {
+  const known = new WeakMap<TLSSocket, { readonly verdict: Verdict; readonly shown: Presented | null }>();
+  let keys = readKeys(configuration);
+  const follow = (changed: () => void): (() => void) => {
+    const stop = watchPeers(configuration.peersFile, () => {
+      keys = readKeys(configuration);
+      changed();
+    });
+    keys = readKeys(configuration);
+    return stop;
+  };
+  const of = (socket: TLSSocket, peer: PeerName | null): Verdict => {
     const before = known.get(socket);
-    if (before !== undefined) return before;
+    // A connection that was let in goes on when its certificate has ended, and not when its key is another's.
+    if (before !== undefined) {
+      const why = before.verdict.ok ? supersededFault(before.shown, keys, Date.now()) : null;
+      return why === null ? before.verdict : { ok: false, because: "superseded", why };
+    }
     const pins = pinned ? readPins(configuration.pinsFile) : new Map<PeerName, string>();
     const shown = presented(socket.getPeerX509Certificate(), authority);
-    const found = mayConnect(shown, { self: configuration.name, peer }, pins, Date.now());
+    const found = mayConnect(shown, { self: configuration.name, peer }, { pins, keys }, Date.now());
     const doubtful = found.ok && !pinned && !socket.authorized;
     const verdict: Verdict = doubtful
       ? {
@@ -81,7 +111,21 @@ export const createJudge = (configuration: ProcessConfiguration, pinned: boolean
           why: `the certificate of "${found.name}" is not right: ${socket.authorizationError}`,
         }
       : found;
-    known.set(socket, verdict);
+    known.set(socket, { verdict, shown });
     return verdict;
   };
+  return { of, follow };
 };
+
+/** For `checkServerIdentity`: that name, and not over a key that it has no more. */
+export const expectCurrent =
+  (configuration: ProcessConfiguration, peer: PeerName) =>
+  (host: string, certificate: PeerCertificate): Error | undefined => {
+    const another = expectPeer(peer)(host, certificate);
+    if (another !== undefined) return another;
+    const { publicKey, validFromDate } = new X509Certificate(certificate.raw);
+    const [validFromMs, validToMs] = [validFromDate.getTime(), 0];
+    const shown: Presented = { name: peer, signed: true, key: fingerprintOf(publicKey), validFromMs, validToMs };
+    const why = supersededFault(shown, readKeys(configuration), Date.now());
+    return why === null ? undefined : new Error(why);
+  };

@@ -34,6 +34,7 @@ const serve = async (
         return { kind: "peers", ...book };
       },
     },
+    async () => undefined,
     { ...peerBookLimits, gatherMs: 5, ...limits },
   );
   const server = createServer((incoming, response) => {

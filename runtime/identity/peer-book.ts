@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { type CurrentKeys, readCurrentKeys } from "../../core/identity/current-keys.ts";
 import type { PeerEntries } from "../../core/identity/peer-book.ts";
 import { mayAsk } from "../../core/identity/permissions.ts";
 import { gauge, type Metric, sample } from "../../core/metrics.ts";
@@ -59,6 +60,8 @@ export const fixedPeers = ({
 
 export const servePeerBook = (
   { request }: Pick<RunningService, "request">,
+  /** Told of the keys in each book before anybody else is. */
+  onKeys: (keys: CurrentKeys) => Promise<void>,
   limits: PeerBookLimits = peerBookLimits,
 ): ServedBook => {
   const held = new Map<PeerName, Held>();
@@ -99,8 +102,9 @@ export const servePeerBook = (
   const follow = async (): Promise<void> => {
     while (!stopped) {
       const answer = await request({ kind: "peers", known: book?.version ?? -1 } as unknown as Json);
-      const { version, peers } = answer as unknown as { version: number; peers: PeerEntries };
-      book = { version, body: Buffer.from(JSON.stringify({ version, peers })) };
+      const { version, peers, keys } = answer as unknown as { version: number; peers: PeerEntries; keys: Json };
+      await onKeys(readCurrentKeys(keys) ?? new Map());
+      book = { version, body: Buffer.from(JSON.stringify({ version, peers, keys })) };
       gathering ??= setTimeout(() => {
         gathering = null;
         tell();
