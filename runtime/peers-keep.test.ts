@@ -110,6 +110,30 @@ test("what is no book, an error, and news that are none are attempts in vain and
   await stop();
 });
 
+test("which key a name has stays known when an older book comes, or one of the previous version", async () => {
+  const { configuration, observer, book, logs } = await follower(JSON.stringify({ peers: { authority: place() } }));
+  const [older, newer] = [1, 2].map((key) => ({ key: `${key}`.repeat(64), sinceMs: Date.now() - 3000 + key }));
+  const peers = { authority: place(), placer: "10.0.1.9" };
+  const h1 = (keys: unknown) => ({ "host.h1": keys });
+  const books = [h1(older), h1(newer), h1(older), undefined, { "host.h1": "no key" }, h1(newer)];
+  let version = 0;
+  respond = ({ response }) => {
+    if (version < books.length) says(response, 200, { version: version + 1, peers, keys: books[version] });
+    version += 1;
+  };
+  const stop = await keepPeers(configuration, observer);
+  closing.push(stop);
+  await eventually("it waits for another", () => version > books.length);
+  assert.deepEqual(await book(), { peers, keys: h1(newer) });
+  const events = logs.map(({ event }) => event);
+  assert.deepEqual(
+    events,
+    ["peers/changed", "peers/changed", "peers/waiting"],
+    "the one that is none counts as an error",
+  );
+  await stop();
+});
+
 test("who has no file, or half of one, begins with the authority that it enrols at, or says what is missing", async () => {
   respond = () => undefined;
   for (const content of [null, '{"peers": {"auth']) {

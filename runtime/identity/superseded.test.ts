@@ -34,10 +34,12 @@ after(async () => {
 
 const listening = async (configuration: ProcessConfiguration) => {
   const inputs: NodeInput[] = [];
-  const logs: { readonly event: string; readonly reason: unknown; readonly why: string }[] = [];
+  const logs: { readonly event: string; readonly from: unknown; readonly reason: unknown; readonly why: string }[] = [];
   const measures: (() => readonly Metric[] | Promise<readonly Metric[]>)[] = [];
-  const log = (event: string, fields: object): void =>
-    void logs.push({ event, reason: Reflect.get(fields, "reason"), why: String(Reflect.get(fields, "why")) });
+  const log = (event: string, fields: object): void => {
+    const [from, reason, why] = ["from", "reason", "why"].map((name): unknown => Reflect.get(fields, name));
+    logs.push({ event, from, reason, why: String(why) });
+  };
   const transport: Transport = await createTransport(configuration, { input: (input) => inputs.push(input), log });
   const measure = (collect: (typeof measures)[number]): (() => boolean) => {
     measures.push(collect);
@@ -104,6 +106,9 @@ test("with the book that says so, the certificate of before opens nothing, and w
 
   book(serving.peersFile, { "host.h1": { key: next.fingerprint, sinceMs: Date.now() - hour } });
   await eventually("its connection has ended", () => server.of("disconnected") === 1);
+  // Silence ends a connection as well.
+  const endings = server.logs.filter(({ from, reason }) => from === host && reason === "superseded certificate");
+  assert.equal(endings.length, 1, "and that is why");
   await Promise.all([held, ended]);
   await assert.rejects(get(at));
   await eventually("it tries again", async () => (await server.refused()) > 4);
