@@ -63,14 +63,15 @@ function describe(value: Json | undefined): string {
   if (Array.isArray(value)) return `a list of ${value.length}`;
   return typeof value === "object" && value !== null ? "an object" : String(value);
 }
-const fault = (value: Json | undefined, right: string): Fault => new Fault([], describe(value), right);
+export const faultOf = (value: Json | undefined, right: string): Fault => new Fault([], describe(value), right);
 
 const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 // --- single values -----------------------------------------------------------------------------------------------
 
-export const boolean: Reader<boolean> = (value) => (typeof value === "boolean" ? value : fault(value, "true or false"));
+export const boolean: Reader<boolean> = (value) =>
+  typeof value === "boolean" ? value : faultOf(value, "true or false");
 
 /** A whole number from `least` to `most`, both included. */
 export const integer =
@@ -78,7 +79,7 @@ export const integer =
   (value) =>
     typeof value === "number" && Number.isInteger(value) && value >= least && value <= most
       ? value
-      : fault(value, `a whole number from ${least} to ${most}`);
+      : faultOf(value, `a whole number from ${least} to ${most}`);
 
 /** Any number from `least` to `most`, both included. */
 export const number =
@@ -86,7 +87,7 @@ export const number =
   (value) =>
     typeof value === "number" && value >= least && value <= most
       ? value
-      : fault(value, `a number from ${least} to ${most}`);
+      : faultOf(value, `a number from ${least} to ${most}`);
 
 /** What counts or numbers something, 0 included: incarnations, generations, epochs, versions. */
 export const count = integer(0, maximumCount);
@@ -101,13 +102,13 @@ export const text =
   (value) =>
     typeof value === "string" && value.length <= most && value.isWellFormed()
       ? value
-      : fault(value, `text of at most ${most} characters`);
+      : faultOf(value, `text of at most ${most} characters`);
 
 /** A text that passes a test, given its brand by a constructor of `identifiers.ts`. */
 export const branded =
   <T extends string>(make: (text: string) => T, is: (text: string) => boolean, right: string): Reader<T> =>
   (value) =>
-    typeof value === "string" && is(value) ? make(value) : fault(value, right);
+    typeof value === "string" && is(value) ? make(value) : faultOf(value, right);
 
 /** Text of one form. `pattern` must bound its length. */
 export const pattern = (form: RegExp, right: string): Reader<string> =>
@@ -118,7 +119,7 @@ export const oneOf = <const T extends string | number | boolean | null>(...value
   const right = values.map((value) => JSON.stringify(value)).join(" or ");
   return (value) => {
     const found = values.find((each) => each === value);
-    return found === undefined ? fault(value, right) : found;
+    return found === undefined ? faultOf(value, right) : found;
   };
 };
 
@@ -157,7 +158,7 @@ export const either =
     const one = first(value);
     if (!(one instanceof Fault)) return one;
     const other = second(value);
-    return other instanceof Fault ? fault(value, right) : other;
+    return other instanceof Fault ? faultOf(value, right) : other;
   };
 
 /** A further condition. `wrong` says what would be right, or null when the value is. */
@@ -167,15 +168,15 @@ export const checked =
     const result = read(value);
     if (result instanceof Fault) return result;
     const right = wrong(result);
-    return right === null ? result : fault(value, right);
+    return right === null ? result : faultOf(value, right);
   };
 
 /** A list of at most so many. */
 export const list =
   <T>(read: Reader<T>, most: number): Reader<readonly T[]> =>
   (value) => {
-    if (!Array.isArray(value)) return fault(value, "a list");
-    if (value.length > most) return fault(value, `a list of at most ${most}`);
+    if (!Array.isArray(value)) return faultOf(value, "a list");
+    if (value.length > most) return faultOf(value, `a list of at most ${most}`);
     const items: readonly Json[] = value;
     const results: T[] = [];
     let same = true;
@@ -192,9 +193,9 @@ export const list =
 export const dictionary =
   <T>(read: Reader<T>, name: RegExp, most: number): Reader<{ readonly [name: string]: T }> =>
   (value) => {
-    if (!isObject(value)) return fault(value, "an object");
+    if (!isObject(value)) return faultOf(value, "an object");
     const entries = Object.entries(value);
-    if (entries.length > most) return fault(value, `an object with at most ${most} fields`);
+    if (entries.length > most) return faultOf(value, `an object with at most ${most} fields`);
     const results: [string, T][] = [];
     let same = true;
     for (const [key, each] of entries) {
@@ -224,7 +225,7 @@ export const object = <T extends object>(fields: Fields<T>): Reader<T> => {
       : { name, read: given.optional, needed: false };
   });
   return (value) => {
-    if (!isObject(value)) return fault(value, "an object");
+    if (!isObject(value)) return faultOf(value, "an object");
     const results: unknown[] = [];
     let same = true;
     let present = 0;
@@ -260,19 +261,19 @@ export const byKind = <T extends { readonly kind: string }>(
   const all = new Map(Object.entries<Reader<T>>(readers));
   const right = [...all.keys()].map((kind) => `"${kind}"`).join(" or ");
   return (value) => {
-    if (!isObject(value)) return fault(value, "an object");
+    if (!isObject(value)) return faultOf(value, "an object");
     const kind = Object.hasOwn(value, "kind") ? value.kind : undefined;
     const read = typeof kind === "string" ? all.get(kind) : undefined;
-    return read === undefined ? fault(kind, right).within("kind") : read(value);
+    return read === undefined ? faultOf(kind, right).within("kind") : read(value);
   };
 };
 
 /** Any JSON that is not nested too deeply. Nothing in it is left out. */
 export const json: Reader<Json> = (value) =>
-  value !== undefined && isShallow(value, jsonDepth) ? value : fault(value, `JSON of at most ${jsonDepth} levels`);
+  value !== undefined && isShallow(value, jsonDepth) ? value : faultOf(value, `JSON of at most ${jsonDepth} levels`);
 /** The same, and an object. */
 export const jsonObject: Reader<JsonObject> = (value) => {
-  if (!isObject(value)) return fault(value, "an object");
+  if (!isObject(value)) return faultOf(value, "an object");
   const result = json(value);
   return result instanceof Fault ? result : value;
 };

@@ -1,0 +1,286 @@
+import { bundleMediaType, yamlMediaType } from "../api.ts";
+import {
+  bytesType,
+  gives,
+  givesBytes,
+  givesEvents,
+  givesSocket,
+  jsonType,
+  may,
+  must,
+  type Route,
+  route,
+  type Server,
+  sends,
+  several,
+} from "./route.ts";
+import { boolean, integer, list, oneOf, record, text, time } from "./schema.ts";
+import * as values from "./values.ts";
+
+/**
+ * The published contract as a table: every request that a client can make. The gateway and the controllers serve by it and
+ * check by it, the client in `client.ts` asks by it, `docs/rest.md` and the OpenAPI document are printed from it. A key is the
+ * route's name everywhere, OpenAPI's `operationId`.
+ *
+ * What the fields of bodies and answers mean is said by the interfaces in `model/api.ts`, to which `values.ts` holds the
+ * schemas.
+ */
+
+const element = "Path of an element in its document, the cell's component first, as `shop/web/vm`.";
+const dryRun = may(boolean, "Says what would be, and changes nothing.");
+const allowDestroy = several(
+  text(),
+  "Volume whose data may be lost with the change, by its path. It may be given several times, or as a list with commas, and may name more than are lost.",
+);
+const change = { dryRun, allowDestroy };
+const changeHeaders = {
+  "If-Match": {
+    schema: text(),
+    doc: 'Version that the model must have, such as `"7"`, as an `ETag` gave it; `*`, or absent: any.',
+  },
+};
+const follow = may(boolean, "The stream stays open, and goes on with what happens.");
+const state = may(boolean, "With `$state` in every element, and with those that are still being taken away.");
+const until = may(
+  oneOf("ready", "gone"),
+  "With `state=true`: held back, up to 45 s, until the element there is ready or has failed, or until nothing is there or left of what was.",
+);
+const specification = [bundleMediaType, jsonType, yamlMediaType];
+const ofChange =
+  "Refused with 400 for a specification with faults (`diagnostics` says where), 404 for a path that does not exist, 409 where it conflicts with what is in use, 412 if the model has not the version of `If-Match`, 500 with nothing changed if the plan was not right. A change with which data is lost (`losesData` in its plan) is refused with 409 `change/destroys-data` unless `allowDestroy` names each such volume.";
+
+export const routes = {
+  // --- cells ------------------------------------------------------------------------------------------------------
+  listCells: route("GET /cells", "cell", "gateway", {
+    doc: "All cells, each in short; with a cell's credential that cell alone.",
+    answer: gives(list(values.cellSummary)),
+  }),
+  readCell: route("GET /cells/{cell}", "cell", "controller", {
+    doc: "One cell in short. `empty`: it was deleted and nothing of it is left.",
+    answer: gives(values.cellStanding),
+  }),
+  readModel: route("GET /cells/{cell}/model", "cell", "controller", {
+    doc: "The cell's specification in canonical JSON, with its version as `ETag`.",
+    query: { state, until },
+    answer: gives(values.document),
+  }),
+  readElement: route("GET /cells/{cell}/model/{path*}", "cell", "controller", {
+    doc: "A part of it.",
+    query: { state, until },
+    answer: gives(values.document),
+  }),
+  putModel: route("PUT /cells/{cell}/model", "cell", "controller", {
+    doc: "Gives the cell this specification. The operator's first one makes the cell, whose name it must have.",
+    more: ofChange,
+    query: change,
+    headers: changeHeaders,
+    body: sends(values.specification, specification),
+    answer: gives(values.changed),
+  }),
+  putElement: route("PUT /cells/{cell}/model/{path*}", "cell", "controller", {
+    doc: "Puts or replaces one part of it.",
+    more: ofChange,
+    query: change,
+    headers: changeHeaders,
+    body: sends(values.document, [jsonType, yamlMediaType]),
+    answer: gives(values.changed),
+  }),
+  deleteModel: route("DELETE /cells/{cell}/model", "cell", "controller", {
+    doc: "Deletes all of the cell. When nothing of it is left the cell itself ends, if the operator asked.",
+    more: ofChange,
+    query: change,
+    headers: changeHeaders,
+    answer: gives(values.changed),
+  }),
+  deleteElement: route("DELETE /cells/{cell}/model/{path*}", "cell", "controller", {
+    doc: "Deletes a part of it.",
+    more: ofChange,
+    query: change,
+    headers: changeHeaders,
+    answer: gives(values.changed),
+  }),
+  followCell: route("GET /cells/{cell}/events", "cell", "controller", {
+    doc: "What happened in the cell, oldest first.",
+    query: { follow, past: may(boolean, "`false`: without what happened before.") },
+    headers: { "Last-Event-ID": { schema: text(), doc: "What was seen up to this event is left out." } },
+    answer: givesEvents(values.cellEvent),
+  }),
+  explain: route("GET /cells/{cell}/why", "cell", "controller", {
+    doc: "Why an element is not ready (`element`), or why a connection passes or does not (`from`, `to`).",
+    query: {
+      element: may(text(), element),
+      from: may(text(), "Path of the VM or virtual interface that sends."),
+      to: may(text(), "Path of the one that receives."),
+      protocol: may(oneOf("tcp", "udp", "icmp"), "Absent: `tcp` with a port, `icmp` without."),
+      port: may(integer(1, 65_535), "Of `tcp` and `udp`."),
+    },
+    answer: gives(values.explanation),
+  }),
+  listCredentials: route("GET /cells/{cell}/credentials", "cell", "controller", {
+    doc: "The cell's own credentials, without what is secret of them.",
+    answer: gives(list(values.credentialSummary)),
+  }),
+  addCredential: route("POST /cells/{cell}/credentials", "cell", "controller", {
+    doc: "A new credential of the cell. This is its only appearance.",
+    body: sends(values.credentialNote),
+    answer: gives(values.newCredential),
+  }),
+  revokeCredential: route("DELETE /cells/{cell}/credentials/{id}", "cell", "controller", {
+    doc: "The credential opens nothing any more, and sessions that it opened end.",
+    answer: gives(record<{ readonly id: string }>({ id: text() })),
+  }),
+  exec: route("POST /cells/{cell}/exec", "cell", "controller", {
+    doc: "Runs a command in a VM and answers when it has ended, after `timeoutMs` at the latest (30 s if absent, at most 10 min).",
+    body: sends(values.execRequest),
+    answer: gives(values.execAnswer),
+  }),
+  grantSession: route("POST /cells/{cell}/sessions", "cell", "controller", {
+    doc: "A capability for one session in a VM. It opens one WebSocket, once, within a minute.",
+    body: sends(values.sessionRequest),
+    answer: gives(values.sessionGrant, 201),
+  }),
+  openSession: route("GET /cells/{cell}/sessions", "capability", "controller", {
+    doc: "The WebSocket of a session; its messages are those of `model/sessions.ts`.",
+    headers: {
+      "Sec-WebSocket-Protocol": { schema: text(), doc: "`cells.session.v1, cells.capability.<session>`" },
+    },
+    answer: givesSocket,
+  }),
+
+  // --- the installation -------------------------------------------------------------------------------------------
+  readStatus: route("GET /status", "operator", "gateway", {
+    doc: "Services, hosts and storage servers, each as it says of itself.",
+    answer: gives(values.installationStatus),
+  }),
+  followServices: route("GET /events", "operator", "gateway", {
+    doc: "The time line over all services, oldest first.",
+    query: {
+      follow,
+      since: may(time, "Without what happened before this time, ISO 8601."),
+      cell: may(text(), "Of this cell alone."),
+      service: may(text(), "Of this service alone: `host.h1`, or `h1`."),
+    },
+    answer: givesEvents(values.serviceEvent),
+  }),
+  readMetrics: route("GET /metrics", "operator", "gateway", {
+    doc: "All services' numbers in Prometheus' text format, with a label `service`.",
+    query: { service: may(text(), "Of this service alone.") },
+    answer: givesBytes("text/plain"),
+  }),
+  listImages: route("GET /images", "operator", "gateway", {
+    doc: "Images that `x.import` may name, the same for every cell.",
+    answer: gives(list(values.imageSummary)),
+  }),
+  addImage: route("PUT /images/{name}", "operator", "gateway", {
+    doc: "Brings an image to all storage servers. The body is the image itself, with its `Content-Length`.",
+    more: "Refused with 400 for what it is, 409 when the name is taken.",
+    query: {
+      format: must(oneOf("raw", "qcow2"), "It is declared, never guessed."),
+      replace: may(boolean, "The name may be that of an image that was uploaded before."),
+    },
+    body: { types: [bytesType], schema: null },
+    answer: gives(values.imageAdded),
+    code: "image/format",
+  }),
+  removeImage: route("DELETE /images/{name}", "operator", "gateway", {
+    doc: "Takes an image away. Volumes that were made from it are copies, and stay as they are.",
+    answer: gives(values.imageRemoved),
+  }),
+  admitHost: route("PUT /cells/{cell}/hosts/{name}", "operator", "root-controller", {
+    doc: "Lets a machine join as `host.<name>`, or be set up anew.",
+    body: sends(values.hostJoin),
+    answer: gives(values.hostJoining),
+  }),
+  removeHost: route("DELETE /cells/{cell}/hosts/{name}", "operator", "root-controller", {
+    doc: "The machine's certificates are renewed no more, and nobody looks for it.",
+    answer: gives(record<{ readonly removed: string }>({ removed: text() })),
+  }),
+  readHostEnd: route("GET /cells/{cell}/hosts/{name}/end", "operator", "root-controller", {
+    doc: "What is known of the host, and whether its end could be said.",
+    answer: gives(values.hostEnd),
+  }),
+  endHost: route("PUT /cells/{cell}/hosts/{name}/end", "operator", "root-controller", {
+    doc: "The operator's word that the host's power is off. If it is not, its VMs will run twice.",
+    body: sends(values.hostPowerOff),
+    answer: gives(values.hostEnd),
+  }),
+
+  // --- storage, and what was lost ---------------------------------------------------------------------------------
+  listBin: route("GET /bin", "operator", "gateway", {
+    doc: "Files of deleted volumes that storage servers keep for a time, the last one first.",
+    answer: gives(values.binList),
+  }),
+  restoreFromBin: route("POST /bin/{server}/{file}", "operator", "gateway", {
+    doc: "The next volume at the file's path begins with it.",
+    answer: gives(values.binEntry),
+  }),
+  emptyBin: route("DELETE /bin/{server}/{file}", "operator", "gateway", {
+    doc: "Takes a file away for good.",
+    answer: gives(values.binFile),
+  }),
+  adoptServer: route("POST /servers/{server}/adopt", "operator", "gateway", {
+    doc: "Takes what a storage server has that is older than others knew it.",
+    answer: gives(values.serverAdopted),
+  }),
+  listOrphans: route("GET /orphans", "operator", "gateway", {
+    doc: "Documents that stay in force although their client, whose store was lost, does not desire them any more.",
+    answer: gives(values.orphanList),
+  }),
+  releaseOrphans: route("POST /orphans/{peer}", "operator", "gateway", {
+    doc: "What this service says counts again, as if its store had not been lost.",
+    answer: gives(values.orphanList),
+  }),
+  endOrphans: route("DELETE /orphans/{service}/{peer}", "operator", "gateway", {
+    doc: "Ends documents that `service` keeps of `peer`: those that are named, or all.",
+    query: {
+      all: may(boolean, "All that the client did not repeat."),
+      key: several(text(), "A document, by its key. It may be given several times."),
+    },
+    answer: gives(values.serviceOrphans),
+  }),
+
+  // --- backups ----------------------------------------------------------------------------------------------------
+  orderBackup: route("POST /management/orders", "operator", "gateway", {
+    doc: "An order for a backup of the management that is sealed to this public key, signed by the authority.",
+    body: sends(values.backupRecipient),
+    answer: gives(values.signedBackupOrder),
+  }),
+  orderBackupAtRoot: route("POST /cells/{cell}/backup", "operator", "root-controller", {
+    doc: "The same, where the gateway asks for it.",
+    body: sends(values.backupRecipient),
+    answer: gives(values.signedBackupOrder),
+  }),
+  readBackupPart: route("POST /management/parts/{name}", "operator", "gateway", {
+    doc: "What one process keeps, sealed as the order says.",
+    body: sends(values.signedBackupOrder),
+    answer: givesBytes(bytesType),
+  }),
+  listBackups: route("GET /management/backups", "operator", "gateway", {
+    doc: "Backups that the schedule has left on storage servers, oldest first.",
+    answer: gives(values.backupList),
+  }),
+  readBackup: route("GET /management/backups/{name}", "operator", "gateway", {
+    doc: "One of them, sealed to the operator's key.",
+    answer: givesBytes(bytesType),
+  }),
+} as const satisfies { readonly [name: string]: Route };
+
+export type Routes = typeof routes;
+export type RouteName = keyof Routes;
+/** Names of the routes that a process serves. */
+export type ServedAt<S extends Server> = { [N in RouteName]: Routes[N]["at"] extends S ? N : never }[RouteName];
+export const routeNames = Object.keys(routes) as readonly RouteName[];
+/** Without what is known of each at compile time. */
+export const routeOf = (name: RouteName): Route => routes[name];
+
+/** Of the names in paths. */
+export const parameterDocs: Readonly<Record<string, string>> = {
+  cell: "Name of the cell; a child cell's has those of the cells around it behind its own: `db.shop`.",
+  path: element,
+  id: "Of the credential: the part of it between the dots.",
+  name: "Name of the machine, image, process or backup.",
+  server: "Name of the storage server.",
+  file: "Name of the file, as the list of the bin gives it.",
+  peer: "Name of the service whose documents they are: `controller.shop`.",
+  service: "Name of the service that keeps them.",
+};

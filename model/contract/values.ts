@@ -1,0 +1,359 @@
+import type * as api from "../api.ts";
+import type { Diagnostic, Position } from "../diagnostic.ts";
+import type { ElementPath } from "../identifiers.ts";
+import type { Json, JsonObject } from "../json.ts";
+import type { CellStep, DataLoss, Plan, PlanStep } from "../plan-types.ts";
+import { elementTypes } from "../schema.ts";
+import { type SessionGrant, type SessionRequest, sessionVerbs } from "../sessions.ts";
+import {
+  boolean,
+  branded,
+  described,
+  dictionary,
+  exactly,
+  type Fields,
+  integer,
+  json,
+  list,
+  nullable,
+  number,
+  oneOf,
+  optional,
+  pattern,
+  record,
+  type Schema,
+  text,
+  time,
+  titled,
+} from "./schema.ts";
+
+/*
+ * What requests and answers carry: a schema for each interface of `model/api.ts`, of the same name but for the capital.
+ */
+
+const maybe = { text: nullable(text()), number: nullable(number), time: nullable(time) };
+const path = branded<ElementPath>("Path of an element, the cell's component first: shop/web/vm");
+const fields = dictionary(json);
+
+// --- refusals and plans -------------------------------------------------------------------------------------------
+
+const position = record<Position>({
+  ...{ file: text(), line: integer(1), column: integer(1), length: integer(1) },
+});
+export const diagnostic = record<Diagnostic>(
+  {
+    ...{ code: text(), message: text(), hint: optional(text()) },
+    ...{ position: optional(position), path: optional(text()) },
+    related: optional(
+      list(record<{ readonly message: string; readonly position: Position }>({ message: text(), position })),
+    ),
+  },
+  "Diagnostic",
+);
+export const refusal = record<api.Refusal>(
+  {
+    error: record<api.Refusal["error"]>({
+      code: text(),
+      message: text(),
+      diagnostics: optional(list(diagnostic)),
+    }),
+  },
+  "Refusal",
+);
+
+const causes: Schema<PlanStep["causes"]> = list(
+  record<PlanStep["causes"][number]>({ attribute: text(), from: json, to: json }),
+);
+const planStep = record<PlanStep>({
+  path,
+  type: oneOf(...elementTypes),
+  action: oneOf("create", "change", "restart", "replace", "delete", "none"),
+  causes,
+  waitsFor: list(path),
+  losesData: boolean,
+  loss: optional(record<DataLoss>({ sizeMiB: maybe.number, image: optional(text()), copyOf: optional(path) })),
+  movedFrom: optional(path),
+});
+export const plan = record<Plan>(
+  {
+    cell: optional(record<CellStep>({ path, action: oneOf("create", "change", "delete"), causes })),
+    textOnly: optional(exactly(true)),
+    steps: list(planStep),
+  },
+  "Plan",
+);
+export const changed = record<api.Changed>(
+  {
+    plan,
+    version: integer(),
+    dryRun: boolean,
+    unchecked: optional(list(oneOf("hosts", "storage", "addresses"))),
+    upgraded: optional(list(path)),
+  },
+  "Changed",
+);
+export const bundleBody = record<api.BundleBody>({ main: text(), files: dictionary(text()) }, "BundleBody");
+
+// --- a cell -------------------------------------------------------------------------------------------------------
+
+const services = record<api.BoundServices>({ placer: integer(), storageManager: integer() });
+const summaryFields: Fields<api.CellSummary> = {
+  cell: text(),
+  version: integer(),
+  phases: dictionary(number),
+  elements: integer(),
+  services: optional(services),
+  waiting: optional(
+    list(
+      record<{ readonly path: string; readonly phase: string; readonly reason: string | null }>({
+        ...{ path: text(), phase: text(), reason: maybe.text },
+      }),
+    ),
+  ),
+};
+export const cellSummary = record(summaryFields, "CellSummary");
+export const cellStanding = record<api.CellSummary & { readonly empty: boolean }>(
+  { ...summaryFields, empty: boolean },
+  "CellStanding",
+);
+export const elementState = record<api.ElementState>(
+  {
+    phase: oneOf("waiting", "working", "ready", "failed", "deleting"),
+    ...{ reason: maybe.text, since: time, uid: text() },
+    ...{ host: optional(maybe.text), incarnation: optional(integer()), power: optional(oneOf("on", "off")) },
+    ...{ health: optional(oneOf("starting", "answering", "silent")), reboots: optional(integer()) },
+    lastEnd: optional(
+      record<NonNullable<api.ElementState["lastEnd"]>>({
+        incarnation: integer(),
+        how: oneOf("exited", "crashed", "stopped", "silent", "not started", "host died"),
+        reason: maybe.text,
+      }),
+    ),
+    ...{ address: optional(maybe.text), mac: optional(maybe.text), name: optional(maybe.text) },
+    ...{ server: optional(maybe.text), sizeMiB: optional(maybe.number) },
+    ...{ cidr: optional(maybe.text), gateway: optional(maybe.text), services: optional(services) },
+  },
+  "ElementState",
+);
+export const cellEvent = record<api.CellEvent>(
+  {
+    ...{ id: integer(), time, cell: text(), path: text(), type: text(), event: text() },
+    ...{ phase: optional(text()), reason: optional(maybe.text), fields: optional(fields) },
+  },
+  "CellEvent",
+);
+export const elementAnswer = record<api.ElementAnswer>(
+  {
+    ...{ path: text(), type: text(), phase: text(), reason: maybe.text },
+    checks: list(record<api.ElementCheck>({ check: text(), passes: boolean, detail: text(), lifts: maybe.text })),
+    verdict: text(),
+  },
+  "ElementAnswer",
+);
+export const connectionAnswer = record<api.ConnectionAnswer>(
+  {
+    ...{ from: text(), to: text(), protocol: text(), port: maybe.number, allowed: boolean },
+    checks: list(
+      record<api.ConnectionAnswer["checks"][number]>({ where: text(), check: text(), passes: boolean, detail: text() }),
+    ),
+    verdict: text(),
+  },
+  "ConnectionAnswer",
+);
+export const explanation: Schema<api.ElementAnswer | api.ConnectionAnswer> = {
+  anyOf: [elementAnswer as JsonObject, connectionAnswer as JsonObject],
+};
+export const credentialSummary = record<api.CredentialSummary>(
+  { id: text(), note: text(), created: time },
+  "CredentialSummary",
+);
+export const newCredential = record<api.NewCredential>({ id: text(), credential: text() }, "NewCredential");
+export interface CredentialNote {
+  readonly note?: string;
+}
+export const credentialNote = record<CredentialNote>({ note: optional(text(200)) }, "CredentialNote");
+export const execRequest = record<api.ExecRequest>(
+  { vm: text(), command: list(text(), { least: 1 }), timeoutMs: optional(number) },
+  "ExecRequest",
+);
+export const execAnswer = record<api.ExecAnswer>(
+  { exitCode: integer(Number.MIN_SAFE_INTEGER), stdout: text(), stderr: text() },
+  "ExecAnswer",
+);
+export const sessionRequest = record<SessionRequest>({ vm: text(), verb: oneOf(...sessionVerbs) }, "SessionRequest");
+export const sessionGrant = record<SessionGrant>(
+  { session: text(), expires: time, vm: text(), incarnation: integer(), host: text() },
+  "SessionGrant",
+);
+
+// --- machines -----------------------------------------------------------------------------------------------------
+
+const tokenHash = pattern(/^[0-9a-f]{64}$/, "the SHA-256 of a token, hexadecimal");
+export const hostJoin = record<api.HostJoin>(
+  {
+    address: pattern(/^\d{1,3}(?:\.\d{1,3}){3}$/, "an IPv4 address"),
+    ...{ host: tokenHash, agent: optional(tokenHash) },
+  },
+  "HostJoin",
+);
+export const hostJoining = record<api.HostJoining>(
+  { authority: text(), fingerprint: text(), peers: dictionary(text()), ends: time, replaces: list(text()) },
+  "HostJoining",
+);
+export const hostEnd = record<api.HostEnd>(
+  {
+    ...{ host: text(), generation: maybe.number, boot: maybe.number },
+    ...{ against: maybe.text, ended: maybe.number },
+  },
+  "HostEnd",
+);
+export const hostPowerOff = record<api.HostPowerOff>(
+  { powerIsOff: exactly(true), generation: integer(), boot: integer() },
+  "HostPowerOff",
+);
+
+// --- the installation ---------------------------------------------------------------------------------------------
+
+export const serviceEvent = record<api.ServiceEvent>(
+  {
+    ...{ id: text(), time, service: text(), event: text() },
+    ...{ cell: maybe.text, path: maybe.text, fields },
+  },
+  "ServiceEvent",
+);
+type Status = api.InstallationStatus;
+const service = record<Status["services"][number]>({
+  ...{ name: text(), peer: optional(text()), address: text(), running: boolean, pid: maybe.number },
+  ...{ restarts: integer(), state: optional(oneOf("running", "starting", "resting", "stopped")) },
+  ...{ since: optional(maybe.time), memoryMiB: optional(maybe.number), lastEnd: optional(maybe.text) },
+});
+type Host = Status["hosts"][number];
+const host = record<Host>({
+  ...{ host: text(), address: text(), state: text(), memoryMiB: number, usedMiB: number, cpus: number },
+  ...{ accelerator: text(), vms: integer() },
+  presence: optional(
+    record<NonNullable<Host["presence"]>>({
+      state: oneOf("up", "suspected", "dead", "unknown"),
+      since: maybe.time,
+      powerIsOff: optional(exactly(true)),
+    }),
+  ),
+  remark: optional(text()),
+  reservedMiB: optional(number),
+  load: optional(record<NonNullable<Host["load"]>>({ vms: number, management: number })),
+  machines: optional(
+    list(
+      record<NonNullable<Host["machines"]>[number]>({
+        ...{ path: text(), cell: text(), stage: text(), memoryMiB: number, residentMiB: maybe.number },
+        ...{ cpus: number, load: number },
+      }),
+    ),
+  ),
+});
+const storageServer = record<Status["servers"][number]>({
+  ...{ server: text(), address: text(), totalMiB: number, freeMiB: number, volumes: integer() },
+  bin: optional(record<{ readonly files: number; readonly usedMiB: number }>({ files: integer(), usedMiB: number })),
+  state: optional(oneOf("up", "unreachable")),
+});
+export const installationStatus = record<Status>(
+  {
+    services: list(service),
+    hosts: list(host),
+    servers: list(storageServer),
+    leftovers: optional(record<NonNullable<Status["leftovers"]>>({ forked: list(text()), keepers: list(text()) })),
+  },
+  "InstallationStatus",
+);
+const missingServers = list(record<api.MissingServer>({ server: text(), why: text() }, "MissingServer"));
+const imageParts = { name: text(), digest: text(), sizeMiB: number, servers: list(text()) };
+export const imageSummary = record<api.ImageSummary>({ ...imageParts, provided: boolean }, "ImageSummary");
+export const imageAdded = record<api.ImageAdded>({ ...imageParts, missing: missingServers }, "ImageAdded");
+export const imageRemoved = record<api.ImageRemoved>(
+  { name: text(), servers: list(text()), missing: missingServers },
+  "ImageRemoved",
+);
+
+// --- storage and what was lost ------------------------------------------------------------------------------------
+
+export const serviceOrphans = record<api.ServiceOrphans>(
+  {
+    service: text(),
+    clients: list(
+      record<api.ServiceOrphans["clients"][number]>({
+        ...{ client: text(), forked: boolean, kept: integer(), orphans: integer(), keys: list(text()) },
+      }),
+    ),
+    receivers: list(
+      record<api.ServiceOrphans["receivers"][number]>({ receiver: text(), forked: boolean, itForked: boolean }),
+    ),
+  },
+  "ServiceOrphans",
+);
+export const orphanList = record<api.OrphanList>(
+  {
+    services: list(serviceOrphans),
+    missing: list(record<api.MissingService>({ service: text(), why: text() }, "MissingService")),
+  },
+  "OrphanList",
+);
+export const binEntry = record<api.BinEntry>(
+  {
+    ...{ server: text(), file: text(), volume: text(), path: maybe.text, sizeMiB: number, usedMiB: number },
+    ...{ deleted: time, overlay: boolean, offered: boolean },
+  },
+  "BinEntry",
+);
+export interface BinFile {
+  readonly server: string;
+  readonly file: string;
+}
+export const binFile = record<BinFile>({ server: text(), file: text() }, "BinFile");
+export const binList = record<api.BinList>({ files: list(binEntry), missing: missingServers }, "BinList");
+export const serverAdopted = record<api.ServerAdopted>(
+  {
+    server: text(),
+    leases: list(
+      record<api.ServerAdopted["leases"][number]>({
+        ...{ volume: text(), path: maybe.text, epoch: integer(), known: integer() },
+      }),
+    ),
+  },
+  "ServerAdopted",
+);
+
+// --- backups ------------------------------------------------------------------------------------------------------
+
+export interface BackupRecipient {
+  readonly recipient: string;
+}
+export const backupRecipient = record<BackupRecipient>(
+  { recipient: described(text(), "X25519 public key, base64url") },
+  "BackupRecipient",
+);
+/** As `runtime/backup/order.ts` makes it. */
+export interface SignedBackupOrder {
+  readonly text: string;
+  readonly signature: string;
+  readonly authority: string;
+}
+export const signedBackupOrder = record<SignedBackupOrder>(
+  { text: text(), signature: text(), authority: text() },
+  "SignedBackupOrder",
+);
+export const backupList = record<api.BackupList>(
+  {
+    backups: list(record<api.BackupList["backups"][number]>({ name: text(), bytes: integer(), servers: list(text()) })),
+    missing: missingServers,
+  },
+  "BackupList",
+);
+
+// --- specifications -----------------------------------------------------------------------------------------------
+
+/** A cell's specification in canonical form, or a part of it. */
+export const document: Schema<Json> = titled(
+  "Document",
+  described(json, "A specification in canonical JSON, or a part"),
+);
+/** The whole of one: as a bundle of texts, as JSON, or as one text in YAML. */
+export const specification: Schema<Json> = json;
