@@ -6,7 +6,7 @@ import type { History, HistoryStep } from "./world/history.ts";
 
 /** Kinds of faults, as `--faults` names them. */
 export const faultKinds = ["partition", "crash", "pause", "disk", "clock", "packet", "guest", "driver"] as const;
-/** Drawn only where they are asked for: `store` takes stores of services that find back by themselves, or puts older ones back. */
+/** Drawn only where they are asked for: `store` takes stores of services, or puts older ones back; an operator sees to it. */
 export const namedFaultKinds = ["store"] as const;
 export type FaultKind = (typeof faultKinds)[number] | (typeof namedFaultKinds)[number];
 
@@ -40,12 +40,17 @@ export const generateHistory = ({ seed, hosts, cells, minutes, faults, services:
     steps.push(...changesOf(`c${cell}`, random.fork(`cell ${cell}`), { untilMs, budgetMiB, hosts }));
   }
   if (faults.length > 0)
-    steps.push(...faultsOf(random.fork("faults"), { untilMs, hosts, servers, cells, services, faults }));
+    steps.push(
+      ...faultsOf(random.fork("faults"), {
+        ...{ untilMs, hosts, servers, cells, services, faults },
+        agentsLose: random.fork("stores").chance(0.5),
+      }),
+    );
   steps.sort((a, b) => a.atMs - b.atMs);
   steps.push(...wordsOf(steps, random.fork("operator")));
   withOtherCells(steps, random.fork("other cells"), { cells, services, untilMs });
   steps.sort((a, b) => a.atMs - b.atMs);
-  return { hosts, servers, cells, services, seed, memoryMiB, untilMs, steps };
+  return { hosts, servers, cells, services, seed, memoryMiB, operator: faults.includes("store"), untilMs, steps };
 };
 
 /** The operator sees to some of the hosts that lost their power, and says so. */
@@ -157,6 +162,8 @@ interface Places {
   readonly cells: number;
   readonly services: number;
   readonly faults: readonly FaultKind[];
+  /** Storage servers lose their stores, and Storage Managers do not. */
+  readonly agentsLose: boolean;
 }
 
 const faultsOf = (random: Random, places: Places): readonly HistoryStep[] => {
@@ -187,15 +194,25 @@ const several = (services: number): readonly string[] =>
   ).flat();
 const machineName = (process: string): string => process.replace(/^(host|agent)\./, "");
 
-/** A copy now and then, and a store that is lost or as it was then. Not a controller's, whose people would have to help. */
-const storeFault = (random: Random, { hosts, services }: Places, forMs: number): string => {
+/**
+ * A copy now and then, and a store that is lost, or as it was then; or the two are exchanged, so that the newer one may come back
+ * after the older one has gone on. Of one history either Storage Managers lose theirs or storage servers do: who knows of a
+ * volume whose controller is silent is one of each, and where both have forgotten it its file is found by nobody.
+ */
+const storeFault = (random: Random, places: Places, forMs: number): string => {
+  const { hosts, servers, cells, services, agentsLose } = places;
+  const cell = numbered("c", cells, random);
   const process = random.pick([
     numbered("host.h", hosts, random),
     numbered("presence.", hosts < 3 ? 1 : 3, random),
-    random.pick([...several(services), "dns-manager", "directory"]),
+    agentsLose
+      ? numbered("agent.s", servers, random)
+      : numbered("storage-manager.", services, random).replace(".1", ""),
+    `controller.${random.pick([cell, cell, `k.${cell}`])}`,
+    random.pick(["placer", "dns-manager", "directory", "address-manager", "cell-manager"]),
   ]);
-  const verb = random.pick(["copy", "copy", "lose", "put-back"]);
-  return verb === "copy" ? `copy ${process}` : `${verb} ${process} for ${forMs}`;
+  const verb = random.pick(["copy", "copy", "copy", "lose", "put-back", "exchange"]);
+  return verb === "copy" ? `copy ${process}` : `${verb} ${process} for ${random.chance(0.2) ? 9000 : forMs}`;
 };
 
 const fault = (random: Random, kind: FaultKind, places: Places): string => {

@@ -182,3 +182,17 @@ test("once it is released, a controller whose store was older takes nothing back
   world.step({ kind: "kept", peer: manager, key, value: {} });
   assert.equal(isTakenBack(), true, "one that is older while this one is whole holds what was taken back long ago");
 });
+
+test("other rules may be in force under a number that a receiver has seen: the next ones have the next number, each of them", () => {
+  const world = new World();
+  world.put(shop());
+  const before = world.state.policy;
+  const policy = before.compiled as unknown as CellPolicy;
+  const host = peerName("host.h1");
+  world.step({ kind: "forked", peer: host, forked: true, itForked: false });
+  world.step({ kind: "kept", peer: host, key: "policy/shop", value: toJson({ ...policy, version: 12, rules: [] }) });
+  world.step({ kind: "forked", peer: host, forked: false, itForked: false });
+  assert.equal(world.state.policy.version, 13);
+  assert.deepEqual(world.state.policy.compiled, before.compiled, "the rules are those of this store");
+  for (const [path, since] of Object.entries(world.state.policy.since ?? {})) assert.equal(since, 13, path);
+});

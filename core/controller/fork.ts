@@ -155,8 +155,11 @@ function raisePolicy(state: ControllerState, source: Source, { version, rules, n
   const now = state.counters.nextRule;
   if (isPlausible(state, source, "rule", { to: rule, now }) && rule >= now) saveCounters(state, { nextRule: rule + 1 });
   const known = state.policy.version;
-  if (isPlausible(state, source, "policy version", { to: version, now: known }) && version > known)
-    savePolicy(state, { ...state.policy, version });
+  if (!isPlausible(state, source, "policy version", { to: version, now: known }) || version <= known) return;
+  // What is in force under that number are other rules, whatever these are: the next ones have the next number, each of them.
+  const all = [...state.elements.values()].filter(({ type }) => type === "NetworkRule");
+  const since = Object.fromEntries(all.map(({ path }) => [path, version + 1]));
+  savePolicy(state, { ...state.policy, compiled: null, since, version });
 }
 
 function raiseIdentities(state: ControllerState, source: Source, identities: readonly number[]): void {

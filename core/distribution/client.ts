@@ -176,6 +176,7 @@ export const clientConnected = (node: Distribution, turn: Turn, connection: numb
     control: [helloOf(node, target, target.generation === 0 ? {} : { seen: target.generation })],
     pending: new Set([...target.documents].sort(([, a], [, b]) => a.seq - b.seq).map(([key]) => key)),
     kept: new Map(),
+    recoveredAt: 0,
     seen: new Map(),
     digest: new RunningDigest(),
     holding: new Set(),

@@ -192,6 +192,21 @@ test("a service that knows its wishes again releases itself, a controller cannot
   }
 });
 
+test("what is kept on its way, while its client says that all of it counts again, is said once more", () => {
+  const network = createNetwork(["manager", "b"]);
+  desire(network, "manager", "b", "v", 1);
+  settle(network);
+  putBack(network, "manager", null);
+  desire(network, "manager", "b", "w", 1);
+  settle(network);
+  // Both leave before the answer to the first can come.
+  desire(network, "manager", "b", "v", 2);
+  cause(network, "manager", { kind: "recovered", at: peerName("b") });
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), { "manager v": 2, "manager w": 1 });
+  assert.deepEqual(leftovers(network, "b").clients, []);
+});
+
 test("a receiver that was put back is known as one, and gets what is desired", () => {
   const network = createNetwork(["a", "b"]);
   desire(network, "a", "b", "v1", 1);

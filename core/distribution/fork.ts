@@ -151,6 +151,10 @@ export const takeKept = (
 ): void => {
   const { target } = link;
   const known = target.documents.has(key);
+  if (seq !== undefined && seq <= link.recoveredAt && target.documents.get(key)?.seq === seq) {
+    sayAgain(node, turn, link, key);
+    return;
+  }
   if (seq !== undefined) {
     if (known) link.kept.set(key, seq);
     const count = countRefusal(node.refusalsLogged, `${target.peer} kept`, turn.now.ms);
@@ -186,14 +190,21 @@ export const recovered = (node: Distribution, turn: Turn, target: Target): void 
   tell(turn, target);
   if (!wasForked || target.link === null) return;
   target.link.control.push({ frame: "recovered" });
-  for (const key of target.link.kept.keys()) {
-    const document = target.documents.get(key);
-    if (document === undefined) continue;
-    node.seq += 1;
-    target.documents.set(key, { ...document, seq: node.seq });
-    target.link.pending.delete(key);
-    target.link.pending.add(key);
-  }
+  // What is on its way is still kept where it arrives before that, and the answer comes later.
+  target.link.recoveredAt = node.seq;
+  for (const key of target.link.kept.keys()) sayAgain(node, turn, target.link, key);
   target.link.kept.clear();
   turn.dirty.add(target.link.connection);
+};
+
+/** A document that was not taken, and would be now. */
+const sayAgain = (node: Distribution, turn: Turn, { target, pending, connection }: ClientLink, key: string): void => {
+  const document = target.documents.get(key);
+  if (document === undefined) return;
+  node.seq += 1;
+  target.documents.set(key, { ...document, seq: node.seq });
+  // Behind what is pending already, so that `seq` grows from frame to frame.
+  pending.delete(key);
+  pending.add(key);
+  turn.dirty.add(connection);
 };

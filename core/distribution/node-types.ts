@@ -132,6 +132,8 @@ export interface ClientLink {
   readonly digest: RunningDigest;
   /** Documents that the server did not take, and their `seq`: their acknowledgement says nothing. */
   readonly kept: Map<string, number>;
+  /** What was sent up to this `seq` was sent before it was said that all of it counts again; 0: that was not said. */
+  recoveredAt: number;
   /** Prefixes for which the server was told what is still here. */
   readonly holding: Set<string>;
   /** Buckets that were asked for once more; null: none. */

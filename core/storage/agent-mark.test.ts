@@ -318,3 +318,32 @@ test("a server that was removed and joins again under its name is not older: its
   server.minute();
   assert.ok(!isHeld(server));
 });
+
+test("what is beside an adopted store that is blank is found, and nothing takes the place of what is not", () => {
+  const server = served();
+  const volume = { uid: tenant, source: { kind: "empty" }, sizeMiB: 10, made: true };
+  server.store = { records: new Map(), desired: new Map() };
+  server.start();
+  assert.ok(isHeld(server));
+  server.desire(`volume/${tenant}`, volume);
+  const fileOf = () => server.work().work.find((work) => work.volume === tenant)?.file;
+  assert.equal(fileOf(), undefined, "nobody has looked yet");
+  server.report({ kind: "adopt" });
+  const asked = { action: "create", source: { kind: "empty" }, sizeMiB: 10, found: true };
+  assert.deepEqual(fileOf(), asked);
+  server.start();
+  assert.deepEqual(fileOf(), asked, "its file is still to be found after another start");
+  server.report({ kind: "created", volume: tenant, sizeMiB: 10, boot: null });
+  assert.equal((server.actual.get(`volume/${tenant}`) as JsonObject).phase, "ready");
+  // Of which its manager tells it only later.
+  server.desire(`volume/${root}`, { ...volume, uid: root });
+  assert.deepEqual(server.work().work.find((work) => work.volume === root)?.file, asked);
+});
+
+test("a volume that is lost while nobody has adopted anything is not sought and not made anew", () => {
+  const server = new Server();
+  server.start();
+  server.desire(`volume/${tenant}`, { uid: tenant, source: { kind: "empty" }, sizeMiB: 10, made: true });
+  assert.deepEqual(server.work().work, []);
+  assert.match(String((server.actual.get(`volume/${tenant}`) as JsonObject).reason), /has lost it/);
+});

@@ -36,6 +36,8 @@ export interface Marks {
   found: Mark | null;
   /** What was beside the files when an operator adopted them, until another one is written there. Durable, with `starts`. */
   accepted: { readonly found: Mark | null } | null;
+  /** An operator has adopted what there is: a file counts that the store does not know. Durable, with `starts`. */
+  finds: boolean;
   /** The files' mark is not the store's: a sentence. */
   foreign: string | null;
   readonly seen: Map<PeerName, AgentSeen>;
@@ -48,9 +50,13 @@ export interface Marks {
 const mostStarts = 256;
 
 export const restoredMarks = (record: Json | undefined): Marks => {
-  const { starts = [], accepted = null } = (record ?? {}) as unknown as Partial<Pick<Marks, "starts" | "accepted">>;
+  const {
+    starts = [],
+    accepted = null,
+    finds = false,
+  } = (record ?? {}) as unknown as Partial<Pick<Marks, "starts" | "accepted" | "finds">>;
   return {
-    ...{ starts, accepted, found: null, start: null, tick: 0, adopted: false, foreign: null },
+    ...{ starts, accepted, finds, found: null, start: null, tick: 0, adopted: false, foreign: null },
     ...{ seen: new Map(), behind: new Set(), older: null },
   };
 };
@@ -129,8 +135,8 @@ export function tickMarks(marks: Marks, written: Mark | null, effects: Effect[])
 
 function keepStarts(marks: Marks, starts: readonly Mark[], effects: Effect[]): void {
   marks.starts = starts.slice(-mostStarts);
-  const { accepted } = marks;
-  const value = { starts: marks.starts, ...(accepted === null ? {} : { accepted }) };
+  const { accepted, finds } = marks;
+  const value = { starts: marks.starts, ...(accepted === null ? {} : { accepted }), ...(finds ? { finds } : {}) };
   effects.push({ kind: "write", key: "mark", value: value as unknown as Json });
 }
 
@@ -164,6 +170,7 @@ export function adoptOlder(
   marks.foreign = null;
   marks.accepted = { found: marks.found };
   marks.adopted = true;
+  marks.finds = true;
   marks.behind.clear();
   marks.tick += 1;
   const now = marks.start === null ? [] : [{ start: marks.start, tick: marks.tick }];

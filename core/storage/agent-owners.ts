@@ -1,5 +1,5 @@
 import { type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
-import type { AgentServer } from "../documents.ts";
+import type { AgentServer, AgentVolume } from "../documents.ts";
 import type { AgentState } from "./agent-state.ts";
 import type { VolumeRecord } from "./agent-work.ts";
 
@@ -26,10 +26,17 @@ export function claim({ owners }: AgentState, uid: Uid, manager: PeerName, isWan
   return owner === undefined || owner.manager === manager;
 }
 
-/** The record of a volume that is not there yet. */
-export const newVolume = (owners: ReadonlyMap<Uid, Owner>, uid: Uid): Omit<VolumeRecord, "source"> => {
+/** The record of a volume that is not there yet, or whose file is to be found. */
+export const newVolume = (owners: ReadonlyMap<Uid, Owner>, uid: Uid, desired: AgentVolume): VolumeRecord => {
   const manager = owners.get(uid)?.manager;
-  return { sizeMiB: null, boot: null, removing: false, ...(manager === undefined ? {} : { manager }) };
+  const { source, about, from, made } = desired;
+  return {
+    ...{ source, sizeMiB: null, boot: null, removing: false },
+    ...(manager === undefined ? {} : { manager }),
+    ...(about === undefined ? {} : { about }),
+    ...(from === undefined ? {} : { from }),
+    ...(made === true ? { found: true as const } : {}),
+  };
 };
 
 /** Whose the documents about a volume are to see. Another key has no UID that is owned. */

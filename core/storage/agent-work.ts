@@ -41,6 +41,8 @@ export interface VolumeWork {
         readonly sizeMiB: number | null;
         /** The file in the bin that becomes the volume's. */
         readonly from?: string;
+        /** Its file is there, or nothing is made: it is one that this store did not know. */
+        readonly found?: true;
       }
     /** Into the bin, with what is known of it. */
     | { readonly action: "remove"; readonly label: BinLabel }
@@ -151,6 +153,8 @@ export interface VolumeRecord {
   readonly about?: VolumeAbout;
   /** The file in the bin that it begins with. */
   readonly from?: string;
+  /** It was made before this store, which an operator adopted with what there is, knew of it. */
+  readonly found?: true;
 }
 /** Durable: the truth about who may write. Key `lease/<uid>`; outlives the volume, so that no epoch ever comes back. */
 export interface LeaseRecord {

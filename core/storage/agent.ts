@@ -159,7 +159,7 @@ function receive(state: AgentState, id: number, report: AgentReport, effects: Ef
   }
   const marks = markAnswer(state, report, recordsOf(state, effects), effects);
   if (marks !== null) {
-    if (report.kind === "begin" && state.started) for (const uid of state.owners.keys()) settle(state, uid, effects);
+    if (report.kind !== "tick" && state.started) for (const uid of state.owners.keys()) settle(state, uid, effects);
     publishServer(state, effects);
     effects.push({ kind: "reply", id, response: marks });
     return;
@@ -358,13 +358,9 @@ function settleVolume(state: AgentState, uid: Uid, effects: Effect[]): void {
   if (
     desired !== undefined &&
     volume === undefined &&
-    desired.made !== true &&
-    whyNotAnew(state, uid, desired) === null
-  ) {
-    const { source, about, from } = desired;
-    const more = { ...(about === undefined ? {} : { about }), ...(from === undefined ? {} : { from }) };
-    writeVolume(state, uid, { ...newVolume(state.owners, uid), source, ...more }, effects);
-  }
+    (desired.made === true ? state.marks.finds : whyNotAnew(state, uid, desired) === null)
+  )
+    writeVolume(state, uid, newVolume(state.owners, uid, desired), effects);
   if (desired?.about !== undefined && volume !== undefined && !sameAbout(desired.about, volume.about))
     writeVolume(state, uid, { ...volume, about: desired.about }, effects);
   if (desired === undefined && volume !== undefined && !volume.removing && inUse(state, uid) === null)
@@ -404,6 +400,7 @@ function wantedWork(state: AgentState, uid: Uid): VolumeWork | null {
     file = {
       ...{ action: "create", source: volume.source, sizeMiB: desired.sizeMiB },
       ...(volume.from === undefined ? {} : { from: volume.from }),
+      ...(volume.found === true ? { found: true as const } : {}),
     };
   let fence: VolumeWork["fence"] = null;
   let wanted: WantedExport | null = null;

@@ -27,6 +27,7 @@ class Room {
   alive = false;
   full = false;
   adoption = false;
+  isThere = true;
   /** What the agent wants beside the files, and what is there. */
   next: Mark | null = null;
   mark: Mark | null = null;
@@ -80,7 +81,7 @@ class Room {
         return asked;
       },
       create: nothing,
-      ready: async () => 1,
+      ready: async () => (this.isThere ? 1 : assert.fail("its file is gone")),
       remove: nothing,
       bin: async () => [],
       empty: nothing,
@@ -151,7 +152,7 @@ test("the agent hears with each minute what really is beside the files", async (
   await room.time();
   assert.deepEqual(room.mark, room.next);
   const written = room.reports.flatMap((report) => (report.kind === "tick" ? [report.written] : []));
-  assert.deepEqual(written, [null, null, null, room.next]);
+  assert.deepEqual(written, [null, null, null, null, room.next], "the first one at once, since there is no mark yet");
   await room.executor.close();
 });
 
@@ -164,5 +165,18 @@ test("root of the machine adopts without a gateway, once for each time it asks",
   await room.time();
   await room.time();
   assert.equal(room.reports.filter(({ kind }) => kind === "adopt").length, 1);
+  await room.executor.close();
+});
+
+test("nothing is made in place of a file that is to be found", async () => {
+  const room = new Room();
+  room.isThere = false;
+  await room.executor.start();
+  await room.want({
+    ...{ volume: exported.volume, fence: null, export: null },
+    file: { action: "create", source: { kind: "empty" }, sizeMiB: 1, found: true },
+  });
+  const failed = room.reports.flatMap((report) => (report.kind === "failed" ? [report.reason] : []));
+  assert.deepEqual(failed, ["its file is gone"]);
   await room.executor.close();
 });

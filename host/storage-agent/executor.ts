@@ -79,6 +79,8 @@ export class Executor {
     this.#written = found;
     await this.#report({ kind: "begin", start: this.#machinery.drawStart(), found });
     await this.#survey();
+    // Until there is a mark, a store that is lost would be a server's first one.
+    if (found === null) await this.#tick().catch(() => undefined);
     this.#every(tickEveryMs, () => void this.#tick().catch(() => undefined));
     this.#every(surveyEveryMs, () => void this.#adoptIfAsked());
     this.#every(watchEveryMs, () => this.#watch());
@@ -202,6 +204,8 @@ export class Executor {
     if (work === null) return;
     if (work.fence !== null) await this.#report({ kind: "fenced", volume, epoch: work.fence.epoch });
     if (work.file?.action === "create") {
+      // Says that there is none, where there is none: no other may take its place.
+      if (work.file.found === true) await this.#machinery.ready(volume, null);
       const created = await this.#machinery.create(volume, work.file.source, work.file.sizeMiB, work.file.from);
       if (work.file.from !== undefined) await this.reportBin();
       await this.#report({ kind: "created", volume, ...created });

@@ -43,6 +43,8 @@ const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => v
   /** Host → life → newest generation of its source in that life, by what it says when it connects. */
   const lives = new Map<string, Map<number, number>>();
   const heard = new Map<string, Heard>();
+  /** Who and of whom → the latest life that each member of the Presence group said to them is over; one alone is no word of the group. */
+  const said = new Map<string, Map<string, number>>();
   const hear = (who: string, peer: string, life: number): void => {
     const before = heard.get(`${who} ${peer}`);
     if (before !== undefined && before.life >= life) return;
@@ -51,6 +53,7 @@ const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => v
   kernel.watchers.push({
     began: (who) => {
       for (const [key, each] of heard) if (each.who === who) heard.delete(key);
+      for (const key of said.keys()) if (key.startsWith(`${who} `)) said.delete(key);
     },
     log: (who, event, { peer, life }) => {
       if (event === "presence/heard") hear(who, String(peer), Number(life));
@@ -63,7 +66,12 @@ const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => v
       }
       if (frame.frame !== "actual" || !from.startsWith("presence.") || !frame.key.startsWith("dead/")) return;
       const { generation } = (frame.value ?? {}) as { readonly generation?: number };
-      if (generation !== undefined) hear(to, frame.key.replace("dead/", "host."), generation);
+      if (generation === undefined) return;
+      const peer = frame.key.replace("dead/", "host.");
+      const words = said.get(`${to} ${peer}`) ?? new Map<string, number>();
+      said.set(`${to} ${peer}`, words.set(from, Math.max(generation, words.get(from) ?? 0)));
+      const agreed = [...words.values()].sort((a, b) => b - a)[Math.floor(installation.members.size / 2)];
+      if (agreed !== undefined) hear(to, peer, agreed);
     },
   });
   const leftOver = (who: string, peer: string, life: number): string | null => {

@@ -26,9 +26,9 @@ export const viewsAgree: Invariant = {
           const client = other.clients.get(name);
           const held = client?.documents ?? new Map();
           // After a store was lost they may differ in what the receiver names, until somebody looks.
-          const differs = installation.losses > 0 && client?.mark?.keptUpTo !== undefined;
+          const differs = installation.losses.size > 0 && client?.mark?.keptUpTo !== undefined;
           const isNamed = (key: string): boolean =>
-            installation.losses > 0 && (differs || client?.orphans.has(key) === true);
+            installation.losses.size > 0 && (differs || client?.orphans.has(key) === true);
           for (const [key, { text }] of documents)
             verdict.check(
               held.get(key)?.text === text || differs,

@@ -33,7 +33,8 @@ export const reconciled: Invariant = {
     });
     truth.watchers.push({
       machineEnded: ({ name, vm, host }, how) => {
-        if (how !== "stopped") return;
+        // A controller that does not know it any more, and an operator who therefore ended its document.
+        if (how !== "stopped" || installation.endedByHand.has(vm)) return;
         const cell = installation.cells[Number(/^cell(\d+)-/.exec(vm)?.[1]) - 1] ?? "";
         const texts = users.submitted.get(cell) ?? [];
         const isStill = texts.length === 1 && users.wishes.get(cell)?.text !== null;

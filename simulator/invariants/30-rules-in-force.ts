@@ -1,9 +1,12 @@
+import { isObject } from "../../core/outbox.ts";
 import type { HostName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import type { LogFields } from "../kernel/kernel.ts";
 import type { Invariant } from "./invariant.ts";
 
 /**
  * A rule that is said to be ready is met by packets at each host where a machine of its cell runs, and one that is said to be
- * removed by none any more.
+ * removed by none any more. Of a machine that a controller without its newer store does not know it says nothing.
  */
 export const rulesInForce: Invariant = {
   number: 30,
@@ -11,8 +14,10 @@ export const rulesInForce: Invariant = {
   watch: ({ kernel, truth, installation }, verdict) => {
     const hostsOf = (cell: string): ReadonlySet<HostName> => {
       const hosts = new Set<HostName>();
-      for (const { host, interfaces } of truth.machines)
-        if (interfaces.some(({ address }) => cellAt(host, address) === cell)) hosts.add(host);
+      const known = installation.controllers.get(cell)?.state?.elements;
+      for (const { vm, host, interfaces } of truth.machines)
+        if (known?.has(vm) === true && interfaces.some(({ address }) => cellAt(host, address) === cell))
+          hosts.add(host);
       return hosts;
     };
     const cellAt = (host: HostName, address: string): string | null => {
@@ -24,25 +29,41 @@ export const rulesInForce: Invariant = {
         .dataplane(host)
         .policies.get(cell)
         ?.rules.some((rule) => rule.path === path) === true;
-    kernel.watchers.push({
-      log: (who, event, fields) => {
-        if (!who.startsWith("controller.") || fields.type !== "NetworkRule") return;
-        const cell = who.slice("controller.".length);
-        const state = installation.controllers.get(cell)?.state;
-        if (event === "element/state" && fields.phase === "ready") {
-          for (const host of hostsOf(cell))
-            verdict.check(
-              isInForce(host, cell, fields.path),
-              () => `${fields.path} is ready and not in force at ${host}`,
-            );
-        }
-        // With its cell a rule ends when the last machine does.
-        if (event !== "element/removed" || state?.model.document == null) return;
-        if ([...state.uids.keys()].some((path) => path === fields.path)) return;
+    /** Cell → the model in force after a step; null: its cell is being deleted. */
+    const models = new Map<string, Json>();
+    const look = (cell: string, event: string, fields: LogFields): void => {
+      if (event === "element/state" && fields.phase === "ready") {
         for (const host of hostsOf(cell))
-          verdict.check(!isInForce(host, cell, fields.path), () => `${fields.path} is removed and in force at ${host}`);
+          verdict.check(
+            isInForce(host, cell, fields.path),
+            () => `${fields.path} is ready and not in force at ${host}`,
+          );
+      }
+      // With its cell a rule ends when the last machine does.
+      const model = models.get(cell) ?? null;
+      if (event !== "element/removed" || model === null || has(model, String(fields.path))) return;
+      for (const host of hostsOf(cell))
+        verdict.check(!isInForce(host, cell, fields.path), () => `${fields.path} is removed and in force at ${host}`);
+    };
+    // By step and not by the log: several steps may share a commit, and the next one of them may be of another model.
+    kernel.watchers.push({
+      stepped: (who, _input, effects) => {
+        if (!who.startsWith("controller.")) return;
+        const cell = who.slice("controller.".length);
+        for (const effect of effects) {
+          if (effect.kind === "write" && effect.key === "model" && isObject(effect.value))
+            models.set(cell, effect.value.document ?? null);
+          if (effect.kind === "log" && effect.fields.type === "NetworkRule") look(cell, effect.event, effect.fields);
+        }
       },
     });
     return undefined;
   },
+};
+
+/** Is there an element at this path of the model? */
+const has = (model: Json, path: string): boolean => {
+  let at: Json | undefined = model;
+  for (const name of path.split("/")) at = isObject(at) ? at[name] : undefined;
+  return at !== undefined;
 };

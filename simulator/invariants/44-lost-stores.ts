@@ -11,6 +11,8 @@ export const lostStores: Invariant = {
   title: "a lost store destroys nothing",
   watch: ({ kernel, truth, users, installation }, verdict) => {
     const hasGrownOnly = (element: string): boolean => {
+      // An operator says that nobody wants it any more, after its controller was let count without it.
+      if (installation.endedByHand.has(element)) return false;
       const cell = installation.boundCell(element)?.cell;
       const wish = cell === undefined ? undefined : users.wishes.get(cell);
       if (cell === undefined || wish === undefined || wish.text === null) return false;
@@ -32,7 +34,7 @@ export const lostStores: Invariant = {
         if (hasGrownOnly(volume)) verdict.violate(`the file of ${volume} was removed at ${server}`);
       },
       machineEnded: ({ vm, name, host, incarnation }, how) => {
-        if (how !== "stopped" || !hasGrownOnly(vm) || installation.losses === 0) return;
+        if (how !== "stopped" || !hasGrownOnly(vm) || installation.losses.size === 0) return;
         const [live] = (users.submitted.get(installation.boundCell(vm)?.cell ?? "") ?? []).flatMap(({ machines }) =>
           machines.filter((machine) => machine.name === name && machine.live),
         );

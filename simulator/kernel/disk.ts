@@ -35,6 +35,12 @@ export class Disk {
   putBack(): void {
     this.#become(this.#copy);
   }
+  /** It is as the last copy, and what it was until now is the copy: another one may bring that back. */
+  exchange(): void {
+    const content = new Map(this.#durable);
+    this.#become(this.#copy);
+    this.#copy = content;
+  }
   /** Everything on it is gone. */
   lose(): void {
     this.#become(new Map());

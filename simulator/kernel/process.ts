@@ -77,6 +77,8 @@ export class SimulatedProcess<State> {
   readonly disk: Disk;
   /** Wall clock of this process against true time. */
   wallOffsetMs = 0;
+  /** The greatest that it ever was. */
+  latestOffsetMs = 0;
   crashPoint: CrashPoint | null = null;
   readonly #kernel: Kernel;
   readonly #options: ProcessOptions<State>;

@@ -6,6 +6,7 @@
  *   servers 2
  *   seed 7
  *   memory 2048
+ *   operator 1
  *   at 0 apply c1 vm:a1:256 vm:a2:256 rule:a1>a2:80
  *   at 5000 crash host.h1 before-commit for 2000
  */
@@ -22,12 +23,14 @@ export interface History {
   readonly seed: number;
   /** Of each host, for VMs and their overhead. */
   readonly memoryMiB: number;
+  /** Somebody looks after stores that were lost (`caretaker.ts`). */
+  readonly operator: boolean;
   /** Faults end and healing begins. */
   readonly untilMs: number;
   readonly steps: readonly HistoryStep[];
 }
 
-const numbers = ["hosts", "servers", "cells", "services", "seed", "memory", "until"] as const;
+const numbers = ["hosts", "servers", "cells", "services", "seed", "memory", "operator", "until"] as const;
 type NumberName = (typeof numbers)[number];
 const isNumberName = (word: string): word is NumberName => numbers.some((name) => name === word);
 
@@ -40,6 +43,7 @@ export const parseHistory = (text: string): History => {
     services: 1,
     seed: 1,
     memory: 4096,
+    operator: 0,
     until: 0,
   };
   const steps: HistoryStep[] = [];
@@ -55,19 +59,23 @@ export const parseHistory = (text: string): History => {
       throw new Error(`"${line}" is neither "at MILLISECONDS WHAT …" nor one of ${numbers.join(", ")} with a number`);
   }
   const last = steps.reduce((latest, { atMs }) => Math.max(latest, atMs), 0);
-  const { hosts, servers, cells, services, seed, memory, until } = found;
-  return { hosts, servers, cells, services, seed, memoryMiB: memory, untilMs: Math.max(until, last), steps };
+  const { hosts, servers, cells, services, seed, memory, operator, until } = found;
+  const sizes = { hosts, servers, cells, services, seed, memoryMiB: memory };
+  return { ...sizes, operator: operator > 0, untilMs: Math.max(until, last), steps };
 };
 
-export const formatHistory = ({ hosts, servers, cells, services, seed, memoryMiB, untilMs, steps }: History): string =>
-  [
+export const formatHistory = (history: History): string => {
+  const { hosts, servers, cells, services, seed, memoryMiB, operator, untilMs, steps } = history;
+  return [
     `hosts ${hosts}`,
     `servers ${servers}`,
     `cells ${cells}`,
     `services ${services}`,
     `seed ${seed}`,
     `memory ${memoryMiB}`,
+    ...(operator ? ["operator 1"] : []),
     `until ${untilMs}`,
     ...steps.map(({ atMs, words }) => `at ${atMs} ${words.join(" ")}`),
     "",
   ].join("\n");
+};

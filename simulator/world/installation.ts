@@ -67,6 +67,7 @@ export type AnyProcess = Pick<
   | "isPaused"
   | "crashPoint"
   | "wallOffsetMs"
+  | "latestOffsetMs"
   | "wellSinceMs"
 >;
 export interface Host {
@@ -97,8 +98,10 @@ export class Installation {
   readonly hosts = new Map<HostName, Host>();
   readonly servers = new Map<string, ServerMachine>();
   readonly cells: readonly string[];
-  /** Stores that were lost, or put back from a copy. */
-  losses = 0;
+  /** Whose stores were lost, or put back from a copy. */
+  readonly losses = new Set<PeerName>();
+  /** What the operator ended, since nobody wants it any more: UIDs of elements. */
+  readonly endedByHand = new Set<string>();
   /** Every child cell that there ever was, by its number. */
   readonly childCells = new Map<number, string>();
   readonly #presence: readonly PeerName[];

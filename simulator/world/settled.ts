@@ -1,4 +1,5 @@
 import type { ControllerState } from "../../core/controller/state.ts";
+import { leftoversOf } from "../../core/distribution/release.ts";
 import type { Uid } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { type CellText, labelOf } from "./cell-text.ts";
@@ -50,6 +51,7 @@ export const unsettled = (installation: Installation, users: Users): readonly st
     if (!process.isRunning) faults.push(`${process.name} does not run`);
   const apart = membershipFault(installation);
   if (apart !== null) faults.push(apart);
+  if (installation.history.operator) faults.push(...leftOver(installation));
   const owned = new Set<Uid>();
   const expected = expectedCells(installation, users);
   for (const cell of expected.keys())
@@ -95,6 +97,19 @@ const membershipFault = ({ hosts, participants, members }: Installation): string
   }
   return null;
 };
+
+/** What an operator would still find to do. */
+const leftOver = ({ processes }: Installation): readonly string[] =>
+  [...processes.values()].flatMap(({ name, distribution }) => {
+    const { clients, receivers } = distribution === null ? { clients: [], receivers: [] } : leftoversOf(distribution);
+    return [
+      ...clients.flatMap(({ client, forked }) => (forked ? [`${name} names the store of ${client} as lost`] : [])),
+      ...clients.flatMap(({ client, keys }) =>
+        client.startsWith("controller.") && keys.length > 0 ? [`${name} has ${keys.join(", ")} of ${client}`] : [],
+      ),
+      ...receivers.map(({ receiver }) => `${name} or ${receiver} has a store that was lost`),
+    ];
+  });
 
 const describe = (state: ControllerState): string =>
   [...state.elements.values()].map(({ path, phase, reason }) => `${path} (${phase}: ${reason ?? ""})`).join(", ");

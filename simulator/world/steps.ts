@@ -4,6 +4,7 @@ import type { Json } from "../../model/json.ts";
 import type { DiskHealth } from "../kernel/disk.ts";
 import { goodQuality } from "../kernel/network.ts";
 import type { CrashPoint } from "../kernel/process.ts";
+import { beginCare } from "./caretaker.ts";
 import { type CellText, documentOf, familyOf, labelOf, parseCell } from "./cell-text.ts";
 import type { Host, Installation } from "./installation.ts";
 import { sayPowerIsOff } from "./operator.ts";
@@ -37,9 +38,12 @@ export class Steps {
   #serial = 0;
   /** By cell, serial of the newest wish that its controller accepted. */
   readonly #lastAccepted = new Map<string, number>();
+  /** All faults have ended. */
+  isHealing = false;
 
   constructor(installation: Installation) {
     this.#installation = installation;
+    if (installation.history.operator) beginCare(installation, this);
   }
 
   /** Throws a sentence for a step that is none. */
@@ -67,6 +71,7 @@ export class Steps {
   heal(): void {
     const { kernel } = this.#installation;
     kernel.log("history", "heal", {});
+    this.isHealing = true;
     for (const repair of [...this.#repairs]) repair();
     kernel.network.quality = goodQuality;
     this.#installation.startAll();
@@ -85,13 +90,34 @@ export class Steps {
     this.#submit(wish);
   }
 
+  /** Whose controller has an older store again says once more what it wants. */
+  wishAgain(cell: string): void {
+    const wish = this.users.wishes.get(cell);
+    if (wish === undefined) return;
+    const again = { ...wish, answered: false };
+    this.users.wishes.set(cell, again);
+    this.#submit(again);
+  }
+
   /** A user asks until there is an answer, or until something else is wanted. */
   #submit(wish: Wish): void {
     const { kernel, controllers } = this.#installation;
     if (wish.answered || this.users.wishes.get(wish.cell) !== wish) return;
-    const answer = controllers.get(wish.cell)?.request(this.#request(wish)) ?? null;
+    const controller = controllers.get(wish.cell);
+    const answer = this.#isUnheard(wish.cell) ? null : (controller?.request(this.#request(wish)) ?? null);
     kernel.clock.after(answer === null ? askAgainMs : patienceMs, () => this.#submit(wish));
     void answer?.then((response) => this.#answered(wish, response as unknown as { status: number; body: Json }));
+  }
+
+  /**
+   * Nobody asks anything of a controller without its store before it hears of that: one that is blank and cut off takes its
+   * first model, as a new cell's would, and gives out numbers a second time. Until the cloud sees to that, people do.
+   */
+  #isUnheard(cell: string): boolean {
+    const { controllers, losses } = this.#installation;
+    const controller = controllers.get(cell);
+    if (controller === undefined || !losses.has(controller.name)) return false;
+    return [...(controller.distribution?.targets.values() ?? [])].some(({ reachable }) => reachable !== true);
   }
 
   #answered(wish: Wish, { status, body }: { readonly status: number; readonly body: Json }): void {
@@ -103,7 +129,10 @@ export class Steps {
     }
     if (wish.answered || this.users.wishes.get(wish.cell) !== wish) return;
     // A cell that is being deleted takes nothing now; its user asks again.
-    if (status === 409 && JSON.stringify(body).includes("is being deleted") && !wish.cell.includes(".")) return;
+    const refusal = status === 409 ? JSON.stringify(body) : "";
+    if (refusal.includes("is being deleted") && !wish.cell.includes(".")) return;
+    // Nothing is taken there until somebody has seen to its store.
+    if (refusal.includes("orphans release")) return;
     wish.answered = true;
     const why = status === 200 || status === 404 ? "" : JSON.stringify(body).slice(0, 300);
     this.#installation.kernel.log(`user.${wish.cell}`, "answered", { status, why });
@@ -159,16 +188,26 @@ const crash = ({ installation, args: [name = "", point], forMs }: Performance): 
   else process.crashPoint = word<CrashPoint>(point, ["before-commit", "after-commit", "between-sends"]);
 };
 
+/** A child cell's controller may not be there, or not any more: whether it is follows from chance. */
+const isAbsentChild = (installation: Installation, name: string): boolean =>
+  /^controller\..+\./.test(name) && !installation.processes.has(name as PeerName);
+
 /** Its store is gone, or as it was when it was copied; it starts from that. */
 const loseStore =
-  (how: "lose" | "putBack") =>
+  (how: "lose" | "putBack" | "exchange") =>
   ({ installation, args: [name = ""], forMs }: Performance): void => {
+    if (isAbsentChild(installation, name)) return;
     const process = installation.process(name);
     installation.awayMs.set(name as PeerName, forMs);
     process.crash("its store is lost");
     process.disk[how]();
-    installation.losses += 1;
+    process.wallOffsetMs = process.latestOffsetMs;
+    installation.losses.add(process.name);
   };
+
+const copy = ({ installation, args: [name = ""] }: Performance): void => {
+  if (!isAbsentChild(installation, name)) installation.process(name).disk.copy();
+};
 
 /** Its operator has looked: what a process desires anywhere counts again. */
 const release = ({ installation, args: [name = ""] }: Performance): void => {
@@ -278,9 +317,10 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   apply: ({ steps, args: [cell = "", ...text] }) => steps.wish(cell, parseCell(text)),
   delete: ({ steps, args: [cell = ""] }) => steps.wish(cell, null),
   crash,
-  copy: ({ installation, args: [name = ""] }) => installation.process(name).disk.copy(),
+  copy,
   lose: loseStore("lose"),
   "put-back": loseStore("putBack"),
+  exchange: loseStore("exchange"),
   release,
   "power-off": ({ steps, installation, args: [machine = ""], forMs }) => {
     const boot = installation.powerOff(machine, forMs);
@@ -291,7 +331,9 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   cut,
   disk,
   clock: ({ installation, args: [name = "", ms] }) => {
-    installation.process(name).wallOffsetMs += Number(ms);
+    const process = installation.process(name);
+    process.wallOffsetMs += Number(ms);
+    process.latestOffsetMs = Math.max(process.latestOffsetMs, process.wallOffsetMs);
   },
   loss: quality("loss"),
   delay: quality("delay"),

@@ -1,0 +1,153 @@
+import { type Leftovers, leftoversOf } from "../../core/distribution/release.ts";
+import { type PeerName, peerName } from "../../model/identifiers.ts";
+import type { AnyProcess, Installation } from "./installation.ts";
+import type { Steps } from "./steps.ts";
+
+/**
+ * An operator who does what the documentation says of lost stores, some time after each of them: looks at `cells orphans list`,
+ * lets a store count that nobody brings a newer one for (`cells orphans release`), ends what nobody wants any more (`cells
+ * orphans end`), takes what an older storage server has (`cells server adopt`), and has whoever stands still over its disks
+ * started anew. The users of a cell whose controller has an older store then say once more what they want.
+ *
+ * Before a host's word counts again he looks at its machines, and ends by hand what is no controller's. While faults go on he
+ * does now this and now that; afterwards he sees to everything.
+ */
+const lookEveryMs = 3000;
+/** Of what could be done, at one look, while faults go on. */
+const willing = 0.3;
+/** After healing: until everybody is in step again, so that nothing is ended which was not heard of yet. */
+const graceMs = 15_000;
+/** A guest that stood still for so long does not go on by itself. */
+const stalledMs = 30_000;
+
+export const beginCare = (installation: Installation, steps: Steps): void => {
+  const care = new Care(installation, steps);
+  const look = (): void => {
+    installation.kernel.clock.after(lookEveryMs, look);
+    care.look();
+  };
+  installation.kernel.clock.after(lookEveryMs, look);
+};
+
+class Care {
+  readonly #installation: Installation;
+  readonly #steps: Steps;
+  readonly #random;
+  #healedMs: number | null = null;
+  /** Since when a machine stands still. */
+  readonly #stalled = new Map<number, number>();
+
+  constructor(installation: Installation, steps: Steps) {
+    this.#installation = installation;
+    this.#steps = steps;
+    this.#random = installation.kernel.random.fork("operator of stores");
+  }
+
+  look(): void {
+    const { losses, kernel } = this.#installation;
+    if (losses.size === 0) return;
+    if (this.#steps.isHealing) this.#healedMs ??= kernel.clock.nowMs;
+    this.#adopt();
+    const leftovers = this.#list();
+    for (const peer of forkedIn(leftovers)) if (this.#isWilling()) this.#release(peer);
+    if (!this.#isCalm()) return;
+    for (const [service, { clients }] of leftovers)
+      for (const { client, forked, keys } of clients) if (!forked) this.#end(service, client, keys);
+    this.#wake();
+  }
+
+  #isWilling(): boolean {
+    return this.#steps.isHealing || this.#random.chance(willing);
+  }
+  /** Everybody has had time to say all that there is to say. */
+  #isCalm(): boolean {
+    return this.#healedMs !== null && this.#installation.kernel.clock.nowMs - this.#healedMs >= graceMs;
+  }
+  #say(verb: string, words: string): void {
+    this.#installation.kernel.log("operator", verb, { words });
+  }
+
+  /** `cells orphans list`: of the services that answer. */
+  #list(): ReadonlyMap<AnyProcess, Leftovers> {
+    const found = new Map<AnyProcess, Leftovers>();
+    for (const process of this.#installation.processes.values())
+      if (process.isRunning && !process.isPaused && process.distribution !== null)
+        found.set(process, leftoversOf(process.distribution));
+    return found;
+  }
+
+  #adopt(): void {
+    for (const name of this.#installation.losses) {
+      const process = this.#installation.processes.get(name);
+      if (!name.startsWith("agent.") || process === undefined || !this.#isWilling()) continue;
+      void process.request({ kind: "adopt" })?.then((answer) => {
+        if (JSON.stringify(answer) !== '{"adopted":null}') this.#say("adopts", name);
+      });
+    }
+  }
+
+  #release(peer: PeerName): void {
+    const process = this.#installation.processes.get(peer);
+    if (peer.startsWith("controller.") && process !== undefined && !isInStep(process)) return;
+    if (peer.startsWith("host.")) this.#lookAt(peer.slice("host.".length));
+    this.#say("releases", peer);
+    for (const each of this.#installation.processes.values()) each.tell({ kind: "release", peer });
+    if (peer.startsWith("controller.")) this.#steps.wishAgain(peer.slice("controller.".length));
+  }
+
+  /** What runs on a host and is no controller's is ended there. */
+  #lookAt(host: string): void {
+    const documents = [...(this.#installation.processes.get(peerName(`host.${host}`))?.distribution?.clients ?? [])];
+    for (const { machine } of this.#installation.hosts.values()) {
+      if (machine.host !== host) continue;
+      for (const { vm } of machine.machines) {
+        if (documents.some(([, client]) => client.documents.has(`vm/${vm}`))) continue;
+        this.#say("ends a machine", `${vm} at ${host}`);
+        machine.end(vm, "crashed", "ended by hand");
+      }
+    }
+  }
+
+  #end(service: AnyProcess, client: PeerName, keys: readonly string[]): void {
+    // What a service desires of others follows from what they say, and it takes it back itself.
+    if (!client.startsWith("controller.") || keys.length === 0) return;
+    this.#say("ends", `${service.name} ${client} ${keys.join(" ")}`);
+    for (const key of keys) this.#installation.endedByHand.add(key.split("/").slice(1).join("/"));
+    service.tell({ kind: "release", peer: client, keys });
+  }
+
+  /** Who has stood still for long over the disks of a server that is older is started anew. */
+  #wake(): void {
+    const { hosts, kernel } = this.#installation;
+    for (const { machine } of hosts.values()) {
+      for (const { vm, pid, stalled } of machine.machines) {
+        if (!stalled) {
+          this.#stalled.delete(pid);
+          continue;
+        }
+        const since = this.#stalled.get(pid) ?? kernel.clock.nowMs;
+        this.#stalled.set(pid, since);
+        if (kernel.clock.nowMs - since < stalledMs) continue;
+        this.#say("starts anew", vm);
+        machine.end(vm, "crashed", "its disks were put back");
+      }
+    }
+  }
+}
+
+/** Peers whose store is named as lost or older anywhere, by themselves or by others. */
+const forkedIn = (leftovers: ReadonlyMap<AnyProcess, Leftovers>): ReadonlySet<PeerName> => {
+  const forked = new Set<PeerName>();
+  for (const [service, { clients, receivers }] of leftovers) {
+    for (const each of clients) if (each.forked) forked.add(each.client);
+    for (const each of receivers) {
+      if (each.itForked) forked.add(each.receiver);
+      if (each.forked) forked.add(service.name);
+    }
+  }
+  return forked;
+};
+
+/** It has heard everybody of whom it desires something, and so what they hold. */
+const isInStep = ({ isRunning, distribution }: AnyProcess): boolean =>
+  isRunning && [...(distribution?.targets.values() ?? [])].every(({ reachable }) => reachable !== false);
