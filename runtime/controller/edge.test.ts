@@ -13,7 +13,9 @@ import {
   type ConnectionAnswer,
   type CredentialSummary,
   type NewCredential,
+  type Refusal,
 } from "../../model/api.ts";
+import { assertConforms } from "../../model/contract/testing/conforms.ts";
 import { type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import { createAuthority, issueCertificate } from "../certificates.ts";
@@ -76,14 +78,22 @@ interface Call {
   readonly credential?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
+/** Holds answers to the table of routes when they are read. */
 function caller(configuration: ProcessConfiguration): (call: Call) => Promise<PeerResponse> {
-  return ({ method = "GET", path, body, type = "application/json", headers = {}, ...call }) =>
-    peerRequest(configuration, peerName("controller.shop"), {
+  return async ({ method = "GET", path, body, type = "application/json", headers = {}, ...call }) => {
+    const answer = await peerRequest(configuration, peerName("controller.shop"), {
       method,
       path,
       headers: { authorization: `Bearer ${call.credential ?? credential}`, "content-type": type, ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
+    const text = async (): Promise<string> => {
+      const read = await answer.text();
+      assertConforms(method, path, { status: answer.status, type: answer.headers["content-type"], text: read });
+      return read;
+    };
+    return { ...answer, text };
+  };
 }
 const jsonOf = async (response: PeerResponse): Promise<JsonObject> => JSON.parse(await response.text()) as JsonObject;
 
@@ -262,6 +272,54 @@ test("why and exec reach the hosts, and say what decides", async () => {
     });
   } finally {
     for (const server of servers) await server.stop();
+    events.close();
+  }
+});
+
+test("what the table of routes does not have is refused, with the place and what would be right", async () => {
+  const world = new World();
+  world.put(shop());
+  const configuration = await configure(peerName("controller.shop"), "controller");
+  const call = caller(await configure(peerName("gateway"), "gateway"));
+  const { controller } = configuration;
+  assert.ok(controller !== undefined);
+  const events = openEvents(configuration.directory, "shop");
+  const request = async (asked: Json): Promise<Json> => world.ask(asked as JsonObject) as unknown as Json;
+  const server = await servePeers(configuration, createRoutes({ configuration, controller, events, request }));
+  try {
+    const wrong: readonly (readonly [Call, RegExp])[] = [
+      [{ path: "/cells/shop/model?state=1" }, /state in the query: found "1", must be true or false/],
+      [{ path: "/cells/shop/model?state=true&until=soon" }, /until in the query: .* "ready" or "gone"/],
+      [{ path: "/cells/shop/model?until=ready" }, /until is ready or gone, and needs state=true/],
+      [{ method: "DELETE", path: "/cells/shop/model?dryRun=yes" }, /dryRun in the query: found "yes"/],
+      [{ path: "/cells/shop/events?follow=" }, /follow in the query/],
+      [{ path: "/cells/shop/why?from=a&to=b&port=http" }, /port in the query: .* a whole number from 1 to 65535/],
+      [{ path: "/cells/shop/why?from=a&to=b&protocol=sctp" }, /protocol in the query/],
+      [{ path: "/cells/shop/why?from=a&to=b&protocol=icmp&port=8" }, /icmp has no ports/],
+      [
+        { method: "POST", path: "/cells/shop/exec", body: { vm: "web", command: ["ls", 1] } },
+        /at command\[1\]: found 1/,
+      ],
+      [{ method: "POST", path: "/cells/shop/credentials", body: { note: "x".repeat(201) } }, /at note: .* 200 char/],
+      [
+        { method: "PUT", path: "/cells/shop/model", type: bundleMediaType, body: { main: "a", files: { a: 7 } } },
+        /a bundle is .*at files.a: found 7, must be text/,
+      ],
+    ];
+    for (const [asked, why] of wrong) {
+      const answer = await call(asked);
+      const text = await answer.text();
+      assert.equal(answer.status, 400, asked.path);
+      assert.match((JSON.parse(text) as Refusal).error.message, why);
+    }
+    assert.equal(world.ask({ method: "GET", path: "shop/web", state: false }).status, 200, "nothing was changed");
+    for (const path of ["/cells/shop/sessions", "/cells/shop/events/x", "/cells/shop/nothing", "/cells/shop/hosts"]) {
+      const answer = await call({ path });
+      assert.equal(answer.status, 404, path);
+      assert.match(await answer.text(), new RegExp(`there is no GET of ${path}; see the API reference`));
+    }
+  } finally {
+    await server.stop();
     events.close();
   }
 });

@@ -8,7 +8,6 @@ import type { Json } from "../../model/json.ts";
  * after each event of the cell, and given as it is after a while, so that a connection that broke is noticed.
  */
 export type Awaited = "ready" | "gone";
-export const isAwaited = (text: string): text is Awaited => text === "ready" || text === "gone";
 
 const longestMs = 45_000;
 /** All that wait at one controller. */

@@ -1,6 +1,9 @@
 import { type EndAnswer, mergeEnds } from "../../core/presence/group-end.ts";
 import type { HostEnd, HostPowerOff } from "../../model/api.ts";
+import { read as readAs } from "../../model/contract/schema.ts";
+import { hostPowerOff } from "../../model/contract/values.ts";
 import type { HostName, PeerName } from "../../model/identifiers.ts";
+import { Fault } from "../../model/reader.ts";
 import { type PeerRequest, peerRequest } from "../https.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { listPeers } from "../peers.ts";
@@ -43,10 +46,10 @@ const longestBody = 1024;
 const readWord = async ({ body }: PeerRequest): Promise<HostPowerOff> => {
   const text = await readBody(body, longestBody);
   const json = text.ok ? parseJson(text.value) : text;
-  const word = (json.ok ? json.value : null) as Partial<HostPowerOff> | null;
-  if (word?.powerIsOff === true && Number.isSafeInteger(word.generation) && Number.isSafeInteger(word.boot))
-    return word as HostPowerOff;
-  throw new Refused(400, "bad-request", `the body is ${shape}, with the numbers that GET of the same path gave`);
+  const word = json.ok ? readAs(hostPowerOff, json.value) : json.error;
+  if (typeof word !== "string" && !(word instanceof Fault)) return word;
+  const why = word instanceof Fault ? `; ${word}` : "";
+  throw new Refused(400, "bad-request", `the body is ${shape}, with the numbers that GET of the same path gave${why}`);
 };
 
 const askAll = async (

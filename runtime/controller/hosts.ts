@@ -4,7 +4,10 @@ import { rootCell } from "../../core/cell-documents.ts";
 import type { DesiredEnrolment } from "../../core/identity/documents.ts";
 import { parseIpv4, parseNetwork } from "../../model/addresses.ts";
 import type { HostJoin, HostJoining, Refusal } from "../../model/api.ts";
+import { read as readAs } from "../../model/contract/schema.ts";
+import { hostJoin } from "../../model/contract/values.ts";
 import { cellName, hostName, ipv4, peerName } from "../../model/identifiers.ts";
+import { Fault } from "../../model/reader.ts";
 import { type PeerRequest, peerRequest } from "../https.ts";
 import { agentPorts, type PeerBook, type ProcessConfiguration, ports } from "../installation.ts";
 import { isMachineName } from "../join-token.ts";
@@ -25,7 +28,6 @@ interface HostContext {
 type RootPart = NonNullable<HostContext["controller"]["root"]>;
 const tokenHours = 24;
 const longestBody = 4096;
-const hash = /^[0-9a-f]{64}$/;
 const first = ["authority", "controller.root"] as const;
 
 /** Of an enrolment; the birth uses the same, so that a machine that was there from the beginning can be replaced. */
@@ -72,19 +74,21 @@ export const hostHandler = async (
   }
 };
 
+const joinShape = '{"address": "<IPv4>", "host": "<SHA-256 of its token>", "agent": "<of another token>"}';
+
 const readJoin = async ({ body }: PeerRequest): Promise<HostJoin> => {
   const text = await readBody(body, longestBody);
   const json = text.ok ? parseJson(text.value) : text;
-  const read = (json.ok ? json.value : null) as Partial<HostJoin> | null;
-  const sound =
-    typeof read?.address === "string" &&
-    parseIpv4(read.address) !== null &&
-    hash.test(String(read.host)) &&
-    (read.agent === undefined || hash.test(String(read.agent))) &&
-    read.agent !== read.host;
-  if (sound) return read as HostJoin;
-  const shape = '{"address": "<IPv4>", "host": "<SHA-256 of its token>", "agent": "<of another token>"}';
-  throw new Refused(400, "bad-request", `the body is ${shape}; \`agent\` may be absent`);
+  const join = json.ok ? readAs(hostJoin, json.value) : json.error;
+  if (
+    typeof join !== "string" &&
+    !(join instanceof Fault) &&
+    parseIpv4(join.address) !== null &&
+    join.agent !== join.host
+  )
+    return join;
+  const why = join instanceof Fault ? `; ${join}` : "";
+  throw new Refused(400, "bad-request", `the body is ${joinShape}; \`agent\` may be absent${why}`);
 };
 
 const admit = async (context: HostContext, root: RootPart, name: string, join: HostJoin): Promise<HostJoining> => {

@@ -12,8 +12,15 @@ import {
   type Refusal,
 } from "../../model/api.ts";
 import type { Bundle } from "../../model/cell.ts";
+import { type Match, matchParts, partsOf } from "../../model/contract/match.ts";
+import { readJsonBody, readQuery } from "../../model/contract/request.ts";
+import type { BodyOf, QueryOf } from "../../model/contract/route.ts";
+import type { RouteName, Routes, ServedAt } from "../../model/contract/routes.ts";
+import { read as readAs } from "../../model/contract/schema.ts";
+import { bundleBody } from "../../model/contract/values.ts";
 import { peerName } from "../../model/identifiers.ts";
-import type { Json, JsonObject } from "../../model/json.ts";
+import type { Json } from "../../model/json.ts";
+import { Fault } from "../../model/reader.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { bearerOf, hashCredential, isAuthorized, newCredential } from "../credentials.ts";
 import { streamEvents } from "../events.ts";
@@ -24,7 +31,7 @@ import { cellOfController, IssuedTickets, issuerOf, isTicket, ticketAt } from ".
 import { refuseUpgrade } from "../upgrade.ts";
 import { orderBackup } from "./backup-order.ts";
 import type { CellEvents } from "./events.ts";
-import { heldBack, isAwaited } from "./held-back.ts";
+import { heldBack } from "./held-back.ts";
 import { hostHandler } from "./hosts.ts";
 import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
 import type { ControllerSessions } from "./sessions.ts";
@@ -32,8 +39,7 @@ import { answerIssue, answerSpending, createTicketCheck, type TicketCheck } from
 import { type Check, connectionAnswer, type Examined, type Question } from "./why.ts";
 
 /**
- * The part of the published contract (`model/api.ts`) that a cell answers itself, below `/cells/<cell>`; `GET` of
- * `/cells/<cell>` alone is its summary. Only the gateway may call, and only with a credential of the cell; and at
+ * The part of the published contract (`model/contract/routes.ts`) that a cell answers itself, below `/cells/<cell>`. Only the gateway may call, and only with a credential of the cell; and at
  * the root cell the Cell Manager, which has a part of the model to itself (`core/identity/permissions.ts`), and every
  * controller to spend a ticket.
  */
@@ -45,39 +51,48 @@ export interface EdgeContext {
 }
 /** Who was let in: the operator, or whoever holds the cell's own credential with this hash. */
 type Caller = { readonly operator: true } | { readonly operator: false; readonly hash: string };
-interface Exchange {
+/** The controller's own; `openSession` is no request but a handshake: `createUpgrades`. */
+type Served = Exclude<ServedAt<"controller" | "root-controller">, "openSession">;
+interface Exchange<N extends RouteName = Served> {
+  readonly name: N;
   readonly context: EdgeContext;
   /** Null: the Cell Manager. */
   readonly caller: Caller | null;
   readonly sessions: ControllerSessions | null;
   readonly incoming: PeerRequest;
   readonly response: ServerResponse;
-  readonly query: URLSearchParams;
-  /** Parts of the path behind the resource's name. */
-  readonly rest: readonly string[];
+  readonly query: QueryOf<Routes[N]["query"]>;
+  readonly parameters: Match["parameters"];
 }
 
 const cellManager = peerName("cell-manager");
 const gateway = peerName("gateway");
 const longestExecMs = 600_000;
+const shortExecMs = 30_000;
 
-const resources: Readonly<Record<string, (exchange: Exchange) => Promise<void>>> = {
-  "GET ": (exchange) => relay(exchange, { method: "SUMMARY" }),
-  "GET model": (exchange) => read(exchange),
-  "PUT model": (exchange) => change(exchange),
-  "DELETE model": (exchange) => change(exchange),
-  "GET events": (exchange) => events(exchange),
-  "GET why": (exchange) => why(exchange),
-  "POST exec": (exchange) => exec(exchange),
-  "GET credentials": (exchange) => relay(exchange, { method: "CREDENTIALS" }),
-  "POST credentials": (exchange) => addCredential(exchange),
-  "DELETE credentials": (exchange) => revokeCredential(exchange),
-  "POST sessions": (exchange) => grantSession(exchange),
-  "POST backup": ({ context, incoming, response }) => orderBackup(context.configuration, incoming, response),
-  "PUT hosts": (exchange) => hosts(exchange),
-  "GET hosts": (exchange) => hosts(exchange),
-  "DELETE hosts": (exchange) => hosts(exchange),
+type Handlers = { readonly [N in Served]: (exchange: Exchange<N>) => Promise<void> };
+const handlers: Handlers = {
+  readCell: (exchange) => relay(exchange, { method: "SUMMARY" }),
+  readModel: (exchange) => read(exchange),
+  readElement: (exchange) => read(exchange),
+  putModel: (exchange) => change(exchange),
+  putElement: (exchange) => change(exchange),
+  deleteModel: (exchange) => change(exchange),
+  deleteElement: (exchange) => change(exchange),
+  followCell: (exchange) => events(exchange),
+  explain: (exchange) => why(exchange),
+  exec: (exchange) => exec(exchange),
+  listCredentials: (exchange) => relay(exchange, { method: "CREDENTIALS" }),
+  addCredential: (exchange) => addCredential(exchange),
+  revokeCredential: (exchange) => revokeCredential(exchange),
+  grantSession: (exchange) => grantSession(exchange),
+  orderBackupAtRoot: ({ context, incoming, response }) => orderBackup(context.configuration, incoming, response),
+  admitHost: (exchange) => hosts(exchange),
+  removeHost: (exchange) => hosts(exchange),
+  readHostEnd: (exchange) => hosts(exchange, "end"),
+  endHost: (exchange) => hosts(exchange, "end"),
 };
+const isServed = (name: RouteName): name is Served => Object.hasOwn(handlers, name);
 
 /** Without `sessions` none is granted. */
 export const createRoutes = (context: EdgeContext, sessions: ControllerSessions | null = null): PeerHandler => {
@@ -108,26 +123,32 @@ export const createRoutes = (context: EdgeContext, sessions: ControllerSessions 
       return;
     }
     const parts = partsOf(incoming.url);
-    const [root, cell, resource = "", ...rest] = parts?.path ?? [];
+    const [root, cell] = parts ?? [];
     if (parts === null || root !== "cells" || cell !== context.controller.cell) {
       sendRefusal(response, 404, "not-found", `this is the controller of the cell ${context.controller.cell}`);
       return;
     }
-    const handler = resources[`${incoming.method} ${resource}`];
-    if (handler === undefined) {
-      const message = `there is no ${incoming.method} of /${parts.path.join("/")}; see the API reference`;
+    const found = matchParts(incoming.method, parts);
+    if (found === null || !isServed(found.name)) {
+      const message = `there is no ${incoming.method} of /${parts.join("/")}; see the API reference`;
       sendRefusal(response, 404, "not-found", message);
       return;
     }
-    await handler({ context, caller, sessions, incoming, response, query: parts.query, rest });
+    await serve(found.name, { context, caller, sessions, incoming, response, parameters: found.parameters });
   };
 };
+
+async function serve<N extends Served>(name: N, exchange: Omit<Exchange<N>, "name" | "query">): Promise<void> {
+  const query = readQuery(name, exchange.incoming.url);
+  if (query.ok) await handlers[name]({ ...exchange, name, query: query.value });
+  else sendRefusal(exchange.response, 400, "bad-request", query.error);
+}
 
 /** Handshakes of sessions. The capability is the credential: a web page's WebSocket can carry no other. */
 export const createUpgrades =
   (cell: string, sessions: ControllerSessions): PeerUpgradeHandler =>
   async (upgrade) => {
-    const parts = partsOf(upgrade.url)?.path ?? [];
+    const parts = partsOf(upgrade.url) ?? [];
     if (!mayAsk("controller", upgrade.peer, "GET", upgrade.url))
       refuseUpgrade(upgrade.socket, 403, "forbidden", `only the gateway may ask a controller, not "${upgrade.peer}"`);
     else if (parts.join("/") !== `cells/${cell}/sessions`)
@@ -135,8 +156,8 @@ export const createUpgrades =
     else await sessions.open(upgrade);
   };
 
-async function grantSession(exchange: Exchange): Promise<void> {
-  const body = await jsonBody(exchange);
+async function grantSession(exchange: Exchange<"grantSession">): Promise<void> {
+  const body = await bodyOf(exchange);
   if (body === null || exchange.sessions === null) return;
   const { caller } = exchange;
   const holder = caller === null || caller.operator ? null : caller.hash;
@@ -145,8 +166,11 @@ async function grantSession(exchange: Exchange): Promise<void> {
   sendJson(exchange.response, answer.status, answer.body, { "cache-control": "no-store" });
 }
 
-const hosts = ({ context, caller, incoming, response, rest }: Exchange): Promise<void> =>
-  hostHandler(context, incoming, response, { rest, byOperator: caller?.operator === true });
+const hosts = ({ context, caller, incoming, response, parameters }: Exchange, ...part: string[]): Promise<void> =>
+  hostHandler(context, incoming, response, {
+    rest: [parameters.name ?? "", ...part],
+    byOperator: caller?.operator === true,
+  });
 
 interface Refused {
   readonly refused: { readonly status: number; readonly code: string; readonly message: string };
@@ -177,41 +201,21 @@ async function callerOf(context: EdgeContext, tickets: TicketCheck, incoming: Pe
 }
 
 /** What was opened with it ends with it, and before that is answered. */
-async function revokeCredential({ context, sessions, response, rest }: Exchange): Promise<void> {
-  const { status, body, version } = await ask(context, { method: "CREDENTIAL-REVOKE", id: rest[0] ?? "" });
+async function revokeCredential({ context, sessions, response, parameters }: Exchange): Promise<void> {
+  const { status, body, version } = await ask(context, { method: "CREDENTIAL-REVOKE", id: parameters.id ?? "" });
   if (status === 200) await sessions?.revoked();
   sendJson(response, status, body, { etag: `"${version}"` });
 }
 
-async function addCredential(exchange: Exchange): Promise<void> {
+async function addCredential(exchange: Exchange<"addCredential">): Promise<void> {
   const { context, response } = exchange;
-  const body = await jsonBody(exchange);
+  const body = await bodyOf(exchange);
   if (body === null) return;
-  const note = isObject(body) ? (body.note ?? "") : null;
-  if (typeof note !== "string" || note.length > 200) {
-    sendRefusal(response, 400, "bad-request", 'the body is {"note": "<at most 200 characters>"}');
-    return;
-  }
   const { id, credential } = newCredential(context.controller.cell);
-  const added = await ask(context, { method: "CREDENTIAL-ADD", id, hash: hashCredential(credential), note });
+  const hash = hashCredential(credential);
+  const added = await ask(context, { method: "CREDENTIAL-ADD", id, hash, note: body.note ?? "" });
   const answer = added.status === 200 ? ({ id, credential } satisfies NewCredential) : added.body;
   sendJson(response, added.status, answer, { "cache-control": "no-store" });
-}
-
-/** Null for an address that cannot be read. */
-function partsOf(url: string): { readonly path: readonly string[]; readonly query: URLSearchParams } | null {
-  const [path = "", query = ""] = url.split("?", 2);
-  try {
-    return {
-      path: path
-        .split("/")
-        .filter((part) => part !== "")
-        .map(decodeURIComponent),
-      query: new URLSearchParams(query),
-    };
-  } catch {
-    return null;
-  }
 }
 
 const ask = async (context: EdgeContext, request: ControllerRequest): Promise<ControllerResponse> =>
@@ -222,16 +226,15 @@ async function relay({ context, response }: Exchange, request: ControllerRequest
   sendJson(response, status, body, { etag: `"${version}"` });
 }
 
-async function read(exchange: Exchange): Promise<void> {
-  const { context, response, rest, query } = exchange;
-  const state = query.get("state") === "true";
-  const request = { method: "GET", path: rest.join("/"), state } as const;
-  const until = query.get("until");
-  if (until === null) {
+async function read(exchange: Exchange<"readModel" | "readElement">): Promise<void> {
+  const { context, response, parameters, query } = exchange;
+  const { state = false, until } = query;
+  const request = { method: "GET", path: parameters.path ?? "", state } as const;
+  if (until === undefined) {
     await relay(exchange, request);
     return;
   }
-  if (!isAwaited(until) || !state) {
+  if (!state) {
     sendRefusal(response, 400, "bad-request", "until is ready or gone, and needs state=true: ?state=true&until=ready");
     return;
   }
@@ -243,8 +246,9 @@ async function read(exchange: Exchange): Promise<void> {
   else sendJson(response, answer.status, answer.body, { etag: `"${answer.version}"` });
 }
 
-async function change(exchange: Exchange): Promise<void> {
-  const { incoming, response, rest, query } = exchange;
+type Changes = "putModel" | "putElement" | "deleteModel" | "deleteElement";
+async function change(exchange: Exchange<Changes>): Promise<void> {
+  const { incoming, response, parameters, query } = exchange;
   const condition = incoming.headers["if-match"]?.trim() ?? "*";
   const version = /^"?(\d+)"?$/.exec(condition)?.[1];
   // What guards against a lost update is not to be overlooked for how it is written.
@@ -254,9 +258,9 @@ async function change(exchange: Exchange): Promise<void> {
     return;
   }
   const common = {
-    path: rest.join("/"),
-    dryRun: query.get("dryRun") === "true",
-    allowDestroy: query.getAll("allowDestroy"),
+    path: parameters.path ?? "",
+    dryRun: query.dryRun === true,
+    allowDestroy: query.allowDestroy ?? [],
     ...(version === undefined ? {} : { ifMatch: Number(version) }),
   };
   if (incoming.method === "DELETE") {
@@ -305,20 +309,12 @@ async function changeByYaml(exchange: Exchange, common: ChangeConditions): Promi
     await relay(exchange, { method: "PUT", ...common, json: read.value.evaluated.document });
 }
 
-const isObject = (json: Json | undefined): json is JsonObject =>
-  typeof json === "object" && json !== null && !Array.isArray(json);
-
 function bundleOf(body: Json): Result<Bundle, string> {
-  const shape = 'a bundle is {"main": "<file>", "files": {"<file>": "<text>"}}';
-  if (!isObject(body) || typeof body.main !== "string" || !isObject(body.files)) return fail(shape);
-  const files: [name: string, text: string][] = [];
-  for (const [name, text] of Object.entries(body.files)) {
-    if (typeof text !== "string") return fail(`${shape}; the file "${name}" is not text`);
-    files.push([name, text]);
-  }
-  if (!Object.hasOwn(body.files, body.main))
-    return fail(`the bundle's main file "${body.main}" is not among its files`);
-  return ok({ main: body.main, files: Object.fromEntries(files) });
+  const bundle = readAs(bundleBody, body);
+  if (bundle instanceof Fault) return fail(`a bundle is {"main": "<file>", "files": {"<file>": "<text>"}}; ${bundle}`);
+  if (!Object.hasOwn(bundle.files, bundle.main))
+    return fail(`the bundle's main file "${bundle.main}" is not among its files`);
+  return ok({ main: bundle.main, files: bundle.files });
 }
 
 /** The body as text; null when it was refused, which the client was then told. */
@@ -350,43 +346,46 @@ async function jsonBody(exchange: Exchange): Promise<Json | null> {
   return null;
 }
 
+/** The same as the table of routes has it. */
+async function bodyOf<N extends Served>(exchange: Exchange<N>): Promise<BodyOf<Routes[N]["body"]> | null> {
+  const json = await jsonBody(exchange);
+  if (json === null) return null;
+  const body = readJsonBody(exchange.name, json);
+  if (body.ok) return body.value;
+  sendRefusal(exchange.response, 400, "bad-request", body.error);
+  return null;
+}
+
 /**
  * The past, oldest first; with `follow=true` the stream stays open. `Last-Event-ID` leaves out what was seen, `past=false`
  * everything that has happened.
  */
-async function events({ context, incoming, response, query }: Exchange): Promise<void> {
+async function events({ context, incoming, response, query }: Exchange<"followCell">): Promise<void> {
   const last = Number(incoming.headers["last-event-id"] ?? 0);
   const { since, subscribe } = context.events;
   streamEvents<CellEvent>(response, {
-    past: query.get("past") === "false" ? [] : since(Number.isSafeInteger(last) ? last : 0),
+    past: query.past === false ? [] : since(Number.isSafeInteger(last) ? last : 0),
     heading: ({ id, event }) => ({ id, event }),
-    ...(query.get("follow") === "true" ? { follow: subscribe } : {}),
+    ...(query.follow === true ? { follow: subscribe } : {}),
   });
 }
 
-function questionOf(query: URLSearchParams): Result<Question, string> {
-  const written = query.get("port");
-  const port = written === null ? null : Number(written);
-  const protocol = query.get("protocol") ?? (port === null ? "icmp" : "tcp");
-  if (protocol !== "tcp" && protocol !== "udp" && protocol !== "icmp") {
-    return fail(`protocol is tcp, udp or icmp, not "${protocol}"`);
-  }
+function questionOf(query: Exchange<"explain">["query"]): Result<Question, string> {
+  const port = query.port ?? null;
+  const protocol = query.protocol ?? (port === null ? "icmp" : "tcp");
   if (protocol === "icmp") return port === null ? ok({ protocol, port }) : fail("icmp has no ports");
-  if (port === null) return fail(`for ${protocol} a port is needed: port=80`);
-  return Number.isInteger(port) && port > 0 && port < 65_536
-    ? ok({ protocol, port })
-    : fail(`port is a number from 1 to 65535, not "${written}"`);
+  return port === null ? fail(`for ${protocol} a port is needed: port=80`) : ok({ protocol, port });
 }
 
-async function why(exchange: Exchange): Promise<void> {
+async function why(exchange: Exchange<"explain">): Promise<void> {
   const { context, response, query } = exchange;
-  const element = query.get("element");
-  if (element !== null) {
+  const { element, from, to } = query;
+  if (element !== undefined) {
     await relay(exchange, { method: "WHY-ELEMENT", path: element });
     return;
   }
-  const [from, to, question] = [query.get("from"), query.get("to"), questionOf(query)];
-  if (from === null || to === null || !question.ok) {
+  const question = questionOf(query);
+  if (from === undefined || to === undefined || !question.ok) {
     const message = question.ok ? "both ends are needed: from=<path>&to=<path>" : question.error;
     sendRefusal(response, 400, "bad-request", message);
     return;
@@ -450,23 +449,13 @@ async function askHost(
 }
 
 /** Hands a command on to the host where the VM's incarnation runs. It never touches the model. */
-async function exec(exchange: Exchange): Promise<void> {
+async function exec(exchange: Exchange<"exec">): Promise<void> {
   const { context, response } = exchange;
-  const body = await jsonBody(exchange);
+  const body = await bodyOf(exchange);
   if (body === null) return;
-  const command = isObject(body) ? body.command : undefined;
-  if (!isObject(body) || typeof body.vm !== "string" || !isCommand(command)) {
-    sendRefusal(
-      response,
-      400,
-      "bad-request",
-      'the body is {"vm": "<path>", "command": ["<program>", …], "timeoutMs": 10000}',
-    );
-    return;
-  }
-  const asked = body.timeoutMs ?? 30_000;
-  const timeoutMs = typeof asked === "number" && asked > 0 ? Math.min(asked, longestExecMs) : 30_000;
-  const target = await ask(context, { method: "EXEC-TARGET", vm: body.vm });
+  const { vm, command, timeoutMs: asked = shortExecMs } = body;
+  const timeoutMs = asked > 0 ? Math.min(asked, longestExecMs) : shortExecMs;
+  const target = await ask(context, { method: "EXEC-TARGET", vm });
   if (target.status !== 200) {
     sendJson(response, target.status, target.body);
     return;
@@ -482,6 +471,3 @@ async function exec(exchange: Exchange): Promise<void> {
   if (!answered.ok) sendRefusal(response, 502, "unreachable", answered.error);
   else sendJson(response, answered.value.status, answered.value.json);
 }
-
-const isCommand = (json: Json | undefined): json is readonly string[] =>
-  Array.isArray(json) && json.length > 0 && json.every((part) => typeof part === "string");

@@ -4,13 +4,12 @@ import type { ControllerResponse } from "../../core/controller/requests.ts";
 import type { ExecTarget } from "../../core/controller/session-requests.ts";
 import { peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
-import { fail, ok, type Result } from "../../model/result.ts";
 import {
   capabilityPrefix,
   type SessionGrant,
+  type SessionRequest,
   type SessionVerb,
   sessionProtocol,
-  sessionVerbs,
 } from "../../model/sessions.ts";
 import { hashCredential } from "../credentials.ts";
 import type { PeerUpgrade } from "../https.ts";
@@ -27,7 +26,10 @@ export interface ControllerSessions {
    * Answers `POST …/sessions`; the credential was checked before. `holder`: its hash, if it is one of the cell's own, which
    * can be revoked; null for the operator's.
    */
-  grant(body: Json, holder: string | null): Promise<{ readonly status: number; readonly body: SessionGrant | Json }>;
+  grant(
+    asked: SessionRequest,
+    holder: string | null,
+  ): Promise<{ readonly status: number; readonly body: SessionGrant | Json }>;
   /** Answers the handshake of `GET …/sessions`. */
   open(upgrade: PeerUpgrade): Promise<void>;
   /** A credential was revoked: ends what was opened under one that the cell does not know any more. */
@@ -86,10 +88,7 @@ export const createSessions = ({ configuration, cell, request }: ControllerSessi
   };
 
   return {
-    grant: async (body, holder) => {
-      const asked = requestOf(body);
-      if (!asked.ok) return refusal(400, "bad-request", asked.error);
-      const { vm, verb } = asked.value;
+    grant: async ({ vm, verb }, holder) => {
       const answer = (await request({ method: "EXEC-TARGET", vm })) as unknown as ControllerResponse;
       if (answer.status !== 200) return { status: answer.status, body: answer.body as Json };
       const target = answer.body as unknown as ExecTarget;
@@ -174,12 +173,4 @@ export class SessionGrants {
     this.#granted.delete(hash);
     return found === undefined || found.until < this.#now() ? null : found.grant;
   }
-}
-
-function requestOf(body: Json): Result<{ readonly vm: string; readonly verb: SessionVerb }, string> {
-  const shape = `the body is {"vm": "<path>", "verb": ${sessionVerbs.map((verb) => `"${verb}"`).join(" or ")}}`;
-  if (typeof body !== "object" || body === null || Array.isArray(body)) return fail(shape);
-  const { vm, verb } = body as Readonly<Record<string, Json>>;
-  const known = sessionVerbs.find((each) => each === verb);
-  return typeof vm !== "string" || known === undefined ? fail(shape) : ok({ vm, verb: known });
 }
