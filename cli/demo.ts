@@ -5,7 +5,7 @@ import type { Context } from "./context.ts";
 import type { ElementWithState } from "./elements.ts";
 import { CommandFailure, exitCodes } from "./failure.ts";
 import { readElements } from "./follow.ts";
-import { listenerCommand, type Probe, probeCommand, seenIn, shopProbes } from "./probe.ts";
+import { listenerCommand, listenersOf, type Probe, probeCommand, seenIn, shopProbes, tryAll } from "./probe.ts";
 import { table } from "./terminal.ts";
 import { type UpArguments, up } from "./up.ts";
 
@@ -55,16 +55,13 @@ const untilGuestAnswers = async (client: Client, vm: string, address: string): P
   }
 };
 
-/** Something listens wherever a probe goes, also where none may arrive: then only the rules can be what stops it. */
-const listen = async (client: Client): Promise<void> => {
-  const known = new Set<string>();
-  for (const { to, protocol, port } of shopProbes) {
-    const key = `${to} ${protocol} ${port}`;
-    if (protocol === "icmp" || port === null || known.has(key)) continue;
-    known.add(key);
-    await client.exec(cell, { vm: to, command: listenerCommand(protocol, port), timeoutMs: execTimeoutMs });
-  }
-};
+/** Something listens wherever a probe goes: then only the rules can be what stops it. */
+const listen = (client: Client): Promise<unknown> =>
+  Promise.all(
+    listenersOf(shopProbes).map(({ vm, protocol, port }) =>
+      client.exec(cell, { vm, command: listenerCommand(protocol, port), timeoutMs: execTimeoutMs }),
+    ),
+  );
 
 const tryOut = async (client: Client, elements: readonly ElementWithState[], probe: Probe): Promise<Tried> => {
   const command = probeCommand(probe, addressOf(elements, probe.to));
@@ -93,21 +90,23 @@ export const demo = async (
   const elements = await readElements(client, cell);
 
   heading("3. The proof: packets sent by the guests themselves");
-  for (const vm of new Set(shopProbes.flatMap(({ from, to }) => [from, to]))) {
-    const address = addressOf(elements, vm);
-    await untilGuestAnswers(client, vm, address);
-    terminal.print(`${vm} answers, ${address}`);
-  }
+  const guests = [...new Set(shopProbes.flatMap(({ from, to }) => [from, to]))];
+  await Promise.all(
+    guests.map(async (vm) => {
+      const address = addressOf(elements, vm);
+      await untilGuestAnswers(client, vm, address);
+      terminal.print(`${vm} answers, ${address}`);
+    }),
+  );
   await listen(client);
-  const tried: Tried[] = [];
-  for (const probe of shopProbes) {
+  const tried = await tryAll(shopProbes, async (probe) => {
     const result = await tryOut(client, elements, probe);
-    tried.push(result);
     const right = result.seen === probe.expected;
     terminal.print(
       `  ${right ? terminal.paint("green", "✓") : terminal.paint("red", "✗")} ${nameOf(probe)}: ${result.seen}`,
     );
-  }
+    return result;
+  });
   heading("Connection, expected and seen, and what decides");
   for (const line of table(rowsOf(tried, context))) terminal.print(line);
 

@@ -53,3 +53,41 @@ export const shopProbes: readonly Probe[] = [
   { from: db, to: app, protocol: "tcp", port: 8080, expected: "blocked" },
   { from: db, to: app, protocol: "icmp", port: null, expected: "blocked" },
 ];
+
+/**
+ * Tries all, the guests at the same time: of each the ones that shall pass, one after the other, so that an emulated guest
+ * answers one alone; then at once those that shall not, which only wait. Answers in the order of `probes`.
+ */
+export const tryAll = async <T>(
+  probes: readonly Probe[],
+  tryOut: (probe: Probe) => Promise<T>,
+): Promise<readonly T[]> => {
+  const answers = new Map<Probe, T>();
+  const attempt = async (probe: Probe): Promise<void> => {
+    answers.set(probe, await tryOut(probe));
+  };
+  const guests = [...new Set(probes.map(({ from }) => from))];
+  await Promise.all(
+    guests.map(async (guest) => {
+      const own = probes.filter(({ from }) => from === guest);
+      for (const probe of own) if (probe.expected === "passes") await attempt(probe);
+      await Promise.all(own.filter(({ expected }) => expected === "blocked").map(attempt));
+    }),
+  );
+  return probes.map((probe) => answers.get(probe) as T);
+};
+
+export interface Listener {
+  readonly vm: string;
+  readonly protocol: "tcp" | "udp";
+  readonly port: number;
+}
+/** Where they go, each once: something shall listen there, also where none may arrive. */
+export const listenersOf = (probes: readonly Probe[]): readonly Listener[] => {
+  const known = new Map(
+    probes.flatMap(({ to: vm, protocol, port }) =>
+      protocol === "icmp" || port === null ? [] : [[`${vm} ${protocol} ${port}`, { vm, protocol, port }] as const],
+    ),
+  );
+  return [...known.values()];
+};
