@@ -10,6 +10,7 @@ import { createEcho, type EchoRequest, type EchoView, echoClient, echoServer } f
 import type { LogEvent } from "./events.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "./installation.testing.ts";
 import { runService } from "./process.ts";
+import { transportLimits } from "./transport.ts";
 
 const childFile = join(import.meta.dirname, "echo.testing.ts");
 const alive = new Set<ChildProcess>();
@@ -206,7 +207,9 @@ test("a silent peer is noticed, and found again", async () => {
   const { file } = await installation.configure(echoServer);
   const { configuration } = await installation.configure(echoClient);
   const server = await startWorker(file);
-  const running = await runService({ configuration, service: createEcho(echoClient) });
+  // The other says something every 2 s, and at once when it hears this one.
+  const limits = { ...transportLimits, aliveEveryMs: 500, silenceMs: 4000 };
+  const running = await runService({ configuration, service: createEcho(echoClient), limits });
   const look = async (): Promise<EchoView> => (await running.request({ ask: "view" })) as EchoView;
   await eventually("they are connected", async () => (await look()).reachable);
   // A stopped process keeps its connections: only its silence shows.

@@ -19,7 +19,7 @@ import { watchMembers } from "./peers-watch.ts";
 import { createServiceNumbers, type ServiceNumbers } from "./service-numbers.ts";
 import { stopAtSignals } from "./signals.ts";
 import { openStore, type Store } from "./store.ts";
-import { createTransport, type Transport } from "./transport.ts";
+import { createTransport, type Transport, type TransportLimits, transportLimits } from "./transport.ts";
 
 /**
  * A core service as a process: the real `Env`. Inputs queue up while a step or a commit is under way; all that wait are
@@ -56,6 +56,8 @@ export interface ServiceRun<State> {
    * actual state stays with its clients, marked old. Default: true.
    */
   readonly goodbye?: boolean;
+  /** Of its connections; absent: the usual ones. */
+  readonly limits?: TransportLimits;
 }
 
 interface Timer {
@@ -204,6 +206,7 @@ export const runService = async <State>({
   onLog,
   goodbye = true,
   observer = createObserver(configuration.name),
+  limits = transportLimits,
 }: ServiceRun<State>): Promise<RunningService> => {
   const presence = await watchMembers(configuration, "presence.", (members) =>
     enqueue(loop, { kind: "presence", members }),
@@ -230,7 +233,7 @@ export const runService = async <State>({
   };
   enqueue(loop, { kind: "start" });
   try {
-    loop.transport = await createTransport(configuration, { input: (input) => enqueue(loop, input), log });
+    loop.transport = await createTransport(configuration, { input: (input) => enqueue(loop, input), log }, limits);
   } catch (error) {
     loop.stopped = true;
     presence.stop();
