@@ -251,11 +251,12 @@ export interface StorageOffers extends StorageOffer {
 }
 
 /**
- * Storage Manager → controller, key `kept`; absent: nothing. Volumes that nobody asks for any more, of this cell or left by
- * another one, and that stay since copies of this cell lie over them: each counts once, by its size.
+ * Storage Manager → controller, key `kept`; absent: nothing. Deleted volumes, each by its size and once: under copies of this
+ * cell, whoever left them; and by the UID of the cell that left them, what others have copied or connected.
  */
 export interface ActualKept {
   readonly keptMiB: number;
+  readonly left?: { readonly [cell: string]: number };
 }
 
 // --- addresses and names ---------------------------------------------------------------------------------------

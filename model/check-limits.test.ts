@@ -159,7 +159,7 @@ test("what is kept of deleted volumes counts for who asks for more, and keeps no
   assert.ok(!more.ok);
   assert.match(
     more.error.map(({ message }) => message).join(),
-    /asks for 61 MiB of storage, 40 MiB of deleted volumes stay since its copies lie over them, and its limit is 100/,
+    /asks for 61 MiB of storage, 40 MiB of deleted volumes stay since something of it or of others rests on them, and its limit is 100/,
   );
   assert.equal(check(disk(61), { keptMiB: 39, present }).ok, true);
 });

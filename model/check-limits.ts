@@ -124,7 +124,7 @@ export function checkLimits(cell: Cell, readChild: ReadChild, fault: ReportFault
 }
 
 /**
- * What is kept of deleted volumes under a cell's copies counts beside them, for a model that asks for more storage than the
+ * What is kept of deleted volumes, under a cell's copies or since others use what it had, counts beside them, for a model that asks for more storage than the
  * one in force: that others delete what it has copied must not keep anybody from changing the rest, or from having less.
  */
 export function checkKept(
@@ -138,8 +138,8 @@ export function checkKept(
   const asks = storageIn(cell, readChild);
   if (asks > limit || asks + keptMiB <= limit || (present !== undefined && asks <= storageIn(present, readChild)))
     return;
-  const message = `The cell \`${cell.name}\` asks for ${asks} MiB of storage, ${keptMiB} MiB of deleted volumes stay since its copies lie over them, and its limit is ${limit}`;
-  const hint = `Ask for ${Math.max(0, limit - keptMiB)} MiB or less, delete the copies, or write \`x.limits.storage ${asks + keptMiB}\` or more.`;
+  const message = `The cell \`${cell.name}\` asks for ${asks} MiB of storage, ${keptMiB} MiB of deleted volumes stay since something of it or of others rests on them, and its limit is ${limit}`;
+  const hint = `Ask for ${Math.max(0, limit - keptMiB)} MiB or less, delete what rests on them, or write \`x.limits.storage ${asks + keptMiB}\` or more.`;
   fault("cell/limits", message, cell.path, { attribute: "x.limits.storage", hint });
 }
 function storageIn(cell: Cell, readChild: ReadChild): number {

@@ -404,7 +404,7 @@ export function offersOf(state: ControllerState): Supply {
   return {
     ...supply,
     ...(state.cell === null ? {} : { present: state.cell }),
-    ...(kept === undefined ? {} : { keptMiB: kept.keptMiB }),
+    ...(kept === undefined ? {} : { keptMiB: kept.keptMiB + (kept.left?.[state.options.cellUid] ?? 0) }),
   };
 }
 

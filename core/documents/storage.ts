@@ -252,7 +252,9 @@ export const agentSeen = document(
 export const agentImage = document(object<AgentImage>({ name: imageText, digest: word, sizeMiB: amountMiB }), {
   key: { field: "name", of: ({ name }) => name },
 });
-export const actualKept = document(object<ActualKept>({ keptMiB: count }));
+export const actualKept = document(
+  object<ActualKept>({ keptMiB: count, left: optional(dictionary(count, /^[A-Za-z0-9-]{1,64}$/, 10_000)) }),
+);
 
 export const storageOffers = document(
   object<StorageOffers>({

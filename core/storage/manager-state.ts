@@ -23,6 +23,7 @@ import type {
 import type { Restored } from "../env.ts";
 import { createOutbox, type Outbox } from "../outbox.ts";
 import type { AgentBinned } from "./bin-documents.ts";
+import { createKept, type Kept } from "./manager-kept.ts";
 import type { Recovery } from "./manager-recovery.ts";
 
 /** Where a volume lies and what it is made of. Written before the agent hears of it. */
@@ -115,9 +116,7 @@ export interface ManagerState {
   readonly unread: Set<Uid>;
   /** Volumes to look at before the step ends. */
   readonly dirty: Set<Uid>;
-  /** What each client was told of what is kept under its copies (`manager-kept.ts`); true: it may be another sum. */
-  readonly kept: Map<PeerName, number>;
-  keptChanged: boolean;
+  readonly kept: Kept;
 }
 
 export function restoreManager(
@@ -150,8 +149,7 @@ export function restoreManager(
     unplaced: new Set(),
     unread: new Set(),
     dirty: new Set(),
-    kept: new Map(),
-    keptChanged: false,
+    kept: createKept(),
   };
   for (const [key, value] of restored.records) {
     const [kind, id] = splitKey(key);
@@ -184,7 +182,7 @@ const createAgentView = (name: PeerName): AgentView => ({
 export function keepVolume(state: ManagerState, volume: Uid, record: VolumeRecord): void {
   const agent = state.agents.get(record.agent);
   if (agent !== undefined && !state.volumes.has(volume)) agent.provisionedMiB += record.sizeMiB;
-  if (record.origin !== null && !state.volumes.has(volume)) state.keptChanged = true;
+  state.kept.touched.add(volume);
   state.volumes.set(volume, record);
   if (record.origin !== null) addTo(state.copiesOf, record.origin, volume);
 }
@@ -192,7 +190,7 @@ export function forgetVolume(state: ManagerState, volume: Uid, record: VolumeRec
   const agent = state.agents.get(record.agent);
   if (agent !== undefined) agent.provisionedMiB -= record.sizeMiB;
   state.volumes.delete(volume);
-  state.keptChanged = true;
+  state.kept.touched.add(volume);
   if (record.origin !== null) removeFrom(state.copiesOf, record.origin, volume);
 }
 
@@ -226,6 +224,7 @@ export function serverTrouble(agent: AgentView): string | null {
 /** Marks a volume, and the copies that wait for it, to be looked at. */
 export function mark(state: ManagerState, volume: Uid): void {
   state.dirty.add(volume);
+  state.kept.touched.add(volume);
   for (const copy of state.waitingCopiesOf.get(volume) ?? []) state.dirty.add(copy);
 }
 /**

@@ -265,35 +265,6 @@ test("another cell sees a volume only through a grant, and cannot take its UID",
   assert.deepEqual([...world.agent("s1").desired.keys()], []);
 });
 
-test("what two cells leave to one another by turns counts for the one whose copy lies over it", () => {
-  const world = oneServer();
-  const other = peerName("controller.other");
-  const cells = [shop, other] as const;
-  const kept = (client: typeof shop): unknown => world.published.get(`${client}/kept`);
-  world.want("volume/t-0", volume("t-0", empty, 100), shop);
-  world.settle();
-  for (let turn = 1; turn <= 6; turn += 1) {
-    const [from, to] = [cells[(turn + 1) % 2] ?? shop, cells[turn % 2] ?? other];
-    const name = to === shop ? "shop" : "other";
-    const grant = { uid: "g-1", volume: `t-${turn - 1}`, to: { domain: `${name}.cells.internal` }, grant: "copy" };
-    world.want("grant/g-1", grant, from);
-    world.want(`volume/t-${turn}`, volume(`t-${turn}`, copyOf(`t-${turn - 1}`), null, name), to);
-    world.settle();
-    assert.equal(world.volume(`t-${turn}`, to)?.phase, "ready");
-    world.want(`volume/t-${turn - 1}`, null, from);
-    world.want("grant/g-1", null, from);
-    world.settle();
-    assert.deepEqual(kept(to), { keptMiB: 100 * turn });
-    assert.equal(kept(from), undefined, "who has no copy over it pays nothing");
-  }
-  world.restart();
-  assert.deepEqual(kept(shop), { keptMiB: 600 }, "also after a restart");
-  world.want("volume/t-6", null, shop);
-  for (let round = 0; round < 10; round += 1) world.settle();
-  assert.equal(kept(shop), undefined);
-  assert.deepEqual([...world.agent("s1").desired.keys()], []);
-});
-
 test("an epoch that only the agent remembers is fenced before anything is granted", () => {
   const world = oneServer();
   world.want("volume/a-1", volume("a-1", empty, 10));

@@ -197,6 +197,7 @@ const foreign = (id: Uid) => `the UID ${id} belongs to an element of another cel
 function takeVolume(state: ManagerState, client: PeerName, id: Uid, value: Json) {
   const key = `volume/${id}`;
   const before = state.wantedVolumes.get(id);
+  state.kept.touched.add(id);
   if (value !== null) takeBack(state, client, id);
   const owner = before?.client ?? state.volumes.get(id)?.client ?? client;
   if (owner !== client) {
@@ -211,8 +212,6 @@ function takeVolume(state: ManagerState, client: PeerName, id: Uid, value: Json)
   }
   state.unread.delete(id);
   if (before?.document.origin.kind === "copy") removeFrom(state.waitingCopiesOf, before.document.origin.volume, id);
-  // Whoever copies it has what it leaves from now on, or no longer.
-  if ((document === null) !== (before === undefined)) state.keptChanged = true;
   if (document !== null) state.wantedVolumes.set(id, { client, document });
   else {
     state.wantedVolumes.delete(id);

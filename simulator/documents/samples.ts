@@ -260,7 +260,7 @@ export const actualSamples = {
       promisableMiB: 20_000,
       complete: true,
     },
-    "<peer>/kept": { keptMiB: 100 },
+    "<peer>/kept": { keptMiB: 100, left: { c1: 50 } },
     "<peer>/volume/<uid>": { ...progress, server: "s1", sizeMiB: 100, available: false, hidden: true },
     "<peer>/connection/<uid>": { ...progress, incarnation: 1, attachment, hidden: true, holder },
   },
