@@ -29,7 +29,7 @@ export const askElements = async (t: Testbed, cell: string): Promise<readonly El
   return document === null ? null : elementsOf(document, "");
 };
 
-const execTimeoutMs = 60_000;
+const execTimeoutMs = 30_000;
 /** A command in a guest, to its end. Where it cannot be run, with the code and the sentence of `cells exec`. */
 export const execIn = async (t: Testbed, vm: string, command: readonly string[]): Promise<Ended> => {
   try {
