@@ -14,6 +14,7 @@ import { reservationDue, reservationTimer, resumeReservation } from "./all-or-no
 import { controllerIdentity } from "./cell-policy.ts";
 import type { CredentialRecord } from "./credentials.ts";
 import { abroadKeyOf, isAbroadRecord, releasedAbroad } from "./foreign.ts";
+import { noteForgotten, noteLost, wasLost } from "./forgotten.ts";
 import { doubtRuns, takeFork, takeKept } from "./fork.ts";
 import { publishLife, refuseInitial, takeLife } from "./life.ts";
 import { delayRetry, retryTimer } from "./life-cycle.ts";
@@ -91,16 +92,19 @@ function take(state: ControllerState, input: Input): void {
       if (offersHeard(state) && !(isChild(state) && state.life === null)) answerWaiting(state);
       break;
     case "forked":
+      if (!input.forked && state.forkedAt.has(input.peer)) noteLost(state);
       takeFork(state, input.peer, input.forked, input.itForked);
       break;
     case "another":
       doubtRuns(state, input.peer, "replaced");
       break;
     case "kept":
+      noteForgotten(state, input.peer, input.key, input.value);
       takeKept(state, input.peer, input.key, input.value);
       break;
     case "released":
       state.outbox.releasing.get(input.peer)?.delete(input.key);
+      state.forgotten.get(input.peer)?.delete(input.key);
       if (input.peer === directory) releasedAbroad(state, input.key);
       break;
     case "request": {
@@ -263,6 +267,8 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     forkedAt: new Set([...(restored.forkedAt ?? [])].flatMap(([peer, { forked }]) => (forked ? [peer] : []))),
     kept: { claims: new Map(), connections: new Map(), raisedFrom: new Map() },
     olderPeers: new Set([...(restored.forkedAt ?? [])].flatMap(([peer, { itForked }]) => (itForked ? [peer] : []))),
+    forgotten: new Map(),
+    hasLost: wasLost(restored.records),
     deaths: createDeaths(options.presence),
     subscribed: new Set(),
     credentials: new Map(),

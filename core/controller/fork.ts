@@ -134,7 +134,7 @@ export function takeKept(state: ControllerState, peer: PeerName, key: string, va
 /** On their way to one receiver at a time. It says the others again on its next connection. */
 export const mostTakenBack = 10_000;
 
-function takeBack(state: ControllerState, peer: PeerName, key: string): void {
+export function takeBack(state: ControllerState, peer: PeerName, key: string): void {
   const releasing = state.outbox.releasing.get(peer) ?? new Set<string>();
   if (releasing.size >= mostTakenBack) return;
   state.outbox.releasing.set(peer, releasing.add(key));

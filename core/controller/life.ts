@@ -4,6 +4,7 @@ import { desiredLife } from "../documents/cells.ts";
 import { actualKey, type Progress } from "../documents.ts";
 
 import { isReleasing, log, progress, publish, sameJson, write } from "../outbox.ts";
+import { forgottenReason } from "./forgotten.ts";
 import { forkReason } from "./fork.ts";
 
 import { acceptModel, planFor } from "./model-change.ts";
@@ -89,7 +90,7 @@ export function publishLife(state: ControllerState): void {
   const { version, document } = state.model;
   const left = state.elements.size + state.grants.size;
   // Only what is to end is ever empty for good; and nobody is left who has not heard the last word.
-  const isWhole = !isReleasing(state.outbox) && state.forkedAt.size === 0;
+  const isWhole = !isReleasing(state.outbox) && state.forkedAt.size === 0 && forgottenReason(state) === null;
   const empty = state.life.ending && document === null && left === 0 && isWhole;
   const life: ActualLife = { ...lifeState(state, left), version, empty, quota: quotaOf(state) };
   publish(state.outbox, actualKey(cellManager, lifeKey), life);
@@ -101,7 +102,7 @@ function lifeState(state: ControllerState, left: number): Progress {
   if (state.life?.ending === true) {
     const children = [...state.elements.values()].filter(isChildRecord).map(({ path }) => path);
     const reason = children.length > 0 ? `waits for its child cells: ${children.slice(0, 3).join(", ")}` : null;
-    return progress("deleting", reason ?? (left > 0 ? `${left} of its elements are left` : null));
+    return progress("deleting", reason ?? (left > 0 ? `${left} of its elements are left` : forgottenReason(state)));
   }
   if (state.model.version > 0) return progress("ready");
   const refusal = state.initial?.refusal ?? null;

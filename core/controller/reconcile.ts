@@ -9,6 +9,7 @@ import { wishForDirectory, withForeignAudiences } from "./directory-wishes.ts";
 import { updateStates } from "./element-state.ts";
 import { wishForEnrolments } from "./enrolments.ts";
 import { learnAbroad } from "./foreign.ts";
+import { endForgotten, holdersOfForgotten } from "./forgotten.ts";
 import { isForked } from "./fork.ts";
 import { advanceEnding, publishLife } from "./life.ts";
 import { advanceVms } from "./life-cycle.ts";
@@ -61,6 +62,7 @@ export function reconcile(state: ControllerState): void {
     placeWishes(state, wishes);
     forgotten = forgetDeleted(state, wishes);
   }
+  endForgotten(state);
   followPeers(state);
   watchReservation(state);
   updateStates(state);
@@ -110,6 +112,7 @@ export function followPeers(state: ControllerState): void {
   for (const { run } of runs(state)) if (run.host !== null) wanted.add(hostPeer(run.host));
   for (const { strays = [] } of state.vms.values()) for (const host of strays) wanted.add(hostPeer(host));
   for (const host of successors(state)) wanted.add(host);
+  for (const holder of holdersOfForgotten(state) ?? []) wanted.add(holder);
   if (state.abroad.size > 0) wanted.add(directory);
   if (state.options.root !== undefined) wanted.add(authority);
   if (state.grants.size > 0 && state.options.cellManager === true) wanted.add(cellManager);

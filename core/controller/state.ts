@@ -277,6 +277,10 @@ export interface ControllerState {
   readonly kept: KeptOfVms;
   /** Receivers whose own store was lost or is older: what they do not say is not known. */
   readonly olderPeers: Set<PeerName>;
+  /** Documents of this controller that its receivers hold and that it does not desire; of a connection, its host. Not durable. */
+  readonly forgotten: Map<PeerName, Map<string, HostName | null>>;
+  /** An operator has let a store count that had forked (forgotten.ts). Record `lost`. */
+  hasLost: boolean;
   /** Hosts that have not been reachable for longer than a restart takes: what they run is not known any more. */
   readonly lost: Set<PeerName>;
   /** Hosts that the Presence group declared dead: their machines may run on, and are not started elsewhere. */
