@@ -241,7 +241,12 @@ export const agentServer = document(
     totalMiB: amountMiB,
     freeMiB: amountMiB,
     binMiB: optional(amountMiB),
-    mark: optional(object<AgentMark>({ start: word, tick: count, adopted: yes })),
+    mark: optional(
+      object<AgentMark>({
+        ...{ start: word, tick: count, adopted: yes },
+        adoption: optional(object<Mark>({ start: word, tick: count })),
+      }),
+    ),
     promisedMiB: optional(dictionary(amountMiB, /^[a-z0-9.-]{1,64}$/, 10_000)),
   }),
   { speaker: { field: "server", of: ({ server }) => `agent.${server}` } },

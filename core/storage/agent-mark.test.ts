@@ -305,6 +305,34 @@ test("after an operator has adopted it, no export of then listens again, and fur
   assert.deepEqual(server.report({ kind: "adopt" }), { adopted: null }, "there is nothing to adopt");
 });
 
+test("a Storage Manager that was away hears of an adoption after the next start, and takes it once", () => {
+  const adoptionIn = (server: Server): Json =>
+    ((server.actual.get("server") as unknown as AgentServer).mark?.adoption ?? null) as Json;
+  const server = putBack();
+  server.heard = false;
+  server.report({ kind: "adopt" });
+  server.start();
+  const first = adoptionIn(server);
+  assert.notEqual(first, null);
+  const service = createStorageManager({ self: manager, agents: [self] });
+  let state = service.restore({ records: new Map(), desiredAt: new Map() });
+  const input = (what: Parameters<typeof service.step>[1]): boolean => {
+    const step = service.step(state, what, now);
+    state = step.state;
+    return step.effects.some(({ kind }) => kind === "recovered");
+  };
+  input({ kind: "start" });
+  const older = (): boolean => input({ kind: "forked", peer: self, forked: false, itForked: true });
+  const hear = (): boolean =>
+    input({ kind: "actual", from: self, key: "server", value: server.actual.get("server") as Json });
+  older();
+  assert.equal(hear(), true);
+  older();
+  server.start();
+  assert.deepEqual(adoptionIn(server), first, "it says it for good");
+  assert.equal(hear(), false, "a later copy is not excused by an earlier adoption");
+});
+
 test("a server that was removed and joins again under its name is not older: its Storage Manager has forgotten its marks", () => {
   const server = served();
   const without = createStorageManager({ self: manager, agents: [peerName("agent.s2")] });

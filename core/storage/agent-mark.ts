@@ -31,7 +31,8 @@ export interface Marks {
   start: string | null;
   /** Minutes of this start; 0: it has not been confirmed. */
   tick: number;
-  adopted: boolean;
+  /** The mark at which an operator adopted an older store last; null: nobody did. Durable, with `starts`. */
+  adopted: Mark | null;
   /** Beside the files at this start. */
   found: Mark | null;
   /** What was beside the files when an operator adopted them, until another one is written there. Durable, with `starts`. */
@@ -50,13 +51,10 @@ export interface Marks {
 const mostStarts = 256;
 
 export const restoredMarks = (record: Json | undefined): Marks => {
-  const {
-    starts = [],
-    accepted = null,
-    finds = false,
-  } = (record ?? {}) as unknown as Partial<Pick<Marks, "starts" | "accepted" | "finds">>;
+  const stored = (record ?? {}) as unknown as Partial<Pick<Marks, "starts" | "accepted" | "finds" | "adopted">>;
+  const { starts = [], accepted = null, finds = false, adopted = null } = stored;
   return {
-    ...{ starts, accepted, finds, found: null, start: null, tick: 0, adopted: false, foreign: null },
+    ...{ starts, accepted, finds, adopted, found: null, start: null, tick: 0, foreign: null },
     ...{ seen: new Map(), behind: new Set(), older: null },
   };
 };
@@ -135,13 +133,20 @@ export function tickMarks(marks: Marks, written: Mark | null, effects: Effect[])
 
 function keepStarts(marks: Marks, starts: readonly Mark[], effects: Effect[]): void {
   marks.starts = starts.slice(-mostStarts);
-  const { accepted, finds } = marks;
-  const value = { starts: marks.starts, ...(accepted === null ? {} : { accepted }), ...(finds ? { finds } : {}) };
+  const { accepted, finds, adopted } = marks;
+  const value = {
+    ...{ starts: marks.starts },
+    ...(accepted === null ? {} : { accepted }),
+    ...(finds ? { finds } : {}),
+    ...(adopted === null ? {} : { adopted }),
+  };
   effects.push({ kind: "write", key: "mark", value: value as unknown as Json });
 }
 
 export const markOf = ({ start, tick, adopted }: Marks): { readonly mark?: AgentMark } =>
-  start === null ? {} : { mark: { start, tick, ...(adopted ? { adopted: true as const } : {}) } };
+  start === null
+    ? {}
+    : { mark: { start, tick, ...(adopted === null ? {} : { adopted: true as const, adoption: adopted }) } };
 
 export interface AdoptedLease {
   readonly volume: Uid;
@@ -169,11 +174,11 @@ export function adoptOlder(
   const rest = marks.starts.filter(({ start }) => !last.some((mark) => mark.start === start));
   marks.foreign = null;
   marks.accepted = { found: marks.found };
-  marks.adopted = true;
   marks.finds = true;
   marks.behind.clear();
   marks.tick += 1;
   const now = marks.start === null ? [] : [{ start: marks.start, tick: marks.tick }];
+  marks.adopted = now[0] ?? marks.adopted;
   keepStarts(marks, [...rest, ...last, ...now], effects);
   return adopted;
 }

@@ -37,8 +37,10 @@ export interface Mark {
 }
 /** A part of `AgentServer`. `tick` 0: nobody has confirmed this start yet. */
 export interface AgentMark extends Mark {
-  /** An operator adopted what an older store has, in this start. */
+  /** An operator adopted what an older store has. */
   readonly adopted?: true;
+  /** When: a Storage Manager takes each adoption once, however often it is said. Absent: of the previous version, in this start. */
+  readonly adoption?: Mark;
 }
 /** What a Storage Manager saw last of an agent before its start `start`; desired at it under `seen`. */
 export interface AgentSeen {

@@ -1,5 +1,5 @@
 import type { PeerName } from "../../model/identifiers.ts";
-import { desire, isObject, log, toJson, write } from "../outbox.ts";
+import { desire, isObject, log, sameJson, toJson, write } from "../outbox.ts";
 import type { AgentMark, AgentSeen, Mark } from "./bin-documents.ts";
 import { type AgentView, type ManagerState, serverOf } from "./manager-state.ts";
 
@@ -11,6 +11,8 @@ interface SeenRecord {
   readonly last: Mark | null;
   /** The last one of an earlier start. */
   readonly before: Mark | null;
+  /** The last adoption by an operator that it told of. */
+  readonly adoption?: Mark;
 }
 
 /** At a start: a server that was removed is a new one if it ever joins again. */
@@ -31,17 +33,24 @@ export function forgetFormer(state: ManagerState, agent: AgentView): void {
   write(state.outbox, `mark/${agent.name}`, null);
 }
 
+const adoptionOf = (seen: SeenRecord | null): Pick<SeenRecord, "adoption"> =>
+  seen?.adoption === undefined ? {} : { adoption: seen.adoption };
+
 /** At each start of an agent it is told what was seen last before; what it then counts is seen. */
 export function takeMark(state: ManagerState, agent: AgentView, mark: AgentMark): void {
   const key = `mark/${agent.name}`;
   const stored = state.outbox.records.get(key);
   let seen = (isObject(stored) ? stored : null) as SeenRecord | null;
-  if (seen?.start !== mark.start) seen = { start: mark.start, last: seen?.last ?? null, before: seen?.last ?? null };
+  if (seen?.start !== mark.start)
+    seen = { start: mark.start, last: seen?.last ?? null, before: seen?.last ?? null, ...adoptionOf(seen) };
   if (mark.tick > 0) seen = { ...seen, last: { start: mark.start, tick: mark.tick } };
+  const { adoption } = mark;
+  const isNews = adoption === undefined || !sameJson(toJson(adoption), toJson(seen.adoption ?? {}));
+  if (adoption !== undefined) seen = { ...seen, adoption };
   write(state.outbox, key, seen);
   const said: AgentSeen = { start: seen.start, last: seen.before };
   desire(state.outbox, agent.name, "seen", toJson(said) as object);
-  if (agent.older && mark.adopted === true) {
+  if (agent.older && mark.adopted === true && isNews) {
     agent.older = false;
     state.outbox.effects.push({ kind: "recovered", at: agent.name });
     log(state.outbox, "recovery/adopted", { server: serverOf(agent.name) });
