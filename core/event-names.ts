@@ -73,6 +73,11 @@ export const eventNames = {
     "the authority's store is older than a certificate that it had issued, so the name keeps the key of that: which name",
   "identity/ended": "a name is not renewed any more: its enrolment was taken back",
   "identity/refused": "enrolments and renewals that were refused: how many in all; once a minute for a reason",
+  "gossip/waits":
+    "the key of hosts' datagrams is being changed, and that waits for hosts which have not said that they have the next one: epoch, how many and which",
+  "gossip/rotated": "hosts' datagrams are sealed and read under a new key alone: epoch",
+  "gossip/changed":
+    "this host has other keys for datagrams: the epochs that it reads, and the one under which it seals",
   "identity/changed": "this process has a new certificate, for new connections: until when",
   "identity/waiting": "this process asked for a new certificate in vain: why; the 1st, 2nd, 4th, … time",
   "identity/pinned": "a peer was let in by its pinned key, since its certificate's dates are not right: why",

@@ -1,5 +1,5 @@
-import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
+import type { EventName } from "../core/event-names.ts";
 import type { Metric } from "../core/metrics.ts";
 import { type SwimConfig, swimDefaults } from "../core/presence/swim-types.ts";
 import { type HostName, hostName, type PeerName, peerName } from "../model/identifiers.ts";
@@ -10,7 +10,7 @@ import { findPeer, listPeers } from "../runtime/peers.ts";
 import { watchPeers } from "../runtime/peers-watch.ts";
 import { measureMember } from "../runtime/presence/measure.ts";
 import { createMember, type PresenceMember } from "../runtime/presence/member.ts";
-import { createSeal } from "../runtime/presence/seal.ts";
+import { followGossipKeys } from "./gossip-keys.ts";
 import { createPresencePart } from "./presence-part.ts";
 
 /**
@@ -35,7 +35,7 @@ export interface HostPresenceOptions {
   readonly beginLife: (generation: number) => void;
   /** Another host broadcast that the Presence group had declared this life of a host over. */
   readonly declaredDead: (peer: PeerName, life: number) => void;
-  readonly log: (event: "distribution/refused", fields: { readonly [key: string]: string | number }) => void;
+  readonly log: (event: EventName, fields: { readonly [key: string]: Json }) => void;
   readonly config?: SwimConfig;
 }
 const longestView = 8 * 1024 * 1024;
@@ -46,7 +46,7 @@ export const startHostPresence = async (options: HostPresenceOptions): Promise<H
   const { configuration, host, log, config = swimDefaults } = options;
   const { presence } = configuration;
   if (presence === undefined) throw new Error(`the configuration of "${configuration.name}" has no part "presence"`);
-  const seal = createSeal(await readFile(presence.gossipKeyFile));
+  const keys = await followGossipKeys(configuration, log);
   const addresses = new Map<HostName, { readonly address: string; readonly port: number }>();
   const part = await createPresencePart<PresenceMember>({
     request: (request) => options.request(request as unknown as Json),
@@ -65,7 +65,7 @@ export const startHostPresence = async (options: HostPresenceOptions): Promise<H
         generation,
         address: configuration.address,
         port: configuration.distributionPort ?? ports.distribution,
-        seal,
+        seal: keys.seal,
         seed: (generation * 7919 + process.pid) % 2 ** 32,
         config,
         find: (name) => addresses.get(name) ?? null,
@@ -87,6 +87,7 @@ export const startHostPresence = async (options: HostPresenceOptions): Promise<H
       addresses.set(hostName(peer.slice("host.".length)), { address, port: distributionPort });
     }
     part.found([...addresses.keys()], members);
+    keys.look();
   };
   const unwatch = watchPeers(configuration.peersFile, () => look().catch(() => undefined));
   await look();
@@ -104,6 +105,7 @@ export const startHostPresence = async (options: HostPresenceOptions): Promise<H
     measure: () => measureMember(member),
     close: async () => {
       unwatch();
+      keys.close();
       await member.stop({ goodbye: false });
     },
   };

@@ -72,11 +72,13 @@ export const readAuthority = async (directory: string): Promise<Authority | null
  * The installation's gossip key (decision 25), hexadecimal: derived from the authority's own key (HKDF, RFC 5869), so that it
  * is the same for every host that ever joins and is kept nowhere beside.
  * @param directory that `createAuthority` made
+ * @param epoch whoever has the key of one cannot tell another's (decision 58)
  */
-export const gossipKeyOf = async (directory: string): Promise<string> => {
+export const gossipKeyOf = async (directory: string, epoch = 0): Promise<string> => {
   const [key] = x509.PemConverter.decode(await readFile(authorityKeyFile(directory), "utf8"));
   if (key === undefined) throw new Error(`${authorityKeyFile(directory)} does not hold a key`);
-  return Buffer.from(hkdfSync("sha256", Buffer.from(key), "", "cells gossip key", 32)).toString("hex");
+  const label = epoch === 0 ? "cells gossip key" : `cells gossip key ${epoch}`;
+  return Buffer.from(hkdfSync("sha256", Buffer.from(key), "", label, 32)).toString("hex");
 };
 
 const makeAuthority = async (): Promise<string> => {

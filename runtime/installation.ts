@@ -1,6 +1,7 @@
 import type { SavedState } from "../core/documents.ts";
 import type { CurrentKey } from "../core/identity/current-keys.ts";
 import type { DesiredEnrolment } from "../core/identity/documents.ts";
+import type { Ring } from "../core/presence/gossip-ring.ts";
 import type { PeerName } from "../model/identifiers.ts";
 
 /**
@@ -192,6 +193,8 @@ export interface PeerBook {
   readonly peers: Readonly<Record<string, string>>;
   /** From when on which key is whose, of names that others had before (decision 58); absent: nobody has said. */
   readonly keys?: Readonly<Record<string, CurrentKey>>;
+  /** The epochs of the key of hosts' datagrams (decision 58); absent: the first. */
+  readonly gossip?: Ring;
 }
 
 /** See `ImageLimits` of `host/storage-agent/image-store.ts`; a limit that is not named has its default. */

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type CurrentKeys, mergeKeys, readCurrentKeys, writeCurrentKeys } from "../core/identity/current-keys.ts";
 import { toJson } from "../core/outbox.ts";
+import { type Ring, readRing } from "../core/presence/gossip-ring.ts";
 import { placeOf } from "../core/service-roles.ts";
 import { peerName } from "../model/identifiers.ts";
 import type { Json } from "../model/json.ts";
@@ -37,6 +38,7 @@ interface Answer {
   readonly version: number;
   readonly peers: PeerBook["peers"];
   readonly keys: CurrentKeys;
+  readonly gossip: Ring | null;
 }
 
 /**
@@ -136,18 +138,18 @@ const ask = async (
   const keys = readCurrentKeys(read.keys as Json | undefined);
   if (typeof version !== "number" || !isBook({ peers }) || keys === null)
     throw new Error("the authority's book of peers is malformed; see PeerBook in runtime/installation.ts");
-  return { version, peers: peers as PeerBook["peers"], keys };
+  return { version, peers: peers as PeerBook["peers"], keys, gossip: readRing(read.gossip as Json | undefined) };
 };
 
 const takeBook = async (
   { peersFile }: ProcessConfiguration,
-  { version, peers, keys }: Answer,
+  { version, peers, keys, gossip }: Answer,
   observer: Pick<Observer, "log">,
 ): Promise<void> => {
   const before = await readBook(peersFile);
   const own = before?.peers.authority;
   const all = own === undefined ? peers : { authority: own, ...peers };
-  const book = bookWith(all, mergeKeys(keysIn(before), keys, Date.now()));
+  const book = bookWith(all, mergeKeys(keysIn(before), keys, Date.now()), gossip);
   if (before !== null && same(before, book)) return;
   await writeBook(peersFile, book);
   observer.log("peers/changed", { version, peers: Object.keys(book.peers).length });
@@ -156,19 +158,21 @@ const takeBook = async (
 /** The authority's own: of where others are it needs nothing, but it judges them as everybody does. */
 export const keepKeys = async ({ peersFile }: ProcessConfiguration, keys: CurrentKeys): Promise<void> => {
   const before = await readBook(peersFile);
-  const book = bookWith(before?.peers ?? {}, mergeKeys(keysIn(before), keys, Date.now()));
+  const book = bookWith(before?.peers ?? {}, mergeKeys(keysIn(before), keys, Date.now()), null);
   if (before === null || !same(before, book)) await writeBook(peersFile, book);
 };
 
-const bookWith = (peers: PeerBook["peers"], keys: CurrentKeys): PeerBook => ({
+const bookWith = (peers: PeerBook["peers"], keys: CurrentKeys, gossip: Ring | null): PeerBook => ({
   peers,
+  ...(gossip === null || gossip.newest === 0 ? {} : { gossip }),
   ...(keys.size === 0 ? {} : { keys: writeCurrentKeys(keys) }),
 });
 const keysIn = (book: PeerBook | null): CurrentKeys => readCurrentKeys(toJson(book?.keys ?? {})) ?? new Map();
 
 const same = (a: PeerBook, b: PeerBook): boolean => {
   const names = Object.keys(a.peers);
-  if (JSON.stringify(a.keys ?? {}) !== JSON.stringify(b.keys ?? {})) return false;
+  if (JSON.stringify([a.keys ?? {}, a.gossip ?? null]) !== JSON.stringify([b.keys ?? {}, b.gossip ?? null]))
+    return false;
   return names.length === Object.keys(b.peers).length && names.every((name) => a.peers[name] === b.peers[name]);
 };
 

@@ -1,8 +1,10 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import type { Instant } from "../env.ts";
 import { isObject, write } from "../outbox.ts";
+import type { Ring } from "../presence/gossip-ring.ts";
 import type { AuthorityState } from "./authority.ts";
 import type { CurrentKeys } from "./current-keys.ts";
+import { rotateGossip } from "./gossip-epochs.ts";
 import { publishedKeys, settleKeys } from "./key-records.ts";
 import { type BookRecord, bookOf, entryOf, type GrantedPlace, type PeerEntries, recordOf } from "./peer-book.ts";
 
@@ -11,6 +13,7 @@ export interface Book {
   readonly version: number;
   readonly peers: PeerEntries;
   readonly keys: CurrentKeys;
+  readonly ring: Ring;
 }
 
 export const selfRecord = "self";
@@ -40,19 +43,26 @@ export function newBook(state: AuthorityState, now: Instant): Book {
     return identity === undefined ? null : { key: identity.key, entry: entryOf(identity) };
   };
   const peers = bookOf(places, had, state.options.fixedPeers ?? {});
-  const keys = keysNow(state, new Set(places.keys()), now);
+  const { keys, changed } = keysNow(state, new Set(places.keys()), now);
+  // One that is gone, or another machine in its place: either way somebody has the key of the hosts' datagrams and is none.
+  if (changed.some((name) => name.startsWith("host."))) rotateGossip(state.outbox, state.gossip);
+  const { ring } = state.gossip;
   const before = (state.outbox.records.get(bookRecord) ?? null) as BookRecord | null;
-  const record = recordOf(peers, keys, before);
+  const record = recordOf(peers, keys, ring, before);
   write(state.outbox, bookRecord, record);
-  return { version: record.version, peers, keys };
+  return { version: record.version, peers, keys, ring };
 }
 
-function keysNow(state: AuthorityState, granted: ReadonlySet<PeerName>, now: Instant): CurrentKeys {
+function keysNow(
+  state: AuthorityState,
+  granted: ReadonlySet<PeerName>,
+  now: Instant,
+): { readonly keys: CurrentKeys; readonly changed: readonly PeerName[] } {
   const { self, lifetimeMs = defaultLifetimeMs } = state.options;
   const identities = new Map([...state.identities].map(([name, { key }]) => [name, key]));
   const own = state.outbox.records.get(selfRecord);
   if (isObject(own) && typeof own.key === "string") identities.set(self, own.key);
   const nowMs = validFromOf(state, now);
-  settleKeys({ outbox: state.outbox, keys: state.keys, identities, granted, nowMs, lifetimeMs });
-  return publishedKeys(state.keys, nowMs, lifetimeMs);
+  const changed = settleKeys({ outbox: state.outbox, keys: state.keys, identities, granted, nowMs, lifetimeMs });
+  return { keys: publishedKeys(state.keys, nowMs, lifetimeMs), changed };
 }

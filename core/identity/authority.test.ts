@@ -253,7 +253,7 @@ test("the operator's enrolments are the authority's own, and outlive it", () => 
   assert.equal(told(world.ask(renew("host.h1"))), "host.h1", "what was refused changed nothing");
   assert.equal(told(world.ask({ ...join, enrolment: null })), "taken");
   assert.equal(told(world.ask(renew("host.h1"))), "no-identity");
-  assert.deepEqual([...world.records.keys()], ["book", "key/host.h1"]);
+  assert.deepEqual([...world.records.keys()], ["book", "key/host.h1", "gossip"]);
 });
 
 test("keys of machines and of the root controller are published to exactly these", () => {

@@ -7,9 +7,11 @@ import { actualKey } from "../documents.ts";
 import type { Input, Instant, Restored, Service } from "../env.ts";
 import { counter, gauge, type Metric, sample } from "../metrics.ts";
 import { createOutbox, isObject, log, type Outbox, publish, takeEffects, toJson, write } from "../outbox.ts";
+import { type Ring, readRing } from "../presence/gossip-ring.ts";
 import { type Book, defaultLifetimeMs, newBook, selfRecord, validFromOf } from "./authority-book.ts";
 import { type CurrentKey, writeCurrentKeys } from "./current-keys.ts";
 import type { ActualEnrolment, ActualPin, DesiredEnrolment, IdentityGrant } from "./documents.ts";
+import { advanceGossip, type GossipEpochs, hearRing, restoreGossip } from "./gossip-epochs.ts";
 import { addressFault, enrolmentFault, equalHashes, type ParentOf, readEnrolment } from "./grants.ts";
 import { isOfLaterLife, type KeyRecord, noteIssued } from "./key-records.ts";
 import { isPinnable } from "./may-connect.ts";
@@ -71,6 +73,7 @@ export interface AuthorityState {
   readonly identities: Map<PeerName, Identity>;
   /** From when on which key is whose, of every name that there is or was. */
   readonly keys: Map<PeerName, KeyRecord>;
+  readonly gossip: GossipEpochs;
   /** Where everybody is; null: something that it follows from has changed. */
   book: Book | null;
   /** Questions for the book that wait for news: id and the version that is known. The edge has one at a time. */
@@ -93,6 +96,10 @@ export type AuthorityRequest =
   /** The authority's own key, at every start of its edge. */
   | { readonly kind: "self"; readonly key: string }
   | { readonly kind: "pins" }
+  /** A host says which epochs it has, or the edge asks. */
+  | { readonly kind: "gossip"; readonly host: PeerName | null; readonly has: Json }
+  /** Hosts in `gone` are not waited for: they were silent for a long time. */
+  | { readonly kind: "gossip-turn"; readonly gone: readonly PeerName[] }
   /** Where everybody is: held back until the book's version differs from `known`. */
   | { readonly kind: "peers"; readonly known: number };
 export type AuthorityAnswer =
@@ -107,7 +114,9 @@ export type AuthorityAnswer =
       readonly peers: PeerEntries;
       /** `CurrentKeys`. */
       readonly keys: Readonly<Record<string, CurrentKey>>;
-    };
+      readonly gossip: Ring;
+    }
+  | { readonly kind: "gossip"; readonly gossip: Ring };
 /** What to sign, over the key that asked. Whole seconds: certificates know no finer time. */
 export interface Issue extends IdentityGrant {
   readonly cell: string;
@@ -160,6 +169,7 @@ function restore({ records, ...others }: Restored, options: AuthorityOptions): A
     entrances: new Map(),
     identities: new Map(),
     keys: new Map(),
+    gossip: restoreGossip(records),
     book: null,
     waiting: new Map(),
     refused: new Map(),
@@ -220,8 +230,8 @@ function tellWhere(state: AuthorityState, now: Instant): void {
   for (const [id, known] of state.waiting) {
     if (known === state.book.version) continue;
     state.waiting.delete(id);
-    const { version, peers, keys } = state.book;
-    const response = toJson({ kind: "peers", version, peers, keys: writeCurrentKeys(keys) });
+    const { version, peers, keys, ring } = state.book;
+    const response = toJson({ kind: "peers", version, peers, keys: writeCurrentKeys(keys), gossip: ring });
     state.outbox.effects.push({ kind: "reply", id, response });
   }
 }
@@ -355,6 +365,7 @@ function publishPin({ effects, published }: Outbox, name: PeerName, key: string 
 function answer(state: AuthorityState, request: Json, now: Instant): AuthorityAnswer {
   const asked = isObject(request) ? request : {};
   const key = typeof asked.key === "string" && fingerprint.test(asked.key) ? asked.key : null;
+  if (asked.kind === "gossip" || asked.kind === "gossip-turn") return gossip(state, asked);
   if (asked.kind === "pins") return { kind: "pins", pins: pinsOf(state) };
   if (asked.kind === "enrolment" && typeof asked.id === "string")
     return operate(state, asked.id, asked.enrolment ?? null);
@@ -369,6 +380,17 @@ function answer(state: AuthorityState, request: Json, now: Instant): AuthorityAn
   if (key !== null && asked.kind === "renew" && typeof asked.name === "string")
     return renew(state, asked.name as PeerName, { key, beganMs: asked.beganMs }, now);
   return refuse(state, "malformed", "the request to the authority is malformed", now);
+}
+
+function gossip(state: AuthorityState, asked: { readonly [name: string]: Json | undefined }): AuthorityAnswer {
+  const has = asked.kind === "gossip" && typeof asked.host === "string" ? readRing(asked.has) : null;
+  if (has !== null && hearRing(state.outbox, state.gossip, asked.host as PeerName, has)) state.book = null;
+  if (asked.kind === "gossip-turn" && state.book !== null) {
+    const gone = new Set(Array.isArray(asked.gone) ? asked.gone : []);
+    const hosts = Object.keys(state.book.peers).filter((name) => name.startsWith("host.") && !gone.has(name));
+    if (advanceGossip(state.outbox, state.gossip, hosts as PeerName[])) state.book = null;
+  }
+  return { kind: "gossip", gossip: state.gossip.ring };
 }
 
 /** The operator's enrolments are the authority's own records: nobody else's store holds them. */

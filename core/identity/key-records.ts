@@ -55,13 +55,18 @@ export interface KeyHolders {
 }
 const isMachine = (name: PeerName): boolean => /^(host|agent)\./.test(name);
 
-/** Brings the records in step with the identities. */
-export function settleKeys({ outbox, keys, identities, granted, nowMs, lifetimeMs }: KeyHolders): void {
+/** Brings the records in step with the identities. @returns names that have another key from now on, or none */
+export function settleKeys({ outbox, keys, identities, granted, nowMs, lifetimeMs }: KeyHolders): readonly PeerName[] {
+  const changed: PeerName[] = [];
   for (const name of new Set([...identities.keys(), ...keys.keys()])) {
     const before = keys.get(name);
     const facts = { key: identities.get(name) ?? null, isGranted: granted.has(name), isMachine: isMachine(name) };
-    setKeyRecord(outbox, keys, name, nextKeyRecord(before, { ...facts, nowMs, lifetimeMs }));
+    const next = nextKeyRecord(before, { ...facts, nowMs, lifetimeMs });
+    if (before !== undefined && next !== undefined && next.key !== before.key && before.key !== null)
+      changed.push(name);
+    setKeyRecord(outbox, keys, name, next);
   }
+  return changed;
 }
 
 /** A certificate that begins then was issued under this name. */

@@ -1,5 +1,6 @@
 import type { PeerName } from "../../model/identifiers.ts";
 import { digestOf } from "../distribution/digest.ts";
+import type { Ring } from "../presence/gossip-ring.ts";
 import type { CurrentKeys } from "./current-keys.ts";
 import type { IdentityGrant } from "./documents.ts";
 
@@ -55,10 +56,12 @@ export function bookOf(
 }
 
 /** What is to be recorded of a book, given what was; the record itself when the book is the same. */
-export function recordOf(book: PeerEntries, keys: CurrentKeys, before: BookRecord | null): BookRecord {
+export function recordOf(book: PeerEntries, keys: CurrentKeys, ring: Ring, before: BookRecord | null): BookRecord {
   const places = Object.entries(book).map(([name, entry]): [string, number] => [`${name} ${entry}`, 0]);
   const current = [...keys].map(([name, { key, sinceMs }]): [string, number] => [`${name} ${key} ${sinceMs}`, 0]);
-  const words = digestOf([...places, ...current]);
+  // As it was before there were epochs, a book keeps its version.
+  const epochs: [string, number][] = ring.newest === 0 ? [] : [[`${ring.oldest} ${ring.send} ${ring.newest}`, 0]];
+  const words = digestOf([...places, ...current, ...epochs]);
   // Its 64 buckets in one: only whether anything differs matters.
   const digest = [0, 1].map((half) => words.reduce((all, word, at) => (at % 2 === half ? (all ^ word) >>> 0 : all), 0));
   if (before !== null && before.digest.join() === digest.join()) return before;

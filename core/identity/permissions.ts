@@ -173,6 +173,7 @@ export const permissions = {
     },
     asks: {
       ...everybody("GET /peers"),
+      host: ["GET /peers", "GET /gossip"],
       gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /peers"],
       "controller.root": ["POST /backup", "PUT /enrolments/<uid>", "DELETE /enrolments/<uid>", "POST /backup-order"],
     },

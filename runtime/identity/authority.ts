@@ -25,6 +25,7 @@ import { stopAtSignals } from "../signals.ts";
 import { answerOrder, isOrderQuestion } from "./backup-order.ts";
 import type { IssuedAnswer } from "./enrol.ts";
 import { fingerprintOf } from "./fingerprint.ts";
+import { isGossipQuestion, serveGossip } from "./gossip.ts";
 import { presented } from "./judge.ts";
 import { type AskedKey, hashOfToken, ownKey, readRequest } from "./keys.ts";
 import { fixedPeers, isPeersQuestion, servePeerBook } from "./peer-book.ts";
@@ -166,7 +167,9 @@ const answerTo = async (
   const pinned = certificates.some(({ name }) => isPinnable(peerName(name)));
   const pins = pinned ? { pins: await pinsOf(signing) } : {};
   const isHost = certificates.some(({ name }) => name.startsWith("host."));
-  const gossip = isHost ? { gossipKey: await gossipKeyOf(authorityDirectory(signing.configuration)) } : {};
+  const ring = isHost ? await decide(signing, { kind: "gossip", host: null, has: null }) : null;
+  const directory = authorityDirectory(signing.configuration);
+  const gossip = ring?.kind === "gossip" ? { gossipKey: await gossipKeyOf(directory, ring.gossip.send) } : {};
   return { certificates, authority: signing.authorityPem, ...pins, ...gossip, nowMs: Date.now() };
 };
 
@@ -337,7 +340,11 @@ export const runAuthority = async (
   const births = Object.entries(configuration.authority?.enrolments ?? {});
   for (const [id, wish] of births) await enrol(id, wish as unknown as Json);
   const enrolment = await serveEnrolment(signing);
-  const book = servePeerBook(running, (keys) => keepKeys(configuration, keys));
+  const epochs = serveGossip({ directory, request: running.request, heardAt: (peer) => book.heardAt(peer) });
+  const book = servePeerBook(running, async (keys, peers) => {
+    await keepKeys(configuration, keys);
+    epochs.look(peers);
+  });
   observer.measures(book.measure);
   const operate = operating(enrol);
   const order = answerOrder(authority, running);
@@ -346,9 +353,11 @@ export const runAuthority = async (
     observed(observer, (asked, response) =>
       isPeersQuestion(asked.url)
         ? book.answer(asked, response)
-        : isOrderQuestion(asked.url)
-          ? order(asked, response)
-          : operate(asked, response),
+        : isGossipQuestion(asked.url)
+          ? epochs.answer(asked, response)
+          : isOrderQuestion(asked.url)
+            ? order(asked, response)
+            : operate(asked, response),
     ),
     undefined,
     { observer },
@@ -357,6 +366,7 @@ export const runAuthority = async (
     unregister();
     own.stop();
     book.stop();
+    epochs.stop();
     await Promise.all([enrolment.stop(), peers.stop()]);
     await running.stop();
   };

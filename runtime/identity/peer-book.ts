@@ -33,9 +33,17 @@ export const peerBookLimits: PeerBookLimits = {
 export interface ServedBook {
   readonly answer: PeerHandler;
   measure(): readonly Metric[];
+  /** When a peer asked last, as `performance.now()` says it; null: not yet. */
+  heardAt(peer: string): number | null;
   stop(): void;
 }
 
+interface Told {
+  readonly version: number;
+  readonly peers: PeerEntries;
+  readonly keys: Json;
+  readonly gossip: Json;
+}
 interface Held {
   readonly known: number;
   readonly response: ServerResponse;
@@ -60,11 +68,12 @@ export const fixedPeers = ({
 
 export const servePeerBook = (
   { request }: Pick<RunningService, "request">,
-  /** Told of the keys in each book before anybody else is. */
-  onKeys: (keys: CurrentKeys) => Promise<void>,
+  /** Told of each book before anybody else is. */
+  onBook: (keys: CurrentKeys, peers: PeerEntries) => Promise<void>,
   limits: PeerBookLimits = peerBookLimits,
 ): ServedBook => {
   const held = new Map<PeerName, Held>();
+  const heard = new Map<string, number>();
   let book: { readonly version: number; readonly body: Buffer } | null = null;
   let gathering: NodeJS.Timeout | null = null;
   let sending = 0;
@@ -102,9 +111,9 @@ export const servePeerBook = (
   const follow = async (): Promise<void> => {
     while (!stopped) {
       const answer = await request({ kind: "peers", known: book?.version ?? -1 } as unknown as Json);
-      const { version, peers, keys } = answer as unknown as { version: number; peers: PeerEntries; keys: Json };
-      await onKeys(readCurrentKeys(keys) ?? new Map());
-      book = { version, body: Buffer.from(JSON.stringify({ version, peers, keys })) };
+      const { version, peers, keys, gossip } = answer as unknown as Told;
+      await onBook(readCurrentKeys(keys) ?? new Map(), peers);
+      book = { version, body: Buffer.from(JSON.stringify({ version, peers, keys, gossip })) };
       gathering ??= setTimeout(() => {
         gathering = null;
         tell();
@@ -119,6 +128,7 @@ export const servePeerBook = (
       response.writeHead(status, { "content-type": "application/json", "retry-after": "10" });
       response.end(JSON.stringify({ error: { code, message } }));
     };
+    heard.set(peer, performance.now());
     const before = held.get(peer);
     if (method !== "GET") return refuse(405, "not-allowed", "where everybody is can only be asked: GET /peers");
     if (!mayAsk("authority", peer, method, url))
@@ -137,6 +147,7 @@ export const servePeerBook = (
   };
   return {
     answer,
+    heardAt: (peer) => heard.get(peer) ?? null,
     measure: () => [
       gauge("cells_peer_followers", "Processes that wait for news of where everybody is.", [sample(held.size)]),
     ],

@@ -1,0 +1,88 @@
+import type { AuthorityAnswer } from "../../core/identity/authority.ts";
+import type { PeerEntries } from "../../core/identity/peer-book.ts";
+import { mayAsk } from "../../core/identity/permissions.ts";
+import { epochsOf, isSettled } from "../../core/presence/gossip-ring.ts";
+import type { Json } from "../../model/json.ts";
+import { gossipKeyOf } from "../certificates.ts";
+import type { PeerHandler } from "../https.ts";
+import type { RunningService } from "../process.ts";
+
+/**
+ * `GET /gossip?oldest=&send=&newest=` at the authority, of hosts alone: a host says which epochs of the key of datagrams it
+ * has, and is told which there are, with their keys (hexadecimal). The first epoch's key is not among them: whoever needs it
+ * has it.
+ */
+export const isGossipQuestion = (url: string): boolean => url.split("?", 1)[0] === "/gossip";
+
+/** Between two looks whether everybody has what a change waits for. */
+const turnMs = 2000;
+/** A host that asked for nothing in that time is not waited for. When it comes back it asks before anything else. */
+const goneMs = 86_400_000;
+
+export interface ServedGossip {
+  readonly answer: PeerHandler;
+  /** There is a new book. */
+  look(peers: PeerEntries): void;
+  stop(): void;
+}
+
+export const serveGossip = ({
+  directory,
+  request,
+  heardAt,
+}: {
+  /** Of the authority's key. */
+  readonly directory: string;
+  readonly request: RunningService["request"];
+  readonly heardAt: (peer: string) => number | null;
+}): ServedGossip => {
+  const startedAt = performance.now();
+  let peers: PeerEntries = {};
+  let timer: NodeJS.Timeout | null = null;
+  let stopped = false;
+  const ask = async (asked: object) =>
+    (await request(asked as Json)) as unknown as AuthorityAnswer & { readonly kind: "gossip" };
+
+  const isGone = (peer: string): boolean => performance.now() - (heardAt(peer) ?? startedAt) > goneMs;
+  const turn = async (): Promise<void> => {
+    const gone = Object.keys(peers).filter((name) => name.startsWith("host.") && isGone(name));
+    const { gossip } = await ask({ kind: "gossip-turn", gone });
+    if (!isSettled(gossip) && !stopped) wait();
+  };
+  const wait = (): void => {
+    timer ??= setTimeout(() => {
+      timer = null;
+      // The service has stopped, and this with it.
+      turn().catch(() => undefined);
+    }, turnMs);
+  };
+  const answer: PeerHandler = async ({ peer, method, url }, response) => {
+    const say = (status: number, body: object): void => {
+      response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store" });
+      response.end(JSON.stringify(body));
+    };
+    if (!mayAsk("authority", peer, method, url)) {
+      say(403, { error: { code: "forbidden", message: `keys of datagrams are hosts' alone, and this is "${peer}"` } });
+      return;
+    }
+    const query = new URLSearchParams(url.split("?", 2)[1] ?? "");
+    const [oldest, send, newest] = ["oldest", "send", "newest"].map((name) => Number(query.get(name) ?? Number.NaN));
+    const { gossip } = await ask({ kind: "gossip", host: peer, has: { oldest, send, newest } });
+    const epochs = epochsOf(gossip).filter((epoch) => epoch > 0);
+    const keys = await Promise.all(
+      epochs.map(async (epoch): Promise<[string, string]> => [`${epoch}`, await gossipKeyOf(directory, epoch)]),
+    );
+    say(200, { ring: gossip, keys: Object.fromEntries(keys) });
+  };
+  return {
+    answer,
+    look: (now) => {
+      peers = now;
+      if (!stopped) wait();
+    },
+    stop: () => {
+      stopped = true;
+      if (timer !== null) clearTimeout(timer);
+    },
+  };
+};
