@@ -5,13 +5,13 @@ import { actualPin, entrance } from "../documents/identity.ts";
 import { documentsOf } from "../documents/table.ts";
 import { actualKey } from "../documents.ts";
 import type { Input, Instant, Restored, Service } from "../env.ts";
-import { counter, gauge, type Metric, sample } from "../metrics.ts";
 import { createOutbox, isObject, log, type Outbox, publish, takeEffects, toJson, write } from "../outbox.ts";
-import { type Ring, readRing } from "../presence/gossip-ring.ts";
+import type { Ring } from "../presence/gossip-ring.ts";
 import { type Book, defaultLifetimeMs, newBook, selfRecord, validFromOf } from "./authority-book.ts";
+import { measure } from "./authority-measure.ts";
 import { type CurrentKey, writeCurrentKeys } from "./current-keys.ts";
 import type { ActualEnrolment, ActualPin, DesiredEnrolment, IdentityGrant } from "./documents.ts";
-import { advanceGossip, type GossipEpochs, hearRing, restoreGossip } from "./gossip-epochs.ts";
+import { answerGossip, type GossipEpochs, restoreGossip } from "./gossip-epochs.ts";
 import { addressFault, enrolmentFault, equalHashes, type ParentOf, readEnrolment } from "./grants.ts";
 import { isOfLaterLife, type KeyRecord, noteIssued } from "./key-records.ts";
 import { isPinnable } from "./may-connect.ts";
@@ -365,7 +365,7 @@ function publishPin({ effects, published }: Outbox, name: PeerName, key: string 
 function answer(state: AuthorityState, request: Json, now: Instant): AuthorityAnswer {
   const asked = isObject(request) ? request : {};
   const key = typeof asked.key === "string" && fingerprint.test(asked.key) ? asked.key : null;
-  if (asked.kind === "gossip" || asked.kind === "gossip-turn") return gossip(state, asked);
+  if (asked.kind === "gossip" || asked.kind === "gossip-turn") return answerGossip(state, asked);
   if (asked.kind === "pins") return { kind: "pins", pins: pinsOf(state) };
   if (asked.kind === "enrolment" && typeof asked.id === "string")
     return operate(state, asked.id, asked.enrolment ?? null);
@@ -380,17 +380,6 @@ function answer(state: AuthorityState, request: Json, now: Instant): AuthorityAn
   if (key !== null && asked.kind === "renew" && typeof asked.name === "string")
     return renew(state, asked.name as PeerName, { key, beganMs: asked.beganMs }, now);
   return refuse(state, "malformed", "the request to the authority is malformed", now);
-}
-
-function gossip(state: AuthorityState, asked: { readonly [name: string]: Json | undefined }): AuthorityAnswer {
-  const has = asked.kind === "gossip" && typeof asked.host === "string" ? readRing(asked.has) : null;
-  if (has !== null && hearRing(state.outbox, state.gossip, asked.host as PeerName, has)) state.book = null;
-  if (asked.kind === "gossip-turn" && state.book !== null) {
-    const gone = new Set(Array.isArray(asked.gone) ? asked.gone : []);
-    const hosts = Object.keys(state.book.peers).filter((name) => name.startsWith("host.") && !gone.has(name));
-    if (advanceGossip(state.outbox, state.gossip, hosts as PeerName[])) state.book = null;
-  }
-  return { kind: "gossip", gossip: state.gossip.ring };
 }
 
 /** The operator's enrolments are the authority's own records: nobody else's store holds them. */
@@ -522,17 +511,4 @@ function refuse(state: AuthorityState, because: AuthorityRefusal, why: string, n
     log(state.outbox, "identity/refused", { reason: because, why, count });
   }
   return { kind: "refused", because, why };
-}
-
-function measure(state: AuthorityState): readonly Metric[] {
-  const unspent = [...state.enrolments.keys()].filter((wish) => !state.spent.has(wish)).length;
-  return [
-    gauge("cells_identities", "Names that are enrolled and renewed.", [sample(state.identities.size)]),
-    gauge("cells_enrolments_unspent", "Enrolments whose token nobody has shown.", [sample(unspent)]),
-    counter(
-      "cells_identity_refused_total",
-      "Enrolments and renewals that were refused, by reason.",
-      authorityRefusals.map((reason) => sample(state.refused.get(reason) ?? 0, { reason })),
-    ),
-  ];
 }

@@ -2,6 +2,7 @@ import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { isObject, log, type Outbox, write } from "../outbox.ts";
 import { firstRing, isSettled, nextRing, type Ring, readRing } from "../presence/gossip-ring.ts";
+import type { AuthorityAnswer, AuthorityState } from "./authority.ts";
 
 /**
  * The authority leads the change of the key under which hosts' datagrams are sealed: whenever a host has left or its name
@@ -40,7 +41,7 @@ export function rotateGossip(outbox: Outbox, state: GossipEpochs): void {
 }
 
 /** A host says what it has. @returns whether everybody is to hear of another ring */
-export function hearRing(outbox: Outbox, state: GossipEpochs, host: PeerName, has: Ring): boolean {
+function hearRing(outbox: Outbox, state: GossipEpochs, host: PeerName, has: Ring): boolean {
   state.had.set(host, has);
   const { ring } = state;
   if (has.newest <= ring.newest || has.newest > ring.newest + mostAhead) return false;
@@ -49,7 +50,7 @@ export function hearRing(outbox: Outbox, state: GossipEpochs, host: PeerName, ha
 }
 
 /** @param awaited hosts that are there, as far as anybody knows. @returns whether everybody is to hear of another ring */
-export function advanceGossip(outbox: Outbox, state: GossipEpochs, awaited: readonly PeerName[]): boolean {
+function advanceGossip(outbox: Outbox, state: GossipEpochs, awaited: readonly PeerName[]): boolean {
   const { ring, waitsFor } = nextRing(state.ring, state.had, awaited);
   const waits = waitsFor.slice(0, 16).join(", ");
   if (waits !== state.waits && waits !== "")
@@ -61,4 +62,19 @@ export function advanceGossip(outbox: Outbox, state: GossipEpochs, awaited: read
   set(outbox, state, ring, again);
   if (again && isSettled(ring)) rotateGossip(outbox, state);
   return true;
+}
+
+/** A question of a host, or the edge's turn. */
+export function answerGossip(
+  state: AuthorityState,
+  asked: { readonly [name: string]: Json | undefined },
+): AuthorityAnswer {
+  const has = asked.kind === "gossip" && typeof asked.host === "string" ? readRing(asked.has) : null;
+  if (has !== null && hearRing(state.outbox, state.gossip, asked.host as PeerName, has)) state.book = null;
+  if (asked.kind === "gossip-turn" && state.book !== null) {
+    const gone = new Set(Array.isArray(asked.gone) ? asked.gone : []);
+    const hosts = Object.keys(state.book.peers).filter((name) => name.startsWith("host.") && !gone.has(name));
+    if (advanceGossip(state.outbox, state.gossip, hosts as PeerName[])) state.book = null;
+  }
+  return { kind: "gossip", gossip: state.gossip.ring };
 }
