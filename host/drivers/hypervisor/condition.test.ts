@@ -85,6 +85,18 @@ test("resets, power-off and what an error that does not stop the guest means", (
   assert.equal(told.length, 2);
 });
 
+test("resets that come together are one, and those of a guest that does nothing else are several", () => {
+  const { told, news } = newsOf();
+  let now = 0;
+  const watch = watchCondition(news, undefined, () => now);
+  for (const at of [0, 17, 150, 300, 450, 600]) {
+    now = at;
+    watch.event({ event: "RESET", data: { guest: true } });
+  }
+  assert.equal(told.length, 3);
+  watch.close();
+});
+
 test("a machine found stopped says at once what became of it", async () => {
   for (const [status, expected] of [
     ["shutdown", { off: true }],
