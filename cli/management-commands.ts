@@ -181,13 +181,14 @@ export const restore = async (
     if (!options.yes && !(terminal.canAsk && (await terminal.ask(question))))
       throw new CommandFailure(exitCodes.refused, "nothing was restored; --yes does not ask");
     const only = options.only?.split(",").map((name) => name.trim());
-    const { restored, left } = await failing(() =>
+    const { restored, left, anew } = await failing(() =>
       restoreTestbed({ unpacked, only, ...(options.directory === undefined ? {} : { directory: options.directory }) }),
     );
-    if (context.json) return printJson(context, { restored, left, missing: unpacked.missing });
+    if (context.json) return printJson(context, { restored, left, anew, missing: unpacked.missing });
     for (const name of restored) terminal.print(`  restored ${name}`);
     if (left.length > 0)
       terminal.print(`left as they are: ${left.join(", ")}: what they have is newer, or is data (--only restores one)`);
+    if (anew.length > 0) terminal.print(`begin anew: ${anew.join(", ")}: what they need the others tell them`);
     terminal.print(
       "`cells up` starts them. Where hosts and storage servers hold newer things of one, nothing of these is taken back: `cells orphans list` names them, and whose store is older.",
     );

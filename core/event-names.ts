@@ -13,6 +13,8 @@ export const eventNames = {
   "process/failed": "a process could not start or ends because of an error: why",
   "service/restored": "a service has read its store: how many of what it keeps it found",
   "store/restored": "a service's store was put back from a copy since its last start: what was noted with it",
+  "store/waits":
+    "a service without a store waits for the authority to say whether a restored backup has one: why, attempts",
   "service/started": "the supervisor started a member's process: pid",
   "service/answers": "a member's ports answer for the first time since its process was started",
   "service/ended": "a member's process ended: how, and when it is started again",
@@ -146,6 +148,8 @@ export const eventNames = {
     "this member hears too few of the Presence group: no host is declared dead until it hears more",
   "presence/majority": "it hears a majority of the Presence group again",
   // Storage.
+  "volume/anew":
+    "the root controller, whose store was put back, begins its own VM on another volume: path, volume, the one before",
   "volume/placed": "a volume got its storage server",
   "volume/adopted": "the Storage Manager found a volume that it did not know where it is: path, agent",
   "recovery/waits":

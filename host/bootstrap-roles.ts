@@ -13,9 +13,10 @@ import { fingerprintOfCertificate } from "../runtime/identity/fingerprint.ts";
 import { replaceFile } from "../runtime/identity/replace-file.ts";
 import { network, type ProcessConfiguration, ports } from "../runtime/installation.ts";
 import { parsePeerAddress } from "../runtime/peers.ts";
+import { birthStores } from "./bootstrap-restored.ts";
 
 /** What the services of the birth leave behind for the VM: `<role>/…`, as the VM has it on its data volume. */
-export const birthDirectory = ({ directory }: ProcessConfiguration): string => join(directory, "bootstrap", "stores");
+export const birthDirectory = ({ directory }: ProcessConfiguration): string => birthStores(directory);
 
 type BirthRole = (typeof bootstrapRoles)[number];
 const nameOf = (role: BirthRole): PeerName => servicePeer(role, role === "controller" ? "root" : undefined);

@@ -17,6 +17,7 @@ import { makeDirectoryDurably } from "../runtime/durable-files.ts";
 import { peerRequest } from "../runtime/https.ts";
 import { replaceFile } from "../runtime/identity/replace-file.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { type RestoredBirth, readRestoredBirth } from "./bootstrap-restored.ts";
 import { birthConfigurations, birthDirectory } from "./bootstrap-roles.ts";
 
 /**
@@ -91,6 +92,8 @@ class Birth implements Bootstrap {
   readonly #model: BootstrapModel;
   readonly #directory: string;
   #progress: BootstrapProgress = { stage: "process", steps: [], trouble: null };
+  /** It goes on from a backup: the root controller has its whole model, and nothing is submitted to it. */
+  #restored: RestoredBirth | null = null;
   #child: ChildProcess | null = null;
   #handingOver: Promise<void> | null = null;
   /** The child runs, or will never run again. */
@@ -108,6 +111,7 @@ class Birth implements Bootstrap {
 
   async start(): Promise<void> {
     await makeDirectoryDurably(this.#directory, 0o700);
+    this.#restored = await readRestoredBirth(this.#options.configuration.directory);
     const file = progressFile(this.#options.configuration.directory);
     if (existsSync(file)) this.#progress = JSON.parse(await readFile(file, "utf8")) as BootstrapProgress;
     const { stage } = this.#progress;
@@ -165,6 +169,10 @@ class Birth implements Bootstrap {
     await this.#say(
       `the authority, the root controller, the Storage Manager and the Placer run as a process, at ${address}`,
     );
+    if (this.#restored !== null) {
+      await this.#say(`they go on from the backup of ${this.#restored.from}: ${this.#model.vm} is made anew`);
+      return;
+    }
     await this.#submit(
       "the part of the root cell that makes the first VM",
       { "content-type": "application/json" },
@@ -221,30 +229,41 @@ class Birth implements Bootstrap {
   }
 
   async #grow(): Promise<void> {
-    await this.#submit(
-      "the root cell's specification",
-      { "content-type": bundleMediaType },
-      JSON.stringify(this.#bundle),
-    );
-    await this.#say(`the controller in ${this.#model.vm} has accepted the whole of ${this.#bundle.main}`, "done");
+    if (this.#restored === null) {
+      await this.#submit(
+        "the root cell's specification",
+        { "content-type": bundleMediaType },
+        JSON.stringify(this.#bundle),
+      );
+      await this.#say(`the controller in ${this.#model.vm} has accepted the whole of ${this.#bundle.main}`, "done");
+    } else {
+      await this.#untilTaken("the controller in its VM does not answer yet", { method: "GET" });
+      await this.#say(`the controller in ${this.#model.vm} has the root cell as it was in the backup`, "done");
+    }
     await rm(birthDirectory(this.#options.configuration), { recursive: true, force: true });
   }
 
   /** Until it is accepted. Nothing is lost by asking again: the same model changes nothing. */
-  async #submit(what: string, headers: Readonly<Record<string, string>>, body: string): Promise<void> {
+  #submit(what: string, headers: Readonly<Record<string, string>>, body: string): Promise<void> {
+    return this.#untilTaken(`${what} is not accepted yet`, { method: "PUT", headers, body });
+  }
+  async #untilTaken(
+    trouble: string,
+    { headers = {}, ...asked }: { method: string; headers?: Readonly<Record<string, string>>; body?: string },
+  ): Promise<void> {
     const { configuration } = this.#options;
     const credential = (await readFile(configuration.bootstrap?.credentialFile ?? "", "utf8")).trim();
     for (;;) {
       this.#closing.signal.throwIfAborted();
       const refused = await peerRequest(configuration, rootController, {
-        ...{ method: "PUT", path: "/cells/root/model", body, signal: this.#closing.signal },
+        ...{ ...asked, path: "/cells/root/model", signal: this.#closing.signal },
         headers: { ...headers, authorization: `Bearer ${credential}` },
       }).then(
         async (answer) => (answer.status === 200 ? null : `${answer.status} ${(await answer.text()).slice(0, 2000)}`),
         (error: Error) => error.message,
       );
       if (refused === null) return;
-      await this.#trouble(`${what} is not accepted yet: ${refused}`);
+      await this.#trouble(`${trouble}: ${refused}`);
       await sleep(retryMs, undefined, { signal: this.#closing.signal });
     }
   }

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { hostsQuestion, offersQuestion, runAsked, serveQuestion } from "./asked.ts";
 import { servePeers } from "./https.ts";
 import { certify } from "./identity/certify.ts";
@@ -86,6 +88,14 @@ const serveObserver = async (configuration: ProcessConfiguration, observer: Obse
   stopAtSignals(server.stop);
 };
 
+/** Loaded for a service that begins, and for no other. */
+const takePart = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
+  const isNew = configuration.enrolment !== undefined && !existsSync(join(configuration.directory, "state.sqlite"));
+  if (!isNew) return;
+  const { takeKeptPart } = await import("./backup/kept-parts.ts");
+  await takeKeptPart(configuration, observer.log);
+};
+
 /** Runs until a signal ends the process. Rejects for a role that this program does not run, and where a role cannot start. */
 export const runRole = async (configuration: ProcessConfiguration): Promise<void> => {
   const { role, name } = configuration;
@@ -93,6 +103,7 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
   logFatalErrors(observer);
   await certify(configuration, observer);
   if (configuration.followPeers === true) await followPeers(configuration, observer);
+  await takePart(configuration, observer);
   switch (role) {
     case "controller": {
       const { runController } = await import("./controller/edge.ts");

@@ -10,6 +10,7 @@ import { withLock } from "./lock.ts";
 import { type Member, membersOf } from "./members.ts";
 import { defaultDirectory, type Places, places } from "./places.ts";
 import { readRecord } from "./record.ts";
+import { restoreSelfHosted } from "./restore-self-hosted.ts";
 import { supervisorPart } from "./supervisor-backup.ts";
 import { memberStatus } from "./supervisor-client.ts";
 
@@ -24,14 +25,24 @@ export interface Restored {
   readonly restored: readonly string[];
   /** In the backup, and not put back. */
   readonly left: readonly string[];
+  /** They begin without a store, and hear what they need from the others. */
+  readonly anew: readonly string[];
 }
 
-/** Puts stores of a backup into a testbed whose management runs as processes. Rejects, with nothing changed, where one runs. */
+/** Puts stores of a backup into a testbed. Rejects, with nothing changed, where one runs. */
 export const restoreTestbed = async ({ unpacked, directory, only }: RestoreOptions): Promise<Restored> => {
   if (process.getuid?.() !== 0) throw new Error("the stores belong to root: run the command with `sudo`");
   const at = places(directory ?? defaultDirectory());
   return withLock(at.tag, async () => {
     await requireSameInstallation(at, unpacked);
+    const record = readRecord(at);
+    if (record?.profile !== undefined) {
+      if (only !== undefined)
+        throw new Error(
+          "the management of this testbed runs in VMs: it is restored as a whole, without --only; each service then takes its own part",
+        );
+      return restoreSelfHosted(at, { ...record, profile: record.profile }, unpacked);
+    }
     const chosen = choose(unpacked, only);
     await requireStopped(at, chosen);
     const restored: string[] = [];
@@ -48,7 +59,7 @@ export const restoreTestbed = async ({ unpacked, directory, only }: RestoreOptio
       if (member !== undefined) await put(part, memberFiles(at, member).data);
     }
     const names = unpacked.parts.map(({ manifest }) => manifest.name);
-    return { restored, left: names.filter((name) => !restored.includes(name)) };
+    return { restored, left: names.filter((name) => !restored.includes(name)), anew: [] };
   });
 };
 
@@ -65,10 +76,6 @@ const membersHere = (at: Places): ReadonlyMap<string, Member> => {
   if (record === undefined)
     throw new Error(
       `${at.recordFile} is missing, and the backup's part "${supervisorPart}" is not among those restored`,
-    );
-  if (record.profile !== undefined)
-    throw new Error(
-      "the management of this testbed runs in VMs, whose stores are on volumes: they are not restored here",
     );
   return new Map(membersOf(record).map((member) => [String(member.peer), member]));
 };

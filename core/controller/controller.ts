@@ -19,6 +19,7 @@ import { doubtRuns, takeFork, takeKept } from "./fork.ts";
 import { publishLife, refuseInitial, takeLife } from "./life.ts";
 import { delayRetry, retryTimer } from "./life-cycle.ts";
 import { measureController } from "./measure.ts";
+import { goOnAbove } from "./put-back.ts";
 import { reconcile } from "./reconcile.ts";
 import { answer } from "./requests.ts";
 import { askForRoom, isChild, noRoom } from "./room.ts";
@@ -70,6 +71,7 @@ function take(state: ControllerState, input: Input): void {
   switch (input.kind) {
     case "start":
       state.started = true;
+      if (state.wasPutBack) goOnAbove(state);
       resumeReservation(state);
       state.outbox.effects.push(...followDeaths(state.deaths));
       for (const vm of state.vms.values()) {
@@ -284,6 +286,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     grants: new Map(),
     ending: restored.records.has("ending"),
     started: false,
+    wasPutBack: restored.wasRestored === true,
     resting: new Set(),
     starts: restoredStarts(restored.records.get("starts")),
     upgradeClock: null,

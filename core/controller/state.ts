@@ -181,6 +181,8 @@ export interface VmRecord {
   readonly uid: Uid;
   /** The newest that was minted: the fencing token, only grows. */
   readonly incarnation: number;
+  /** The next one is above this, too: the store was put back, and others may know later ones (put-back.ts). Absent: it never was. */
+  readonly above?: number;
   /** Ends in a row that nobody asked for; the next start waits the longer for it. */
   readonly failures: number;
   /** Why the last incarnation ended by itself; null when it ended on request or runs. */
@@ -309,6 +311,8 @@ export interface ControllerState {
   ending: boolean;
   /** What was stored has been delivered. */
   started: boolean;
+  /** This store was put back from a copy since the last start. */
+  readonly wasPutBack: boolean;
   /** VMs that failed and whose back-off timer has not come yet. */
   readonly resting: Set<Uid>;
   readonly starts: StartState;

@@ -66,7 +66,7 @@ export function wishForStandby(state: ControllerState, wishes: Wishes, policy: C
   }
 }
 
-const ownVm = (state: ControllerState): VmRecord | undefined =>
+export const ownVm = (state: ControllerState): VmRecord | undefined =>
   [...state.vms.values()].find(({ uid }) => isOwnVm(state, uid));
 
 function standbyOf(
@@ -94,7 +94,8 @@ function standbyOf(
   return { vm: { ...settled, disks: vm.disks.map(withoutLease) }, host: run.host, policy: bare, volumes };
 }
 type Disk = DesiredVm["disks"][number];
-const lastBootedFirst = (one: Pick<Disk, "bootOrder">, other: Pick<Disk, "bootOrder">): number =>
+/** The first is the one with its stores: a VM boots from another. */
+export const lastBootedFirst = (one: { readonly bootOrder?: number | null | undefined }, other: typeof one): number =>
   (other.bootOrder ?? Number.MAX_SAFE_INTEGER) - (one.bootOrder ?? Number.MAX_SAFE_INTEGER);
 const withoutLease = (disk: Disk): Disk => ({
   ...disk,

@@ -125,7 +125,7 @@ export class World {
   }
 
   /** The process dies between two steps, and starts again from what was durable. What peers say comes again. */
-  crash(): void {
+  crash(wasRestored = false): void {
     this.timers.clear();
     this.#subscribed.clear();
     this.#tombstones = [];
@@ -133,8 +133,13 @@ export class World {
     this.state = this.#service.restore({
       records: structuredClone(this.records),
       desiredAt: structuredClone(this.desired),
+      wasRestored,
     });
     this.step({ kind: "start" });
+  }
+  /** It ends, and its store is put back from a copy that is as it is. */
+  putBack(): void {
+    this.crash(true);
   }
 
   /** Lets peers act, and the controller see it, until nothing moves any more. */

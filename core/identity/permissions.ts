@@ -33,6 +33,9 @@ export const user = peerName("user");
 const everybody = (pattern: string): Readonly<Record<string, readonly string[]>> =>
   Object.fromEntries([...kinds.keys()].map((kind) => [kind, [pattern]]));
 
+/** Whose stores hold what nobody else knows: each may have its own from a backup that was restored (decision 59). */
+const keepers = ["controller", "cell-manager", "address-manager"] as const;
+
 /** The root cell's controller has backups made by the root specification's schedule; by hand they come through the gateway. */
 const orders = { "controller.root": ["POST /backup"] } as const;
 
@@ -156,7 +159,7 @@ export const permissions = {
       // From a VM of the cell whose rules let it: the part of the published contract that is the cell's own.
       user: ["* /cells/<name>", "* /cells/<name>/…"],
       // A host may only ask what its operator's credential opens: the root cell, which it helps into being.
-      host: ["PUT /cells/root/model"],
+      host: ["GET /cells/root/model", "PUT /cells/root/model"],
       // At the root cell: what a ticket is worth that the gateway shows in place of the operator's credential.
       controller: ["DELETE /tickets/<uid>"],
     },
@@ -174,6 +177,7 @@ export const permissions = {
     asks: {
       ...everybody("GET /peers"),
       host: ["GET /peers", "GET /gossip"],
+      ...Object.fromEntries(keepers.map((kind) => [kind, ["GET /peers", "GET /put-back", "GET /put-back/<uid>"]])),
       gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /peers"],
       "controller.root": ["POST /backup", "PUT /enrolments/<uid>", "DELETE /enrolments/<uid>", "POST /backup-order"],
     },

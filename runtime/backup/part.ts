@@ -143,7 +143,8 @@ const checkSigner = ({ name, certificate: pem }: PartHeader, authority: X509Cert
   return createPublicKey(certificate.publicKey.export({ type: "spki", format: "pem" }));
 };
 
-const manifestIn = (bytes: Buffer, { name, role }: PartHeader): PartManifest => {
+/** Throws a `BackupFault` for one that is not of this process, or not of the form that this version knows. */
+export const manifestIn = (bytes: Buffer, { name, role }: Pick<PartHeader, "name" | "role">): PartManifest => {
   const read = objectIn(bytes, 0, `the manifest of "${name}"`) as unknown as PartManifest;
   const files: unknown = read.files;
   const fits = (file: PartFile): boolean =>

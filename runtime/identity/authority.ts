@@ -102,6 +102,7 @@ const sign = (signing: Signing, { publicKey }: AskedKey, issue: Issue): Promise<
     role: issue.role,
   });
 
+const isKeptPartQuestion = (url: string): boolean => /^\/put-back(?:\/|$)/.test(url);
 const authorityDirectory = ({ directory }: ProcessConfiguration): string => join(directory, "authority");
 
 const pinsOf = async (signing: Signing): Promise<Readonly<Record<string, string>>> => {
@@ -348,6 +349,9 @@ export const runAuthority = async (
   observer.measures(book.measure);
   const operate = operating(enrol);
   const order = answerOrder(authority, running);
+  // Only after a restore.
+  const keptParts: PeerHandler = async (asked, response) =>
+    (await import("../backup/kept-parts.ts")).answerKeptParts(configuration.directory)(asked, response);
   const peers = await servePeers(
     configuration,
     observed(observer, (asked, response) =>
@@ -357,7 +361,9 @@ export const runAuthority = async (
           ? epochs.answer(asked, response)
           : isOrderQuestion(asked.url)
             ? order(asked, response)
-            : operate(asked, response),
+            : isKeptPartQuestion(asked.url)
+              ? keptParts(asked, response)
+              : operate(asked, response),
     ),
     undefined,
     { observer },

@@ -1,0 +1,60 @@
+import { type Uid, uid } from "../../model/identifiers.ts";
+import { log, write } from "../outbox.ts";
+import { type ControllerState, linksOf, recordAt, saveCounters, saveElement, savePolicy, saveVm } from "./state.ts";
+import { lastBootedFirst, ownVm } from "./succession.ts";
+
+/**
+ * A controller whose store was put back from a backup (decision 59). What it gave out between the backup and its end may be in
+ * no store any more, where its receivers were lost as well, and lives on in the volumes of storage servers: their UIDs, and
+ * the incarnations that hold their leases. So it goes on far above all that it can have given out since.
+ */
+const ahead = { element: 2 ** 20, identity: 2 ** 16, rule: 2 ** 16, policy: 2 ** 16, incarnation: 2 ** 8 } as const;
+
+/** Once, at the first start of such a store. */
+export function goOnAbove(state: ControllerState): void {
+  const { nextNumber, nextIdentity, nextRule } = state.counters;
+  saveCounters(state, {
+    nextNumber: nextNumber + ahead.element,
+    nextIdentity: nextIdentity + ahead.identity,
+    nextRule: nextRule + ahead.rule,
+  });
+  savePolicy(state, { ...state.policy, version: state.policy.version + ahead.policy });
+  for (const vm of [...state.vms.values()]) saveVm(state, { ...vm, above: vm.incarnation + ahead.incarnation });
+  beginOwnVmAnew(state);
+}
+
+/**
+ * The root controller's own VM begins anew where the stores were put back: its next incarnation, on a volume of a UID of
+ * its own, which is blank and takes over the stores with which this controller runs. The volume that it had, if a server still
+ * has it, stays there as it is.
+ */
+function beginOwnVmAnew(state: ControllerState): void {
+  const vm = ownVm(state);
+  const path = vm === undefined ? undefined : state.elements.get(vm.uid)?.path;
+  if (state.options.root === undefined || vm === undefined || path === undefined) return;
+  const [stores] = linksOf(state, path)
+    .filter((link) => link.type === "VolumeConnection")
+    .sort(lastBootedFirst);
+  const before = stores === undefined ? undefined : recordAt(state, stores.volume);
+  if (before !== undefined) {
+    const number = state.counters.nextNumber;
+    saveCounters(state, { nextNumber: number + 1 });
+    state.elements.delete(before.uid);
+    write(state.outbox, `element/${before.uid}`, null);
+    const volume = uid(`${state.options.cellUid}-${number}`);
+    state.uids.set(before.path, volume);
+    saveElement(state, { ...before, uid: volume, unwritten: true, phase: null, reason: null });
+    log(state.outbox, "volume/anew", { path: before.path, volume, before: before.uid });
+  }
+  saveVm(state, { ...vm, failure: null, failures: 0, again: false, avoid: [], run: null });
+}
+
+/**
+ * After the store of the root controller was put back, its own VM starts before every other of the root cell: until then it
+ * runs as a process of one host, with a Placer that knows this host alone.
+ */
+export function waitsForOwnVm(state: ControllerState, vm: Uid): boolean {
+  if (state.options.root === undefined) return false;
+  const own = ownVm(state);
+  return own !== undefined && own.uid !== vm && own.above !== undefined && own.run?.handedOver !== true;
+}

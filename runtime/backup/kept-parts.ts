@@ -1,0 +1,172 @@
+import { createHash } from "node:crypto";
+import { createReadStream, createWriteStream, existsSync } from "node:fs";
+import { copyFile, mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { Readable, Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { EventName } from "../../core/event-names.ts";
+import { mayAsk } from "../../core/identity/permissions.ts";
+import { type PeerName, peerName } from "../../model/identifiers.ts";
+import type { Json } from "../../model/json.ts";
+import { synchronize } from "../durable-files.ts";
+import { type PeerHandler, peerRequest } from "../https.ts";
+import { replaceFile } from "../identity/replace-file.ts";
+import type { ProcessConfiguration } from "../installation.ts";
+import { BackupFault } from "./frames.ts";
+import { manifestIn, type PartFile, type PartManifest } from "./part.ts";
+import { putBack } from "./put-back.ts";
+import { checkDatabase, type UnpackedPart } from "./unpack.ts";
+
+/**
+ * Parts of a backup that the authority of a restored root cell keeps for those whose volumes were lost (decision 59). A service
+ * that starts without a store asks for its own, by the name in its certificate, before it does anything else: one that
+ * began blank would give out names and numbers that are taken.
+ *
+ *   GET /put-back      the manifest of the asking peer's part; 404: there is none
+ *   GET /put-back/<n>  the n-th file of it
+ */
+const keptPath = "/put-back";
+const authority = peerName("authority");
+/** Below the authority's own directory. */
+export const keptPartsDirectory = (directory: string): string => join(directory, "put-back");
+/** A key or a certificate is of the machine that was lost, and whoever asks has others. */
+const isKept = ({ path }: PartFile): boolean => ["state.sqlite", "events.sqlite", "root-secret"].includes(path);
+const longestManifest = 64 * 1024;
+const pauseMs = 2000;
+
+/** Of the others nothing is put back: what they know they hear again from those that desire it of them. */
+export const keepsItsOwn = (peer: PeerName): boolean => mayAsk("authority", peer, "GET", keptPath);
+
+/** @param directory the authority's own */
+export const keepPart = async ({ manifest, files }: UnpackedPart, directory: string): Promise<void> => {
+  const own = join(keptPartsDirectory(directory), manifest.name);
+  await rm(own, { recursive: true, force: true });
+  await mkdir(own, { recursive: true, mode: 0o700 });
+  // The store is the last one to be put into place: where it is, the rest is.
+  const kept = manifest.files.filter(isKept).sort((one, other) => (one.path < other.path ? -1 : 1));
+  for (const [index, { path }] of kept.entries()) {
+    await copyFile(files.get(path) ?? "", join(own, String(index)));
+    await synchronize(join(own, String(index)));
+  }
+  await replaceFile(join(own, "manifest.json"), JSON.stringify({ ...manifest, files: kept }));
+};
+
+/** @param directory the authority's own */
+export const answerKeptParts =
+  (directory: string): PeerHandler =>
+  async ({ peer, method, url }, response) => {
+    const refuse = (status: number, message: string): void => {
+      response.writeHead(status, { "content-type": "application/json" });
+      response.end(JSON.stringify({ error: { code: "refused", message } }));
+    };
+    // What is behind a question mark is not looked at by the table.
+    if (url.includes("?") || !mayAsk("authority", peer, method, url))
+      return refuse(403, `nothing is put back for "${peer}"`);
+    const file = url === keptPath ? "manifest.json" : url.slice(keptPath.length + 1);
+    const path = join(keptPartsDirectory(directory), peer, file);
+    if (!existsSync(path)) return refuse(404, `no backup that was restored has this of "${peer}"`);
+    response.writeHead(200, { "content-type": "application/octet-stream" });
+    await pipeline(createReadStream(path), response);
+  };
+
+/**
+ * Where this process has no store yet, gets the one that the restored backup has of it, if there is one. Resolves when its
+ * directory is as it should be; goes on asking as long as the authority gives no answer.
+ */
+export const takeKeptPart = async (
+  configuration: ProcessConfiguration,
+  log: (event: EventName, fields: { readonly [key: string]: Json }) => void,
+): Promise<void> => {
+  const { directory, enrolment, name } = configuration;
+  if (enrolment === undefined || !keepsItsOwn(name) || existsSync(join(directory, "state.sqlite"))) return;
+  for (let attempts = 1; ; attempts += 1) {
+    try {
+      return await attempt(configuration);
+    } catch (error) {
+      if ((attempts & (attempts - 1)) === 0) log("store/waits", { why: (error as Error).message, attempts });
+      await sleep(pauseMs);
+    }
+  }
+};
+
+const attempt = async (configuration: ProcessConfiguration): Promise<void> => {
+  const { directory, name } = configuration;
+  const draft = join(directory, "put-back.new");
+  await rm(draft, { recursive: true, force: true });
+  try {
+    const manifest = await manifestOf(configuration);
+    if (manifest === null) return;
+    await mkdir(draft, { recursive: true, mode: 0o700 });
+    const files = new Map<string, string>();
+    for (const [index, file] of manifest.files.entries()) {
+      const to = join(draft, String(index));
+      await takeFile(configuration, index, file, to);
+      if (file.kind !== "file") checkDatabase(to, `"${file.path}" of "${name}"`);
+      files.set(file.path, to);
+    }
+    if (isOfAnother(files.get("state.sqlite") ?? "", configuration)) return;
+    await putBack({ manifest, files }, directory);
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+};
+
+const ask = async (configuration: ProcessConfiguration, path: string) => {
+  const answer = await peerRequest(configuration, authority, { method: "GET", path });
+  if (answer.status === 200 || answer.status === 404) return answer;
+  throw new Error(`the authority answers ${path} with ${answer.status}: ${(await answer.text()).slice(0, 300)}`);
+};
+
+/** Null: there is none. */
+const manifestOf = async (configuration: ProcessConfiguration): Promise<PartManifest | null> => {
+  const answer = await ask(configuration, keptPath);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of answer.body) {
+    bytes += (chunk as Buffer).length;
+    if (bytes > longestManifest) throw new BackupFault(null, "the authority's manifest has no end");
+    chunks.push(chunk as Buffer);
+  }
+  if (answer.status === 404) return null;
+  const { name, role } = configuration;
+  const manifest = manifestIn(Buffer.concat(chunks), { name, role });
+  if (!manifest.files.every(isKept) || manifest.files.at(-1)?.path !== "state.sqlite")
+    throw new BackupFault(null, `the manifest of "${name}" names files that are not put back, or no store`);
+  return manifest;
+};
+
+const takeFile = async (
+  configuration: ProcessConfiguration,
+  index: number,
+  { path, bytes, sha256 }: PartFile,
+  to: string,
+): Promise<void> => {
+  const answer = await ask(configuration, `${keptPath}/${index}`);
+  const hash = createHash("sha256");
+  let taken = 0;
+  const counted = new Transform({
+    transform: (chunk: Buffer, _encoding, done) => {
+      taken += chunk.length;
+      hash.update(chunk);
+      done(taken > bytes ? new BackupFault(null, `"${path}" is longer than its manifest says`) : null, chunk);
+    },
+  });
+  await pipeline(Readable.from(answer.body), counted, createWriteStream(to, { mode: 0o600 }));
+  if (answer.status !== 200 || taken !== bytes || hash.digest("hex") !== sha256)
+    throw new BackupFault(null, `"${path}" is not what its manifest says`);
+};
+
+/** A cell that was made anew under the name of one that is in the backup is another cell. */
+const isOfAnother = (store: string, { controller }: ProcessConfiguration): boolean => {
+  if (controller === undefined) return false;
+  const database = new DatabaseSync(store, { readOnly: true });
+  try {
+    const found = database.prepare("SELECT key FROM entries WHERE key LIKE 'own/element/%' LIMIT 1").get();
+    const prefix = `own/element/${controller.cellUid}-`;
+    return found !== undefined && !String(found.key).startsWith(prefix);
+  } finally {
+    database.close();
+  }
+};
