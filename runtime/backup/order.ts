@@ -35,6 +35,13 @@ export const mostPeers = 4096;
 /** No certificate (DER), no TLS handshake (spaces) and no other text of Cells begins like that. */
 const signedText = (text: string): Buffer => Buffer.from(`cells backup order 1\n${text}`);
 
+/**
+ * Parts are taken in this order. Whoever has seen something of a controller that is not in the controller's own copy takes it for
+ * older, and it desires things of all the others: so it comes last.
+ */
+const inOrder = (one: string, other: string): number =>
+  Number(one.startsWith("controller.")) - Number(other.startsWith("controller.")) || (one < other ? -1 : 1);
+
 /** @param peers all that keep a store */
 export const signOrder = async (
   authority: Authority,
@@ -47,7 +54,7 @@ export const signOrder = async (
   if (!isRecipient(recipient)) throw new BackupFault(null, "the recipient is no X25519 public key in base64url");
   if (peers.length > mostPeers) throw new BackupFault(null, `a backup is of at most ${mostPeers} stores`);
   const [issued, ends] = [nowMs, nowMs + orderLifetimeMs].map((ms) => new Date(ms).toISOString());
-  const text = JSON.stringify({ format: 1, recipient, peers: [...peers].sort(), issued, ends });
+  const text = JSON.stringify({ format: 1, recipient, peers: [...peers].sort(inOrder), issued, ends });
   const algorithm = { name: "ECDSA", hash: "SHA-256" };
   const signature = await webcrypto.subtle.sign(algorithm, authority.key, signedText(text));
   return {

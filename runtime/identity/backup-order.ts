@@ -10,11 +10,6 @@ import type { RunningService } from "../process.ts";
 
 export const isOrderQuestion = (url: string): boolean => url === "/backup-order";
 const longestBody = 4096;
-/**
- * They come last: whoever has seen something of one that is not in its own copy takes it for older, and these desire things
- * of all the others.
- */
-const isController = (name: string): boolean => name.startsWith("controller.");
 
 /** `POST /backup-order` {recipient} of the root cell's controller → `SignedOrder` for everybody that the authority knows. */
 export const answerOrder =
@@ -37,8 +32,6 @@ export const answerOrder =
     if (!isRecipient(recipient)) return refuse(400, "the body is {recipient}, an X25519 public key in base64url");
     const book = (await request({ kind: "peers", known: -1 } as unknown as Json)) as unknown as { peers: PeerEntries };
     // A gateway keeps nothing.
-    const peers = Object.keys(book.peers)
-      .filter((name) => name !== "gateway")
-      .sort((one, other) => Number(isController(one)) - Number(isController(other)));
+    const peers = Object.keys(book.peers).filter((name) => name !== "gateway");
     respond(200, await signOrder(authority, { recipient, peers, nowMs: Date.now() }));
   };
