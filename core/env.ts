@@ -101,6 +101,8 @@ export interface Restored {
   readonly forkedAt?: ReadonlyMap<PeerName, Forks>;
   /** This store was put back from a copy since the last start. */
   readonly wasRestored?: boolean;
+  /** Whoever put it back was sure that nothing runs any more on any host of then. */
+  readonly hostsAreGone?: boolean;
 }
 
 /** For services of tests, which say to each other whatever they like. */

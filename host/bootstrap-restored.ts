@@ -48,7 +48,8 @@ export interface PlacedBirth {
 }
 
 /**
- * Puts the backup where the birth of this host begins, which must not have begun. The mark that there is one is durable last.
+ * Puts the backup where the birth of this host begins, which must not have begun. Whoever does is sure that no machine of then
+ * runs on any host. The mark that there is one is durable last.
  * Rejects with a sentence for a backup that no root cell can come from.
  * @param wanted the bootstrap model of the root specification that is there; null: any
  */
@@ -76,7 +77,8 @@ export const placeBackupForBirth = async (
     const { manifest, files } = partOf(name);
     const own = join(stores, role);
     await mkdir(own, { recursive: true, mode: 0o700 });
-    await putBack({ manifest: { ...manifest, files: manifest.files.filter(isTaken) }, files }, own);
+    const taken = { ...manifest, files: manifest.files.filter(isTaken) };
+    await putBack({ manifest: taken, files }, own, { hostsAreGone: true });
     await rm(join(own, asideDirectory), { recursive: true, force: true });
     placed.push(name);
   }

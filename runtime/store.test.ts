@@ -107,9 +107,22 @@ test("histories are kept where a version that knows none does not meet them", ()
   database.close();
   const again = openStore(file);
   assert.deepEqual(again.load().get("history/restored"), { from: "backup of today", wallMs: 5 });
-  again.commit(new Map([["history/start/1", null]]));
-  assert.deepEqual([...again.load().keys()].sort(), ["history/restored", "own/a"]);
+  again.commit(
+    new Map<string, Json>([
+      ["history/start/1", null],
+      ["history/peer/host.h1", { at: null }],
+      ["history/peer/storage-manager", { at: null }],
+    ]),
+  );
+  const kept = ["history/peer/storage-manager", "history/restored", "own/a"];
+  assert.deepEqual([...again.load().keys()].sort(), ["history/peer/host.h1", ...kept]);
   again.close();
+  // Machines under the names of hosts that are gone are others.
+  noteRestored(file, "backup of today", 5, true);
+  const anew = openStore(file);
+  assert.deepEqual([...anew.load().keys()].sort(), kept);
+  assert.deepEqual(anew.load().get("history/restored"), { from: "backup of today", wallMs: 5, hosts: "gone" });
+  anew.close();
   assert.throws(() => noteRestored(join(directory, "none.sqlite"), "x", 0), /entries/);
 });
 

@@ -127,15 +127,18 @@ const statementsOf = (database: DatabaseSync, table: "entries" | "history"): Sta
  *
  * @param from where the copy is from, for people: the name of a backup and the time at which it was made
  * @param wallMs when it was put back, milliseconds since 1970
+ * @param hostsAreGone whoever puts it back is sure that nothing runs any more on any host of then: machines under their names
+ *   are others, of which the service has seen nothing (`Restored.hostsAreGone`)
  */
-export const noteRestored = (file: string, from: string, wallMs: number): void => {
+export const noteRestored = (file: string, from: string, wallMs: number, hostsAreGone = false): void => {
   const database = new DatabaseSync(file, { timeout: lockTimeoutMs });
   try {
     // Throws where there is no such table.
     database.prepare("SELECT count(*) FROM entries").get();
     database.exec(createHistory);
     const put = database.prepare("INSERT OR REPLACE INTO history (key, value) VALUES ('history/restored', ?)");
-    put.run(JSON.stringify({ from, wallMs }));
+    put.run(JSON.stringify({ from, wallMs, ...(hostsAreGone ? { hosts: "gone" } : {}) }));
+    if (hostsAreGone) database.exec("DELETE FROM history WHERE key LIKE 'history/peer/host.%'");
   } finally {
     database.close();
   }

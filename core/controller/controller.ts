@@ -287,6 +287,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     ending: restored.records.has("ending"),
     started: false,
     wasPutBack: restored.wasRestored === true,
+    hostsAreGone: restored.hostsAreGone === true,
     resting: new Set(),
     starts: restoredStarts(restored.records.get("starts")),
     upgradeClock: null,

@@ -108,3 +108,19 @@ test("the root controller's own VM begins anew, on a blank volume for its stores
     assert.equal(world.uidOf("shop/data"), stores, "once");
   }
 });
+
+test("where nothing runs any more on any host of then, every VM starts anew, and nobody is asked about the last one", () => {
+  for (const crashing of [false, true]) {
+    const world = grown({});
+    const hosts = ["h1", "h2"].map((host) => peerName(`host.${host}`));
+    world.crashing = crashing;
+    for (const host of hosts) world.silent.add(host);
+    world.putBack();
+    world.settle();
+    assert.equal(machine(world, "shop/other").incarnation, 1, "without that word an older store waits for its host");
+    world.putBack(true);
+    world.silent.clear();
+    world.settle();
+    for (const path of ["shop/core", "shop/other"]) assert.ok(machine(world, path).incarnation > 200, path);
+  }
+});

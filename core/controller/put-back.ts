@@ -1,6 +1,15 @@
 import { type Uid, uid } from "../../model/identifiers.ts";
 import { log, write } from "../outbox.ts";
-import { type ControllerState, linksOf, recordAt, saveCounters, saveElement, savePolicy, saveVm } from "./state.ts";
+import {
+  type ControllerState,
+  linksOf,
+  recordAt,
+  saveCounters,
+  saveElement,
+  savePolicy,
+  saveVm,
+  type VmRecord,
+} from "./state.ts";
 import { lastBootedFirst, ownVm } from "./succession.ts";
 
 /**
@@ -9,6 +18,9 @@ import { lastBootedFirst, ownVm } from "./succession.ts";
  * the incarnations that hold their leases. So it goes on far above all that it can have given out since.
  */
 const ahead = { element: 2 ** 20, identity: 2 ** 16, rule: 2 ** 16, policy: 2 ** 16, incarnation: 2 ** 8 } as const;
+
+const withoutRun = (vm: VmRecord): VmRecord =>
+  vm.run === null ? vm : { ...vm, failure: null, failures: 0, again: false, avoid: [], run: null };
 
 /** Once, at the first start of such a store. */
 export function goOnAbove(state: ControllerState): void {
@@ -19,7 +31,10 @@ export function goOnAbove(state: ControllerState): void {
     nextRule: nextRule + ahead.rule,
   });
   savePolicy(state, { ...state.policy, version: state.policy.version + ahead.policy });
-  for (const vm of [...state.vms.values()]) saveVm(state, { ...vm, above: vm.incarnation + ahead.incarnation });
+  for (const vm of [...state.vms.values()]) {
+    const next = { ...vm, above: vm.incarnation + ahead.incarnation };
+    saveVm(state, state.hostsAreGone ? withoutRun(next) : next);
+  }
   beginOwnVmAnew(state);
 }
 
@@ -46,7 +61,7 @@ function beginOwnVmAnew(state: ControllerState): void {
     saveElement(state, { ...before, uid: volume, unwritten: true, phase: null, reason: null });
     log(state.outbox, "volume/anew", { path: before.path, volume, before: before.uid });
   }
-  saveVm(state, { ...vm, failure: null, failures: 0, again: false, avoid: [], run: null });
+  saveVm(state, withoutRun(vm));
 }
 
 /**

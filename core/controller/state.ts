@@ -313,6 +313,8 @@ export interface ControllerState {
   started: boolean;
   /** This store was put back from a copy since the last start. */
   readonly wasPutBack: boolean;
+  /** And nothing runs any more on any host of then. */
+  readonly hostsAreGone: boolean;
   /** VMs that failed and whose back-off timer has not come yet. */
   readonly resting: Set<Uid>;
   readonly starts: StartState;

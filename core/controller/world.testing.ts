@@ -24,7 +24,7 @@ import type {
   DesiredVm,
   DesiredVolume,
 } from "../documents.ts";
-import type { Effect, Input, Service } from "../env.ts";
+import type { Effect, Input, Restored, Service } from "../env.ts";
 import type { ActualPolicy } from "../network-documents.ts";
 import { sameJson, toJson } from "../outbox.ts";
 import { createController } from "./controller.ts";
@@ -125,7 +125,7 @@ export class World {
   }
 
   /** The process dies between two steps, and starts again from what was durable. What peers say comes again. */
-  crash(wasRestored = false): void {
+  crash(putBack: Pick<Restored, "wasRestored" | "hostsAreGone"> = {}): void {
     this.timers.clear();
     this.#subscribed.clear();
     this.#tombstones = [];
@@ -133,13 +133,13 @@ export class World {
     this.state = this.#service.restore({
       records: structuredClone(this.records),
       desiredAt: structuredClone(this.desired),
-      wasRestored,
+      ...putBack,
     });
     this.step({ kind: "start" });
   }
   /** It ends, and its store is put back from a copy that is as it is. */
-  putBack(): void {
-    this.crash(true);
+  putBack(hostsAreGone = false): void {
+    this.crash({ wasRestored: true, hostsAreGone });
   }
 
   /** Lets peers act, and the controller see it, until nothing moves any more. */

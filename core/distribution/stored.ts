@@ -17,7 +17,7 @@ import type { Mark, StoredPeer } from "./history.ts";
  * | history/start/<n>  | `{ start, count }`: a mark of this store's own history, oldest first |
  * | history/client/<p> | `ClientMark`: how far a client's store was, and what of it is kept |
  * | history/peer/<p>   | `StoredPeer`: how far a receiver's store was, and whether one of the two sides has forked |
- * | history/restored   | `{ wallMs, from }`: the store was put back from a copy, by whoever put it there; gone after the next start |
+ * | history/restored   | `{ wallMs, from, hosts? }`: the store was put back from a copy, by whoever put it there; gone after the next start |
  * | history/raised     | true: a peer has seen later generations of this service than its store knows, which was lost |
  *
  * What is below `history/` is no concern of an earlier version, which cannot read it: a store keeps it apart from the rest.
@@ -126,6 +126,11 @@ function takeHistory(stored: StoredNode, kind: string, name: string, value: Json
   if (kind === "peer") stored.peerMarks.set(peerName(name), value as unknown as StoredPeer);
 }
 
+const putBackOf = ({ restored }: StoredNode): Pick<Restored, "wasRestored" | "hostsAreGone"> => ({
+  wasRestored: restored !== null,
+  hostsAreGone: (restored as { readonly hosts?: Json } | null)?.hosts === "gone",
+});
+
 /** What the service itself gets to see of its store. */
 export const restoredOf = (stored: StoredNode): Restored => {
   const desiredAt = new Map<PeerName, Map<string, Json>>();
@@ -139,5 +144,5 @@ export const restoredOf = (stored: StoredNode): Restored => {
   const forkedAt = new Map<PeerName, Forks>();
   for (const [peer, { forked, itForked }] of stored.peerMarks)
     if (forked || itForked) forkedAt.set(peer, { forked: forked === true, itForked: itForked === true });
-  return { records: stored.records, desiredAt, releasingAt, forkedAt, wasRestored: stored.restored !== null };
+  return { records: stored.records, desiredAt, releasingAt, forkedAt, ...putBackOf(stored) };
 };

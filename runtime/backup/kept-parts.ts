@@ -107,7 +107,7 @@ const attempt = async (configuration: ProcessConfiguration): Promise<void> => {
       files.set(file.path, to);
     }
     if (isOfAnother(files.get("state.sqlite") ?? "", configuration)) return;
-    await putBack({ manifest, files }, directory);
+    await putBack({ manifest, files }, directory, { hostsAreGone: true });
   } finally {
     await rm(draft, { recursive: true, force: true });
   }

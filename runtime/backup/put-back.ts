@@ -12,8 +12,13 @@ export const asideDirectory = "before-restore";
  * journal belongs to it. Each file is renamed into place when it is durable; broken off, the same again completes it. A store
  * has a note with it, so that its service says so at its next start; by its history each peer that has seen later things of
  * it knows that it is older, and lets it take nothing back.
+ * @param hostsAreGone as in `noteRestored`
  */
-export const putBack = async ({ manifest, files }: UnpackedPart, directory: string): Promise<void> => {
+export const putBack = async (
+  { manifest, files }: UnpackedPart,
+  directory: string,
+  { hostsAreGone = false }: { readonly hostsAreGone?: boolean } = {},
+): Promise<void> => {
   await mkdir(directory, { recursive: true });
   const aside = join(directory, asideDirectory);
   await rm(aside, { recursive: true, force: true });
@@ -26,7 +31,7 @@ export const putBack = async ({ manifest, files }: UnpackedPart, directory: stri
     const draft = `${to}.restored`;
     await rm(draft, { force: true });
     await copyFile(from, draft);
-    if (kind === "store") noteRestored(draft, `the backup of ${manifest.taken}`, Date.now());
+    if (kind === "store") noteRestored(draft, `the backup of ${manifest.taken}`, Date.now(), hostsAreGone);
     await synchronize(draft);
     for (const ending of kind === "file" ? [""] : ["-wal", "-shm", ""])
       await renameDurably(`${to}${ending}`, join(aside, `${path.replaceAll("/", "+")}${ending}`)).catch(ignoreAbsent);
