@@ -149,7 +149,7 @@ export const eventNames = {
   "presence/majority": "it hears a majority of the Presence group again",
   // Storage.
   "volume/anew":
-    "the root controller, whose store was put back, begins its own VM on another volume: path, volume, the one before",
+    "the root controller, whose store was put back, gives a service VM another volume for its stores: path, volume, the one before",
   "volume/placed": "a volume got its storage server",
   "volume/adopted": "the Storage Manager found a volume that it did not know where it is: path, agent",
   "recovery/waits":

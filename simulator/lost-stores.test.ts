@@ -81,3 +81,26 @@ describe("a lost store destroys nothing", () => {
     }
   }
 });
+
+/** Of all that `disaster` takes the copies are older than the newest VM, whose volumes are still on the servers. */
+test("all machines but the storage servers are lost: what the backup has comes back with its data, and what is new meets nobody", async () => {
+  for (let seed = 1; seed <= 4; seed += 1) {
+    const history = parseHistory(`
+      hosts 3
+      servers 2
+      cells 1
+      seed ${seed}
+      at 100 apply c1 ${first}
+      at 12000 copy controller.c1
+      at 12000 copy cell-manager
+      at 12000 copy address-manager
+      at 12500 apply c1 ${second}
+      at 25000 disaster for 500
+      at 36000 apply c1 ${first} vm:d:128:data vm:c:128:data
+      until 60000`);
+    const result = await runHistory(history, { keepLog: true, mustSettle: true });
+    assert.deepEqual(result.faults, [], `seed ${seed}`);
+    const files = /\bvolume\/deleted\b/.exec(result.log);
+    assert.equal(files, null, "no file of a volume goes");
+  }
+});

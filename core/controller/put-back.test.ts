@@ -33,6 +33,7 @@ const cell: JsonObject = {
     net: { "x.type": "Subnet", "x.size": 8, "x.addressRange": "internal" },
     boot: { "x.type": "Volume", "x.size": 64, "x.import": "tiny" },
     data: { "x.type": "Volume", "x.size": 64 },
+    otherBoot: { "x.type": "Volume", "x.size": 64, "x.import": "tiny" },
     otherData: { "x.type": "Volume", "x.size": 64 },
     core: vm({ controller: { cell: "shop", cellUid: "c1", cellNumber: 7 }, placer: {} }),
     other: vm({ presence: { number: 2 } }),
@@ -40,7 +41,8 @@ const cell: JsonObject = {
     ...{
       bootDisk: disk("core", "boot", 0),
       dataDisk: disk("core", "data", 1),
-      otherDisk: disk("other", "otherData", 0),
+      otherDisk: disk("other", "otherBoot", 0),
+      otherStores: disk("other", "otherData", 1),
     },
   },
 };
@@ -80,18 +82,23 @@ test("a store that was put back goes on above every number and incarnation that 
   }
 });
 
-test("the root controller's own VM begins anew, on a blank volume for its stores, and before every other", () => {
+test("the root cell's VMs begin anew, on blank volumes for their stores, its controller's own before every other", () => {
   for (const crashing of [false, true]) {
     const world = grown();
-    const before = world.uidOf("shop/data");
+    const before = ["shop/data", "shop/otherData"].map((path) => world.uidOf(path));
+    const boots = ["shop/boot", "shop/otherBoot"].map((path) => world.uidOf(path));
     world.crashing = crashing;
     // The Placer of the birth knows one host, and what ran elsewhere has ended with its machine.
     world.slowVolumes.add(`${world.state.options.cellUid}-${world.state.counters.nextNumber + 2 ** 20}` as never);
     world.ended.set(`${world.uidOf("shop/other")}@1`, { power: "off", ended: "crashed", phase: "failed" });
-    world.putBack();
+    world.putBack(true);
     world.settle();
     const stores = world.uidOf("shop/data");
-    assert.notEqual(stores, before);
+    assert.ok(!before.includes(stores) && !before.includes(world.uidOf("shop/otherData")));
+    assert.deepEqual(
+      ["shop/boot", "shop/otherBoot"].map((path) => world.uidOf(path)),
+      boots,
+    );
     assert.equal(world.vm("shop/core"), null, "its stores are not there yet");
     assert.equal(world.vm("shop/other"), null, "nothing starts before it");
     world.slowVolumes.clear();
@@ -101,7 +108,7 @@ test("the root controller's own VM begins anew, on a blank volume for its stores
     const own = connected.filter(({ vm: of }) => of === world.uidOf("shop/core")).map(({ volume }) => volume);
     assert.deepEqual(own.sort(), [world.uidOf("shop/boot"), stores].sort());
     const volumes = world.documents<DesiredVolume>("storage-manager", "volume").map(({ uid }) => uid);
-    assert.ok(volumes.includes(stores) && !volumes.includes(before));
+    assert.ok(volumes.includes(stores) && !before.some((volume) => volumes.includes(volume)));
     assert.ok(machine(world, "shop/other").incarnation > 200, "the others follow");
     world.crash();
     world.settle();

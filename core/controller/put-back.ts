@@ -1,5 +1,6 @@
-import { type Uid, uid } from "../../model/identifiers.ts";
+import { type ElementPath, type Uid, uid } from "../../model/identifiers.ts";
 import { log, write } from "../outbox.ts";
+import { serviceVms } from "./boot-disks.ts";
 import {
   type ControllerState,
   linksOf,
@@ -35,33 +36,28 @@ export function goOnAbove(state: ControllerState): void {
     const next = { ...vm, above: vm.incarnation + ahead.incarnation };
     saveVm(state, state.hostsAreGone ? withoutRun(next) : next);
   }
-  beginOwnVmAnew(state);
+  if (state.options.root === undefined || !state.hostsAreGone) return;
+  for (const { path } of serviceVms(state)) giveNewStores(state, path);
 }
 
 /**
- * The root controller's own VM begins anew where the stores were put back: its next incarnation, on a volume of a UID of
- * its own, which is blank and takes over the stores with which this controller runs. The volume that it had, if a server still
- * has it, stays there as it is.
+ * Every service VM of the root cell begins anew where the stores were put back: on a volume of a new UID, which is blank, and takes
+ * over its store of the backup. A store that survived on a server knows of later things than the others, and of hosts that are
+ * gone; its volume stays there as it is.
  */
-function beginOwnVmAnew(state: ControllerState): void {
-  const vm = ownVm(state);
-  const path = vm === undefined ? undefined : state.elements.get(vm.uid)?.path;
-  if (state.options.root === undefined || vm === undefined || path === undefined) return;
-  const [stores] = linksOf(state, path)
-    .filter((link) => link.type === "VolumeConnection")
-    .sort(lastBootedFirst);
-  const before = stores === undefined ? undefined : recordAt(state, stores.volume);
-  if (before !== undefined) {
-    const number = state.counters.nextNumber;
-    saveCounters(state, { nextNumber: number + 1 });
-    state.elements.delete(before.uid);
-    write(state.outbox, `element/${before.uid}`, null);
-    const volume = uid(`${state.options.cellUid}-${number}`);
-    state.uids.set(before.path, volume);
-    saveElement(state, { ...before, uid: volume, unwritten: true, phase: null, reason: null });
-    log(state.outbox, "volume/anew", { path: before.path, volume, before: before.uid });
-  }
-  saveVm(state, withoutRun(vm));
+function giveNewStores(state: ControllerState, vm: ElementPath): void {
+  const disks = linksOf(state, vm).filter((link) => link.type === "VolumeConnection");
+  const [stores] = disks.sort(lastBootedFirst);
+  const before = stores === undefined || disks.length < 2 ? undefined : recordAt(state, stores.volume);
+  if (before === undefined) return;
+  const number = state.counters.nextNumber;
+  saveCounters(state, { nextNumber: number + 1 });
+  state.elements.delete(before.uid);
+  write(state.outbox, `element/${before.uid}`, null);
+  const volume = uid(`${state.options.cellUid}-${number}`);
+  state.uids.set(before.path, volume);
+  saveElement(state, { ...before, uid: volume, unwritten: true, phase: null, reason: null });
+  log(state.outbox, "volume/anew", { path: before.path, volume, before: before.uid });
 }
 
 /**

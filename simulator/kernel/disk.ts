@@ -41,6 +41,12 @@ export class Disk {
     this.#become(this.#copy);
     this.#copy = content;
   }
+  /** The same where no host of then runs anything any more (`noteRestored` of runtime/store.ts). */
+  putBackAnew(): void {
+    this.putBack();
+    for (const key of [...this.#durable.keys()]) if (key.startsWith("history/peer/host.")) this.#durable.delete(key);
+    this.#durable.set("history/restored", JSON.stringify({ from: "a copy", wallMs: 0, hosts: "gone" }));
+  }
   /** Everything on it is gone. */
   lose(): void {
     this.#become(new Map());

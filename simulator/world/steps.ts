@@ -1,3 +1,4 @@
+import { mayAsk } from "../../core/identity/permissions.ts";
 import type { MachineEnd } from "../../host/drivers/hypervisor/driver.ts";
 import { hostName, type PeerName, type Uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
@@ -209,6 +210,23 @@ const copy = ({ installation, args: [name = ""] }: Performance): void => {
   if (!isAbsentChild(installation, name)) installation.process(name).disk.copy();
 };
 
+/**
+ * All machines but the storage servers are lost, and their services go on from the last copies on fresh ones: those that a
+ * restore puts back (decision 59) from theirs, all others blank.
+ */
+const disaster = ({ steps, installation, forMs }: Performance): void => {
+  const lost = [...installation.processes.values()].filter(({ name }) => !name.startsWith("agent."));
+  for (const machine of new Set(lost.map((process) => process.machine)))
+    steps.lasting(forMs, installation.powerOff(machine, forMs));
+  for (const process of lost) {
+    const { name, disk } = process;
+    if (mayAsk("authority", name, "GET", "/put-back")) disk.putBackAnew();
+    else disk.lose();
+    process.wallOffsetMs = process.latestOffsetMs;
+    installation.losses.add(name);
+  }
+};
+
 /** Its operator has looked: what a process desires anywhere counts again. */
 const release = ({ installation, args: [name = ""] }: Performance): void => {
   const { name: peer } = installation.process(name);
@@ -321,6 +339,7 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   lose: loseStore("lose"),
   "put-back": loseStore("putBack"),
   exchange: loseStore("exchange"),
+  disaster,
   release,
   "power-off": ({ steps, installation, args: [machine = ""], forMs }) => {
     const boot = installation.powerOff(machine, forMs);
