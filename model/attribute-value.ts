@@ -1,6 +1,6 @@
 import { formatNetwork, parseIpv4, parseNetwork } from "./addresses.ts";
 import type { ElementType, PortRange, RuleEnd } from "./cell.ts";
-import { didYouMean } from "./closest-name.ts";
+import { didYouMean, truthMeant } from "./closest-name.ts";
 import { cidr, elementPath } from "./identifiers.ts";
 import type { Json, JsonObject } from "./json.ts";
 import { limits } from "./limits.ts";
@@ -203,14 +203,6 @@ function inUnit(json: Json, unit: string | undefined): string | undefined {
   return `It is counted in ${unit}: write ${value}, without quotes and unit.`;
 }
 
-/** What people write for true and false, in other languages and in YAML before 1.2. */
-function meantAs(json: Json): string {
-  const word = typeof json === "string" ? json.toLowerCase() : String(json);
-  if (["true", "yes", "on", "y", "1"].includes(word)) return "Write true, without quotes.";
-  if (["false", "no", "off", "n", "0"].includes(word)) return "Write false, without quotes.";
-  return "Write it without quotes.";
-}
-
 /** SmartFrog leaves a lazy reference to whoever runs the component, and here nobody does. */
 function leftOpen(name: string, json: string): ValueFault {
   const [word = "", ...rest] = json.split(" ");
@@ -245,7 +237,9 @@ function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Mea
       return { kind: "number", value: json };
     }
     case "boolean":
-      return typeof json === "boolean" ? { kind: "boolean", value: json } : wrong("true or false", meantAs(json));
+      return typeof json === "boolean"
+        ? { kind: "boolean", value: json }
+        : wrong("true or false", `Write ${truthMeant(String(json)) ?? "it"}, without quotes.`);
     case "choice":
       if (typeof json === "string" && kind.values.includes(json)) return text(json);
       return wrong(kind.values.map((value) => `"${value}"`).join(" or "), didYouMean(String(json), kind.values).hint);

@@ -59,3 +59,9 @@ export function didYouMean(name: string, known: Iterable<string>): { readonly hi
   const closest = closestName(name, known);
   return closest === undefined ? {} : { hint: `Did you mean \`${closest}\`?` };
 }
+
+/** What people write for true and false, in other languages and in YAML before 1.2; undefined: neither. */
+export function truthMeant(word: string): boolean | undefined {
+  if (/^(?:true|yes|on|y|1)$/i.test(word)) return true;
+  return /^(?:false|no|off|n|0)$/i.test(word) ? false : undefined;
+}

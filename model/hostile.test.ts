@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { unitsOfASecond } from "./testing/cpu-unit.ts";
 import { hostileTexts } from "./testing/hostile.ts";
 import type { HostileOutcome } from "./testing/hostile-process.ts";
 
 /*
  * What somebody might submit who means the service ill. Each text is read in a process of its own, whose heap cannot
- * grow beyond what it may have; one that hangs is ended. How long each takes is measured by `./cells bench specification`:
- * a test asserts no time, but its watchdog leaves no more than some seconds on the slowest machine.
+ * grow beyond what it may have; one that hangs is ended. What each costs is told in units of work, which the same process
+ * measures before: a second of CPU, on a machine of any speed.
  */
 const program = fileURLToPath(new URL("testing/hostile-process.ts", import.meta.url));
 const memoryMiB = 256;
@@ -64,8 +65,9 @@ for (const [name, { code }] of Object.entries(hostileTexts))
     const { outcomes, failure } = await outcomeOf(name);
     const outcome = outcomes.get(name);
     assert.ok(outcome, failure);
-    const { ok, faults, cpuMs, memoryMiB: used, polluted } = outcome;
-    context.diagnostic(`${cpuMs} ms, ${used} MiB`);
+    const { ok, faults, cpuMs, units, memoryMiB: used, polluted } = outcome;
+    context.diagnostic(`${cpuMs} ms, ${units.toFixed(0)} units of work, ${used} MiB`);
+    assert.ok(units <= unitsOfASecond, `it cost ${units.toFixed(0)} units of work, and a second is ${unitsOfASecond}`);
     assert.equal(ok, code === null, faults[0]?.message);
     if (code !== null)
       assert.ok(

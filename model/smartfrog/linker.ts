@@ -1,4 +1,4 @@
-import { closestName, didYouMean } from "../closest-name.ts";
+import { closestName, didYouMean, truthMeant } from "../closest-name.ts";
 import type { Position } from "../diagnostic.ts";
 import type { Diagnostics } from "../diagnostics.ts";
 import { limits } from "../limits.ts";
@@ -458,8 +458,8 @@ function choiceHint(holder: Component, reference: Reference, word: string): { re
   for (const [name, { content }] of holder.attributes) {
     if (content.kind !== "reference" || content.reference !== reference) continue;
     const kind = attributeSchema(named, name)?.kind;
-    if (kind?.kind === "boolean" && /^(?:true|false|on|off|yes|no)$/i.test(word))
-      return { hint: `Did you mean \`${/^(?:true|on|yes)$/i.test(word)}\`?` };
+    const truth = kind?.kind === "boolean" ? truthMeant(word) : undefined;
+    if (truth !== undefined) return { hint: `Did you mean \`${truth}\`?` };
     if (kind?.kind !== "choice") return null;
     const same = kind.values.find((value) => value === word.toLowerCase());
     const meant = same ?? closestName(word, kind.values);

@@ -267,8 +267,8 @@ class SmartFrogParser extends ExpressionParser {
 
   /** `extends …`, also in parentheses; null: what stands here is no component. */
   #componentValue(name: readonly string[] | null): Expression | null {
-    const [{ text }, second] = [this.token, this.tokens[this.at + 1]];
-    if (!(this.is("(") && text === "(" && second?.kind === "word" && second.text === "extends"))
+    const second = this.tokens[this.at + 1];
+    if (!(this.is("(") && second?.kind === "word" && second.text === "extends"))
       return this.is("extends") || this.#mistakenComponent(name) ? this.component() : null;
     this.at++;
     const component = this.component();

@@ -8,6 +8,7 @@ import { standardPrototypes } from "../schema.ts";
 import { smartFrogTree } from "../smartfrog/tree.ts";
 import { formatSmartFrog } from "../smartfrog-format/format.ts";
 import { checkDocument, readSpecification } from "../specification.ts";
+import { cpuUnitMs } from "./cpu-unit.ts";
 import { hostileTexts } from "./hostile.ts";
 import type { HostileText } from "./hostile-builders.ts";
 
@@ -22,6 +23,8 @@ export interface HostileOutcome {
   readonly faults: readonly { readonly code: string; readonly message: string }[];
   /** CPU time of the longest step of the work, such as reading or planning, in milliseconds, of all threads. */
   readonly cpuMs: number;
+  /** The same in units of work (`cpu-unit.ts`). */
+  readonly units: number;
   /** Largest resident memory of the whole process. */
   readonly memoryMiB: number;
   /** Names that every object has now and had not before. */
@@ -70,6 +73,7 @@ function changes(cell: Cell): void {
   }
 }
 
+const unitMs = cpuUnitMs();
 for (const name of process.argv.slice(2)) {
   const hostile = hostileTexts[name];
   if (hostile === undefined) throw new Error(`there is no hostile text "${name}"`);
@@ -84,6 +88,7 @@ for (const name of process.argv.slice(2)) {
     ok: faults.length === 0,
     faults: faults.map(({ code, message }) => ({ code, message })),
     cpuMs: longestMs,
+    units: longestMs / unitMs,
     memoryMiB: Math.round(process.resourceUsage().maxRSS / 1024),
     polluted,
   };

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { unitsOfASecond } from "../../model/testing/cpu-unit.ts";
 import { hostileYaml } from "./testing/yaml-hostile.ts";
 import type { YamlOutcome } from "./testing/yaml-hostile-process.ts";
 
@@ -22,8 +23,9 @@ function outcomeOf(name: string): Promise<YamlOutcome> {
 
 for (const [name, { code }] of Object.entries(hostileYaml))
   test(`${name}: a clear error, in bounded memory`, async (context) => {
-    const { faults, cpuMs, memoryMiB: used } = await outcomeOf(name);
-    context.diagnostic(`${cpuMs} ms, ${used} MiB`);
+    const { faults, cpuMs, units, memoryMiB: used } = await outcomeOf(name);
+    context.diagnostic(`${cpuMs} ms, ${units.toFixed(0)} units of work, ${used} MiB`);
+    assert.ok(units <= unitsOfASecond, `it cost ${units.toFixed(0)} units of work, and a second is ${unitsOfASecond}`);
     assert.ok(
       faults.some((fault) => fault.code === code),
       JSON.stringify(faults[0] ?? null),

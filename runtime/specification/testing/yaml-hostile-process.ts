@@ -1,3 +1,4 @@
+import { cpuUnitMs } from "../../../model/testing/cpu-unit.ts";
 import { evaluate } from "../evaluate.ts";
 import { hostileYaml } from "./yaml-hostile.ts";
 
@@ -6,6 +7,8 @@ export interface YamlOutcome {
   readonly faults: readonly { readonly code: string; readonly message: string }[];
   /** CPU time of reading alone, of all threads. */
   readonly cpuMs: number;
+  /** The same in units of work (`cpu-unit.ts`). */
+  readonly units: number;
   /** Largest resident memory of the whole process. */
   readonly memoryMiB: number;
 }
@@ -13,12 +16,14 @@ export interface YamlOutcome {
 const hostile = hostileYaml[process.argv[2] ?? ""];
 if (hostile === undefined) throw new Error(`there is no hostile text "${process.argv[2]}"`);
 const text = hostile.text();
+const unitMs = cpuUnitMs();
 const before = process.cpuUsage();
 const result = await evaluate({ main: "hostile.yaml", files: { "hostile.yaml": text } });
 const { user, system } = process.cpuUsage(before);
 const outcome: YamlOutcome = {
   faults: result.ok ? [] : result.error.map(({ code, message }) => ({ code, message })),
   cpuMs: Math.round((user + system) / 1000),
+  units: (user + system) / 1000 / unitMs,
   memoryMiB: Math.round(process.resourceUsage().maxRSS / 1024),
 };
 process.stdout.write(JSON.stringify(outcome));
