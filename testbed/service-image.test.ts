@@ -110,7 +110,7 @@ test(
       await said(host, /placer ended \(code 1\) and is started again/);
       assert.deepEqual(await host.call("lookUp", name), ["10.64.0.2"], "what was durable before the power cut is gone");
       assert.equal(await host.call("answers", 2), false, "the VM answers though one of its roles does not");
-      const last = await host.call<string>("stop", 20_000);
+      const last = await host.call<string>("stop", 60_000);
       assert.match(last, /the data volume was not closed properly, and is in order/);
       assert.match(last, /"event":"stopped"/);
       assert.doesNotMatch(last, /PRIVATE KEY|login:|no token at all/);
@@ -160,7 +160,7 @@ test("roles that ran elsewhere go on in a VM that is born with their stores, the
     const files = encoded(birthFiles("authority", own.directory));
     const started = await host.call<GuestStarted>("start", { memoryMiB: 256, data, awaitAnswer: true, files });
     await report(t, host, "authority, placer and presence, 256 MiB", started);
-    const last = await host.call<string>("stop", 20_000);
+    const last = await host.call<string>("stop", 60_000);
     assert.match(last, /authority goes on from what it was born with/);
     assert.match(last, /"event":"stopped"/);
     const [authority, placer] = [userOf("authority"), userOf("placer")];

@@ -173,7 +173,7 @@ describe("testbed", { skip }, () => {
 
   test("a member that cannot start fails the up, which says why and leaves nothing", async () => {
     const broken = { ...options.commands, placer: ["sh", "-c", "echo 'no such thing' >&2; exit 3"] };
-    await withTestbedDirectory({ ...options, commands: broken, timeoutMs: 4000 }, async (t) => {
+    await withTestbedDirectory({ ...options, commands: broken, timeoutMs: 10_000 }, async (t) => {
       await assert.rejects(t.up(), /placer does not answer \(last end: exit code 3.*no such thing/s);
       nothingLeft(t);
     });

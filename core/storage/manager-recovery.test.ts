@@ -257,3 +257,36 @@ test("what was seen of a server counts for another machine of its name only wher
     assert.deepEqual(mark(one, agent, "two"), { start: "two", last }, server);
   }
 });
+
+test("what has copies is an origin still, in whatever order a server says what it has, and for an older store", () => {
+  const origin = ["volume/a-2", "readers/a-2"];
+  const asked = (of: StorageWorld) => [...(of.desiredAt.get(peerName(placed(of, "a-2").agent))?.keys() ?? [])];
+  const isOrigin = (of: StorageWorld): void => {
+    assert.equal((of.records.get("volume/a-2") as { readonly frozen?: unknown }).frozen, true);
+    for (const key of origin) assert.ok(asked(of).includes(key), key);
+  };
+  for (const inPieces of [false, true]) {
+    const one = world();
+    isOrigin(one);
+    lose(one);
+    for (const agent of one.agents.values()) one.cut(agent);
+    one.restart();
+    for (const { name, actual } of inPieces ? one.agents.values() : [])
+      for (const key of ["server", "volume/a-2"]) {
+        const value = actual.get(key);
+        if (value !== undefined) one.input({ kind: "actual", from: name, key, value });
+      }
+    if (inPieces) assert.match(one.volume("a-2")?.reason ?? "", /has it and has yet to say all that it has$/);
+    for (const agent of one.agents.values()) one.connect(agent);
+    one.settle();
+    isOrigin(one);
+  }
+  const one = world();
+  const older = snapshot(one).map(([key, record]) =>
+    key === "volume/a-2" ? ([key, { ...(record as object), frozen: false }] as const) : ([key, record] as const),
+  );
+  lose(one, older as ReturnType<typeof snapshot>);
+  one.restart();
+  one.settle();
+  isOrigin(one);
+});

@@ -84,6 +84,7 @@ export function takeFork(state: ManagerState, agent: AgentView, forked: boolean,
 
 /** An agent has said all that it has. */
 export function heard(state: ManagerState, agent: AgentView): void {
+  if (!agent.inStep) for (const volume of state.unplaced) mark(state, volume);
   agent.inStep = true;
   const { waitsFor } = state.recovery ?? { waitsFor: [] };
   if (waitsFor.includes(agent.name))
@@ -140,6 +141,8 @@ export function findVolume(
   const actual = agent.volumes.get(volume);
   const about = actual?.about;
   const server = `storage server ${serverOf(agent.name)}`;
+  // That it is an origin comes behind it: taken for none it would get a writer.
+  if (!agent.inStep) return waiting(`${server} has it and has yet to say all that it has`);
   if (actual === undefined || actual.phase === "deleting")
     return waiting(`${server} is still removing a volume with its UID`);
   if (about === undefined) return waiting(`${server} has it and does not know whose it is: an earlier version made it`);

@@ -35,7 +35,7 @@ import {
   restoreManager,
   splitKey,
 } from "./manager-state.ts";
-import { publishVolume, reconcileVolume } from "./manager-volumes.ts";
+import { freeze, publishVolume, reconcileVolume } from "./manager-volumes.ts";
 import { storageOffersOf } from "./offers.ts";
 
 /*
@@ -300,6 +300,10 @@ function takeActual(state: ManagerState, agent: AgentView, key: string, value: J
     if (put(agent.leases, id, agentLeaseActual.of(value))) mark(state, id);
   } else if (kind === "readers") {
     if (put(agent.readers, id, agentReadersActual.of(value))) markChains(state, [id]);
+    // An older store knows it from before its first copy.
+    const record = state.volumes.get(id);
+    if (record?.agent === agent.name && !record.frozen && agent.readers.has(id) && state.wantedVolumes.has(id))
+      freeze(state, id);
   }
 }
 
