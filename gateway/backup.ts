@@ -10,6 +10,7 @@ import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { listPeers } from "../runtime/peers.ts";
 import { passBack } from "./forward.ts";
 import { refused } from "./refused.ts";
+import { serveRoute } from "./serve.ts";
 
 /**
  * A backup of the management passes through here, and stays closed: who may have one says the root cell's controller (on a
@@ -27,7 +28,7 @@ export function registerBackup(
 ): void {
   const askSupervisor = (path: string, request: FastifyRequest, reply: FastifyReply): Promise<void> =>
     throughSocket(supervisorSocket ?? "", path, request, reply);
-  app.post("/management/orders", async (request, reply) => {
+  serveRoute(app, "orderBackup", async ({ request }, reply) => {
     if (supervisorSocket !== null) return askSupervisor("/backup-order", request, reply);
     const answer = await peerRequest(configuration, peerName("controller.root"), {
       ...{ method: "POST", path: "/cells/root/backup", body: bodyOf(request), idleTimeoutMs: orderIdleMs },
@@ -38,8 +39,7 @@ export function registerBackup(
     reply.hijack();
     await passBack(answer, reply.raw);
   });
-  app.post<{ Params: { name: string } }>("/management/parts/:name", async (request, reply) => {
-    const { name } = request.params;
+  serveRoute(app, "readBackupPart", async ({ parameters: { name }, request }, reply) => {
     if (name === "supervisor" && supervisorSocket !== null) return askSupervisor("/backup", request, reply);
     const known = await listPeers(configuration, name);
     if (!known.includes(peerName(name))) throw refused(404, "not-found", `there is no process "${name.slice(0, 80)}"`);
@@ -51,9 +51,8 @@ export function registerBackup(
     reply.hijack();
     await passBack(answer, reply.raw);
   });
-  app.get("/management/backups", () => keptBackups(configuration));
-  app.get<{ Params: { name: string } }>("/management/backups/:name", async (request, reply) => {
-    const { name } = request.params;
+  serveRoute(app, "listBackups", () => keptBackups(configuration));
+  serveRoute(app, "readBackup", async ({ parameters: { name } }, reply) => {
     const { backups } = await keptBackups(configuration);
     const servers = backups.find((each) => each.name === name)?.servers;
     if (servers === undefined)

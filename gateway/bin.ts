@@ -6,6 +6,7 @@ import { peerName } from "../model/identifiers.ts";
 import { peerRequest } from "../runtime/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../runtime/installation.ts";
 import { refused } from "./refused.ts";
+import { type Asked, serveRoute } from "./serve.ts";
 
 /**
  * The bins of the storage servers, for the operator alone: what is in them, a file brought back, a file emptied. Each server
@@ -15,27 +16,25 @@ const patienceMs = 5_000;
 type ServerFile = Omit<BinEntry, "server">;
 
 export function registerBin(app: FastifyInstance, configuration: ProcessConfiguration): void {
-  app.get("/bin", () => list(configuration));
-  type Named = { Params: { server: string; file: string } };
-  for (const method of ["POST", "DELETE"] as const)
-    app.route<Named>({
-      method,
-      url: "/bin/:server/:file",
-      handler: async ({ params }) => {
-        const { server, file }: { readonly server: string; readonly file: string } = params;
-        await requireServer(configuration, server);
-        if (!isBinFileName(file))
-          throw refused(404, "bin/unknown", `"${`${file}`.slice(0, 80)}" names no file of a bin`);
-        const answer = await ask<ServerFile>(configuration, server, method, `/bin/${file}`);
-        return method === "POST" ? { ...answer, server } : { server, file };
-      },
-    });
+  serveRoute(app, "listBin", () => list(configuration));
+  const tell = async (method: string, { server, file }: Asked<"emptyBin">["parameters"]): Promise<ServerFile> => {
+    await requireServer(configuration, server);
+    if (!isBinFileName(file)) throw refused(404, "bin/unknown", `"${`${file}`.slice(0, 80)}" names no file of a bin`);
+    return ask<ServerFile>(configuration, server, method, `/bin/${file}`);
+  };
+  serveRoute(app, "restoreFromBin", async ({ parameters }) => {
+    const restored = await tell("POST", parameters);
+    return { ...restored, server: parameters.server };
+  });
+  serveRoute(app, "emptyBin", async ({ parameters: { server, file } }) => {
+    await tell("DELETE", { server, file });
+    return { server, file };
+  });
 }
 
-/** `POST /servers/<server>/adopt` → `ServerAdopted`: an operator takes what a storage server has that is older. */
+/** An operator takes what a storage server has that is older. */
 export function registerAdoption(app: FastifyInstance, configuration: ProcessConfiguration): void {
-  app.post<{ Params: { server: string } }>("/servers/:server/adopt", async ({ params }): Promise<ServerAdopted> => {
-    const { server }: { readonly server: string } = params;
+  serveRoute(app, "adoptServer", async ({ parameters: { server } }): Promise<ServerAdopted> => {
     await requireServer(configuration, server);
     const leases = await ask<ServerAdopted["leases"]>(configuration, server, "POST", "/adopt");
     return { server, leases };

@@ -1,3 +1,4 @@
+import { match } from "../model/contract/match.ts";
 import { bearerOf, cellOf, isAuthorized } from "../runtime/credentials.ts";
 
 /** Who asks: the operator, or whoever holds something that says it is a credential of that cell. */
@@ -14,10 +15,11 @@ export function scopeOf(header: string | undefined, operatorHashes: readonly str
 /** Why the holder of a cell's credential may not ask this; null: nothing speaks against it. */
 export function beyondScope(scope: Scope, method: string, url: string): string | null {
   if (scope.kind === "operator") return null;
-  const path = url.split("?")[0] ?? "";
-  if (method === "GET" && path === "/cells") return null;
-  const cell = /^\/cells\/([^/]+)/.exec(path)?.[1];
-  if (cell === scope.cell) return null;
+  const { who, path } = match(method, url)?.route ?? {};
+  if (who === "cell" && path === url.split("?")[0]) return null;
+  const below = /^\/cells\/([^/?]+)/.exec(url)?.[1];
+  const cell = who === "operator" ? undefined : below;
+  if (cell !== undefined && cell === scope.cell) return null;
   return cell === undefined
     ? `this is for the operator, and the credential is one of the cell "${scope.cell}"`
     : `the credential is one of the cell "${scope.cell}" and opens no other: use one of the cell "${cell}"`;

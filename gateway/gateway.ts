@@ -7,6 +7,8 @@ import {
 } from "fastify";
 import { rootCell } from "../core/cell-documents.ts";
 import type { Changed, Refusal } from "../model/api.ts";
+import { match } from "../model/contract/match.ts";
+import { readQuery } from "../model/contract/request.ts";
 import { addressOf } from "../runtime/admission.ts";
 import { parseJson, readBody } from "../runtime/controller/http.ts";
 import { spendingHandler } from "../runtime/controller/tickets.ts";
@@ -29,6 +31,7 @@ import { registerOrphans } from "./orphans.ts";
 import { RefusedError, refused } from "./refused.ts";
 import { createSupervised } from "./registry.ts";
 import { createRootCells } from "./root-cells.ts";
+import { serveRoute } from "./serve.ts";
 import { registerSessions } from "./sessions.ts";
 import { createStatus } from "./status.ts";
 import { SupervisorError } from "./supervisor.ts";
@@ -37,7 +40,7 @@ import { createPresent } from "./tickets.ts";
 import { firstPlan, readFirstModel } from "./unknown-cell.ts";
 
 /*
- * The basic personality: the published contract (`model/api.ts`) on HTTP. The gateway decides nothing about a cell: it
+ * The basic personality: the published contract (`model/contract/routes.ts`) on HTTP. The gateway decides nothing about a cell: it
  * checks the credential, finds the controller and passes everything on. Only the birth and the end of a controller are its
  * own, since a cell that does not exist has nobody to ask.
  */
@@ -100,14 +103,14 @@ export function createGateway(
   });
   app.addHook("onClose", () => context.cells.stop());
   if (tickets !== null) serveTickets(app, configuration, tickets);
-  app.get("/cells", (request) => {
+  serveRoute(app, "listCells", ({ request }) => {
     const { authorization = "" } = request.headers;
     const scope = scopeOf(authorization, credentialHashes);
     return context.cells.summaries(authorization, scope?.kind === "cell" ? scope.cell : null);
   });
   const { status, close } = createStatus(configuration, supervisorSocket);
   app.addHook("onClose", async () => close());
-  app.get("/status", status);
+  serveRoute(app, "readStatus", status);
   registerImages(app, configuration);
   registerBin(app, configuration);
   registerBackup(app, configuration, supervisorSocket);
@@ -115,6 +118,7 @@ export function createGateway(
   registerAdoption(app, configuration);
   registerObservation(app, configuration, supervisorSocket, observer);
   registerSessions(app, configuration, granted);
+  // Also what the table does not name: a controller of the next version may serve it.
   for (const url of ["/cells/:cell", "/cells/:cell/*"]) {
     app.all<{ Params: { cell: string } }>(url, (request, reply) => onCell(context, request, reply));
   }
@@ -137,14 +141,22 @@ async function isIntroduced(introduction: Introduction, cell: string, request: F
     await introduction.introduce(cell, authorization, addressOf(request.raw.socket));
     return true;
   } catch (error) {
-    if (request.url.startsWith("/cells/") || !(error instanceof RefusedError) || error.statusCode === 503) throw error;
+    if (
+      match(request.method, request.url)?.name !== "listCells" ||
+      !(error instanceof RefusedError) ||
+      error.statusCode === 503
+    )
+      throw error;
     return false;
   }
 }
 
-const followsIn = (request: FastifyRequest): boolean =>
-  (request.query as Record<string, unknown>).follow === "true" &&
-  request.url.split("?")[0]?.endsWith("/events") === true;
+function followsIn({ method, url }: FastifyRequest): boolean {
+  const name = match(method, url)?.name;
+  if (name !== "followCell" && name !== "followServices") return false;
+  const query = readQuery(name, url);
+  return query.ok && query.value.follow === true;
+}
 
 function answerError(error: unknown, reply: FastifyReply, log: Observer["log"]): void {
   const known = error as { readonly statusCode?: number; readonly code?: string; readonly message?: string };
@@ -187,30 +199,32 @@ async function onCell(
     signal: gone.signal,
     follows: followsIn(request),
   };
-  const path = request.url.split("?")[0] ?? "";
-  const wholeModel = /^\/cells\/[^/]+\/model\/?$/.test(path);
+  const name = match(request.method, request.url)?.name;
+  const changesAll = name === "putModel" || name === "deleteModel";
+  const query = changesAll ? readQuery(name, request.url) : null;
+  if (query?.ok === false) throw refused(400, query.error.code, query.error.message);
+  const dryRun = query?.value.dryRun === true;
   const authorization = request.headers.authorization ?? "";
-  if (cells.empties && cell === rootCell && wholeModel && request.method === "DELETE")
+  if (cells.empties && cell === rootCell && name === "deleteModel")
     throw refused(
       409,
       "conflict",
       "the cloud itself runs in the root cell: take out of it what is not to run any more",
     );
-  if (wholeModel && request.method === "PUT") {
-    const answer = await cells.exclusively(cell, () => putModel(context, cell, what));
+  if (name === "putModel") {
+    const answer = await cells.exclusively(cell, () => putModel(context, cell, what, dryRun));
     if ("plan" in answer) reply.send(answer);
     else await give(answer, reply);
     return;
   }
   await requireCell(context, cell, authorization);
   const answer = await reachable(cell, forward(context, cell, what));
-  const dryRun = new URLSearchParams(request.url.split("?")[1]).get("dryRun") === "true";
   // A child cell ends with its element in its parent's specification.
-  if (wholeModel && request.method === "DELETE" && answer.status === 200 && !dryRun && !isChildName(cell)) {
+  if (name === "deleteModel" && answer.status === 200 && !dryRun && !isChildName(cell)) {
     await cells.endWhenEmpty(cell, authorization);
   }
   if (answer.status === 401) context.introduction.forget(authorization);
-  if (answer.status === 201 && request.method === "POST" && /^\/cells\/[^/]+\/sessions\/?$/.test(path))
+  if (answer.status === 201 && name === "grantSession")
     await giveSession(context, { cell, authorization }, answer, reply);
   else await give(answer, reply);
 }
@@ -248,7 +262,12 @@ async function requireCell({ cells, credentialHashes }: Context, cell: string, a
 }
 
 /** The whole model of a cell, which may be its first. */
-async function putModel(context: Context, cell: string, what: Forwarded): Promise<PeerResponse | Changed> {
+async function putModel(
+  context: Context,
+  cell: string,
+  what: Forwarded,
+  dryRun: boolean,
+): Promise<PeerResponse | Changed> {
   const { configuration, cells, credentialHashes } = context;
   const authorization = String(what.headers.authorization);
   const byOperator = isAuthorized(authorization, credentialHashes);
@@ -259,7 +278,7 @@ async function putModel(context: Context, cell: string, what: Forwarded): Promis
   const supply = await installationSupply(configuration);
   const first = await readFirstModel(cell, String(what.headers["content-type"]), what.body ?? Buffer.alloc(0), supply);
   if (!first.ok) throw new RefusedError(400, first.error);
-  if (new URLSearchParams(what.url.split("?")[1]).get("dryRun") === "true") return firstPlan(first.value, supply);
+  if (dryRun) return firstPlan(first.value, supply);
   await cells.make(cell, authorization, what.signal);
   try {
     const first = withFirstVersion(what, cells.firstVersion);

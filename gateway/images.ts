@@ -8,6 +8,7 @@ import { imageNameRule, isImageName } from "../model/image-name.ts";
 import { type OutgoingPeerRequest, peerRequest } from "../runtime/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../runtime/installation.ts";
 import { type RefusedError, refused } from "./refused.ts";
+import { type Asked, serveRoute } from "./serve.ts";
 
 /**
  * The operator's images. Each storage server has its own list, and makes up its own mind about every upload; the gateway
@@ -46,13 +47,11 @@ export function registerImages(app: FastifyInstance, configuration: ProcessConfi
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null, null));
-    scope.get("/images", () => images.list());
-    scope.put<{ Params: { name: string }; Querystring: Record<string, unknown> }>("/images/:name", (request) =>
-      images.add(nameIn(request.params.name), request.query, request.raw),
+    serveRoute(scope, "listImages", () => images.list());
+    serveRoute(scope, "addImage", ({ parameters, query, request }) =>
+      images.add(nameIn(parameters.name), query, request.raw),
     );
-    scope.delete<{ Params: { name: string } }>("/images/:name", (request) =>
-      images.remove(nameIn(request.params.name)),
-    );
+    serveRoute(scope, "removeImage", ({ parameters }) => images.remove(nameIn(parameters.name)));
   });
 }
 
@@ -83,11 +82,11 @@ class Images {
     return [...found.values()].sort((one, other) => one.name.localeCompare(other.name, "en"));
   }
 
-  async add(name: string, query: Readonly<Record<string, unknown>>, body: IncomingMessage): Promise<ImageAdded> {
-    const { format } = query;
-    const replace = query.replace === "true";
-    if (format !== "raw" && format !== "qcow2")
-      throw refused(400, "image/format", "the format must be declared: ?format=raw or ?format=qcow2");
+  async add(
+    name: string,
+    { format, replace = false }: Asked<"addImage">["query"],
+    body: IncomingMessage,
+  ): Promise<ImageAdded> {
     const length = Number(body.headers["content-length"] ?? Number.NaN);
     if (!Number.isSafeInteger(length) || length < 0)
       throw refused(411, "image/length", "an upload announces its length: Content-Length is missing");

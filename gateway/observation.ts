@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance } from "fastify";
 import type { ServiceEvent } from "../model/api.ts";
 import { serviceHeading, streamEvents } from "../runtime/events.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
@@ -7,10 +7,9 @@ import type { Observer } from "../runtime/observer.ts";
 import { passes, readEventFilter } from "./event-merge.ts";
 import { installationMetrics } from "./metrics.ts";
 import { refused } from "./refused.ts";
+import { serveRoute } from "./serve.ts";
 import { createSources } from "./sources.ts";
 import { attach, createTimeline } from "./timeline.ts";
-
-const queryOf = (request: FastifyRequest): URLSearchParams => new URLSearchParams(request.url.split("?")[1]);
 
 /** `GET /metrics` and `GET /events`: all services at one place, for the operator. */
 export const registerObservation = (
@@ -22,15 +21,14 @@ export const registerObservation = (
   const sources = createSources(configuration, supervisorSocket);
   const timeline = createTimeline(sources, observer.events);
   app.addHook("onClose", async () => timeline.stop());
-  app.get("/metrics", async (request, reply) => {
-    const only = queryOf(request).get("service");
+  serveRoute(app, "readMetrics", async ({ query: { service: only = null } }, reply) => {
     const text = await installationMetrics({ sources, observer, self: configuration.name, supervisorSocket }, only);
     if (text === null) throw refused(404, "not-found", `there is no service "${only}"; see \`cells status\``);
     reply.type(metricsMediaType).send(text);
     return reply;
   });
-  app.get("/events", async (request, reply) => {
-    const filter = readEventFilter(queryOf(request));
+  serveRoute(app, "followServices", async ({ request }, reply) => {
+    const filter = readEventFilter(new URLSearchParams(request.url.split("?")[1]));
     if (!filter.ok) throw refused(400, "bad-request", filter.error);
     const wanted = (event: ServiceEvent): boolean => passes(event, filter.value);
     const attached = filter.value.follow ? await attach(timeline) : null;

@@ -6,6 +6,7 @@ import { peerRequest } from "../runtime/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../runtime/installation.ts";
 import { leftoversPath } from "../runtime/leftovers.ts";
 import { refused } from "./refused.ts";
+import { serveRoute } from "./serve.ts";
 
 /**
  * Documents that stay in force although their client does not desire them any more, or not so, since its store was lost or is
@@ -15,16 +16,15 @@ const patienceMs = 10_000;
 type Said = Omit<ServiceOrphans, "service">;
 
 export function registerOrphans(app: FastifyInstance, configuration: ProcessConfiguration): void {
-  app.get("/orphans", () => everywhere(configuration, "GET", leftoversPath));
-  app.post<{ Params: { peer: string } }>("/orphans/:peer", async ({ params: { peer } }) => {
+  serveRoute(app, "listOrphans", () => everywhere(configuration, "GET", leftoversPath));
+  serveRoute(app, "releaseOrphans", async ({ parameters: { peer } }) => {
     const path = `${leftoversPath}?peer=${encodeURIComponent(peer)}`;
     await requireName(configuration, peer);
     return everywhere(configuration, "POST", path);
   });
-  app.delete<{ Params: { service: string; peer: string } }>("/orphans/:service/:peer", async ({ params, url }) => {
-    const { service, peer }: { readonly service: string; readonly peer: string } = params;
+  serveRoute(app, "endOrphans", async ({ parameters: { service, peer }, request }) => {
     await requireName(configuration, service);
-    const query = new URLSearchParams(url.split("?", 2)[1] ?? "");
+    const query = new URLSearchParams(request.url.split("?", 2)[1] ?? "");
     query.set("peer", peer);
     const found = await ask(configuration, service, "DELETE", `${leftoversPath}?${query}`);
     return { service, ...found } satisfies ServiceOrphans;

@@ -1,3 +1,4 @@
+import type { Refusal } from "../api.ts";
 import type { Json, JsonObject } from "../json.ts";
 import { Fault, faultOf } from "../reader.ts";
 import { fail, ok, type Result } from "../result.ts";
@@ -10,13 +11,17 @@ import { faultIn } from "./schema.ts";
  * of the next version may send them.
  */
 
-/** The query of a URL, by the table; the error is a sentence. Flags that are absent stay absent. */
-export function readQuery<N extends RouteName>(name: N, url: string): Result<QueryOf<Routes[N]["query"]>, string> {
+/** The query of a URL, by the table; the error says how it is refused. Flags that are absent stay absent. */
+export function readQuery<N extends RouteName>(
+  name: N,
+  url: string,
+): Result<QueryOf<Routes[N]["query"]>, Refusal["error"]> {
   const query = new URLSearchParams(url.slice(url.indexOf("?") + 1 || url.length));
   const values: [string, Json][] = [];
   for (const [parameter, wanted] of Object.entries(routeOf(name).query)) {
     const read = readParameter(wanted, query.getAll(parameter));
-    if (read instanceof Fault) return fail(`${parameter} in the query: ${read}`);
+    if (read instanceof Fault)
+      return fail(wanted.refusal ?? { code: "bad-request", message: `${parameter} in the query: ${read}` });
     if (read !== undefined) values.push([parameter, read]);
   }
   return ok(Object.fromEntries(values) as unknown as QueryOf<Routes[N]["query"]>);

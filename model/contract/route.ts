@@ -29,6 +29,8 @@ export interface QueryParameter extends Parameter {
   readonly required: boolean;
   /** It may be given several times. */
   readonly repeated: boolean;
+  /** How it is refused (400) where it is not as the schema says; absent: as `bad-request`, with the place. */
+  readonly refusal?: { readonly code: string; readonly message: string };
 }
 export interface Body {
   /** Media types in which it may come, the usual one first. */
@@ -56,8 +58,6 @@ interface Details {
   /** Absent: none is read. */
   readonly body?: Body;
   readonly answer: Answer;
-  /** Code of the refusal (400) for a parameter that is not as the table says; absent: `bad-request`. */
-  readonly code?: string;
 }
 export interface Route extends Omit<Details, "query" | "body"> {
   readonly method: Method;

@@ -175,12 +175,14 @@ export const routes = {
     doc: "Brings an image to all storage servers. The body is the image itself, with its `Content-Length`.",
     more: "Refused with 400 for what it is, 409 when the name is taken.",
     query: {
-      format: must(oneOf("raw", "qcow2"), "It is declared, never guessed."),
+      format: {
+        ...must(oneOf("raw", "qcow2"), "It is declared, never guessed."),
+        refusal: { code: "image/format", message: "the format must be declared: ?format=raw or ?format=qcow2" },
+      },
       replace: may(boolean, "The name may be that of an image that was uploaded before."),
     },
     body: { types: [bytesType], schema: null },
     answer: gives(values.imageAdded),
-    code: "image/format",
   }),
   removeImage: route("DELETE /images/{name}", "operator", "gateway", {
     doc: "Takes an image away. Volumes that were made from it are copies, and stay as they are.",

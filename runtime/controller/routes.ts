@@ -141,7 +141,7 @@ export const createRoutes = (context: EdgeContext, sessions: ControllerSessions 
 async function serve<N extends Served>(name: N, exchange: Omit<Exchange<N>, "name" | "query">): Promise<void> {
   const query = readQuery(name, exchange.incoming.url);
   if (query.ok) await handlers[name]({ ...exchange, name, query: query.value });
-  else sendRefusal(exchange.response, 400, "bad-request", query.error);
+  else sendRefusal(exchange.response, 400, query.error.code, query.error.message);
 }
 
 /** Handshakes of sessions. The capability is the credential: a web page's WebSocket can carry no other. */
