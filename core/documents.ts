@@ -261,19 +261,6 @@ export interface ActualKept {
 
 // --- addresses and names ---------------------------------------------------------------------------------------
 
-export interface DesiredSubnet {
-  readonly uid: Uid;
-  readonly cell: CellName;
-  readonly path: ElementPath;
-  readonly size: number;
-  readonly addressRange: "internal" | "external";
-  readonly cidr: Cidr | null;
-}
-export interface ActualSubnet extends Progress {
-  readonly cidr: Cidr | null;
-  /** First usable address of the range; never given to a VM. */
-  readonly gateway: Ipv4 | null;
-}
 export interface DesiredName {
   readonly uid: Uid;
   /** Fully qualified, without the final dot: `web1.shop.cells.internal`. */

@@ -1,4 +1,4 @@
-import type { CellName, HostName, Ipv4 } from "../model/identifiers.ts";
+import type { CellName, Cidr, ElementPath, HostName, Ipv4, Uid } from "../model/identifiers.ts";
 import type { Progress } from "./documents.ts";
 
 /**
@@ -26,4 +26,20 @@ export interface DesiredPlace {
   readonly identity: number;
   readonly vmIdentity: number;
   readonly subnetIdentity: number;
+}
+/** A subnet at the IP Address Manager, `subnet/<uid>`. */
+export interface DesiredSubnet {
+  readonly uid: Uid;
+  readonly cell: CellName;
+  readonly path: ElementPath;
+  readonly size: number;
+  readonly addressRange: "internal" | "external";
+  readonly cidr: Cidr | null;
+  /** The range that it was given before, which is in use: an IP Address Manager that has lost its store gives it again. */
+  readonly has?: Cidr;
+}
+export interface ActualSubnet extends Progress {
+  readonly cidr: Cidr | null;
+  /** First usable address of the range; never given to a VM. */
+  readonly gateway: Ipv4 | null;
 }

@@ -199,3 +199,24 @@ test("what the pools could ever give is told to controllers: the largest subnet 
   assert.equal(service.entitled(state, shop, "addresses"), true);
   assert.equal(service.entitled(state, peerName("host.h1"), "addresses"), false);
 });
+
+test("a subnet whose range this service has forgotten has the same one again, and nobody else gets it unnoticed", () => {
+  const { want, get, restart, records, wanted } = world();
+  want("s-1", subnet("s-1", 8));
+  want("s-2", subnet("s-2", 8));
+  const had = ["s-1", "s-2"].map((uid) => get(uid)?.cidr);
+  records.clear();
+  wanted.clear();
+  restart();
+  // In another order, and one of them with more addresses than it had.
+  want("s-2", { ...subnet("s-2", 8), has: had[1] ?? null });
+  want("s-3", subnet("s-3", 8));
+  assert.equal(get("s-2")?.cidr, had[1]);
+  want("s-1", { ...subnet("s-1", 8), has: had[0] ?? null });
+  assert.equal(get("s-1")?.cidr, null, "a new one was quicker");
+  assert.match(get("s-1")?.reason ?? "", /its range 10\.64\.0\.0\/29 was given to "shop\/s-3".*replace one of the two/);
+  want("s-3", null);
+  assert.equal(get("s-1")?.cidr, had[0]);
+  want("s-1", { ...subnet("s-1", 16), has: had[0] ?? null });
+  assert.equal(get("s-1")?.phase, "ready", "a larger one goes elsewhere");
+});

@@ -5,10 +5,11 @@ import type { Json } from "../../model/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { desiredSubnet } from "../documents/network.ts";
 import { documentsOf } from "../documents/table.ts";
-import { type ActualSubnet, actualKey, type DesiredSubnet, type Progress } from "../documents.ts";
+import { actualKey, type Progress } from "../documents.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { mayDesire, maySee } from "../identity/permissions.ts";
 import { gauge, sample } from "../metrics.ts";
+import type { ActualSubnet, DesiredSubnet } from "../network-documents.ts";
 import { createOutbox, log, type Outbox, progress, publish, takeEffects, toJson, write } from "../outbox.ts";
 import { isOffersRequest } from "../supply.ts";
 import { type Block, type Blocks, createBlocks, firstFree, free, ownerIn, take } from "./blocks.ts";
@@ -201,7 +202,10 @@ function release(state: AddressState, uid: Uid, record: SubnetRecord): void {
 }
 
 function allocate(state: AddressState, uid: Uid, { client, document }: Wanted, pools: Pools): void {
-  const found = document.cidr === null ? cut(state, document, pools) : fixed(state, document, pools);
+  const found =
+    document.cidr === null
+      ? (given(state, document, pools) ?? cut(state, document, pools))
+      : fixed(state, document, pools);
   if (!found.ok) {
     state.unplaced.add(uid);
     say(state, client, uid, found.error, null);
@@ -231,6 +235,25 @@ function cut(state: AddressState, document: DesiredSubnet, pools: Pools): Result
     progress(
       "waiting",
       `the ${document.addressRange} pool ${cidrOf(pool)} has no ${2 ** order} addresses together left`,
+    ),
+  );
+}
+
+/**
+ * The block that the subnet has had before this service lost its store: machines use it. Null: it had none that would do.
+ */
+function given(state: AddressState, document: DesiredSubnet, pools: Pools): Result<Block, Progress> | null {
+  const network = parseNetwork(document.has ?? "");
+  if (network === null || network.hostBits) return null;
+  const block = toBlock(network);
+  if (block.order < smallestOrder || block.order > largestOrder || 2 ** block.order < document.size) return null;
+  if (!isAllowed(block, document.addressRange, pools)) return null;
+  const owner = ownerIn(state.blocks, block);
+  if (owner === null) return ok(block);
+  return fail(
+    progress(
+      "failed",
+      `its range ${document.has} was given to ${owner} while the IP Address Manager had lost its store: replace one of the two subnets`,
     ),
   );
 }

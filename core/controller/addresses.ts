@@ -2,7 +2,8 @@ import { parseIpv4, parseNetwork } from "../../model/addresses.ts";
 import type { VirtualInterfaceElement } from "../../model/cell.ts";
 import type { ElementPath, Ipv4, Uid } from "../../model/identifiers.ts";
 import { actualSubnet } from "../documents/network.ts";
-import type { DesiredSubnet } from "../documents.ts";
+import type { DesiredSubnet } from "../network-documents.ts";
+
 import { addressOf, isUsable, lowestFree, macOf } from "./ipv4-range.ts";
 import { isManagement, managementRange } from "./management.ts";
 import {
@@ -113,6 +114,8 @@ export function wishForSubnets(state: ControllerState, wishes: Wishes): void {
         size: element.size,
         addressRange: element.addressRange,
         cidr: element.cidr ?? null,
+        // What an all-or-none cell gave back it does not have.
+        ...(record.range === null || record.reserving === true ? {} : { has: record.range.cidr }),
       } satisfies DesiredSubnet);
     } else if (occupied.has(record.uid)) keepWish(state, wishes, addressManager, key);
   }

@@ -15,7 +15,7 @@ import { controllerIdentity } from "./cell-policy.ts";
 import type { CredentialRecord } from "./credentials.ts";
 import { abroadKeyOf, isAbroadRecord, releasedAbroad } from "./foreign.ts";
 import { noteForgotten, noteLost, wasLost } from "./forgotten.ts";
-import { doubtRuns, takeFork, takeKept } from "./fork.ts";
+import { doubtRuns, olderDue, olderTimer, takeFork, takeKept, watchOlder } from "./fork.ts";
 import { publishLife, refuseInitial, takeLife } from "./life.ts";
 import { delayRetry, retryTimer } from "./life-cycle.ts";
 import { measureController } from "./measure.ts";
@@ -90,12 +90,14 @@ function take(state: ControllerState, input: Input): void {
     case "reachable":
       if (input.peer.startsWith("host.")) watchHost(state, input.peer, input.reachable);
       hearMember(state.deaths, input.peer, input.reachable);
+      watchOlder(state, input.peer);
       state.reachable.set(input.peer, input.reachable);
       if (offersHeard(state) && !(isChild(state) && state.life === null)) answerWaiting(state);
       break;
     case "forked":
       if (!input.forked && state.forkedAt.has(input.peer)) noteLost(state);
       takeFork(state, input.peer, input.forked, input.itForked);
+      watchOlder(state, input.peer);
       break;
     case "another":
       doubtRuns(state, input.peer, "replaced");
@@ -128,6 +130,7 @@ function take(state: ControllerState, input: Input): void {
       if (input.name === reservationTimer) reservationDue(state);
       if (input.name === startTimer) state.starts.dueMs = null;
       if (input.name === upgradeTimer) upgradeDue(state);
+      if (input.name.startsWith(olderTimer)) olderDue(state, peerName(input.name.slice(olderTimer.length)));
       if (input.name.startsWith(lostTimer)) state.lost.add(peerName(input.name.slice(lostTimer.length)));
       if (input.name.startsWith(retryTimer)) state.resting.delete(uid(input.name.slice(retryTimer.length)));
       break;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { elementPath, type PeerName, peerName, uid } from "../../model/identifiers.ts";
 import type { CellPolicy, DesiredVm } from "../documents.ts";
+import type { DesiredSubnet } from "../network-documents.ts";
 import { toJson } from "../outbox.ts";
 import { createController } from "./controller.ts";
 import { mostTakenBack } from "./fork.ts";
@@ -195,4 +196,15 @@ test("other rules may be in force under a number that a receiver has seen: the n
   assert.equal(world.state.policy.version, 13);
   assert.deepEqual(world.state.policy.compiled, before.compiled, "the rules are those of this store");
   for (const [path, since] of Object.entries(world.state.policy.since ?? {})) assert.equal(since, 13, path);
+});
+
+test("a subnet says which range it has, for an IP Address Manager that has lost its store", () => {
+  const world = new World();
+  world.put(shop());
+  const subnets = world.documents<DesiredSubnet>("address-manager", "subnet");
+  assert.deepEqual(
+    subnets.map(({ uid: subnet, has }) => [subnet, has]),
+    subnets.map(({ uid: subnet }) => [subnet, world.state.elements.get(subnet)?.range?.cidr]),
+  );
+  assert.ok(subnets.every(({ has }) => has !== undefined));
 });

@@ -13,6 +13,7 @@ import {
   placerOf,
   type Run,
   type RunDisk,
+  runs,
   saveCounters,
   savePolicy,
   saveVm,
@@ -110,6 +111,26 @@ export function doubtRuns(state: ControllerState, peer: PeerName, why: NonNullab
     const { unsure: _unsure, ...rest } = run;
     saveVm(state, { ...record, run: why === null ? rest : { ...rest, unsure: why } });
   }
+}
+
+/**
+ * A receiver whose store was lost is told all that is desired of it as soon as it is there, and what it has too much is taken
+ * back. After that, and where it is a host as soon as nothing is in doubt that it had then, there is nothing left to look at.
+ */
+const settledAfterMs = 60_000;
+export const olderTimer = "older/";
+export function watchOlder(state: ControllerState, peer: PeerName): void {
+  if (state.olderPeers.has(peer))
+    state.outbox.effects.push({ kind: "timer", name: `${olderTimer}${peer}`, afterMs: settledAfterMs });
+}
+export function olderDue(state: ControllerState, peer: PeerName): void {
+  if (!state.olderPeers.has(peer) || state.forkedAt.has(peer)) return;
+  const isInDoubt = [...runs(state)].some(
+    ({ run }) => run.unsure !== undefined && run.host !== null && hostPeer(run.host) === peer,
+  );
+  const isTold = state.reachable.get(peer) === true && (state.outbox.releasing.get(peer)?.size ?? 0) === 0;
+  if (isTold && !isInDoubt) state.outbox.effects.push({ kind: "recovered", at: peer });
+  else watchOlder(state, peer);
 }
 
 /** A receiver holds a document of this controller, which is unknown here or another one. */

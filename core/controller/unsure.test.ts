@@ -104,3 +104,25 @@ describe("its silence", () => {
     }
   });
 });
+
+test("a service or a host that had lost its store is done with when nothing of it is in doubt, without anybody", () => {
+  const one = world();
+  const manager = peerName("storage-manager");
+  const recovered = (peer: string): boolean =>
+    one.effects.some((effect) => effect.kind === "recovered" && effect.at === peer);
+  one.step({ kind: "forked", peer: manager, forked: false, itForked: true });
+  one.slowStops.add(hostName("h1"));
+  restart(one);
+  lost(one);
+  one.slowStops.clear();
+  one.settle();
+  assert.equal(recovered(manager), false, "it may have more to say");
+  one.fire(`older/${manager}`);
+  one.fire(`older/${h1}`);
+  assert.ok(recovered(manager));
+  assert.equal(recovered(h1), false, "a VM that it had is in doubt");
+  released(one);
+  one.step({ kind: "forked", peer: h1, forked: true, itForked: true });
+  one.fire(`older/${h1}`);
+  assert.equal(recovered(h1), false, "this store is older itself: that is an operator's");
+});

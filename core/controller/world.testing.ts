@@ -15,7 +15,6 @@ import type { ActualWant } from "../cell-documents.ts";
 import type {
   ActualConnection,
   ActualPlacement,
-  ActualSubnet,
   ActualVm,
   ActualVolume,
   CellPolicy,
@@ -25,7 +24,7 @@ import type {
   DesiredVolume,
 } from "../documents.ts";
 import type { Effect, Input, Restored, Service } from "../env.ts";
-import type { ActualPolicy } from "../network-documents.ts";
+import type { ActualPolicy, ActualSubnet } from "../network-documents.ts";
 import { sameJson, toJson } from "../outbox.ts";
 import { createController } from "./controller.ts";
 import type { ControllerResponse } from "./requests.ts";

@@ -1,14 +1,7 @@
 import type { AddressOffer, PoolOffer } from "../../model/check-addresses.ts";
-import { count, document, integer, list, nullable, object, oneOf, text } from "../../model/reader.ts";
-import type {
-  ActualLocation,
-  ActualSubnet,
-  CellPolicy,
-  CompiledRule,
-  DesiredName,
-  DesiredSubnet,
-} from "../documents.ts";
-import type { ActualPolicy, DesiredPlace, DesiredPlaces } from "../network-documents.ts";
+import { count, document, integer, list, nullable, object, oneOf, optional, text } from "../../model/reader.ts";
+import type { ActualLocation, CellPolicy, CompiledRule, DesiredName } from "../documents.ts";
+import type { ActualPolicy, ActualSubnet, DesiredPlace, DesiredPlaces, DesiredSubnet } from "../network-documents.ts";
 import {
   address,
   cellText,
@@ -36,6 +29,7 @@ export const desiredSubnet = document(
     size: count,
     addressRange: oneOf("internal", "external"),
     cidr: nullable(network),
+    has: optional(network),
   }),
   { key: { field: "uid", of: ({ uid }) => uid } },
 );
