@@ -3,10 +3,10 @@ import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import type { AgentReport, VolumeWork } from "../../core/storage/agent-work.ts";
 import type { Mark } from "../../core/storage/bin-documents.ts";
-import { uid } from "../../model/identifiers.ts";
+import { hostName, uid } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { Executor } from "./executor.ts";
-import { type AgentMachinery, ExportNotGone, type RunningExport } from "./machinery.ts";
+import { type AgentMachinery, ExportNotGone, type RunningExport, type ServedExport } from "./machinery.ts";
 
 const volume = uid("c1-1");
 const access = { exportName: "x1", pskIdentity: "i1", pskHex: "ab", port: 1 };
@@ -28,6 +28,8 @@ class Room {
   full = false;
   adoption = false;
   isThere = true;
+  /** Whom strangers were put out for, last. */
+  guarded: readonly ServedExport[] = [];
   /** What the agent wants beside the files, and what is there. */
   next: Mark | null = null;
   mark: Mark | null = null;
@@ -100,7 +102,10 @@ class Room {
       },
       isServing: async () => true,
       isAlive: () => this.alive,
-      putOutStrangers: async () => new Map(),
+      putOutStrangers: async (exports) => {
+        this.guarded = exports;
+        return new Map();
+      },
       drawSecrets: () => assert.fail("not asked for here"),
       after: (_ms, run) => {
         this.timers.add(run);
@@ -165,6 +170,21 @@ test("root of the machine adopts without a gateway, once for each time it asks",
   await room.time();
   await room.time();
   assert.equal(room.reports.filter(({ kind }) => kind === "adopt").length, 1);
+  await room.executor.close();
+});
+
+test("strangers are put out of what is served, for the host that it is for", async () => {
+  const room = new Room();
+  room.stuck = false;
+  await room.executor.start();
+  assert.ok(exported.export !== null);
+  await room.want({ ...exported, export: { ...exported.export, holder: hostName("h1") } });
+  await room.time();
+  const port = exported.export.access?.port;
+  assert.deepEqual(room.guarded, [{ volume, writable: true, port, holder: "h1" }]);
+  await room.want(fenced);
+  await room.time();
+  assert.deepEqual(room.guarded, []);
   await room.executor.close();
 });
 
