@@ -3,7 +3,7 @@ import type { Json } from "../../model/json.ts";
 import { desiredConnection } from "../documents/storage.ts";
 import type { CellPolicy, DesiredConnection, DesiredVm } from "../documents.ts";
 import { isObject, log, sameJson, toJson } from "../outbox.ts";
-import { isPlausible, type Source } from "./kept-numbers.ts";
+import { beyondUnheard, isPlausible, type Source } from "./kept-numbers.ts";
 import {
   type ControllerState,
   confirmedGone,
@@ -76,6 +76,14 @@ export function takeFork(state: ControllerState, peer: PeerName, forked: boolean
   if (before === isForked(state)) return;
   const { cell } = state.options;
   log(state.outbox, before ? "controller/released" : "controller/forked", { cell, peer, reason: forkReason(state) });
+  if (!before) return;
+  const { nextNumber, nextIdentity, nextRule } = state.counters;
+  saveCounters(state, {
+    nextNumber: beyondUnheard("element", nextNumber),
+    nextIdentity: beyondUnheard("identity", nextIdentity),
+    nextRule: beyondUnheard("rule", nextRule),
+  });
+  otherRulesUpTo(state, beyondUnheard("policy version", state.policy.version));
 }
 
 /**
@@ -176,7 +184,11 @@ function raisePolicy(state: ControllerState, source: Source, { version, rules, n
   const now = state.counters.nextRule;
   if (isPlausible(state, source, "rule", { to: rule, now }) && rule >= now) saveCounters(state, { nextRule: rule + 1 });
   const known = state.policy.version;
-  if (!isPlausible(state, source, "policy version", { to: version, now: known }) || version <= known) return;
+  if (isPlausible(state, source, "policy version", { to: version, now: known }) && version > known)
+    otherRulesUpTo(state, version);
+}
+
+function otherRulesUpTo(state: ControllerState, version: number): void {
   // What is in force under that number are other rules, whatever these are: the next ones have the next number, each of them.
   const all = [...state.elements.values()].filter(({ type }) => type === "NetworkRule");
   const since = Object.fromEntries(all.map(({ path }) => [path, version + 1]));

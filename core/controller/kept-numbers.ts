@@ -25,6 +25,16 @@ const greatest: Readonly<Record<Numbered, number>> = {
   incarnation: 2 ** 48,
 };
 
+/**
+ * What is skipped when a store that was lost is let count: numbers that the lost one gave out may be known to those alone who
+ * were not heard meanwhile, a host above all, of which a blank store does not even know that there is something to ask.
+ */
+const skipped = { element: 2 ** 20, identity: 2 ** 14, rule: 2 ** 14, "policy version": 2 ** 14 } as const;
+
+/** @returns the number to go on with */
+export const beyondUnheard = (what: keyof typeof skipped, now: number): number =>
+  Math.max(now, Math.min(now + skipped[what], greatest[what]));
+
 export interface Source {
   readonly peer: PeerName;
   readonly key: string;

@@ -166,7 +166,7 @@ const sourceOf = (origin: Uid | null, document: DesiredVolume | null): AgentVolu
   return document?.origin.kind === "image" ? document.origin : { kind: "empty" };
 };
 
-/** Takes an adopted volume's origins into the records, though nobody wishes for them: their cells may have left them. */
+/** Takes an adopted volume's origins into the records, also those for which nobody wishes: their cells may have left them. */
 export function adoptOrigins(state: ManagerState, copy: VolumeRecord): void {
   for (let origin = copy.origin; origin !== null && !state.volumes.has(origin); ) {
     const at: Uid = origin;
@@ -174,9 +174,11 @@ export function adoptOrigins(state: ManagerState, copy: VolumeRecord): void {
     const actual = agent?.volumes.get(at);
     if (agent === undefined || actual?.about === undefined || actual.sizeMiB === null) return;
     const { cell, path, origin: next } = actual.about;
+    const wanted = state.wantedVolumes.get(at);
+    const own = wanted?.document.cell === cell ? wanted : null;
     const record: VolumeRecord = {
-      ...{ client: provider, cell, path, agent: agent.name, origin: next, sizeMiB: actual.sizeMiB },
-      ...{ source: sourceOf(next, null), frozen: true, made: true },
+      ...{ client: own?.client ?? provider, cell, path, agent: agent.name, origin: next, sizeMiB: actual.sizeMiB },
+      ...{ source: sourceOf(next, own?.document ?? null), frozen: true, made: true },
     };
     adopt(state, at, record);
     // So that they can be taken back with the last copy.

@@ -26,6 +26,8 @@ export interface ExecutorOptions {
   /** Hands a report to the service; resolves with its answer. */
   readonly request: (report: AgentReport) => Promise<Json>;
   readonly log: (event: string, fields: { readonly [key: string]: Json }) => void;
+  /** Between two marks; absent: a minute. */
+  readonly tickEveryMs?: number;
 }
 
 interface VolumeTask {
@@ -81,7 +83,7 @@ export class Executor {
     await this.#survey();
     // Until there is a mark, a store that is lost would be a server's first one.
     if (found === null) await this.#tick().catch(() => undefined);
-    this.#every(tickEveryMs, () => void this.#tick().catch(() => undefined));
+    this.#every(this.#options.tickEveryMs ?? tickEveryMs, () => void this.#tick().catch(() => undefined));
     this.#every(surveyEveryMs, () => void this.#adoptIfAsked());
     this.#every(watchEveryMs, () => this.#watch());
     this.#every(surveyEveryMs, () => void this.#putOutStrangers().catch(() => undefined));

@@ -6,8 +6,8 @@ import type { Steps } from "./steps.ts";
 /**
  * An operator who does what the documentation says of lost stores, some time after each of them: looks at `cells orphans list`,
  * lets a store count that nobody brings a newer one for (`cells orphans release`), ends what nobody wants any more (`cells
- * orphans end`), takes what an older storage server has (`cells server adopt`), and has whoever stands still over its disks
- * started anew. The users of a cell whose controller has an older store then say once more what they want.
+ * orphans end`), takes what an older storage server has (`cells server adopt`), brings files back from bins or empties them
+ * where a volume waits for that, and has whoever stands still over older disks started anew. The users of a cell whose controller has an older store then say once more what they want.
  *
  * Before a host's word counts again he looks at its machines, and ends by hand what is no controller's. While faults go on he
  * does now this and now that; afterwards he sees to everything.
@@ -53,6 +53,7 @@ class Care {
     if (!this.#isCalm()) return;
     for (const [service, { clients }] of leftovers)
       for (const { client, forked, keys } of clients) if (!forked) this.#end(service, client, keys);
+    this.#emptyOrRestore();
     this.#wake();
   }
 
@@ -114,6 +115,22 @@ class Care {
     this.#say("ends", `${service.name} ${client} ${keys.join(" ")}`);
     for (const key of keys) this.#installation.endedByHand.add(key.split("/").slice(1).join("/"));
     service.tell({ kind: "release", peer: client, keys });
+  }
+
+  /** What `cells why` says of a volume whose former file is in a bin: the one or the other. */
+  #emptyOrRestore(): void {
+    const { controllers, servers, executors } = this.#installation;
+    const reasons = [...controllers.values()].flatMap(({ state }) => [...(state?.elements.values() ?? [])]);
+    const named = reasons.map(({ reason }) => /`cells bin restore ([^/`]+)\/([^`]+)`/.exec(reason ?? ""));
+    for (const [file, server] of new Map(named.flatMap((found) => (found ? [[found[2] ?? "", found[1] ?? ""]] : [])))) {
+      const executor = executors.get(peerName(`agent.${server}`));
+      const machine = [...servers.values()].find((each) => each.machine === server);
+      if (executor === undefined || machine === undefined) continue;
+      const verb = this.#random.chance(0.5) ? "restores" : "empties";
+      this.#say(verb, `${server}/${file}`);
+      if (verb === "restores") machine.offer(file);
+      void (verb === "restores" ? executor.reportBin() : executor.emptyBin([file]));
+    }
   }
 
   /** Who has stood still for long over the disks of a server that is older is started anew. */

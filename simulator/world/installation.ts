@@ -105,6 +105,8 @@ export class Installation {
   /** Every child cell that there ever was, by its number. */
   readonly childCells = new Map<number, string>();
   readonly #presence: readonly PeerName[];
+  /** Of the present life of each storage agent. */
+  readonly executors = new Map<PeerName, AgentExecutor>();
   /** By the UID of its cell. */
   readonly #bound = new Map<string, { readonly cell: string; readonly services: CellServices }>();
   readonly #hosts: readonly HostName[];
@@ -258,7 +260,10 @@ export class Installation {
         machinery: server.machinery(life),
         request: (report: AgentReport) => life.request(report as unknown as Json),
         log: (event, fields) => kernel.log(`agent.${name}`, event, fields),
+        // Minutes of history are many: what happens between two marks is noticed by nobody.
+        tickEveryMs: 1000,
       });
+      this.executors.set(peerName(`agent.${name}`), executor);
       void executor.start();
     });
   }

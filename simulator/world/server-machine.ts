@@ -85,6 +85,12 @@ export class ServerMachine {
     for (const each of this.#exports) if (each.volume === volume) this.#gone(each);
   }
 
+  /** Its file in the bin may become a volume's again. */
+  offer(file: string): void {
+    const found = this.#bin.get(file);
+    if (found !== undefined) this.#bin.set(file, { ...found, offered: true });
+  }
+
   machinery(life: Life): AgentMachinery {
     return {
       prepare: () => sleep(life, 2),
