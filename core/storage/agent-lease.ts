@@ -44,7 +44,8 @@ export function confirmFence(lease: LeaseRecord, epoch: number): LeaseRecord | n
   if (!lease.fencing || lease.epoch !== epoch) return null;
   const { holder, lost } = lease;
   const last = holder === null ? {} : { last: holder };
-  return { ...noLease, epoch: lease.epoch, ...last, ...(sameHolder(holder, lost) ? { lost } : {}) };
+  const adopted = lease.adopted === true ? { adopted: true as const } : {};
+  return { ...noLease, epoch: lease.epoch, ...last, ...adopted, ...(sameHolder(holder, lost) ? { lost } : {}) };
 }
 
 /** Whether it is the same incarnation of the same VM at the same host. */

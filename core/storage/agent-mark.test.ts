@@ -289,6 +289,24 @@ test("a lease for which a later epoch is asked shows an older store, and closes 
   });
 });
 
+test("once is enough: epochs of a Manager that is heard only after the adoption are adopted with it, and no later ones", () => {
+  const server = putBack();
+  server.report({ kind: "adopt" });
+  server.report({ kind: "fenced", volume: tenant, epoch: 2 });
+  server.start();
+  server.minute();
+  const ask = (epoch: number): void =>
+    server.desire(`lease/${tenant}`, { volume: tenant, epoch, holder: { vm: "v-1", incarnation: 4, host: "h2" } });
+  ask(9);
+  assert.ok(!isHeld(server));
+  assert.deepEqual(server.work().work.find(({ volume }) => volume === tenant)?.fence, { epoch: 10 });
+  server.report({ kind: "fenced", volume: tenant, epoch: 10 });
+  ask(11);
+  assert.equal(server.work().work.find(({ volume }) => volume === tenant)?.export?.epoch, 11);
+  ask(14);
+  assert.ok(isHeld(server), "it was granted since");
+});
+
 test("after an operator has adopted it, no export of then listens again, and further starts are ordinary", () => {
   const server = putBack();
   server.report({ kind: "adopt" });

@@ -167,7 +167,7 @@ export function adoptOlder(
   for (const volume of new Set([...leases.keys(), ...desired.lease.keys()])) {
     const [epoch, known] = [leases.get(volume)?.epoch ?? 0, desired.lease.get(volume)?.epoch ?? 0];
     if (epoch === 0 && known === 0) continue;
-    writeLease(volume, { ...noLease, epoch: Math.max(epoch, known) + 1, fencing: true });
+    writeLease(volume, adoptedLease(Math.max(epoch, known)));
     adopted.push({ volume, path: volumes.get(volume)?.about?.path ?? null, epoch, known });
   }
   const last = [...marks.seen.values()].flatMap((said) => (said.last === null ? [] : [said.last]));
@@ -181,6 +181,17 @@ export function adoptOlder(
   marks.adopted = now[0] ?? marks.adopted;
   keepStarts(marks, [...rest, ...last, ...now], effects);
   return adopted;
+}
+
+const adoptedLease = (known: number): LeaseRecord => ({ ...noLease, epoch: known + 1, fencing: true, adopted: true });
+
+/**
+ * A lease is asked for that skips an epoch. Where an operator has adopted it, what was known then may have been of a Manager whose
+ * documents did not count: that word is for these epochs as well. @returns the lease as it is then; null: the store is older
+ */
+export function adoptedSince({ adopted, start }: Marks, lease: LeaseRecord, epoch: number): LeaseRecord | null {
+  const isNewHere = lease.epoch === 0 && adopted !== null && adopted.start === start;
+  return lease.adopted === true || isNewHere ? adoptedLease(epoch) : null;
 }
 
 export interface RecordWriters {

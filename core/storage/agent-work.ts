@@ -168,6 +168,8 @@ export interface LeaseRecord {
    * the VM's other volumes. Absent: nobody was; the previous version keeps no such thing.
    */
   readonly lost?: LeaseHolder;
+  /** Nobody was granted it since an operator adopted it: a Manager that is heard later may know of later epochs than were known then. */
+  readonly adopted?: true;
   /** Secrets and port, once drawn. */
   readonly access: ExportAccess | null;
   /** It has listened with this access, and others were told. */

@@ -18,7 +18,7 @@ import {
   prepared,
 } from "./agent-lease.ts";
 import { leaseActual } from "./agent-lease-actual.ts";
-import { forgetSeen, markAnswer, markOf, mayServe, type RecordWriters, whyOlder } from "./agent-mark.ts";
+import { adoptedSince, forgetSeen, markAnswer, markOf, mayServe, type RecordWriters, whyOlder } from "./agent-mark.ts";
 import { measureAgent } from "./agent-measure.ts";
 import { claim, isOwnersToSee, newVolume, promisedTo, settleOwner } from "./agent-owners.ts";
 import { readersActual } from "./agent-readers.ts";
@@ -317,8 +317,11 @@ const answer = (state: AgentState): Json =>
 
 /** Brings records, wanted work and published state of one volume in line with what is desired. Idempotent. */
 function settle(state: AgentState, uid: Uid, effects: Effect[]): void {
-  const asked = state.desired.lease.get(uid);
-  if ((asked?.epoch ?? 0) > (state.leases.get(uid)?.epoch ?? 0) + 1) state.marks.behind.add(uid);
+  const [asked, held] = [state.desired.lease.get(uid)?.epoch ?? 0, state.leases.get(uid) ?? noLease];
+  const isExcused = asked > held.epoch + 1 && whyOlder(state.marks) === null;
+  const since = isExcused ? adoptedSince(state.marks, held, asked) : null;
+  if (since !== null) writeLease(state, uid, since, effects);
+  if (asked > held.epoch + 1 && since === null) state.marks.behind.add(uid);
   else state.marks.behind.delete(uid);
   const isOlder = whyOlder(state.marks) !== null;
   if (!isOlder) settleOrigin(state, uid, effects);

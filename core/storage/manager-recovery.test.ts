@@ -30,7 +30,8 @@ const lose = (of: StorageWorld, records: ReturnType<typeof snapshot> = []): void
   for (const documents of of.desiredAt.values()) documents.clear();
 };
 const attachments = (of: StorageWorld) => ["a-8", "a-7"].map((id) => of.connection(id)?.attachment);
-const placed = (of: StorageWorld, name: string) => of.records.get(`volume/${name}`) as { readonly agent: string };
+const placed = (of: StorageWorld, name: string): { readonly agent: string } =>
+  (of.records.get(`volume/${name}`) as { readonly agent: string } | undefined) ?? assert.fail(`${name} is nowhere`);
 const epochs = (of: StorageWorld) => [...of.agents.values()].flatMap(({ leases }) => [...leases]).sort();
 
 test("a blank store: every volume is found where it is, and no lease of who is still wished for ends", () => {
