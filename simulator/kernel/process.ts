@@ -1,7 +1,7 @@
 import { type BatchEffects, carryOutBatch } from "../../core/distribution/batch.ts";
 import { createNode, type Node, stepNode } from "../../core/distribution/node.ts";
 import type { Distribution, LogLine, NodeInput, NodeOutput } from "../../core/distribution/node-types.ts";
-import type { Instant, Service } from "../../core/env.ts";
+import type { Effect, Instant, Service } from "../../core/env.ts";
 import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import type { ScheduledEvent } from "./clock.ts";
@@ -80,6 +80,8 @@ export class SimulatedProcess<State> {
   /** The greatest that it ever was. */
   latestOffsetMs = 0;
   crashPoint: CrashPoint | null = null;
+  /** What it says beside what its service would, with its next step: somebody else has it in hand. */
+  readonly lies: Effect[] = [];
   readonly #kernel: Kernel;
   readonly #options: ProcessOptions<State>;
   #running: Running<State> | null = null;
@@ -139,7 +141,7 @@ export class SimulatedProcess<State> {
     };
     const now = { ms: 0, wallMs: this.#wallMs() };
     const { presence, service } = this.#options;
-    const watched = this.#kernel.watched(this.name, service(life));
+    const watched = this.#lying(this.#kernel.watched(this.name, service(life)));
     const running: Running<State> = {
       ...life,
       node: createNode(watched, this.disk.load(), this.name, now, `${this.name} ${clock.nowMs}`, presence),
@@ -167,6 +169,17 @@ export class SimulatedProcess<State> {
     this.#enqueue(running, { kind: "start" });
     this.#kernel.poke();
     this.#options.begun?.(life);
+  }
+
+  /** Outside of what the invariants look at: they are about those that do not lie. */
+  #lying(service: Service<State>): Service<State> {
+    return {
+      ...service,
+      step: (state, input, now) => {
+        const { state: next, effects } = service.step(state, input, now);
+        return { state: next, effects: [...effects, ...this.lies.splice(0)] };
+      },
+    };
   }
 
   /** Ends it as by SIGKILL. */

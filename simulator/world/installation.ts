@@ -66,6 +66,7 @@ export type AnyProcess = Pick<
   | "isRunning"
   | "isPaused"
   | "crashPoint"
+  | "lies"
   | "wallOffsetMs"
   | "latestOffsetMs"
   | "wellSinceMs"

@@ -337,6 +337,17 @@ const dead = (performance: Performance): void => {
   sayPowerIsOff(installation, host, installation.kernel.random.fork(`operator ${installation.kernel.clock.nowMs}`));
 };
 
+/** `lie PROCESS publish KEY JSON`, or `lie PROCESS desire PEER KEY JSON`: JSON without spaces. */
+const lie = ({ installation, args: [name = "", kind, ...rest] }: Performance): void => {
+  const process = installation.process(name);
+  const { lies } = process;
+  const value = JSON.parse(rest.at(-1) ?? "null") as Json;
+  if (word(kind, ["publish", "desire"]) === "publish") lies.push({ kind: "publish", key: rest[0] ?? "", value });
+  else lies.push({ kind: "desire", to: rest[0] as PeerName, key: rest[1] ?? "", value });
+  // Any question makes for a step.
+  void process.request(name.startsWith("host.") ? { kind: "status" } : { kind: "host-end", host: "h1", end: null });
+};
+
 const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   apply: ({ steps, args: [cell = "", ...text] }) => steps.wish(cell, parseCell(text)),
   delete: ({ steps, args: [cell = ""] }) => steps.wish(cell, null),
@@ -347,6 +358,7 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   exchange: loseStore("exchange"),
   disaster,
   release,
+  lie,
   "power-off": ({ steps, installation, args: [machine = ""], forMs }) => {
     const boot = installation.powerOff(machine, forMs);
     steps.lasting(forMs, boot);
