@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander";
+import { registerApi } from "./api-commands.ts";
 import { assembled, withHelp } from "./assembled.ts";
 import { adoptServer, emptyBin, listBin, restoreFromBin } from "./bin-commands.ts";
 import { apply, get, plan, remove, watch } from "./change-commands.ts";
@@ -322,6 +323,7 @@ export const createProgram = (
     orphanCommands(program, context);
     serverCommands(program, context);
     specCommands(program, context, withHelp);
+    registerApi(program, context, withHelp);
     registerExplain(program, context, withHelp);
     simulateCommand(program, context, withHelp);
   });

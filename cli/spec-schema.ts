@@ -1,20 +1,5 @@
-import { writeFileSync } from "node:fs";
-import type { Context } from "./context.ts";
-import { usage } from "./failure.ts";
+import { putText } from "./put-text.ts";
 import type { Register } from "./register.ts";
-
-/** Prints a text, or writes it to a file, which may be there already. */
-const put = ({ terminal }: Context, text: string, file: string | undefined): void => {
-  if (file === undefined) {
-    terminal.print(text.replace(/\n$/, ""));
-    return;
-  }
-  try {
-    writeFileSync(file, text);
-  } catch (error) {
-    throw usage(`cannot write ${file}: ${error instanceof Error ? error.message : String(error)}`);
-  }
-};
 
 /** `cells spec schema` and `cells spec reference`: what comes of the table of types and attributes. */
 export const registerSpecSchema: Register = (spec, context, withHelp) => {
@@ -26,7 +11,7 @@ export const registerSpecSchema: Register = (spec, context, withHelp) => {
       .action(async (file) => {
         // Loaded only here: no other command needs them, and each begins sooner without.
         const { specificationSchema } = await import("../model/json-schema.ts");
-        put(context(), `${JSON.stringify(specificationSchema(), null, 2)}\n`, file);
+        putText(context(), `${JSON.stringify(specificationSchema(), null, 2)}\n`, file);
       }),
     ["cells spec schema cells.schema.json"],
   );
@@ -35,7 +20,7 @@ export const registerSpecSchema: Register = (spec, context, withHelp) => {
       .command("reference")
       .description("print the reference of types and attributes, as Markdown")
       .argument("[file]", "write it there instead")
-      .action(async (file) => put(context(), (await import("../model/reference-page.ts")).referencePage(), file)),
+      .action(async (file) => putText(context(), (await import("../model/reference-page.ts")).referencePage(), file)),
     ["cells spec reference", "cells spec reference reference.md"],
   );
 };

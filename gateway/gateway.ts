@@ -8,6 +8,7 @@ import {
 import { rootCell } from "../core/cell-documents.ts";
 import type { Changed, Refusal } from "../model/api.ts";
 import { match } from "../model/contract/match.ts";
+import { openApi } from "../model/contract/openapi.ts";
 import { readQuery } from "../model/contract/request.ts";
 import { addressOf } from "../runtime/admission.ts";
 import { parseJson, readBody } from "../runtime/controller/http.ts";
@@ -108,6 +109,7 @@ export function createGateway(
     const scope = scopeOf(authorization, credentialHashes);
     return context.cells.summaries(authorization, scope?.kind === "cell" ? scope.cell : null);
   });
+  serveRoute(app, "readOpenApi", () => openApi());
   const { status, close } = createStatus(configuration, supervisorSocket);
   app.addHook("onClose", async () => close());
   serveRoute(app, "readStatus", status);

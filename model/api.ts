@@ -3,53 +3,10 @@ import type { ElementPath } from "./identifiers.ts";
 import type { Json } from "./json.ts";
 import type { Plan } from "./plan-types.ts";
 
-/**
- * The published contract. The CLI and the web page are clients of this and of nothing else. The gateway serves it on
- * HTTP; everything below `/cells/<cell>/` is answered by that cell's controller. All requests carry
- * `Authorization: Bearer <credential>`.
- *
- * GET    /cells                                   → CellSummary[]
- * GET    /status                                  → InstallationStatus
- * PUT    /cells/<cell>/model[/path][?dryRun=true][&allowDestroy=<path>,…] body: BundleBody (of a whole model) or canonical
- *                                                   JSON → Changed | refusal
- * GET    /cells/<cell>/model[/path][?state=true]  → canonical JSON; if state=true with "$state" in every element, and with
- *                                                   those that left the model and are still being taken away ("deleting")
- *                                                   and until=ready|gone: held back, up to 45 s, until the element there is ready
- *                                                   or has failed, or until nothing is there or left of what was
- * DELETE /cells/<cell>/model[/path][?dryRun=true][&allowDestroy=<path>,…] → Changed | refusal
- * GET    /events[?follow=true][&since=<ISO 8601>][&cell=C][&service=S] → text/event-stream of ServiceEvent, the past first
- * GET    /metrics[?service=S]                     → Prometheus' text format, every service with a label `service`
- * GET    /cells/<cell>/events[?follow=true][&past=false] → text/event-stream of CellEvent, the past first
- * GET    /cells/<cell>/why?element=<path>         → ElementAnswer
- * GET    /cells/<cell>/why?from=A&to=B[&protocol=tcp][&port=80] → ConnectionAnswer
- * GET    /images                                  → ImageSummary[]
- * PUT    /images/<name>?format=raw|qcow2[&replace=true] body: the bytes, with Content-Length → ImageAdded
- * DELETE /images/<name>                           → ImageRemoved
- * GET    /cells/<cell>/credentials                → CredentialSummary[]
- * POST   /cells/<cell>/credentials                body: {note?} → NewCredential, its only appearance
- * DELETE /cells/<cell>/credentials/<id>           → the credential opens nothing any more; sessions that it opened end
- * POST   /cells/<cell>/exec                       body: ExecRequest → ExecAnswer
- * POST   /cells/<cell>/sessions                   body: SessionRequest → SessionGrant, for one WebSocket: `model/sessions.ts`
- *
- * POST   /management/orders                       body: {recipient} → SignedOrder (`runtime/backup/order.ts`); the operator's alone
- * POST   /management/parts/<peer>                 body: SignedOrder → the sealed part of that process (`runtime/backup/part.ts`)
- * GET    /management/backups                      → BackupList: what the schedule has left on storage servers
- * GET    /management/backups/<name>               → its bytes, sealed to the operator's key
- *
- * PUT    /cells/root/hosts/<name>                 body: HostJoin → HostJoining; the operator's credential alone
- * DELETE /cells/root/hosts/<name>                 → the machine's names are renewed no more, and nobody looks for it
- * GET    /cells/root/hosts/<name>/end             → HostEnd: what is known of the host, and whether its end could be said
- * PUT    /cells/root/hosts/<name>/end             body: HostPowerOff → HostEnd; the operator's word that its power is off
- *
- * A credential of the operator opens everything; one of a cell only what is below `/cells/<cell>/`.
- *
- * `PUT` and `DELETE` answer 200 with Changed, 400 with a refusal for a bad specification, 401 without a credential,
- * 404 for a path that does not exist, 409 where the change conflicts with what is in use, 412 if the model has not the
- * version of `If-Match` (the ETag of an answer; `*` for any), 500 "internal" with nothing changed if the plan was not right.
- *
- * A change with which data is lost (`losesData` in its plan) is refused with 409 "change/destroys-data" and a diagnostic
- * for every volume, unless `allowDestroy` names each of them by its path; it may be given several times, and may name more.
- * `PUT /cells/<cell>/model` of an unknown cell creates it; its name must be the specification's.
+/*
+ * What requests and answers of the published contract carry. Which requests there are, who may make them and who answers says
+ * the table in `contract/routes.ts`; the CLI and the web page are clients of that and of nothing else. `contract/values.ts`
+ * has a schema for each of these interfaces, and does not compile where the two differ.
  */
 export interface BundleBody {
   /** The bundle's texts, `main` first to be read. */

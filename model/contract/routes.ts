@@ -14,7 +14,7 @@ import {
   sends,
   several,
 } from "./route.ts";
-import { boolean, integer, list, oneOf, record, text, time } from "./schema.ts";
+import { boolean, integer, jsonObject, list, oneOf, record, text, time } from "./schema.ts";
 import * as values from "./values.ts";
 
 /**
@@ -148,6 +148,10 @@ export const routes = {
   }),
 
   // --- the installation -------------------------------------------------------------------------------------------
+  readOpenApi: route("GET /openapi.json", "cell", "gateway", {
+    doc: "This interface as an OpenAPI 3.1 document.",
+    answer: gives(jsonObject),
+  }),
   readStatus: route("GET /status", "operator", "gateway", {
     doc: "Services, hosts and storage servers, each as it says of itself.",
     answer: gives(values.installationStatus),
