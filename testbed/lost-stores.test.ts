@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { BinList } from "../model/api.ts";
+import type { BinList, InstallationStatus } from "../model/api.ts";
 import { type Testbed, withTestbed } from "./harness.ts";
 import * as lab from "./lab.testing.ts";
 import { memberDirectory } from "./places.ts";
@@ -36,6 +36,7 @@ const machineOf = (power: "on" | "off"): string => `
     vm extends VM { x.memory 128; x.restartOnFailure true; x.desiredState "${power}"; }
     disk extends VolumeConnection { x.vm "<ref:../vm>"; x.volume "<ref:../bootvol>"; x.bootOrder 0; }
   }`;
+const early = "early extends Volume { x.size 8; }";
 const write = (t: Testbed, elements: string): string => {
   const file = join(dirname(t.configFile), "lab.sf");
   const golden = 'golden extends Volume { x.size 64; x.access "ro"; x.import "tiny"; }';
@@ -113,10 +114,41 @@ const loseStorageManager = (scene: Scene): Promise<void> =>
     rmSync(data, { recursive: true });
     mkdirSync(data);
     await t.start("storage-manager");
-    await apply(t, `${machineOf("on")} early extends Volume { x.size 8; }`);
+    await apply(t, `${machineOf("on")} ${early}`);
     await untilAsDeclared(t);
     await lab.cells(t, "management", "backup", scene.backup, "--passphrase-file", scene.secret);
     scene.mark = markOf(t, scene.server);
+  });
+
+/** What all of these know follows from what others say, so an operator only lets them count. */
+const loseOthers = (scene: Scene): Promise<void> =>
+  runsOn(scene, async () => {
+    const { t } = scene;
+    const members = ["placer", "address-manager", "dns-manager", "directory", "presence.1", "presence.2", "presence.3"];
+    for (const member of members) await t.stop(member);
+    for (const member of members) {
+      rmSync(dataOf(t, member), { recursive: true });
+      mkdirSync(dataOf(t, member));
+    }
+    for (const member of members) await t.start(member);
+    await untilAsDeclared(t);
+    // Whoever desires something there keeps what such a service does not say any more, until somebody has looked.
+    await lab.until(
+      "every store counts",
+      async () => {
+        for (const member of ["storage-manager", ...members]) await lab.cells(t, "orphans", "release", member);
+        return lab.cells(t, "orphans", "list");
+      },
+      (said) => /nothing is left over/.test(said),
+    );
+    await lab.until(
+      "every host is there again",
+      async () => JSON.parse(await lab.cells(t, "status", "--output", "json")) as InstallationStatus,
+      (status) => hosts.every((name) => status.hosts.find(({ host }) => host === name)?.presence?.state === "up"),
+    );
+    // The Placer is asked in the next steps.
+    await apply(t, `${machineOf("on")} ${early} net extends Subnet { x.size 16; }`);
+    await apply(t, `${machineOf("on")} ${early}`);
   });
 
 /** A blank controller stands still and says so; once its store is back it goes on by itself. */
@@ -130,6 +162,11 @@ const loseController = (scene: Scene): Promise<void> =>
     await t.start(controller);
     await why(t, vm, older);
     assert.match(await lab.cells(t, "status"), /the store of controller\.lab was lost or is older/);
+    await lab.until(
+      "`cells events` says so",
+      () => lab.cells(t, "events", "--service", controller, "--since", "1h"),
+      (said) => /controller\/forked/.test(said),
+    );
     const refused = await t.cells(["apply", write(t, machineOf("off")), "--yes"]);
     assert.notEqual(refused.code, 0);
     assert.match(refused.stderr, older);
@@ -145,7 +182,7 @@ const loseController = (scene: Scene): Promise<void> =>
 const putBackController = async (scene: Scene): Promise<void> => {
   const { t } = scene;
   await runsOn(scene, async () => {
-    await apply(t, `${machineOf("on")} early extends Volume { x.size 8; } late extends Volume { x.size 8; }`);
+    await apply(t, `${machineOf("on")} ${early} late extends Volume { x.size 8; }`);
     await t.stop(controller);
     await restoreOne(scene, controller);
     await t.start(controller);
@@ -243,6 +280,7 @@ test("stores are lost or put back while a guest writes, and nothing that it wrot
     const scene = await setScene(t);
     const steps: readonly (readonly [string, (scene: Scene) => Promise<void>])[] = [
       ["the Storage Manager's store is gone: it finds every volume again, and the guest runs on", loseStorageManager],
+      ["the stores of all other services are gone: they find back by themselves", loseOthers],
       ["the controller's store is gone: it stands still, and goes on when the store is back", loseController],
       ["the controller's store is an older one: it counts when an operator says so", putBackController],
       ["a storage agent's store is an older one: nothing starts from it until it is adopted", putBackServer],
