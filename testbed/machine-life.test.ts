@@ -4,7 +4,6 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import type { CellEvent, ElementState } from "../model/api.ts";
 import { type Testbed, withTestbed } from "./harness.ts";
-import { execIn, stateOf as stateAt } from "./questions.testing.ts";
 
 /**
  * How the life of a VM ends, and goes on: guests that reboot, panic, power off, or run and do not answer, each told apart
@@ -34,9 +33,10 @@ const cells = async (t: Testbed, ...args: readonly string[]): Promise<string> =>
   return stdout;
 };
 const stateOf = async (t: Testbed, name: Name): Promise<ElementState> => {
-  const state = await stateAt(t, `life/${name}/vm`);
-  assert.ok(state, `${name} has no state`);
-  return state;
+  const shown = JSON.parse(await cells(t, "get", `life/${name}/vm`, "--state", "--output", "json")) as {
+    readonly $state: ElementState;
+  };
+  return shown.$state;
 };
 /** Without an end if it never comes: the limit of the test then says so, with the last state. */
 const until = async (
@@ -52,8 +52,8 @@ const until = async (
     await new Promise((resolve) => setTimeout(resolve, 1000));
   }
 };
-const exec = (t: Testbed, name: Name, command: string): ReturnType<typeof execIn> =>
-  execIn(t, `life/${name}/vm`, ["sh", "-c", command]);
+const exec = (t: Testbed, name: Name, command: string): ReturnType<Testbed["cells"]> =>
+  t.cells(["exec", `life/${name}/vm`, "--", "sh", "-c", command]);
 /** Waits for the guest's agent. */
 const inGuest = async (t: Testbed, name: Name, command: string): Promise<string> => {
   let output = "";

@@ -6,7 +6,6 @@ import { listenerCommand, type Probe, probeCommand, seenIn } from "../cli/probe.
 import type { ConnectionAnswer, ElementAnswer } from "../model/api.ts";
 import { type Ended, type Testbed, withTestbed } from "./harness.ts";
 import { cells, stateOf, until, untilReady, untilSaid } from "./lab.testing.ts";
-import { execIn } from "./questions.testing.ts";
 
 /**
  * Two cells that have to do with one another, with real guests on two hosts: what the one names of the other waits until it
@@ -69,7 +68,8 @@ const apply = async (t: Testbed, name: string, text: string, ...more: readonly s
   writeFileSync(file, text);
   await cells(t, "apply", file, "--yes", ...more);
 };
-const run = (t: Testbed, vm: string, script: string): Promise<Ended> => execIn(t, `${vm}/vm`, ["sh", "-c", script]);
+const run = (t: Testbed, vm: string, script: string): Promise<Ended> =>
+  t.cells(["exec", `${vm}/vm`, "--", "sh", "-c", script]);
 const untilRuns = (t: Testbed, vm: string, script: string, wanted: RegExp): Promise<Ended> =>
   until(
     `${vm}: \`${script}\` says ${wanted}`,
@@ -89,8 +89,8 @@ const addressOf = async (t: Testbed, card: string): Promise<string> => {
 };
 const probe = async (t: Testbed, from: string, to: string, port: number): Promise<string> => {
   const asked: Probe = { from: `${from}/vm`, to: `${to}/vm`, protocol: "tcp", port, expected: "passes" };
-  const command = probeCommand(asked, await addressOf(t, `${to}/card`));
-  const { code, stdout, stderr } = await execIn(t, asked.from, command);
+  const [command = "", ...args] = probeCommand(asked, await addressOf(t, `${to}/card`));
+  const { code, stdout, stderr } = await t.cells(["exec", `${from}/vm`, "--", command, ...args]);
   return seenIn(asked, { exitCode: code, stdout, stderr });
 };
 const untilProbed = (t: Testbed, wanted: "passes" | "blocked"): Promise<string> =>
@@ -199,7 +199,8 @@ const changesItself = async (t: Testbed): Promise<void> => {
 
 const oneSideIsNotEnough = async (t: Testbed): Promise<void> => {
   for (const port of Object.values(ports)) {
-    await execIn(t, "bank/vm", listenerCommand("tcp", port));
+    const [command = "", ...args] = listenerCommand("tcp", port);
+    await t.cells(["exec", "bank/vm", "--", command, ...args]);
     await untilRuns(t, "bank", `echo cells-probe | socat -t2 - TCP4:127.0.0.1:${port}`, /cells-probe/);
   }
   assert.equal(await probe(t, "shop", "bank", ports.open), "blocked");
@@ -247,8 +248,9 @@ const consentEnds = async (t: Testbed): Promise<void> => {
   await new Promise((resolve) => setTimeout(resolve, 2000));
   assert.equal(await arrived(), last);
   assert.match((await run(t, "shop", "pidof socat; cat /tmp/sender; ps")).stdout, /^\d/, "who sent it would go on");
+  const [command = "", ...args] = listenerCommand("tcp", ports.open);
   await run(t, "bank", "kill $(pidof socat); sleep 0.3");
-  await execIn(t, "bank/vm", listenerCommand("tcp", ports.open));
+  await t.cells(["exec", "bank/vm", "--", command, ...args]);
   await untilProbed(t, "blocked");
   assert.match((await whyConnection(t, toBank)).verdict, /shop\/toBank waits/);
 };

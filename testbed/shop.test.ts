@@ -9,7 +9,6 @@ import { cgroupRoots } from "./cgroups.ts";
 import { firstProcesses } from "./first-process.ts";
 import { type Testbed, withTestbedDirectory } from "./harness.ts";
 import { cacheDirectory } from "./places.ts";
-import { execIn } from "./questions.testing.ts";
 
 /**
  * The whole, with real processes, guests and packets: the demo, what a host may see, services that die, and a testbed
@@ -32,7 +31,7 @@ const vmStates = async (t: Testbed): Promise<Readonly<Record<string, State>>> =>
 
 const inGuest = async (t: Testbed, command: string): Promise<string> => {
   for (let attempt = 0; ; attempt += 1) {
-    const { code, stdout, stderr } = await execIn(t, "shop/db/vm", ["sh", "-c", command]);
+    const { code, stdout, stderr } = await t.cells(["exec", "shop/db/vm", "--", "sh", "-c", command]);
     if (code === 0) return stdout.trim();
     assert.ok(attempt < 120, `${command}: ${code} ${stderr}`);
     await pause(500);
