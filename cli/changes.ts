@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { addressOf } from "../model/contract/client.ts";
 import type { Client } from "./client.ts";
 
 /**
@@ -71,4 +72,4 @@ export const watchStream = (client: Pick<Client, "stream">, path: string): Chang
 };
 
 export const watchCell = (client: Pick<Client, "stream">, cell: string): Changes =>
-  watchStream(client, `/cells/${encodeURIComponent(cell)}/events?follow=true&past=false`);
+  watchStream(client, addressOf("followCell", { cell }, { follow: true, past: false }));

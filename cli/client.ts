@@ -27,6 +27,7 @@ import {
   type ServiceOrphans,
 } from "../model/api.ts";
 import type { Bundle } from "../model/cell.ts";
+import { addressOf } from "../model/contract/client.ts";
 import type { Diagnostic } from "../model/diagnostic.ts";
 import type { Json } from "../model/json.ts";
 import { printableLines } from "../model/render-diagnostic.ts";
@@ -55,9 +56,6 @@ export class Refused extends CommandFailure {
 const isRefusal = (body: unknown): body is Refusal =>
   typeof body === "object" && body !== null && "error" in body && typeof body.error === "object" && body.error !== null;
 
-const binUrl = (server: string, file: string): string =>
-  `/bin/${encodeURIComponent(server)}/${encodeURIComponent(file)}`;
-
 /** Of an answer that is no success. */
 export const refusalOf = (status: number, text: string): Refused => {
   let answer: unknown;
@@ -69,12 +67,6 @@ export const refusalOf = (status: number, text: string): Refused => {
   const otherwise = { error: { code: "gateway", message: `the gateway answered ${status}: ${text.slice(0, 500)}` } };
   return new Refused(status, isRefusal(answer) ? answer : otherwise);
 };
-
-const inUrl = (path: string): string => path.split("/").map(encodeURIComponent).join("/");
-const modelUrl = (cell: string, path: string): string =>
-  `/cells/${encodeURIComponent(cell)}/model${path === "" ? "" : `/${inUrl(path)}`}`;
-
-const hostUrl = (name: string): string => `/cells/root/hosts/${encodeURIComponent(name)}`;
 
 interface Body {
   readonly type: string;
@@ -88,7 +80,9 @@ export interface Conditions {
   readonly allowDestroy?: readonly string[];
 }
 
-/** Client of the published contract (`model/api.ts`). Every method rejects with `Refused`, or that nothing answers. */
+const queryOf = (dryRun: boolean, { allowDestroy = [] }: Conditions) => ({ dryRun: dryRun || undefined, allowDestroy });
+
+/** Client of the published contract (`model/contract/routes.ts`). Every method rejects with `Refused`, or that nothing answers. */
 export class Client {
   readonly #configuration: ClientConfiguration;
 
@@ -126,42 +120,41 @@ export class Client {
   }
 
   cells(): Promise<readonly CellSummary[]> {
-    return this.#get("/cells");
+    return this.#get(addressOf("listCells", {}));
   }
 
   status(): Promise<InstallationStatus> {
-    return this.#get("/status");
+    return this.#get(addressOf("readStatus", {}));
   }
 
   /** An order for a backup that is sealed to this X25519 public key. */
   async backupOrder(recipient: string): Promise<SignedOrder> {
     const body = { type: "application/json", text: JSON.stringify({ recipient }) };
-    return (await (await this.#send("POST", "/management/orders", body)).json()) as SignedOrder;
+    return (await (await this.#send("POST", addressOf("orderBackup", {}), body)).json()) as SignedOrder;
   }
 
   /** The sealed part of one process. */
   async backupPart(name: string, order: SignedOrder): Promise<AsyncIterable<Uint8Array>> {
     const body = { type: "application/json", text: JSON.stringify(order) };
-    const { body: part } = await this.#send("POST", `/management/parts/${encodeURIComponent(name)}`, body);
+    const { body: part } = await this.#send("POST", addressOf("readBackupPart", { name }), body);
     if (part === null) throw new CommandFailure(exitCodes.refused, `"${name}" answered with nothing`);
     return part;
   }
 
   /** What the schedule has left on storage servers. */
   keptBackups(): Promise<BackupList> {
-    return this.#get("/management/backups");
+    return this.#get(addressOf("listBackups", {}));
   }
 
   async keptBackup(name: string): Promise<AsyncIterable<Uint8Array>> {
-    const { body } = await this.#send("GET", `/management/backups/${encodeURIComponent(name)}`);
+    const { body } = await this.#send("GET", addressOf("readBackup", { name }));
     if (body === null) throw new CommandFailure(exitCodes.refused, `the backup ${name} is empty`);
     return body;
   }
 
   /** All services' numbers in Prometheus' text format, or one service's. */
   async metrics(service: string | null): Promise<string> {
-    const query = service === null ? "" : `?service=${encodeURIComponent(service)}`;
-    return (await this.#send("GET", `/metrics${query}`)).text();
+    return (await this.#send("GET", addressOf("readMetrics", {}, { service: service ?? undefined }))).text();
   }
 
   /** A stream of events at a path of the contract, until the gateway ends it. `opened` is called when it stands. */
@@ -176,30 +169,27 @@ export class Client {
 
   /** `path` is that of the document, the cell's component first; "" is the whole document. */
   model(cell: string, path: string, withState: boolean): Promise<Json> {
-    return this.#get(`${modelUrl(cell, path)}${withState ? "?state=true" : ""}`);
+    const query = { state: withState || undefined };
+    return this.#get(
+      path === "" ? addressOf("readModel", { cell }, query) : addressOf("readElement", { cell, path }, query),
+    );
   }
 
   async apply(cell: string, bundle: Bundle, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
     const body = { type: bundleMediaType, text: JSON.stringify(bundle) };
-    return this.#change("PUT", modelUrl(cell, ""), dryRun, conditions, body);
+    return this.#change("PUT", addressOf("putModel", { cell }, queryOf(dryRun, conditions)), conditions, body);
   }
 
   async delete(cell: string, path: string, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
-    return this.#change("DELETE", modelUrl(cell, path), dryRun, conditions);
+    const query = queryOf(dryRun, conditions);
+    const url =
+      path === "" ? addressOf("deleteModel", { cell }, query) : addressOf("deleteElement", { cell, path }, query);
+    return this.#change("DELETE", url, conditions);
   }
 
-  async #change(
-    method: "PUT" | "DELETE",
-    url: string,
-    dryRun: boolean,
-    { version, allowDestroy = [] }: Conditions,
-    body?: Body,
-  ): Promise<Changed> {
-    const query = new URLSearchParams(dryRun ? { dryRun: "true" } : {});
-    for (const path of allowDestroy) query.append("allowDestroy", path);
+  async #change(method: "PUT" | "DELETE", url: string, { version }: Conditions, body?: Body): Promise<Changed> {
     const headers = version === undefined ? {} : { "if-match": `"${version}"` };
-    const request = `${url}${query.size === 0 ? "" : `?${query}`}`;
-    return (await (await this.#send(method, request, body, undefined, headers)).json()) as Changed;
+    return (await (await this.#send(method, url, body, undefined, headers)).json()) as Changed;
   }
 
   get url(): string {
@@ -212,49 +202,50 @@ export class Client {
   }
 
   credentials(cell: string): Promise<readonly CredentialSummary[]> {
-    return this.#get(`/cells/${encodeURIComponent(cell)}/credentials`);
+    return this.#get(addressOf("listCredentials", { cell }));
   }
 
   async addCredential(cell: string, note: string): Promise<NewCredential> {
     const body = { type: "application/json", text: JSON.stringify({ note }) };
-    const response = await this.#send("POST", `/cells/${encodeURIComponent(cell)}/credentials`, body);
+    const response = await this.#send("POST", addressOf("addCredential", { cell }), body);
     return (await response.json()) as NewCredential;
   }
 
   async admitHost(name: string, join: HostJoin): Promise<HostJoining> {
     const body = { type: "application/json", text: JSON.stringify(join) };
-    return (await (await this.#send("PUT", hostUrl(name), body)).json()) as HostJoining;
+    return (await (
+      await this.#send("PUT", addressOf("admitHost", { cell: "root", name }), body)
+    ).json()) as HostJoining;
   }
 
   hostEnd(name: string): Promise<HostEnd> {
-    return this.#get(`${hostUrl(name)}/end`);
+    return this.#get(addressOf("readHostEnd", { cell: "root", name }));
   }
 
   async endHost(name: string, word: HostPowerOff): Promise<HostEnd> {
     const body = { type: "application/json", text: JSON.stringify(word) };
-    return (await (await this.#send("PUT", `${hostUrl(name)}/end`, body)).json()) as HostEnd;
+    return (await (await this.#send("PUT", addressOf("endHost", { cell: "root", name }), body)).json()) as HostEnd;
   }
 
   async removeHost(name: string): Promise<void> {
-    await this.#send("DELETE", hostUrl(name));
+    await this.#send("DELETE", addressOf("removeHost", { cell: "root", name }));
   }
 
   async revokeCredential(cell: string, id: string): Promise<void> {
-    await this.#send("DELETE", `/cells/${encodeURIComponent(cell)}/credentials/${encodeURIComponent(id)}`);
+    await this.#send("DELETE", addressOf("revokeCredential", { cell, id }));
   }
 
   whyElement(cell: string, path: string): Promise<ElementAnswer> {
-    return this.#get(`/cells/${encodeURIComponent(cell)}/why?${new URLSearchParams({ element: path })}`);
+    return this.#get(addressOf("explain", { cell }, { element: path }));
   }
 
   why(cell: string, { from, to, protocol, port }: Connection): Promise<ConnectionAnswer> {
-    const query = new URLSearchParams({ from, to, protocol, ...(port === null ? {} : { port: String(port) }) });
-    return this.#get(`/cells/${encodeURIComponent(cell)}/why?${query}`);
+    return this.#get(addressOf("explain", { cell }, { from, to, protocol, port: port ?? undefined }));
   }
 
   async exec(cell: string, request: ExecRequest): Promise<ExecAnswer> {
     const body = { type: "application/json", text: JSON.stringify(request) };
-    const response = await this.#send("POST", `/cells/${encodeURIComponent(cell)}/exec`, body);
+    const response = await this.#send("POST", addressOf("exec", { cell }), body);
     return (await response.json()) as ExecAnswer;
   }
 
@@ -263,67 +254,62 @@ export class Client {
     cell: string,
     request: SessionRequest,
   ): Promise<{ readonly grant: SessionGrant; readonly url: string }> {
-    const path = `/cells/${encodeURIComponent(cell)}/sessions`;
+    const path = addressOf("grantSession", { cell });
     const body = { type: "application/json", text: JSON.stringify(request) };
     const grant = (await (await this.#send("POST", path, body)).json()) as SessionGrant;
     return { grant, url: `${this.#configuration.url.replace(/^http/, "ws")}${path}` };
   }
 
   images(): Promise<readonly ImageSummary[]> {
-    return this.#get("/images");
+    return this.#get(addressOf("listImages", {}));
   }
 
   /** Sends the file as it is read. Rejects like the other methods. */
   async addImage(upload: ImageUpload): Promise<ImageAdded> {
-    const query = new URLSearchParams({ format: upload.format, ...(upload.replace ? { replace: "true" } : {}) });
-    const url = `${this.#configuration.url}/images/${encodeURIComponent(upload.name)}?${query}`;
+    const { name, format, replace } = upload;
+    const url = `${this.#configuration.url}${addressOf("addImage", { name }, { format, replace: replace || undefined })}`;
     const { status, text } = await sendFile(url, this.#configuration.credential, upload);
     if (status !== 200) throw refusalOf(status, text);
     return JSON.parse(text) as ImageAdded;
   }
 
   async deleteImage(name: string): Promise<ImageRemoved> {
-    return (await (await this.#send("DELETE", `/images/${encodeURIComponent(name)}`)).json()) as ImageRemoved;
+    return (await (await this.#send("DELETE", addressOf("removeImage", { name }))).json()) as ImageRemoved;
   }
 
   orphans(): Promise<OrphanList> {
-    return this.#get("/orphans");
+    return this.#get(addressOf("listOrphans", {}));
   }
 
   async releaseOrphans(peer: string): Promise<OrphanList> {
-    return (await (await this.#send("POST", `/orphans/${encodeURIComponent(peer)}`)).json()) as OrphanList;
+    return (await (await this.#send("POST", addressOf("releaseOrphans", { peer }))).json()) as OrphanList;
   }
 
   /** Without keys all that the client did not repeat. */
   async endOrphans(service: string, client: string, keys: readonly string[]): Promise<ServiceOrphans> {
-    const query = new URLSearchParams(keys.length === 0 ? { all: "true" } : "");
-    for (const key of keys) query.append("key", key);
-    const path = `/orphans/${encodeURIComponent(service)}/${encodeURIComponent(client)}?${query}`;
+    const path = addressOf("endOrphans", { service, peer: client }, keys.length === 0 ? { all: true } : { key: keys });
     return (await (await this.#send("DELETE", path)).json()) as ServiceOrphans;
   }
 
   async adoptServer(server: string): Promise<ServerAdopted> {
-    return (await (await this.#send("POST", `/servers/${encodeURIComponent(server)}/adopt`)).json()) as ServerAdopted;
+    return (await (await this.#send("POST", addressOf("adoptServer", { server }))).json()) as ServerAdopted;
   }
 
   bin(): Promise<BinList> {
-    return this.#get("/bin");
+    return this.#get(addressOf("listBin", {}));
   }
 
   async restoreFromBin(server: string, file: string): Promise<BinEntry> {
-    return (await (await this.#send("POST", binUrl(server, file))).json()) as BinEntry;
+    return (await (await this.#send("POST", addressOf("restoreFromBin", { server, file }))).json()) as BinEntry;
   }
 
   async emptyBin(server: string, file: string): Promise<void> {
-    await this.#send("DELETE", binUrl(server, file));
+    await this.#send("DELETE", addressOf("emptyBin", { server, file }));
   }
 
   /** The past first; with `follow` it goes on until the gateway ends it. */
   async *events(cell: string, follow: boolean): AsyncGenerator<CellEvent> {
-    const response = await this.#send(
-      "GET",
-      `/cells/${encodeURIComponent(cell)}/events${follow ? "?follow=true" : ""}`,
-    );
+    const response = await this.#send("GET", addressOf("followCell", { cell }, { follow: follow || undefined }));
     if (response.body === null) return;
     yield* readEventStream<CellEvent>(response.body);
   }
