@@ -14,6 +14,7 @@ import { peerRequest } from "../runtime/https.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { type RunningService, runService } from "../runtime/process.ts";
+import { openStore } from "../runtime/store.ts";
 import { createGateway } from "./gateway.ts";
 
 /*
@@ -43,7 +44,9 @@ const takesAll: Service<null> = {
 const addressOf = (number: number): string => `127.${150 + (process.pid % 60)}.${(process.pid >> 6) % 250}.${number}`;
 
 const start = async (name: string, change: Partial<ProcessConfiguration>): Promise<void> => {
-  const { file } = await installation.configure(peerName(name), { change });
+  const { configuration, file } = await installation.configure(peerName(name), { change });
+  // Without a store they would ask the authority first whether a backup that was restored has it.
+  openStore(join(configuration.directory, "state.sqlite")).close();
   run(peerName(name), file);
 };
 const run = (name: PeerName, file: string): void => {
