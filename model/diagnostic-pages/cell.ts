@@ -121,9 +121,15 @@ export const requestPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "bad-request": requestPage(
     "a request that the controller does not understand",
-    "The interface (`model/api.ts`) has no such method, path or body. The message says which of them it is.",
+    "The interface (`docs/rest.md`) has no such method, path or body. The message says which of them it is.",
     "PUT /model\n{}",
     'PUT /model\n{"document": {"shop": {"x.type": "Cell"}}}',
+  ),
+  "image/format": requestPage(
+    "an image whose format is not declared",
+    "What is uploaded is never guessed at: a raw disk whose first bytes say that it is qcow2 would be read as one. `cells image add --format` says it, or `?format=` of the API.",
+    "PUT /images/debian",
+    "PUT /images/debian?format=qcow2",
   ),
   "not-found": requestPage(
     "nothing at this path",
