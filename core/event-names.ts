@@ -14,7 +14,8 @@ export const eventNames = {
   "service/restored": "a service has read its store: how many of what it keeps it found",
   "store/restored": "a service's store was put back from a copy since its last start: what was noted with it",
   "store/waits":
-    "a service without a store waits for the authority to say whether a restored backup has one: why, attempts",
+    "a service without a store waits for the authority to say whether a restored backup has one, or to note that it was put in: why, attempts",
+  "store/blank": "a service without a store begins with none, though a restored backup had one: why",
   "service/started": "the supervisor started a member's process: pid",
   "service/answers": "a member's ports answer for the first time since its process was started",
   "service/ended": "a member's process ended: how, and when it is started again",

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { hostsQuestion, offersQuestion, runAsked, serveQuestion } from "./asked.ts";
+import { unconfirmedFile } from "./backup/put-back.ts";
 import { servePeers } from "./https.ts";
 import { certify } from "./identity/certify.ts";
 import { network, type ProcessConfiguration, ports } from "./installation.ts";
@@ -88,10 +89,10 @@ const serveObserver = async (configuration: ProcessConfiguration, observer: Obse
   stopAtSignals(server.stop);
 };
 
-/** Loaded for a service that begins, and for no other. */
+/** Loaded for a service that begins, or that has not confirmed what it began with, and for no other. */
 const takePart = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
-  const isNew = configuration.enrolment !== undefined && !existsSync(join(configuration.directory, "state.sqlite"));
-  if (!isNew) return;
+  const has = (file: string): boolean => existsSync(join(configuration.directory, file));
+  if (configuration.enrolment === undefined || (has("state.sqlite") && !has(unconfirmedFile))) return;
   const { takeKeptPart } = await import("./backup/kept-parts.ts");
   await takeKeptPart(configuration, observer.log);
 };

@@ -177,7 +177,9 @@ export const permissions = {
     asks: {
       ...everybody("GET /peers"),
       host: ["GET /peers", "GET /gossip"],
-      ...Object.fromEntries(keepers.map((kind) => [kind, ["GET /peers", "GET /put-back", "GET /put-back/<uid>"]])),
+      ...Object.fromEntries(
+        keepers.map((kind) => [kind, ["GET /peers", "GET /put-back", "GET /put-back/<uid>", "DELETE /put-back/<uid>"]]),
+      ),
       gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /peers"],
       "controller.root": ["POST /backup", "PUT /enrolments/<uid>", "DELETE /enrolments/<uid>", "POST /backup-order"],
     },

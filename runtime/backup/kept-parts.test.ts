@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
@@ -14,6 +14,7 @@ import type { ProcessConfiguration } from "../installation.ts";
 import { openStore } from "../store.ts";
 import { answerKeptParts, keepPart, keptPartsDirectory, takeKeptPart } from "./kept-parts.ts";
 import type { PartFile } from "./part.ts";
+import { unconfirmedFile } from "./put-back.ts";
 import type { UnpackedPart } from "./unpack.ts";
 
 /** The authority's side and services without a store, over mutual TLS. */
@@ -111,6 +112,59 @@ test("a service without a store gets its own of the backup, and neither key nor 
   const { mtimeMs } = await stat(storeOf(shop));
   await takes(shop);
   assert.equal((await stat(storeOf(shop))).mtimeMs, mtimeMs);
+});
+
+const takenBy = async (name: string): Promise<{ by: string; at: string }> =>
+  JSON.parse(await readFile(join(keptPartsDirectory(authority.directory), name, "taken.json"), "utf8"));
+
+test("a part is given once: who loses its volume later begins as ever, and says that there was one", async () => {
+  await keepPart(await partOf("controller.once", "c-7"), authority.directory);
+  const once = await service("controller.once");
+  assert.deepEqual(await takes(once), []);
+  const { at } = await takenBy("controller.once");
+  assert.deepEqual(await readdir(join(keptPartsDirectory(authority.directory), "controller.once")), ["taken.json"]);
+  await rm(storeOf(once));
+  const [why, ...others] = await takes(once);
+  assert.ok(why?.includes(`put in on ${at}, and is given once`), why);
+  assert.deepEqual(others, []);
+  assert.ok(!existsSync(storeOf(once)));
+  // Another restore has it again.
+  await keepPart(await partOf("controller.once", "c-7b"), authority.directory);
+  await takes(await service("controller.once", "c-7b"));
+  assert.ok(existsSync(storeOf(once)));
+});
+
+test("a taker that died before its store was in place asks again, one that died later confirms it at its next start", async () => {
+  await keepPart(await partOf("controller.crash", "c-7"), authority.directory);
+  const crash = await service("controller.crash");
+  const unconfirmed = join(crash.directory, unconfirmedFile);
+  await mkdir(crash.directory, { recursive: true });
+  await writeFile(unconfirmed, "of-a-taking-that-was-broken-off");
+  assert.deepEqual(await takes(crash), []);
+  assert.ok(existsSync(storeOf(crash)) && !existsSync(unconfirmed));
+  const { by } = await takenBy("controller.crash");
+  assert.notEqual(by, "of-a-taking-that-was-broken-off");
+  // The answer was lost.
+  await writeFile(unconfirmed, by);
+  assert.deepEqual(await takes(crash), []);
+  assert.ok(existsSync(storeOf(crash)) && !existsSync(unconfirmed));
+  // Before the authority was told at all.
+  await keepPart(await partOf("controller.crash", "c-7c"), authority.directory);
+  await writeFile(unconfirmed, "told-late");
+  assert.deepEqual(await takes(crash), []);
+  assert.equal((await takenBy("controller.crash")).by, "told-late");
+  // Two that took the same: the second one does not run.
+  await writeFile(unconfirmed, "of-another");
+  const waits: string[] = [];
+  let over = false;
+  const taking = takeKeptPart(crash, (_event, { why }) => waits.push(String(why))).then(() => {
+    over = true;
+  });
+  await eventually("it says why it waits", () => waits.length > 0);
+  assert.match(waits[0] ?? "", /410: .*is given once/);
+  assert.ok(!over);
+  await writeFile(unconfirmed, "told-late");
+  await taking;
 });
 
 test("whoever has none in the backup begins as ever", async () => {

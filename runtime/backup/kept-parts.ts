@@ -1,6 +1,6 @@
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { createReadStream, createWriteStream, existsSync } from "node:fs";
-import { copyFile, mkdir, rm } from "node:fs/promises";
+import { copyFile, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Readable, Transform } from "node:stream";
@@ -16,7 +16,7 @@ import { replaceFile } from "../identity/replace-file.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { BackupFault } from "./frames.ts";
 import { manifestIn, type PartFile, type PartManifest } from "./part.ts";
-import { putBack } from "./put-back.ts";
+import { putBack, unconfirmedFile } from "./put-back.ts";
 import { checkDatabase, type UnpackedPart } from "./unpack.ts";
 
 /**
@@ -24,8 +24,12 @@ import { checkDatabase, type UnpackedPart } from "./unpack.ts";
  * that starts without a store asks for its own, by the name in its certificate, before it does anything else: one that
  * began blank would give out names and numbers that are taken.
  *
- *   GET /put-back      the manifest of the asking peer's part; 404: there is none
- *   GET /put-back/<n>  the n-th file of it
+ *   GET /put-back          the manifest of the asking peer's part; 404: there is none; 410: it was taken
+ *   GET /put-back/<n>      the n-th file of it
+ *   DELETE /put-back/<id>  it was put in, under an id of this taking; 204, also when said again; 410: another has taken it
+ *
+ * A part is given once: who lost its volume again, months later, would go on from a store that others have long left
+ * behind. Before it was put in durably its taker may ask again; no service runs before it was confirmed.
  */
 const keptPath = "/put-back";
 const authority = peerName("authority");
@@ -33,6 +37,13 @@ const authority = peerName("authority");
 export const keptPartsDirectory = (directory: string): string => join(directory, "put-back");
 /** A key or a certificate is of the machine that was lost, and whoever asks has others. */
 const isKept = ({ path }: PartFile): boolean => ["state.sqlite", "events.sqlite", "root-secret"].includes(path);
+const manifestFile = "manifest.json";
+const takenFile = "taken.json";
+interface Taken {
+  readonly by: string;
+  /** ISO 8601. */
+  readonly at: string;
+}
 const longestManifest = 64 * 1024;
 const pauseMs = 2000;
 
@@ -50,7 +61,7 @@ export const keepPart = async ({ manifest, files }: UnpackedPart, directory: str
     await copyFile(files.get(path) ?? "", join(own, String(index)));
     await synchronize(join(own, String(index)));
   }
-  await replaceFile(join(own, "manifest.json"), JSON.stringify({ ...manifest, files: kept }));
+  await replaceFile(join(own, manifestFile), JSON.stringify({ ...manifest, files: kept }));
 };
 
 /** @param directory the authority's own */
@@ -64,39 +75,65 @@ export const answerKeptParts =
     // What is behind a question mark is not looked at by the table.
     if (url.includes("?") || !mayAsk("authority", peer, method, url))
       return refuse(403, `nothing is put back for "${peer}"`);
-    const file = url === keptPath ? "manifest.json" : url.slice(keptPath.length + 1);
-    const path = join(keptPartsDirectory(directory), peer, file);
-    if (!existsSync(path)) return refuse(404, `no backup that was restored has this of "${peer}"`);
+    const own = join(keptPartsDirectory(directory), peer);
+    const name = url === keptPath ? manifestFile : url.slice(keptPath.length + 1);
+    const taken = await takenIn(own);
+    if (taken !== null && (method !== "DELETE" || taken.by !== name))
+      return refuse(410, `what the restored backup had of "${peer}" was put in on ${taken.at}, and is given once`);
+    if (!existsSync(join(own, method === "DELETE" ? manifestFile : name)) && taken === null)
+      return refuse(404, `no backup that was restored has this of "${peer}"`);
+    if (method === "DELETE") {
+      await end(own, taken ?? { by: name, at: new Date().toISOString() });
+      response.writeHead(204);
+      response.end();
+      return;
+    }
     response.writeHead(200, { "content-type": "application/octet-stream" });
-    await pipeline(createReadStream(path), response);
+    await pipeline(createReadStream(join(own, name)), response);
   };
+
+/** Null: nobody has confirmed that it has it. */
+const takenIn = async (own: string): Promise<Taken | null> =>
+  existsSync(join(own, takenFile)) ? (JSON.parse(await readFile(join(own, takenFile), "utf8")) as Taken) : null;
+
+/** The note is durable before anything goes, and stays. */
+const end = async (own: string, taken: Taken): Promise<void> => {
+  await replaceFile(join(own, takenFile), JSON.stringify(taken));
+  for (const file of await readdir(own)) if (file !== takenFile) await rm(join(own, file), { force: true });
+};
+
+type Log = (event: EventName, fields: { readonly [key: string]: Json }) => void;
 
 /**
  * Where this process has no store yet, gets the one that the restored backup has of it, if there is one. Resolves when its
- * directory is as it should be; goes on asking as long as the authority gives no answer.
+ * directory is as it should be and the authority gives that store to nobody else; goes on asking as long as it gives no
+ * answer.
  */
-export const takeKeptPart = async (
-  configuration: ProcessConfiguration,
-  log: (event: EventName, fields: { readonly [key: string]: Json }) => void,
-): Promise<void> => {
+export const takeKeptPart = async (configuration: ProcessConfiguration, log: Log): Promise<void> => {
   const { directory, enrolment, name } = configuration;
-  if (enrolment === undefined || !keepsItsOwn(name) || existsSync(join(directory, "state.sqlite"))) return;
-  for (let attempts = 1; ; attempts += 1) {
-    try {
-      return await attempt(configuration);
-    } catch (error) {
-      if ((attempts & (attempts - 1)) === 0) log("store/waits", { why: (error as Error).message, attempts });
-      await sleep(pauseMs);
+  if (enrolment === undefined || !keepsItsOwn(name)) return;
+  const insistently = async (task: () => Promise<void>): Promise<void> => {
+    for (let attempts = 1; ; attempts += 1) {
+      try {
+        return await task();
+      } catch (error) {
+        if ((attempts & (attempts - 1)) === 0) log("store/waits", { why: (error as Error).message, attempts });
+        await sleep(pauseMs);
+      }
     }
-  }
+  };
+  if (!existsSync(join(directory, "state.sqlite"))) await insistently(() => attempt(configuration, log));
+  if (existsSync(join(directory, unconfirmedFile))) await insistently(() => confirm(configuration));
 };
 
-const attempt = async (configuration: ProcessConfiguration): Promise<void> => {
+const attempt = async (configuration: ProcessConfiguration, log: Log): Promise<void> => {
   const { directory, name } = configuration;
   const draft = join(directory, "put-back.new");
   await rm(draft, { recursive: true, force: true });
+  // Of a taking that was broken off before its store was in place.
+  await rm(join(directory, unconfirmedFile), { force: true });
   try {
-    const manifest = await manifestOf(configuration);
+    const manifest = await manifestOf(configuration, log);
     if (manifest === null) return;
     await mkdir(draft, { recursive: true, mode: 0o700 });
     const files = new Map<string, string>();
@@ -107,20 +144,34 @@ const attempt = async (configuration: ProcessConfiguration): Promise<void> => {
       files.set(file.path, to);
     }
     if (isOfAnother(files.get("state.sqlite") ?? "", configuration)) return;
+    await replaceFile(join(directory, unconfirmedFile), randomUUID());
     await putBack({ manifest, files }, directory, { hostsAreGone: true });
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
 };
 
+/** The store is in place; it may have been, before a crash. */
+const confirm = async (configuration: ProcessConfiguration): Promise<void> => {
+  const file = join(configuration.directory, unconfirmedFile);
+  const path = `${keptPath}/${await readFile(file, "utf8")}`;
+  const answer = await peerRequest(configuration, authority, { method: "DELETE", path });
+  const text = await answer.text();
+  // 404: an authority that was restored once more, without it.
+  if (answer.status !== 204 && answer.status !== 404)
+    throw new Error(`the authority answers ${path} with ${answer.status}: ${text.slice(0, 300)}`);
+  await rm(file, { force: true });
+  await synchronize(configuration.directory);
+};
+
 const ask = async (configuration: ProcessConfiguration, path: string) => {
   const answer = await peerRequest(configuration, authority, { method: "GET", path });
-  if (answer.status === 200 || answer.status === 404) return answer;
+  if ([200, 404, 410].includes(answer.status)) return answer;
   throw new Error(`the authority answers ${path} with ${answer.status}: ${(await answer.text()).slice(0, 300)}`);
 };
 
 /** Null: there is none. */
-const manifestOf = async (configuration: ProcessConfiguration): Promise<PartManifest | null> => {
+const manifestOf = async (configuration: ProcessConfiguration, log: Log): Promise<PartManifest | null> => {
   const answer = await ask(configuration, keptPath);
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -129,7 +180,8 @@ const manifestOf = async (configuration: ProcessConfiguration): Promise<PartMani
     if (bytes > longestManifest) throw new BackupFault(null, "the authority's manifest has no end");
     chunks.push(chunk as Buffer);
   }
-  if (answer.status === 404) return null;
+  if (answer.status === 410) log("store/blank", { why: Buffer.concat(chunks).toString("utf8").slice(0, 300) });
+  if (answer.status !== 200) return null;
   const { name, role } = configuration;
   const manifest = manifestIn(Buffer.concat(chunks), { name, role });
   if (!manifest.files.every(isKept) || manifest.files.at(-1)?.path !== "state.sqlite")

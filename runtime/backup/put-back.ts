@@ -6,6 +6,8 @@ import type { UnpackedPart } from "./unpack.ts";
 
 /** Where what was there before lies, below the same directory, until the next restore. */
 export const asideDirectory = "before-restore";
+/** A store of the authority's was put in, and the authority has not said yet that it knows. Holds the id of this taking. */
+export const unconfirmedFile = "put-back.unconfirmed";
 
 /**
  * Puts the files of a part where their process keeps them, which must not run. What was there is kept aside, as a whole: its
