@@ -1,7 +1,7 @@
 import { cellName, type Ipv4, type PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { type Entrance, entranceKey, entrancePrefix } from "../cell-documents.ts";
-import { actualPin, entrance } from "../documents/identity.ts";
+import { entrance } from "../documents/identity.ts";
 import { documentsOf } from "../documents/table.ts";
 import { actualKey } from "../documents.ts";
 import type { Input, Instant, Restored, Service } from "../env.ts";
@@ -9,14 +9,15 @@ import { createOutbox, isObject, log, type Outbox, publish, takeEffects, toJson,
 import type { Ring } from "../presence/gossip-ring.ts";
 import { type Book, defaultLifetimeMs, newBook, selfRecord, validFromOf } from "./authority-book.ts";
 import { measure } from "./authority-measure.ts";
-import { type CurrentKey, writeCurrentKeys } from "./current-keys.ts";
-import type { ActualEnrolment, ActualPin, DesiredEnrolment, IdentityGrant } from "./documents.ts";
+import { type CurrentKey, type CurrentKeys, readCurrentKeys, writeCurrentKeys } from "./current-keys.ts";
+import type { ActualEnrolment, DesiredEnrolment, IdentityGrant } from "./documents.ts";
 import { answerGossip, type GossipEpochs, restoreGossip } from "./gossip-epochs.ts";
 import { addressFault, enrolmentFault, equalHashes, type ParentOf, readEnrolment } from "./grants.ts";
-import { isOfLaterLife, type KeyRecord, noteIssued } from "./key-records.ts";
+import { isOfLaterLife, type KeyRecord, noteIssued, wasReplaced } from "./key-records.ts";
 import { isPinnable } from "./may-connect.ts";
 import type { PeerEntries } from "./peer-book.ts";
 import { mayDesire, maySee } from "./permissions.ts";
+import { publishedPins, publishPin } from "./published-pins.ts";
 
 /**
  * The installation's certificate authority decides here who gets which certificate; its edge holds the key and signs what
@@ -73,6 +74,8 @@ export interface AuthorityState {
   readonly identities: Map<PeerName, Identity>;
   /** From when on which key is whose, of every name that there is or was. */
   readonly keys: Map<PeerName, KeyRecord>;
+  /** What everybody had been told of keys at the start; the store may be older. */
+  told: CurrentKeys;
   readonly gossip: GossipEpochs;
   /** Where everybody is; null: something that it follows from has changed. */
   book: Book | null;
@@ -93,8 +96,8 @@ export type AuthorityRequest =
   | { readonly kind: "renew"; readonly name: PeerName; readonly key: string; readonly beganMs?: number | null }
   /** Those of the operator: hosts that are to join, and the root cell's controller. null takes it back. */
   | { readonly kind: "enrolment"; readonly id: string; readonly enrolment: Json }
-  /** The authority's own key, at every start of its edge. */
-  | { readonly kind: "self"; readonly key: string }
+  /** The authority's own key, and the `CurrentKeys` of its peers file, at every start of its edge. */
+  | { readonly kind: "self"; readonly key: string; readonly told: Readonly<Record<string, CurrentKey>> }
   | { readonly kind: "pins" }
   /** A host says which epochs it has, or the edge asks. */
   | { readonly kind: "gossip"; readonly host: PeerName | null; readonly has: Json }
@@ -139,7 +142,6 @@ const logEveryMs = 60_000;
 const mostPerClient = 2048;
 const fingerprint = /^[0-9a-f]{64}$/;
 const rootController = "controller.root";
-const pinKey = (name: string): string => `pin/${name}`;
 
 /** Clients: `controller.<cell>`. Records: `self`, `book`, `spent/<wish>`, `identity/<name>`, `key/<name>`, `enrolment/<id>` (the operator's). */
 export function createAuthorityService(options: AuthorityOptions): Service<AuthorityState> {
@@ -169,6 +171,7 @@ function restore({ records, ...others }: Restored, options: AuthorityOptions): A
     entrances: new Map(),
     identities: new Map(),
     keys: new Map(),
+    told: new Map(),
     gossip: restoreGossip(records),
     book: null,
     waiting: new Map(),
@@ -353,24 +356,16 @@ function settleIdentity(state: AuthorityState, name: PeerName): void {
   if (isPinnable(name)) publishPin(state.outbox, name, state.identities.get(name)?.key ?? null);
 }
 
-function publishPin({ effects, published }: Outbox, name: PeerName, key: string | null): void {
-  const known = published.get(pinKey(name));
-  if (key === null ? known === undefined : isObject(known) && known.key === key) return;
-  const pin: ActualPin | null = key === null ? null : { key };
-  if (pin === null) published.delete(pinKey(name));
-  else published.set(pinKey(name), toJson(pin));
-  effects.push({ kind: "publish", key: pinKey(name), value: pin === null ? null : toJson(pin) });
-}
-
 function answer(state: AuthorityState, request: Json, now: Instant): AuthorityAnswer {
   const asked = isObject(request) ? request : {};
   const key = typeof asked.key === "string" && fingerprint.test(asked.key) ? asked.key : null;
   if (asked.kind === "gossip" || asked.kind === "gossip-turn") return answerGossip(state, asked);
-  if (asked.kind === "pins") return { kind: "pins", pins: pinsOf(state) };
+  if (asked.kind === "pins") return { kind: "pins", pins: publishedPins(state.outbox) };
   if (asked.kind === "enrolment" && typeof asked.id === "string")
     return operate(state, asked.id, asked.enrolment ?? null);
   if (key !== null && asked.kind === "self") {
     state.book = null;
+    state.told = readCurrentKeys(asked.told) ?? new Map();
     write(state.outbox, selfRecord, { key });
     publishPin(state.outbox, state.options.self, key);
     return { kind: "taken" };
@@ -417,7 +412,9 @@ function enrol(state: AuthorityState, hash: string, key: string, now: Instant): 
   if (now.wallMs > document.endsAtMs) return unfit("expired", "the token's time is over");
   const spent = state.spent.get(wish);
   if (spent !== undefined && spent.key !== key) return unfit("spent", "the token was spent by another key");
-  const superseded = document.grants.find(({ name }) => (state.identities.get(name)?.key ?? key) !== key);
+  const superseded = document.grants.find(
+    ({ name }) => (state.identities.get(name)?.key ?? key) !== key || isReplaced(state, name, key, now),
+  );
   if (spent !== undefined && superseded !== undefined)
     return unfit("superseded", `"${superseded.name}" has a newer key, from a newer token`);
   state.spent.set(wish, { hash, key });
@@ -435,6 +432,9 @@ function enrol(state: AuthorityState, hash: string, key: string, now: Instant): 
     certificates: document.grants.map((grant) => issue(state, { ...grant, cell: document.cell }, now)),
   };
 }
+
+const isReplaced = (state: AuthorityState, name: PeerName, key: string, now: Instant): boolean =>
+  wasReplaced(name, key, state.keys.get(name), state.told, now.wallMs);
 
 /** Kept in memory alone: whoever is refused asks again. */
 function setRefused(state: AuthorityState, wish: string, why: string | null): void {
@@ -459,12 +459,21 @@ function renew(
       `"${name}" is not enrolled any more: whoever had it enrolled took it back`,
       now,
     );
+  const replaced = (each: PeerName): boolean => isReplaced(state, each, key, now);
+  if (replaced(name))
+    return refuse(
+      state,
+      "superseded",
+      `"${name}" got another key, or was taken out, after what this authority's store knows: the store was set back; ` +
+        "whoever has the name since may renew it, and this key needs a new token",
+      now,
+    );
   if (identity.key !== key && isOfLaterLife(state.keys.get(name), beganMs, validFromOf(state, now)))
     adopt(state, identity, key);
   else if (identity.key !== key)
     return refuse(state, "another-key", `"${name}" has another key by now, from a newer token`, now);
   // One machine may have several names over its one key, and whoever renews them speaks for all of them.
-  const all = [...state.identities.values()].filter((each) => each.key === key);
+  const all = [...state.identities.values()].filter((each) => each.key === key && !replaced(each.name));
   // Who was refused under its token was another: the one that has the name goes on.
   for (const [wish, spent] of state.spent) if (spent.key === key) setRefused(state, wish, null);
   for (const each of all) log(state.outbox, "identity/renewed", { peer: each.name, cell: each.cell });
@@ -493,13 +502,6 @@ const issue = (state: AuthorityState, of: IdentityGrant & { readonly cell: strin
   const validToMs = Math.ceil((now.wallMs + lifetimeMs) / 1000) * 1000;
   return { name, role, addresses, cell, validFromMs, validToMs };
 };
-
-const pinsOf = (state: AuthorityState): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    [...state.outbox.published]
-      .filter(([key]) => key.startsWith(pinKey("")))
-      .map(([key, pin]) => [key.slice(pinKey("").length), actualPin.of(pin)?.key ?? ""]),
-  );
 
 /** Counted always, logged once a minute for each reason: whoever guesses tokens cannot fill the disk. */
 function refuse(state: AuthorityState, because: AuthorityRefusal, why: string, now: Instant): AuthorityAnswer {

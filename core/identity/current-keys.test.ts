@@ -39,7 +39,10 @@ test("of two books the later word about a name counts; what a book lacks is kept
   assert.deepEqual(mergeKeys(older, newer, now), newer);
   assert.deepEqual(mergeKeys(newer, older, now), newer, "of an authority that was set back");
   assert.deepEqual(mergeKeys(newer, new Map(), now), newer, "of the previous version, or set back further");
-  assert.deepEqual(mergeKeys(newer, new Map(), now + 4 * day), new Map());
+  assert.deepEqual(mergeKeys(newer, new Map(), now + 400 * day), newer, "a pin has no end");
+  const service: CurrentKeys = new Map([[peerName("placer"), { key: "b", sinceMs: now - 1000 }]]);
+  assert.deepEqual(mergeKeys(service, new Map(), now), service);
+  assert.deepEqual(mergeKeys(service, new Map(), now + 4 * day), new Map());
   assert.deepEqual(mergeKeys(newer, newer, now + 400 * day), newer, "as long as it is said");
 });
 

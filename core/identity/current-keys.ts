@@ -3,7 +3,7 @@ import type { Json } from "../../model/json.ts";
 import { type Document, dictionary, document, nullable, object, wallMs } from "../../model/reader.ts";
 import { sha256 } from "../documents/values.ts";
 import { isoTime } from "../iso-time.ts";
-import type { Presented } from "./may-connect.ts";
+import { isPinnable, type Presented } from "./may-connect.ts";
 
 /**
  * Which key a name has now, told to everybody beside where everybody is: a certificate is good for a day, and within it the
@@ -27,7 +27,7 @@ export interface CurrentKey {
 export type CurrentKeys = ReadonlyMap<PeerName, CurrentKey>;
 
 const mostKeys = 4096;
-/** What a book no longer has is kept for so long: certificates of before have ended by then, pins have followed. */
+/** What a book no longer has is kept for so long, of who is pinned for good: certificates of before have ended by then. */
 const keptMs = 3 * 86_400_000;
 
 const nameForm = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
@@ -61,7 +61,8 @@ export function mergeKeys(own: CurrentKeys, book: CurrentKeys, nowMs: number): C
   const merged = new Map<PeerName, CurrentKey>(book);
   for (const [name, kept] of own) {
     const said = book.get(name);
-    const isOver = said === undefined ? kept.sinceMs + keptMs < nowMs : said.sinceMs >= kept.sinceMs;
+    const isForgotten = !isPinnable(name) && kept.sinceMs + keptMs < nowMs;
+    const isOver = said === undefined ? isForgotten : said.sinceMs >= kept.sinceMs;
     if (!isOver && kept.sinceMs <= nowMs) merged.set(name, kept);
   }
   return bounded(merged);

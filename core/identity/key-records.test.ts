@@ -132,6 +132,64 @@ test("an authority that was set back adopts the key of a later certificate, and 
   assert.ok(world.logs.some(({ event, fields }) => event === "identity/adopted" && fields.peer === "host.h1"));
 });
 
+test("an authority that was set back gives no name back to a key of which everybody was told that it was replaced", () => {
+  const world = new AuthorityWorld();
+  const self = (said: object) => world.ask({ kind: "self", key: third, told: said });
+  const grants = (hash: string) =>
+    enrolment(
+      hash,
+      "root",
+      [
+        ["host.h1", "host"],
+        ["agent.h1", "agent"],
+        ["placer", "placer"],
+      ],
+      later,
+    );
+  self({});
+  world.ask({ kind: "enrolment", id: "joined-host-h1", enrolment: grants(token) });
+  world.ask(enrol(token, key));
+  world.wallMs += 10 * hour;
+  const began = beginOf(world, { kind: "renew", name: "host.h1", key });
+  const backup = new Map(world.records);
+  const setBack = (said: object): void => {
+    world.records = new Map(backup);
+    world.restart();
+    self(said);
+  };
+  const renew = (name: string, by: string, beganMs: number | null) =>
+    told(world.ask({ kind: "renew", name, key: by, beganMs }));
+  world.wallMs += 2 * hour;
+  world.ask({ kind: "enrolment", id: "joined-host-h1", enrolment: grants(other) });
+  const second = beginOf(world, enrol(other, stranger));
+  const replaced = keys(world);
+  world.wallMs += hour;
+
+  setBack(replaced);
+  for (const name of ["host.h1", "agent.h1", "placer"])
+    for (const date of [began, null]) assert.equal(renew(name, key, date), "superseded", name);
+  assert.equal(told(world.ask(enrol(token, key))), "superseded", "nor by the token that it has spent");
+  assert.equal(renew("host.h1", stranger, second), "host.h1", "whoever has the name goes on");
+  assert.equal(renew("host.h1", key, began), "another-key");
+
+  // Of one name of several alone.
+  setBack({ "agent.h1": replaced["agent.h1"] });
+  assert.equal(renew("host.h1", key, began), "host.h1 placer");
+  // A new token is the operator's word, and a later one.
+  setBack(replaced);
+  world.ask({ kind: "enrolment", id: "joined-host-h1", enrolment: host(other) });
+  assert.equal(told(world.ask(enrol(other, key))), "host.h1");
+  assert.equal(renew("host.h1", key, null), "host.h1");
+  assert.equal(told(world.ask(enrol(other, key))), "host.h1", "asked again");
+  // What ended: a machine stays out, a service has its key again with its name.
+  const ended = Object.fromEntries(Object.entries(replaced).map(([name, each]) => [name, { ...each, key: null }]));
+  setBack(ended);
+  assert.deepEqual([renew("host.h1", key, began), renew("placer", key, began)], ["superseded", "placer"]);
+  // By this clock in the future.
+  setBack({ "host.h1": { key: stranger, sinceMs: world.wallMs + 1 } });
+  assert.equal(renew("host.h1", key, began).split(" ")[0], "host.h1");
+});
+
 test("a key that was replaced cannot take the name back by renewing", () => {
   const world = new AuthorityWorld();
   world.desire(root, "p", placer);

@@ -104,6 +104,23 @@ export const isOfLaterLife = (record: KeyRecord | undefined, beganMs: Json | und
   beganMs > record.sinceMs &&
   beganMs <= nowMs;
 
+/**
+ * Has everybody been told that the name went on to another key, later than all that this store knows of it, as after a
+ * restore? Of a service that ended it is no matter: what grants its name again gives it back the key that it had.
+ */
+export function wasReplaced(
+  name: PeerName,
+  key: string,
+  record: KeyRecord | undefined,
+  told: CurrentKeys,
+  nowMs: number,
+): boolean {
+  const said = told.get(name);
+  if (said === undefined || said.key === key || said.sinceMs > nowMs) return false;
+  if (said.key === null && !isMachine(name)) return false;
+  return record === undefined || (said.sinceMs > record.sinceMs && said.sinceMs >= record.issuedMs);
+}
+
 /** What everybody is to be told: of names that others had before, as long as a certificate of those may open something. */
 export const publishedKeys = (
   records: ReadonlyMap<PeerName, KeyRecord>,

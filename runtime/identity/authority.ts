@@ -7,12 +7,15 @@ import type { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { type AuthorityAnswer, createAuthorityService, type Issue } from "../../core/identity/authority.ts";
 import { toleranceMs } from "../../core/identity/authority-book.ts";
+import { type CurrentKeys, mergeKeys, writeCurrentKeys } from "../../core/identity/current-keys.ts";
 import { isPinnable, mayConnect } from "../../core/identity/may-connect.ts";
 import { mayAsk } from "../../core/identity/permissions.ts";
 import { nextAsk } from "../../core/identity/renewal.ts";
+import { toJson } from "../../core/outbox.ts";
 import { peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { addressOf, createStrangers } from "../admission.ts";
+import { asideDirectory } from "../backup/put-back.ts";
 import { type Authority, createAuthority, gossipKeyOf, readAuthority, signCertificate } from "../certificates.ts";
 import { writeErrorLine } from "../error-line.ts";
 import { type PeerHandler, servePeers } from "../https.ts";
@@ -26,7 +29,7 @@ import { answerOrder, isOrderQuestion } from "./backup-order.ts";
 import type { IssuedAnswer } from "./enrol.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { isGossipQuestion, serveGossip } from "./gossip.ts";
-import { presented } from "./judge.ts";
+import { presented, readKeys } from "./judge.ts";
 import { type AskedKey, hashOfToken, ownKey, readRequest } from "./keys.ts";
 import { fixedPeers, isPeersQuestion, servePeerBook } from "./peer-book.ts";
 import { replaceFile } from "./replace-file.ts";
@@ -267,6 +270,12 @@ const operating =
     }
   };
 
+/** What everybody has been told of keys: the file outlives a store that is put back, and a restore keeps it aside. */
+const wasTold = ({ directory, peersFile }: ProcessConfiguration): CurrentKeys => {
+  const aside = readKeys({ peersFile: join(directory, asideDirectory, "peers.json") });
+  return mergeKeys(aside, readKeys({ peersFile }), Date.now());
+};
+
 /** The authority's own certificate, over a key that stays: hosts pin it. Issued anew at every start and before its end. */
 const certifySelf = async (
   configuration: ProcessConfiguration,
@@ -329,7 +338,7 @@ export const runAuthority = async (
   });
   // Certificates and pins go on without it: its end is no goodbye.
   const running = await runService({ configuration, service, observer, goodbye: false });
-  await running.request({ kind: "self", key: own.key });
+  await running.request({ kind: "self", key: own.key, told: toJson(writeCurrentKeys(wasTold(configuration))) });
   const verifying = new X509Certificate(authorityPem);
   const signing: Signing = {
     ...{ authority, authorityPem, verifying, running, configuration, atWork: { enrol: 0, renew: 0 } },

@@ -1,23 +1,29 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
+import { request } from "node:https";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import type { NodeInput } from "../../core/distribution/node-types.ts";
 import type { CurrentKey } from "../../core/identity/current-keys.ts";
 import type { Metric } from "../../core/metrics.ts";
 import { peerName } from "../../model/identifiers.ts";
+import { asideDirectory } from "../backup/put-back.ts";
 import { readAuthority, signCertificate } from "../certificates.ts";
 import { peerRequest, servePeers } from "../https.ts";
+import { readCredentials } from "../identity.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../installation.testing.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { keepPeers } from "../peers-follow.ts";
+import { copyDatabase } from "../store.ts";
 import { createTransport, type Transport } from "../transport.ts";
 import { peerUpgrade } from "../upgrade.ts";
 import { type RunningAuthority, runAuthority } from "./authority.ts";
 import { enrolNow } from "./enrol.ts";
 import { fingerprintOfCertificate } from "./fingerprint.ts";
-import { hashOfToken, newToken, ownKey } from "./keys.ts";
+import { certificateRequest, hashOfToken, newToken, ownKey } from "./keys.ts";
 
 /** Over mutual TLS: whoever has a certificate under a name that has another key by now. */
 const hour = 3_600_000;
@@ -157,8 +163,8 @@ test("the authority tells everybody, itself included, when a name shows a newer 
     },
   });
   writeFileSync(at.peersFile, JSON.stringify({ peers: {} }));
-  const authority: RunningAuthority = await runAuthority(at);
-  closing.push(authority.stop);
+  let authority: RunningAuthority = await runAuthority(at);
+  closing.push(() => authority.stop());
   const peers = { authority: [at.address, at.distributionPort, at.httpPort].join(":") };
   const grant = async (name: string, token: string | null): Promise<void> => {
     const [role = ""] = name.split(".");
@@ -190,6 +196,15 @@ test("the authority tells everybody, itself included, when a name shows a newer 
     () => JSON.parse(readFileSync(follower.peersFile, "utf8")).peers["host.h2"] !== undefined,
   );
   await asks(first);
+  await authority.stop();
+  const [store, backup] = [join(at.directory, "state.sqlite"), join(at.directory, "of-yesterday.sqlite")];
+  const source = new DatabaseSync(store);
+  await copyDatabase(source, backup);
+  source.close();
+  authority = await runAuthority(at);
+  const secondNow = (): number => Math.floor(Date.now() / 1000);
+  const secondThen = secondNow();
+  await eventually("what is issued from now on begins later", () => secondNow() > secondThen);
   assert.deepEqual([keysOf(follower), keysOf(at)], [{}, {}]);
   const second = await join1("host.h2", "second");
   await eventually("everybody is told", () => keysOf(follower)["host.h2"]?.key === keyOf(second));
@@ -203,4 +218,29 @@ test("the authority tells everybody, itself included, when a name shows a newer 
   await asks(third);
   await eventually("everybody is told", () => keysOf(follower)["host.h2"]?.key === keyOf(third));
   await assert.rejects(asks(first));
+
+  // By the book of every member the name is the third's, and the store that is put back knows of the first one alone.
+  const renewed = async (from: ProcessConfiguration): Promise<number> => {
+    const body = JSON.stringify({ request: await certificateRequest(await ownKey(from.certificate.keyFile)) });
+    const port = authority.enrolmentPort;
+    const to = { host: "127.0.0.1", port, method: "POST", path: "/renew", agent: false };
+    const asking = request({ ...readCredentials(from), ...to, checkServerIdentity: () => undefined });
+    const [answer] = await once(asking.end(body), "response");
+    answer.resume();
+    return answer.statusCode;
+  };
+  for (const isAside of [false, true]) {
+    await authority.stop();
+    for (const ending of ["-wal", "-shm"]) rmSync(`${store}${ending}`, { force: true });
+    copyFileSync(backup, store);
+    if (isAside) {
+      mkdirSync(join(at.directory, asideDirectory));
+      renameSync(at.peersFile, join(at.directory, asideDirectory, "peers.json"));
+      writeFileSync(at.peersFile, JSON.stringify({ peers: {} }));
+    }
+    authority = await runAuthority(at);
+    assert.equal(await renewed(first), 403);
+  }
+  assert.equal(await renewed(third), 200);
+  assert.equal(await renewed(first), 403);
 });
