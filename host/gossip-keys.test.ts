@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { encodePacket, type Seal, tagBytes } from "../core/presence/swim-codec.ts";
@@ -8,13 +8,15 @@ import { gossipKeyOf } from "../runtime/certificates.ts";
 import { peerRequest } from "../runtime/https.ts";
 import { type RunningAuthority, runAuthority } from "../runtime/identity/authority.ts";
 import { enrolNow } from "../runtime/identity/enrol.ts";
+import { fingerprintOfCertificate } from "../runtime/identity/fingerprint.ts";
+import { gossipKeyBytes } from "../runtime/identity/gossip-key.ts";
 import { hashOfToken, newToken } from "../runtime/identity/keys.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { keepPeers } from "../runtime/peers-follow.ts";
 import { watchPeers } from "../runtime/peers-watch.ts";
 import { createSeal } from "../runtime/presence/seal.ts";
-import { followGossipKeys, type GossipKeys } from "./gossip-keys.ts";
+import { followGossipKeys, type GossipKeys, keysFor } from "./gossip-keys.ts";
 
 /** An authority and hosts over mutual TLS: one is removed, and what it knows opens nothing any more. */
 let installation: TestInstallation;
@@ -50,6 +52,11 @@ after(async () => {
   await installation.remove();
 });
 
+/** The file of a machine that has settled on the third epoch, of keys that nobody here has. */
+const otherLife = (ca: string): string =>
+  JSON.stringify({ ca, ring: { oldest: 3, send: 3, newest: 3 }, keys: { 3: hexOf("ab".repeat(32)) } });
+const hexOf = (key: string): string => gossipKeyBytes(key).toString("hex");
+
 const join1 = async (name: string): Promise<ProcessConfiguration> => {
   const { token } = newToken();
   const grants = [{ name: `host.${name}`, role: "host", addresses: ["127.0.0.1"] }];
@@ -62,6 +69,8 @@ const join1 = async (name: string): Promise<ProcessConfiguration> => {
   const { configuration } = await installation.configure(peerName(`host.${name}`), {
     change: { ...own, enrolment, presence },
   });
+  // What this machine was in before.
+  writeFileSync(join(own.directory, "gossip-ring.json"), otherLife("another"));
   await enrolNow({ configuration, token, log: () => undefined });
   return configuration;
 };
@@ -89,6 +98,9 @@ const ringOf = ({ directory }: ProcessConfiguration): string => {
     return "none";
   }
 };
+const asking = (oldest: number, send: number, newest: number) => ({
+  ...{ method: "GET" as const, path: `/gossip?oldest=${oldest}&send=${send}&newest=${newest}` },
+});
 const settled = (epoch: number): string => JSON.stringify({ oldest: epoch, send: epoch, newest: epoch });
 
 test("a host that was removed reads and sends nothing once the others have the next key, which waits for all of them", async () => {
@@ -103,6 +115,8 @@ test("a host that was removed reads and sends nothing once the others have the n
   );
   assert.ok(reads(known, sealed(first.seal)), "nobody seals with it yet: the third could not read that");
   assert.ok(ringOf(one).includes('"send":0'));
+  const { keys } = JSON.parse(await (await peerRequest(one, peerName("authority"), asking(0, 0, 1))).text());
+  assert.deepEqual(keys, { 0: await gossipKeyOf(signing), 1: await gossipKeyOf(signing, 1) });
 
   // It is upgraded.
   const third = await run(previous);
@@ -130,10 +144,36 @@ test("a host that was removed reads and sends nothing once the others have the n
 
 test("only hosts are told keys", async () => {
   const one = await join1("h6");
-  const answer = await peerRequest(one, peerName("authority"), {
-    ...{ method: "GET", path: "/gossip?oldest=0&send=0&newest=0" },
-  });
+  const answer = await peerRequest(one, peerName("authority"), asking(0, 0, 0));
   const { keys } = JSON.parse(await answer.text());
-  assert.ok(!JSON.stringify(keys).includes(await gossipKeyOf(signing)), "and nobody the first one");
+  assert.ok(!JSON.stringify(keys).includes(await gossipKeyOf(signing)), "nor the first one once it has gone");
   assert.match(String(Object.values(keys)[0]), /^[0-9a-f]{64}$/);
+});
+
+test("what a machine keeps of another installation counts for nothing, here and at the authority", async () => {
+  const one = await join1("h7");
+  const file = join(one.directory, "gossip-ring.json");
+  assert.ok(!existsSync(file), "whoever joins begins anew");
+  const known = createSeal(readFileSync(one.presence?.gossipKeyFile ?? ""));
+  writeFileSync(file, otherLife("another authority"));
+  const begun = await followGossipKeys(one, () => undefined);
+  begun.close();
+  assert.ok(reads(begun.seal, sealed(known)) && reads(known, sealed(begun.seal)));
+
+  // Other keys under numbers of this one: it asks, and hears so, even where its ring is the later one.
+  writeFileSync(file, otherLife(fingerprintOfCertificate(readFileSync(one.certificate.caFile, "utf8"))));
+  const told = JSON.parse(await (await peerRequest(one, peerName("authority"), asking(3, 3, 3))).text());
+  assert.deepEqual([told.fits, told.ring], [false, JSON.parse(settled(1))]);
+  const late = await run(one);
+  await eventually("it has the others' key", () => reads(known, sealed(late.seal)) && reads(late.seal, sealed(known)));
+  assert.equal(ringOf(one), settled(1), "and nobody was brought to its number");
+});
+
+test("a host that came while a later key was sealed with already takes its own for no earlier one", () => {
+  const [first, second] = ["0a".repeat(32), "1b".repeat(32)];
+  const ring = { oldest: 0, send: 1, newest: 1 };
+  const all = { 0: hexOf(first), 1: hexOf(second) };
+  assert.deepEqual(keysFor(ring, { 0: first, 1: second }, { 0: hexOf(second) }), all);
+  assert.deepEqual(keysFor(ring, { 0: "2c".repeat(32), 1: second }, { 0: hexOf(first) }), all, "it came with its own");
+  assert.deepEqual(keysFor(ring, { 1: second }, { 0: hexOf(first) }), all, "an authority of the previous version");
 });

@@ -70,6 +70,8 @@ export function answerGossip(
   asked: { readonly [name: string]: Json | undefined },
 ): AuthorityAnswer {
   const has = asked.kind === "gossip" && typeof asked.host === "string" ? readRing(asked.has) : null;
+  // What it said before, of keys that it has no more.
+  if (has === null && typeof asked.host === "string") state.gossip.had.delete(asked.host as PeerName);
   if (has !== null && hearRing(state.outbox, state.gossip, asked.host as PeerName, has)) state.book = null;
   if (asked.kind === "gossip-turn" && state.book !== null) {
     const gone = new Set(Array.isArray(asked.gone) ? asked.gone : []);

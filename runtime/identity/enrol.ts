@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
 import { text } from "node:stream/consumers";
 import { connect, type TLSSocket } from "node:tls";
@@ -11,6 +11,7 @@ import { peerName } from "../../model/identifiers.ts";
 import { announceCredentials } from "../identity.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { fingerprintOf } from "./fingerprint.ts";
+import { gossipRingFile } from "./gossip-key.ts";
 import { presented, readKeys, readPins } from "./judge.ts";
 import { certificateRequest, type OwnKey, ownKey } from "./keys.ts";
 import { replaceFile } from "./replace-file.ts";
@@ -166,7 +167,7 @@ const ask = async (
 };
 
 /** Checks an answer and puts it into place. Rejects with a sentence, and leaves all as it was, when it is not right. */
-const take = async (run: EnrolmentRun, key: OwnKey, answer: IssuedAnswer): Promise<Held> => {
+const take = async (run: EnrolmentRun, key: OwnKey, answer: IssuedAnswer, joins = false): Promise<Held> => {
   const { configuration, log } = run;
   const { name, certificate, enrolment, pinsFile, presence } = configuration;
   const authority = new X509Certificate(answer.authority);
@@ -184,8 +185,11 @@ const take = async (run: EnrolmentRun, key: OwnKey, answer: IssuedAnswer): Promi
   await replaceFile(certificate.caFile, answer.authority);
   if (pinsFile !== undefined && answer.pins !== undefined)
     await replaceFile(pinsFile, `${JSON.stringify({ pins: answer.pins })}\n`);
-  if (presence !== undefined && answer.gossipKey !== undefined)
+  if (presence !== undefined && answer.gossipKey !== undefined) {
+    // Of an earlier life of this machine, here or in another installation.
+    if (joins) await rm(gossipRingFile(presence.gossipKeyFile), { force: true });
     await replaceFile(presence.gossipKeyFile, `${answer.gossipKey}\n`);
+  }
   await replaceFile(certificate.certFile, own);
   announceCredentials(configuration);
   log("identity/changed", { until: read.validToDate.toISOString() });
@@ -199,7 +203,7 @@ const attempt = async (run: EnrolmentRun, key: OwnKey, { how }: NextAsk): Promis
     throw new Error("it has no valid certificate and no token: it needs a new token from whoever starts it");
   const request = await certificateRequest(key);
   const enrol = () => ask(configuration, "/enrol", { token, request }, false);
-  if (how === "enrol") return take(run, key, await enrol());
+  if (how === "enrol") return take(run, key, await enrol(), true);
   const renewed = ask(configuration, "/renew", { request }, true);
   // Its certificate was made before there was an authority that knew it: the first host's is.
   const answer =

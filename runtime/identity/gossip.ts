@@ -1,16 +1,17 @@
 import type { AuthorityAnswer } from "../../core/identity/authority.ts";
 import type { PeerEntries } from "../../core/identity/peer-book.ts";
 import { mayAsk } from "../../core/identity/permissions.ts";
-import { epochsOf, isSettled } from "../../core/presence/gossip-ring.ts";
+import { epochsOf, isSettled, type Ring, readRing } from "../../core/presence/gossip-ring.ts";
 import type { Json } from "../../model/json.ts";
 import { gossipKeyOf } from "../certificates.ts";
 import type { PeerHandler } from "../https.ts";
 import type { RunningService } from "../process.ts";
+import { gossipKeyBytes, markOfGossipKey } from "./gossip-key.ts";
 
 /**
- * `GET /gossip?oldest=&send=&newest=` at the authority, of hosts alone: a host says which epochs of the key of datagrams it
- * has, and is told which there are, with their keys (hexadecimal). The first epoch's key is not among them: whoever needs it
- * has it.
+ * `GET /gossip?oldest=&send=&newest=&marks=<epoch>.<mark>,…` at the authority, of hosts alone: a host says which epochs of the
+ * key of datagrams it has, and is told which there are, with their keys (hexadecimal). The marks show that it has them: without
+ * them, or with others', it is told `fits: false`, and what it says counts for nothing.
  */
 export const isGossipQuestion = (url: string): boolean => url.split("?", 1)[0] === "/gossip";
 
@@ -56,6 +57,16 @@ export const serveGossip = ({
       turn().catch(() => undefined);
     }, turnMs);
   };
+  /** The first epoch's key needs no mark: it is the one that hosts had before, whichever that was. */
+  const haveKeys = async (has: Ring, marks: string): Promise<boolean> => {
+    const shown = new Set(marks.split(","));
+    const later = epochsOf(has).filter((epoch) => epoch > 0);
+    const right = later.map(async (epoch) => {
+      const mark = markOfGossipKey(gossipKeyBytes(await gossipKeyOf(directory, epoch)));
+      return shown.has(`${epoch}.${mark}`);
+    });
+    return (await Promise.all(right)).every(Boolean);
+  };
   const answer: PeerHandler = async ({ peer, method, url }, response) => {
     const say = (status: number, body: object): void => {
       response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store" });
@@ -67,12 +78,14 @@ export const serveGossip = ({
     }
     const query = new URLSearchParams(url.split("?", 2)[1] ?? "");
     const [oldest, send, newest] = ["oldest", "send", "newest"].map((name) => Number(query.get(name) ?? Number.NaN));
-    const { gossip } = await ask({ kind: "gossip", host: peer, has: { oldest, send, newest } });
-    const epochs = epochsOf(gossip).filter((epoch) => epoch > 0);
+    const has = readRing({ oldest, send, newest } as unknown as Json);
+    const fits = has !== null && (await haveKeys(has, query.get("marks") ?? ""));
+    const { gossip } = await ask({ kind: "gossip", host: peer, has: fits ? has : null });
+    const epochs = epochsOf(gossip);
     const keys = await Promise.all(
       epochs.map(async (epoch): Promise<[string, string]> => [`${epoch}`, await gossipKeyOf(directory, epoch)]),
     );
-    say(200, { ring: gossip, keys: Object.fromEntries(keys) });
+    say(200, { ring: gossip, keys: Object.fromEntries(keys), fits });
   };
   return {
     answer,
