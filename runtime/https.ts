@@ -230,8 +230,9 @@ const keepAliveMsecs = 10_000;
 export const keepConnection = (configuration: ProcessConfiguration, peer: PeerName): KeptConnection => ({
   peer,
   // Node keeps no connection whose server a request of its own looked at: the agent looks at every one it makes.
+  // A TLS session that is resumed shows no certificate (RFC 8446, section 2.2), and Node then looks at none: there are none.
   agent: new Agent({
-    ...{ keepAlive: true, keepAliveMsecs, maxSockets: 1 },
+    ...{ keepAlive: true, keepAliveMsecs, maxSockets: 1, maxCachedSessions: 0 },
     checkServerIdentity: expectCurrent(configuration, peer),
   }),
 });

@@ -12,7 +12,7 @@ import type { Metric } from "../../core/metrics.ts";
 import { peerName } from "../../model/identifiers.ts";
 import { asideDirectory } from "../backup/put-back.ts";
 import { readAuthority, signCertificate } from "../certificates.ts";
-import { peerRequest, servePeers } from "../https.ts";
+import { keepConnection, peerRequest, servePeers } from "../https.ts";
 import { readCredentials } from "../identity.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../installation.testing.ts";
 import type { ProcessConfiguration } from "../installation.ts";
@@ -145,6 +145,32 @@ test("with the book that says so, the certificate of before opens nothing, and w
   await eventually("the former may come again", async () => (await get(old.configuration).catch(() => "no")) === "yes");
   assert.equal(await get(next.configuration), "yes", "and a book that is older refuses nobody who came later");
   assert.equal(server.of("disconnected"), connected);
+});
+
+test("who keeps a connection looks at the certificate of every one that it makes in its place", async () => {
+  const { configuration: asking } = await installation.configure(peerName("gateway"));
+  const { configuration: named } = await installation.configure(peerName("host.h3"));
+  const old = await holder(named, "old", 2 * hour);
+  const next = await holder(named, "next", 0);
+  const server = await servePeers(old.configuration, (_asked, response) => {
+    response.setHeader("connection", "close");
+    response.end("yes");
+  });
+  const kept = keepConnection(asking, named.name);
+  closing.push(
+    () => kept.agent.destroy(),
+    () => server.stop(),
+  );
+  const again = async (): Promise<string> => {
+    const answer = await peerRequest(asking, named.name, { method: "GET", path: "/", connection: kept });
+    const closed = once(answer.body.socket, "close");
+    const said = await answer.text();
+    await closed;
+    return said;
+  };
+  for (let count = 0; count < 3; count += 1) assert.equal(await again(), "yes");
+  book(asking.peersFile, { "host.h3": { key: next.fingerprint, sinceMs: Date.now() - hour } });
+  await assert.rejects(again(), /"host.h3" has another key since/);
 });
 
 test("the authority tells everybody, itself included, when a name shows a newer token, and when a host is removed", async () => {
