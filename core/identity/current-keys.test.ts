@@ -91,3 +91,24 @@ test("what is no table of keys is none; one that is absent says nothing", () => 
     new Map(Array.from({ length: 3000 }, (_, at) => [peerName(`host.h${from + at}`), { key: null, sinceMs: now - 1 }]));
   assert.equal(mergeKeys(half(0), half(3000), now).size, 4096);
 });
+
+test("names of cells that come and go make nobody forget a machine, nor do machines each and every name", () => {
+  const cells: CurrentKeys = new Map(
+    Array.from({ length: 5000 }, (_, n) => [peerName(`controller.c${n}.shop`), { key: null, sinceMs: now - 5000 + n }]),
+  );
+  const [h2, root] = [peerName("agent.h2"), peerName("controller.root")];
+  const early = { key: null, sinceMs: now - day };
+  const known: CurrentKeys = new Map([h1, h2, root].map((name) => [name, early]));
+  const merged = mergeKeys(known, cells, now);
+  assert.equal(merged.size, 4096);
+  for (const name of [h1, h2, root]) assert.deepEqual(merged.get(name), early);
+  assert.ok(merged.has(peerName("controller.c4999.shop")) && !merged.has(peerName("controller.c0.shop")));
+  assert.deepEqual(readCurrentKeys(JSON.parse(JSON.stringify(writeCurrentKeys(merged)))), merged);
+
+  const hosts: CurrentKeys = new Map(
+    Array.from({ length: 5000 }, (_, n) => [peerName(`host.m${n}`), { key: null, sinceMs: now - 5000 + n }]),
+  );
+  const few: CurrentKeys = new Map([[peerName("placer"), early]]);
+  const both = mergeKeys(few, hosts, now);
+  assert.ok(both.has(peerName("placer")) && both.has(peerName("host.m4999")) && !both.has(peerName("host.m0")));
+});

@@ -26,7 +26,10 @@ export interface CurrentKey {
 }
 export type CurrentKeys = ReadonlyMap<PeerName, CurrentKey>;
 
+/** The previous version reads no book of more. */
 const mostKeys = 4096;
+/** Of them, of machines and the root controller, whose keys are pinned; more where there is room. */
+const mostPinned = 3072;
 /** What a book no longer has is kept for so long, of who is pinned for good: certificates of before have ended by then. */
 const keptMs = 3 * 86_400_000;
 
@@ -68,9 +71,21 @@ export function mergeKeys(own: CurrentKeys, book: CurrentKeys, nowMs: number): C
   return bounded(merged);
 }
 
-/** The newest ones, where there are more than a book may have. */
-export const bounded = (keys: CurrentKeys): CurrentKeys =>
-  keys.size <= mostKeys ? keys : new Map([...keys].sort(([, a], [, b]) => b.sinceMs - a.sinceMs).slice(0, mostKeys));
+const newest = (keys: readonly (readonly [PeerName, CurrentKey])[], most: number): typeof keys =>
+  keys.length <= most ? keys : [...keys].sort(([, a], [, b]) => b.sinceMs - a.sinceMs).slice(0, most);
+
+/**
+ * The newest ones, where there are more than a book may have: names of cells, which come and go, take nothing from those of
+ * machines and the root controller.
+ */
+export function bounded(keys: CurrentKeys): CurrentKeys {
+  if (keys.size <= mostKeys) return keys;
+  const all = [...keys];
+  const others = all.filter(([name]) => !isPinnable(name));
+  const machines = all.filter(([name]) => isPinnable(name));
+  const pinned = newest(machines, Math.max(mostPinned, mostKeys - others.length));
+  return new Map([...pinned, ...newest(others, mostKeys - pinned.length)]);
+}
 
 /** Sorted, so that equal ones are equal as text. */
 export const writeCurrentKeys = (keys: CurrentKeys): Readonly<Record<string, CurrentKey>> =>
