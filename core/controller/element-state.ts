@@ -12,7 +12,7 @@ import { bootLink } from "./boot-disks.ts";
 import { childState } from "./children.ts";
 import { refusedEnrolments } from "./enrolments.ts";
 import { foreignLink, whyNoOrigin, whyNotAgreed, whyNotConnected, whyNotVisible } from "./foreign.ts";
-import { heldReason, isHeldAt, straysOf } from "./fork.ts";
+import { heldReason, isHeldAt, straysReason } from "./fork.ts";
 import { hostDied } from "./host-died.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { isManagement } from "./management.ts";
@@ -150,13 +150,11 @@ function pending(state: ControllerState, peer: PeerName, name: string): Progress
 function vmState(state: ControllerState, record: ElementRecord, element: VmElement): Progress {
   const vm = state.vms.get(record.uid);
   if (vm === undefined) throw new Error(`${record.path} has no record of its incarnations`);
+  const strays = straysReason(state, vm);
+  if (strays !== null && vm.run?.handedOver !== true && element.desiredState === "on")
+    return progress("waiting", strays);
   if (vm.run !== null) return runState(state, record, element, vm, vm.run);
   if (element.desiredState === "off") return progress("ready");
-  if (vm.strays !== undefined)
-    return progress(
-      "waiting",
-      `host ${straysOf(state, vm).join(", ")} may run an incarnation of it that this cell's controller has forgotten: it is to end it first`,
-    );
   if (vm.failure !== null && !vm.again) {
     return progress("failed", `${vm.failure}; it stays off because x.restartOnFailure is false`);
   }

@@ -71,7 +71,7 @@ export function takeFork(state: ControllerState, peer: PeerName, forked: boolean
   const before = isForked(state);
   if (forked) state.forkedAt.add(peer);
   else state.forkedAt.delete(peer);
-  if (!forked && before && !isForked(state)) noteStrays(state);
+  if (isReleased && !isForked(state)) noteStrays(state);
   if (state.forkedAt.size === 0) for (const kept of Object.values(state.kept)) kept.clear();
   if (before === isForked(state)) return;
   const { cell } = state.options;
@@ -87,28 +87,62 @@ export function takeFork(state: ControllerState, peer: PeerName, forked: boolean
 }
 
 /**
+ * A host that says that this store is older says what it was told to run. Wherever this store knows it elsewhere, or nowhere,
+ * no other incarnation starts from then on: before a release, nobody knows which of the two is right.
+ */
+function noteClaim(state: ControllerState, host: HostName, { uid: vm, incarnation }: DesiredVm): void {
+  const record = state.vms.get(vm);
+  if (record === undefined || record.run?.host === host) return;
+  const strays = [...new Set([...(record.strays ?? []), host])].sort();
+  const straysUpTo = Math.max(record.straysUpTo ?? 0, incarnation);
+  if (straysUpTo === record.straysUpTo && sameJson(strays, [...(record.strays ?? [])])) return;
+  saveVm(state, { ...record, strays, straysUpTo });
+}
+
+/**
  * A release makes this store count, and some host may run an incarnation that it does not know, as of a VM without disks, of which
  * the Storage Manager says nothing. No other one starts before that host has ended it.
  */
 function noteStrays(state: ControllerState): void {
-  for (const [vm, claims] of state.kept.claims) {
-    const record = state.vms.get(vm);
-    if (record === undefined) continue;
-    const strays = [...claims.keys()].filter((host) => host !== record.run?.host);
+  for (const record of [...state.vms.values()]) {
+    const { uid: vm, run } = record;
+    const named = new Set([...(state.kept.claims.get(vm)?.keys() ?? []), ...(record.strays ?? [])]);
+    const strays = [...named].filter((host) => host !== run?.host && !isHeldAt(state, host));
     if (strays.length === 0) continue;
     for (const host of strays)
       if (desiredNow(state, hostPeer(host), `vm/${vm}`) === undefined) takeBack(state, hostPeer(host), `vm/${vm}`);
-    const run = record.run?.handedOver === true ? record.run : null;
-    const incarnation = Math.max(record.incarnation, ...[...claims.values()].map((claim) => claim.incarnation));
-    const all = [...new Set([...(record.strays ?? []), ...strays])].sort();
-    saveVm(state, { ...record, incarnation, run, strays: all });
+    const claims = state.kept.claims.get(vm);
+    const said = [...(claims?.values() ?? [])].map(({ incarnation }) => incarnation);
+    for (const host of strays) claims?.delete(host);
+    saveVm(state, {
+      ...record,
+      run: run?.handedOver === true ? run : null,
+      strays: [...new Set([...(record.strays ?? []), ...strays])].sort(),
+      straysUpTo: Math.max(record.straysUpTo ?? 0, ...said),
+    });
     log(state.outbox, "vm/strays", { vm, path: state.elements.get(vm)?.path ?? null, hosts: strays });
   }
 }
 
-/** Those hosts that have not yet said that they ended what they run of it. */
+/** Those hosts that have not yet said that they ended what they run of it: of what is kept as it is, none says so. */
 export const straysOf = (state: ControllerState, { uid: vm, strays = [] }: VmRecord): readonly HostName[] =>
-  strays.filter((host) => !confirmedGone(state, hostPeer(host), `vm/${vm}`));
+  strays.filter((host) => isHeldAt(state, host) || !confirmedGone(state, hostPeer(host), `vm/${vm}`));
+
+/** Why the next incarnation waits for them; null: it does not. */
+export function straysReason(state: ControllerState, vm: VmRecord): string | null {
+  const hosts = straysOf(state, vm);
+  const held = hosts.find((host) => isHeldAt(state, host));
+  if (held !== undefined)
+    return `may run at host ${held}, which says that it was told to run it: ${heldReason(state, held)}`;
+  if (hosts.length === 0) return null;
+  return `host ${hosts.join(", ")} may run an incarnation of it that this cell's controller has forgotten: it is to end it first`;
+}
+
+/** They have all ended it: the next incarnation is above theirs. */
+export function withoutStrays({ strays: _strays, straysUpTo = 0, ...record }: VmRecord): VmRecord {
+  const run = record.run?.handedOver === true ? record.run : null;
+  return { ...record, incarnation: Math.max(record.incarnation, straysUpTo), run };
+}
 
 /** Of what was given to that host, its silence says nothing from now on; null: it does, an operator has looked. */
 export function doubtRuns(state: ControllerState, peer: PeerName, why: NonNullable<Run["unsure"]> | null): void {
@@ -231,6 +265,7 @@ function takeVm(state: ControllerState, source: Source, host: HostName, document
   if (now === undefined || !isPlausible(state, source, "incarnation", { to, now, of: vm })) return;
   inner(state.kept.claims, vm).set(host, document);
   adopt(state, host, document);
+  noteClaim(state, host, document);
 }
 
 /** In either order with what the host says. */
@@ -256,7 +291,10 @@ function adopt(state: ControllerState, host: HostName, document: DesiredVm): voi
   const path = state.elements.get(vm)?.path ?? null;
   log(state.outbox, "vm/adopted", { vm, path, host, incarnation, before: record.run?.incarnation ?? null });
   const newest = Math.max(incarnation, record.incarnation);
-  saveVm(state, { ...record, incarnation: newest, failure: null, failures: 0, again: false, run });
+  const { strays: before = [], ...rest } = record;
+  const others = before.filter((each) => each !== host);
+  const strays = others.length === 0 ? {} : { strays: others };
+  saveVm(state, { ...rest, ...strays, incarnation: newest, failure: null, failures: 0, again: false, run });
 }
 
 /** A later incarnation where the record says that it is; null: it is not one, or the Storage Manager says otherwise. */

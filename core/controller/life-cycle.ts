@@ -5,7 +5,7 @@ import { actualConnection } from "../documents/storage.ts";
 import type { ActualConnection, ActualVm, Attachment } from "../documents.ts";
 import { log } from "../outbox.ts";
 import { hasEnded } from "../presence/deaths.ts";
-import { isHeldAt, straysOf } from "./fork.ts";
+import { isHeldAt, straysOf, withoutStrays } from "./fork.ts";
 import { placementOf } from "./placement.ts";
 import { waitsForOwnVm } from "./put-back.ts";
 import { requirementsOf } from "./requirements.ts";
@@ -94,8 +94,7 @@ function serveQueue(state: ControllerState): void {
 
 function advance(state: ControllerState, vm: VmRecord): void {
   if (vm.strays !== undefined && straysOf(state, vm).length === 0) {
-    const { strays: _strays, ...rest } = vm;
-    saveVm(state, rest);
+    saveVm(state, withoutStrays(vm));
     return;
   }
   if (vm.run === null) advanceIdle(state, vm);
@@ -151,6 +150,7 @@ function advancePlacing(state: ControllerState, vm: VmRecord, run: Run): void {
     saveVm(state, { ...vm, run: null });
     return;
   }
+  if (vm.strays !== undefined) return;
   const { host = null, boot } = placementOf(state, vm.uid, run) ?? {};
   if (host === null || state.elements.get(vm.uid)?.reserving === true) return;
   // One that its host starts again by itself, in whatever boot, has not ended with any.
@@ -163,6 +163,7 @@ function advanceConnecting(state: ControllerState, vm: VmRecord, run: Run): void
     saveVm(state, { ...vm, run: null });
     return;
   }
+  if (vm.strays !== undefined) return;
   // The Placer may not have heard of it when it chose: another place is asked for, and this host comes last.
   if (isPlaceOver(state, run)) {
     placeEnded(state, vm, run, true);

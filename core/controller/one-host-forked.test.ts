@@ -96,3 +96,82 @@ test("a VM that ran elsewhere, as an older store does not know, starts after a r
   assert.ok((now?.run?.incarnation ?? 0) > claim.incarnation, "above what ran there");
   assert.equal(now?.strays, undefined);
 });
+
+/** `host.h9` says that it was told to run `shop/db` by a newer store, and that it runs it. */
+const claimDb = (one: World, document: DesiredVm, incarnation: number): PeerName => {
+  const h9 = peerName("host.h9");
+  const key = `vm/${document.uid}`;
+  one.silent.add(h9);
+  one.step({ kind: "reachable", peer: h9, reachable: true });
+  forked(one, true, h9);
+  one.step({ kind: "kept", peer: h9, key, value: toJson({ ...document, incarnation, disks: [] }) });
+  const said = { phase: "ready", reason: null, incarnation, power: "on", ended: null };
+  one.step({ kind: "actual", from: h9, key: `controller.shop/${key}`, value: said });
+  return h9;
+};
+const isTakenBack = (one: World, at: PeerName): boolean =>
+  one.effects.some((effect) => effect.kind === "desire" && effect.to === at && effect.value === null);
+
+test("a VM that one host says it was told to run starts nowhere else, nor after a restart, until that host has ended it", () => {
+  const document = world().vm("shop/db")?.document ?? assert.fail();
+  const one = new World();
+  one.hosts.set(hostName("h1"), 0);
+  one.hosts.set(hostName("h2"), 0);
+  one.put(shop());
+  one.settle();
+  const uid = one.uidOf("shop/db");
+  assert.equal(record(one, "shop/db")?.run?.stage, "placing");
+  const h9 = claimDb(one, { ...document, uid }, 1);
+  one.hosts.set(hostName("h2"), 8192);
+  one.settle();
+  assert.equal(record(one, "shop/db")?.run?.host, null);
+  assert.match(one.phase("shop/db"), /^waiting: may run at host h9.*cells orphans release controller\.shop/);
+  assert.match(one.phase("shop/web"), /^ready/, "every other VM starts");
+  one.crash({ forkedAt: new Map([[h9, { forked: true, itForked: false }]]) });
+  one.step({ kind: "reachable", peer: h9, reachable: true });
+  one.settle();
+  assert.equal(record(one, "shop/db")?.run?.host, null, "the host may say late after a restart what it has");
+  forked(one, false, h9);
+  assert.equal(isTakenBack(one, h9), true);
+  assert.equal(record(one, "shop/db")?.run, null);
+  one.step({ kind: "actual", from: h9, key: `controller.shop/vm/${uid}`, value: null });
+  one.silent.delete(h9);
+  one.settle();
+  assert.deepEqual([record(one, "shop/db")?.run?.host, record(one, "shop/db")?.run?.incarnation], ["h2", 2]);
+  assert.equal(record(one, "shop/db")?.straysUpTo, undefined);
+});
+
+test("one that has its place and waits for its disk goes no further either", () => {
+  const document = world().vm("shop/db")?.document ?? assert.fail();
+  const one = new World();
+  one.hosts.set(hostName("h1"), 0);
+  const manager = peerName("storage-manager");
+  one.put(shop());
+  one.settle();
+  one.silent.add(manager);
+  restart(one, "shop/db");
+  const before = record(one, "shop/db")?.run;
+  assert.equal(before?.stage, "connecting");
+  claimDb(one, { ...document, uid: one.uidOf("shop/db") }, before.incarnation);
+  one.silent.delete(manager);
+  one.settle();
+  assert.equal(record(one, "shop/db")?.run?.handedOver, false);
+  assert.match(one.phase("shop/db"), /^waiting: may run at host h9/);
+});
+
+test("a VM that ends while another host says that it was told to run it waits, and a release of that host takes it back there", () => {
+  const one = world();
+  const { document } = one.vm("shop/db") ?? assert.fail();
+  one.hosts.set(hostName("h2"), 4096);
+  const h9 = claimDb(one, document, document.incarnation + 1);
+  assert.equal(record(one, "shop/db")?.run?.host, "h2", "what runs here goes on");
+  restart(one, "shop/db");
+  assert.equal(record(one, "shop/db")?.run, null);
+  forked(one, false, h9);
+  assert.equal(isTakenBack(one, h9), true);
+  assert.equal(record(one, "shop/db")?.run, null);
+  one.step({ kind: "actual", from: h9, key: `controller.shop/vm/${document.uid}`, value: null });
+  one.silent.delete(h9);
+  one.settle();
+  assert.equal(record(one, "shop/db")?.run?.incarnation, document.incarnation + 2);
+});

@@ -196,6 +196,8 @@ export interface VmRecord {
   readonly lastEnd?: VmEnd;
   /** Hosts that may run an incarnation of it which an older store of this controller knew nothing of (fork.ts). */
   readonly strays?: readonly HostName[];
+  /** The newest incarnation of which they spoke. */
+  readonly straysUpTo?: number;
   /** The model wants it to boot from another volume than the one with which it has proved itself (upgrade.ts). */
   readonly upgrade?: Upgrade;
 }
