@@ -52,7 +52,8 @@ export interface Testbed {
    */
   gateway(): Client;
   /** `cells ARGS` as a user runs it. */
-  cells(args: readonly string[]): Promise<Ended>;
+  /** @param configuration of the command line; the operator's where none is given */
+  cells(args: readonly string[], configuration?: string): Promise<Ended>;
   /** A command in a member's namespaces. */
   exec(member: string, command: readonly string[]): Promise<Ended>;
   members(): Promise<readonly MemberStatus[]>;
@@ -92,10 +93,10 @@ const testbedIn = (root: string, options: UpOptions): Testbed => {
       if (known === undefined) throw new Error("the testbed was never up");
       return new Client(known);
     },
-    cells: (args) =>
+    cells: (args, configuration = configFile) =>
       runCommand(process.execPath, [cli, ...args], {
         environment: {
-          ...{ CELLS_HOME: at.directory, CELLS_CONFIG: configFile, NO_COLOR: "1" },
+          ...{ CELLS_HOME: at.directory, CELLS_CONFIG: configuration, NO_COLOR: "1" },
           NODE_COMPILE_CACHE: compiled(),
         },
       }),
