@@ -12,14 +12,12 @@ export interface GossipEpochs {
   ring: Ring;
   /** Another host left meanwhile, which has seen the newest. */
   again: boolean;
-  /** What hosts said that they have, since this start. */
+  /** What hosts said that they have, since this start; the edge has seen that they have the keys. */
   readonly had: Map<PeerName, Ring>;
   /** As it was last logged. */
   waits: string;
 }
 const record = "gossip";
-/** One that is further ahead made its number up: an authority that was set back has missed some. */
-const mostAhead = 64;
 
 export function restoreGossip(records: ReadonlyMap<string, Json>): GossipEpochs {
   const kept = records.get(record);
@@ -40,17 +38,18 @@ export function rotateGossip(outbox: Outbox, state: GossipEpochs): void {
   else set(outbox, state, { ...ring, newest: ring.newest + 1 }, false);
 }
 
-/** A host says what it has. @returns whether everybody is to hear of another ring */
-function hearRing(outbox: Outbox, state: GossipEpochs, host: PeerName, has: Ring): boolean {
-  state.had.set(host, has);
-  const { ring } = state;
-  if (has.newest <= ring.newest || has.newest > ring.newest + mostAhead) return false;
-  set(outbox, state, { ...ring, newest: has.newest }, state.again);
-  return true;
-}
+/** An authority that was set back has missed some epochs. One host is enough: it has shown the key, which is nobody else's to make. */
+const latestEpoch = ({ had }: GossipEpochs, hosts: readonly PeerName[]): number =>
+  Math.max(0, ...hosts.map((name) => had.get(name)?.newest ?? 0));
 
 /** @param awaited hosts that are there, as far as anybody knows. @returns whether everybody is to hear of another ring */
 function advanceGossip(outbox: Outbox, state: GossipEpochs, awaited: readonly PeerName[]): boolean {
+  const missed = latestEpoch(state, awaited);
+  if (isSettled(state.ring) && missed > state.ring.newest) {
+    // Whoever left since then, or before it had caught up, has that key, so another one follows.
+    set(outbox, state, { ...state.ring, newest: missed }, true);
+    return true;
+  }
   const { ring, waitsFor } = nextRing(state.ring, state.had, awaited);
   const waits = waitsFor.slice(0, 16).join(", ");
   if (waits !== state.waits && waits !== "")
@@ -71,12 +70,14 @@ export function answerGossip(
 ): AuthorityAnswer {
   const has = asked.kind === "gossip" && typeof asked.host === "string" ? readRing(asked.has) : null;
   // What it said before, of keys that it has no more.
-  if (has === null && typeof asked.host === "string") state.gossip.had.delete(asked.host as PeerName);
-  if (has !== null && hearRing(state.outbox, state.gossip, asked.host as PeerName, has)) state.book = null;
+  if (typeof asked.host === "string") state.gossip.had.delete(asked.host as PeerName);
+  if (has !== null) state.gossip.had.set(asked.host as PeerName, has);
   if (asked.kind === "gossip-turn" && state.book !== null) {
     const gone = new Set(Array.isArray(asked.gone) ? asked.gone : []);
-    const hosts = Object.keys(state.book.peers).filter((name) => name.startsWith("host.") && !gone.has(name));
-    if (advanceGossip(state.outbox, state.gossip, hosts as PeerName[])) state.book = null;
+    const hosts = new Set(Object.keys(state.book.peers).filter((name): name is PeerName => name.startsWith("host.")));
+    for (const name of state.gossip.had.keys()) if (!hosts.has(name)) state.gossip.had.delete(name);
+    const awaited = [...hosts].filter((name) => !gone.has(name));
+    if (advanceGossip(state.outbox, state.gossip, awaited)) state.book = null;
   }
   return { kind: "gossip", gossip: state.gossip.ring };
 }

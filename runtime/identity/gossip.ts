@@ -81,6 +81,8 @@ export const serveGossip = ({
     const has = readRing({ oldest, send, newest } as unknown as Json);
     const fits = has !== null && (await haveKeys(has, query.get("marks") ?? ""));
     const { gossip } = await ask({ kind: "gossip", host: peer, has: fits ? has : null });
+    // It may be the authority that is behind.
+    if (fits && has.newest > gossip.newest && !stopped) wait();
     const epochs = epochsOf(gossip);
     const keys = await Promise.all(
       epochs.map(async (epoch): Promise<[string, string]> => [`${epoch}`, await gossipKeyOf(directory, epoch)]),
