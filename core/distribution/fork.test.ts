@@ -298,6 +298,38 @@ test("another receiver under an old name is no older one; the same one without i
   );
 });
 
+test("that another receiver has the name ends no fork of the client's own store: an operator's word does", () => {
+  for (const isBlank of [true, false]) {
+    const { network, copy } = older();
+    const b = machineOf(network, "b");
+    b.instance = "key 1";
+    restart(network, "b");
+    settle(network);
+    const client = "controller.c";
+    putBack(network, client, copy);
+    settle(network);
+    const latched = [{ receiver: "b", forked: true, itForked: false }];
+    assert.deepEqual(leftovers(network, client).receivers, latched);
+    b.instance = "key 2";
+    if (isBlank) putBack(network, "b", null);
+    else restart(network, "b");
+    settle(network);
+    assert.equal(inputsOf(network, client, "another").length, isBlank ? 1 : 0);
+    const said = inputsOf(network, client, "forked");
+    assert.ok(
+      said.every((input) => (input as { forked: boolean }).forked),
+      "its service hears of no release",
+    );
+    assert.deepEqual(leftovers(network, client).receivers, latched);
+    restart(network, client);
+    settle(network);
+    assert.deepEqual(leftovers(network, client).receivers, latched, "nor does a restart");
+    release(network, client, client);
+    settle(network);
+    assert.deepEqual(leftovers(network, client).receivers, []);
+  }
+});
+
 test("a receiver that loses its store again is known to have, though nobody has looked at the first time", () => {
   const network = createNetwork(["a", "b"]);
   desire(network, "a", "b", "v1", 1);

@@ -129,13 +129,17 @@ export const judgeServer = (turn: Turn, target: Target, hello: HelloFrame): void
   if (isNews) tell(turn, target);
 };
 
-/** Another one has the receiver's name: nothing that is known of the former one's store is about it. */
+/**
+ * Another one has the receiver's name: nothing that is known of the former one's store is about it. What that one said of this
+ * store stays: whoever invents an `instance` would release it otherwise.
+ */
 const forgetFormer = (turn: Turn, target: Target): void => {
-  const { peer, forked, itForked } = target;
-  Object.assign(target, { at: null, forked: false, itForked: false });
+  const { peer, itForked } = target;
+  target.at = null;
+  target.itForked = false;
   target.orphans.clear();
   turn.logs.push({ event: "distribution/another", fields: { peer, documents: target.documents.size } });
-  if (forked || itForked) tell(turn, target);
+  if (itForked) tell(turn, target);
   turn.inbox.push({ kind: "another", peer });
 };
 const logFork = (turn: Turn, peer: PeerName, side: string): void => {
