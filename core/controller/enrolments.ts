@@ -70,10 +70,12 @@ function wishForEnrolment(
   const { hash } = means.token(vm, incarnation, role);
   const before = desiredNow(state, authority, key) as unknown as DesiredEnrolment | undefined;
   const { distribution, http } = serviceRoles[role];
+  const ports = { distribution, http };
+  const grant = { name, role, addresses, ports, ...(controlled === undefined ? {} : { cellUid: controlled.cellUid }) };
   const document: DesiredEnrolment = {
     hash,
     cell: controlled?.cell ?? cell,
-    grants: [{ name, role, addresses, ports: { distribution, http } }],
+    grants: [grant],
     // A token's end is settled once: a later pass, or one after a restart, must say the same.
     endsAtMs: before?.hash === hash ? before.endsAtMs : state.now.wallMs + tokenLifeMs,
   };

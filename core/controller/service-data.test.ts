@@ -73,6 +73,8 @@ test("the guest of a service VM is told its roles, and the authority whom it may
   assert.equal(restart, "host", "nobody else could start the controller of the cell that it is in");
   const documents = world.documents<DesiredEnrolment>("authority", "enrolment");
   assert.deepEqual(documents.map(({ grants }) => grants[0]?.name).sort(), ["controller.shop", "gateway", "presence.2"]);
+  const controller = documents.find(({ grants }) => grants[0]?.role === "controller");
+  assert.equal(controller?.grants[0]?.cellUid, own.cellUid);
   const presence = documents.find(({ grants }) => grants[0]?.role === "presence");
   const grant = { name: "presence.2", role: "presence", addresses: ["10.64.0.2"], ports: serviceRoles.presence };
   assert.deepEqual(presence, {

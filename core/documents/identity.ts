@@ -1,7 +1,7 @@
 import { document, list, nullable, object, optional, secret, wallMs } from "../../model/reader.ts";
 import type { Entrance } from "../cell-documents.ts";
 import type { ActualEnrolment, ActualPin, DesiredEnrolment, IdentityGrant } from "../identity/documents.ts";
-import { address, cellText, peerText, port, progressFields, sha256, word } from "./values.ts";
+import { address, cellText, peerText, port, progressFields, sha256, uidText, word } from "./values.ts";
 
 /** Readers of what is said between controllers, hosts and the authority. */
 
@@ -12,6 +12,7 @@ const grant = object<IdentityGrant>({
   role: word,
   addresses: list(address, mostOfGrant),
   ports: optional(object({ distribution: port, http: port })),
+  cellUid: optional(uidText),
 });
 export const desiredEnrolment = document(
   object<DesiredEnrolment>({

@@ -1,5 +1,6 @@
 import { counter, gauge, type Metric, sample } from "../metrics.ts";
-import { type AuthorityState, authorityRefusals } from "./authority.ts";
+import type { AuthorityState } from "./authority.ts";
+import { authorityRefusals } from "./authority-requests.ts";
 
 /** The authority's numbers. */
 export function measure(state: AuthorityState): readonly Metric[] {

@@ -296,6 +296,34 @@ test("keys of machines and of the root controller are published to exactly these
   assert.deepEqual(pins(), [own]);
 });
 
+test("of which cell a controller is, its enrolment says, for the key that has the name", () => {
+  const world = new AuthorityWorld();
+  const shop = (cellUid?: string) => ({
+    ...enrolment(token, "shop", [["controller.shop", "controller"]], later),
+    ...(cellUid === undefined
+      ? {}
+      : { grants: [{ name: "controller.shop", role: "controller", addresses: ["10.0.0.13"], cellUid }] }),
+  });
+  const cellUid = (by: string) => world.ask({ kind: "cell-uid", name: peerName("controller.shop"), key: by });
+  const of = (uid: string | null) => ({ kind: "cell-uid", cellUid: uid });
+  world.desire(root, "vm-1", shop());
+  assert.deepEqual(cellUid(key), of(null), "nobody");
+  world.ask(enrol());
+  assert.deepEqual(cellUid(key), of(null), "an earlier root controller says nothing");
+  world.desire(root, "vm-1", shop("c-8"));
+  assert.deepEqual(cellUid(key), of("c-8"));
+  world.restart();
+  assert.deepEqual(cellUid(key), of("c-8"));
+  assert.deepEqual(cellUid(stranger), of(null));
+  // Another cell under the name: until it enrols, the name is the former one's.
+  world.desire(root, "vm-1", null);
+  assert.deepEqual(cellUid(key), of(null));
+  world.desire(root, "vm-2", { ...shop("c-9"), hash: other });
+  world.ask(enrol(other, stranger));
+  assert.deepEqual(cellUid(stranger), of("c-9"));
+  assert.deepEqual(cellUid(key), of(null));
+});
+
 test("only controllers have anything enrolled, under keys that are ids", () => {
   const world = new AuthorityWorld();
   assert.ok(world.accepts(root, "enrolment/vm-1"));

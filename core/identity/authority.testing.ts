@@ -1,12 +1,8 @@
 import { type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import type { Input, Step } from "../env.ts";
-import {
-  type AuthorityAnswer,
-  type AuthorityOptions,
-  type AuthorityState,
-  createAuthorityService,
-} from "./authority.ts";
+import { type AuthorityOptions, type AuthorityState, createAuthorityService } from "./authority.ts";
+import type { AuthorityAnswer } from "./authority-requests.ts";
 
 export const self = peerName("authority");
 export const root = peerName("controller.root");

@@ -6,10 +6,10 @@ import { documentsOf } from "../documents/table.ts";
 import { actualKey } from "../documents.ts";
 import type { Input, Instant, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, log, type Outbox, publish, takeEffects, toJson, write } from "../outbox.ts";
-import type { Ring } from "../presence/gossip-ring.ts";
 import { type Book, defaultLifetimeMs, newBook, selfRecord, validFromOf } from "./authority-book.ts";
 import { measure } from "./authority-measure.ts";
-import { type CurrentKey, type CurrentKeys, readCurrentKeys, writeCurrentKeys } from "./current-keys.ts";
+import type { AuthorityAnswer, AuthorityRefusal, Issue } from "./authority-requests.ts";
+import { type CurrentKeys, readCurrentKeys, writeCurrentKeys } from "./current-keys.ts";
 import type { ActualEnrolment, DesiredEnrolment, IdentityGrant } from "./documents.ts";
 import { answerGossip, type GossipEpochs, restoreGossip } from "./gossip-epochs.ts";
 import { addressFault, enrolmentFault, equalHashes, type ParentOf, readEnrolment } from "./grants.ts";
@@ -85,58 +85,6 @@ export interface AuthorityState {
   /** `Instant.ms` of the last line of log about a reason. */
   readonly refusedLogged: Map<AuthorityRefusal, number>;
 }
-
-/**
- * Requests of the edge. Who shows a token has proved that it holds `key`, by its signature on the request; who renews has
- * also been authenticated as `name` with that key.
- */
-export type AuthorityRequest =
-  | { readonly kind: "enrol"; readonly hash: string; readonly key: string }
-  /** `beganMs`: of the certificate that it showed, which is valid; null: a pin let it in. */
-  | { readonly kind: "renew"; readonly name: PeerName; readonly key: string; readonly beganMs?: number | null }
-  /** Those of the operator: hosts that are to join, and the root cell's controller. null takes it back. */
-  | { readonly kind: "enrolment"; readonly id: string; readonly enrolment: Json }
-  /** The authority's own key, and the `CurrentKeys` of its peers file, at every start of its edge. */
-  | { readonly kind: "self"; readonly key: string; readonly told: Readonly<Record<string, CurrentKey>> }
-  | { readonly kind: "pins" }
-  /** A host says which epochs it has, or the edge asks. */
-  | { readonly kind: "gossip"; readonly host: PeerName | null; readonly has: Json }
-  /** Hosts in `gone` are not waited for: they were silent for a long time. */
-  | { readonly kind: "gossip-turn"; readonly gone: readonly PeerName[] }
-  /** Where everybody is: held back until the book's version differs from `known`. */
-  | { readonly kind: "peers"; readonly known: number };
-export type AuthorityAnswer =
-  | { readonly kind: "issue"; readonly certificates: readonly Issue[] }
-  | { readonly kind: "refused"; readonly because: AuthorityRefusal; readonly why: string }
-  | { readonly kind: "taken" }
-  | { readonly kind: "pins"; readonly pins: Readonly<Record<string, string>> }
-  /** Never less than the whole. */
-  | {
-      readonly kind: "peers";
-      readonly version: number;
-      readonly peers: PeerEntries;
-      /** `CurrentKeys`. */
-      readonly keys: Readonly<Record<string, CurrentKey>>;
-      readonly gossip: Ring;
-    }
-  | { readonly kind: "gossip"; readonly gossip: Ring };
-/** What to sign, over the key that asked. Whole seconds: certificates know no finer time. */
-export interface Issue extends IdentityGrant {
-  readonly cell: string;
-  readonly validFromMs: number;
-  readonly validToMs: number;
-}
-export const authorityRefusals = [
-  "malformed",
-  "unknown",
-  "expired",
-  "spent",
-  "superseded",
-  "not-granted",
-  "no-identity",
-  "another-key",
-] as const;
-export type AuthorityRefusal = (typeof authorityRefusals)[number];
 
 const logEveryMs = 60_000;
 const mostPerClient = 2048;
@@ -361,6 +309,10 @@ function answer(state: AuthorityState, request: Json, now: Instant): AuthorityAn
   const key = typeof asked.key === "string" && fingerprint.test(asked.key) ? asked.key : null;
   if (asked.kind === "gossip" || asked.kind === "gossip-turn") return answerGossip(state, asked);
   if (asked.kind === "pins") return { kind: "pins", pins: publishedPins(state.outbox) };
+  if (asked.kind === "cell-uid") {
+    const identity = state.identities.get(asked.name as PeerName);
+    return { kind: "cell-uid", cellUid: identity?.key === key ? (identity?.cellUid ?? null) : null };
+  }
   if (asked.kind === "enrolment" && typeof asked.id === "string")
     return operate(state, asked.id, asked.enrolment ?? null);
   if (key !== null && asked.kind === "self") {

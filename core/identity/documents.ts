@@ -1,4 +1,4 @@
-import type { CellName, PeerName } from "../../model/identifiers.ts";
+import type { CellName, PeerName, Uid } from "../../model/identifiers.ts";
 import type { Progress } from "../documents.ts";
 
 /*
@@ -23,6 +23,8 @@ export interface IdentityGrant {
   readonly addresses: readonly string[];
   /** Where it listens; absent: at the ports of a process with an address of its own. */
   readonly ports?: { readonly distribution: number; readonly http: number };
+  /** Of a controller: the UID of its cell, which no later cell of that name has. Absent in what an earlier version said. */
+  readonly cellUid?: Uid;
 }
 /**
  * Waiting: nobody has shown the token; ready: it is spent, by the key with this fingerprint; failed: it grants nothing, or

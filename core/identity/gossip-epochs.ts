@@ -2,7 +2,8 @@ import type { PeerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { isObject, log, type Outbox, write } from "../outbox.ts";
 import { firstRing, isSettled, nextRing, type Ring, readRing } from "../presence/gossip-ring.ts";
-import type { AuthorityAnswer, AuthorityState } from "./authority.ts";
+import type { AuthorityState } from "./authority.ts";
+import type { AuthorityAnswer } from "./authority-requests.ts";
 
 /**
  * The authority leads the change of the key under which hosts' datagrams are sealed: whenever a host has left or its name

@@ -22,6 +22,8 @@ let installation: TestInstallation;
 let authority: ProcessConfiguration;
 let stop: () => Promise<void>;
 let peersFile = "";
+/** By peer name, of which cell its enrolment says that it is. */
+const enrolled = new Map<string, string>();
 before(async () => {
   installation = await createTestInstallation("kept-parts");
   const { configuration } = await installation.configure(peerName("place-of-authority"));
@@ -40,7 +42,12 @@ before(async () => {
   const { distributionPort, httpPort } = configuration;
   await writeFile(peersFile, JSON.stringify({ peers: { authority: `127.0.0.1:${distributionPort}:${httpPort}` } }));
   authority = { ...configuration, name: peerName("authority"), role: "authority" };
-  stop = (await servePeers(authority, answerKeptParts(authority.directory))).stop;
+  stop = (
+    await servePeers(
+      authority,
+      answerKeptParts(authority.directory, async ({ peer }) => enrolled.get(peer) ?? null),
+    )
+  ).stop;
 });
 after(async () => {
   await stop();
@@ -52,7 +59,7 @@ const partOf = async (name: string, cellUid: string): Promise<UnpackedPart> => {
   const directory = join(installation.directory, `backup-of-${name}-${cellUid}`);
   await mkdir(directory);
   const store = openStore(join(directory, "state.sqlite"));
-  store.commit(new Map([[`own/element/${cellUid}-1`, { path: name }]]));
+  store.commit(new Map([[cellUid === "" ? "own/model" : `own/element/${cellUid}-1`, { path: name }]]));
   store.close();
   await writeFile(join(directory, "root-secret"), "5".repeat(64));
   await writeFile(join(directory, "key.pem"), "of the machine that was lost");
@@ -81,6 +88,7 @@ const service = async (name: string, cellUid = "c-7"): Promise<ProcessConfigurat
     credentialHashes: [],
   };
   const enrolment = { authority: "127.0.0.1:1", fingerprint: "" };
+  enrolled.set(name, cellUid);
   const { configuration } = await installation.configure(peerName(name), {
     change: name.startsWith("controller.")
       ? { role: "controller", controller, enrolment, peersFile }
@@ -114,8 +122,11 @@ test("a service without a store gets its own of the backup, and neither key nor 
   assert.equal((await stat(storeOf(shop))).mtimeMs, mtimeMs);
 });
 
-const takenBy = async (name: string): Promise<{ by: string; at: string }> =>
-  JSON.parse(await readFile(join(keptPartsDirectory(authority.directory), name, "taken.json"), "utf8"));
+const takenBy = async (name: string): Promise<{ by: string; at: string }> => {
+  const file = join(keptPartsDirectory(authority.directory), name, "taken.json");
+  assert.ok(existsSync(file), "nobody has confirmed it");
+  return JSON.parse(await readFile(file, "utf8"));
+};
 
 test("a part is given once: who loses its volume later begins as ever, and says that there was one", async () => {
   await keepPart(await partOf("controller.once", "c-7"), authority.directory);
@@ -150,6 +161,7 @@ test("a taker that died before its store was in place asks again, one that died 
   assert.ok(existsSync(storeOf(crash)) && !existsSync(unconfirmed));
   // Before the authority was told at all.
   await keepPart(await partOf("controller.crash", "c-7c"), authority.directory);
+  enrolled.set("controller.crash", "c-7c");
   await writeFile(unconfirmed, "told-late");
   assert.deepEqual(await takes(crash), []);
   assert.equal((await takenBy("controller.crash")).by, "told-late");
@@ -176,6 +188,29 @@ test("whoever has none in the backup begins as ever", async () => {
   const anew = await service("controller.anew", "c-9");
   await takes(anew);
   assert.ok(!existsSync(storeOf(anew)));
+});
+
+test("a controller gets nothing of a former cell of its name, whatever it asks, and nothing before it is known of which it is", async () => {
+  await keepPart(await partOf("controller.heir", "c-8"), authority.directory);
+  const heir = await service("controller.heir", "c-9");
+  const status = async (path: string, method = "GET"): Promise<number> => {
+    const answer = await peerRequest(heir, peerName("authority"), { method, path: `/put-back${path}` });
+    await answer.text();
+    return answer.status;
+  };
+  const all = async (): Promise<readonly number[]> => [
+    await status(""),
+    await status("/1"),
+    await status("/some-taking", "DELETE"),
+  ];
+  assert.deepEqual(await all(), [404, 404, 404]);
+  enrolled.delete("controller.heir");
+  assert.deepEqual(await all(), [503, 503, 503]);
+  enrolled.set("controller.heir", "c-8");
+  assert.equal(await status("/1"), 200, "it was not ended by who has no right to it");
+  // A store that names no cell is nobody's.
+  await keepPart(await partOf("controller.heir", ""), authority.directory);
+  assert.deepEqual(await all(), [410, 410, 410]);
 });
 
 test("nobody gets anything but its own, and nothing beside it", async () => {

@@ -7,11 +7,11 @@ import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EventName } from "../../core/event-names.ts";
-import { mayAsk } from "../../core/identity/permissions.ts";
+import { kindOf, mayAsk } from "../../core/identity/permissions.ts";
 import { type PeerName, peerName } from "../../model/identifiers.ts";
 import type { Json } from "../../model/json.ts";
 import { synchronize } from "../durable-files.ts";
-import { type PeerHandler, peerRequest } from "../https.ts";
+import { type PeerHandler, type PeerRequest, peerRequest } from "../https.ts";
 import { replaceFile } from "../identity/replace-file.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { BackupFault } from "./frames.ts";
@@ -39,10 +39,15 @@ export const keptPartsDirectory = (directory: string): string => join(directory,
 const isKept = ({ path }: PartFile): boolean => ["state.sqlite", "events.sqlite", "root-secret"].includes(path);
 const manifestFile = "manifest.json";
 const takenFile = "taken.json";
-interface Taken {
+interface Taken extends Kept {
   readonly by: string;
   /** ISO 8601. */
   readonly at: string;
+}
+/** What is kept, as the authority knows it. */
+interface Kept {
+  /** Of the cell whose controller it is of; null: of none, or its store does not say. */
+  readonly cellUid: string | null;
 }
 const longestManifest = 64 * 1024;
 const pauseMs = 2000;
@@ -55,19 +60,25 @@ export const keepPart = async ({ manifest, files }: UnpackedPart, directory: str
   const own = join(keptPartsDirectory(directory), manifest.name);
   await rm(own, { recursive: true, force: true });
   await mkdir(own, { recursive: true, mode: 0o700 });
+  const store = files.get("state.sqlite");
+  const cellUid = store === undefined ? null : cellUidIn(store);
   // The store is the last one to be put into place: where it is, the rest is.
   const kept = manifest.files.filter(isKept).sort((one, other) => (one.path < other.path ? -1 : 1));
   for (const [index, { path }] of kept.entries()) {
     await copyFile(files.get(path) ?? "", join(own, String(index)));
     await synchronize(join(own, String(index)));
   }
-  await replaceFile(join(own, manifestFile), JSON.stringify({ ...manifest, files: kept }));
+  await replaceFile(join(own, manifestFile), JSON.stringify({ ...manifest, files: kept, cellUid }));
 };
 
-/** @param directory the authority's own */
+/**
+ * @param directory the authority's own
+ * @param cellUidOf of which cell the asking controller is, by its enrolment; null: nobody said so
+ */
 export const answerKeptParts =
-  (directory: string): PeerHandler =>
-  async ({ peer, method, url }, response) => {
+  (directory: string, cellUidOf: (asked: PeerRequest) => Promise<string | null>): PeerHandler =>
+  async (asked, response) => {
+    const { peer, method, url } = asked;
     const refuse = (status: number, message: string): void => {
       response.writeHead(status, { "content-type": "application/json" });
       response.end(JSON.stringify({ error: { code: "refused", message } }));
@@ -77,24 +88,33 @@ export const answerKeptParts =
       return refuse(403, `nothing is put back for "${peer}"`);
     const own = join(keptPartsDirectory(directory), peer);
     const name = url === keptPath ? manifestFile : url.slice(keptPath.length + 1);
-    const taken = await takenIn(own);
+    const taken = await readKept<Taken>(join(own, takenFile));
+    const kept = taken ?? (await readKept<Kept>(join(own, manifestFile)));
+    if (kept === null) return refuse(404, `no backup that was restored has anything of "${peer}"`);
+    if (kindOf(peer) === "controller") {
+      const cellUid = await cellUidOf(asked);
+      if (cellUid === null)
+        return refuse(503, `the enrolment of "${peer}" does not say of which cell it is; ask again`);
+      if (kept.cellUid === null)
+        return refuse(410, `what the restored backup has of "${peer}" has no element that says of which cell it is`);
+      if (kept.cellUid !== cellUid)
+        return refuse(404, `what the restored backup has of "${peer}" is of a former cell of that name`);
+    }
     if (taken !== null && (method !== "DELETE" || taken.by !== name))
       return refuse(410, `what the restored backup had of "${peer}" was put in on ${taken.at}, and is given once`);
-    if (!existsSync(join(own, method === "DELETE" ? manifestFile : name)) && taken === null)
-      return refuse(404, `no backup that was restored has this of "${peer}"`);
     if (method === "DELETE") {
-      await end(own, taken ?? { by: name, at: new Date().toISOString() });
+      await end(own, taken ?? { by: name, at: new Date().toISOString(), cellUid: kept.cellUid });
       response.writeHead(204);
       response.end();
       return;
     }
+    if (!existsSync(join(own, name))) return refuse(404, `what is kept of "${peer}" has no "${name}"`);
     response.writeHead(200, { "content-type": "application/octet-stream" });
     await pipeline(createReadStream(join(own, name)), response);
   };
 
-/** Null: nobody has confirmed that it has it. */
-const takenIn = async (own: string): Promise<Taken | null> =>
-  existsSync(join(own, takenFile)) ? (JSON.parse(await readFile(join(own, takenFile), "utf8")) as Taken) : null;
+const readKept = async <Form extends Kept>(file: string): Promise<Form | null> =>
+  existsSync(file) ? (JSON.parse(await readFile(file, "utf8")) as Form) : null;
 
 /** The note is durable before anything goes, and stays. */
 const end = async (own: string, taken: Taken): Promise<void> => {
@@ -212,12 +232,19 @@ const takeFile = async (
 
 /** A cell that was made anew under the name of one that is in the backup is another cell. */
 const isOfAnother = (store: string, { controller }: ProcessConfiguration): boolean => {
-  if (controller === undefined) return false;
+  const found = cellUidIn(store);
+  return controller !== undefined && found !== null && found !== controller.cellUid;
+};
+
+/** By the elements in its controller's store, which have the UIDs `<cellUid>-<n>`; null: there is none. */
+const cellUidIn = (store: string): string | null => {
+  const prefix = "own/element/";
   const database = new DatabaseSync(store, { readOnly: true });
   try {
-    const found = database.prepare("SELECT key FROM entries WHERE key LIKE 'own/element/%' LIMIT 1").get();
-    const prefix = `own/element/${controller.cellUid}-`;
-    return found !== undefined && !String(found.key).startsWith(prefix);
+    const found = database.prepare("SELECT key FROM entries WHERE key LIKE ? LIMIT 1").get(`${prefix}%`);
+    if (found === undefined) return null;
+    const key = String(found.key);
+    return key.slice(prefix.length, key.lastIndexOf("-"));
   } finally {
     database.close();
   }

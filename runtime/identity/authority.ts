@@ -5,8 +5,9 @@ import type { Socket } from "node:net";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
-import { type AuthorityAnswer, createAuthorityService, type Issue } from "../../core/identity/authority.ts";
+import { createAuthorityService } from "../../core/identity/authority.ts";
 import { toleranceMs } from "../../core/identity/authority-book.ts";
+import type { AuthorityAnswer, Issue } from "../../core/identity/authority-requests.ts";
 import { type CurrentKeys, mergeKeys, writeCurrentKeys } from "../../core/identity/current-keys.ts";
 import { isPinnable, mayConnect } from "../../core/identity/may-connect.ts";
 import { mayAsk } from "../../core/identity/permissions.ts";
@@ -18,7 +19,7 @@ import { addressOf, createStrangers } from "../admission.ts";
 import { asideDirectory } from "../backup/put-back.ts";
 import { type Authority, createAuthority, gossipKeyOf, readAuthority, signCertificate } from "../certificates.ts";
 import { writeErrorLine } from "../error-line.ts";
-import { type PeerHandler, servePeers } from "../https.ts";
+import { type PeerHandler, type PeerRequest, servePeers } from "../https.ts";
 import { announceCredentials, type Credentials, followCredentials, readCredentials } from "../identity.ts";
 import { type ProcessConfiguration, ports } from "../installation.ts";
 import { createObserver, type Observer, observed } from "../observer.ts";
@@ -359,8 +360,13 @@ export const runAuthority = async (
   const operate = operating(enrol);
   const order = answerOrder(authority, running);
   // Only after a restore.
+  const cellUidOf = async ({ peer, raw }: PeerRequest): Promise<string | null> => {
+    const shown = presented((raw.socket as TLSSocket).getPeerX509Certificate(), verifying);
+    const answer = await decide(signing, { kind: "cell-uid", name: peer, key: shown?.key ?? "" });
+    return answer.kind === "cell-uid" ? answer.cellUid : null;
+  };
   const keptParts: PeerHandler = async (asked, response) =>
-    (await import("../backup/kept-parts.ts")).answerKeptParts(configuration.directory)(asked, response);
+    (await import("../backup/kept-parts.ts")).answerKeptParts(configuration.directory, cellUidOf)(asked, response);
   const peers = await servePeers(
     configuration,
     observed(observer, (asked, response) =>

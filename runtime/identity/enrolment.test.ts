@@ -8,8 +8,9 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { connect, type TLSSocket } from "node:tls";
 import type { DesiredEnrolment } from "../../core/identity/documents.ts";
-import { cellName, type PeerName, peerName } from "../../model/identifiers.ts";
+import { cellName, type PeerName, peerName, uid } from "../../model/identifiers.ts";
 import { aliveFrame } from "../frame-codec.ts";
+import { peerRequest } from "../https.ts";
 import { readCredentials } from "../identity.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../installation.testing.ts";
 import type { ProcessConfiguration } from "../installation.ts";
@@ -64,6 +65,11 @@ const wish = (name: string, role: string, hash: string, cell: string, endsInMs =
   cell: cellName(cell),
   grants: [{ name: peerName(name), role, addresses: ["127.0.0.1"] }],
   endsAtMs: Date.now() + endsInMs,
+});
+
+const ofCell = (cellUid: string, { grants, ...others }: DesiredEnrolment): DesiredEnrolment => ({
+  ...others,
+  grants: grants.map((grant) => ({ ...grant, cellUid: uid(cellUid) })),
 });
 
 /** A service's configuration without a certificate: only where the authority is, and its fingerprint. */
@@ -126,7 +132,7 @@ before(async () => {
         enrolmentPort,
         enrolments: {
           placer: wish("placer", "placer", tokens.placer?.hash ?? "", "root"),
-          shop: wish("controller.shop", "controller", tokens.shop?.hash ?? "", "shop"),
+          shop: ofCell("c-8", wish("controller.shop", "controller", tokens.shop?.hash ?? "", "shop")),
           late: wish("placer.2", "placer", tokens.late?.hash ?? "", "root", -1000),
         },
       },
@@ -202,6 +208,25 @@ test("a service enrols, renews, and goes on through its authority's absence; its
   const again = start(file);
   await eventually("it serves again", () => count(again, "process/started") === 1);
   await end(again, "SIGTERM");
+});
+
+test("of a restored backup a controller is offered what is of its own cell, by its enrolment", async () => {
+  const { configuration } = await service(peerName("controller.shop"), "shop-own", tokens.shop?.token ?? "");
+  await keep(configuration, tokens.shop?.token ?? "").ready;
+  const peersFile = join(installation.directory, "peers-of-shop.json");
+  const { distributionPort, httpPort } = authority;
+  await writeFile(peersFile, JSON.stringify({ peers: { authority: `127.0.0.1:${distributionPort}:${httpPort}` } }));
+  const kept = join(authority.directory, "put-back", "controller.shop");
+  await mkdir(kept, { recursive: true });
+  const answers = async (cellUid: string): Promise<number> => {
+    await writeFile(join(kept, "manifest.json"), JSON.stringify({ cellUid }));
+    const asked = { method: "GET", path: "/put-back" };
+    const answer = await peerRequest({ ...configuration, peersFile }, peerName("authority"), asked);
+    await answer.text();
+    return answer.status;
+  };
+  assert.equal(await answers("c-7"), 404);
+  assert.equal(await answers("c-8"), 200);
 });
 
 test("refused: a token that is unknown, spent or expired, and an authority that is another", async () => {

@@ -1,4 +1,4 @@
-import type { AuthorityAnswer } from "../../core/identity/authority.ts";
+import type { AuthorityAnswer } from "../../core/identity/authority-requests.ts";
 import type { PeerEntries } from "../../core/identity/peer-book.ts";
 import { mayAsk } from "../../core/identity/permissions.ts";
 import { epochsOf, isSettled, type Ring, readRing } from "../../core/presence/gossip-ring.ts";
