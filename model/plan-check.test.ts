@@ -272,6 +272,23 @@ test("a text that says the same in other words is a plan without steps", () => {
   assert.equal(limited.textOnly, undefined);
 });
 
+test("the schedule of backups comes, changes and goes, and the checker knows all of it", () => {
+  const bare = cellOf({ "x.type": "Cell", vm: { "x.type": "VM", "x.memory": 64 } });
+  // Only a root cell may say so, which `c` is not: its fields are as those of one.
+  const first: Cell = { ...bare, backup: { publicKey: "k1", periodMinutes: 360, keep: 14 } };
+  const second: Cell = { ...bare, backup: { publicKey: "k2", periodMinutes: 60, keep: 3 } };
+  for (const [from, to, causes] of [
+    [bare, first, 3],
+    [first, second, 3],
+    [second, bare, 3],
+    [first, first, 0],
+  ] as const) {
+    const plan = planChange(from, to);
+    assert.equal(plan.cell?.causes.length ?? 0, causes);
+    assert.deepEqual(planFaults(from, to, plan), []);
+  }
+});
+
 test("the checker finds nothing wrong with what the planner makes, whatever was never written", () => {
   const seen = new Set<string>();
   fc.assert(

@@ -119,6 +119,8 @@ function settings(cell: Cell): Map<string, Json> {
   for (const [name, most] of Object.entries(cell.limits ?? {})) {
     if (most !== undefined) found.set(`x.limits.${name.replace(/MiB$/, "")}`, most);
   }
+  for (const [name, value] of Object.entries(cell.backup ?? {}))
+    found.set(`x.backup.${name.replace(/Minutes$/, "")}`, value);
   return found;
 }
 
