@@ -78,10 +78,13 @@ test("a cloud whose management is gone comes back from its backup, with its cell
     await cells(t, "management", "restore", backup, "--passphrase-file", secret, "--yes");
     await t.up();
     await until(
-      "the cell's controller says that its store is older",
+      "the machine is not started anew: its host knows of a later controller's store",
       async () => (await t.cells(["why", "lab/vm"])).stdout,
-      (stdout) => /is older than what .* holds: nothing is changed or started/.test(stdout),
+      (stdout) => /was lost or is older.*cells orphans release controller\.lab/.test(stdout),
     );
+    assert.deepEqual((await inventory(t, [], ["s1"]))["s1 volumes"], more);
+    await cells(t, "orphans", "release", "controller.lab");
+    assert.match(await inGuest(t, "cat /root/kept"), /^written before$/m);
     assert.deepEqual((await inventory(t, [], ["s1"]))["s1 volumes"], more);
   });
 });

@@ -194,7 +194,12 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
     if (state.lost.has(peer)) return progress("waiting", `${reason}: whether it still runs there is not known`);
     return { phase: record.phase ?? "working", reason };
   }
-  if (isHeldAt(state, run.host) && run.stage === "stopping") return progress("waiting", heldReason(state, run.host));
+  if (isHeldAt(state, run.host)) {
+    const actual = actualVmOf(state, vm.uid, run);
+    const said = actual?.reason == null ? "" : `${actual.reason}; `;
+    if (run.stage === "stopping" || actual?.power !== "on")
+      return progress("waiting", `${said}${heldReason(state, run.host)}`);
+  }
   if (run.stage === "stopping") return stopping(run, after);
   const untold = peer === null ? null : tooLong(state.outbox, peer, `vm/${vm.uid}`);
   if (untold !== null) return progress("failed", `host ${run.host} cannot be told: ${untold}`);

@@ -53,6 +53,18 @@ test("one host's word that the store is older holds up what it has, and nothing 
   assert.equal(record(one, "shop/web")?.incarnation, web + 1);
 });
 
+test("a machine that ended at such a host says why it is not started anew, and what an operator can do", () => {
+  const one = world();
+  const { incarnation } = record(one, "shop/web") ?? assert.fail();
+  forked(one, true, h1);
+  const ended = { phase: "failed", power: "off", ended: "crashed", reason: "its machine has ended" } as const;
+  one.ended.set(`${one.uidOf("shop/web")}@${incarnation}`, ended);
+  one.step({ kind: "actual", from: h1, key: `vm/${one.uidOf("shop/web")}`, value: toJson({ incarnation, ...ended }) });
+  one.settle();
+  assert.match(one.phase("shop/web"), /host h1 says that the store .* is older.*cells orphans release/);
+  assert.equal(record(one, "shop/web")?.incarnation, incarnation);
+});
+
 test("where a service says so too, or most hosts that have something of the cell, nothing changes", () => {
   for (const peers of [[h1, h2], [placer]]) {
     const one = world();
