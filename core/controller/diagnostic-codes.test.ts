@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { readQuery } from "../../model/contract/request.ts";
 import { diagnosticPages } from "../../model/diagnostic-codes.ts";
 import { getAt, replaceAt } from "../../model/document.ts";
 import { cidr, ipv4 } from "../../model/identifiers.ts";
@@ -80,6 +81,10 @@ const examples: Readonly<Record<string, readonly [wrong: () => readonly string[]
   ],
   "document/not-an-object": [() => failing(replaceAt(cell(), "", 5)), () => failing(replaceAt(cell(), "", cell()))],
   "bad-request": [ask({ method: "PUT", path: "" }), put(cell())],
+  "image/format": [
+    () => failing(readQuery("addImage", "/images/debian")),
+    () => failing(readQuery("addImage", "/images/debian?format=qcow2")),
+  ],
   "not-found": [ask({ method: "GET", path: "shop/wbe" }), ask({ method: "GET", path: "shop/web" })],
   "version-mismatch": [put(cell(), { ifMatch: 6 }), put(cell(), { ifMatch: 1 })],
   "invalid-specification": [
