@@ -6,7 +6,7 @@ import type { Progress } from "../documents.ts";
 import { reservationReason, shortened } from "./all-or-none.ts";
 import { refusedEnrolments } from "./enrolments.ts";
 import { type NotVisible, whyAbroad } from "./foreign.ts";
-import { forkReason } from "./fork.ts";
+import { forkReason, heldReason, isHeldAt } from "./fork.ts";
 import { hostDied } from "./host-died.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "./life-cycle.ts";
 import { placementOf } from "./placement.ts";
@@ -207,6 +207,9 @@ function runChecks(
   const lost = died ?? `host ${run.host} does not answer, so nobody knows how the VM is`;
   const lifts = `bring the host back, and a machine that still runs there goes on without a restart; or, if its power is off for certain, \`cells host dead ${run.host} --power-is-off\``;
   checks.push(check(`host ${run.host} answers`, reachable, reachable ? "it does" : lost, lifts));
+  const actual = actualVmOf(state, vm.uid, run);
+  if (isHeldAt(state, run.host) && (run.stage === "stopping" || actual?.power !== "on"))
+    checks.push(check(`store known to ${run.host}`, false, heldReason(state, run.host)));
   if (run.stage === "stopping") {
     const detail = `incarnation ${run.incarnation} is being stopped${vm.failure === null ? "" : `: ${vm.failure}`}`;
     checks.push(
@@ -214,7 +217,6 @@ function runChecks(
     );
     return;
   }
-  const actual = actualVmOf(state, vm.uid, run);
   const runs = actual?.power === "on";
   const otherwise = reachable ? "the host was told to start it" : "whether it does is not known";
   checks.push(check("runs", runs, actual?.reason ?? (runs ? "its machine runs" : otherwise)));
