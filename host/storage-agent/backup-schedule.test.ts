@@ -68,7 +68,12 @@ const scheduler = (
   new BackupSchedulerRun({
     most,
     configuration: root,
-    model: async () => ({ root: { "x.type": "Cell", ...attributes } }),
+    // As in examples/root: what the cell and others extend stands before it.
+    model: async () => ({
+      Service: { "x.type": "VM" },
+      Primary: { "x.type": "Cell" },
+      root: { "x.type": "Cell", ...attributes },
+    }),
     order: (recipient) => signOrder(authority, { recipient, peers, nowMs: nowMs() }),
     log: (event, fields) => void logged.push(`${event} ${JSON.stringify(fields)}`),
     nowMs,

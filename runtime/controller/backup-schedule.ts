@@ -1,6 +1,7 @@
 import { createReadStream } from "node:fs";
 import { mkdir, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { rootCell } from "../../core/cell-documents.ts";
 import type { LogLine } from "../../core/distribution/node-types.ts";
 import type { EventName } from "../../core/event-names.ts";
 import type { BackupSchedule } from "../../model/cell.ts";
@@ -51,10 +52,16 @@ export interface ScheduleContext {
   readonly most?: { readonly [name in keyof typeof most]?: number };
 }
 
-/** What the root specification asks for; null: nothing, or nothing that was checked. */
+type Attributes = { readonly [name: string]: Json };
+const isAttributes = (value: Json): value is Attributes =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** What the root specification asks for; null: nothing, or nothing that was checked. Beside the cell stand what it extends. */
 export const scheduleIn = (document: Json): BackupSchedule | null => {
-  const [root] = Object.values((document ?? {}) as { readonly [name: string]: Json });
-  const attributes = (typeof root === "object" && root !== null ? root : {}) as { readonly [name: string]: Json };
+  const isRoot = ([name, value]: readonly [string, Json]): boolean =>
+    isAttributes(value) && value["x.type"] === "Cell" && (value["x.name"] ?? name) === rootCell;
+  const [, root = null] = Object.entries(isAttributes(document) ? document : {}).find(isRoot) ?? [];
+  const attributes = isAttributes(root) ? root : {};
   const [publicKey, period, keep] = ["publicKey", "period", "keep"].map((name) => attributes[`x.backup.${name}`]);
   if (typeof publicKey !== "string") return null;
   return {
