@@ -41,9 +41,13 @@ export function takeMark(state: ManagerState, agent: AgentView, mark: AgentMark)
   const key = `mark/${agent.name}`;
   const stored = state.outbox.records.get(key);
   let seen = (isObject(stored) ? stored : null) as SeenRecord | null;
+  const isFirstWord = seen?.start !== mark.start;
   if (seen?.start !== mark.start)
     seen = { start: mark.start, last: seen?.last ?? null, before: seen?.last ?? null, ...adoptionOf(seen) };
-  if (mark.tick > 0) seen = { ...seen, last: { start: mark.start, tick: mark.tick } };
+  // A blank server counts until it has heard what was seen before. What it counted by then is no later state of the other's
+  // disk, which may only have to be mounted again.
+  const mayBeBlank = seen.last !== null && seen.last.start !== mark.start && (isFirstWord || mark.tick === 1);
+  if (mark.tick > 0 && !mayBeBlank) seen = { ...seen, last: { start: mark.start, tick: mark.tick } };
   const { adoption } = mark;
   const isNews = adoption === undefined || !sameJson(toJson(adoption), toJson(seen.adoption ?? {}));
   if (adoption !== undefined) seen = { ...seen, adoption };

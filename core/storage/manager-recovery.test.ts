@@ -291,3 +291,24 @@ test("what has copies is an origin still, in whatever order a server says what i
   one.settle();
   isOrigin(one);
 });
+
+test("what a server counts before it has heard what was seen of it is no later state: its disk may only be mounted again", () => {
+  const one = world();
+  const agent = [...one.agents.values()][0] ?? assert.fail();
+  const says = (start: string, tick: number): unknown => {
+    one.say(agent, "server", { ...(agent.actual.get("server") as object), mark: { start, tick } });
+    return one.desiredAt.get(agent.name)?.get("seen");
+  };
+  says("own", 1);
+  says("own", 2);
+  const own = { start: "own", tick: 2 };
+  for (const tick of [0, 1]) assert.deepEqual(says("blank", tick), { start: "blank", last: own });
+  assert.deepEqual(says("back", 1), { start: "back", last: own });
+  for (const tick of [1, 2]) says("back", tick);
+  assert.deepEqual(says("late", 5), { start: "late", last: { start: "back", tick: 2 } });
+  assert.deepEqual(
+    says("next", 0),
+    { start: "next", last: { start: "back", tick: 2 } },
+    "one that counted while nobody heard",
+  );
+});
