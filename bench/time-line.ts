@@ -18,8 +18,8 @@ export class TimeLine {
     // The gateway ends a stream whose reader is too slow; what was told is told again then, and known by its id.
     while (!signal.aborted) {
       try {
-        const path = `/events?${new URLSearchParams({ follow: "true", since })}`;
-        for await (const event of client.stream<ServiceEvent>(path, { signal })) this.#take(event);
+        const asking = { parameters: {}, query: { follow: true, since }, signal };
+        for await (const event of client.stream("followServices", asking)) this.#take(event);
       } catch (error) {
         if (signal.aborted) return;
         if (!(error instanceof Error)) throw error;

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { addressOf } from "../model/contract/client.ts";
 import type { Client } from "./client.ts";
 
 /**
@@ -21,8 +20,8 @@ const coalesceMs = 100;
 export const longestSilenceMs = 10_000;
 const reconnectMs = { first: 250, last: 2_000 } as const;
 
-/** @param path of a text/event-stream in the contract, without its past */
-export const watchStream = (client: Pick<Client, "stream">, path: string): Changes => {
+/** @param open a stream of events of the contract, without its past; it calls `opened` when it stands */
+const watchStream = (open: (signal: AbortSignal, opened: () => void) => AsyncIterable<unknown>): Changes => {
   const stopping = new AbortController();
   const { signal } = stopping;
   let changed = false;
@@ -39,7 +38,7 @@ export const watchStream = (client: Pick<Client, "stream">, path: string): Chang
         tell();
       };
       try {
-        for await (const _event of client.stream(path, { signal, opened })) tell();
+        for await (const _event of open(signal, opened)) tell();
       } catch {
         // The next look says what is wrong, if something is.
       }
@@ -71,5 +70,13 @@ export const watchStream = (client: Pick<Client, "stream">, path: string): Chang
   };
 };
 
-export const watchCell = (client: Pick<Client, "stream">, cell: string): Changes =>
-  watchStream(client, addressOf("followCell", { cell }, { follow: true, past: false }));
+export const watchCell = (client: Pick<Client, "stream">, cell: string): Changes => {
+  const query = { follow: true, past: false };
+  return watchStream((signal, opened) => client.stream("followCell", { parameters: { cell }, query, signal }, opened));
+};
+
+/** @param since ISO 8601 */
+export const watchServices = (client: Pick<Client, "stream">, since: string): Changes => {
+  const query = { follow: true, since };
+  return watchStream((signal, opened) => client.stream("followServices", { parameters: {}, query, signal }, opened));
+};

@@ -1,33 +1,34 @@
 import { setDefaultCACertificates } from "node:tls";
-import {
-  type BackupList,
-  type BinEntry,
-  type BinList,
-  bundleMediaType,
-  type CellEvent,
-  type CellSummary,
-  type Changed,
-  type ConnectionAnswer,
-  type CredentialSummary,
-  type ElementAnswer,
-  type ExecAnswer,
-  type ExecRequest,
-  type HostEnd,
-  type HostJoin,
-  type HostJoining,
-  type HostPowerOff,
-  type ImageAdded,
-  type ImageRemoved,
-  type ImageSummary,
-  type InstallationStatus,
-  type NewCredential,
-  type OrphanList,
-  type Refusal,
-  type ServerAdopted,
-  type ServiceOrphans,
+import type {
+  BackupList,
+  BinEntry,
+  BinList,
+  CellEvent,
+  CellSummary,
+  Changed,
+  ConnectionAnswer,
+  CredentialSummary,
+  ElementAnswer,
+  ExecAnswer,
+  ExecRequest,
+  HostEnd,
+  HostJoin,
+  HostJoining,
+  HostPowerOff,
+  ImageAdded,
+  ImageRemoved,
+  ImageSummary,
+  InstallationStatus,
+  NewCredential,
+  OrphanList,
+  Refusal,
+  ServerAdopted,
+  ServiceOrphans,
 } from "../model/api.ts";
 import type { Bundle } from "../model/cell.ts";
-import { addressOf } from "../model/contract/client.ts";
+import { type Asking, addressOf, type ContractClient, createClient } from "../model/contract/client.ts";
+import type { AnswerOf } from "../model/contract/route.ts";
+import type { Routes } from "../model/contract/routes.ts";
 import type { Diagnostic } from "../model/diagnostic.ts";
 import type { Json } from "../model/json.ts";
 import { printableLines } from "../model/render-diagnostic.ts";
@@ -68,10 +69,6 @@ export const refusalOf = (status: number, text: string): Refused => {
   return new Refused(status, isRefusal(answer) ? answer : otherwise);
 };
 
-interface Body {
-  readonly type: string;
-  readonly text: string;
-}
 /** On which a change is made. */
 export interface Conditions {
   /** The model has this version; absent: any. */
@@ -81,115 +78,92 @@ export interface Conditions {
 }
 
 const queryOf = (dryRun: boolean, { allowDestroy = [] }: Conditions) => ({ dryRun: dryRun || undefined, allowDestroy });
+const headersOf = ({ version }: Conditions): Readonly<Record<string, string>> =>
+  version === undefined ? {} : { "if-match": `"${version}"` };
+
+type EventRoute = "followCell" | "followServices";
 
 /** Client of the published contract (`model/contract/routes.ts`). Every method rejects with `Refused`, or that nothing answers. */
 export class Client {
   readonly #configuration: ClientConfiguration;
+  readonly #gateway: ContractClient;
 
   constructor(configuration: ClientConfiguration) {
     this.#configuration = configuration;
-  }
-
-  async #send(
-    method: string,
-    path: string,
-    body?: Body,
-    signal?: AbortSignal,
-    more: Readonly<Record<string, string>> = {},
-  ): Promise<Response> {
-    const { url, credential } = this.#configuration;
-    const headers: Record<string, string> = { authorization: `Bearer ${credential}`, ...more };
-    if (body !== undefined) headers["content-type"] = body.type;
-    let response: Response;
-    try {
-      response = await fetch(`${url}${path}`, {
-        method,
-        headers,
-        ...(body === undefined ? {} : { body: body.text }),
-        ...(signal === undefined ? {} : { signal }),
+    const { url, credential } = configuration;
+    const asked: typeof fetch = (input, init) =>
+      fetch(input, init).catch((error: unknown) => {
+        throw unreachable(url, error instanceof Error && error.cause !== undefined ? error.cause : error);
       });
-    } catch (error) {
-      throw unreachable(url, error instanceof Error && error.cause !== undefined ? error.cause : error);
-    }
-    if (response.ok) return response;
-    throw refusalOf(response.status, await response.text());
-  }
-
-  async #get<T>(path: string): Promise<T> {
-    return (await (await this.#send("GET", path)).json()) as T;
+    this.#gateway = createClient({ fetch: asked, url, credential, refuse: refusalOf });
   }
 
   cells(): Promise<readonly CellSummary[]> {
-    return this.#get(addressOf("listCells", {}));
+    return this.#gateway.ask("listCells", { parameters: {} });
   }
 
   status(): Promise<InstallationStatus> {
-    return this.#get(addressOf("readStatus", {}));
+    return this.#gateway.ask("readStatus", { parameters: {} });
   }
 
   /** An order for a backup that is sealed to this X25519 public key. */
-  async backupOrder(recipient: string): Promise<SignedOrder> {
-    const body = { type: "application/json", text: JSON.stringify({ recipient }) };
-    return (await (await this.#send("POST", addressOf("orderBackup", {}), body)).json()) as SignedOrder;
+  backupOrder(recipient: string): Promise<SignedOrder> {
+    return this.#gateway.ask("orderBackup", { parameters: {}, body: { recipient } });
   }
 
   /** The sealed part of one process. */
   async backupPart(name: string, order: SignedOrder): Promise<AsyncIterable<Uint8Array>> {
-    const body = { type: "application/json", text: JSON.stringify(order) };
-    const { body: part } = await this.#send("POST", addressOf("readBackupPart", { name }), body);
+    const { body: part } = await this.#gateway.open("readBackupPart", { parameters: { name }, body: order });
     if (part === null) throw new CommandFailure(exitCodes.refused, `"${name}" answered with nothing`);
     return part;
   }
 
   /** What the schedule has left on storage servers. */
   keptBackups(): Promise<BackupList> {
-    return this.#get(addressOf("listBackups", {}));
+    return this.#gateway.ask("listBackups", { parameters: {} });
   }
 
   async keptBackup(name: string): Promise<AsyncIterable<Uint8Array>> {
-    const { body } = await this.#send("GET", addressOf("readBackup", { name }));
+    const { body } = await this.#gateway.open("readBackup", { parameters: { name } });
     if (body === null) throw new CommandFailure(exitCodes.refused, `the backup ${name} is empty`);
     return body;
   }
 
   /** All services' numbers in Prometheus' text format, or one service's. */
   async metrics(service: string | null): Promise<string> {
-    return (await this.#send("GET", addressOf("readMetrics", {}, { service: service ?? undefined }))).text();
+    const query = { service: service ?? undefined };
+    return (await this.#gateway.open("readMetrics", { parameters: {}, query })).text();
   }
 
-  /** A stream of events at a path of the contract, until the gateway ends it. `opened` is called when it stands. */
-  async *stream<E>(
-    path: string,
-    { signal, opened }: { readonly signal?: AbortSignal; readonly opened?: () => void } = {},
-  ): AsyncGenerator<E> {
-    const response = await this.#send("GET", path, undefined, signal);
+  /** A stream of events, until the gateway ends it. `opened` is called when it stands. */
+  async *stream<N extends EventRoute>(
+    name: N,
+    asking: Asking<N>,
+    opened?: () => void,
+  ): AsyncGenerator<AnswerOf<Routes[N]["answer"]>> {
+    const response = await this.#gateway.open(name, asking);
     opened?.();
-    if (response.body !== null) yield* readEventStream<E>(response.body);
+    if (response.body !== null) yield* readEventStream<AnswerOf<Routes[N]["answer"]>>(response.body);
   }
 
   /** `path` is that of the document, the cell's component first; "" is the whole document. */
   model(cell: string, path: string, withState: boolean): Promise<Json> {
     const query = { state: withState || undefined };
-    return this.#get(
-      path === "" ? addressOf("readModel", { cell }, query) : addressOf("readElement", { cell, path }, query),
-    );
+    return path === ""
+      ? this.#gateway.ask("readModel", { parameters: { cell }, query })
+      : this.#gateway.ask("readElement", { parameters: { cell, path }, query });
   }
 
-  async apply(cell: string, bundle: Bundle, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
-    const body = { type: bundleMediaType, text: JSON.stringify(bundle) };
-    return this.#change("PUT", addressOf("putModel", { cell }, queryOf(dryRun, conditions)), conditions, body);
+  apply(cell: string, bundle: Bundle, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
+    const asking = { query: queryOf(dryRun, conditions), headers: headersOf(conditions), body: bundle };
+    return this.#gateway.ask("putModel", { parameters: { cell }, ...asking });
   }
 
-  async delete(cell: string, path: string, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
-    const query = queryOf(dryRun, conditions);
-    const url =
-      path === "" ? addressOf("deleteModel", { cell }, query) : addressOf("deleteElement", { cell, path }, query);
-    return this.#change("DELETE", url, conditions);
-  }
-
-  async #change(method: "PUT" | "DELETE", url: string, { version }: Conditions, body?: Body): Promise<Changed> {
-    const headers = version === undefined ? {} : { "if-match": `"${version}"` };
-    return (await (await this.#send(method, url, body, undefined, headers)).json()) as Changed;
+  delete(cell: string, path: string, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
+    const asking = { query: queryOf(dryRun, conditions), headers: headersOf(conditions) };
+    return path === ""
+      ? this.#gateway.ask("deleteModel", { parameters: { cell }, ...asking })
+      : this.#gateway.ask("deleteElement", { parameters: { cell, path }, ...asking });
   }
 
   get url(): string {
@@ -202,51 +176,44 @@ export class Client {
   }
 
   credentials(cell: string): Promise<readonly CredentialSummary[]> {
-    return this.#get(addressOf("listCredentials", { cell }));
+    return this.#gateway.ask("listCredentials", { parameters: { cell } });
   }
 
-  async addCredential(cell: string, note: string): Promise<NewCredential> {
-    const body = { type: "application/json", text: JSON.stringify({ note }) };
-    const response = await this.#send("POST", addressOf("addCredential", { cell }), body);
-    return (await response.json()) as NewCredential;
+  addCredential(cell: string, note: string): Promise<NewCredential> {
+    return this.#gateway.ask("addCredential", { parameters: { cell }, body: { note } });
   }
 
-  async admitHost(name: string, join: HostJoin): Promise<HostJoining> {
-    const body = { type: "application/json", text: JSON.stringify(join) };
-    return (await (
-      await this.#send("PUT", addressOf("admitHost", { cell: "root", name }), body)
-    ).json()) as HostJoining;
+  admitHost(name: string, join: HostJoin): Promise<HostJoining> {
+    return this.#gateway.ask("admitHost", { parameters: { cell: "root", name }, body: join });
   }
 
   hostEnd(name: string): Promise<HostEnd> {
-    return this.#get(addressOf("readHostEnd", { cell: "root", name }));
+    return this.#gateway.ask("readHostEnd", { parameters: { cell: "root", name } });
   }
 
-  async endHost(name: string, word: HostPowerOff): Promise<HostEnd> {
-    const body = { type: "application/json", text: JSON.stringify(word) };
-    return (await (await this.#send("PUT", addressOf("endHost", { cell: "root", name }), body)).json()) as HostEnd;
+  endHost(name: string, word: HostPowerOff): Promise<HostEnd> {
+    return this.#gateway.ask("endHost", { parameters: { cell: "root", name }, body: word });
   }
 
   async removeHost(name: string): Promise<void> {
-    await this.#send("DELETE", addressOf("removeHost", { cell: "root", name }));
+    await this.#gateway.open("removeHost", { parameters: { cell: "root", name } });
   }
 
   async revokeCredential(cell: string, id: string): Promise<void> {
-    await this.#send("DELETE", addressOf("revokeCredential", { cell, id }));
+    await this.#gateway.open("revokeCredential", { parameters: { cell, id } });
   }
 
   whyElement(cell: string, path: string): Promise<ElementAnswer> {
-    return this.#get(addressOf("explain", { cell }, { element: path }));
+    return this.#gateway.ask("explain", { parameters: { cell }, query: { element: path } }) as Promise<ElementAnswer>;
   }
 
   why(cell: string, { from, to, protocol, port }: Connection): Promise<ConnectionAnswer> {
-    return this.#get(addressOf("explain", { cell }, { from, to, protocol, port: port ?? undefined }));
+    const query = { from, to, protocol, port: port ?? undefined };
+    return this.#gateway.ask("explain", { parameters: { cell }, query }) as Promise<ConnectionAnswer>;
   }
 
-  async exec(cell: string, request: ExecRequest): Promise<ExecAnswer> {
-    const body = { type: "application/json", text: JSON.stringify(request) };
-    const response = await this.#send("POST", addressOf("exec", { cell }), body);
-    return (await response.json()) as ExecAnswer;
+  exec(cell: string, request: ExecRequest): Promise<ExecAnswer> {
+    return this.#gateway.ask("exec", { parameters: { cell }, body: request });
   }
 
   /** A capability for one session, and the address of the WebSocket that it opens. */
@@ -254,14 +221,13 @@ export class Client {
     cell: string,
     request: SessionRequest,
   ): Promise<{ readonly grant: SessionGrant; readonly url: string }> {
-    const path = addressOf("grantSession", { cell });
-    const body = { type: "application/json", text: JSON.stringify(request) };
-    const grant = (await (await this.#send("POST", path, body)).json()) as SessionGrant;
-    return { grant, url: `${this.#configuration.url.replace(/^http/, "ws")}${path}` };
+    const parameters = { cell };
+    const grant = await this.#gateway.ask("grantSession", { parameters, body: request });
+    return { grant, url: `${this.#configuration.url.replace(/^http/, "ws")}${addressOf("openSession", parameters)}` };
   }
 
   images(): Promise<readonly ImageSummary[]> {
-    return this.#get(addressOf("listImages", {}));
+    return this.#gateway.ask("listImages", { parameters: {} });
   }
 
   /** Sends the file as it is read. Rejects like the other methods. */
@@ -273,45 +239,43 @@ export class Client {
     return JSON.parse(text) as ImageAdded;
   }
 
-  async deleteImage(name: string): Promise<ImageRemoved> {
-    return (await (await this.#send("DELETE", addressOf("removeImage", { name }))).json()) as ImageRemoved;
+  deleteImage(name: string): Promise<ImageRemoved> {
+    return this.#gateway.ask("removeImage", { parameters: { name } });
   }
 
   orphans(): Promise<OrphanList> {
-    return this.#get(addressOf("listOrphans", {}));
+    return this.#gateway.ask("listOrphans", { parameters: {} });
   }
 
-  async releaseOrphans(peer: string): Promise<OrphanList> {
-    return (await (await this.#send("POST", addressOf("releaseOrphans", { peer }))).json()) as OrphanList;
+  releaseOrphans(peer: string): Promise<OrphanList> {
+    return this.#gateway.ask("releaseOrphans", { parameters: { peer } });
   }
 
   /** Without keys all that the client did not repeat. */
-  async endOrphans(service: string, client: string, keys: readonly string[]): Promise<ServiceOrphans> {
-    const path = addressOf("endOrphans", { service, peer: client }, keys.length === 0 ? { all: true } : { key: keys });
-    return (await (await this.#send("DELETE", path)).json()) as ServiceOrphans;
+  endOrphans(service: string, client: string, keys: readonly string[]): Promise<ServiceOrphans> {
+    const query = keys.length === 0 ? { all: true } : { key: keys };
+    return this.#gateway.ask("endOrphans", { parameters: { service, peer: client }, query });
   }
 
-  async adoptServer(server: string): Promise<ServerAdopted> {
-    return (await (await this.#send("POST", addressOf("adoptServer", { server }))).json()) as ServerAdopted;
+  adoptServer(server: string): Promise<ServerAdopted> {
+    return this.#gateway.ask("adoptServer", { parameters: { server } });
   }
 
   bin(): Promise<BinList> {
-    return this.#get(addressOf("listBin", {}));
+    return this.#gateway.ask("listBin", { parameters: {} });
   }
 
-  async restoreFromBin(server: string, file: string): Promise<BinEntry> {
-    return (await (await this.#send("POST", addressOf("restoreFromBin", { server, file }))).json()) as BinEntry;
+  restoreFromBin(server: string, file: string): Promise<BinEntry> {
+    return this.#gateway.ask("restoreFromBin", { parameters: { server, file } });
   }
 
   async emptyBin(server: string, file: string): Promise<void> {
-    await this.#send("DELETE", addressOf("emptyBin", { server, file }));
+    await this.#gateway.open("emptyBin", { parameters: { server, file } });
   }
 
   /** The past first; with `follow` it goes on until the gateway ends it. */
-  async *events(cell: string, follow: boolean): AsyncGenerator<CellEvent> {
-    const response = await this.#send("GET", addressOf("followCell", { cell }, { follow: follow || undefined }));
-    if (response.body === null) return;
-    yield* readEventStream<CellEvent>(response.body);
+  events(cell: string, follow: boolean): AsyncGenerator<CellEvent> {
+    return this.stream("followCell", { parameters: { cell }, query: { follow: follow || undefined } });
   }
 }
 

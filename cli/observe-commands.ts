@@ -3,7 +3,7 @@ import { Option } from "commander";
 import type { ServiceEvent } from "../model/api.ts";
 import { parseMetrics } from "../runtime/metrics-text.ts";
 import { events as cellEvents } from "./change-commands.ts";
-import { watchStream } from "./changes.ts";
+import { watchServices } from "./changes.ts";
 import { type Client, Refused } from "./client.ts";
 import { type Context, printJson } from "./context.ts";
 import { CommandFailure, exitCodes, usage } from "./failure.ts";
@@ -27,7 +27,7 @@ const pictureEveryMs = 500;
 /** The picture again whenever something happens, until Ctrl-C. */
 const watchStatus = async (client: Client, context: Context): Promise<void> => {
   const { terminal } = context;
-  const changes = watchStream(client, `/events?follow=true&since=${encodeURIComponent(new Date().toISOString())}`);
+  const changes = watchServices(client, new Date().toISOString());
   try {
     for (;;) {
       const text = await picture(client, context);
@@ -74,13 +74,13 @@ const timeline = async (context: Context, options: EventsOptions): Promise<void>
   if (since?.ok === false) throw usage(since.error);
   const shown = new Set<string>();
   let from = since?.value ?? null;
-  const query = (): string =>
-    new URLSearchParams({
-      ...(options.follow ? { follow: "true" } : {}),
-      ...(from === null ? {} : { since: from }),
-      ...(options.cell === undefined ? {} : { cell: options.cell }),
-      ...(options.service === undefined ? {} : { service: options.service }),
-    }).toString();
+  const asking = () => ({
+    parameters: {},
+    query: {
+      ...{ follow: options.follow || undefined, since: from ?? undefined },
+      ...{ cell: options.cell, service: options.service },
+    },
+  });
   const show = (event: ServiceEvent): void => {
     const key = `${event.service} ${event.id}`;
     if (shown.has(key)) return;
@@ -94,8 +94,10 @@ const timeline = async (context: Context, options: EventsOptions): Promise<void>
   };
   for (let connected = false; ; ) {
     try {
-      for await (const event of client.stream<ServiceEvent>(`/events?${query()}`, { opened: () => (connected = true) }))
-        show(event);
+      const opened = (): void => {
+        connected = true;
+      };
+      for await (const event of client.stream("followServices", asking(), opened)) show(event);
       if (!options.follow) return;
     } catch (error) {
       // What never worked is told; what worked before comes back.

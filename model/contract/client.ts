@@ -35,9 +35,9 @@ export function addressOf<N extends RouteName>(
 }
 
 export interface ContractClient {
-  /** The answer as it comes, also one that is a refusal. Rejects as `fetch` does. */
-  send<N extends RouteName>(name: N, asking: Asking<N>): Promise<Response>;
-  /** Of a route that answers with JSON. Rejects with what `refuse` makes of an answer that is no success. */
+  /** The answer as it comes. Rejects as `fetch` does, and with what `refuse` makes of an answer that is no success. */
+  open<N extends RouteName>(name: N, asking: Asking<N>): Promise<Response>;
+  /** Of a route that answers with JSON. */
   ask<N extends RouteName>(name: N, asking: Asking<N>): Promise<AnswerOf<Routes[N]["answer"]>>;
 }
 export interface ClientOptions {
@@ -49,23 +49,22 @@ export interface ClientOptions {
 }
 
 export function createClient({ fetch, url, credential, refuse }: ClientOptions): ContractClient {
-  const send: ContractClient["send"] = (name, { parameters, query, body, headers = {}, signal }) => {
+  const open: ContractClient["open"] = async (name, { parameters, query, body, headers = {}, signal }) => {
     const { method, body: taken } = routeOf(name);
     const type: Readonly<Record<string, string>> =
       body === undefined || taken === null ? {} : { "content-type": taken.types[0] ?? "" };
-    return fetch(`${url}${addressOf(name, parameters, query)}`, {
+    const response = await fetch(`${url}${addressOf(name, parameters, query)}`, {
       method,
       headers: { authorization: `Bearer ${credential}`, ...type, ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(signal === undefined ? {} : { signal }),
     });
+    if (response.ok) return response;
+    throw refuse(response.status, await response.text());
   };
   return {
-    send,
-    ask: async <N extends RouteName>(name: N, asking: Asking<N>) => {
-      const response = await send(name, asking);
-      if (!response.ok) throw refuse(response.status, await response.text());
-      return (await response.json()) as AnswerOf<Routes[N]["answer"]>;
-    },
+    open,
+    ask: async <N extends RouteName>(name: N, asking: Asking<N>) =>
+      (await (await open(name, asking)).json()) as AnswerOf<Routes[N]["answer"]>,
   };
 }

@@ -1,4 +1,5 @@
 import type * as api from "../api.ts";
+import type { Bundle } from "../cell.ts";
 import type { Diagnostic, Position } from "../diagnostic.ts";
 import type { ElementPath } from "../identifiers.ts";
 import type { Json, JsonObject } from "../json.ts";
@@ -356,4 +357,4 @@ export const document: Schema<Json> = titled(
   described(json, "A specification in canonical JSON, or a part"),
 );
 /** The whole of one: as a bundle of texts, as JSON, or as one text in YAML. */
-export const specification: Schema<Json> = json;
+export const specification = json as Schema<Json | Bundle>;
