@@ -69,6 +69,8 @@ export const eventNames = {
     "a backup by the schedule is on storage servers: its name, bytes, how many servers have it, how many parts are missing",
   "backup/failed":
     "a backup by the schedule could not be made, is not on a server, or lacks a part: why; tried again in 15 minutes where there is none",
+  "backup/waits":
+    "a backup by the schedule may be due and no storage server answers: how many there are, why and what to do; said once, until one answers",
   // Identity.
   "identity/enrolled": "a token was shown and certificates were issued: to which name and enrolment, again or not",
   "identity/renewed": "a certificate was issued over a key that is known: to which name",

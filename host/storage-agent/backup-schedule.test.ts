@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
@@ -148,6 +148,39 @@ test("where it cannot be made, that is said, nothing is removed, and it is tried
   now += 16 * 60_000;
   await run.look();
   assert.equal(logged.length, 2);
+});
+
+test("where no storage server answers, that is said once, with what an operator can do", async () => {
+  const book = JSON.parse(await readFile(root.peersFile, "utf8")) as {
+    readonly peers: Readonly<Record<string, string>>;
+  };
+  const own = join(installation.directory, "silence");
+  await mkdir(own);
+  const configuration = { ...root, directory: own, peersFile: join(own, "peers.json") };
+  let now = Date.now();
+  const said: string[] = [];
+  const run = new BackupSchedulerRun({
+    configuration,
+    model: async () => ({ root: { "x.type": "Cell", "x.backup.publicKey": key.recipient } }),
+    order: (recipient) => signOrder(authority, { recipient, peers: [peerName("placer")], nowMs: now }),
+    log: (event, fields) => void said.push(`${event} ${JSON.stringify(fields)}`),
+    nowMs: () => now,
+  });
+  const lookWith = async (peers: Readonly<Record<string, string | undefined>>, times = 1): Promise<void> => {
+    await writeFile(configuration.peersFile, JSON.stringify({ peers }));
+    for (let time = 0; time < times; time += 1) await run.look();
+  };
+  await lookWith({ ...book.peers, "agent.s1": undefined, "agent.s2": undefined }, 2);
+  assert.equal(said.length, 1);
+  assert.match(String(said[0]), /^backup\/waits .*"servers":0,.*no storage server.*--agent.*cells management backup/);
+  await lookWith(book.peers);
+  assert.match(String(said[1]), /^backup\/made .*"servers":2/);
+  now += dayMs;
+  const away = { ...book.peers, "agent.s1": "127.0.0.1:1:1", "agent.s2": "127.0.0.1:1:1" };
+  await lookWith(away, 3);
+  assert.equal(said.length, 3, "said once for each silence");
+  assert.match(String(said[2]), /^backup\/waits .*"servers":2,.*agent\.s1.*ECONNREFUSED.*cells management backup/);
+  for (const server of stores) for (const { name } of await server.list()) await server.remove(name);
 });
 
 test("a server gives backups to nobody but the gateway and the root cell's controller, and takes them from the latter", async () => {

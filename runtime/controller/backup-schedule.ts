@@ -85,6 +85,8 @@ export class BackupSchedulerRun {
   #notBeforeMs = 0;
   /** Here as well as on the disk: one that is full makes no more backups than are wanted. */
   #record: BackupRecord | null = null;
+  /** That no storage server answers was said, and none has since. */
+  #isSilence = false;
 
   constructor(context: ScheduleContext) {
     this.#context = context;
@@ -113,8 +115,15 @@ export class BackupSchedulerRun {
     const servers = await Promise.all(agents.map((agent) => this.#listOf(agent)));
     const there = servers.filter(({ why }) => why === null);
     // None that answers: whether one is due is not known, and there is nowhere to put it.
-    if (there.length === 0 || !isDue(there.map(({ names }) => names))) return;
-    await this.#make(schedule, servers);
+    if (there.length === 0) return this.#saySilence(servers);
+    this.#isSilence = false;
+    if (isDue(there.map(({ names }) => names))) await this.#make(schedule, servers);
+  }
+
+  /** Once, and not each minute: it ends by itself when a server answers. */
+  #saySilence(servers: readonly ServerList[]): void {
+    if (!this.#isSilence) this.#context.log("backup/waits", { servers: servers.length, why: whySilent(servers) });
+    this.#isSilence = true;
   }
 
   async #listOf(agent: PeerName): Promise<ServerList> {
@@ -196,6 +205,16 @@ export class BackupSchedulerRun {
     }
   }
 }
+
+/** Why there is nowhere to put a backup, and what an operator can do. */
+const whySilent = (servers: readonly ServerList[]): string => {
+  const [first] = servers;
+  const silent =
+    first === undefined
+      ? "this cloud has no storage server to keep it; let a machine join that has one (`cells host token --agent`)"
+      : `no storage server answers (of ${servers.length}, "${first.agent}": ${first.why}); start one again, or see that the root cell's controller can reach it`;
+  return `a backup may be due, and ${silent}. It is made within a minute then. Until then \`cells management backup FILE\` makes one on your machine`;
+};
 
 const shortText = async ({ body }: PeerResponse, peer: PeerName): Promise<string> => {
   const text = await readBody(body, longestAnswer);
