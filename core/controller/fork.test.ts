@@ -223,3 +223,22 @@ test("a subnet says which range it has, for an IP Address Manager that has lost 
   );
   assert.ok(subnets.every(({ has }) => has !== undefined));
 });
+
+test("a blank controller follows who may hold what it has forgotten: the Cell Manager, and the directory", () => {
+  const world = new World({ cellManager: true, directory: true });
+  const followed = (): readonly string[] =>
+    world.effects.flatMap((effect) => (effect.kind === "subscribe" ? [effect.to] : []));
+  assert.ok(followed().includes("cell-manager"), "of a cell that has only children nobody else says that it is blank");
+  assert.ok(!followed().includes("directory"), "most cells need none");
+  forked(world, true);
+  assert.ok(followed().includes("directory"));
+  forked(world, false);
+  world.crash();
+  world.effects.length = 0;
+  world.crash();
+  assert.deepEqual(
+    ["cell-manager", "directory"].filter((peer) => followed().includes(peer)),
+    ["cell-manager", "directory"],
+    "what it has forgotten is forgotten for good",
+  );
+});
