@@ -60,7 +60,7 @@ function layerFaults(source: Source): readonly string[] {
   return importsOf(source).flatMap((target) => {
     const other = target.split("/")[0] ?? "";
     const otherLevel = layers.indexOf(other as (typeof layers)[number]);
-    const entry = ["cli/up.ts", "cli/demo.ts", "cli/simulate.ts"].includes(source.path);
+    const entry = ["cli/commands/up.ts", "cli/commands/demo.ts", "cli/commands/simulate.ts"].includes(source.path);
     if (otherLevel > level)
       return [`${source.path} imports ${target}: ${folder}/ is below ${other}/; move the shared part down`];
     if (upperFolders.includes(other) && !isTest(source.path) && !entry)
@@ -78,9 +78,9 @@ function layerFaults(source: Source): readonly string[] {
  * found again where it came from.
  */
 const volatile = [
-  "runtime/durable-files.ts",
-  "host/drivers/hypervisor/accelerator.ts",
-  "host/drivers/hypervisor/console.ts",
+  "runtime/process/durable-files.ts",
+  "host/drivers/hypervisor/process/accelerator.ts",
+  "host/drivers/hypervisor/guest/console.ts",
   "host/drivers/hypervisor/qemu.ts",
   "host/drivers/storage/driver-nbd.ts",
 ];
@@ -117,7 +117,7 @@ const bans: readonly Ban[] = [
   { pattern: /@ts-(ignore|expect-error|nocheck)/, instead: "the right type", where: everywhere, breaks: "@ts-ignore" },
   {
     pattern: /\bimport \{[^}]*\b(rename|link)(Sync)?\b[^}]*\} from/,
-    instead: "`renameDurably` and `linkDurably` of runtime/durable-files.ts, which a power cut does not undo",
+    instead: "`renameDurably` and `linkDurably` of runtime/process/durable-files.ts, which a power cut does not undo",
     where: mustLast,
     breaks: 'import { rename } from "node:fs/promises"',
   },

@@ -1,31 +1,31 @@
 import { parseArgs } from "node:util";
 import type { Bench } from "./bench.ts";
-import { cleanUpAtSignals } from "./interrupted.ts";
+import { cleanUpAtSignals } from "./cloud/interrupted.ts";
 import { provenance } from "./measure.ts";
 import { renderProvenance, renderTable } from "./table.ts";
 
 /** Every bench by its name, loaded when it is run. */
 export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
-  clone: async () => (await import("./clone.ts")).clone,
-  rules: async () => (await import("./rules.ts")).rules,
-  "rule-change": async () => (await import("./rule-change.ts")).ruleChange,
-  presence: async () => (await import("./presence.ts")).presence,
-  apply: async () => (await import("./apply.ts")).apply,
-  resume: async () => (await import("./resume.ts")).resume,
-  restart: async () => (await import("./restart.ts")).restart,
-  "host-manager": async () => (await import("./host-manager.ts")).hostManager,
-  specification: async () => (await import("./specification.ts")).specification,
-  "language-server": async () => (await import("./language-server.ts")).languageServer,
-  typescript: async () => (await import("./typescript.ts")).typescript,
-  plan: async () => (await import("./plan.ts")).plan,
-  distribution: async () => (await import("./distribution.ts")).distribution,
-  subscribers: async () => (await import("./subscribers.ts")).subscribers,
-  "service-image": async () => (await import("./service-image.ts")).serviceImage,
-  "self-hosting": async () => (await import("./self-hosting.ts")).selfHosting,
-  dataplane: async () => (await import("./dataplane.ts")).dataplane,
-  "real-machines": async () => (await import("./real-machines.ts")).realMachines,
-  "figure-6": async () => (await import("./figure-6.ts")).figure6,
-  simulator: async () => (await import("./simulator.ts")).simulator,
+  clone: async () => (await import("./cloud/clone.ts")).clone,
+  rules: async () => (await import("./dataplane/rules.ts")).rules,
+  "rule-change": async () => (await import("./dataplane/rule-change.ts")).ruleChange,
+  presence: async () => (await import("./simulated/presence.ts")).presence,
+  apply: async () => (await import("./cloud/apply.ts")).apply,
+  resume: async () => (await import("./cloud/resume.ts")).resume,
+  restart: async () => (await import("./cloud/restart.ts")).restart,
+  "host-manager": async () => (await import("./simulated/host-manager.ts")).hostManager,
+  specification: async () => (await import("./specification/specification.ts")).specification,
+  "language-server": async () => (await import("./specification/language-server.ts")).languageServer,
+  typescript: async () => (await import("./specification/typescript.ts")).typescript,
+  plan: async () => (await import("./specification/plan.ts")).plan,
+  distribution: async () => (await import("./simulated/distribution.ts")).distribution,
+  subscribers: async () => (await import("./simulated/subscribers.ts")).subscribers,
+  "service-image": async () => (await import("./cloud/service-image.ts")).serviceImage,
+  "self-hosting": async () => (await import("./cloud/self-hosting.ts")).selfHosting,
+  dataplane: async () => (await import("./dataplane/dataplane.ts")).dataplane,
+  "real-machines": async () => (await import("./cloud/real-machines.ts")).realMachines,
+  "figure-6": async () => (await import("./figure-6/figure-6.ts")).figure6,
+  simulator: async () => (await import("./simulated/simulator.ts")).simulator,
 };
 
 const usage = `Usage: ./cells bench [NAME…] [--quick | --long] [--into DIR]

@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { CellEvent } from "../model/api.ts";
-import { readEventStream } from "../runtime/event-stream.ts";
-import { writeClientConfiguration } from "./client-config.ts";
+import { readEventStream } from "../runtime/http/event-stream.ts";
+import { writeClientConfiguration } from "./connection/client-config.ts";
 
 /** The command line as a user runs it, against a gateway that answers what the test says. */
 const main = fileURLToPath(new URL("main.ts", import.meta.url));

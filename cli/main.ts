@@ -1,5 +1,5 @@
 import { CommanderError } from "commander";
-import { CommandFailure, exitCodes } from "./failure.ts";
+import { CommandFailure, exitCodes } from "./program/failure.ts";
 
 /** The last step: an expected end becomes a text and an exit code. Anything else is a fault of ours, with its stack. */
 const report = (error: unknown): number => {
@@ -21,8 +21,8 @@ delete process.env.NODE_COMPILE_CACHE;
 try {
   const program =
     process.argv[2] === "spec"
-      ? (await import("./spec-program.ts")).createSpecProgram()
-      : (await import("./program.ts")).createProgram();
+      ? (await import("./program/spec-program.ts")).createSpecProgram()
+      : (await import("./program/program.ts")).createProgram();
   await program.parseAsync();
 } catch (error) {
   process.exitCode = report(error);

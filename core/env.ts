@@ -1,8 +1,8 @@
-import type { PeerName } from "../model/identifiers.ts";
-import type { Json } from "../model/json.ts";
+import type { PeerName } from "../model/cell/identifiers.ts";
+import type { Json } from "../model/json/json.ts";
 import type { Result } from "../model/result.ts";
-import type { EventName } from "./event-names.ts";
-import type { Metric } from "./metrics.ts";
+import type { EventName } from "./telemetry/event-names.ts";
+import type { Metric } from "./telemetry/metrics.ts";
 
 /**
  * Every effect that the core can cause and every input that can reach it. A core service is a step function; what it

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../model/identifiers.ts";
+import { peerName } from "../model/cell/identifiers.ts";
 import { cellOfController, createOutbox, desire, publish, sameJson, takeEffects, write } from "./outbox.ts";
 
 test("only differences become effects, also against what was restored", () => {

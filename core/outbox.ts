@@ -1,9 +1,9 @@
-import type { PeerName } from "../model/identifiers.ts";
-import type { Json, JsonObject } from "../model/json.ts";
-import { limits } from "./distribution/frames.ts";
-import type { Phase, Progress } from "./documents.ts";
+import type { PeerName } from "../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../model/json/json.ts";
+import { limits } from "./distribution/node/frames.ts";
+import type { Phase, Progress } from "./documents/vocabulary.ts";
 import type { Effect, Restored } from "./env.ts";
-import type { EventName } from "./event-names.ts";
+import type { EventName } from "./telemetry/event-names.ts";
 
 /**
  * What a service has already written, desired and published, so that a reconciler may say on every pass what should be

@@ -1,7 +1,7 @@
-import type { AddressOffer } from "../model/check-addresses.ts";
-import type { Supply } from "../model/check-supply.ts";
-import type { Json } from "../model/json.ts";
-import type { HostOffers, StorageOffers } from "./documents.ts";
+import type { AddressOffer } from "../model/check/check-addresses.ts";
+import type { Supply } from "../model/check/check-supply.ts";
+import type { Json } from "../model/json/json.ts";
+import type { HostOffers, StorageOffers } from "./documents/vocabulary.ts";
 import { isObject } from "./outbox.ts";
 
 /** The request that a Placer, a Storage Manager or an IP Address Manager answers with what it could ever give. */

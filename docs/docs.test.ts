@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
-import { elementSchemas } from "../model/schema.ts";
+import { elementSchemas } from "../model/cell/schema.ts";
 import { callFault, cellOf, printedBy, scriptCommands } from "./testing/command-line.ts";
 import { type Block, blocksOf, type Document, entriesOf, isShown, wordsOf } from "./testing/documents.ts";
 import {

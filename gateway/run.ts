@@ -1,12 +1,12 @@
 import { createServer } from "node:https";
 import type { FastifyServerFactory } from "fastify";
-import { certify } from "../runtime/identity/certify.ts";
-import { type Credentials, followCredentials, readCredentials } from "../runtime/identity.ts";
+import { certify } from "../runtime/identity/own/certify.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
-import { createObserver, logFatalErrors } from "../runtime/observer.ts";
-import { followPeers } from "../runtime/peers-follow.ts";
-import { stopAtSignals } from "../runtime/signals.ts";
-import { createGateway } from "./gateway.ts";
+import { createObserver, logFatalErrors } from "../runtime/observation/observer.ts";
+import { stopAtSignals } from "../runtime/process/signals.ts";
+import { type Credentials, followCredentials, readCredentials } from "../runtime/transport/mutual-tls.ts";
+import { followPeers } from "../runtime/transport/peers-follow.ts";
+import { createGateway } from "./edge/gateway.ts";
 
 /** What a client never begins to ask ends; a session or an upload may last. */
 const headersTimeoutMs = 30_000;

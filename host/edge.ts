@@ -1,12 +1,12 @@
 import { text } from "node:stream/consumers";
-import { kindOf, mayAsk } from "../core/identity/permissions.ts";
-import type { PeerName } from "../model/identifiers.ts";
-import type { Json } from "../model/json.ts";
-import type { PeerHandler } from "../runtime/https.ts";
+import { kindOf, mayAsk } from "../core/documents/permissions.ts";
+import type { PeerName } from "../model/cell/identifiers.ts";
+import type { Json } from "../model/json/json.ts";
+import type { PeerHandler } from "../runtime/http/https.ts";
 import type { HypervisorDriver } from "./drivers/hypervisor/driver.ts";
 import type { NetworkDriver, PacketQuestion } from "./drivers/network/driver.ts";
-import type { ExecTarget } from "./host-requests.ts";
-import type { HostObservation } from "./observation.ts";
+import type { ExecTarget } from "./service/host-requests.ts";
+import type { HostObservation } from "./service/observation.ts";
 
 export interface HostEdgeOptions {
   readonly hypervisor: HypervisorDriver;
@@ -30,7 +30,7 @@ const longestExecMs = 600_000;
  * POST /examine  PacketQuestion → PacketCheck[]
  * GET  /status   → one entry of InstallationStatus.hosts
  * GET  /counters → {interfaces, rules}, as the network driver counts
- * GET  /session, upgraded to a WebSocket: a console or a command, see `host/sessions.ts`
+ * GET  /session, upgraded to a WebSocket: a console or a command, see `host/sessions/sessions.ts`
  *
  * What is not a success is a `Refusal`.
  */

@@ -4,17 +4,17 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ActualVm, CellPolicy, DesiredVm } from "../core/documents.ts";
+import type { ActualVm, CellPolicy, DesiredVm } from "../core/documents/vocabulary.ts";
 import { readAnything, type Service } from "../core/env.ts";
-import { cellName, elementPath, hostName, ipv4, mac, peerName, uid } from "../model/identifiers.ts";
-import type { Json } from "../model/json.ts";
-import { createAuthority, issueCertificate } from "../runtime/certificates.ts";
-import { peerRequest } from "../runtime/https.ts";
+import { cellName, elementPath, hostName, ipv4, mac, peerName, uid } from "../model/cell/identifiers.ts";
+import type { Json } from "../model/json/json.ts";
+import { peerRequest } from "../runtime/http/https.ts";
+import { createAuthority, issueCertificate } from "../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
-import { runService } from "../runtime/process.ts";
-import { tryBootDisks } from "./boot-trial.testing.ts";
+import { runService } from "../runtime/process/process.ts";
 import { createQemuDriver } from "./drivers/hypervisor/qemu.ts";
-import type { HostStatus } from "./host-requests.ts";
+import { tryBootDisks } from "./root-vm/boot-trial.testing.ts";
+import type { HostStatus } from "./service/host-requests.ts";
 
 /**
  * The inside of `main.test.ts`: a Host Manager process with its real drivers, and a controller that desires documents at

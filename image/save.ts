@@ -7,12 +7,12 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import type { SavedState } from "../core/documents.ts";
-import { probeAccelerator } from "../host/drivers/hypervisor/accelerator.ts";
+import type { SavedState } from "../core/documents/vocabulary.ts";
 import type { Accelerator } from "../host/drivers/hypervisor/driver.ts";
-import { createGuestAgent } from "../host/drivers/hypervisor/guest-agent.ts";
-import { openIdentityPort } from "../host/drivers/hypervisor/identity-port.ts";
-import { asRecord } from "../host/drivers/hypervisor/lines.ts";
+import { createGuestAgent } from "../host/drivers/hypervisor/guest/guest-agent.ts";
+import { openIdentityPort } from "../host/drivers/hypervisor/guest/identity-port.ts";
+import { probeAccelerator } from "../host/drivers/hypervisor/process/accelerator.ts";
+import { asRecord } from "../host/drivers/hypervisor/process/lines.ts";
 import { connectQmp, type Qmp } from "../host/drivers/hypervisor/qmp.ts";
 import {
   engineOf,
@@ -20,7 +20,7 @@ import {
   savedForm,
   savedMachineArguments,
   seedBytes,
-} from "../host/drivers/hypervisor/saved-machine.ts";
+} from "../host/drivers/hypervisor/resume/saved-machine.ts";
 import type { ImageManifest } from "../runtime/installation.ts";
 
 const run = promisify(execFile);

@@ -1,7 +1,7 @@
-import type { Diagnostic } from "./diagnostic.ts";
-import type { ElementPath } from "./identifiers.ts";
-import type { Json } from "./json.ts";
-import type { Plan } from "./plan-types.ts";
+import type { ElementPath } from "./cell/identifiers.ts";
+import type { Diagnostic } from "./diagnostics/diagnostic.ts";
+import type { Json } from "./json/json.ts";
+import type { Plan } from "./plan/plan-types.ts";
 
 /*
  * What requests and answers of the published contract carry. Which requests there are, who may make them and who answers says
@@ -112,7 +112,7 @@ export interface ServiceEvent {
   readonly time: string;
   /** Peer name: `placer`, `host.h1`, `controller.shop`, `supervisor`. */
   readonly service: string;
-  /** `<area>/<what-happened>`, from the table in `core/event-names.ts`. */
+  /** `<area>/<what-happened>`, from the table in `core/telemetry/event-names.ts`. */
   readonly event: string;
   readonly cell: string | null;
   /** The element it is about, where it is about one. */
@@ -145,7 +145,7 @@ export interface HostJoin {
   /** It has a storage agent as well, `agent.<name>`. */
   readonly agent?: string;
 }
-/** What the machine needs besides its tokens (`runtime/join-token.ts`). */
+/** What the machine needs besides its tokens (`runtime/identity/join-token.ts`). */
 export interface HostJoining {
   readonly authority: string;
   readonly fingerprint: string;

@@ -6,10 +6,10 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { PeerName } from "../model/identifiers.ts";
-import { createAuthority, issueCertificate } from "./certificates.ts";
-import { renameDurably } from "./durable-files.ts";
+import type { PeerName } from "../model/cell/identifiers.ts";
+import { createAuthority, issueCertificate } from "./identity/certificates.ts";
 import type { ProcessConfiguration } from "./installation.ts";
+import { renameDurably } from "./process/durable-files.ts";
 
 /** An installation of one test: its own authority, peers file and directories below the system's temporary one. */
 export interface TestInstallation {

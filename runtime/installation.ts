@@ -1,8 +1,8 @@
-import type { SavedState } from "../core/documents.ts";
+import type { DesiredEnrolment } from "../core/documents/identity.ts";
+import type { SavedState } from "../core/documents/vocabulary.ts";
 import type { CurrentKey } from "../core/identity/current-keys.ts";
-import type { DesiredEnrolment } from "../core/identity/documents.ts";
-import type { Ring } from "../core/presence/gossip-ring.ts";
-import type { PeerName } from "../model/identifiers.ts";
+import type { Ring } from "../core/identity/gossip-ring.ts";
+import type { PeerName } from "../model/cell/identifiers.ts";
 
 /**
  * Where everything of one installation lies and listens. The underlay is one flat layer-2 network; services have the
@@ -87,7 +87,7 @@ export interface ProcessConfiguration {
   readonly pinsFile?: string;
   /** JSON file `PeerBook`, rewritten atomically when a peer comes or goes; read again at each failed look-up. */
   readonly peersFile: string;
-  /** `peersFile` is this process' own, and kept as the authority knows it (`runtime/peers-follow.ts`). */
+  /** `peersFile` is this process' own, and kept as the authority knows it (`runtime/transport/peers-follow.ts`). */
   readonly followPeers?: true;
   /** Listen here instead of at `ports`: several processes may then share one address (loopback, in tests). */
   readonly distributionPort?: number;
@@ -117,7 +117,7 @@ export interface ProcessConfiguration {
     readonly storageManager?: number;
     /** SHA-256 (hex) of the credentials that may change this cell. */
     readonly credentialHashes: readonly string[];
-    /** VMs that a cell may start a minute which is no other's child; default 120 (core/controller/start-limit.ts). */
+    /** VMs that a cell may start a minute which is no other's child; default 120 (core/controller/vm/start-limit.ts). */
     readonly startsPerMinute?: number;
     /** Of the root cell's controller, and of no other: it makes service VMs what they are (`RootOptions`). */
     readonly root?: {
@@ -169,7 +169,7 @@ export interface ProcessConfiguration {
     readonly cgroups?: readonly string[];
     /** How long files of deleted volumes are kept, and how much space they leave; absent: 7 days, a twentieth. */
     readonly bin?: { readonly keepHours?: number; readonly reserveMiB?: number };
-    /** What an uploaded image may be and take; `ImageLimits` of `host/storage-agent/image-store.ts`. */
+    /** What an uploaded image may be and take; `ImageLimits` of `host/storage-agent/images/image-store.ts`. */
     readonly imageLimits?: Readonly<Partial<Record<ImageLimitName, number>>>;
   };
   readonly gateway?: {
@@ -197,7 +197,7 @@ export interface PeerBook {
   readonly gossip?: Ring;
 }
 
-/** See `ImageLimits` of `host/storage-agent/image-store.ts`; a limit that is not named has its default. */
+/** See `ImageLimits` of `host/storage-agent/images/image-store.ts`; a limit that is not named has its default. */
 export type ImageLimitName =
   | "uploadMiB"
   | "virtualMiB"

@@ -1,22 +1,22 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { hostsQuestion, offersQuestion, runAsked, serveQuestion } from "./asked.ts";
 import { unconfirmedFile } from "./backup/put-back.ts";
-import { servePeers } from "./https.ts";
-import { certify } from "./identity/certify.ts";
+import { servePeers } from "./http/https.ts";
+import { certify } from "./identity/own/certify.ts";
 import { network, type ProcessConfiguration, ports } from "./installation.ts";
-import { createObserver, logFatalErrors, type Observer, observed } from "./observer.ts";
-import { followPeers } from "./peers-follow.ts";
-import { runService } from "./process.ts";
-import { type Members, runWithMembers } from "./run-with-members.ts";
-import { stopAtSignals } from "./signals.ts";
+import { createObserver, logFatalErrors, type Observer, observed } from "./observation/observer.ts";
+import { hostsQuestion, offersQuestion, runAsked, serveQuestion } from "./process/asked.ts";
+import { runService } from "./process/process.ts";
+import { type Members, runWithMembers } from "./process/run-with-members.ts";
+import { stopAtSignals } from "./process/signals.ts";
+import { followPeers } from "./transport/peers-follow.ts";
 
 /**
  * Which service each core role runs. A role's code is loaded only where it runs, so that a small VM carries no more than
  * it needs.
  */
 const runStorageManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
-  const { createStorageManager } = await import("../core/storage/manager.ts");
+  const { createStorageManager } = await import("../core/storage/manager/manager.ts");
   const asked = await serveQuestion(configuration, observer, "storage-manager", offersQuestion);
   await runWithMembers(configuration, ["agent."], (agents) =>
     runAsked(asked, { configuration, observer, service: createStorageManager({ self: configuration.name, agents }) }),
@@ -37,7 +37,7 @@ const runPlacer = async (configuration: ProcessConfiguration, observer: Observer
 const startWith = (all: Members, prefix: string): Members => all.filter((peer) => peer.startsWith(prefix));
 
 const runPresence = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
-  const { createPresence } = await import("../core/presence/group.ts");
+  const { createPresence } = await import("../core/presence/group/group.ts");
   const { hostEnds } = await import("./presence/host-end.ts");
   const asked = await serveQuestion(configuration, observer, "presence", hostsQuestion, hostEnds);
   const self = configuration.name;
@@ -63,7 +63,7 @@ const runAddressManager = async (configuration: ProcessConfiguration, observer: 
 
 const runDnsManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createDnsManager } = await import("../core/dns/manager.ts");
-  const { followCells, serveDns } = await import("./dns-server.ts");
+  const { followCells, serveDns } = await import("./dns/dns-server.ts");
   const service = createDnsManager({ self: configuration.name, domain: network.domain });
   const running = await runService({ configuration, observer, service });
   const cells = await followCells(configuration);
@@ -131,7 +131,7 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
       await serveObserver(configuration, observer);
       return runDnsManager(configuration, observer);
     case "authority": {
-      const { runAuthority } = await import("./identity/authority.ts");
+      const { runAuthority } = await import("./identity/authority/authority.ts");
       await runAuthority(configuration, observer);
       return;
     }

@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { type FaultKind, faultKinds, generateHistory, namedFaultKinds } from "./generate.ts";
+import { type FaultKind, faultKinds, generateHistory, namedFaultKinds } from "./histories/generate.ts";
+import { shrink } from "./histories/shrink.ts";
 import { addPremises, failureText, type Premises, premiseLines, vacuous } from "./report.ts";
 import { type RunResult, runHistory } from "./run.ts";
-import { shrink } from "./shrink.ts";
 import { type History, parseHistory } from "./world/history.ts";
 
 export interface SimulateOptions {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { playScenario, readScenario, scenarioNames } from "./scenario.ts";
+import { playScenario, readScenario, scenarioNames } from "./histories/scenario.ts";
 
 for (const name of scenarioNames()) {
   test(`scenario ${name}`, async () => {

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { firstServices, otherThanFirst } from "../core/cells/binding.ts";
 import { network, type ProcessConfiguration } from "../runtime/installation.ts";
-import { type Member, macOf } from "./members.ts";
 import { memberDirectory, memberRunDirectory, type Places } from "./places.ts";
 import type { InstallationRecord } from "./record.ts";
+import { type Member, macOf } from "./supervisor/members.ts";
 
 /** Descriptor under which the gateway finds its listening socket. */
 export const listenDescriptor = 3;

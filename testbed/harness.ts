@@ -3,14 +3,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Client } from "../cli/client.ts";
-import { type ClientConfiguration, readClientConfiguration } from "../cli/client-config.ts";
-import { noteBoots } from "./boots.ts";
-import { firstProcesses } from "./first-process.ts";
-import { enterMember } from "./namespaces.ts";
+import { Client } from "../cli/connection/client.ts";
+import { type ClientConfiguration, readClientConfiguration } from "../cli/connection/client-config.ts";
 import { cacheDirectory, type Places, places } from "./places.ts";
-import type { MemberStatus } from "./supervised.ts";
-import { askSupervisor, memberStatus } from "./supervisor-client.ts";
+import { noteBoots } from "./suite/boots.ts";
+import { firstProcesses } from "./supervisor/first-process.ts";
+import { enterMember } from "./supervisor/namespaces.ts";
+import type { MemberStatus } from "./supervisor/supervised.ts";
+import { askSupervisor, memberStatus } from "./supervisor/supervisor-client.ts";
 import { down, type UpOptions, up } from "./up.ts";
 
 export interface Ended {

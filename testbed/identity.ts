@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { copyFileSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { issueCertificate } from "../runtime/certificates.ts";
+import { issueCertificate } from "../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { writeAtomically } from "./files.ts";
-import type { Member } from "./members.ts";
+import type { Member } from "./supervisor/members.ts";
 
 /**
  * Gives a member its certificate, in `directory` and nowhere else: the authority's own directory is shown to no member.

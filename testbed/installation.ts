@@ -1,19 +1,19 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { createAuthority } from "../runtime/certificates.ts";
+import { createAuthority } from "../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
-import { makeCgroups } from "./cgroups.ts";
-import { compiledDirectory } from "./compile-cache.ts";
 import { configurationOf, listenDescriptor, memberFiles } from "./configuration.ts";
 import { writeJson } from "./files.ts";
 import { certify, giveGossipKey } from "./identity.ts";
-import { controllerMember, type Member, membersOf, peersOf } from "./members.ts";
-import { makeMember, makeUnderlay, removeMember } from "./namespaces.ts";
-import type { Order } from "./order.ts";
 import { memberDirectory, type Places, places } from "./places.ts";
 import { type InstallationRecord, readRecord, withCell, withoutCell, writeRecord } from "./record.ts";
 import { bootstrapHost, bootstrapPart, firstPeers, ownPeersFile, writeFirstPeers } from "./self-hosted.ts";
-import { type Launch, type MemberStatus, Supervised } from "./supervised.ts";
+import { compiledDirectory } from "./suite/compile-cache.ts";
+import { makeCgroups } from "./supervisor/cgroups.ts";
+import { controllerMember, type Member, membersOf, peersOf } from "./supervisor/members.ts";
+import { makeMember, makeUnderlay, removeMember } from "./supervisor/namespaces.ts";
+import type { Order } from "./supervisor/order.ts";
+import { type Launch, type MemberStatus, Supervised } from "./supervisor/supervised.ts";
 
 const repository = fileURLToPath(new URL("..", import.meta.url));
 const stopGraceMs = 5000;

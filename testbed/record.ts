@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import type { CellServices } from "../core/cell-documents.ts";
 import { bind, firstServices } from "../core/cells/binding.ts";
+import type { CellServices } from "../core/documents/cells.ts";
 import { readJson, writeJson } from "./files.ts";
 import type { Places } from "./places.ts";
 

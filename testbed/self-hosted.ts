@@ -3,20 +3,20 @@ import { createServer, type Server } from "node:net";
 import { dirname, join } from "node:path";
 import { connect } from "node:tls";
 import { fileURLToPath } from "node:url";
-import { bootstrapModel, firstPlaces, gatewayAddress } from "../core/bootstrap-model.ts";
+import { bootstrapModel, firstPlaces, gatewayAddress } from "../core/bootstrap/bootstrap-model.ts";
 import { serviceRoles } from "../core/service-roles.ts";
-import { type BootstrapProgress, progressFile, readBundle, readRoot } from "../host/bootstrap.ts";
-import { peerName } from "../model/identifiers.ts";
-import { expectPeer } from "../runtime/identity.ts";
+import { type BootstrapProgress, progressFile, readBundle, readRoot } from "../host/bootstrap/bootstrap.ts";
+import { peerName } from "../model/cell/identifiers.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { expectPeer } from "../runtime/transport/mutual-tls.ts";
 import { listenDescriptor, memberFiles } from "./configuration.ts";
 import { readJson, writeAtomically, writeJson } from "./files.ts";
-import { hostMember, type Member } from "./members.ts";
 import { memberDirectory, type Places } from "./places.ts";
+import { hostMember, type Member } from "./supervisor/members.ts";
 
 /**
  * A testbed whose management runs in VMs of its own root cell: hosts and storage servers are members as always, and the
- * first host brings everything else into being (host/bootstrap.ts).
+ * first host brings everything else into being (host/bootstrap/bootstrap.ts).
  */
 export const profiles = ["small", "large"] as const;
 export type Profile = (typeof profiles)[number];

@@ -5,17 +5,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { cgroupRoots } from "./cgroups.ts";
-import { firstProcesses } from "./first-process.ts";
 import { runCommand, type Testbed, withTestbed, withTestbedDirectory } from "./harness.ts";
-import type { Role } from "./members.ts";
+import { cgroupRoots } from "./supervisor/cgroups.ts";
+import { firstProcesses } from "./supervisor/first-process.ts";
+import type { Role } from "./supervisor/members.ts";
 import type { UpOptions } from "./up.ts";
 
 /**
  * The testbed itself, with stand-ins in the members' places: what it makes, what members can see of one another, and
  * that nothing stays behind however it ends. Needs root.
  */
-const standIn = [process.execPath, fileURLToPath(new URL("stand-in.fixture.ts", import.meta.url))];
+const standIn = [process.execPath, fileURLToPath(new URL("supervisor/stand-in.fixture.ts", import.meta.url))];
 const roles: readonly Role[] = [
   ...(["controller", "storage-manager", "address-manager", "dns-manager", "directory"] as const),
   ...(["placer", "presence", "host", "agent", "gateway"] as const),

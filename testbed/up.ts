@@ -2,11 +2,19 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { totalmem } from "node:os";
 import { dirname, join } from "node:path";
-import { type ClientConfiguration, readClientConfiguration, writeClientConfiguration } from "../cli/client-config.ts";
-import { hashCredential } from "../runtime/credentials.ts";
-import { cgroupRoots, removeCgroups } from "./cgroups.ts";
-import { prepareCompiled } from "./compile-cache.ts";
+import {
+  type ClientConfiguration,
+  readClientConfiguration,
+  writeClientConfiguration,
+} from "../cli/connection/client-config.ts";
+import { hashCredential } from "../runtime/http/bearer.ts";
 import { readJson, writeJson } from "./files.ts";
+import { withLock } from "./lock.ts";
+import { cacheDirectory, defaultDirectory, type Places, places } from "./places.ts";
+import { type InstallationRecord, readRecord, writeRecord } from "./record.ts";
+import { birthCredential, bootstrapHost, bootstrapProgress, type Profile, prepareBirth } from "./self-hosted.ts";
+import { prepareCompiled } from "./suite/compile-cache.ts";
+import { cgroupRoots, removeCgroups } from "./supervisor/cgroups.ts";
 import {
   endFirstProcess,
   firstProcesses,
@@ -14,14 +22,10 @@ import {
   listenOnLoopback,
   type ProcessIdentity,
   startFirstProcess,
-} from "./first-process.ts";
-import { withLock } from "./lock.ts";
-import type { Order } from "./order.ts";
-import { cacheDirectory, defaultDirectory, type Places, places } from "./places.ts";
-import { type InstallationRecord, readRecord, writeRecord } from "./record.ts";
-import { birthCredential, bootstrapHost, bootstrapProgress, type Profile, prepareBirth } from "./self-hosted.ts";
-import type { MemberStatus } from "./supervised.ts";
-import { memberStatus } from "./supervisor-client.ts";
+} from "./supervisor/first-process.ts";
+import type { Order } from "./supervisor/order.ts";
+import type { MemberStatus } from "./supervisor/supervised.ts";
+import { memberStatus } from "./supervisor/supervisor-client.ts";
 
 export interface UpOptions {
   /** Default: `$CELLS_HOME`, or /var/lib/cells/testbed. */

@@ -12,12 +12,12 @@ import {
   type WorkspaceEdit,
 } from "vscode-languageserver/node";
 import type { TextDocument } from "vscode-languageserver-textdocument";
-import type { Completion } from "../../model/language/completions.ts";
-import type { Location } from "../../model/language/occurrences.ts";
-import type { Rename } from "../../model/language/rename.ts";
-import type { Span } from "../../model/language/source.ts";
-import type { Outline } from "../../model/language/symbols.ts";
-import type { Edit } from "../../model/language/text-edit.ts";
+import type { Completion } from "../../model/editor/completions.ts";
+import type { Location } from "../../model/editor/occurrences.ts";
+import type { Rename } from "../../model/editor/rename.ts";
+import type { Span } from "../../model/editor/sources/source.ts";
+import type { Outline } from "../../model/editor/symbols.ts";
+import type { Edit } from "../../model/editor/text-edit.ts";
 import type { Documents } from "./documents.ts";
 
 /** From what the language service says to what the protocol says; places become lines and UTF-16 columns. */

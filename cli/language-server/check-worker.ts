@@ -1,7 +1,7 @@
 import { parentPort } from "node:worker_threads";
-import type { Bundle } from "../../model/cell.ts";
-import type { Diagnostic } from "../../model/diagnostic.ts";
-import { readSpecification } from "../../model/specification.ts";
+import type { Bundle } from "../../model/cell/cell.ts";
+import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
+import { readSpecification } from "../../model/specification/specification.ts";
 import { evaluate } from "../../runtime/specification/evaluate.ts";
 
 /** What the thread is asked, and what it answers. */

@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
-import type { Bundle } from "../../model/cell.ts";
-import type { Diagnostic } from "../../model/diagnostic.ts";
+import type { Bundle } from "../../model/cell/cell.ts";
+import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
 import type { CheckAnswer, CheckRequest } from "./check-worker.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { type Connection, DiagnosticSeverity, type Diagnostic as LspDiagnostic } from "vscode-languageserver/node";
-import type { Diagnostic, Position } from "../../model/diagnostic.ts";
-import { lineStartsOf, offsetOf } from "../../model/language/source.ts";
+import type { Diagnostic, Position } from "../../model/diagnostics/diagnostic.ts";
+import { lineStartsOf, offsetOf } from "../../model/editor/sources/source.ts";
 import { Checker } from "./checker.ts";
 import type { Documents } from "./documents.ts";
 import { languageOf } from "./languages.ts";

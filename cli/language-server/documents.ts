@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { TextDocument } from "vscode-languageserver-textdocument";
-import { type BundleView, viewBundle } from "../../model/language/bundle-tree.ts";
+import { type BundleView, viewBundle } from "../../model/editor/sources/bundle-tree.ts";
 import { Sources } from "./sources.ts";
 
 /** A text as part of the bundle that a main file makes. */

@@ -12,11 +12,11 @@ import {
   TextDocumentSyncKind,
 } from "vscode-languageserver/node";
 import { TextDocument } from "vscode-languageserver-textdocument";
-import { completionsAt } from "../../model/language/completions.ts";
-import { hoverAt } from "../../model/language/hover.ts";
-import { definitionOf, referencesOf } from "../../model/language/navigation.ts";
-import { renamable, renameElement } from "../../model/language/rename.ts";
-import { symbolsOf } from "../../model/language/symbols.ts";
+import { completionsAt } from "../../model/editor/completions.ts";
+import { hoverAt } from "../../model/editor/hover.ts";
+import { definitionOf, referencesOf } from "../../model/editor/navigation.ts";
+import { renamable, renameElement } from "../../model/editor/rename.ts";
+import { symbolsOf } from "../../model/editor/symbols.ts";
 import { formatSmartFrog } from "../../model/smartfrog-format/format.ts";
 import {
   type ClientAbilities,

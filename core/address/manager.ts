@@ -1,17 +1,17 @@
 import { formatIpv4, formatNetwork, type Network, parseNetwork } from "../../model/addresses.ts";
-import type { AddressOffer } from "../../model/check-addresses.ts";
-import { cidr, ipv4, type PeerName, type Uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import { cidr, ipv4, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
+import type { AddressOffer } from "../../model/check/check-addresses.ts";
+import type { Json } from "../../model/json/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import { desiredSubnet } from "../documents/network.ts";
-import { documentsOf } from "../documents/table.ts";
-import { actualKey, type Progress } from "../documents.ts";
+import type { ActualSubnet, DesiredSubnet } from "../documents/network.ts";
+import { mayDesire, maySee } from "../documents/permissions.ts";
+import { desiredSubnet } from "../documents/readers/network.ts";
+import { documentsOf } from "../documents/readers/table.ts";
+import { actualKey, type Progress } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import { mayDesire, maySee } from "../identity/permissions.ts";
-import { gauge, sample } from "../metrics.ts";
-import type { ActualSubnet, DesiredSubnet } from "../network-documents.ts";
 import { createOutbox, log, type Outbox, progress, publish, takeEffects, toJson, write } from "../outbox.ts";
 import { isOffersRequest } from "../supply.ts";
+import { gauge, sample } from "../telemetry/metrics.ts";
 import { type Block, type Blocks, createBlocks, firstFree, free, ownerIn, take } from "./blocks.ts";
 
 /*
@@ -170,7 +170,7 @@ function takeDesired(state: AddressState, client: PeerName, uid: Uid, value: Jso
   const document = desiredSubnet.of(value, uid);
   if (document === null) {
     if (!state.wanted.has(uid)) state.unread.add(uid);
-    refuse("the subnet document is malformed; see core/documents/network.ts for its fields");
+    refuse("the subnet document is malformed; see core/documents/readers/network.ts for its fields");
   } else state.wanted.set(uid, { client, document });
 }
 

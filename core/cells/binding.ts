@@ -1,7 +1,7 @@
-import type { ServiceNumbers } from "../../model/cell.ts";
-import type { PeerName } from "../../model/identifiers.ts";
+import type { ServiceNumbers } from "../../model/cell/cell.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import type { CellServices } from "../cell-documents.ts";
+import type { CellServices } from "../documents/cells.ts";
 import { servicePeer } from "../service-roles.ts";
 
 /**

@@ -1,6 +1,6 @@
-import type { CellName, Ipv4 } from "../../model/identifiers.ts";
-import type { JsonObject } from "../../model/json.ts";
-import { rootCell } from "../cell-documents.ts";
+import type { CellName, Ipv4 } from "../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../model/json/json.ts";
+import { rootCell } from "../documents/cells.ts";
 import { otherThanFirst } from "./binding.ts";
 import type { WantedController } from "./work.ts";
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { noUsage } from "../../model/check-limits.ts";
-import { ipv4, type PeerName, peerName, uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import { type ActualCell, type ActualLife, type DesiredLife, lifeKey } from "../cell-documents.ts";
-import { actualKey } from "../documents.ts";
+import { ipv4, type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
+import { noUsage } from "../../model/check/check-limits.ts";
+import type { Json } from "../../model/json/json.ts";
+import { type ActualCell, type ActualLife, type DesiredLife, lifeKey } from "../documents/cells.ts";
+import { actualKey } from "../documents/vocabulary.ts";
 import type { Input } from "../env.ts";
 import { toJson } from "../outbox.ts";
 import { instancesIn } from "./binding.ts";

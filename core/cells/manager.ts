@@ -1,7 +1,7 @@
-import { noUsage } from "../../model/check-limits.ts";
-import type { Ipv4 } from "../../model/identifiers.ts";
-import { type CellName, cellName, type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import type { Ipv4 } from "../../model/cell/identifiers.ts";
+import { type CellName, cellName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import { noUsage } from "../../model/check/check-limits.ts";
+import type { Json } from "../../model/json/json.ts";
 import {
   type ActualCell,
   type ActualLife,
@@ -11,13 +11,12 @@ import {
   type DesiredLife,
   lifeKey,
   rootCell,
-} from "../cell-documents.ts";
-import { actualLife, desiredCell, desiredLife } from "../documents/cells.ts";
-import { documentsOf } from "../documents/table.ts";
-import { actualKey, type Progress } from "../documents.ts";
+} from "../documents/cells.ts";
+import { mayDesire, maySee } from "../documents/permissions.ts";
+import { actualLife, desiredCell, desiredLife } from "../documents/readers/cells.ts";
+import { documentsOf } from "../documents/readers/table.ts";
+import { actualKey, type Progress } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import { mayDesire, maySee } from "../identity/permissions.ts";
-import { gauge, sample } from "../metrics.ts";
 import {
   cellOfController,
   createOutbox,
@@ -31,6 +30,7 @@ import {
   toJson,
   write,
 } from "../outbox.ts";
+import { gauge, sample } from "../telemetry/metrics.ts";
 import { bind, firstInstances, firstServices, type Instances } from "./binding.ts";
 import type { CellReport, WantedController } from "./work.ts";
 
@@ -190,7 +190,7 @@ function takeCell(state: CellManagerState, client: PeerName, key: string, value:
   if (document !== null) state.wanted.set(id, { client, document });
   else {
     if (!state.wanted.has(id)) state.unread.add(id);
-    const why = "the document is malformed, or its cell is no child of its client; see core/documents/cells.ts";
+    const why = "the document is malformed, or its cell is no child of its client; see core/documents/readers/cells.ts";
     log(state.outbox, "document/refused", { from: client, key, why });
   }
 }

@@ -1,5 +1,5 @@
-import type { CellName, Ipv4, PeerName, Uid } from "../../model/identifiers.ts";
-import type { CellServices } from "../cell-documents.ts";
+import type { CellName, Ipv4, PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { CellServices } from "../documents/cells.ts";
 import type { Instances } from "./binding.ts";
 
 /**

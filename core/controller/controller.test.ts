@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hostName, peerName } from "../../model/identifiers.ts";
-import type { JsonObject } from "../../model/json.ts";
-import type { DesiredConnection, DesiredName, DesiredPlacement } from "../documents.ts";
+import { hostName, peerName } from "../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../model/json/json.ts";
+import type { DesiredConnection, DesiredName, DesiredPlacement } from "../documents/vocabulary.ts";
 import { shop, World, written } from "./world.testing.ts";
 
 const cellOf = (document: JsonObject): JsonObject => document.shop as JsonObject;

@@ -1,29 +1,25 @@
-import type { Cell } from "../../model/cell.ts";
-import { acceptedBefore } from "../../model/check-supply.ts";
-import { type PeerName, peerName, uid } from "../../model/identifiers.ts";
-import type { Json, JsonObject } from "../../model/json.ts";
-import { checkDocument } from "../../model/specification.ts";
-import { lifeKey, type QuotaGrant } from "../cell-documents.ts";
-import { documentsOf } from "../documents/table.ts";
-import { actualKey } from "../documents.ts";
+import type { Cell } from "../../model/cell/cell.ts";
+import { type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
+import { acceptedBefore } from "../../model/check/check-supply.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import { checkDocument } from "../../model/specification/specification.ts";
+import { lifeKey, type QuotaGrant } from "../documents/cells.ts";
+import { mayDesire, maySee } from "../documents/permissions.ts";
+import { documentsOf } from "../documents/readers/table.ts";
+import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import { mayDesire, maySee } from "../identity/permissions.ts";
 import { createOutbox, isObject, takeEffects, toJson } from "../outbox.ts";
-import { createDeaths, followDeaths, followOthers, hearMember, takeDeath } from "../presence/deaths.ts";
-import { reservationDue, reservationTimer, resumeReservation } from "./all-or-none.ts";
-import { controllerIdentity } from "./cell-policy.ts";
-import type { CredentialRecord } from "./credentials.ts";
-import { abroadKeyOf, isAbroadRecord, releasedAbroad } from "./foreign.ts";
-import { noteForgotten, noteLost, wasLost } from "./forgotten.ts";
-import { doubtRuns, olderDue, olderTimer, takeFork, takeKept, watchOlder } from "./fork.ts";
-import { publishLife, refuseInitial, takeLife } from "./life.ts";
-import { delayRetry, retryTimer } from "./life-cycle.ts";
-import { measureController } from "./measure.ts";
-import { goOnAbove } from "./put-back.ts";
+import { createDeaths, followDeaths, followOthers, hearMember, takeDeath } from "../presence/group/deaths.ts";
+import { publishLife, refuseInitial, takeLife } from "./cells/life.ts";
+import { measureController } from "./explain/measure.ts";
+import { noteForgotten, noteLost, wasLost } from "./histories/forgotten.ts";
+import { doubtRuns, olderDue, olderTimer, takeFork, takeKept, watchOlder } from "./histories/fork.ts";
+import { askForRoom, isChild, noRoom } from "./model/quota.ts";
 import { reconcile } from "./reconcile.ts";
-import { answer } from "./requests.ts";
-import { askForRoom, isChild, noRoom } from "./room.ts";
-import { restoredStarts, startTimer } from "./start-limit.ts";
+import { abroadKeyOf, isAbroadRecord, releasedAbroad } from "./references/foreign.ts";
+import type { CredentialRecord } from "./requests/credentials.ts";
+import { answer } from "./requests/requests.ts";
+import { controllerIdentity } from "./rules/cell-policy.ts";
 import {
   type AbroadRecord,
   type ControllerOptions,
@@ -39,7 +35,11 @@ import {
   type RoomRecord,
   type VmRecord,
 } from "./state.ts";
-import { upgradeDue, upgradeTimer } from "./upgrade.ts";
+import { upgradeDue, upgradeTimer } from "./upgrade/upgrade.ts";
+import { reservationDue, reservationTimer, resumeReservation } from "./vm/all-or-none.ts";
+import { delayRetry, retryTimer } from "./vm/life-cycle.ts";
+import { goOnAbove } from "./vm/put-back.ts";
+import { restoredStarts, startTimer } from "./vm/start-limit.ts";
 
 /**
  * The Cell Controller: owns a cell's model and makes it real (paper, II.A and III.A).

@@ -1,22 +1,20 @@
-import type { PeerName } from "../../model/identifiers.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
 import { desire } from "../outbox.ts";
-import { allocateAddresses, wishForSubnets } from "./addresses.ts";
-import { advanceReservation, watchReservation } from "./all-or-none.ts";
-import { currentPolicy, wishForPlaces, wishForPolicies } from "./cell-policy.ts";
-import { wishForChildren } from "./children.ts";
-import { forgetDeleted } from "./deletion.ts";
+import { wishForChildren } from "./cells/children.ts";
+import { advanceEnding, publishLife } from "./cells/life.ts";
 import { wishForDirectory, withForeignAudiences } from "./directory-wishes.ts";
-import { updateStates } from "./element-state.ts";
-import { wishForEnrolments } from "./enrolments.ts";
-import { learnAbroad } from "./foreign.ts";
-import { endForgotten, holdersOfForgotten } from "./forgotten.ts";
-import { isForked } from "./fork.ts";
-import { advanceEnding, publishLife } from "./life.ts";
-import { advanceVms } from "./life-cycle.ts";
-import { wishForNames } from "./names.ts";
-import { wishForPlacements } from "./placement.ts";
-import { audiences } from "./policy.ts";
-import { advanceGrants, giveBack } from "./room.ts";
+import { updateStates } from "./explain/element-state.ts";
+import { endForgotten, holdersOfForgotten } from "./histories/forgotten.ts";
+import { isForked } from "./histories/fork.ts";
+import { forgetDeleted } from "./model/deletion.ts";
+import { advanceGrants, giveBack } from "./model/quota.ts";
+import { allocateAddresses, wishForSubnets } from "./network/addresses.ts";
+import { wishForNames } from "./network/names.ts";
+import { audiences } from "./network/policy.ts";
+import { learnAbroad } from "./references/foreign.ts";
+import { currentPolicy, wishForPlaces, wishForPolicies } from "./rules/cell-policy.ts";
+import { wishForEnrolments } from "./services/enrolments.ts";
+import { adoptSuccession, successors, wishForStandby } from "./services/succession.ts";
 import {
   addressManager,
   authority,
@@ -31,11 +29,13 @@ import {
   storageManagerOf,
   type Wishes,
 } from "./state.ts";
-import { wishForStorage } from "./storage.ts";
-import { adoptSuccession, successors, wishForStandby } from "./succession.ts";
-import { advanceUpgrades } from "./upgrade.ts";
+import { advanceUpgrades } from "./upgrade/upgrade.ts";
 import { followImages } from "./upgrade-follow.ts";
-import { placedInterfaces, wishForVms } from "./virtual-machines.ts";
+import { advanceReservation, watchReservation } from "./vm/all-or-none.ts";
+import { advanceVms } from "./vm/life-cycle.ts";
+import { wishForPlacements } from "./vm/placement.ts";
+import { placedInterfaces, wishForVms } from "./vm/virtual-machines.ts";
+import { wishForStorage } from "./volumes/storage.ts";
 
 /**
  * One pass over everything: whatever came in, the same questions are asked of the whole view, and only differences

@@ -1,6 +1,10 @@
-import type { Cell, Element, ElementType, VirtualInterfaceElement, VolumeConnectionElement } from "../../model/cell.ts";
-import type { Usage } from "../../model/check-limits.ts";
-import type { Supply } from "../../model/check-supply.ts";
+import type {
+  Cell,
+  Element,
+  ElementType,
+  VirtualInterfaceElement,
+  VolumeConnectionElement,
+} from "../../model/cell/cell.ts";
 import {
   type CellName,
   type Cidr,
@@ -11,22 +15,24 @@ import {
   type PeerName,
   peerName,
   type Uid,
-} from "../../model/identifiers.ts";
-import type { Json, JsonObject } from "../../model/json.ts";
-import type { Document } from "../../model/reader.ts";
-import type { DesiredLife, QuotaGrant } from "../cell-documents.ts";
+} from "../../model/cell/identifiers.ts";
+import type { Usage } from "../../model/check/check-limits.ts";
+import type { Supply } from "../../model/check/check-supply.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import type { Document } from "../../model/json/reader.ts";
+import type { DesiredLife, QuotaGrant } from "../documents/cells.ts";
 
-import { addressOffer } from "../documents/network.ts";
-import { hostOffers } from "../documents/placement.ts";
-import { actualKept, desiredVolume, storageOffers } from "../documents/storage.ts";
-import { actualKey, type DesiredConnection, type DesiredVm, type Phase } from "../documents.ts";
+import { addressOffer } from "../documents/readers/network.ts";
+import { hostOffers } from "../documents/readers/placement.ts";
+import { actualKept, desiredVolume, storageOffers } from "../documents/readers/storage.ts";
+import { actualKey, type DesiredConnection, type DesiredVm, type Phase } from "../documents/vocabulary.ts";
 
 import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
-import type { Deaths } from "../presence/deaths.ts";
+import type { Deaths } from "../presence/group/deaths.ts";
 import { supplyOf } from "../supply.ts";
-import type { CredentialRecord } from "./credentials.ts";
-import type { StartState } from "./start-limit.ts";
+import type { CredentialRecord } from "./requests/credentials.ts";
+import type { StartState } from "./vm/start-limit.ts";
 
 /**
  * What a Cell Controller knows. Everything it must not forget is in records (`outbox.records`) and in the documents

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { noUsage } from "../../model/check-limits.ts";
-import { cidr, type ElementPath, ipv4, peerName, serverName, type Uid, uid } from "../../model/identifiers.ts";
-import type { JsonObject } from "../../model/json.ts";
-import type { DesiredPublic } from "../cell-documents.ts";
-import type { DesiredConnection, DesiredVolume } from "../documents.ts";
+import { cidr, type ElementPath, ipv4, peerName, serverName, type Uid, uid } from "../../model/cell/identifiers.ts";
+import { noUsage } from "../../model/check/check-limits.ts";
+import type { JsonObject } from "../../model/json/json.ts";
+import type { DesiredPublic } from "../documents/cells.ts";
+import type { DesiredConnection, DesiredVolume } from "../documents/vocabulary.ts";
 import { toJson } from "../outbox.ts";
 import type { RootOptions } from "./state.ts";
-import { patienceMs, provedAfterMs } from "./upgrade.ts";
+import { patienceMs, provedAfterMs } from "./upgrade/upgrade.ts";
 import { World } from "./world.testing.ts";
 
 const means: RootOptions = {

@@ -1,15 +1,15 @@
-import type { ElementPath, Uid } from "../../model/identifiers.ts";
-import { identify } from "../../model/identity.ts";
-import { planChange } from "../../model/plan.ts";
-import { directoryKey } from "../cell-documents.ts";
-import { desiredVolume } from "../documents/storage.ts";
+import type { ElementPath, Uid } from "../../model/cell/identifiers.ts";
+import { identify } from "../../model/cell/identity.ts";
+import { planChange } from "../../model/plan/plan.ts";
+import { directoryKey } from "../documents/cells.ts";
+import { desiredVolume } from "../documents/readers/storage.ts";
 import { log } from "../outbox.ts";
-import { bootLink, serviceVms } from "./boot-disks.ts";
-import { meansOf } from "./entrance.ts";
-import { foreignVolume } from "./foreign.ts";
-import { adoptElements } from "./model-change.ts";
+import { adoptElements } from "./model/model-change.ts";
+import { meansOf } from "./network/entrance.ts";
+import { foreignVolume } from "./references/foreign.ts";
+import { bootLink, serviceVms } from "./services/boot-disks.ts";
 import { type ControllerState, desiredNow, directory, saveCounters, storageManagerOf } from "./state.ts";
-import { beginUpgrades, notesForUpgrade } from "./upgrade.ts";
+import { beginUpgrades, notesForUpgrade } from "./upgrade/upgrade.ts";
 
 /**
  * How the gateway comes to the root cell's new image (decision 34). It boots from a copy of that image in a cell of its own,

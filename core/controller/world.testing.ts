@@ -9,9 +9,10 @@ import {
   serverName,
   type Uid,
   uid,
-} from "../../model/identifiers.ts";
-import type { Json, JsonObject } from "../../model/json.ts";
-import type { ActualWant } from "../cell-documents.ts";
+} from "../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import type { ActualWant } from "../documents/cells.ts";
+import type { ActualPolicy, ActualSubnet } from "../documents/network.ts";
 import type {
   ActualConnection,
   ActualPlacement,
@@ -22,12 +23,11 @@ import type {
   DesiredPlacement,
   DesiredVm,
   DesiredVolume,
-} from "../documents.ts";
+} from "../documents/vocabulary.ts";
 import type { Effect, Input, Restored, Service } from "../env.ts";
-import type { ActualPolicy, ActualSubnet } from "../network-documents.ts";
 import { sameJson, toJson } from "../outbox.ts";
 import { createController } from "./controller.ts";
-import type { ControllerResponse } from "./requests.ts";
+import type { ControllerResponse } from "./requests/requests.ts";
 import type { ControllerOptions, ControllerState } from "./state.ts";
 
 /**

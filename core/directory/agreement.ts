@@ -1,6 +1,6 @@
 import { type Network, parseNetwork } from "../../model/addresses.ts";
-import type { HostName, Ipv4 } from "../../model/identifiers.ts";
-import type { ActualReach, DesiredReach, ReachOpening } from "../cell-documents.ts";
+import type { HostName, Ipv4 } from "../../model/cell/identifiers.ts";
+import type { ActualReach, DesiredReach, ReachOpening } from "../documents/cells.ts";
 
 /**
  * Do rules of two cells say the same? Each has one end in its own cell, which only it knows as a whole, and one in the

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type PeerName, peerName, uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import { type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import { toJson } from "../outbox.ts";
 import { createDirectory } from "./directory.ts";
 

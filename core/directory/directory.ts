@@ -1,19 +1,19 @@
-import type { PeerName, Uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import {
   type ActualWant,
   type DesiredPublic,
   type DesiredReach,
   type DesiredWant,
   directoryKey,
-} from "../cell-documents.ts";
-import { desiredPublic, desiredReach, desiredWant } from "../documents/cells.ts";
-import { documentsOf } from "../documents/table.ts";
-import { actualKey } from "../documents.ts";
+} from "../documents/cells.ts";
+import { mayDesire, maySee } from "../documents/permissions.ts";
+import { desiredPublic, desiredReach, desiredWant } from "../documents/readers/cells.ts";
+import { documentsOf } from "../documents/readers/table.ts";
+import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import { mayDesire, maySee } from "../identity/permissions.ts";
-import { gauge, sample } from "../metrics.ts";
 import { cellOfController, createOutbox, log, type Outbox, sameJson, takeEffects, toJson } from "../outbox.ts";
+import { gauge, sample } from "../telemetry/metrics.ts";
 import { agreementOf, type Side } from "./agreement.ts";
 
 /**
@@ -132,7 +132,7 @@ function takeDesired(state: DirectoryState, client: PeerName, key: string, value
   if (value === null || isTaken) return;
   const why = isFull
     ? `this cell has ${mostDocuments} documents here already, and no more are taken`
-    : "the document is malformed; see core/documents.ts for its fields";
+    : "the document is malformed; see core/documents/vocabulary.ts for its fields";
   log(state.outbox, "document/refused", { from: client, key, why });
 }
 

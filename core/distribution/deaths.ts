@@ -1,8 +1,8 @@
-import { type HostName, hostName, type PeerName, peerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import { type HostName, hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { presenceKey } from "../documents/presence.ts";
 import { takeDeclared } from "../presence/declaration.ts";
-import { presenceKey } from "../presence/documents.ts";
-import type { Distribution, Target } from "./node-types.ts";
+import type { Distribution, Target } from "./node/types.ts";
 
 /**
  * From a declared death to what is withdrawn. Whoever follows a host registers an interest in that host's death at every

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import {
   boot,
   cause,
@@ -16,7 +16,7 @@ import {
   stateOf,
   subscribe,
 } from "./network.testing.ts";
-import { leftoversOf } from "./release.ts";
+import { leftoversOf } from "./node/release.ts";
 
 const desiredAt = (network: Network, name: string): Json => Object.fromEntries(stateOf(network, name).desired);
 const inputsOf = (network: Network, name: string, kind: string): Json[] =>

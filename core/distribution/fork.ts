@@ -1,11 +1,11 @@
-import type { PeerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import type { HelloFrame } from "./frames.ts";
-import { contains, type Mark, writeTarget } from "./history.ts";
-import type { Client, ClientLink, Distribution, ServerLink, Target, Turn } from "./node-types.ts";
-import { countRefusal, readDocument, refuse } from "./refuse.ts";
-import { shareOf } from "./share.ts";
-import { type StoredDocument, storeKey } from "./stored.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { HelloFrame } from "./node/frames.ts";
+import { contains, type Mark, writeTarget } from "./node/history.ts";
+import { countRefusal, readDocument, refuse } from "./node/refuse.ts";
+import { shareOf } from "./node/share.ts";
+import { type StoredDocument, storeKey } from "./node/stored.ts";
+import type { Client, ClientLink, Distribution, ServerLink, Target, Turn } from "./node/types.ts";
 
 /**
  * What follows where one of the two stores of a connection has forked (`history.ts`).

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Json } from "../../model/json.ts";
+import type { Json } from "../../model/json/json.ts";
 import {
   createGossip,
   type GossipInput,

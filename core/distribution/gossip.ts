@@ -1,7 +1,7 @@
-import type { Json } from "../../model/json.ts";
+import type { Json } from "../../model/json/json.ts";
 import { below, nextRandom } from "../random.ts";
-import { bucketOf, type Digest, differing, isBuckets, isDigest, RunningDigest } from "./digest.ts";
-import { isCount, isKey, textOf } from "./frames.ts";
+import { bucketOf, type Digest, differing, isBuckets, isDigest, RunningDigest } from "./node/digest.ts";
+import { isCount, isKey, textOf } from "./node/frames.ts";
 
 /**
  * Broadcast: what everyone of a group is to know, and nobody needs a connection for (STATE, broadcast).

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../model/identifiers.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
 import {
   boot,
   createNetwork,
@@ -15,8 +15,8 @@ import {
   stateOf,
   subscribe,
 } from "./network.testing.ts";
-import { shareOf } from "./share.ts";
-import { storeKey } from "./stored.ts";
+import { shareOf } from "./node/share.ts";
+import { storeKey } from "./node/stored.ts";
 
 const refused = (network: Network, name: string): number =>
   machineOf(network, name).node?.distribution.refusals.get("malformed document") ?? 0;

@@ -1,5 +1,5 @@
-import { counter, gauge, type Metric, sample } from "../metrics.ts";
-import type { Distribution } from "./node-types.ts";
+import { counter, gauge, type Metric, sample } from "../telemetry/metrics.ts";
+import type { Distribution } from "./node/types.ts";
 
 /** What state distribution holds and still owes, from its state alone. */
 export function measureDistribution(node: Distribution): readonly Metric[] {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../model/identifiers.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
 import { createNetwork, feed, halt, machineOf, publish, settle, stateOf, subscribe } from "./network.testing.ts";
 
 const dead = (network: ReturnType<typeof createNetwork>, by: string, host: string, generation: number): void =>

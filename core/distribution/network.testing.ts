@@ -1,10 +1,10 @@
-import { type PeerName, peerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import { fail } from "../../model/result.ts";
 import { type Effect, type Input, readAnything, type Service } from "../env.ts";
-import type { Frame } from "./frames.ts";
-import { createNode, type Node, stepNode } from "./node.ts";
-import type { NodeInput } from "./node-types.ts";
+import type { Frame } from "./node/frames.ts";
+import { createNode, type Node, stepNode } from "./node/node.ts";
+import type { NodeInput } from "./node/types.ts";
 
 /**
  * Nodes and connections in memory, for tests: nothing moves unless the test moves it. Frames of one direction of a

@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import { digestBuckets } from "./digest.ts";
-import { protocolVersion } from "./frames.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import {
   allow,
   boot,
@@ -24,6 +22,8 @@ import {
   subscribe,
   wireBetween,
 } from "./network.testing.ts";
+import { digestBuckets } from "./node/digest.ts";
+import { protocolVersion } from "./node/frames.ts";
 
 /** Digests, windows, lives: what state distribution does beyond sending what changed. */
 

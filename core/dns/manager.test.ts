@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import type { Input } from "../env.ts";
 import { createDnsManager, type NameAnswer } from "./manager.ts";
 

@@ -1,12 +1,11 @@
 import { parseIpv4 } from "../../model/addresses.ts";
-import type { PeerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import { desiredName } from "../documents/network.ts";
-import { documentsOf } from "../documents/table.ts";
-import { type ActualName, actualKey, type DesiredName } from "../documents.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { mayDesire, maySee } from "../documents/permissions.ts";
+import { desiredName } from "../documents/readers/network.ts";
+import { documentsOf } from "../documents/readers/table.ts";
+import { type ActualName, actualKey, type DesiredName } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import { mayDesire, maySee } from "../identity/permissions.ts";
-import { gauge, sample } from "../metrics.ts";
 import {
   cellOfController,
   createOutbox,
@@ -19,6 +18,7 @@ import {
   toJson,
   write,
 } from "../outbox.ts";
+import { gauge, sample } from "../telemetry/metrics.ts";
 
 /*
  * The DNS Manager answers for `<name>.<cell>.<domain>` forward and reverse (RFC 1034, RFC 1035). A controller may put
@@ -191,7 +191,7 @@ function replace(state: DnsState, wish: string, before: Wanted, after: Wanted): 
 
 /** Why this client may not have this name; null: it may. */
 function refusal(client: PeerName, document: DesiredName | null, domain: string): string | null {
-  if (document === null) return "the name document is malformed; see core/documents.ts for its fields";
+  if (document === null) return "the name document is malformed; see core/documents/vocabulary.ts for its fields";
   const name = document.name.toLowerCase();
   const own = `${cellOfController(client)}.${domain}`;
   if (!name.endsWith(`.${own}`)) return `"${name}" is not below ${own}, the only names this cell may have`;

@@ -1,145 +1,171 @@
-import type { ServiceNumbers } from "../../model/cell.ts";
+import type { ServiceNumbers } from "../../model/cell/cell.ts";
 import {
-  boolean,
-  byKind,
-  count,
-  document,
-  jsonObject,
-  list,
-  nullable,
-  object,
-  oneOf,
-  optional,
-  ordinal,
-} from "../../model/reader.ts";
-import type {
-  ActualCell,
-  ActualLife,
-  ActualReach,
-  ActualWant,
-  CellServices,
-  DesiredCell,
-  DesiredLife,
-  DesiredPublic,
-  DesiredReach,
-  DesiredWant,
-  PublicElement,
-  QuotaAsked,
-  QuotaGrant,
-  ReachOpening,
-} from "../cell-documents.ts";
-import {
-  address,
-  amountMiB,
-  cellText,
-  hostText,
-  most,
-  network,
-  pathText,
-  peerText,
-  ports,
-  progressFields,
-  protocol,
-  sentence,
-  serverText,
-  uidText,
-  usage,
-  word,
-} from "./values.ts";
+  type CellName,
+  type Cidr,
+  cellName,
+  type ElementPath,
+  type HostName,
+  type Ipv4,
+  type PeerName,
+  type ServerName,
+  type Uid,
+} from "../../model/cell/identifiers.ts";
+import type { Usage } from "../../model/check/check-limits.ts";
+import type { JsonObject } from "../../model/json/json.ts";
+import type { CompiledRule, Progress } from "./vocabulary.ts";
 
-/** Readers of what cells know of each other, and of the documents by which cells are made. */
+/** The documents with which cells know of each other and are made by each other: a part of the vocabulary in `documents.ts`. */
 
-// --- between cells -------------------------------------------------------------------------------------------------
+// --- between cells: controller ↔ directory ---------------------------------------------------------------------
 
-type Shown<Kind extends PublicElement["kind"]> = Extract<PublicElement, { readonly kind: Kind }>;
-const shows = byKind<PublicElement>({
-  addresses: object<Shown<"addresses">>({
-    kind: oneOf("addresses"),
-    type: oneOf("Subnet", "VM", "VirtualInterface"),
-    networks: list(network, most.networks),
-  }),
-  volume: object<Shown<"volume">>({
-    kind: oneOf("volume"),
-    type: oneOf("Volume", "VolumeCopy"),
-    sizeMiB: nullable(amountMiB),
-    server: nullable(serverText),
-    manager: optional(ordinal),
-  }),
-});
-const byUid = { key: { field: "uid", of: ({ uid }: { readonly uid: string }) => uid } } as const;
-export const desiredPublic = document(object<DesiredPublic>({ uid: uidText, path: pathText, shows }), byUid);
+/** An element that is `x.public`, and exactly what another cell may know of it. Its rules and its places are not among that. */
+export interface DesiredPublic {
+  readonly uid: Uid;
+  readonly path: ElementPath;
+  readonly shows: PublicElement;
+}
+export type PublicElement =
+  | {
+      readonly kind: "addresses";
+      readonly type: "Subnet" | "VM" | "VirtualInterface";
+      /** A subnet's range, or the addresses of interfaces. */
+      readonly networks: readonly Cidr[];
+    }
+  | {
+      readonly kind: "volume";
+      readonly type: "Volume" | "VolumeCopy";
+      readonly sizeMiB: number | null;
+      readonly server: ServerName | null;
+      /** Number of the Storage Manager that has it; absent: the first. */
+      readonly manager?: number;
+    };
+/** The wish to know of one element of another cell. There is no wish for "all": who cannot name it does not learn of it. */
+export interface DesiredWant {
+  readonly domain: string;
+  /** As the reference has it: `shop/db`, or below the cell's own component `db`. */
+  readonly path: string;
+}
+/** Only where the element is visible; nothing is said of one that is not there, and nothing of one that is private. */
+export interface ActualWant {
+  readonly uid: Uid;
+  readonly shows: PublicElement;
+}
+/** A NetworkRule with one end in another cell. Only where that cell has one that says the same, anybody's place is told. */
+export interface DesiredReach {
+  readonly uid: Uid;
+  readonly other: DesiredWant;
+  /** What the rule's end in the own cell stands for. */
+  readonly networks: readonly Cidr[];
+  /** Interfaces among these that are at a host now. */
+  readonly placed: readonly { readonly address: Ipv4; readonly host: HostName }[];
+  readonly openings: readonly ReachOpening[];
+}
+export interface ReachOpening {
+  /** "out": from the own end to the other cell's. */
+  readonly direction: "out" | "in";
+  readonly protocol: CompiledRule["protocol"];
+  readonly sourcePorts: CompiledRule["ports"];
+  readonly ports: CompiledRule["ports"];
+}
+export interface ActualReach {
+  /** The other cell has a rule in effect that opens the same; without one, no packet leaves its source host. */
+  readonly agreed: boolean;
+  /** Per own address the hosts of the other cell's ends that it may talk to. */
+  readonly hosts: readonly { readonly address: Ipv4; readonly hosts: readonly HostName[] }[];
+  /** Where those ends of the other cell are. Absent: a directory of the previous version, which does not say. */
+  readonly there?: readonly { readonly address: Ipv4; readonly host: HostName }[];
+}
+export const directoryKey = {
+  public: (element: Uid): string => `public/${element}`,
+  want: ({ domain, path }: DesiredWant): string => `want/${domain}/${path}`,
+  reach: (rule: Uid): string => `reach/${rule}`,
+} as const;
 
-const want = object<DesiredWant>({ domain: word, path: pathText });
-export const desiredWant = document(want, {
-  key: { field: "path", of: ({ domain, path }) => `${domain}/${path}` },
-});
-export const actualWant = document(object<ActualWant>({ uid: uidText, shows }));
+// --- child cells: controller ↔ Cell Manager ↔ controller --------------------------------------------------------
 
-const opening = object<ReachOpening>({ direction: oneOf("out", "in"), protocol, sourcePorts: ports, ports });
-export const desiredReach = document(
-  object<DesiredReach>({
-    uid: uidText,
-    other: want,
-    networks: list(network, most.networks),
-    placed: list(object({ address, host: hostText }), most.networks),
-    openings: list(opening, most.networks),
-  }),
-  byUid,
-);
-export const actualReach = document(
-  object<ActualReach>({
-    agreed: boolean,
-    hosts: list(object({ address, hosts: list(hostText, most.hosts) }), most.networks),
-    there: optional(list(object({ address, host: hostText }), most.networks)),
-  }),
-);
+/** The cell in which the cloud itself runs (decisions/0031). No other has this name. */
+export const rootCell = cellName("root");
+/** Name of a child cell: its label before its parent's name, but a child of the root cell is named by its label alone. */
+export const childName = (parent: CellName, label: string): CellName =>
+  cellName(parent === rootCell ? label : `${label}.${parent}`);
 
-// --- child cells -----------------------------------------------------------------------------------------------------
+/**
+ * A child cell of the client. The tombstone deletes it: its own children first, then what it has, then its controller; it is
+ * gone when the Cell Manager says nothing of it any more.
+ */
+export interface DesiredCell {
+  /** Of its CellController: the child's elements are `<uid>-<n>`. */
+  readonly uid: Uid;
+  /** Its name and its parent's: `web.shop`; see `childName`. */
+  readonly cell: CellName;
+  /** Its first model, submitted once, as version 1. What is changed here later means nothing to a cell that has a model. */
+  readonly model: JsonObject;
+  readonly grant: QuotaGrant;
+  /** Of the root cell's one child that is the way in: where its gateway is on the management network (decision 38). */
+  readonly gateway?: Ipv4;
+  /** VMs that it may start a minute, with its own children. Absent: the installation's default. */
+  readonly startsPerMinute?: number;
+  /** `x.services`; counts when the cell is made, and never again. */
+  readonly services?: ServiceNumbers;
+}
+/** Numbers of those of several services that decide for a cell (decisions/0037). */
+export interface CellServices {
+  readonly placer: number;
+  readonly storageManager: number;
+}
+export interface ActualCell extends Progress {
+  readonly controller: PeerName;
+  /** Of its controller, where its own VMs see it; null until it is made. */
+  readonly address: Ipv4 | null;
+  /** Of its model; 0: it has none yet. */
+  readonly version: number;
+  /** What it holds and asks for; null while its controller was not heard. */
+  readonly quota: QuotaAsked | null;
+  /** Absent: it was not made yet. */
+  readonly services?: CellServices;
+}
+/** The same, as the Cell Manager hands it to the child's controller. Key `life`. */
+export interface DesiredLife {
+  readonly uid: Uid;
+  readonly model: JsonObject;
+  readonly grant: QuotaGrant;
+  readonly startsPerMinute?: number;
+  /** It is to end. It takes no changes any more, deletes its children, then what it has, and says when nothing is left. */
+  readonly ending: boolean;
+  /** As in `DesiredCell`. */
+  readonly gateway?: Ipv4;
+}
+export interface ActualLife extends Progress {
+  readonly version: number;
+  /** Nothing is left of it, here or anywhere. */
+  readonly empty: boolean;
+  readonly quota: QuotaAsked;
+}
+/**
+ * What a cell may have, with its children (decisions/0030). The parent alone raises it, under a new serial; the child alone
+ * binds itself to less, under the serial that it has seen. So what the parent counts is never less than what the child holds.
+ */
+export interface QuotaGrant {
+  readonly amount: Usage;
+  readonly serial: number;
+  /** The last question that was answered, and why not; null: yes. */
+  readonly answered: number;
+  readonly refusal: string | null;
+}
+export interface QuotaAsked {
+  /** The newest grant that it has seen, and what of it it has not given back. */
+  readonly serial: number;
+  readonly holds: Usage;
+  readonly asks: { readonly number: number; readonly amount: Usage } | null;
+}
+export const lifeKey = "life";
 
-const quotaGrant = object<QuotaGrant>({
-  amount: usage,
-  serial: count,
-  answered: count,
-  refusal: nullable(sentence),
-});
-const quotaAsked = object<QuotaAsked>({
-  serial: count,
-  holds: usage,
-  asks: nullable(object({ number: count, amount: usage })),
-});
-const serviceNumber = optional(ordinal);
-export const desiredCell = document(
-  object<DesiredCell>({
-    uid: uidText,
-    cell: cellText,
-    model: jsonObject,
-    grant: quotaGrant,
-    gateway: optional(address),
-    startsPerMinute: optional(count),
-    services: optional(object<ServiceNumbers>({ placer: serviceNumber, storageManager: serviceNumber })),
-  }),
-  byUid,
-);
-export const actualCell = document(
-  object<ActualCell>({
-    ...progressFields,
-    controller: peerText,
-    address: nullable(address),
-    version: count,
-    quota: nullable(quotaAsked),
-    services: optional(object<CellServices>({ placer: ordinal, storageManager: ordinal })),
-  }),
-);
-export const desiredLife = document(
-  object<DesiredLife>({
-    uid: uidText,
-    model: jsonObject,
-    grant: quotaGrant,
-    startsPerMinute: optional(count),
-    ending: boolean,
-    gateway: optional(address),
-  }),
-);
-export const actualLife = document(
-  object<ActualLife>({ ...progressFields, version: count, empty: boolean, quota: quotaAsked }),
-);
+/**
+ * At the authority, of the root cell's controller alone, and published by it to every host under the same key: the one VM of
+ * that child cell that may be on the management network and have the name `gateway` (decision 38).
+ */
+export interface Entrance {
+  readonly address: Ipv4;
+}
+export const entrancePrefix = "entrance/";
+export const entranceKey = (cell: string): string => `${entrancePrefix}${cell}`;

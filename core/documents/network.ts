@@ -1,102 +1,45 @@
-import type { AddressOffer, PoolOffer } from "../../model/check-addresses.ts";
-import { count, document, integer, list, nullable, object, oneOf, optional, text } from "../../model/reader.ts";
-import type { ActualLocation, CellPolicy, CompiledRule, DesiredName } from "../documents.ts";
-import type { ActualPolicy, ActualSubnet, DesiredPlace, DesiredPlaces, DesiredSubnet } from "../network-documents.ts";
-import {
-  address,
-  cellText,
-  hostText,
-  identityNumber,
-  macAddress,
-  most,
-  network,
-  pathText,
-  ports,
-  progressFields,
-  progressReader,
-  protocol,
-  uidText,
-  yes,
-} from "./values.ts";
+import type { CellName, Cidr, ElementPath, HostName, Ipv4, Uid } from "../../model/cell/identifiers.ts";
+import type { Progress } from "./vocabulary.ts";
 
-/** Readers of what is said about addresses, names, rules and where addresses are. */
-
-export const desiredSubnet = document(
-  object<DesiredSubnet>({
-    uid: uidText,
-    cell: cellText,
-    path: pathText,
-    size: count,
-    addressRange: oneOf("internal", "external"),
-    cidr: nullable(network),
-    has: optional(network),
-  }),
-  { key: { field: "uid", of: ({ uid }) => uid } },
-);
-export const actualSubnet = document(
-  object<ActualSubnet>({ ...progressFields, cidr: nullable(network), gateway: nullable(address) }),
-);
-export const desiredName = document(object<DesiredName>({ uid: uidText, name: text(253), address, public: yes }), {
-  key: { field: "uid", of: ({ uid }) => uid },
-});
-export const actualName = document(progressReader);
-
-const prefixLength = integer(0, 32);
-const pool = object<PoolOffer>({ pool: network, largest: count, fixed: list(network, most.networks) });
-export const addressOffer = document(
-  object<AddressOffer>({
-    internal: pool,
-    external: pool,
-    reserved: list(network, most.networks),
-    shortestPrefix: prefixLength,
-    longestPrefix: prefixLength,
-  }),
-);
-
-const rule = object<CompiledRule>({
-  id: count,
-  path: text(2 ** 20),
-  from: count,
-  to: count,
-  protocol,
-  sourcePorts: ports,
-  ports,
-});
-export const policy = object<CellPolicy>({
-  cell: cellText,
-  cellNumber: identityNumber,
-  version: count,
-  rules: list(rule, most.rules),
-  networks: list(object({ cidr: network, identity: identityNumber }), most.networks),
-  controller: object({ address, mac: macAddress, identity: identityNumber }),
-  hosts: list(hostText, most.hosts),
-});
-export const cellPolicy = document(policy, { key: { field: "cell", of: ({ cell }) => cell } });
-
-const place = { address, host: hostText };
-const identities = { identity: identityNumber, vmIdentity: identityNumber, subnetIdentity: identityNumber };
-export const desiredPlaces = document(
-  object<DesiredPlaces>({
-    cell: cellText,
-    own: list(object<DesiredPlace>({ ...place, ...identities }), most.networks),
-    foreign: nullable(list(object(place), most.networks)),
-  }),
-  { key: { field: "cell", of: ({ cell }) => cell } },
-);
-export const actualPolicy = document(object<ActualPolicy>({ ...progressFields, version: nullable(count) }));
-
-export const actualLocation = document(
-  object<ActualLocation>({
-    address,
-    host: hostText,
-    hostMac: macAddress,
-    cellNumber: identityNumber,
-    identity: identityNumber,
-    vmIdentity: identityNumber,
-    subnetIdentity: identityNumber,
-  }),
-  {
-    key: { field: "address", of: ({ address: at }) => at },
-    speaker: { field: "host", of: ({ host }) => `host.${host}` },
-  },
-);
+/**
+ * What of a cell's policy is in force at a host, `policy/<cell>`. `ready`: the one that is desired. Otherwise `reason` says
+ * what keeps it, and the host goes on with what it had.
+ */
+export interface ActualPolicy extends Progress {
+  /** Of the policy whose rules packets meet there; null: of none. */
+  readonly version: number | null;
+}
+/**
+ * Where a host will be told that addresses are, `places/<cell>`, by the controller that placed them: what another host says
+ * of an address counts where it agrees with this. Never more than the host may know.
+ */
+export interface DesiredPlaces {
+  readonly cell: CellName;
+  /** Interfaces of the cell at other hosts. */
+  readonly own: readonly DesiredPlace[];
+  /** Interfaces of other cells that rules of both let its VMs there talk to. Null: the directory does not say where they are. */
+  readonly foreign: readonly Pick<DesiredPlace, "address" | "host">[] | null;
+}
+export interface DesiredPlace {
+  readonly address: Ipv4;
+  readonly host: HostName;
+  readonly identity: number;
+  readonly vmIdentity: number;
+  readonly subnetIdentity: number;
+}
+/** A subnet at the IP Address Manager, `subnet/<uid>`. */
+export interface DesiredSubnet {
+  readonly uid: Uid;
+  readonly cell: CellName;
+  readonly path: ElementPath;
+  readonly size: number;
+  readonly addressRange: "internal" | "external";
+  readonly cidr: Cidr | null;
+  /** The range that it was given before, which is in use: an IP Address Manager that has lost its store gives it again. */
+  readonly has?: Cidr;
+}
+export interface ActualSubnet extends Progress {
+  readonly cidr: Cidr | null;
+  /** First usable address of the range; never given to a VM. */
+  readonly gateway: Ipv4 | null;
+}

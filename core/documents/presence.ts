@@ -1,44 +1,50 @@
-import { count, document, type Fields, integer, object, oneOf, optional, wallMs } from "../../model/reader.ts";
-import type {
-  ActualOwnPresence,
-  ActualPresence,
-  ActualPresenceCall,
-  ActualPresenceDeath,
-} from "../presence/documents.ts";
-import { greatestBoot, greatestGeneration, greatestIncarnation } from "../presence/numbers.ts";
-import { hostText } from "./values.ts";
+import type { HostName } from "../../model/cell/identifiers.ts";
 
-/** Readers of what hosts and the Presence group say of who lives. */
+/*
+ * What hosts and the Presence group say of who lives (`core/documents/vocabulary.ts` has the table of all keys).
+ */
 
-/** Those that have a next one (`core/presence/numbers.ts`). */
-const generation = integer(0, greatestGeneration - 1);
-const boot = integer(0, greatestBoot - 1);
-const lifeFields = {
-  host: hostText,
-  generation,
-  incarnation: integer(0, greatestIncarnation),
-} as const satisfies Fields<ActualPresence>;
-const ofHost = { key: { field: "host", of: ({ host }: ActualPresence) => host } } as const;
-
-/** A host of the previous version does not say that it answers. */
-export const ownPresence = document(
-  object<Partial<Pick<ActualOwnPresence, "answers">> & Omit<ActualOwnPresence, "answers">>({
-    ...lifeFields,
-    answers: optional(oneOf(true)),
-    boot: optional(boot),
-  }),
-  { speaker: { field: "host", of: ({ host }) => `host.${host}` } },
-);
-/** A report of a host, or a member's vote. */
-export const presence = document(object<ActualPresence>(lifeFields), ofHost);
-export const presenceCall = document(object<ActualPresenceCall>({ call: count }));
-export const presenceDeath = document(
-  object<ActualPresenceDeath>({
-    ...lifeFields,
-    declaredAt: wallMs,
-    reporters: count,
-    returned: optional(generation),
-    ended: optional(boot),
-  }),
-  ofHost,
-);
+/** A host of itself (`presence/self`) and of another that it suspects (`presence/failed/<host>`; taken back when refuted). */
+export interface ActualPresence {
+  readonly host: HostName;
+  /** Grows with each start and with each return after a declared death. */
+  readonly generation: number;
+  /** Within the generation: grows with each suspicion that it refuted. */
+  readonly incarnation: number;
+}
+/** A host of itself: it also says that it answers the calls of the group's members. */
+export interface ActualOwnPresence extends ActualPresence {
+  readonly answers: true;
+  /** `ActualHost.boot`. */
+  readonly boot?: number;
+}
+/** A member of the Presence group asks who hears it (`call`); a host says that it did, to that member (`<member>/call`). */
+export interface ActualPresenceCall {
+  /** No member uses a number twice, and each is above its earlier ones. */
+  readonly call: number;
+}
+/** A member of the Presence group would declare this life of a host over. */
+export type ActualPresenceVote = ActualPresence;
+/** A majority of the Presence group declared it: this generation of the host is over for good. */
+export interface ActualPresenceDeath extends ActualPresence {
+  /** Milliseconds since 1970, for people. */
+  readonly declaredAt: number;
+  /** How many hosts reported it. */
+  readonly reporters: number;
+  /** The later generation in which the host has come back; absent: it has not. */
+  readonly returned?: number;
+  /**
+   * The last boot of the host after which its power was known to be off: nothing that began in it, or before, runs any
+   * more, whatever has become of the host since. Absent: nothing of the kind is known, and silence is no end.
+   */
+  readonly ended?: number;
+}
+export const presenceKey = {
+  all: "presence/",
+  self: "presence/self",
+  report: (host: string): string => `presence/failed/${host}`,
+  vote: (host: string): string => `vote/${host}`,
+  death: (host: string): string => `dead/${host}`,
+  call: "call",
+  answer: (member: string): string => `${member}/call`,
+} as const;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { peerName } from "../../model/identifiers.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
 import { type CurrentKeys, mergeKeys, readCurrentKeys, supersededFault, writeCurrentKeys } from "./current-keys.ts";
 
 const day = 86_400_000;

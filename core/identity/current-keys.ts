@@ -1,8 +1,8 @@
-import { type PeerName, peerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import { type Document, dictionary, document, nullable, object, wallMs } from "../../model/reader.ts";
-import { sha256 } from "../documents/values.ts";
-import { isoTime } from "../iso-time.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import { isoTime } from "../../model/iso-time.ts";
+import type { Json } from "../../model/json/json.ts";
+import { type Document, dictionary, document, nullable, object, wallMs } from "../../model/json/reader.ts";
+import { sha256 } from "../documents/readers/values.ts";
 import { isPinnable, type Presented } from "./may-connect.ts";
 
 /**

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { peerName } from "../../model/identifiers.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
 import type { CurrentKeys } from "./current-keys.ts";
 import { mayConnect as decide, type Expected, type Pins, type Presented, span, type Verdict } from "./may-connect.ts";
 

@@ -1,5 +1,5 @@
-import type { PeerName } from "../../model/identifiers.ts";
-import { isoTime } from "../iso-time.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
+import { isoTime } from "../../model/iso-time.ts";
 import { type CurrentKeys, supersededFault } from "./current-keys.ts";
 
 /**

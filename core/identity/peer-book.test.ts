@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../model/identifiers.ts";
-import { AuthorityWorld, dawn, enrolment, hex, root } from "./authority.testing.ts";
-import type { AuthorityAnswer } from "./authority-requests.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import { AuthorityWorld, dawn, enrolment, hex, root } from "./authority/authority.testing.ts";
+import type { AuthorityAnswer } from "./authority/requests.ts";
 
 const later = dawn + 3_600_000;
 const [token, other] = [hex("a"), hex("b")];

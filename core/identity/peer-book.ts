@@ -1,8 +1,8 @@
-import type { PeerName } from "../../model/identifiers.ts";
-import { digestOf } from "../distribution/digest.ts";
-import type { Ring } from "../presence/gossip-ring.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
+import { digestOf } from "../distribution/node/digest.ts";
+import type { IdentityGrant } from "../documents/identity.ts";
 import type { CurrentKeys } from "./current-keys.ts";
-import type { IdentityGrant } from "./documents.ts";
+import type { Ring } from "./gossip-ring.ts";
 
 /**
  * Where everybody is, as one book with a version. Each enrolment that stands says it of the names that it grants; names

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../model/identifiers.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
 import { takePin } from "./pins.ts";
 
 const key = "a".repeat(64);

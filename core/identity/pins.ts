@@ -1,5 +1,5 @@
-import { type PeerName, peerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import { isObject } from "../outbox.ts";
 import { isPinnable, type Pins } from "./may-connect.ts";
 

@@ -1,7 +1,7 @@
-import type { PeerName } from "../../model/identifiers.ts";
-import { actualPin } from "../documents/identity.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { ActualPin } from "../documents/identity.ts";
+import { actualPin } from "../documents/readers/identity.ts";
 import { isObject, type Outbox, toJson } from "../outbox.ts";
-import type { ActualPin } from "./documents.ts";
 
 /** Keys that the authority publishes, for whoever pins them: `pin/<name>`. */
 const pinKey = (name: string): string => `pin/${name}`;

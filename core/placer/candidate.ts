@@ -1,6 +1,6 @@
-import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import type { ActualHost, ActualTaken, DesiredPlacement, HostRefusal } from "../documents.ts";
+import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { ActualHost, ActualTaken, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
 import { machineShares, roomFor } from "../machine-memory.ts";
 import { isObject } from "../outbox.ts";
 

@@ -1,4 +1,4 @@
-import { gauge, type Metric, mebibyte, sample } from "../metrics.ts";
+import { gauge, type Metric, mebibyte, sample } from "../telemetry/metrics.ts";
 import { cpusFor, memoryFor, noUse, takenMiB } from "./candidate.ts";
 import type { PlacerState } from "./placer.ts";
 

@@ -1,5 +1,5 @@
-import type { HostOffer } from "../../model/check-hosts.ts";
-import type { HostOffers } from "../documents.ts";
+import type { HostOffer } from "../../model/check/check-hosts.ts";
+import type { HostOffers } from "../documents/vocabulary.ts";
 import { cpusFor, freeMiB, type HostView, noUse, type Ratios } from "./candidate.ts";
 
 /**

@@ -1,5 +1,5 @@
-import type { HostName } from "../../model/identifiers.ts";
-import type { ActualPlacement, DesiredPlacement, HostRefusal } from "../documents.ts";
+import type { HostName } from "../../model/cell/identifiers.ts";
+import type { ActualPlacement, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
 import {
   besidesAt,
   type Candidate,

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { peerName } from "../../model/identifiers.ts";
-import type { Json, JsonObject } from "../../model/json.ts";
-import type { ActualPlacement } from "../documents.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import type { ActualPlacement } from "../documents/vocabulary.ts";
 import type { Input } from "../env.ts";
 import { createPlacer, type HostRoom } from "./placer.ts";
 

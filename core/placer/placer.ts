@@ -1,13 +1,13 @@
-import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import { rootCell } from "../cell-documents.ts";
-import { actualHost, actualTaken, desiredPlacement } from "../documents/placement.ts";
-import { documentsOf } from "../documents/table.ts";
-import { type ActualPlacement, actualKey, type DesiredPlacement, takenKey } from "../documents.ts";
+import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { rootCell } from "../documents/cells.ts";
+import { mayDesire, maySee } from "../documents/permissions.ts";
+import { actualHost, actualTaken, desiredPlacement } from "../documents/readers/placement.ts";
+import { documentsOf } from "../documents/readers/table.ts";
+import { type ActualPlacement, actualKey, type DesiredPlacement, takenKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import { mayDesire, maySee } from "../identity/permissions.ts";
 import { createOutbox, isObject, log, type Outbox, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
-import { createDeaths, type Deaths, deathOf, diedAt, followDeaths, takeDeath } from "../presence/deaths.ts";
+import { createDeaths, type Deaths, deathOf, diedAt, followDeaths, takeDeath } from "../presence/group/deaths.ts";
 import { isOffersRequest } from "../supply.ts";
 import {
   apartFrom,
@@ -237,7 +237,7 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
     const document = desiredPlacement.of(value, vm);
     if (document === null) {
       if (!state.wanted.has(vm)) state.unread.add(vm);
-      refuse("the placement document is malformed; see core/documents/placement.ts for its fields");
+      refuse("the placement document is malformed; see core/documents/readers/placement.ts for its fields");
       return;
     }
     const { on: _on, ...anywhere } = document;

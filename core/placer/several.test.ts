@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type PeerName, peerName, uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import type { ActualPlacement, ActualTaken } from "../documents.ts";
+import { type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { ActualPlacement, ActualTaken } from "../documents/vocabulary.ts";
 import { machineShares } from "../machine-memory.ts";
 import { createPlacer, type HostRoom, type PlacerState } from "./placer.ts";
 

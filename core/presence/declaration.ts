@@ -1,8 +1,8 @@
-import { type HostName, hostName, type PeerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import { type HostName, hostName, type PeerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { isGeneration } from "../documents/life-numbers.ts";
+import { presenceKey } from "../documents/presence.ts";
 import { isObject } from "../outbox.ts";
-import { presenceKey } from "./documents.ts";
-import { isGeneration } from "./numbers.ts";
 
 /** A life of a host that is over. */
 export interface Death {

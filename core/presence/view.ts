@@ -1,8 +1,8 @@
-import { hostName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import { hostName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { isGeneration, isIncarnation } from "../documents/life-numbers.ts";
 import { isObject, toJson } from "../outbox.ts";
-import { isGeneration, isIncarnation } from "./numbers.ts";
-import type { Status, Update } from "./swim-types.ts";
+import type { Status, Update } from "./swim/types.ts";
 
 /** A full view as JSON, for the reliable channel. A reader takes what it knows and passes over what it does not. */
 export interface View {

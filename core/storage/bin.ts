@@ -1,6 +1,6 @@
-import type { PeerName, Uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import type { AgentBinned, VolumeAbout } from "./bin-documents.ts";
+import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { AgentBinned, VolumeAbout } from "../documents/bin.ts";
 
 /**
  * The bin of a storage server. A volume that is taken back leaves its file here, since what was taken back by mistake, by a

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ipv4, peerName, serverName } from "../../model/identifiers.ts";
-import { StorageWorld } from "./manager.testing.ts";
-import { createStorageManager } from "./manager.ts";
+import { ipv4, peerName, serverName } from "../../model/cell/identifiers.ts";
+import { StorageWorld } from "./manager/manager.testing.ts";
+import { createStorageManager } from "./manager/manager.ts";
 import { storageOffersOf } from "./offers.ts";
 
 const server = (name: string, totalMiB: number, freeMiB: number) => ({

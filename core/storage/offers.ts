@@ -1,4 +1,4 @@
-import type { AgentServer, StorageOffers } from "../documents.ts";
+import type { AgentServer, StorageOffers } from "../documents/vocabulary.ts";
 
 /** Files are sparse: a server may promise this many times its whole space. */
 export const overcommit = 20;

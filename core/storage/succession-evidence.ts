@@ -1,11 +1,11 @@
-import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import type { AgentLease } from "../documents.ts";
+import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { presenceKey } from "../documents/presence.ts";
+import type { AgentLease } from "../documents/vocabulary.ts";
 import type { Effect } from "../env.ts";
 import { isObject } from "../outbox.ts";
-import { presenceKey } from "../presence/documents.ts";
-import { sameHolder } from "./agent-lease.ts";
-import type { LeaseRecord } from "./agent-work.ts";
+import { sameHolder } from "./agent/lease.ts";
+import type { LeaseRecord } from "./agent/work.ts";
 
 /**
  * What an agent knows of a host that holds a lease and is said to be lost (decision 49). A host that asks for the lease of a

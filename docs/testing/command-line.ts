@@ -1,12 +1,12 @@
 import type { Command } from "commander";
-import { readBundle } from "../../cli/bundle.ts";
-import type { Client } from "../../cli/client.ts";
-import type { Context } from "../../cli/context.ts";
-import { CommandFailure } from "../../cli/failure.ts";
-import { createProgram } from "../../cli/program.ts";
-import type { Bundle, Cell } from "../../model/cell.ts";
-import { planChange } from "../../model/plan.ts";
-import { readSpecification } from "../../model/specification.ts";
+import type { Client } from "../../cli/connection/client.ts";
+import type { Context } from "../../cli/program/context.ts";
+import { CommandFailure } from "../../cli/program/failure.ts";
+import { createProgram } from "../../cli/program/program.ts";
+import { readBundle } from "../../cli/spec/bundle.ts";
+import type { Bundle, Cell } from "../../model/cell/cell.ts";
+import { planChange } from "../../model/plan/plan.ts";
+import { readSpecification } from "../../model/specification/specification.ts";
 
 /** The command line without a cloud: what it can say by itself, it says here as well. */
 

@@ -1,10 +1,10 @@
 import { dirname, join, normalize } from "node:path";
-import type { Bundle, Cell } from "../../model/cell.ts";
-import { diagnosticPages, explanationOf } from "../../model/diagnostic-codes.ts";
-import { planChange } from "../../model/plan.ts";
-import { attributeNames, attributeSchema, elementTypes } from "../../model/schema.ts";
+import type { Bundle, Cell } from "../../model/cell/cell.ts";
+import { attributeNames, attributeSchema, elementTypes } from "../../model/cell/schema.ts";
+import { diagnosticPages, explanationOf } from "../../model/diagnostics/diagnostic-codes.ts";
+import { planChange } from "../../model/plan/plan.ts";
 import { formatSmartFrog } from "../../model/smartfrog-format/format.ts";
-import { readSpecification } from "../../model/specification.ts";
+import { readSpecification } from "../../model/specification/specification.ts";
 import { callFault } from "./command-line.ts";
 import { anchorsOf, blocksOf, type Document, entriesOf, inlineCodeOf, linksOf, wordsOf } from "./documents.ts";
 

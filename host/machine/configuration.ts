@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { peerName } from "../../model/identifiers.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
 import { agentPorts, type ProcessConfiguration } from "../../runtime/installation.ts";
 
 /** Where a real machine keeps what it is: its configurations, what lasts, what ends with the boot, its units. */

@@ -1,6 +1,6 @@
 import { lstat, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { synchronize } from "../../runtime/durable-files.ts";
+import { synchronize } from "../../runtime/process/durable-files.ts";
 
 const adoptFile = "adopt";
 

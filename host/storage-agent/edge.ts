@@ -3,12 +3,12 @@ import { readdir, stat, statfs } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { mayAsk } from "../../core/identity/permissions.ts";
+import { mayAsk } from "../../core/documents/permissions.ts";
 import type { InstallationStatus } from "../../model/api.ts";
-import type { PeerHandler, PeerRequest } from "../../runtime/https.ts";
+import type { PeerHandler, PeerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { everyImage, type ImagePlaces } from "./images.ts";
-import { MiB } from "./qcow2.ts";
+import { everyImage, type ImagePlaces } from "./images/images.ts";
+import { MiB } from "./images/qcow2.ts";
 import type { VolumeFiles } from "./volume-files.ts";
 
 type ServerStatus = InstallationStatus["servers"][number];

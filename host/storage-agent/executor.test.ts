@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import type { AgentReport, VolumeWork } from "../../core/storage/agent-work.ts";
-import type { Mark } from "../../core/storage/bin-documents.ts";
-import { hostName, uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import type { Mark } from "../../core/documents/bin.ts";
+import type { AgentReport, VolumeWork } from "../../core/storage/agent/work.ts";
+import { hostName, uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import { Executor } from "./executor.ts";
 import { type AgentMachinery, ExportNotGone, type RunningExport, type ServedExport } from "./machinery.ts";
 

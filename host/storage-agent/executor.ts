@@ -1,5 +1,6 @@
-import type { AdoptedLease } from "../../core/storage/agent-mark.ts";
-import { reserveMiB } from "../../core/storage/agent-reserve.ts";
+import type { Mark } from "../../core/documents/bin.ts";
+import type { AdoptedLease } from "../../core/storage/agent/mark.ts";
+import { reserveMiB } from "../../core/storage/agent/reserve.ts";
 import type {
   AgentReport,
   BinAnswer,
@@ -7,10 +8,9 @@ import type {
   VolumeWork,
   WantedExport,
   WorkAnswer,
-} from "../../core/storage/agent-work.ts";
-import type { Mark } from "../../core/storage/bin-documents.ts";
-import type { Uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+} from "../../core/storage/agent/work.ts";
+import type { Uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import { type AgentMachinery, ExportNotGone, type ExportWish, PortTaken, type RunningExport } from "./machinery.ts";
 
 /**

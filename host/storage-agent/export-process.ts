@@ -3,17 +3,17 @@ import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSyn
 import { chmod, chown, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ExportAccess } from "../../core/storage/agent-work.ts";
-import type { Uid } from "../../model/identifiers.ts";
+import type { ExportAccess } from "../../core/storage/agent/work.ts";
+import type { Uid } from "../../model/cell/identifiers.ts";
 import {
   identify,
   isAlive,
   type ProcessControl,
   type ProcessIdentity,
   processControl,
-} from "../drivers/hypervisor/process.ts";
+} from "../drivers/hypervisor/process/process.ts";
 import { connectQmp, type Qmp } from "../drivers/hypervisor/qmp.ts";
-import { setprivArguments, storageIdentity } from "../identity.ts";
+import { setprivArguments, storageIdentity } from "../machine/unix-users.ts";
 import { listenAt } from "./listening-socket.ts";
 import { ExportNotGone, PortTaken, type RunningExport } from "./machinery.ts";
 

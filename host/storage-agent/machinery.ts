@@ -1,8 +1,8 @@
-import type { BootRecord } from "../../core/documents.ts";
-import type { BinLabel, ExportAccess, VolumeSource } from "../../core/storage/agent-work.ts";
+import type { Mark } from "../../core/documents/bin.ts";
+import type { BootRecord } from "../../core/documents/vocabulary.ts";
+import type { BinLabel, ExportAccess, VolumeSource } from "../../core/storage/agent/work.ts";
 import type { BinFile } from "../../core/storage/bin.ts";
-import type { Mark } from "../../core/storage/bin-documents.ts";
-import type { HostName, Uid } from "../../model/identifiers.ts";
+import type { HostName, Uid } from "../../model/cell/identifiers.ts";
 
 /** A running export, and the process that runs it. */
 export interface RunningExport {

@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import type { HostName, Ipv4 } from "../../model/identifiers.ts";
-import { isAlive } from "../drivers/hypervisor/process.ts";
+import type { HostName, Ipv4 } from "../../model/cell/identifiers.ts";
+import { isAlive } from "../drivers/hypervisor/process/process.ts";
 import { takeAdoptFile } from "./adopt-file.ts";
 import { endExport, findExports, isServing, mostConnections, startExport } from "./export-process.ts";
-import { listImages } from "./images.ts";
+import { listImages } from "./images/images.ts";
+import { MiB } from "./images/qcow2.ts";
 import type { AgentMachinery } from "./machinery.ts";
-import { MiB } from "./qcow2.ts";
 import { putOutStrangers } from "./strangers.ts";
 import type { VolumeFiles } from "./volume-files.ts";
 

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import type { AgentBinned } from "../../core/documents/bin.ts";
 import type {
   AgentLease,
   AgentLeaseActual,
@@ -15,18 +16,17 @@ import type {
   Attachment,
   DesiredDisk,
   Layer,
-} from "../../core/documents.ts";
+} from "../../core/documents/vocabulary.ts";
 import { readAnything, type Service } from "../../core/env.ts";
-import type { AgentBinned } from "../../core/storage/bin-documents.ts";
-import { hostName, type PeerName, peerName, type Uid, uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import { createAuthority, issueCertificate } from "../../runtime/certificates.ts";
-import { peerRequest } from "../../runtime/https.ts";
+import { hostName, type PeerName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { peerRequest } from "../../runtime/http/https.ts";
+import { createAuthority, issueCertificate } from "../../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { type RunningService, runService } from "../../runtime/process.ts";
-import { isAlive, signal, waitGone } from "../drivers/hypervisor/process.ts";
+import { type RunningService, runService } from "../../runtime/process/process.ts";
+import { isAlive, signal, waitGone } from "../drivers/hypervisor/process/process.ts";
 import { createStorageDriver } from "../drivers/storage/driver-nbd.ts";
-import { qemuIdentity, setprivArguments } from "../identity.ts";
+import { qemuIdentity, setprivArguments } from "../machine/unix-users.ts";
 import { findExports } from "./export-process.ts";
 
 /** Two real agents, a Storage Manager reduced to its words, and QEMU's own tools as the VM's host. Needs root and QEMU. */

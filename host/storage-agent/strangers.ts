@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import type { Uid } from "../../model/identifiers.ts";
+import type { Uid } from "../../model/cell/identifiers.ts";
 
 /**
  * QSD gives a place to whoever connects, before a key is shown and for as long as it pleases, so somebody else could hold

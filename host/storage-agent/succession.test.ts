@@ -6,18 +6,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ActualHost, AgentLeaseActual, DesiredVm, Layer } from "../../core/documents.ts";
+import type { ActualHost, AgentLeaseActual, DesiredVm, Layer } from "../../core/documents/vocabulary.ts";
 import { readAnything, type Service } from "../../core/env.ts";
-import { type HostName, hostName, ipv4, mac, type PeerName, peerName, uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import { createAuthority, issueCertificate } from "../../runtime/certificates.ts";
+import { type HostName, hostName, ipv4, mac, type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { createAuthority, issueCertificate } from "../../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { type RunningService, runService } from "../../runtime/process.ts";
-import { signal, waitGone } from "../drivers/hypervisor/process.ts";
-import type { HostRequest } from "../host-requests.ts";
-import { createHostManager } from "../manager.ts";
-import type { Action } from "../planner.ts";
-import { standby } from "../succession.testing.ts";
+import { type RunningService, runService } from "../../runtime/process/process.ts";
+import { signal, waitGone } from "../drivers/hypervisor/process/process.ts";
+import { standby } from "../root-vm/succession.testing.ts";
+import type { HostRequest } from "../service/host-requests.ts";
+import { createHostManager } from "../service/manager.ts";
+import type { Action } from "../service/planner.ts";
 import { findExports } from "./export-process.ts";
 
 /**

@@ -5,17 +5,17 @@ import { access, chmod, chown, mkdir, open, readdir, readFile, rm, stat, truncat
 import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
-import type { BinLabel, VolumeSource } from "../../core/storage/agent-work.ts";
+import type { Mark } from "../../core/documents/bin.ts";
+import type { BinLabel, VolumeSource } from "../../core/storage/agent/work.ts";
 import type { BinFile } from "../../core/storage/bin.ts";
-import type { Mark } from "../../core/storage/bin-documents.ts";
-import type { Ipv4, Uid } from "../../model/identifiers.ts";
-import { renameDurably, synchronize } from "../../runtime/durable-files.ts";
-import { replaceFile } from "../../runtime/identity/replace-file.ts";
-import { storageIdentity } from "../identity.ts";
-import { BinFiles } from "./bin-files.ts";
-import { bootRecord, type FoundImage, readImage } from "./images.ts";
+import type { Ipv4, Uid } from "../../model/cell/identifiers.ts";
+import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
+import { renameDurably, synchronize } from "../../runtime/process/durable-files.ts";
+import { storageIdentity } from "../machine/unix-users.ts";
+import { BinFiles } from "./bin/bin-files.ts";
+import { bootRecord, type FoundImage, readImage } from "./images/images.ts";
+import { MiB, qemuImg, readHeader, servedLength } from "./images/qcow2.ts";
 import type { CreatedFile } from "./machinery.ts";
-import { MiB, qemuImg, readHeader, servedLength } from "./qcow2.ts";
 
 const run = promisify(execFile);
 const markFile = "mark.json";
@@ -125,7 +125,7 @@ export class VolumeFiles {
     return file;
   }
 
-  /** Beside the files, so that it goes back with them (`core/storage/agent-mark.ts`). Null: there is none. */
+  /** Beside the files, so that it goes back with them (`core/storage/agent/mark.ts`). Null: there is none. */
   async readMark(): Promise<Mark | null> {
     const text = await readFile(join(this.directory, markFile), "utf8").catch((error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT") return null;

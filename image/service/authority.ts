@@ -6,5 +6,5 @@ export const serve = (role: string): void => serveRole(role, runRole);
 
 /** As in main.ts. */
 export const load = async (): Promise<void> => {
-  await import("../../runtime/identity/authority.ts");
+  await import("../../runtime/identity/authority/authority.ts");
 };

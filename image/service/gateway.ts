@@ -6,5 +6,5 @@ export const serve = (role: string): void => serveRole(role, runGateway);
 
 /** Everything is loaded with this module. */
 export const load = async (): Promise<void> => {
-  await import("../../runtime/identity/enrol.ts");
+  await import("../../runtime/identity/own/enrol.ts");
 };

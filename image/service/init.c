@@ -403,7 +403,7 @@ static void set_up_network(void) {
     close(control);
 }
 
-/* What a role is told, in a directory that nobody else may enter: see runtime/service-data.ts for its files. */
+/* What a role is told, in a directory that nobody else may enter: see runtime/service-vm/service-data.ts for its files. */
 static void hand_over(const struct passwd *user) {
     char own[path_size], to[path_size], from[path_size];
     join(own, RUN, user->pw_name);

@@ -11,12 +11,12 @@ export const load = async (): Promise<void> => {
     import("../../core/directory/directory.ts"),
     import("../../core/dns/manager.ts"),
     import("../../core/placer/placer.ts"),
-    import("../../core/presence/group.ts"),
-    import("../../core/storage/manager.ts"),
+    import("../../core/presence/group/group.ts"),
+    import("../../core/storage/manager/manager.ts"),
     import("../../runtime/cell-manager/edge.ts"),
     import("../../runtime/controller/edge.ts"),
-    import("../../runtime/dns-server.ts"),
-    import("../../runtime/identity/enrol.ts"),
-    import("../../runtime/peers-follow.ts"),
+    import("../../runtime/dns/dns-server.ts"),
+    import("../../runtime/identity/own/enrol.ts"),
+    import("../../runtime/transport/peers-follow.ts"),
   ]);
 };

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { join, relative } from "node:path";
-import { makeDirectoryDurably } from "../../runtime/durable-files.ts";
-import { writeErrorLine } from "../../runtime/error-line.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { configureRole, firstPeers, readServiceSeed } from "../../runtime/service-data.ts";
+import { writeErrorLine } from "../../runtime/observation/error-line.ts";
+import { makeDirectoryDurably } from "../../runtime/process/durable-files.ts";
+import { configureRole, firstPeers, readServiceSeed } from "../../runtime/service-vm/service-data.ts";
 
 /**
  * A role in a service VM: runs as the VM's `x.data` says, with its durable state on the data volume, and shows its sign of

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from "../json.ts";
+import type { Json, JsonObject } from "../json/json.ts";
 import { parametersIn, publishedPath, type Route } from "./route.ts";
 import { parameterDocs, type RouteName, routeNames, routeOf } from "./routes.ts";
 import { refusal } from "./values.ts";

@@ -1,4 +1,4 @@
-import type { JsonObject } from "../json.ts";
+import type { JsonObject } from "../json/json.ts";
 import { publishedPath, type Route } from "./route.ts";
 import { routeNames, routeOf } from "./routes.ts";
 import { rightOf } from "./schema.ts";

@@ -1,6 +1,6 @@
 import type { Refusal } from "../api.ts";
-import type { Json, JsonObject } from "../json.ts";
-import { Fault, faultOf } from "../reader.ts";
+import type { Json, JsonObject } from "../json/json.ts";
+import { Fault, faultOf } from "../json/reader.ts";
 import { fail, ok, type Result } from "../result.ts";
 import type { BodyOf, QueryOf, QueryParameter } from "./route.ts";
 import { type RouteName, type Routes, routeOf } from "./routes.ts";

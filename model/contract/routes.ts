@@ -140,7 +140,7 @@ export const routes = {
     answer: gives(values.sessionGrant, 201),
   }),
   openSession: route("GET /cells/{cell}/sessions", "capability", "controller", {
-    doc: "The WebSocket of a session; its messages are those of `model/sessions.ts`.",
+    doc: "The WebSocket of a session; its messages are those of `model/cell/session-messages.ts`.",
     headers: {
       "Sec-WebSocket-Protocol": { schema: text(), doc: "`cells.session.v1, cells.capability.<session>`" },
     },

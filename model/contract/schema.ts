@@ -1,5 +1,5 @@
-import type { Json, JsonObject } from "../json.ts";
-import { type Fault, faultOf } from "../reader.ts";
+import type { Json, JsonObject } from "../json/json.ts";
+import { type Fault, faultOf } from "../json/reader.ts";
 
 /**
  * JSON Schemas as data (draft 2020-12, the few keywords of `keywords`), made by functions that hold them to the TypeScript

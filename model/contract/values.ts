@@ -1,11 +1,11 @@
 import type * as api from "../api.ts";
-import type { Bundle } from "../cell.ts";
-import type { Diagnostic, Position } from "../diagnostic.ts";
-import type { ElementPath } from "../identifiers.ts";
-import type { Json, JsonObject } from "../json.ts";
-import type { CellStep, DataLoss, Plan, PlanStep } from "../plan-types.ts";
-import { elementTypes } from "../schema.ts";
-import { type SessionGrant, type SessionRequest, sessionVerbs } from "../sessions.ts";
+import type { Bundle } from "../cell/cell.ts";
+import type { ElementPath } from "../cell/identifiers.ts";
+import { elementTypes } from "../cell/schema.ts";
+import { type SessionGrant, type SessionRequest, sessionVerbs } from "../cell/session-messages.ts";
+import type { Diagnostic, Position } from "../diagnostics/diagnostic.ts";
+import type { Json, JsonObject } from "../json/json.ts";
+import type { CellStep, DataLoss, Plan, PlanStep } from "../plan/plan-types.ts";
 import {
   boolean,
   branded,

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Diagnostics } from "../diagnostics.ts";
-import { tokenize } from "../smartfrog/lexer.ts";
-import { parseBundle } from "../smartfrog/parser.ts";
+import { Diagnostics } from "../diagnostics/diagnostics.ts";
+import { tokenize } from "../smartfrog/text/lexer.ts";
+import { parseBundle } from "../smartfrog/text/parser.ts";
 import { formatSmartFrog } from "./format.ts";
 import { type Piece, piecesOf } from "./pieces.ts";
 

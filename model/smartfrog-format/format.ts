@@ -1,9 +1,9 @@
-import type { Diagnostic, Position } from "../diagnostic.ts";
-import { Diagnostics } from "../diagnostics.ts";
-import { limits } from "../limits.ts";
+import { limits } from "../cell/limits.ts";
+import type { Diagnostic, Position } from "../diagnostics/diagnostic.ts";
+import { Diagnostics } from "../diagnostics/diagnostics.ts";
 import { fail, ok, type Result } from "../result.ts";
-import { tokenize } from "../smartfrog/lexer.ts";
-import { parseBundle } from "../smartfrog/parser.ts";
+import { tokenize } from "../smartfrog/text/lexer.ts";
+import { parseBundle } from "../smartfrog/text/parser.ts";
 import { type Piece, piecesOf } from "./pieces.ts";
 
 /*

@@ -1,5 +1,5 @@
-import type { Position } from "../diagnostic.ts";
-import type { Expression, Prototype, Scalar } from "./syntax.ts";
+import type { Position } from "../diagnostics/diagnostic.ts";
+import type { Expression, Prototype, Scalar } from "./text/syntax.ts";
 
 /** A component while a document is being resolved. Its attributes keep the order in which their names came first. */
 export interface Component {

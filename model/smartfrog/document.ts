@@ -1,19 +1,19 @@
-import type { Bundle } from "../cell.ts";
-import type { Position } from "../diagnostic.ts";
-import { Diagnostics } from "../diagnostics.ts";
-import type { Json, JsonObject } from "../json.ts";
-import type { AttributePositions, MadeFrom, ObjectPositions, Positions, Replaced } from "../positions.ts";
-import { markIncomplete, unknownValue } from "../unknown.ts";
+import type { Bundle } from "../cell/cell.ts";
+import type { Position } from "../diagnostics/diagnostic.ts";
+import { Diagnostics } from "../diagnostics/diagnostics.ts";
+import type { AttributePositions, MadeFrom, ObjectPositions, Positions, Replaced } from "../diagnostics/positions.ts";
+import { markIncomplete, unknownValue } from "../diagnostics/unknown.ts";
+import type { Json, JsonObject } from "../json/json.ts";
 import type { Attribute, Component, Value } from "./component.ts";
-import { attributeOf, constantOrigin } from "./copies.ts";
-import { boundExpansion } from "./expansion.ts";
-import { shortestFloat } from "./java-number.ts";
-import { link } from "./linker.ts";
-import { bounded, type Phases, runPhases } from "./phases.ts";
-import { leftUnlinked } from "./print.ts";
+import { attributeOf, constantOrigin } from "./phases/copies.ts";
+import { boundExpansion } from "./phases/expansion.ts";
+import { shortestFloat } from "./phases/java-number.ts";
+import { link } from "./phases/linker.ts";
+import { bounded, type Phases, runPhases } from "./phases/phases.ts";
+import type { Resolver } from "./phases/resolver.ts";
+import { replacedBy } from "./phases/templates.ts";
 import { linkReached } from "./reached.ts";
-import type { Resolver } from "./resolver.ts";
-import { replacedBy } from "./templates.ts";
+import { leftUnlinked } from "./text/print.ts";
 
 /**
  * A SmartFrog bundle through all phases. `sfConfig`, if the document has one, is the only part that is linked (LANGUAGE,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readSpecification } from "../specification.ts";
+import { readSpecification } from "../specification/specification.ts";
 import { smartFrogTree } from "./tree.ts";
 
 /** The language beyond its recorded cases: what each form means, and that nothing small costs much. */

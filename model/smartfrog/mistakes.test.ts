@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Diagnostic } from "../diagnostic.ts";
-import { readSpecification } from "../specification.ts";
+import type { Diagnostic } from "../diagnostics/diagnostic.ts";
+import { readSpecification } from "../specification/specification.ts";
 
 /*
  * Typical mistakes: each is told where it is, with what would be right, and nothing is told that only follows from it.

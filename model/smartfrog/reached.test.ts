@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readSpecification } from "../specification.ts";
+import { readSpecification } from "../specification/specification.ts";
 
 /** What an element takes by a path from outside of its cell must have a value; what nobody takes may lack one. */
 const read = (text: string): ReturnType<typeof readSpecification> =>

@@ -1,9 +1,9 @@
-import type { Diagnostics } from "../diagnostics.ts";
-import { referenceIn } from "../reference.ts";
+import type { Diagnostics } from "../diagnostics/diagnostics.ts";
+import { referenceIn } from "../reference/reference.ts";
 import type { Attribute, Component, Value } from "./component.ts";
-import { constantOrigin } from "./copies.ts";
-import { linkAttributes } from "./linker.ts";
-import type { Resolver } from "./resolver.ts";
+import { constantOrigin } from "./phases/copies.ts";
+import { linkAttributes } from "./phases/linker.ts";
+import type { Resolver } from "./phases/resolver.ts";
 
 /**
  * Links what elements refer to by a text such as `<ref:/params/memory>` and what stands outside of the linked parts: a

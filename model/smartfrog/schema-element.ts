@@ -1,5 +1,5 @@
 import type { Value } from "./component.ts";
-import { OperationError } from "./operations.ts";
+import { OperationError } from "./phases/operations.ts";
 
 /** What a schema says of one attribute: the parameters of HP's `CheckSchemaElement`. */
 type Parameters = ReadonlyMap<string, Value>;

@@ -1,4 +1,4 @@
-import { functionPackage } from "./functions.ts";
+import { functionPackage } from "./phases/functions.ts";
 
 /**
  * The include files of HP's distribution whose templates mean something without Java, under the names by which

@@ -1,8 +1,8 @@
-import { Diagnostics } from "../diagnostics.ts";
+import { Diagnostics } from "../diagnostics/diagnostics.ts";
 import type { Component } from "./component.ts";
-import { parseBundle } from "./parser.ts";
-import { resolveTypes } from "./resolver.ts";
+import { resolveTypes } from "./phases/resolver.ts";
 import { standardFiles } from "./standard-files.ts";
+import { parseBundle } from "./text/parser.ts";
 
 /** The templates of standard include files, by name. */
 export function standardTemplates(paths: Iterable<string>): ReadonlyMap<string, Component> {

@@ -1,14 +1,14 @@
-import type { Bundle } from "../cell.ts";
-import type { Diagnostic } from "../diagnostic.ts";
-import { Diagnostics } from "../diagnostics.ts";
-import type { Json } from "../json.ts";
+import type { Bundle } from "../cell/cell.ts";
+import type { Diagnostic } from "../diagnostics/diagnostic.ts";
+import { Diagnostics } from "../diagnostics/diagnostics.ts";
+import type { Json } from "../json/json.ts";
 import type { Component, Value } from "./component.ts";
-import { boundExpansion } from "./expansion.ts";
-import { javaDouble, javaFloat } from "./java-number.ts";
-import { link } from "./linker.ts";
-import { guarded, type Phase, runPhases } from "./phases.ts";
-import { leftUnlinked } from "./print.ts";
-import { limitPassed } from "./resolver.ts";
+import { boundExpansion } from "./phases/expansion.ts";
+import { javaDouble, javaFloat } from "./phases/java-number.ts";
+import { link } from "./phases/linker.ts";
+import { guarded, type Phase, runPhases } from "./phases/phases.ts";
+import { limitPassed } from "./phases/resolver.ts";
+import { leftUnlinked } from "./text/print.ts";
 
 /** What SmartFrog makes of a bundle, as recorded outcomes have it: `sfConfig` resolved, or the phase that refused. */
 export type TreeOutcome =

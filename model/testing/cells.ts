@@ -1,7 +1,7 @@
 import fc from "fast-check";
-import type { ElementType } from "../cell.ts";
-import type { Json, JsonObject } from "../json.ts";
-import { type AttributeKind, elementSchemas } from "../schema.ts";
+import type { ElementType } from "../cell/cell.ts";
+import { type AttributeKind, elementSchemas } from "../cell/schema.ts";
+import type { Json, JsonObject } from "../json/json.ts";
 
 /*
  * Cells for property tests, as documents: elements of every type with any of their attributes, as literals or through

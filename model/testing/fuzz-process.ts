@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Bundle } from "../cell.ts";
-import { broken, shrunk, Texts } from "../specification.fuzz.ts";
-import { readSpecification } from "../specification.ts";
+import type { Bundle } from "../cell/cell.ts";
+import { broken, shrunk, Texts } from "../specification/specification.fuzz.ts";
+import { readSpecification } from "../specification/specification.ts";
 
 /**
  * Tries texts for some seconds. Every text is named on the standard output before it is read, so that whoever watches

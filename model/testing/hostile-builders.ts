@@ -1,4 +1,4 @@
-import type { Bundle } from "../cell.ts";
+import type { Bundle } from "../cell/cell.ts";
 
 /** Texts that cost their reader as much as their author could arrange, and the codes of what they must be told. */
 export interface HostileText {

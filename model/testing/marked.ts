@@ -1,4 +1,4 @@
-import { type BundleView, viewBundle } from "../language/bundle-tree.ts";
+import { type BundleView, viewBundle } from "../editor/sources/bundle-tree.ts";
 
 /** Texts in which `‸` marks a cursor; the first file is the main one. */
 export function marked(files: Readonly<Record<string, string>>): {

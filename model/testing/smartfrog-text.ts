@@ -1,5 +1,5 @@
-import type { Json, JsonObject } from "../json.ts";
-import { isObject } from "../reference.ts";
+import type { Json, JsonObject } from "../json/json.ts";
+import { isObject } from "../reference/reference.ts";
 
 /** A document as SmartFrog. Vectors may hold no objects, and numbers no exponents. */
 export function smartFrogText(document: JsonObject): string {

@@ -3,7 +3,7 @@ import { mkdtemp, open, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { renameDurably } from "../durable-files.ts";
+import { renameDurably } from "../process/durable-files.ts";
 import { containerEnd, containerStart, type MissingPart, openContainer } from "./container.ts";
 import { BackupFault, ByteReader } from "./frames.ts";
 import type { SignedOrder } from "./order.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pipeline } from "node:stream/promises";
 import type { ProcessConfiguration } from "../installation.ts";
-import { copyDatabase, type Store } from "../store.ts";
+import { copyDatabase, type Store } from "../process/store.ts";
 import { copyDirectory, removeLeftCopy } from "./left-copy.ts";
 import type { HistoryMark, PartFile, PartManifest } from "./part.ts";
 
@@ -53,7 +53,7 @@ const described = async (path: string, kind: PartFile["kind"], file: string): Pr
   return { path, kind, bytes: (await stat(file)).size, sha256: hash.digest("hex") };
 };
 
-/** How far the store is in its history (`core/distribution/history.ts`); null where it keeps none. */
+/** How far the store is in its history (`core/distribution/node/history.ts`); null where it keeps none. */
 const historyIn = (file: string): HistoryMark | null => {
   const database = new DatabaseSync(file, { readOnly: true });
   try {

@@ -5,13 +5,13 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
-import { peerName } from "../../model/identifiers.ts";
-import { readAuthority, signCertificate } from "../certificates.ts";
-import { peerRequest, servePeers } from "../https.ts";
-import { ownKey } from "../identity/keys.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import { peerRequest, servePeers } from "../http/https.ts";
+import { readAuthority, signCertificate } from "../identity/certificates.ts";
+import { ownKey } from "../identity/own/keys.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../installation.testing.ts";
 import type { ProcessConfiguration } from "../installation.ts";
-import { openStore } from "../store.ts";
+import { openStore } from "../process/store.ts";
 import { answerKeptParts, keepPart, keptPartsDirectory, takeKeptPart } from "./kept-parts.ts";
 import type { PartFile } from "./part.ts";
 import { unconfirmedFile } from "./put-back.ts";

@@ -1,5 +1,5 @@
 import { createHash, verify, webcrypto, X509Certificate } from "node:crypto";
-import type { Authority } from "../certificates.ts";
+import type { Authority } from "../identity/certificates.ts";
 import { BackupFault } from "./frames.ts";
 import { isRecipient } from "./sealing.ts";
 

@@ -34,7 +34,7 @@ export interface PartFile {
   /** `store` and `sqlite` are databases of SQLite; the store is the one of state distribution. */
   readonly kind: "store" | "sqlite" | "file";
 }
-/** Where a store is in its history, as `Mark` in `core/distribution/history.ts`. */
+/** Where a store is in its history, as `Mark` in `core/distribution/node/history.ts`. */
 export interface HistoryMark {
   readonly start: string;
   readonly count: number;

@@ -1,7 +1,7 @@
 import { copyFile, mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { renameDurably, synchronize } from "../durable-files.ts";
-import { noteRestored } from "../store.ts";
+import { renameDurably, synchronize } from "../process/durable-files.ts";
+import { noteRestored } from "../process/store.ts";
 import type { UnpackedPart } from "./unpack.ts";
 
 /** Where what was there before lies, below the same directory, until the next restore. */

@@ -1,14 +1,14 @@
 import { instancesIn } from "../../core/cells/binding.ts";
 import { createCellManager } from "../../core/cells/manager.ts";
 import type { CellReport } from "../../core/cells/work.ts";
-import type { PeerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import { servePeers } from "../https.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { servePeers } from "../http/https.ts";
 import type { ProcessConfiguration } from "../installation.ts";
-import { createObserver, type Observer, observed } from "../observer.ts";
-import { watchMembers } from "../peers-watch.ts";
-import { type RunningService, runService } from "../process.ts";
-import { stopAtSignals } from "../signals.ts";
+import { createObserver, type Observer, observed } from "../observation/observer.ts";
+import { type RunningService, runService } from "../process/process.ts";
+import { stopAtSignals } from "../process/signals.ts";
+import { watchMembers } from "../transport/peers-watch.ts";
 import { makeControllers } from "./maker.ts";
 import { createComponents } from "./root-model.ts";
 

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { componentOf, controllerElements } from "../../core/cells/controller-vm.ts";
 import type { CellReport, CellWorkAnswer, WantedController } from "../../core/cells/work.ts";
 import { sameJson } from "../../core/outbox.ts";
-import { type Ipv4, ipv4, type Uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import { type Ipv4, ipv4, type Uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import { network } from "../installation.ts";
 import type { ControllerComponents } from "./root-model.ts";
 

@@ -1,12 +1,12 @@
 import { volumesOf } from "../../core/cells/controller-vm.ts";
-import { peerName } from "../../model/identifiers.ts";
-import type { Json, JsonObject } from "../../model/json.ts";
-import { peerRequest } from "../https.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import { peerRequest } from "../http/https.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 
 /**
  * The controllers' components in the root cell's model, as its controller lets the Cell Manager read and change them by its
- * name alone (core/identity/permissions.ts). Every call rejects with a sentence when the root controller does not answer or
+ * name alone (core/documents/permissions.ts). Every call rejects with a sentence when the root controller does not answer or
  * refuses.
  */
 export interface ControllerComponents {

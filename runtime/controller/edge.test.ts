@@ -15,12 +15,12 @@ import {
   type NewCredential,
   type Refusal,
 } from "../../model/api.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import { assertConforms } from "../../model/contract/testing/conforms.ts";
-import { type PeerName, peerName } from "../../model/identifiers.ts";
-import type { Json, JsonObject } from "../../model/json.ts";
-import { createAuthority, issueCertificate } from "../certificates.ts";
-import { hashCredential, newCredential } from "../credentials.ts";
-import { type PeerResponse, type PeerServer, peerRequest, servePeers } from "../https.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import { hashCredential, newCredential } from "../http/bearer.ts";
+import { type PeerResponse, type PeerServer, peerRequest, servePeers } from "../http/https.ts";
+import { createAuthority, issueCertificate } from "../identity/certificates.ts";
 import { eventually } from "../installation.testing.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { runController } from "./edge.ts";

@@ -1,15 +1,15 @@
-import { rootCell } from "../../core/cell-documents.ts";
 import { boundPeers } from "../../core/cells/binding.ts";
 import { createController } from "../../core/controller/controller.ts";
-import { cellName, ipv4, mac, type PeerName, peerName, uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import { servePeers } from "../https.ts";
+import { rootCell } from "../../core/documents/cells.ts";
+import { cellName, ipv4, mac, type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { servePeers } from "../http/https.ts";
 import { network, type ProcessConfiguration, ports } from "../installation.ts";
-import { createObserver, type Observer, observed } from "../observer.ts";
-import { findPeer, listPeers } from "../peers.ts";
-import { watchMembers, watchPeers } from "../peers-watch.ts";
-import { runService } from "../process.ts";
-import { stopAtSignals } from "../signals.ts";
+import { createObserver, type Observer, observed } from "../observation/observer.ts";
+import { runService } from "../process/process.ts";
+import { stopAtSignals } from "../process/signals.ts";
+import { findPeer, listPeers } from "../transport/peers.ts";
+import { watchMembers, watchPeers } from "../transport/peers-watch.ts";
 import { openEvents } from "./events.ts";
 import { serveNames } from "./name-server.ts";
 import { serviceOptions } from "./root-secret.ts";
@@ -84,7 +84,7 @@ export async function runController(
     });
     closers.push(server.stop);
     if (controller.root !== undefined) {
-      const { orderOf, startBackups } = await import("./backup-schedule.ts");
+      const { orderOf, startBackups } = await import("./backups/schedule.ts");
       const model = async () => ((await running.request({ method: "GET", path: "" })) as { body?: Json }).body ?? null;
       const order = (recipient: string) => orderOf(configuration, recipient);
       const backups = startBackups({ configuration, model, order, log: observer.log, nowMs: Date.now });

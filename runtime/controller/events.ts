@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { Phase } from "../../core/documents.ts";
-import type { EventName } from "../../core/event-names.ts";
+import type { Phase } from "../../core/documents/vocabulary.ts";
+import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { CellEvent } from "../../model/api.ts";
-import type { Json } from "../../model/json.ts";
-import type { LogEvent } from "../events.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { LogEvent } from "../observation/events.ts";
 
 /** How many events of a cell are kept. */
 export const keptEvents = 2_000;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ControllerResponse } from "../../core/controller/requests.ts";
+import type { ControllerResponse } from "../../core/controller/requests/requests.ts";
 import type { CellEvent } from "../../model/api.ts";
 import { heldBack } from "./held-back.ts";
 

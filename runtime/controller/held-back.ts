@@ -1,6 +1,6 @@
-import type { ControllerResponse } from "../../core/controller/requests.ts";
+import type { ControllerResponse } from "../../core/controller/requests/requests.ts";
 import type { CellEvent } from "../../model/api.ts";
-import type { Json } from "../../model/json.ts";
+import type { Json } from "../../model/json/json.ts";
 
 /**
  * An answer that is held back until it says that something is so, for whoever makes or ends what is a part of this cell:

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import type { Refusal } from "../../model/api.ts";
-import type { Json } from "../../model/json.ts";
+import type { Json } from "../../model/json/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 
 export const bodyLimitBytes = 16 * 1024 * 1024;

@@ -2,8 +2,8 @@ import { createHash, createHmac, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { RootOptions } from "../../core/controller/state.ts";
-import { cidr, ipv4 } from "../../model/identifiers.ts";
-import { replaceFile } from "../identity/replace-file.ts";
+import { cidr, ipv4 } from "../../model/cell/identifiers.ts";
+import { replaceFile } from "../identity/own/replace-file.ts";
 import { network, type ProcessConfiguration } from "../installation.ts";
 
 /**

@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
-import { rootCell } from "../../core/cell-documents.ts";
-import type { ControllerRequest, ControllerResponse } from "../../core/controller/requests.ts";
-import type { ExecTarget, WhyEnd, WhyEnds } from "../../core/controller/session-requests.ts";
-import { mayAsk } from "../../core/identity/permissions.ts";
+import type { ControllerRequest, ControllerResponse } from "../../core/controller/requests/requests.ts";
+import type { ExecTarget, WhyEnd, WhyEnds } from "../../core/controller/requests/session-requests.ts";
+import { rootCell } from "../../core/documents/cells.ts";
+import { mayAsk } from "../../core/documents/permissions.ts";
 import {
   bundleMediaType,
   type CellEvent,
@@ -11,28 +11,28 @@ import {
   type NewCredential,
   type Refusal,
 } from "../../model/api.ts";
-import type { Bundle } from "../../model/cell.ts";
+import type { Bundle } from "../../model/cell/cell.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
 import { type Match, matchParts, partsOf } from "../../model/contract/match.ts";
 import { readJsonBody, readQuery } from "../../model/contract/request.ts";
 import type { BodyOf, QueryOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes, ServedAt } from "../../model/contract/routes.ts";
 import { read as readAs } from "../../model/contract/schema.ts";
 import { bundleBody } from "../../model/contract/values.ts";
-import { peerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import { Fault } from "../../model/reader.ts";
+import type { Json } from "../../model/json/json.ts";
+import { Fault } from "../../model/json/reader.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import { bearerOf, hashCredential, isAuthorized, newCredential } from "../credentials.ts";
-import { streamEvents } from "../events.ts";
-import { type PeerHandler, type PeerRequest, type PeerUpgradeHandler, peerRequest } from "../https.ts";
+import { bearerOf, hashCredential, isAuthorized, newCredential } from "../http/bearer.ts";
+import { type PeerHandler, type PeerRequest, type PeerUpgradeHandler, peerRequest } from "../http/https.ts";
+import { refuseUpgrade } from "../http/websocket-hop.ts";
+import { cellOfController, IssuedTickets, issuerOf, isTicket, ticketAt } from "../identity/tickets.ts";
 import type { ProcessConfiguration } from "../installation.ts";
+import { streamEvents } from "../observation/events.ts";
 import { evaluate } from "../specification/evaluate.ts";
-import { cellOfController, IssuedTickets, issuerOf, isTicket, ticketAt } from "../tickets.ts";
-import { refuseUpgrade } from "../upgrade.ts";
-import { orderBackup } from "./backup-order.ts";
+import { orderBackup } from "./backups/order.ts";
 import type { CellEvents } from "./events.ts";
 import { heldBack } from "./held-back.ts";
-import { hostHandler } from "./hosts.ts";
+import { hostHandler } from "./hosts/hosts.ts";
 import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
 import type { ControllerSessions } from "./sessions.ts";
 import { answerIssue, answerSpending, createTicketCheck, type TicketCheck } from "./tickets.ts";
@@ -40,7 +40,7 @@ import { type Check, connectionAnswer, type Examined, type Question } from "./wh
 
 /**
  * The part of the published contract (`model/contract/routes.ts`) that a cell answers itself, below `/cells/<cell>`. Only the gateway may call, and only with a credential of the cell; and at
- * the root cell the Cell Manager, which has a part of the model to itself (`core/identity/permissions.ts`), and every
+ * the root cell the Cell Manager, which has a part of the model to itself (`core/documents/permissions.ts`), and every
  * controller to spend a ticket.
  */
 export interface EdgeContext {

@@ -1,21 +1,21 @@
 import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
-import type { ControllerResponse } from "../../core/controller/requests.ts";
-import type { ExecTarget } from "../../core/controller/session-requests.ts";
-import { peerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import type { ControllerResponse } from "../../core/controller/requests/requests.ts";
+import type { ExecTarget } from "../../core/controller/requests/session-requests.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
 import {
   capabilityPrefix,
   type SessionGrant,
   type SessionRequest,
   type SessionVerb,
   sessionProtocol,
-} from "../../model/sessions.ts";
-import { hashCredential } from "../credentials.ts";
-import type { PeerUpgrade } from "../https.ts";
+} from "../../model/cell/session-messages.ts";
+import type { Json } from "../../model/json/json.ts";
+import { hashCredential } from "../http/bearer.ts";
+import type { PeerUpgrade } from "../http/https.ts";
+import { capabilityLifetimeMs, encodeCapability, hostCapabilityHeader } from "../http/session-capability.ts";
+import { passUpgradeBack, peerUpgrade, refuseUpgrade } from "../http/websocket-hop.ts";
 import type { ProcessConfiguration } from "../installation.ts";
-import { capabilityLifetimeMs, encodeCapability, hostCapabilityHeader } from "../session-capability.ts";
-import { passUpgradeBack, peerUpgrade, refuseUpgrade } from "../upgrade.ts";
 
 /**
  * Sessions as the cell's controller sees them: it gives an authorised client a capability for one stream, and when that is

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../model/identifiers.ts";
-import { hashCredential } from "../credentials.ts";
-import { peerRequest, servePeers } from "../https.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import { hashCredential } from "../http/bearer.ts";
+import { peerRequest, servePeers } from "../http/https.ts";
+import { recordResponse } from "../http/response.testing.ts";
+import { IssuedTickets, isTicket, newTicket, rememberedMs, spendWithinMs, ticketPath } from "../identity/tickets.ts";
 import { createTestInstallation } from "../installation.testing.ts";
-import { recordResponse } from "../response.testing.ts";
-import { IssuedTickets, isTicket, newTicket, rememberedMs, spendWithinMs, ticketPath } from "../tickets.ts";
 import { answerSpending, createTicketCheck, spendingHandler } from "./tickets.ts";
 
 test("a ticket is spent once, in time, by the one cell that it is for", () => {

@@ -1,10 +1,17 @@
 import type { ServerResponse } from "node:http";
-import { mayAsk } from "../../core/identity/permissions.ts";
-import { type PeerName, peerName } from "../../model/identifiers.ts";
-import { bearerOf, hashCredential, isAuthorized } from "../credentials.ts";
-import { type PeerHandler, type PeerRequest, peerRequest } from "../https.ts";
+import { mayAsk } from "../../core/documents/permissions.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import { bearerOf, hashCredential, isAuthorized } from "../http/bearer.ts";
+import { type PeerHandler, type PeerRequest, peerRequest } from "../http/https.ts";
+import {
+  cellOfController,
+  type IssuedTickets,
+  isTicket,
+  rememberedMs,
+  ticketAt,
+  ticketPath,
+} from "../identity/tickets.ts";
 import type { ProcessConfiguration } from "../installation.ts";
-import { cellOfController, type IssuedTickets, isTicket, rememberedMs, ticketAt, ticketPath } from "../tickets.ts";
 import { parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
 
 /** What a ticket is worth here. `fault`: who issued it cannot be asked, a sentence. */

@@ -1,4 +1,4 @@
-import type { WhyEnd, WhyEnds } from "../../core/controller/session-requests.ts";
+import type { WhyEnd, WhyEnds } from "../../core/controller/requests/session-requests.ts";
 import type { ConnectionAnswer } from "../../model/api.ts";
 
 /**

@@ -1,9 +1,9 @@
 import { text } from "node:stream/consumers";
-import { mayAsk } from "../../core/identity/permissions.ts";
-import { type EndRequest, readEndRequest } from "../../core/presence/group-end.ts";
-import { hostName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import type { Further } from "../asked.ts";
+import { mayAsk } from "../../core/documents/permissions.ts";
+import { type EndRequest, readEndRequest } from "../../core/presence/group/end.ts";
+import { hostName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { Further } from "../process/asked.ts";
 
 /**
  * `GET` and `PUT /hosts/<name>/end` at a member of the Presence group: the certain end of a host, which the root cell's

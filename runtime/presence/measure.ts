@@ -1,5 +1,5 @@
-import { counter, gauge, type Metric, sample } from "../../core/metrics.ts";
-import type { Verdict } from "../../core/presence/swim-types.ts";
+import type { Verdict } from "../../core/presence/swim/types.ts";
+import { counter, gauge, type Metric, sample } from "../../core/telemetry/metrics.ts";
 import type { PresenceMember } from "./member.ts";
 
 const verdicts: readonly Verdict[] = ["alive", "suspect", "failed", "dead", "left"];

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { test } from "node:test";
-import { swimDefaults, type Verdict } from "../../core/presence/swim-types.ts";
-import { type HostName, hostName } from "../../model/identifiers.ts";
+import { swimDefaults, type Verdict } from "../../core/presence/swim/types.ts";
+import { type HostName, hostName } from "../../model/cell/identifiers.ts";
 import { measureMember } from "./measure.ts";
 import { createMember, type PresenceMember } from "./member.ts";
 import { createSeal } from "./seal.ts";
@@ -122,7 +122,7 @@ test("garbage and packets under another key are refused, counted, and said once"
   try {
     const { port } = get("h1");
     const forged = createSeal(Buffer.alloc(32, 8));
-    const { encodePacket } = await import("../../core/presence/swim-codec.ts");
+    const { encodePacket } = await import("../../core/presence/swim/codec.ts");
     const packet = encodePacket(
       {
         kind: "gossip",

@@ -1,9 +1,9 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { countRefusal, type RefusalLog } from "../../core/distribution/refuse.ts";
-import type { PacketFault } from "../../core/presence/swim-codec.ts";
-import type { SwimInput, SwimState } from "../../core/presence/swim-types.ts";
-import type { HostName } from "../../model/identifiers.ts";
+import { countRefusal, type RefusalLog } from "../../core/distribution/node/refuse.ts";
+import type { PacketFault } from "../../core/presence/swim/codec.ts";
+import type { SwimInput, SwimState } from "../../core/presence/swim/types.ts";
+import type { HostName } from "../../model/cell/identifiers.ts";
 import { createParticipant, type ParticipantOptions } from "./participant.ts";
 
 /**

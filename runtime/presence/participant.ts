@@ -1,17 +1,17 @@
 import { createGossip, type GossipInput, type GossipState, stepGossip } from "../../core/distribution/gossip.ts";
-import { decodeBroadcast, encodeBroadcast, isBroadcast } from "../../core/presence/broadcast-codec.ts";
-import { deathGossip, deathItem, deathOf } from "../../core/presence/death-broadcast.ts";
+import { decodeBroadcast, encodeBroadcast, isBroadcast } from "../../core/presence/broadcast/codec.ts";
+import { deathGossip, deathItem, deathOf } from "../../core/presence/broadcast/death-broadcast.ts";
 import type { Death } from "../../core/presence/declaration.ts";
-import { createSwim, stepSwim } from "../../core/presence/swim.ts";
-import { decodePacket, encodePacket, type PacketFault, type Seal } from "../../core/presence/swim-codec.ts";
+import { decodePacket, encodePacket, type PacketFault, type Seal } from "../../core/presence/swim/codec.ts";
+import { createSwim, stepSwim } from "../../core/presence/swim/swim.ts";
 import {
   type SwimConfig,
   type SwimInput,
   type SwimOutput,
   type SwimState,
   swimDefaults,
-} from "../../core/presence/swim-types.ts";
-import type { HostName } from "../../model/identifiers.ts";
+} from "../../core/presence/swim/types.ts";
+import type { HostName } from "../../model/cell/identifiers.ts";
 
 /**
  * A host's part in what hosts say to each other in datagrams: the membership protocol, and the broadcast of declared deaths.

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { type Seal, tagBytes } from "../../core/presence/swim-codec.ts";
+import { type Seal, tagBytes } from "../../core/presence/swim/codec.ts";
 
 /** Sealed with the first key; whatever one of them sealed is read. */
 export interface SealRing extends Seal {

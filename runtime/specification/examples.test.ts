@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { diagnosticPages } from "../../model/diagnostic-codes.ts";
-import type { Example } from "../../model/diagnostic-page.ts";
-import { readSpecification } from "../../model/specification.ts";
+import { diagnosticPages } from "../../model/diagnostics/diagnostic-codes.ts";
+import type { Example } from "../../model/diagnostics/diagnostic-page.ts";
+import { readSpecification } from "../../model/specification/specification.ts";
 import { evaluate } from "./evaluate.ts";
 
 /** The pages' examples in languages that the model does not read itself; the others are run in `model/`. */

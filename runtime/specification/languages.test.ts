@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Cell } from "../../model/cell.ts";
-import type { Place } from "../../model/evaluated.ts";
-import type { Json, JsonObject } from "../../model/json.ts";
-import { readSpecification } from "../../model/specification.ts";
+import type { Cell } from "../../model/cell/cell.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import type { Place } from "../../model/specification/evaluated.ts";
+import { readSpecification } from "../../model/specification/specification.ts";
 import { cells } from "../../model/testing/cells.ts";
 import { smartFrogText } from "../../model/testing/smartfrog-text.ts";
 import { evaluate } from "./evaluate.ts";

@@ -1,5 +1,5 @@
 import type { YAMLParseError, YAMLWarning } from "yaml";
-import type { Diagnostic } from "../../model/diagnostic.ts";
+import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
 
 /** What a text says about a fault of it, in our words; `at`: where it is better shown than where the library met it. */
 export interface YamlFault extends Pick<Diagnostic, "code" | "message" | "hint"> {

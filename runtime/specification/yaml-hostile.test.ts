@@ -6,7 +6,7 @@ import { unitsOfASecond } from "../../model/testing/cpu-unit.ts";
 import { hostileYaml } from "./testing/yaml-hostile.ts";
 import type { YamlOutcome } from "./testing/yaml-hostile-process.ts";
 
-/* As `model/hostile.test.ts`: each text in a process of its own, with bounded memory and a watchdog. */
+/* As `model/specification/hostile.test.ts`: each text in a process of its own, with bounded memory and a watchdog. */
 const program = fileURLToPath(new URL("testing/yaml-hostile-process.ts", import.meta.url));
 const memoryMiB = 256;
 

@@ -1,5 +1,5 @@
 import { Document, isScalar, Scalar, visit } from "yaml";
-import type { Json } from "../../model/json.ts";
+import type { Json } from "../../model/json/json.ts";
 import { controlCharacter, nameWithoutSpace } from "./yaml-faults.ts";
 
 /** What `readYaml` would take for something else than a text, though YAML does not. */

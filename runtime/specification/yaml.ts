@@ -11,13 +11,13 @@ import {
   type Scalar,
   type YAMLMap,
 } from "yaml";
-import type { Diagnostic, Position } from "../../model/diagnostic.ts";
-import { Diagnostics } from "../../model/diagnostics.ts";
-import { type Evaluated, type Place, pointerPart } from "../../model/evaluated.ts";
-import type { Json, JsonObject } from "../../model/json.ts";
-import { limits } from "../../model/limits.ts";
-import { isObject } from "../../model/reference.ts";
+import { limits } from "../../model/cell/limits.ts";
+import type { Diagnostic, Position } from "../../model/diagnostics/diagnostic.ts";
+import { Diagnostics } from "../../model/diagnostics/diagnostics.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import { isObject } from "../../model/reference/reference.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
+import { type Evaluated, type Place, pointerPart } from "../../model/specification/evaluated.ts";
 import {
   collectionName,
   controlCharacter,

@@ -1,7 +1,7 @@
+import { presenceKey } from "../../core/documents/presence.ts";
 import { type Effect, readAnything, type Service } from "../../core/env.ts";
-import { presenceKey } from "../../core/presence/documents.ts";
-import { type PeerName, peerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import type { Random } from "../kernel/random.ts";
 import {
   addMachine,

@@ -1,16 +1,16 @@
-import type { Frame } from "../../core/distribution/frames.ts";
-import { createNode, type Node, stepNode } from "../../core/distribution/node.ts";
-import type { NodeInput, NodeOutput } from "../../core/distribution/node-types.ts";
+import type { Frame } from "../../core/distribution/node/frames.ts";
+import { createNode, type Node, stepNode } from "../../core/distribution/node/node.ts";
+import type { NodeInput, NodeOutput } from "../../core/distribution/node/types.ts";
 import type { Service } from "../../core/env.ts";
-import type { PeerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
-import { encodeFrame } from "../../runtime/frame-codec.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { encodeFrame } from "../../runtime/transport/frame-codec.ts";
 import { Clock, type ScheduledEvent } from "../kernel/clock.ts";
 import { createRandom, type Random } from "../kernel/random.ts";
 
 /**
  * Many services with nothing but state distribution between them: real nodes on a virtual clock, and connections with a
- * delay and a bandwidth that break and are dialled again as `runtime/transport.ts` does it. The kernel's processes know
+ * delay and a bandwidth that break and are dialled again as `runtime/transport/transport.ts` does it. The kernel's processes know
  * disks, crashes and clocks as well; thousands of connections to one source are carried by this one.
  */
 export interface Line {

@@ -1,5 +1,5 @@
-import type { actualDocuments, desiredDocuments } from "../../core/documents/table.ts";
-import type { Json, JsonObject } from "../../model/json.ts";
+import type { actualDocuments, desiredDocuments } from "../../core/documents/readers/table.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
 
 /**
  * One good document of every kind, by the keys of the table of readers: a kind that is added there without a sample here does

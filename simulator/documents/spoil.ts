@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { Json, JsonObject } from "../../model/json.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
 
 /** Good documents, spoiled ones and no documents at all, for tests that send everything. */
 const deep = (levels: number): Json => {

@@ -1,4 +1,4 @@
-import type { Json } from "../../model/json.ts";
+import type { Json } from "../../model/json/json.ts";
 import type { Random } from "./random.ts";
 
 /** What the disk does to a commit. */
@@ -41,7 +41,7 @@ export class Disk {
     this.#become(this.#copy);
     this.#copy = content;
   }
-  /** The same where no host of then runs anything any more (`noteRestored` of runtime/store.ts). */
+  /** The same where no host of then runs anything any more (`noteRestored` of runtime/process/store.ts). */
   putBackAnew(): void {
     this.putBack();
     for (const key of [...this.#durable.keys()]) if (key.startsWith("history/peer/host.")) this.#durable.delete(key);

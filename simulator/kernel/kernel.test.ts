@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { NodeInput } from "../../core/distribution/node-types.ts";
-import { peerName } from "../../model/identifiers.ts";
+import type { NodeInput } from "../../core/distribution/node/types.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
 import { Clock } from "./clock.ts";
 import { Disk } from "./disk.ts";
 import { goodQuality, Network } from "./network.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import type { Frame } from "../../core/distribution/frames.ts";
+import type { Frame } from "../../core/distribution/node/frames.ts";
 import type { Effect, Input, Service } from "../../core/env.ts";
-import type { Json } from "../../model/json.ts";
+import type { Json } from "../../model/json/json.ts";
 import { Clock } from "./clock.ts";
 import { Network } from "./network.ts";
 import { createRandom, type Random } from "./random.ts";

@@ -1,12 +1,12 @@
-import type { Frame } from "../../core/distribution/frames.ts";
-import type { NodeInput, Role } from "../../core/distribution/node-types.ts";
-import type { PeerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import type { Frame } from "../../core/distribution/node/frames.ts";
+import type { NodeInput, Role } from "../../core/distribution/node/types.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import type { Clock } from "./clock.ts";
 import type { Random } from "./random.ts";
 
 /**
- * The network between named processes, as `runtime/transport.ts` shows it to them: connections that carry frames in order or
+ * The network between named processes, as `runtime/transport/transport.ts` shows it to them: connections that carry frames in order or
  * break, dialled again and again. TCP hides loss behind delay; so here a lost packet is a late one, and a path that is cut
  * holds frames back until it opens or one end has heard nothing for too long. Datagrams are lost, late, doubled and out of
  * order as they are.
@@ -31,7 +31,7 @@ export interface Quality {
 }
 export const goodQuality: Quality = { latencyMs: 0.2, jitterMs: 0.8, loss: 0, duplication: 0 };
 
-/** The constants of `runtime/transport.ts`. */
+/** The constants of `runtime/transport/transport.ts`. */
 const silenceMs = 8000;
 const pulseMs = 2000;
 const connectTimeoutMs = 5000;

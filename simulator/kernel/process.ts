@@ -1,9 +1,9 @@
-import { type BatchEffects, carryOutBatch } from "../../core/distribution/batch.ts";
-import { createNode, type Node, stepNode } from "../../core/distribution/node.ts";
-import type { Distribution, LogLine, NodeInput, NodeOutput } from "../../core/distribution/node-types.ts";
+import { type BatchEffects, carryOutBatch } from "../../core/distribution/node/batch.ts";
+import { createNode, type Node, stepNode } from "../../core/distribution/node/node.ts";
+import type { Distribution, LogLine, NodeInput, NodeOutput } from "../../core/distribution/node/types.ts";
 import type { Effect, Instant, Service } from "../../core/env.ts";
-import type { PeerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import type { ScheduledEvent } from "./clock.ts";
 import type { Disk } from "./disk.ts";
 import type { Kernel } from "./kernel.ts";
@@ -68,7 +68,7 @@ const mostDatagrams = 512;
 const epochMs = 1_767_225_600_000;
 
 /**
- * A service as a process, by the rules of `runtime/process.ts`: what waits is stepped in one go, shares one commit, and only
+ * A service as a process, by the rules of `runtime/process/process.ts`: what waits is stepped in one go, shares one commit, and only
  * then does anything leave. It can be crashed between any two of these, stood still, and started from what is durable.
  */
 export class SimulatedProcess<State> {

@@ -1,7 +1,7 @@
 import { parseFaults } from "../command.ts";
-import { faultKinds, generateHistory } from "../generate.ts";
+import { faultKinds, generateHistory } from "../histories/generate.ts";
+import { playScenario, readScenario } from "../histories/scenario.ts";
 import { runHistory } from "../run.ts";
-import { playScenario, readScenario } from "../scenario.ts";
 
 /**
  * `node play.testing.ts scenario NAME` or `… seeds FROM-TO [FAULTS]`: plays it with the code that stands around this file and

@@ -1,11 +1,11 @@
+import { type ActualPresenceDeath, presenceKey } from "../../core/documents/presence.ts";
 import type { Effect, Input } from "../../core/env.ts";
-import { type ActualPresenceDeath, presenceKey } from "../../core/presence/documents.ts";
-import { createPresence } from "../../core/presence/group.ts";
-import type { GroupState } from "../../core/presence/group-state.ts";
-import { answerTo, ownLife, reportOf } from "../../core/presence/host-publications.ts";
+import { createPresence } from "../../core/presence/group/group.ts";
+import { answerTo, ownLife, reportOf } from "../../core/presence/group/host-publications.ts";
+import type { GroupState } from "../../core/presence/group/state.ts";
 import { nextRandom } from "../../core/random.ts";
-import { type HostName, hostName, type PeerName, peerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import { type HostName, hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import {
   after,
   crash,

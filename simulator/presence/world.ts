@@ -1,5 +1,5 @@
-import { createSwim, stepSwim } from "../../core/presence/swim.ts";
-import { decodePacket, encodePacket, type Seal } from "../../core/presence/swim-codec.ts";
+import { decodePacket, encodePacket, type Seal } from "../../core/presence/swim/codec.ts";
+import { createSwim, stepSwim } from "../../core/presence/swim/swim.ts";
 import {
   type Packet,
   type SwimConfig,
@@ -8,9 +8,9 @@ import {
   swimDefaults,
   type Update,
   type VerdictChange,
-} from "../../core/presence/swim-types.ts";
+} from "../../core/presence/swim/types.ts";
 import { nextRandom, seedOf } from "../../core/random.ts";
-import { type HostName, hostName } from "../../model/identifiers.ts";
+import { type HostName, hostName } from "../../model/cell/identifiers.ts";
 import { type Agenda, createAgenda } from "./agenda.ts";
 
 /**

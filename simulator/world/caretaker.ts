@@ -1,5 +1,5 @@
-import { type Leftovers, leftoversOf } from "../../core/distribution/release.ts";
-import { type PeerName, peerName } from "../../model/identifiers.ts";
+import { type Leftovers, leftoversOf } from "../../core/distribution/node/release.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { AnyProcess, Installation } from "./installation.ts";
 import type { Steps } from "./steps.ts";
 

@@ -1,6 +1,6 @@
 import type { CellReport, CellWorkAnswer, WantedController } from "../../core/cells/work.ts";
-import { type Ipv4, ipv4, type Uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import { type Ipv4, ipv4, type Uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import { network } from "../../runtime/installation.ts";
 import type { Life } from "../kernel/process.ts";
 

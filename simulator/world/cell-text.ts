@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../model/json.ts";
+import type { JsonObject } from "../../model/json/json.ts";
 
 /**
  * A cell in one line, as scenarios write it and the generator makes it:

@@ -1,6 +1,6 @@
-import type { CellPolicy, DesiredInterface } from "../../core/documents.ts";
+import type { CellPolicy, DesiredInterface } from "../../core/documents/vocabulary.ts";
 import type { GlobalNetwork, NetworkDriver } from "../../host/drivers/network/driver.ts";
-import type { HostName, Uid } from "../../model/identifiers.ts";
+import type { HostName, Uid } from "../../model/cell/identifiers.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Life } from "../kernel/process.ts";
 import type { DataplaneTruth, InterfaceTruth, MachineTruth, Truth } from "./truth.ts";

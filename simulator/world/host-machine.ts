@@ -1,4 +1,4 @@
-import type { DesiredDisk, Layer } from "../../core/documents.ts";
+import type { DesiredDisk, Layer } from "../../core/documents/vocabulary.ts";
 import type {
   FoundMachine,
   HypervisorDriver,
@@ -6,9 +6,9 @@ import type {
   MachineEnd,
   MachineSpecification,
 } from "../../host/drivers/hypervisor/driver.ts";
-import { NotConfirmedGone } from "../../host/drivers/hypervisor/process.ts";
+import { NotConfirmedGone } from "../../host/drivers/hypervisor/process/process.ts";
 import type { StorageDriver } from "../../host/drivers/storage/driver.ts";
-import type { HostName, Uid } from "../../model/identifiers.ts";
+import type { HostName, Uid } from "../../model/cell/identifiers.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Life } from "../kernel/process.ts";
 import type { Random } from "../kernel/random.ts";

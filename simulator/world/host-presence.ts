@@ -1,7 +1,7 @@
-import type { Seal } from "../../core/presence/swim-codec.ts";
-import { createPresencePart, type PresencePart } from "../../host/presence-part.ts";
-import { type HostName, hostName, type PeerName, peerName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import type { Seal } from "../../core/presence/swim/codec.ts";
+import { createPresencePart, type PresencePart } from "../../host/presence/presence-part.ts";
+import { type HostName, hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import { createParticipant, type Participant } from "../../runtime/presence/participant.ts";
 import type { ScheduledEvent } from "../kernel/clock.ts";
 import type { Kernel } from "../kernel/kernel.ts";

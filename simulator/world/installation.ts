@@ -1,26 +1,26 @@
 import { createAddressManager } from "../../core/address/manager.ts";
-import type { CellServices } from "../../core/cell-documents.ts";
 import { boundPeers, servicePeerOf } from "../../core/cells/binding.ts";
 import { createCellManager } from "../../core/cells/manager.ts";
 import { createController } from "../../core/controller/controller.ts";
 import type { ControllerState } from "../../core/controller/state.ts";
 import { createDirectory } from "../../core/directory/directory.ts";
 import { createDnsManager } from "../../core/dns/manager.ts";
-import type { ActualHost } from "../../core/documents.ts";
+import type { CellServices } from "../../core/documents/cells.ts";
+import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import type { Service } from "../../core/env.ts";
 import { createPlacer } from "../../core/placer/placer.ts";
-import { createPresence } from "../../core/presence/group.ts";
-import type { GroupState } from "../../core/presence/group-state.ts";
-import type { Update } from "../../core/presence/swim-types.ts";
-import { createAgentService } from "../../core/storage/agent.ts";
-import type { AgentReport } from "../../core/storage/agent-work.ts";
-import { createStorageManager } from "../../core/storage/manager.ts";
-import { createExecutor } from "../../host/executor.ts";
-import type { HostState } from "../../host/host-state.ts";
-import { createHostManager } from "../../host/manager.ts";
-import { overheadMiB } from "../../host/planner.ts";
-import type { PresencePart } from "../../host/presence-part.ts";
-import { createProber } from "../../host/prober.ts";
+import { createPresence } from "../../core/presence/group/group.ts";
+import type { GroupState } from "../../core/presence/group/state.ts";
+import type { Update } from "../../core/presence/swim/types.ts";
+import { createAgentService } from "../../core/storage/agent/agent.ts";
+import type { AgentReport } from "../../core/storage/agent/work.ts";
+import { createStorageManager } from "../../core/storage/manager/manager.ts";
+import { createProber } from "../../host/liveness/prober.ts";
+import type { PresencePart } from "../../host/presence/presence-part.ts";
+import { createExecutor } from "../../host/service/executor.ts";
+import type { HostState } from "../../host/service/host-state.ts";
+import { createHostManager } from "../../host/service/manager.ts";
+import { overheadMiB } from "../../host/service/planner.ts";
 import { Executor as AgentExecutor } from "../../host/storage-agent/executor.ts";
 import {
   cellName,
@@ -33,8 +33,8 @@ import {
   peerName,
   serverName,
   uid,
-} from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+} from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import { network, ports } from "../../runtime/installation.ts";
 import type { Participant } from "../../runtime/presence/participant.ts";
 import { Disk } from "../kernel/disk.ts";

@@ -1,6 +1,6 @@
-import { type EndAnswer, mergeEnds } from "../../core/presence/group-end.ts";
-import type { HostName } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import { type EndAnswer, mergeEnds } from "../../core/presence/group/end.ts";
+import type { HostName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import type { Random } from "../kernel/random.ts";
 import type { Installation } from "./installation.ts";
 

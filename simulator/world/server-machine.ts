@@ -1,14 +1,14 @@
-import type { BootRecord, Layer } from "../../core/documents.ts";
-import type { BinLabel, ExportAccess } from "../../core/storage/agent-work.ts";
+import type { Mark } from "../../core/documents/bin.ts";
+import type { BootRecord, Layer } from "../../core/documents/vocabulary.ts";
+import type { BinLabel, ExportAccess } from "../../core/storage/agent/work.ts";
 import type { BinFile } from "../../core/storage/bin.ts";
-import type { Mark } from "../../core/storage/bin-documents.ts";
 import {
   type AgentMachinery,
   ExportNotGone,
   type ExportWish,
   type RunningExport,
 } from "../../host/storage-agent/machinery.ts";
-import type { Ipv4, ServerName, Uid } from "../../model/identifiers.ts";
+import type { Ipv4, ServerName, Uid } from "../../model/cell/identifiers.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Life } from "../kernel/process.ts";
 import type { Random } from "../kernel/random.ts";

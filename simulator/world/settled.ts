@@ -1,7 +1,7 @@
 import type { ControllerState } from "../../core/controller/state.ts";
-import { leftoversOf } from "../../core/distribution/release.ts";
-import type { Uid } from "../../model/identifiers.ts";
-import type { Json, JsonObject } from "../../model/json.ts";
+import { leftoversOf } from "../../core/distribution/node/release.ts";
+import type { Uid } from "../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
 import { type CellText, labelOf } from "./cell-text.ts";
 import type { Installation } from "./installation.ts";
 import type { Users } from "./steps.ts";

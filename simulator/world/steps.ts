@@ -1,7 +1,7 @@
-import { mayAsk } from "../../core/identity/permissions.ts";
+import { mayAsk } from "../../core/documents/permissions.ts";
 import type { MachineEnd } from "../../host/drivers/hypervisor/driver.ts";
-import { hostName, type PeerName, type Uid } from "../../model/identifiers.ts";
-import type { Json } from "../../model/json.ts";
+import { hostName, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import type { DiskHealth } from "../kernel/disk.ts";
 import { goodQuality } from "../kernel/network.ts";
 import type { CrashPoint } from "../kernel/process.ts";

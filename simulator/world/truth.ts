@@ -1,5 +1,5 @@
-import type { ActualLocation, CellPolicy, DesiredDisk, DesiredInterface } from "../../core/documents.ts";
-import type { HostName, ServerName, Uid } from "../../model/identifiers.ts";
+import type { ActualLocation, CellPolicy, DesiredDisk, DesiredInterface } from "../../core/documents/vocabulary.ts";
+import type { HostName, ServerName, Uid } from "../../model/cell/identifiers.ts";
 
 /**
  * What is physically so, whoever believes what: machines that run, exports that take writes, bytes that landed, rules in

@@ -1,4 +1,4 @@
-import type { ElementPath } from "../../../model/identifiers.ts";
+import type { ElementPath } from "../../../model/cell/identifiers.ts";
 import { isObject } from "../../outbox.ts";
 import { apartFrom, type Filter } from "../candidate.ts";
 

@@ -1,5 +1,5 @@
 import type { MachineCondition } from "./driver.ts";
-import { asRecord } from "./lines.ts";
+import { asRecord } from "./process/lines.ts";
 import type { Qmp, QmpEvent } from "./qmp.ts";
 
 /**

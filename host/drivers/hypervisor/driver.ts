@@ -1,9 +1,9 @@
-import type { DesiredInterface } from "../../../core/documents.ts";
-import type { Uid } from "../../../model/identifiers.ts";
-import type { Json } from "../../../model/json.ts";
+import type { DesiredInterface } from "../../../core/documents/vocabulary.ts";
+import type { Uid } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
 import type { ComposedDisk } from "../storage/driver.ts";
-import type { MachineConsole } from "./console.ts";
-import type { GuestCommand, GuestOutput, GuestRun } from "./guest-command.ts";
+import type { MachineConsole } from "./guest/console.ts";
+import type { GuestCommand, GuestOutput, GuestRun } from "./guest/guest-command.ts";
 
 export type Accelerator = "kvm" | "tcg";
 

@@ -6,13 +6,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Ipv4, ipv4, uid } from "../../../model/identifiers.ts";
-import { machineIdentity, setprivArguments } from "../../identity.ts";
+import { type Ipv4, ipv4, uid } from "../../../model/cell/identifiers.ts";
+import { machineIdentity, setprivArguments } from "../../machine/unix-users.ts";
 import type { ComposedDisk } from "../storage/driver.ts";
 import type { HypervisorDriver, MachineCondition, MachineEnd, MachineSpecification } from "./driver.ts";
-import { machineFiles } from "./launch.ts";
-import { startHalfGone, stuckProcesses } from "./process.testing.ts";
-import { isAlive, NotConfirmedGone } from "./process.ts";
+import { machineFiles } from "./process/launch.ts";
+import { startHalfGone, stuckProcesses } from "./process/process.testing.ts";
+import { isAlive, NotConfirmedGone } from "./process/process.ts";
 import { createQemuDriver } from "./qemu.ts";
 
 // Boot sectors, real mode. Writes "U" to COM1, then halts for good.

@@ -2,13 +2,9 @@ import type { ChildProcess } from "node:child_process";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Uid, uid } from "../../../model/identifiers.ts";
-import { machineIdentity, qemuIdentity } from "../../identity.ts";
-import { kvmGroup, probeAccelerator } from "./accelerator.ts";
-import { type Identity, machineName } from "./arguments.ts";
-import { makeCgroups, removeCgroups } from "./cgroup.ts";
+import { type Uid, uid } from "../../../model/cell/identifiers.ts";
+import { machineIdentity, qemuIdentity } from "../../machine/unix-users.ts";
 import { type ConditionWatch, watchCondition } from "./condition.ts";
-import { type MachineConsole, openConsole } from "./console.ts";
 import type {
   Accelerator,
   FoundMachine,
@@ -19,8 +15,14 @@ import type {
   MachineSpecification,
   RunningConsole,
 } from "./driver.ts";
-import { createGuestAgent, type GuestAgent } from "./guest-agent.ts";
-import { type GuestCommand, type GuestOutput, type GuestRun, runInGuest } from "./guest-command.ts";
+import { type MachineConsole, openConsole } from "./guest/console.ts";
+import { createGuestAgent, type GuestAgent } from "./guest/guest-agent.ts";
+import { type GuestCommand, type GuestOutput, type GuestRun, runInGuest } from "./guest/guest-command.ts";
+import { writeSeed } from "./guest/seed.ts";
+import { boundLog, type LogBound } from "./log-bound.ts";
+import { kvmGroup, probeAccelerator } from "./process/accelerator.ts";
+import { type Identity, machineName } from "./process/arguments.ts";
+import { makeCgroups, removeCgroups } from "./process/cgroup.ts";
 import {
   handOver,
   handOverSecrets,
@@ -30,9 +32,8 @@ import {
   machineFiles,
   panicWords,
   stateDescriptor,
-} from "./launch.ts";
-import { asRecord } from "./lines.ts";
-import { boundLog, type LogBound } from "./log-bound.ts";
+} from "./process/launch.ts";
+import { asRecord } from "./process/lines.ts";
 import {
   findByArgument,
   hasArgument,
@@ -43,10 +44,9 @@ import {
   type ProcessControl,
   type ProcessIdentity,
   processControl,
-} from "./process.ts";
+} from "./process/process.ts";
 import { connectQmp, type Qmp } from "./qmp.ts";
-import { padSeed, Resumption, resume } from "./resume.ts";
-import { writeSeed } from "./seed.ts";
+import { padSeed, Resumption, resume } from "./resume/resume.ts";
 
 /** From the launch to QEMU's answer; opening a chain of 16 layers over a busy network is in it. */
 const launchDeadlineMs = 60_000;
@@ -58,7 +58,7 @@ const killDeadlineMs = 30_000;
 export interface QemuOptions {
   /** Volatile; every directory above it must be passable (mode x) for QEMU's user. Short: socket paths end at 107 bytes. */
   readonly runDirectory: string;
-  /** Absent: a user for each machine (`host/identity.ts`); null: QEMU runs as we do. */
+  /** Absent: a user for each machine (`host/machine/unix-users.ts`); null: QEMU runs as we do. */
   readonly identity?: Identity | null;
   /** Parent cgroup directories; none: no limits. */
   readonly cgroups?: readonly string[];

@@ -1,6 +1,6 @@
-import type { LineLimits } from "./bounded-lines.ts";
-import type { Rate } from "./byte-rate.ts";
-import { asRecord, connectLines } from "./lines.ts";
+import type { LineLimits } from "./process/bounded-lines.ts";
+import type { Rate } from "./process/byte-rate.ts";
+import { asRecord, connectLines } from "./process/lines.ts";
 
 export interface QmpEvent {
   readonly event: string;

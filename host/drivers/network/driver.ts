@@ -1,5 +1,5 @@
-import type { ActualLocation, CellPolicy, DesiredInterface } from "../../../core/documents.ts";
-import type { CellName, Ipv4, Mac, Uid } from "../../../model/identifiers.ts";
+import type { ActualLocation, CellPolicy, DesiredInterface } from "../../../core/documents/vocabulary.ts";
+import type { CellName, Ipv4, Mac, Uid } from "../../../model/cell/identifiers.ts";
 
 /** The view that a network driver implements (GNI, after eucanetd): all that concerns this host, and nothing else. */
 export interface GlobalNetwork {

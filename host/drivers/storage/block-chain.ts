@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import type { Attachment, Layer } from "../../../core/documents.ts";
-import type { Uid } from "../../../model/identifiers.ts";
+import type { Attachment, Layer } from "../../../core/documents/vocabulary.ts";
+import type { Uid } from "../../../model/cell/identifiers.ts";
 
 /** What QEMU is told about one volume: `-object` and `-blockdev` values as data, in the order in which it needs them. */
 export interface BlockChain {

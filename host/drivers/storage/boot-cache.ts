@@ -5,11 +5,11 @@ import { mkdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
-import type { BootRecord, SavedState } from "../../../core/documents.ts";
-import type { PeerName } from "../../../model/identifiers.ts";
-import { renameDurably, synchronize } from "../../../runtime/durable-files.ts";
-import { peerRequest } from "../../../runtime/https.ts";
+import type { BootRecord, SavedState } from "../../../core/documents/vocabulary.ts";
+import type { PeerName } from "../../../model/cell/identifiers.ts";
+import { peerRequest } from "../../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
+import { renameDurably, synchronize } from "../../../runtime/process/durable-files.ts";
 import type { SavedFiles } from "./driver.ts";
 import { agentAt } from "./servers.ts";
 

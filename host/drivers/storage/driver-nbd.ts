@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { chown, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { BootRecord, DesiredDisk } from "../../../core/documents.ts";
+import type { BootRecord, DesiredDisk } from "../../../core/documents/vocabulary.ts";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
-import { qemuIdentity } from "../../identity.ts";
+import { qemuIdentity } from "../../machine/unix-users.ts";
 import { blockChain } from "./block-chain.ts";
 import { BootCache } from "./boot-cache.ts";
 import type { ComposedDisk, StorageDriver } from "./driver.ts";

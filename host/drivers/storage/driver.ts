@@ -1,4 +1,4 @@
-import type { DesiredDisk } from "../../../core/documents.ts";
+import type { DesiredDisk } from "../../../core/documents/vocabulary.ts";
 
 /** A disk ready to be given to QEMU. Secrets are in files that the arguments name, never in the arguments. */
 export interface ComposedDisk {

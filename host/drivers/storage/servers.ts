@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { connect } from "node:net";
-import type { Layer } from "../../../core/documents.ts";
-import { type PeerName, peerName } from "../../../model/identifiers.ts";
+import type { Layer } from "../../../core/documents/vocabulary.ts";
+import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import type { PeerBook } from "../../../runtime/installation.ts";
-import { parsePeerAddress } from "../../../runtime/peers.ts";
+import { parsePeerAddress } from "../../../runtime/transport/peers.ts";
 
 /** How long a server may take to accept a connection: a lost packet or two, and a busy machine. */
 const answerWithinMs = 10_000;

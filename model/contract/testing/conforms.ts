@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Json } from "../../json.ts";
+import type { Json } from "../../json/json.ts";
 import { match } from "../match.ts";
 import { faultIn } from "../schema.ts";
 import { refusal } from "../values.ts";

@@ -2,9 +2,9 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve, sep } from "node:path";
-import type { Diagnostic } from "../../../model/diagnostic.ts";
-import { limits } from "../../../model/limits.ts";
-import { typescriptDeclarations } from "../../../model/typescript-declarations.ts";
+import { limits } from "../../../model/cell/limits.ts";
+import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
+import { typescriptDeclarations } from "../../../model/reference/typescript-declarations.ts";
 
 /*
  * Asks the author's own TypeScript compiler, where there is one in their project: it is a program that they installed and

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { typescriptDeclarations } from "../../../model/typescript-declarations.ts";
+import { typescriptDeclarations } from "../../../model/reference/typescript-declarations.ts";
 import { compilerFor, typeFaults } from "./compiler.ts";
 
 const root = join(import.meta.dirname, "../../..");

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Bundle } from "../../../model/cell.ts";
-import type { Diagnostic } from "../../../model/diagnostic.ts";
-import { typescriptPages } from "../../../model/diagnostic-pages/typescript.ts";
-import { readSpecification } from "../../../model/specification.ts";
+import type { Bundle } from "../../../model/cell/cell.ts";
+import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
+import { typescriptPages } from "../../../model/diagnostics/pages/typescript.ts";
+import { readSpecification } from "../../../model/specification/specification.ts";
 import { evaluate } from "../evaluate.ts";
 
 const faults = async (bundle: Bundle): Promise<readonly Diagnostic[]> => {

@@ -1,5 +1,5 @@
 import { readFileSync, writeSync } from "node:fs";
-import type { Bundle } from "../../../model/cell.ts";
+import type { Bundle } from "../../../model/cell/cell.ts";
 import { bounds } from "./bounds.ts";
 import { evaluateTypeScript } from "./specification.ts";
 

@@ -3,12 +3,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Bundle, Cell } from "../../../model/cell.ts";
-import type { Diagnostic } from "../../../model/diagnostic.ts";
-import { isEmptyPlan, planChange } from "../../../model/plan.ts";
-import { renderDiagnostic } from "../../../model/render-diagnostic.ts";
+import type { Bundle, Cell } from "../../../model/cell/cell.ts";
+import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
+import { renderDiagnostic } from "../../../model/diagnostics/render-diagnostic.ts";
+import { isEmptyPlan, planChange } from "../../../model/plan/plan.ts";
 import type { Result } from "../../../model/result.ts";
-import { readSpecification } from "../../../model/specification.ts";
+import { readSpecification } from "../../../model/specification/specification.ts";
 import { evaluate } from "../evaluate.ts";
 import { evaluateTypeScript } from "./specification.ts";
 

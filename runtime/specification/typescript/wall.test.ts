@@ -12,7 +12,7 @@ import { launch } from "./launch.ts";
  * The outer walls, with QuickJS taken for broken: a program in the place of the evaluating one tries what it must not.
  * First alone, where all of it works, so that nothing fails for another reason.
  */
-const program = join(import.meta.dirname, "wall-attempts.testing.ts");
+const program = join(import.meta.dirname, "testing/wall-attempts.testing.ts");
 const linux = process.platform === "linux" && process.arch === "x64";
 let directory = "";
 let servers: readonly Server[] = [];
@@ -129,7 +129,7 @@ function descendants(of: number): readonly number[] {
 }
 
 test("what runs too long is ended with all that it started", { timeout: 60_000 }, async () => {
-  const loop = join(import.meta.dirname, "endless.testing.ts");
+  const loop = join(import.meta.dirname, "testing/endless.testing.ts");
   assert.deepEqual(await launch("", { program: loop, wallMs: 1500 }), { how: "too-long" });
   const stop = new AbortController();
   const running = launch("", { program: loop, signal: stop.signal });
@@ -147,6 +147,6 @@ test("what runs too long is ended with all that it started", { timeout: 60_000 }
 });
 
 test("what says too much is ended", async () => {
-  const flood = join(import.meta.dirname, "flood.testing.ts");
+  const flood = join(import.meta.dirname, "testing/flood.testing.ts");
   assert.deepEqual(await launch("", { program: flood }), { how: "too-large" });
 });

@@ -1,9 +1,16 @@
-import type { ActualLocation } from "../../../../core/documents.ts";
+import type { ActualLocation } from "../../../../core/documents/vocabulary.ts";
 import type { GlobalNetwork } from "../driver.ts";
-import type { Dataplane } from "./dataplane.ts";
 import { tapName } from "./devices.ts";
-import { type Device, deviceOf } from "./slots.ts";
-import { addressingMaps, type Difference, difference, entryDifference, isEmpty, wantedAddressing } from "./wanted.ts";
+import type { Dataplane } from "./program/dataplane.ts";
+import { type Device, deviceOf } from "./rules/slots.ts";
+import {
+  addressingMaps,
+  type Difference,
+  difference,
+  entryDifference,
+  isEmpty,
+  wantedAddressing,
+} from "./rules/wanted.ts";
 
 /**
  * Endpoints, locations and what goes with them, in force on this host. A change costs what has changed: what this process

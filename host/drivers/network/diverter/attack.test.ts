@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { gatewayMac } from "./diverter.ts";
-import { octets } from "./layout.ts";
 import { checksum } from "./probe.ts";
+import { octets } from "./program/layout.ts";
 import {
   arp,
   dhcp,

@@ -1,5 +1,5 @@
-import type { DesiredInterface } from "../../../../core/documents.ts";
-import { dhcpAnswer, fromNumber, octets } from "./layout.ts";
+import type { DesiredInterface } from "../../../../core/documents/vocabulary.ts";
+import { dhcpAnswer, fromNumber, octets } from "./program/layout.ts";
 
 /** Seconds. Long, for an address never changes while its interface lives; short enough that a renewal tests the path. */
 const leaseSeconds = 86_400;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import type { CellPolicy, DesiredInterface } from "../../../../core/documents.ts";
-import { type Mac, mac } from "../../../../model/identifiers.ts";
-import { qemuIdentity } from "../../../identity.ts";
+import type { CellPolicy, DesiredInterface } from "../../../../core/documents/vocabulary.ts";
+import { type Mac, mac } from "../../../../model/cell/identifiers.ts";
+import { qemuIdentity } from "../../../machine/unix-users.ts";
 import type {
   GlobalNetwork,
   InterfaceCounters,
@@ -13,10 +13,11 @@ import type {
   Uplink,
 } from "../driver.ts";
 import { type Addressing, createAddressing } from "./addressing.ts";
-import { type CellRules, createCellRules } from "./cell-rules.ts";
-import { closeDataplane, type Dataplane, mountBpffs, openDataplane, unmountBpffs, unpin } from "./dataplane.ts";
 import { bringUp, createTap, findTaps, leaveBridge, mtuOf, portsOf, removeDevice, tapName } from "./devices.ts";
 import { examinePacket } from "./examine.ts";
+import { type Names, openNames } from "./names.ts";
+import { createProber, type Prober } from "./probe.ts";
+import { closeDataplane, type Dataplane, mountBpffs, openDataplane, unmountBpffs, unpin } from "./program/dataplane.ts";
 import {
   config,
   dropReasons,
@@ -27,10 +28,19 @@ import {
   ruleCounters,
   ruleKey,
   word,
-} from "./layout.ts";
-import { attachedProgram, createMap, detachAll, ensureAttached, indexOf, mapTypes, programId } from "./libbpf.ts";
-import { type Names, openNames } from "./names.ts";
-import { createProber, type Prober } from "./probe.ts";
+} from "./program/layout.ts";
+import {
+  attachedProgram,
+  createMap,
+  detachAll,
+  ensureAttached,
+  indexOf,
+  mapTypes,
+  programId,
+} from "./program/libbpf.ts";
+import { type CellRules, createCellRules } from "./rules/cell-rules.ts";
+import { deviceOf, slotOf, takeSlot } from "./rules/slots.ts";
+import { whatWasTold } from "./rules/told.ts";
 import {
   guardService,
   isServiceGuarded,
@@ -39,8 +49,6 @@ import {
   servicePorts,
   whyNoBridge,
 } from "./service-taps.ts";
-import { deviceOf, slotOf, takeSlot } from "./slots.ts";
-import { whatWasTold } from "./told.ts";
 
 /** What every VM sees as its gateway, and everything else: locally administered, the same everywhere. */
 export const gatewayMac: Mac = mac("02:ce:11:5d:00:01");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { ipv4, mac } from "../../../../model/identifiers.ts";
+import { ipv4, mac } from "../../../../model/cell/identifiers.ts";
 import type { PacketCheck, PacketQuestion } from "../driver.ts";
 import { tapName } from "./devices.ts";
 import {
@@ -14,7 +14,7 @@ import {
   policyKey,
   sourceRange,
   word,
-} from "./layout.ts";
+} from "./program/layout.ts";
 import {
   controllerAddress,
   controllerIdentity,

@@ -1,6 +1,6 @@
-import type { Ipv4, Mac } from "../../../../model/identifiers.ts";
+import type { Ipv4, Mac } from "../../../../model/cell/identifiers.ts";
 import type { PacketCheck, PacketQuestion } from "../driver.ts";
-import type { Dataplane } from "./dataplane.ts";
+import type { Dataplane } from "./program/dataplane.ts";
 import {
   addressKey,
   controller,
@@ -16,10 +16,10 @@ import {
   sourceRange,
   toNumber,
   word,
-} from "./layout.ts";
-import { attachedProgram, openInner, programId } from "./libbpf.ts";
-import { kinds, protocolNumbers } from "./policy.ts";
-import { deviation, type RuleFound, type Told } from "./told.ts";
+} from "./program/layout.ts";
+import { attachedProgram, openInner, programId } from "./program/libbpf.ts";
+import { kinds, protocolNumbers } from "./rules/policy.ts";
+import { deviation, type RuleFound, type Told } from "./rules/told.ts";
 
 /**
  * Answers "why does this pass, or not?" by reading the maps in force and going through them as the program does. Nothing

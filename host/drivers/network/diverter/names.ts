@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type Uid, uid } from "../../../../model/identifiers.ts";
+import { type Uid, uid } from "../../../../model/cell/identifiers.ts";
 
 /**
  * What numbers in the kernel are called, kept on disk so that counters and `why` speak after a restart too. Losing it costs

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { ipv4, mac } from "../../../../model/identifiers.ts";
+import { ipv4, mac } from "../../../../model/cell/identifiers.ts";
 import type { InterfaceCounters, LivenessProbe, PacketCheck } from "../driver.ts";
 import { tapName } from "./devices.ts";
 import { arp, ethernet, everyone, icmp, ip, macHex, readFrame, udp } from "./testing/frames.ts";

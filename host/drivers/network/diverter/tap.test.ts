@@ -3,8 +3,8 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import type { InterfaceCounters } from "../driver.ts";
 import { tapName } from "./devices.ts";
 import { gatewayMac } from "./diverter.ts";
-import { octets } from "./layout.ts";
 import { checksum } from "./probe.ts";
+import { octets } from "./program/layout.ts";
 import { arp, dhcp, ethernet, everyone, hex, ip, macHex, udp } from "./testing/frames.ts";
 import {
   controllerAddress,

@@ -1,4 +1,4 @@
-import type { Uid } from "../../../../../model/identifiers.ts";
+import type { Uid } from "../../../../../model/cell/identifiers.ts";
 import type { GlobalNetwork, LivenessProbe, PacketQuestion } from "../../driver.ts";
 import { createDiverter } from "../diverter.ts";
 import { serve } from "./serve.ts";

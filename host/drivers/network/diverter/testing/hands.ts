@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { ipv4 } from "../../../../../model/identifiers.ts";
+import { ipv4 } from "../../../../../model/cell/identifiers.ts";
 import type { InterfaceCounters } from "../../driver.ts";
 import { tapName } from "../devices.ts";
 import { gatewayMac } from "../diverter.ts";
-import { flowKey } from "../layout.ts";
+import { flowKey } from "../program/layout.ts";
 import { ethernet, ip, readFrame, udp } from "./frames.ts";
 import { type GuestPlan, type Installation, macOf, uidOf } from "./installation.ts";
 import type { Agent } from "./namespaces.ts";

@@ -1,8 +1,13 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ActualLocation, CellPolicy, CompiledRule, DesiredInterface } from "../../../../../core/documents.ts";
-import { cellName, cidr, elementPath, hostName, ipv4, mac, uid } from "../../../../../model/identifiers.ts";
+import type {
+  ActualLocation,
+  CellPolicy,
+  CompiledRule,
+  DesiredInterface,
+} from "../../../../../core/documents/vocabulary.ts";
+import { cellName, cidr, elementPath, hostName, ipv4, mac, uid } from "../../../../../model/cell/identifiers.ts";
 import type { GlobalNetwork, NetworkAllocation, NetworkChanges } from "../../driver.ts";
 import { tapName } from "../devices.ts";
 import { Agent, Machine } from "./namespaces.ts";

@@ -1,0 +1,212 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { machineIdentity } from "../../host/machine/unix-users.ts";
+import { buildTinyImage } from "../../image/build.ts";
+import { buildServiceImage } from "../../image/service.ts";
+import { type Testbed, withTestbedDirectory } from "../../testbed/harness.ts";
+import { killMachine, tenant, untilAllReady, vmState } from "../../testbed/management/self-hosted.testing.ts";
+import { cacheDirectory } from "../../testbed/places.ts";
+import { firstProcesses } from "../../testbed/supervisor/first-process.ts";
+import { down } from "../../testbed/up.ts";
+import type { Bench, BenchOptions, Figure } from "../bench.ts";
+import { interruptible } from "./interrupted.ts";
+
+/** A cloud that runs in itself: how long it takes to come, what it takes, and how it comes back. */
+const patienceSeconds = 400;
+
+const seconds = async (work: () => Promise<unknown>): Promise<number> => {
+  const start = performance.now();
+  await work();
+  return (performance.now() - start) / 1000;
+};
+
+/** Again and again until the command succeeds. */
+const untilDone = async (t: Testbed, args: readonly string[], good = (_text: string) => true): Promise<void> => {
+  for (const end = performance.now() + patienceSeconds * 1000; ; ) {
+    const { code, stdout, stderr } = await t.cells(args);
+    if (code === 0 && good(stdout)) return;
+    if (performance.now() > end) throw new Error(`cells ${args.join(" ")}: ${stderr.trim() || stdout.trim()}`);
+    await sleep(250);
+  }
+};
+
+interface Usage {
+  readonly memoryMiB: number;
+  readonly cpuSeconds: number;
+}
+/** What is counted apart: the QEMU of each of these VMs, by its user (host/machine/unix-users.ts). */
+interface Apart {
+  readonly machine: string;
+  readonly controller: string;
+}
+interface Usages {
+  /** Every process of the testbed but the tenant's machine: hosts, storage servers, services, the tenant's controller too. */
+  readonly management: Usage;
+  readonly machine: Usage;
+  readonly controller: Usage;
+}
+const nothing: Usage = { memoryMiB: 0, cpuSeconds: 0 };
+const sum = (a: Usage, b: Usage): Usage => ({
+  memoryMiB: a.memoryMiB + b.memoryMiB,
+  cpuSeconds: a.cpuSeconds + b.cpuSeconds,
+});
+
+/** Of a process and all its threads; memory in proportion, where pages are shared. Null: it is gone. */
+const usageOf = (pid: number): Usage | null => {
+  try {
+    const memoryKiB = Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0);
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
+      .replace(/^.*\) /s, "")
+      .split(" ");
+    return { memoryMiB: memoryKiB / 1024, cpuSeconds: (Number(stat[11]) + Number(stat[12])) / 100 };
+  } catch {
+    return null;
+  }
+};
+
+/** `apart`: identities of the VMs. Throws when one of them has no process, since it would be counted wrongly. */
+const usages = (t: Testbed, apart: Apart): Usages => {
+  const [init] = firstProcesses(t.at.tag).init;
+  if (init === undefined) throw new Error("the testbed is not up");
+  const owner = { machine: machineIdentity(apart.machine).uid, controller: machineIdentity(apart.controller).uid };
+  let [management, machine, controller] = [nothing, nothing, nothing];
+  for (const pid of membersOf(init.pid)) {
+    const usage = usageOf(pid);
+    const uid = statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid;
+    if (usage === null || uid === undefined) continue;
+    if (uid === owner.machine) machine = sum(machine, usage);
+    else management = sum(management, usage);
+    if (uid === owner.controller) controller = sum(controller, usage);
+  }
+  if (machine === nothing || controller === nothing)
+    throw new Error("the tenant's machine or its controller's VM has no process");
+  return { management, machine, controller };
+};
+
+/** Process 1 of the testbed and all that came of it. */
+const membersOf = (root: number): readonly number[] => {
+  const children = new Map<number, number[]>();
+  for (const entry of readdirSync("/proc")) {
+    if (!/^\d+$/.test(entry)) continue;
+    try {
+      const parent = Number(
+        readFileSync(`/proc/${entry}/stat`, "utf8")
+          .replace(/^.*\) /s, "")
+          .split(" ")[1],
+      );
+      children.set(parent, [...(children.get(parent) ?? []), Number(entry)]);
+    } catch {
+      // It ended in between.
+    }
+  }
+  const found: number[] = [];
+  for (const waiting = [root]; waiting.length > 0; ) {
+    const pid = waiting.pop() ?? 0;
+    found.push(pid);
+    waiting.push(...(children.get(pid) ?? []));
+  }
+  return found;
+};
+
+const backAgain = async (t: Testbed, path: string, say: BenchOptions["say"]): Promise<number> => {
+  const { host, uid, incarnation = 0 } = await vmState(t, path);
+  await killMachine(t, host, uid);
+  const took = await seconds(async () => {
+    // Until its end is noticed, the old state still stands.
+    await sleep(500);
+    await untilDone(t, ["get", path, "--state", "--output", "json"], (text) => {
+      const state = (JSON.parse(text) as { readonly $state?: { phase: string; incarnation: number } }).$state;
+      return state?.phase === "ready" && (path === "root/core1/vm" || state.incarnation > incarnation);
+    });
+  });
+  say(`${path} is back after ${took.toFixed(1)} s`);
+  return took;
+};
+
+type Shares = Readonly<Record<keyof Usages, number>>;
+/** What all of it takes after some time without anything to do. */
+const rest = async (
+  t: Testbed,
+  idleSeconds: number,
+): Promise<{ readonly memory: Shares; readonly processor: Shares }> => {
+  const [machine, controller] = [(await vmState(t, "one/vm")).uid, (await vmState(t, "root/controllers/one/vm")).uid];
+  await sleep(20_000);
+  const before = usages(t, { machine, controller });
+  await sleep(idleSeconds * 1000);
+  const after = usages(t, { machine, controller });
+  const each = (of: (name: keyof Usages) => number): Shares => ({
+    ...{ management: of("management"), machine: of("machine"), controller: of("controller") },
+  });
+  const percent = (name: keyof Usages): number =>
+    ((after[name].cpuSeconds - before[name].cpuSeconds) / idleSeconds) * 100;
+  return { memory: each((name) => after[name].memoryMiB), processor: each(percent) };
+};
+const apartFrom = ({ machine, controller }: Shares, unit: string): string =>
+  `of that the controller of the tenant's cell ${controller.toFixed(1)} ${unit}; the tenant's own machine is not in it and takes ` +
+  `${machine.toFixed(1)} ${unit}`;
+
+async function measure(t: Testbed, { quick, say }: BenchOptions): Promise<readonly Figure[]> {
+  const file = join(dirname(t.configFile), "one.sf");
+  writeFileSync(file, tenant("one"));
+  const figure = (what: string, unit: Figure["unit"], value: number, atMost: number | null, note?: string): Figure => ({
+    ...{ what, unit, value, range: null, atMost },
+    ...(note === undefined ? {} : { note }),
+  });
+  const upSeconds = await seconds(async () => {
+    await t.up();
+    await untilDone(t, ["apply", file, "--yes", "--no-wait"]);
+  });
+  say(`a cell was accepted after ${upSeconds.toFixed(1)} s`);
+  await untilAllReady(t, "root", patienceSeconds);
+  await untilAllReady(t, "one", patienceSeconds);
+  const { memory, processor } = await rest(t, quick ? 10 : 60);
+  say(`the management takes ${memory.management.toFixed(0)} MiB and ${processor.management.toFixed(1)} % of a core`);
+  const service = await backAgain(t, "root/core2/vm", say);
+  const root = await backAgain(t, "root/core1/vm", say);
+  const figures = [
+    figure("from `cells up` until a cell was accepted, images built before", "s", upSeconds, 90),
+    figure("memory of the management", "MiB", memory.management, 2560, apartFrom(memory, "MiB")),
+    figure(
+      "processor of the management when idle, of one core",
+      "%",
+      processor.management,
+      5,
+      apartFrom(processor, "%"),
+    ),
+    figure("the VM of a core service killed, until it is ready again", "s", service, 30),
+    figure("the root controller's VM killed, until it answers again", "s", root, 40),
+  ];
+  if (quick) return figures;
+  await down({ directory: t.at.directory });
+  const power = await seconds(async () => {
+    await t.up();
+    await untilDone(t, ["exec", "one/vm", "--", "true"]);
+  });
+  return [...figures, figure("everything without power, until a tenant's machine answers again", "s", power, 180)];
+}
+
+async function run(options: BenchOptions): Promise<readonly Figure[]> {
+  let figures: readonly Figure[] = [];
+  const built = { cacheDirectory: cacheDirectory(), onProgress: options.say };
+  await buildServiceImage(built);
+  await buildTinyImage(built);
+  await withTestbedDirectory({ profile: "small", hosts: 3, servers: 2 }, async (testbed) => {
+    figures = await interruptible(
+      () => down({ directory: testbed.at.directory, purge: true }),
+      () => measure(testbed, options),
+    );
+  });
+  return figures;
+}
+
+export const selfHosting: Bench = {
+  title: "The cloud that runs in itself (profile small)",
+  method:
+    "Three hosts and two storage servers of a testbed, everything else in VMs of the root cell on emulated processors. Times " +
+    "are what somebody waits at the command line, asked again every quarter of a second; the images are built before. The " +
+    "management is every process of the testbed, hosts and storage servers and the controller of a tenant's cell with them, but " +
+    "not the QEMU of the tenant's own machine. Memory is their proportional share (Pss), processor time theirs over a minute, " +
+    "from 20 s after the last element was ready.",
+  run,
+};

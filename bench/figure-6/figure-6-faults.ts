@@ -1,0 +1,117 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Testbed } from "../../testbed/harness.ts";
+import type { TimeLine } from "./time-line.ts";
+import { cellOf, type PowerCut, type Spell } from "./trace.ts";
+
+/** What a fault is done to. */
+export interface Scene {
+  readonly testbed: Testbed;
+  readonly line: TimeLine;
+  /** The VMs that answer now. */
+  readonly answering: readonly Spell[];
+  readonly darkMs: number;
+  readonly patienceMs: number;
+}
+/** When it was done and when it was over. Milliseconds since 1970. */
+export interface Happened {
+  readonly atMs: number;
+  /** A killed service answers again, or a host has power again. */
+  readonly endMs: number | null;
+  readonly declaredMs: number | null;
+  /** When its operator had said that a host's power is off, so that its VMs may start elsewhere. */
+  readonly saidMs: number | null;
+  readonly cuts: readonly PowerCut[];
+}
+export type Fault = (scene: Scene) => Promise<Happened>;
+
+/** Ends the controller's process; who watches it starts it again. */
+export const killedController =
+  (cell: string): Fault =>
+  async ({ testbed, line, patienceMs }) => {
+    const name = `controller.${cell}`;
+    const atMs = Date.now();
+    await testbed.kill(name);
+    const answers = await line.event(
+      `${name} answers again`,
+      atMs,
+      ({ event, fields }) => event === "service/answers" && fields.peer === name,
+      patienceMs,
+    );
+    return { atMs, endMs: Date.parse(answers.time), declaredMs: null, saidMs: null, cuts: [] };
+  };
+
+/** Of the hosts with VMs of most cells, the one with the most VMs; ties by name. */
+export function hostToLose(answering: readonly Spell[], cells: readonly string[]): string {
+  const hosts = [...new Set(answering.map(({ host }) => host))].sort();
+  const worth = (host: string): number => {
+    const own = answering.filter((spell) => spell.host === host);
+    const hit = cells.filter((cell) => own.some(({ vm }) => cellOf(vm) === cell)).length;
+    return hit * 1000 + own.length;
+  };
+  const [first] = hosts.toSorted((a, b) => worth(b) - worth(a));
+  if (first === undefined) throw new Error("no VM answers, so no host has one to lose");
+  return first;
+}
+
+/**
+ * Every process of a host but the one that holds its namespaces. The Host Manager is ended by its supervisor, which must not
+ * start it again; the script finds the others by their network namespace and leaves itself out by its own.
+ */
+const endProcesses = `own=$(readlink /proc/self/ns/net)
+for p in /proc/[0-9]*; do
+  test "$(readlink $p/ns/net 2>/dev/null)" = "$own" || continue
+  case "$(cat $p/comm 2>/dev/null)" in qemu-*|node|MainThread) kill -9 \${p#/proc/} 2>/dev/null && echo killed ;; esac
+done
+true`;
+
+async function cutPower(testbed: Testbed, host: string): Promise<void> {
+  const ran = async (command: readonly string[]): Promise<string> => {
+    const { code, stdout, stderr } = await testbed.exec(host, command);
+    if (code !== 0) throw new Error(`${host}: ${command[0]} ended with ${code}: ${stderr.trim()}`);
+    return stdout;
+  };
+  // First the link: what dies says no goodbye to anybody.
+  await ran(["ip", "link", "set", "eth0", "down"]);
+  await testbed.kill(host, "SIGSTOP");
+  const stopped = testbed.stop(host);
+  await testbed.kill(host, "SIGKILL").catch(() => undefined);
+  await stopped;
+  if (!(await ran(["sh", "-c", endProcesses])).includes("killed"))
+    throw new Error(`${host} had no machine to lose when its power was cut`);
+  for (const end = Date.now() + 10_000; (await ran(["sh", "-c", endProcesses])) !== ""; await sleep(100))
+    if (Date.now() > end) throw new Error(`something on ${host} does not end`);
+}
+
+/** What a person says who has looked at the plug (decisions/0036); again until it is taken. Returns when it was. */
+async function sayPowerIsOff(testbed: Testbed, host: string, patienceMs: number): Promise<number> {
+  for (const end = Date.now() + patienceMs; ; await sleep(300)) {
+    const { code, stderr } = await testbed.cells(["host", "dead", host, "--power-is-off"]);
+    if (code === 0) return Date.now();
+    if (Date.now() > end) throw new Error(`cells host dead ${host}: ${stderr.trim()}`);
+  }
+}
+
+/** A host is without power for a while, its VMs with it; somebody says so, and later it comes back. */
+export const hostFault =
+  (cells: readonly string[]): Fault =>
+  async ({ testbed, line, answering, darkMs, patienceMs }) => {
+    const host = hostToLose(answering, cells);
+    const atMs = Date.now();
+    await cutPower(testbed, host);
+    // The word goes by way of the root cell, which a testbed of processes has only for that.
+    await testbed.supervisor("POST", "/cells/root");
+    const declared = await line.event(
+      `${host} is declared dead`,
+      atMs,
+      ({ event, fields }) => event === "presence/declared" && fields.host === host,
+      patienceMs,
+    );
+    await sleep(Math.max(0, atMs + darkMs - Date.now()));
+    const saidMs = await sayPowerIsOff(testbed, host, patienceMs);
+    await sleep(2 * darkMs);
+    const endMs = Date.now();
+    const { code, stderr } = await testbed.exec(host, ["ip", "link", "set", "eth0", "up"]);
+    if (code !== 0) throw new Error(`the link of ${host} does not come up: ${stderr.trim()}`);
+    await testbed.start(host);
+    return { atMs, endMs, declaredMs: Date.parse(declared.time), saidMs, cuts: [{ host, atMs }] };
+  };

@@ -1,0 +1,108 @@
+import { readFile, watch } from "node:fs/promises";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { setDefaultCACertificates } from "node:tls";
+import { fileURLToPath } from "node:url";
+import { type BootstrapProgress, progressFile } from "../../host/bootstrap/bootstrap.ts";
+import type { Bootstrapped } from "../../host/machine/first-machine.ts";
+import {
+  type ClientConfiguration,
+  readClientConfiguration,
+  writeClientConfiguration,
+} from "../connection/client-config.ts";
+import { imagesFor } from "../machine-images.ts";
+import { type Context, printJson } from "../program/context.ts";
+import { CommandFailure, exitCodes } from "../program/failure.ts";
+import { failing, type MachineArguments, sayTo } from "./host.ts";
+
+/** `cells bootstrap`: the first machine of an installation, and the cloud that comes to run in itself on it. */
+export interface BootstrapArguments extends MachineArguments {
+  readonly name: string;
+  readonly address: string | undefined;
+  readonly profile: "small" | "large";
+  readonly specification: string | undefined;
+}
+const pauseMs = 1000;
+const patienceMs = 5000;
+
+export const bootstrap = async (context: Context, options: BootstrapArguments): Promise<void> => {
+  const { name, address, profile, storage = "/var/lib/cells/storage", timeoutMs } = options;
+  const specification =
+    options.specification ?? fileURLToPath(new URL(`../../examples/root/${profile}.sf`, import.meta.url));
+  const say = sayTo(context);
+  const { bootstrapMachine } = await import("../../host/machine/first-machine.ts");
+  const images = await failing(() => imagesFor(options.images, say));
+  const machine = { name, address, interface: options.interface, storage, images, specification, say, timeoutMs };
+  const made = await failing(() => bootstrapMachine(machine));
+  const client: ClientConfiguration = { url: made.url, credential: made.credential, authority: made.authority };
+  if (readClientConfiguration()?.credential !== client.credential) {
+    writeClientConfiguration(client);
+    say("the operator's credential is in your configuration for `cells`, and is printed nowhere");
+  }
+  await untilBorn(made, client, timeoutMs, say);
+  if (context.json) printJson(context, { url: client.url });
+  else
+    context.terminal.print(
+      `up: the gateway is at ${client.url}. More machines join with \`cells host token NAME --address A\``,
+    );
+};
+
+const progressOf = async (file: string): Promise<BootstrapProgress | null> => {
+  try {
+    return JSON.parse(await readFile(file, "utf8")) as BootstrapProgress;
+  } catch {
+    return null;
+  }
+};
+
+/** Shows each step of the birth as it is done, until the gateway answers. A new try of the command goes on showing. */
+const untilBorn = async (
+  { directory }: Bootstrapped,
+  client: ClientConfiguration,
+  timeoutMs: number,
+  say: (line: string) => void,
+): Promise<void> => {
+  const file = progressFile(directory);
+  const end = performance.now() + timeoutMs;
+  setDefaultCACertificates([client.authority ?? ""]);
+  let shown = 0;
+  let told: string | null = null;
+  for (;;) {
+    const progress = await progressOf(file);
+    for (const { text } of progress?.steps.slice(shown) ?? []) say(text);
+    shown = progress?.steps.length ?? 0;
+    if (progress !== null && progress.trouble !== told) {
+      told = progress.trouble;
+      if (told !== null) say(`waiting: ${told}`);
+    }
+    if (progress?.stage === "done" && (await gatewayAnswers(client))) return;
+    if (performance.now() > end)
+      throw new CommandFailure(
+        exitCodes.notAsDeclared,
+        `the gateway at ${client.url} does not answer yet${told === null ? "" : `: ${told}`}. The birth goes on by itself; the same command shows it again, \`journalctl -u cells-host\` all of it`,
+      );
+    await changed(dirname(file));
+  }
+};
+
+/** Resolves when something in the directory changes, or after a while. */
+const changed = async (directory: string): Promise<void> => {
+  const signal = AbortSignal.timeout(pauseMs);
+  try {
+    for await (const _event of watch(directory, { signal })) return;
+  } catch (error) {
+    // It is not there yet.
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") await sleep(pauseMs);
+  }
+};
+
+const gatewayAnswers = async ({ url, credential }: ClientConfiguration): Promise<boolean> => {
+  try {
+    const headers = { authorization: `Bearer ${credential}` };
+    const response = await fetch(`${url}/cells`, { headers, signal: AbortSignal.timeout(patienceMs) });
+    await response.body?.cancel();
+    return response.ok;
+  } catch {
+    return false;
+  }
+};

@@ -1,0 +1,349 @@
+import type { Changed } from "../../model/api.ts";
+import type { Bundle } from "../../model/cell/cell.ts";
+import { printable, printableLines } from "../../model/diagnostics/render-diagnostic.ts";
+import {
+  allowDestroyFlag,
+  destroysData,
+  destroysDataRefusal,
+  losesOf,
+  lossLines,
+  unnamedLosses,
+} from "../../model/plan/data-loss.ts";
+import { isEmptyPlan } from "../../model/plan/plan.ts";
+import type { Plan } from "../../model/plan/plan-types.ts";
+import { renderPlan } from "../../model/plan/render-plan.ts";
+import { readSpecification } from "../../model/specification/specification.ts";
+import { evaluate } from "../../runtime/specification/evaluate.ts";
+import { noWalls } from "../../runtime/specification/no-walls.ts";
+import { type Changes, watchCell } from "../connection/changes.ts";
+import { type Client, Refused } from "../connection/client.ts";
+import { type ElementWithState, elementsOf } from "../connection/elements.ts";
+import { follow, followUntilReady, readElements } from "../connection/follow.ts";
+import { renderElements, renderSummary } from "../output/render.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { type Context, cellOfPath, ownNameOf, printJson } from "../program/context.ts";
+import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
+import { readBundle } from "../spec/bundle.ts";
+import { rendered } from "../spec/diagnostics.ts";
+
+/** `cells plan`, `cells apply` and `cells delete`: what changes a cell's model. */
+
+/** Reads and checks here first: a fault in the text is told without the gateway, and the cell's name is known. */
+const specification = async ({ terminal }: Context, file: string) => {
+  const bundle = readBundle(file);
+  const evaluated = await evaluate(bundle, { said: (text) => process.stderr.write(printableLines(text)) });
+  const read = evaluated.ok ? readSpecification(evaluated.value) : evaluated;
+  const document = evaluated.ok ? evaluated.value.evaluated?.document : undefined;
+  if (read.ok) return { bundle, cell: read.value, document };
+  throw new CommandFailure(exitCodes.refused, rendered(file, bundle, read.error, terminal.colour).join("\n\n"));
+};
+
+/** The gateway's refusal, with its diagnostics shown in the texts that were sent. */
+const explained = async <T>(
+  { terminal }: Context,
+  { file, bundle }: { readonly file: string; readonly bundle: Bundle },
+  work: () => Promise<T>,
+): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    // What is no fault of the text says all in its message.
+    if (!(error instanceof Refused) || error.diagnostics.length === 0 || error.code === destroysData) throw error;
+    const faults = rendered(file, bundle, error.diagnostics, terminal.colour).join("\n\n");
+    const isNotEvaluated = error.diagnostics.some(({ code }) => code === noWalls);
+    throw isNotEvaluated ? new NotEvaluated(error.exitCode, faults) : new CommandFailure(error.exitCode, faults);
+  }
+};
+/** The gateway or the controller runs no TypeScript where it is. */
+class NotEvaluated extends CommandFailure {}
+
+/** @param child the whole name of the child cell that the file is a model of; undefined: its own name is all of it */
+const planOf = async (context: Context, file: string, child: string | undefined) => {
+  const { bundle, cell, document } = await specification(context, file);
+  if (child !== undefined && ownNameOf(child) !== cell.name)
+    throw usage(`${file} is a model of a cell called ${cell.name}, and ${child} is one called ${ownNameOf(child)}`);
+  const name = child ?? cell.name;
+  const client = context.client();
+  // Also of a cell that is not there: the gateway answers without making one, and knows what there is to have.
+  const asked = (sent: Bundle) => explained(context, { file, bundle: sent }, () => client.apply(name, sent, true));
+  try {
+    return { bundle, cell, name, changed: await asked(bundle) };
+  } catch (error) {
+    // The cloud runs no programs of its clients. This one has run here, and what it gave says the same.
+    if (!(error instanceof NotEvaluated) || document === undefined) throw error;
+    const outcome: Bundle = { main: "outcome.json", files: { "outcome.json": JSON.stringify(document) } };
+    return { bundle: outcome, cell, name, changed: await asked(outcome) };
+  }
+};
+
+/** A plan that was not checked against everything says so. */
+const uncheckedLines = ({ unchecked = [] }: Changed): readonly string[] =>
+  unchecked.length === 0
+    ? []
+    : [
+        `Not checked, because the installation does not know all of it now: ${unchecked.join(", ")}.`,
+        "What could never be had is refused when this is applied.",
+      ];
+
+/** Restarts of the plan that do not happen at once. */
+const upgradeLines = ({ upgraded = [] }: Changed): readonly string[] =>
+  upgraded.length === 0
+    ? []
+    : [
+        "Upgrade: these VMs of services are started again one at a time, each with its old boot volume kept until the new one",
+        `has proved itself: ${upgraded.map(printable).join(", ")}.`,
+        "One that does not come up goes back by itself, and nothing more is upgraded then.",
+      ];
+
+export const plan = async (
+  context: Context,
+  file: string,
+  { all, cell }: { readonly all: boolean; readonly cell?: string | undefined },
+): Promise<void> => {
+  const { changed } = await planOf(context, file, cell);
+  if (context.json) printJson(context, changed);
+  else {
+    context.terminal.print(renderPlan(changed.plan, { color: context.terminal.colour, all }));
+    for (const line of [...upgradeLines(changed), ...uncheckedLines(changed)]) context.terminal.print(line);
+    const lost = losesOf(changed.plan).map(({ path }) => path);
+    if (lost.length > 0) context.terminal.print(`Applying it without being asked needs ${allowDestroyFlag(lost)}`);
+  }
+};
+
+/**
+ * Asks where that is needed and possible, and answers what may be destroyed. `--yes` is no answer to the loss of data that
+ * `--allow-destroy` does not name: a person is asked with every volume named, a script gets the option that it lacks.
+ */
+const confirm = async (
+  { terminal, json }: Context,
+  { yes, allowDestroy = [] }: WaitOptions,
+  what: string,
+  changing: Plan,
+): Promise<readonly string[]> => {
+  const unnamed = unnamedLosses(changing, allowDestroy);
+  if (yes && unnamed.length === 0) return allowDestroy;
+  if (!terminal.canAsk || json) {
+    if (unnamed.length === 0) throw usage("nobody can be asked here: add --yes to do it");
+    const { message } = destroysDataRefusal(unnamed);
+    throw new CommandFailure(exitCodes.refused, printableLines(`${message}${yes ? "" : "\nand --yes"}`));
+  }
+  if (unnamed.length > 0) {
+    terminal.print(terminal.paint("red", "This destroys data that no other copy holds:"));
+    for (const line of lossLines(unnamed)) terminal.print(`  ${printable(line)}`);
+  }
+  const names = unnamed.map(({ path }) => printable(path)).join(", ");
+  const question = unnamed.length === 0 ? what : `${what} The data of ${names} is lost.`;
+  if (!(await terminal.ask(question))) throw new CommandFailure(exitCodes.refused, "nothing was changed");
+  return [...allowDestroy, ...unnamed.map(({ path }) => path)];
+};
+
+/** Somebody else was faster. */
+const overtaken = (error: unknown): error is Refused => error instanceof Refused && error.status === 412;
+const conflict = (cell: string, error: Refused, again: string): CommandFailure =>
+  new CommandFailure(
+    exitCodes.refused,
+    `nothing was changed: the cell ${cell} is not the one any more for which the plan was made (${error.message}). ${again} shows what would happen now.`,
+  );
+
+/**
+ * Until nothing that was taken out of the model is left, and with a whole cell until there is no such cell. What others
+ * add or take away meanwhile is not waited for.
+ */
+const untilRemoved = async (
+  client: Client,
+  cell: string,
+  terminal: Terminal,
+  plan: Plan,
+  { timeoutMs, whole = false }: { readonly timeoutMs: number; readonly whole?: boolean },
+): Promise<void> => {
+  const changes = watchCell(client, cell);
+  try {
+    await untilLeft(client, cell, terminal, plan, { timeoutMs, whole, changes });
+  } finally {
+    changes.close();
+  }
+};
+
+const lastLookMs = 500;
+const untilLeft = async (
+  client: Client,
+  cell: string,
+  terminal: Terminal,
+  { steps }: Plan,
+  { timeoutMs, whole, changes }: { readonly timeoutMs: number; readonly whole: boolean; readonly changes: Changes },
+): Promise<void> => {
+  const end = performance.now() + timeoutMs;
+  const left = steps.filter(({ action }) => action !== "delete").length;
+  const removed = new Set<string>(steps.flatMap(({ action, path }) => (action === "delete" ? [path] : [])));
+  // What another element has replaced is shown by its number alone.
+  const isReplaced = steps.some(({ action }) => action === "replace");
+  const held = async (): Promise<readonly ElementWithState[]> =>
+    (await readElements(client, cell)).filter(({ path, state }) => state.phase === "deleting" && removed.has(path));
+  for (;;) {
+    const summary = (await client.cells()).find((each) => each.cell === cell);
+    if (summary === undefined) return;
+    const isAway = summary.phases.unreachable !== undefined;
+    if (!whole && !isAway) {
+      if (summary.elements <= left) return;
+      // A cell may end its children first, and then the rest.
+      if (left > 0 && (summary.phases.deleting === undefined || (!isReplaced && (await held()).length === 0))) return;
+    }
+    if (performance.now() > end) {
+      const those = await held();
+      const nothingElse = whole && !isAway && summary.elements === 0;
+      if (nothingElse)
+        throw new CommandFailure(
+          exitCodes.notAsDeclared,
+          `nothing of ${cell} is left, and its controller has not ended after ${timeoutMs / 1000} s. It ends as soon as it has told everybody: \`cells get\` shows it until then.`,
+        );
+      throw new CommandFailure(
+        exitCodes.notAsDeclared,
+        [
+          `${Math.max(those.length, 1)} removed elements are not gone after ${timeoutMs / 1000} s:`,
+          ...renderElements(those, terminal.paint).map((line) => `  ${line}`),
+          `They go as soon as they can: \`cells watch ${cell}\` shows it.`,
+        ].join("\n"),
+      );
+    }
+    // The last that is left of a cell goes without an event.
+    await changes.next(Math.min(end - performance.now(), whole && summary.elements === 0 ? lastLookMs : Infinity));
+  }
+};
+
+export interface WaitOptions {
+  readonly yes: boolean;
+  /** Volumes whose data may be lost; each a path, or several with commas in between. */
+  readonly allowDestroy?: readonly string[];
+  readonly wait: boolean;
+  readonly timeoutMs: number;
+  /** Of `apply`: see `planOf`. */
+  readonly cell?: string | undefined;
+}
+
+/** There was nothing before. */
+const isFirst = ({ steps }: Plan): boolean => steps.every(({ action }) => action === "create");
+
+/** Makes the cell what the file says, and waits until it is. */
+export const apply = async (context: Context, file: string, options: WaitOptions): Promise<void> => {
+  const { terminal, json } = context;
+  const { bundle, cell, name, changed: planned } = await planOf(context, file, options.cell);
+  if (!json) {
+    terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
+    for (const line of upgradeLines(planned)) terminal.print(line);
+  }
+  const allowDestroy = isEmptyPlan(planned.plan)
+    ? []
+    : await confirm(context, options, `Apply this to the cell ${name}?`, planned.plan);
+  const client = context.client();
+  const send = (version: number): Promise<Changed> =>
+    explained(context, { file, bundle }, () => client.apply(name, bundle, false, { version, allowDestroy }));
+  const changed = await send(planned.version).catch(async (error: unknown) => {
+    if (!overtaken(error)) throw error;
+    // A cell that was deleted starts to count anew once its controller has ended; there is nothing in it to overwrite.
+    const again = isFirst(planned.plan) ? (await planOf(context, file, options.cell)).changed : null;
+    if (again === null || !isFirst(again.plan)) throw conflict(name, error, `\`cells plan ${file}\``);
+    return send(again.version);
+  });
+  let elements: readonly ElementWithState[] = [];
+  if (options.wait) {
+    const { steps } = changed.plan;
+    const concerned = new Set<string>([
+      ...cell.elements.keys(),
+      ...steps.flatMap(({ action, path }) => (action === "none" ? [] : [path])),
+    ]);
+    const { timeoutMs } = options;
+    elements = await followUntilReady(client, name, terminal, { timeoutMs, silent: json, concerned });
+    await untilRemoved(client, name, terminal, changed.plan, { timeoutMs });
+  }
+  if (json) printJson(context, { ...changed, elements });
+  else if (options.wait) terminal.print(`${name} is as declared: ${renderSummary(elements, terminal.paint)}`);
+};
+
+/** Takes an element, a group or a whole cell out of the model, and waits until nothing is left of it. */
+export const remove = async (context: Context, pathText: string, options: WaitOptions): Promise<void> => {
+  const { terminal, json } = context;
+  const { cell, path, whole } = cellOfPath(pathText);
+  const client = context.client();
+  const planned = await client.delete(cell, whole ? "" : path, true);
+  if (!json) terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
+  const allowDestroy = await confirm(context, options, `Delete ${pathText}?`, planned.plan);
+  const conditions = { version: planned.version, allowDestroy };
+  const changed = await client.delete(cell, whole ? "" : path, false, conditions).catch((error: unknown) => {
+    throw overtaken(error) ? conflict(cell, error, "The same command without --yes") : error;
+  });
+  if (options.wait) {
+    await untilRemoved(client, cell, terminal, changed.plan, { timeoutMs: options.timeoutMs, whole });
+  }
+  if (json) printJson(context, changed);
+  else terminal.print(`${pathText} is ${options.wait ? "gone" : "being deleted"}`);
+};
+
+/** A person looks on; ends with Ctrl-C. */
+export const watch = async (context: Context, cellText: string | undefined): Promise<void> => {
+  const client = context.client();
+  const cell = cellText === undefined ? await onlyCell(client) : cellOfPath(cellText).cell;
+  if (context.json) {
+    await events(context, cell, true);
+    return;
+  }
+  await client.model(cell, "", false);
+  await follow(client, cell, context.terminal, { timeoutMs: Number.POSITIVE_INFINITY, until: () => false });
+};
+
+/** Where a command's cell may be left out: there is just one. */
+export const onlyCell = async (client: Client): Promise<string> => {
+  const cells = await client.cells();
+  const [first, ...more] = cells;
+  if (first === undefined)
+    throw new CommandFailure(exitCodes.refused, "there is no cell yet: `cells apply FILE` makes one");
+  if (more.length > 0) throw usage(`name one of the cells: ${cells.map(({ cell }) => cell).join(", ")}`);
+  return first.cell;
+};
+
+export const events = async (context: Context, cellText: string | undefined, followOn: boolean): Promise<void> => {
+  const client = context.client();
+  const cell = cellText === undefined ? await onlyCell(client) : cellOfPath(cellText).cell;
+  const { renderEvent } = await import("../output/render.ts");
+  for await (const event of client.events(cell, followOn)) {
+    context.terminal.print(context.json ? JSON.stringify(event) : renderEvent(event, context.terminal.paint));
+  }
+};
+
+const putYaml = async ({ terminal }: Context, value: unknown): Promise<void> => {
+  const { printYaml } = await import("../../runtime/specification/yaml-print.ts");
+  terminal.print(printYaml(JSON.parse(JSON.stringify(value))).replace(/\n$/, ""));
+};
+
+/** Without a path: the cells. With one: the document there, as JSON or YAML; with `state` a table of its elements. */
+export const get = async (context: Context, pathText: string | undefined, state: boolean): Promise<void> => {
+  const client = context.client();
+  const { terminal } = context;
+  if (pathText === undefined) {
+    const cells = await client.cells();
+    if (context.json) printJson(context, cells);
+    else if (context.yaml) await putYaml(context, cells);
+    else if (cells.length === 0) terminal.print("there is no cell yet: `cells apply FILE` makes one");
+    else
+      for (const { cell, version, elements, phases } of cells)
+        terminal.print(
+          "unreachable" in phases
+            ? `${cell}  its controller does not answer now`
+            : `${cell}  version ${version}  ${elements} elements`,
+        );
+    return;
+  }
+  const { cell, path, whole } = cellOfPath(pathText);
+  const document = await client.model(cell, whole ? "" : path, state);
+  if (context.yaml) {
+    await putYaml(context, document);
+    return;
+  }
+  if (context.json || !state) {
+    printJson(context, document);
+    return;
+  }
+  const { renderElements } = await import("../output/render.ts");
+  const elements = elementsOf(document, whole ? "" : path);
+  for (const line of renderElements(elements, terminal.paint)) terminal.print(line);
+  terminal.print(renderSummary(elements, terminal.paint));
+};

@@ -1,0 +1,145 @@
+import { fileURLToPath } from "node:url";
+import type { Client } from "../connection/client.ts";
+import type { ElementWithState } from "../connection/elements.ts";
+import { readElements } from "../connection/follow.ts";
+import {
+  listenerCommand,
+  listenersOf,
+  type Probe,
+  probeCommand,
+  seenIn,
+  shopProbes,
+  tryAll,
+} from "../connection/probe.ts";
+import { table } from "../output/terminal.ts";
+import type { Context } from "../program/context.ts";
+import { CommandFailure, exitCodes } from "../program/failure.ts";
+import { apply } from "./change.ts";
+import { type UpArguments, up } from "./up.ts";
+
+/**
+ * `cells demo`: from nothing to a cell of three machines, and then the proof, with packets that guests really send, that
+ * what the specification permits passes and that nothing else does.
+ */
+const cell = "shop";
+const example = fileURLToPath(new URL("../../examples/shop/shop.sf", import.meta.url));
+const applyTimeoutMs = 300_000;
+const execTimeoutMs = 20_000;
+const guestTimeoutMs = 90_000;
+
+interface Tried {
+  readonly probe: Probe;
+  readonly seen: "passes" | "blocked";
+  /** What `why` says decides. */
+  readonly verdict: string;
+}
+
+/** Address of the VM whose interface stands beside it: `shop/web/interface` for `shop/web/vm`. */
+const addressOf = (elements: readonly ElementWithState[], vm: string): string => {
+  const group = vm.slice(0, vm.lastIndexOf("/"));
+  const found = elements.find(({ path, type }) => type === "VirtualInterface" && path.startsWith(`${group}/`));
+  const address = found?.state.address;
+  if (address == null) throw new CommandFailure(exitCodes.notAsDeclared, `${vm} has no address`);
+  return address;
+};
+
+/** A machine that runs is still booting: its agent answers a little later, and has its address later still. */
+const untilGuestAnswers = async (client: Client, vm: string, address: string): Promise<void> => {
+  const end = performance.now() + guestTimeoutMs;
+  let last = "";
+  for (;;) {
+    try {
+      const answer = await client.exec(cell, { vm, command: ["ip", "-4", "address"], timeoutMs: execTimeoutMs });
+      if (answer.stdout.includes(address)) return;
+      last = `it has not got its address ${address} yet`;
+    } catch (error) {
+      if (!(error instanceof CommandFailure)) throw error;
+      last = error.message;
+    }
+    if (performance.now() > end) {
+      throw new CommandFailure(exitCodes.notAsDeclared, `the guest ${vm} does not answer: ${last}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+};
+
+/** Something listens wherever a probe goes: then only the rules can be what stops it. */
+const listen = (client: Client): Promise<unknown> =>
+  Promise.all(
+    listenersOf(shopProbes).map(({ vm, protocol, port }) =>
+      client.exec(cell, { vm, command: listenerCommand(protocol, port), timeoutMs: execTimeoutMs }),
+    ),
+  );
+
+const tryOut = async (client: Client, elements: readonly ElementWithState[], probe: Probe): Promise<Tried> => {
+  const command = probeCommand(probe, addressOf(elements, probe.to));
+  const answer = await client.exec(cell, { vm: probe.from, command, timeoutMs: execTimeoutMs });
+  const { verdict } = await client.why(cell, probe);
+  return { probe, seen: seenIn(probe, answer), verdict };
+};
+
+const nameOf = (probe: Probe): string =>
+  `${probe.from} -> ${probe.to}${probe.port === null ? "" : `:${probe.port}`} ${probe.protocol}`;
+
+export const demo = async (
+  context: Context,
+  { directory, hosts, profile }: Pick<UpArguments, "directory" | "hosts" | "profile">,
+): Promise<void> => {
+  const { terminal } = context;
+  if (context.json) throw new CommandFailure(exitCodes.usage, "the demo is for people: it has no --output json");
+  const heading = (text: string): void => terminal.print(`\n${terminal.paint("bold", text)}`);
+
+  heading("1. A cloud on this machine");
+  await up(context, { hosts, servers: undefined, port: undefined, directory, profile, newProfile: "processes" });
+
+  heading(`2. A cell from its specification, ${example}`);
+  await apply(context, example, { yes: true, wait: true, timeoutMs: applyTimeoutMs });
+  const client = context.client();
+  const elements = await readElements(client, cell);
+
+  heading("3. The proof: packets sent by the guests themselves");
+  const guests = [...new Set(shopProbes.flatMap(({ from, to }) => [from, to]))];
+  await Promise.all(
+    guests.map(async (vm) => {
+      const address = addressOf(elements, vm);
+      await untilGuestAnswers(client, vm, address);
+      terminal.print(`${vm} answers, ${address}`);
+    }),
+  );
+  await listen(client);
+  const tried = await tryAll(shopProbes, async (probe) => {
+    const result = await tryOut(client, elements, probe);
+    const right = result.seen === probe.expected;
+    terminal.print(
+      `  ${right ? terminal.paint("green", "✓") : terminal.paint("red", "✗")} ${nameOf(probe)}: ${result.seen}`,
+    );
+    return result;
+  });
+  heading("Connection, expected and seen, and what decides");
+  for (const line of table(rowsOf(tried, context))) terminal.print(line);
+
+  heading("It is left running");
+  for (const line of [
+    "cells status                                     everything there is",
+    "cells get shop --state                           the cell's elements",
+    'cells why "shop/web/vm -> shop/db/vm:5432"       what decides about a connection',
+    "cells exec shop/web/vm -- sh -c 'ip a; hostname' a command in a guest",
+    "cells down                                       ends it; --purge removes its data",
+  ]) {
+    terminal.print(`  ${line}`);
+  }
+  const wrong = tried.filter(({ probe, seen }) => seen !== probe.expected).length;
+  if (wrong > 0) {
+    throw new CommandFailure(exitCodes.notAsDeclared, `${wrong} of ${tried.length} connections are not as expected`);
+  }
+};
+
+const rowsOf = (tried: readonly Tried[], { terminal }: Context): readonly (readonly string[])[] =>
+  tried.map(({ probe, seen, verdict }) => [
+    seen === probe.expected ? terminal.paint("green", "✓") : terminal.paint("red", "✗"),
+    nameOf(probe),
+    `expected ${probe.expected}`,
+    `seen ${seen}`,
+    // The first sentence: `cells why` says the rest, with the rule that would open it.
+    terminal.paint("grey", verdict.split(". ", 1)[0] ?? verdict),
+  ]);

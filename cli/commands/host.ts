@@ -1,0 +1,143 @@
+import { readFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
+import type { HostJoin } from "../../model/api.ts";
+import type { Context } from "../program/context.ts";
+import { printJson } from "../program/context.ts";
+import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
+import { writeSecret } from "../secrets/secret-file.ts";
+
+/** `cells host`: machines that join an installation and leave it, and the tokens with which they do. */
+
+/** What a machine's owner reads of a failure here: one sentence. */
+export const failing = async <T>(work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    throw error instanceof CommandFailure
+      ? error
+      : new CommandFailure(exitCodes.refused, error instanceof Error ? error.message : String(error));
+  }
+};
+
+/** Makes the tokens here, has their hashes enrolled, and prints all that the machine needs as one line. */
+export const hostToken = async (
+  context: Context,
+  { name, address, agent, out }: { name: string; address: string; agent: boolean; out: string | undefined },
+): Promise<void> => {
+  const { newToken } = await import("../../runtime/identity/own/keys.ts");
+  const { isMachineName, writeJoinToken } = await import("../../runtime/identity/join-token.ts");
+  if (!isMachineName(name))
+    throw usage(`\`${name}\` cannot name a machine: use lower-case letters, digits and \`-\`, at most 53`);
+  const [host, storage] = [newToken(), agent ? newToken() : null];
+  const body: HostJoin = { address, host: host.hash, ...(storage === null ? {} : { agent: storage.hash }) };
+  const { ends, replaces, authority, fingerprint, peers } = await context.client().admitHost(name, body);
+  const token = writeJoinToken({
+    ...{ name, address, authority, fingerprint, peers, host: host.token },
+    ...(storage === null ? {} : { agent: storage.token }),
+    endsAtMs: Date.parse(ends),
+  });
+  const { terminal, json } = context;
+  if (out !== undefined) writeSecret(out, `${token}\n`);
+  if (json) {
+    printJson(context, { name, address, ends, replaces, ...(out === undefined ? { token } : { file: out }) });
+    return;
+  }
+  for (const peer of replaces) terminal.warn(`${peer} is there already: whoever joins with this token takes its place`);
+  const storing = agent ? " --storage /var/lib/cells/storage" : "";
+  if (out === undefined) terminal.print(token);
+  else terminal.print(`${out} holds the token; carry it over to ${name}.`);
+  terminal.warn(
+    `On ${name} (${address}), as root, by ${ends}: \`cells host join${storing} < FILE\`, with this line in FILE. It works once, and is a secret until then.`,
+  );
+};
+
+const readToken = async (file: string | undefined, context: Context): Promise<string> => {
+  if (file !== undefined)
+    return readFile(file, "utf8").catch((error: Error) => {
+      throw usage(`the token's file cannot be read: ${error.message}`);
+    });
+  if (process.stdin.isTTY) context.terminal.warn("Paste the token, then press Enter and Ctrl-D:");
+  return text(process.stdin);
+};
+
+export interface MachineArguments {
+  readonly interface: string;
+  readonly storage: string | undefined;
+  readonly images: string | undefined;
+  readonly timeoutMs: number;
+}
+/** Progress goes to standard error where standard output is for JSON. */
+export const sayTo =
+  ({ terminal, json }: Context): ((line: string) => void) =>
+  (line) =>
+    json ? terminal.warn(line) : terminal.print(line);
+
+export const joinHost = async (
+  context: Context,
+  options: MachineArguments & { readonly tokenFile: string | undefined },
+): Promise<void> => {
+  const { readJoinToken } = await import("../../runtime/identity/join-token.ts");
+  const token = readJoinToken(await readToken(options.tokenFile, context));
+  if (!token.ok) throw usage(token.error);
+  const { joinMachine } = await import("../../host/machine/join.ts");
+  const { imagesFor } = await import("../machine-images.ts");
+  const say = sayTo(context);
+  const { interface: device, storage = null, timeoutMs } = options;
+  const images = storage === null ? "" : await failing(() => imagesFor(options.images, say));
+  await failing(() => joinMachine(token.value, { interface: device, storage, images, say, timeoutMs }));
+  const { name, address } = token.value;
+  if (context.json) printJson(context, { name, address });
+  else context.terminal.print(`${name} has joined; \`cells status\` shows it`);
+};
+
+export const leaveHost = async (context: Context, options: { force: boolean; purge: boolean }): Promise<void> => {
+  const { leaveMachine } = await import("../../host/machine/leave.ts");
+  const name = await failing(() => leaveMachine({ ...options, say: sayTo(context) }));
+  if (context.json) printJson(context, { left: name });
+  else
+    context.terminal.print(`this machine is no host any more; \`cells host remove ${name}\` lets the cloud forget it`);
+};
+
+/**
+ * The operator's word that a machine's power is off. It is about the life of the machine that is known now: one that it
+ * begins later is another. Refused for a machine that is being heard.
+ */
+export const hostDead = async (context: Context, name: string, powerIsOff: boolean): Promise<void> => {
+  const client = context.client();
+  const { generation, boot, against, ended } = await client.hostEnd(name);
+  if (against !== null) throw new CommandFailure(exitCodes.refused, against);
+  if (generation === null || boot === null) throw new CommandFailure(exitCodes.refused, `nothing is known of ${name}`);
+  const started = new Date(boot).toISOString().slice(0, 19);
+  if (!powerIsOff)
+    throw usage(
+      `${name}, which started at ${started}Z, is not heard. Every VM of it with x.restartOnFailure will be started on another ` +
+        "host, with its volumes and addresses; if it runs on, its VMs run twice. Make sure that its power is off, and say so: " +
+        `\`cells host dead ${name} --power-is-off\``,
+    );
+  const isNews = ended === null || ended < boot;
+  if (isNews) await client.endHost(name, { powerIsOff: true, generation, boot });
+  if (context.json) printJson(context, { host: name, generation, boot, news: isNews });
+  else if (!isNews) context.terminal.print(`that was said already of ${name}, which has not started since`);
+  else
+    context.terminal.print(
+      `the VMs of ${name} have ended; those with x.restartOnFailure start elsewhere. When the machine comes back, it is a host as before`,
+    );
+};
+
+/** Refuses while machines run there or volumes lie there, as far as the installation knows. */
+export const removeHost = async (context: Context, name: string, force: boolean): Promise<void> => {
+  const client = context.client();
+  if (!force) {
+    const { hosts, servers } = await client.status();
+    const vms = hosts.find(({ host }) => host === name)?.vms ?? 0;
+    const volumes = servers.find(({ server }) => server === name)?.volumes ?? 0;
+    if (vms + volumes > 0)
+      throw new CommandFailure(
+        exitCodes.refused,
+        `${vms} machines run on ${name} and ${volumes} volumes lie there: delete them first. With --force their cells lose them`,
+      );
+  }
+  await client.removeHost(name);
+  if (context.json) printJson(context, { removed: name });
+  else context.terminal.print(`${name} is renewed no more: its certificates end within a day, and nobody looks for it`);
+};

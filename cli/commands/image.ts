@@ -1,0 +1,76 @@
+import { stat } from "node:fs/promises";
+import type { MissingServer } from "../../model/api.ts";
+import { imageNameRule, isImageName } from "../../model/cell/image-name.ts";
+import { printable } from "../../model/diagnostics/render-diagnostic.ts";
+import { table } from "../output/terminal.ts";
+import { type Context, printJson } from "../program/context.ts";
+import { usage } from "../program/failure.ts";
+
+/** `cells image add`, `list` and `delete`. */
+
+const MiB = 1024 * 1024;
+const drawEveryMs = 200;
+
+const checkedName = (name: string): string => {
+  if (isImageName(name)) return name;
+  throw usage(`\`${name}\` cannot name an image: use ${imageNameRule}`);
+};
+
+const warnMissing = ({ terminal }: Context, what: string, missing: readonly MissingServer[]): void => {
+  for (const { server, why } of missing) terminal.warn(printable(`${what} ${server}: ${why}`));
+};
+
+export const addImage = async (
+  context: Context,
+  asked: { readonly name: string; readonly file: string; readonly format: string; readonly replace: boolean },
+): Promise<void> => {
+  const { terminal } = context;
+  const { file, format, replace } = asked;
+  const name = checkedName(asked.name);
+  if (format !== "raw" && format !== "qcow2") throw usage(`--format is raw or qcow2, not \`${format}\``);
+  const found = await stat(file).catch((error: NodeJS.ErrnoException) => {
+    throw usage(`cannot read ${file}: ${error.code === "ENOENT" ? "there is no such file" : error.message}`);
+  });
+  if (!found.isFile()) throw usage(`${file} is no regular file; an image is a file with the disk's bytes`);
+  const bytes = found.size;
+  const live = terminal.live && !context.json;
+  let drawnAt = 0;
+  const onProgress = (sent: number): void => {
+    const now = performance.now();
+    if (!live || (sent < bytes && now - drawnAt < drawEveryMs)) return;
+    drawnAt = now;
+    const doing = sent < bytes ? "sending" : "sent; it is checked and converted now";
+    terminal.draw([`${(sent / MiB).toFixed(1)} of ${(bytes / MiB).toFixed(1)} MiB ${doing}`]);
+  };
+  const added = await context.client().addImage({ name, file, format, replace, bytes, onProgress });
+  if (live) terminal.draw([]);
+  if (context.json) printJson(context, added);
+  else
+    terminal.print(
+      `${terminal.paint("green", "added")} ${name}: ${added.sizeMiB} MiB, on ${added.servers.join(", ")}; \`x.import "${name}"\` starts a volume as it`,
+    );
+  warnMissing(context, "not on", added.missing);
+};
+
+export const listImages = async (context: Context): Promise<void> => {
+  const { terminal } = context;
+  const images = await context.client().images();
+  if (context.json) return printJson(context, images);
+  if (images.length === 0) return terminal.print("no images; `cells image add` brings one in");
+  for (const line of table(
+    images.map(({ name, sizeMiB, digest, provided, servers }) => [
+      name,
+      `${sizeMiB} MiB`,
+      `on ${servers.join(", ")}`,
+      terminal.paint("grey", provided ? "comes with the installation" : `sha256 ${digest.slice(0, 16)}`),
+    ]),
+  ))
+    terminal.print(line);
+};
+
+export const deleteImage = async (context: Context, name: string): Promise<void> => {
+  const removed = await context.client().deleteImage(checkedName(name));
+  if (context.json) printJson(context, removed);
+  else context.terminal.print(`deleted ${name}; volumes made from it stay as they are`);
+  warnMissing(context, "still on", removed.missing);
+};

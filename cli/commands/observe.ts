@@ -1,0 +1,167 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Option } from "commander";
+import type { ServiceEvent } from "../../model/api.ts";
+import { parseMetrics } from "../../runtime/observation/metrics-text.ts";
+import { watchServices } from "../connection/changes.ts";
+import { type Client, Refused } from "../connection/client.ts";
+import { hasUtf8, renderStatus } from "../output/status.ts";
+import { readSince, renderServiceEvent } from "../output/timeline.ts";
+import { type Context, printJson } from "../program/context.ts";
+import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
+import type { Register } from "../program/register.ts";
+import { events as cellEvents } from "./change.ts";
+import { testbedStatus } from "./up.ts";
+
+/** `cells status`, `cells events` and `cells metrics`: what the installation is and what happens in it. */
+
+const picture = async (client: Client, context: Context): Promise<string> => {
+  const [installation, cells] = await Promise.all([client.status(), client.cells()]);
+  if (context.json) return JSON.stringify({ ...installation, cells }, null, 2);
+  const { paint, columns } = context.terminal;
+  return renderStatus(installation, cells, { paint, columns, utf8: hasUtf8(process.env), nowMs: Date.now() });
+};
+
+/** A burst of events is not a burst of pictures. */
+const pictureEveryMs = 500;
+
+/** The picture again whenever something happens, until Ctrl-C. */
+const watchStatus = async (client: Client, context: Context): Promise<void> => {
+  const { terminal } = context;
+  const changes = watchServices(client, new Date().toISOString());
+  try {
+    for (;;) {
+      const text = await picture(client, context);
+      if (context.json) terminal.print(JSON.stringify(JSON.parse(text)));
+      else if (terminal.live) terminal.draw(text.split("\n"));
+      else terminal.print(`${text}\n`);
+      await sleep(pictureEveryMs);
+      await changes.next(Number.POSITIVE_INFINITY);
+    }
+  } finally {
+    changes.close();
+  }
+};
+
+/** The installation as the gateway sees it; when that does not answer, the testbed's own processes. */
+const status = async (context: Context, directory: string | undefined, watch: boolean): Promise<void> => {
+  try {
+    const client = context.client();
+    if (watch) await watchStatus(client, context);
+    else context.terminal.print(await picture(client, context));
+  } catch (error) {
+    if (!(error instanceof CommandFailure) || error.exitCode !== exitCodes.unreachable) throw error;
+    await testbedStatus(context, directory);
+    throw error;
+  }
+};
+
+export interface EventsOptions {
+  readonly follow: boolean;
+  readonly cell: string | undefined;
+  readonly service: string | undefined;
+  readonly since: string | undefined;
+}
+
+/** How many events are remembered, to tell which of a new connection's past were shown already. */
+const rememberedEvents = 5_000;
+const reconnectMs = 1_000;
+
+/** One time line over all services. A gateway that goes away is waited for, and nothing is shown twice. */
+const timeline = async (context: Context, options: EventsOptions): Promise<void> => {
+  const { terminal } = context;
+  const client = context.client();
+  const since = options.since === undefined ? null : readSince(options.since, Date.now());
+  if (since?.ok === false) throw usage(since.error);
+  const shown = new Set<string>();
+  let from = since?.value ?? null;
+  const asking = () => ({
+    parameters: {},
+    query: {
+      ...{ follow: options.follow || undefined, since: from ?? undefined },
+      ...{ cell: options.cell, service: options.service },
+    },
+  });
+  const show = (event: ServiceEvent): void => {
+    const key = `${event.service} ${event.id}`;
+    if (shown.has(key)) return;
+    shown.add(key);
+    for (const oldest of shown) {
+      if (shown.size <= rememberedEvents) break;
+      shown.delete(oldest);
+    }
+    if (from === null || event.time > from) from = event.time;
+    terminal.print(context.json ? JSON.stringify(event) : renderServiceEvent(event, terminal.paint, Date.now()));
+  };
+  for (let connected = false; ; ) {
+    try {
+      const opened = (): void => {
+        connected = true;
+      };
+      for await (const event of client.stream("followServices", asking(), opened)) show(event);
+      if (!options.follow) return;
+    } catch (error) {
+      // What never worked is told; what worked before comes back.
+      if (!options.follow || !connected || error instanceof Refused) throw error;
+    }
+    await sleep(reconnectMs);
+  }
+};
+
+const metrics = async (context: Context, service: string | undefined): Promise<void> => {
+  const text = await context.client().metrics(service ?? null);
+  if (!context.json) {
+    context.terminal.print(text.trimEnd());
+    return;
+  }
+  const read = parseMetrics(text);
+  if (!read.ok) throw new CommandFailure(exitCodes.refused, `the gateway's metrics cannot be read: ${read.error}`);
+  printJson(context, read.value);
+};
+
+export const observeCommands: Register = (program, context, withHelp) => {
+  const json = (): Option => new Option("--json", "short for --output json");
+  const contextFor = (options: { readonly json?: boolean }): Context => {
+    if (options.json === true) program.setOptionValue("output", "json");
+    return context();
+  };
+  withHelp(
+    program
+      .command("status")
+      .description("a picture of hosts, storage servers, services and cells, and their load")
+      .option("-w, --watch", "draw it again whenever something happens, until Ctrl-C")
+      .addOption(json())
+      .addOption(new Option("-d, --directory <dir>", "where the testbed keeps its data").env("CELLS_HOME"))
+      .action((options) => status(contextFor(options), options.directory, options.watch === true)),
+    ["cells status", "cells status --watch", "cells status --json"],
+  );
+  withHelp(
+    program
+      .command("events")
+      .description("what happened: one time line over all services, or a cell's own")
+      .argument("[cell]", "only this cell's own events, as its controller keeps them")
+      .option("-f, --follow", "go on with what happens now")
+      .option("--cell <cell>", "of all services, what concerns this cell")
+      .option("--service <service>", "of one service: placer, h1, controller.shop, supervisor, …")
+      .option("--since <time>", "10m, 2h, 1d ago, or a time as 2026-01-31T12:00:00Z")
+      .addOption(json())
+      .action((cell, { follow, cell: about, service, since, ...options }) => {
+        if (cell === undefined)
+          return timeline(contextFor(options), { follow: follow === true, cell: about, service, since });
+        if (about !== undefined || service !== undefined || since !== undefined)
+          throw usage(
+            `a cell's own events are not cut by --cell, --service or --since: write --cell ${cell} instead of ${cell}`,
+          );
+        return cellEvents(contextFor(options), cell, follow === true);
+      }),
+    ["cells events --since 10m", "cells events --follow --cell shop", "cells events shop --follow"],
+  );
+  withHelp(
+    program
+      .command("metrics")
+      .description("every service's numbers, in Prometheus' text format")
+      .option("--service <service>", "of one service alone: placer, h1, controller.shop, …")
+      .addOption(json())
+      .action((options) => metrics(contextFor(options), options.service)),
+    ["cells metrics", "cells metrics --service h1"],
+  );
+};

@@ -1,0 +1,64 @@
+import { secondsOf } from "../program/context.ts";
+import { usage } from "../program/failure.ts";
+import type { Register } from "../program/register.ts";
+import { openVmConsole } from "../sessions/console.ts";
+import { exec } from "../sessions/exec.ts";
+
+const positiveSecondsOf = (text: string): number => {
+  const seconds = secondsOf(text);
+  if (seconds === 0) throw usage("0 seconds are too few; leave the option out for no limit");
+  return seconds;
+};
+
+/** Commands that open a session into a running VM. */
+export const sessionCommands: Register = (program, context, withHelp) => {
+  withHelp(
+    program
+      .command("exec")
+      .description("run a command in a VM; its output comes as it is written, its exit code becomes this command's")
+      .argument("<vm>", "path of the VM")
+      .argument("<command...>", "the command, after --")
+      .option("-i, --stdin", "give it this command's standard input, read to its end first (at most 1 MiB)")
+      .option(
+        "--timeout <seconds>",
+        "kill it after this long (default: it may take as long as it wants)",
+        positiveSecondsOf,
+      )
+      .addHelpText(
+        "after",
+        `
+Ctrl-C interrupts the command in the guest, a second one kills it. It also ends when this command's connection does.`,
+      )
+      .action((vm, command, options) =>
+        exec(context(), vm, command, {
+          timeoutMs: options.timeout === undefined ? null : options.timeout * 1000,
+          stdin: options.stdin === true,
+        }),
+      ),
+    ["cells exec shop/web/vm -- uname -a", "cells exec -i shop/web/vm -- sh < set-up.sh"],
+  );
+  withHelp(
+    program
+      .command("console")
+      .description("sit down at a VM's serial console; Ctrl-] leaves it")
+      .argument("<vm>", "path of the VM")
+      .option("-r, --reconnect", "stay when the VM ends, for its next start, and when the connection is lost")
+      .option(
+        "--linger <seconds>",
+        "without a terminal: leave when the console was silent for this long after the end of the input",
+        secondsOf,
+        2,
+      )
+      .addHelpText(
+        "after",
+        `
+The end of what was recorded is shown first. Every key goes to the guest, Ctrl-C too. Several may be at one console: all
+see the same, all may type. Who reads too slowly misses some of the output and is told so; the guest never waits.
+Without a terminal, standard input is typed as it comes.`,
+      )
+      .action((vm, options) =>
+        openVmConsole(context(), vm, { reconnect: options.reconnect === true, lingerMs: options.linger * 1000 }),
+      ),
+    ["cells console shop/web/vm", "cells console shop/web/vm --reconnect", "echo uptime | cells console shop/web/vm"],
+  );
+};

@@ -1,0 +1,39 @@
+import { parseConnection } from "../connection/connection.ts";
+import { renderElementAnswer, renderWhy } from "../output/render.ts";
+import { type Context, cellOfPath, printJson } from "../program/context.ts";
+import { exitCodes } from "../program/failure.ts";
+import { onlyCell } from "./change.ts";
+
+/** `cells why`. */
+
+const isAddress = (text: string): boolean => /^\d+(\.\d+){3}$/.test(text) || ["internet", "controller"].includes(text);
+
+/**
+ * Of a connection: exit code 0 when it passes, 1 when it is blocked. Of an element: 0 when it is as declared, 1 when
+ * something holds it up.
+ */
+export const why = async (context: Context, words: readonly string[], protocol: string | undefined): Promise<void> => {
+  const [only] = words;
+  if (only !== undefined && words.length === 1 && /^[^\s:>→]+$/.test(only) && only.includes("/")) {
+    await whyElement(context, only);
+    return;
+  }
+  const connection = parseConnection(words, protocol);
+  const client = context.client();
+  const named = [connection.from, connection.to].find((end) => !isAddress(end));
+  const cell = named === undefined ? await onlyCell(client) : cellOfPath(named).cell;
+  const inDocument = (end: string): string => (isAddress(end) || end.startsWith("//") ? end : cellOfPath(end).path);
+  const ends = { from: inDocument(connection.from), to: inDocument(connection.to) };
+  const answer = await client.why(cell, { ...connection, ...ends });
+  if (context.json) printJson(context, answer);
+  else context.terminal.print(renderWhy(answer, context.terminal.paint));
+  if (!answer.allowed) process.exitCode = exitCodes.refused;
+};
+
+const whyElement = async (context: Context, pathText: string): Promise<void> => {
+  const { cell, path } = cellOfPath(pathText);
+  const answer = await context.client().whyElement(cell, path);
+  if (context.json) printJson(context, answer);
+  else context.terminal.print(renderElementAnswer(answer, context.terminal.paint));
+  if (answer.checks.some(({ passes }) => !passes)) process.exitCode = exitCodes.refused;
+};

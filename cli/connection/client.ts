@@ -1,0 +1,294 @@
+import { setDefaultCACertificates } from "node:tls";
+import type {
+  BackupList,
+  BinEntry,
+  BinList,
+  CellEvent,
+  CellSummary,
+  Changed,
+  ConnectionAnswer,
+  CredentialSummary,
+  ElementAnswer,
+  ExecAnswer,
+  ExecRequest,
+  HostEnd,
+  HostJoin,
+  HostJoining,
+  HostPowerOff,
+  ImageAdded,
+  ImageRemoved,
+  ImageSummary,
+  InstallationStatus,
+  NewCredential,
+  OrphanList,
+  Refusal,
+  ServerAdopted,
+  ServiceOrphans,
+} from "../../model/api.ts";
+import type { Bundle } from "../../model/cell/cell.ts";
+import type { SessionGrant, SessionRequest } from "../../model/cell/session-messages.ts";
+import { type Asking, addressOf, type ContractClient, createClient } from "../../model/contract/client.ts";
+import type { AnswerOf } from "../../model/contract/route.ts";
+import type { Routes } from "../../model/contract/routes.ts";
+import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
+import { printableLines } from "../../model/diagnostics/render-diagnostic.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { SignedOrder } from "../../runtime/backup/order.ts";
+import { readEventStream } from "../../runtime/http/event-stream.ts";
+import { CommandFailure, exitCodes, unreachable } from "../program/failure.ts";
+import { type ClientConfiguration, clientConfigurationFile, readClientConfiguration } from "./client-config.ts";
+import type { Connection } from "./connection.ts";
+import { type ImageUpload, sendFile } from "./upload.ts";
+
+/** The gateway said no, and why. */
+export class Refused extends CommandFailure {
+  readonly status: number;
+  readonly code: string;
+  readonly diagnostics: readonly Diagnostic[];
+  constructor(status: number, { error }: Refusal) {
+    // It may quote names of others, and a guest.
+    super(exitCodes.refused, printableLines(error.message));
+    this.status = status;
+    this.code = error.code;
+    this.diagnostics = error.diagnostics ?? [];
+  }
+}
+
+const isRefusal = (body: unknown): body is Refusal =>
+  typeof body === "object" && body !== null && "error" in body && typeof body.error === "object" && body.error !== null;
+
+/** Of an answer that is no success. */
+export const refusalOf = (status: number, text: string): Refused => {
+  let answer: unknown;
+  try {
+    answer = JSON.parse(text);
+  } catch {
+    answer = undefined;
+  }
+  const otherwise = { error: { code: "gateway", message: `the gateway answered ${status}: ${text.slice(0, 500)}` } };
+  return new Refused(status, isRefusal(answer) ? answer : otherwise);
+};
+
+/** On which a change is made. */
+export interface Conditions {
+  /** The model has this version; absent: any. */
+  readonly version?: number;
+  /** Volumes whose data may be lost with it; each a path, or several with commas in between. */
+  readonly allowDestroy?: readonly string[];
+}
+
+const queryOf = (dryRun: boolean, { allowDestroy = [] }: Conditions) => ({ dryRun: dryRun || undefined, allowDestroy });
+const headersOf = ({ version }: Conditions): Readonly<Record<string, string>> =>
+  version === undefined ? {} : { "if-match": `"${version}"` };
+
+type EventRoute = "followCell" | "followServices";
+
+/** Client of the published contract (`model/contract/routes.ts`). Every method rejects with `Refused`, or that nothing answers. */
+export class Client {
+  readonly #configuration: ClientConfiguration;
+  readonly #gateway: ContractClient;
+
+  constructor(configuration: ClientConfiguration) {
+    this.#configuration = configuration;
+    const { url, credential } = configuration;
+    const asked: typeof fetch = (input, init) =>
+      fetch(input, init).catch((error: unknown) => {
+        throw unreachable(url, error instanceof Error && error.cause !== undefined ? error.cause : error);
+      });
+    this.#gateway = createClient({ fetch: asked, url, credential, refuse: refusalOf });
+  }
+
+  cells(): Promise<readonly CellSummary[]> {
+    return this.#gateway.ask("listCells", { parameters: {} });
+  }
+
+  status(): Promise<InstallationStatus> {
+    return this.#gateway.ask("readStatus", { parameters: {} });
+  }
+
+  /** An order for a backup that is sealed to this X25519 public key. */
+  backupOrder(recipient: string): Promise<SignedOrder> {
+    return this.#gateway.ask("orderBackup", { parameters: {}, body: { recipient } });
+  }
+
+  /** The sealed part of one process. */
+  async backupPart(name: string, order: SignedOrder): Promise<AsyncIterable<Uint8Array>> {
+    const { body: part } = await this.#gateway.open("readBackupPart", { parameters: { name }, body: order });
+    if (part === null) throw new CommandFailure(exitCodes.refused, `"${name}" answered with nothing`);
+    return part;
+  }
+
+  /** What the schedule has left on storage servers. */
+  keptBackups(): Promise<BackupList> {
+    return this.#gateway.ask("listBackups", { parameters: {} });
+  }
+
+  async keptBackup(name: string): Promise<AsyncIterable<Uint8Array>> {
+    const { body } = await this.#gateway.open("readBackup", { parameters: { name } });
+    if (body === null) throw new CommandFailure(exitCodes.refused, `the backup ${name} is empty`);
+    return body;
+  }
+
+  /** All services' numbers in Prometheus' text format, or one service's. */
+  async metrics(service: string | null): Promise<string> {
+    const query = { service: service ?? undefined };
+    return (await this.#gateway.open("readMetrics", { parameters: {}, query })).text();
+  }
+
+  /** A stream of events, until the gateway ends it. `opened` is called when it stands. */
+  async *stream<N extends EventRoute>(
+    name: N,
+    asking: Asking<N>,
+    opened?: () => void,
+  ): AsyncGenerator<AnswerOf<Routes[N]["answer"]>> {
+    const response = await this.#gateway.open(name, asking);
+    opened?.();
+    if (response.body !== null) yield* readEventStream<AnswerOf<Routes[N]["answer"]>>(response.body);
+  }
+
+  /** `path` is that of the document, the cell's component first; "" is the whole document. */
+  model(cell: string, path: string, withState: boolean): Promise<Json> {
+    const query = { state: withState || undefined };
+    return path === ""
+      ? this.#gateway.ask("readModel", { parameters: { cell }, query })
+      : this.#gateway.ask("readElement", { parameters: { cell, path }, query });
+  }
+
+  apply(cell: string, bundle: Bundle, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
+    const asking = { query: queryOf(dryRun, conditions), headers: headersOf(conditions), body: bundle };
+    return this.#gateway.ask("putModel", { parameters: { cell }, ...asking });
+  }
+
+  delete(cell: string, path: string, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
+    const asking = { query: queryOf(dryRun, conditions), headers: headersOf(conditions) };
+    return path === ""
+      ? this.#gateway.ask("deleteModel", { parameters: { cell }, ...asking })
+      : this.#gateway.ask("deleteElement", { parameters: { cell, path }, ...asking });
+  }
+
+  get url(): string {
+    return this.#configuration.url;
+  }
+
+  /** See `ClientConfiguration`. */
+  get authority(): string | undefined {
+    return this.#configuration.authority;
+  }
+
+  credentials(cell: string): Promise<readonly CredentialSummary[]> {
+    return this.#gateway.ask("listCredentials", { parameters: { cell } });
+  }
+
+  addCredential(cell: string, note: string): Promise<NewCredential> {
+    return this.#gateway.ask("addCredential", { parameters: { cell }, body: { note } });
+  }
+
+  admitHost(name: string, join: HostJoin): Promise<HostJoining> {
+    return this.#gateway.ask("admitHost", { parameters: { cell: "root", name }, body: join });
+  }
+
+  hostEnd(name: string): Promise<HostEnd> {
+    return this.#gateway.ask("readHostEnd", { parameters: { cell: "root", name } });
+  }
+
+  endHost(name: string, word: HostPowerOff): Promise<HostEnd> {
+    return this.#gateway.ask("endHost", { parameters: { cell: "root", name }, body: word });
+  }
+
+  async removeHost(name: string): Promise<void> {
+    await this.#gateway.open("removeHost", { parameters: { cell: "root", name } });
+  }
+
+  async revokeCredential(cell: string, id: string): Promise<void> {
+    await this.#gateway.open("revokeCredential", { parameters: { cell, id } });
+  }
+
+  whyElement(cell: string, path: string): Promise<ElementAnswer> {
+    return this.#gateway.ask("explain", { parameters: { cell }, query: { element: path } }) as Promise<ElementAnswer>;
+  }
+
+  why(cell: string, { from, to, protocol, port }: Connection): Promise<ConnectionAnswer> {
+    const query = { from, to, protocol, port: port ?? undefined };
+    return this.#gateway.ask("explain", { parameters: { cell }, query }) as Promise<ConnectionAnswer>;
+  }
+
+  exec(cell: string, request: ExecRequest): Promise<ExecAnswer> {
+    return this.#gateway.ask("exec", { parameters: { cell }, body: request });
+  }
+
+  /** A capability for one session, and the address of the WebSocket that it opens. */
+  async session(
+    cell: string,
+    request: SessionRequest,
+  ): Promise<{ readonly grant: SessionGrant; readonly url: string }> {
+    const parameters = { cell };
+    const grant = await this.#gateway.ask("grantSession", { parameters, body: request });
+    return { grant, url: `${this.#configuration.url.replace(/^http/, "ws")}${addressOf("openSession", parameters)}` };
+  }
+
+  images(): Promise<readonly ImageSummary[]> {
+    return this.#gateway.ask("listImages", { parameters: {} });
+  }
+
+  /** Sends the file as it is read. Rejects like the other methods. */
+  async addImage(upload: ImageUpload): Promise<ImageAdded> {
+    const { name, format, replace } = upload;
+    const url = `${this.#configuration.url}${addressOf("addImage", { name }, { format, replace: replace || undefined })}`;
+    const { status, text } = await sendFile(url, this.#configuration.credential, upload);
+    if (status !== 200) throw refusalOf(status, text);
+    return JSON.parse(text) as ImageAdded;
+  }
+
+  deleteImage(name: string): Promise<ImageRemoved> {
+    return this.#gateway.ask("removeImage", { parameters: { name } });
+  }
+
+  orphans(): Promise<OrphanList> {
+    return this.#gateway.ask("listOrphans", { parameters: {} });
+  }
+
+  releaseOrphans(peer: string): Promise<OrphanList> {
+    return this.#gateway.ask("releaseOrphans", { parameters: { peer } });
+  }
+
+  /** Without keys all that the client did not repeat. */
+  endOrphans(service: string, client: string, keys: readonly string[]): Promise<ServiceOrphans> {
+    const query = keys.length === 0 ? { all: true } : { key: keys };
+    return this.#gateway.ask("endOrphans", { parameters: { service, peer: client }, query });
+  }
+
+  adoptServer(server: string): Promise<ServerAdopted> {
+    return this.#gateway.ask("adoptServer", { parameters: { server } });
+  }
+
+  bin(): Promise<BinList> {
+    return this.#gateway.ask("listBin", { parameters: {} });
+  }
+
+  restoreFromBin(server: string, file: string): Promise<BinEntry> {
+    return this.#gateway.ask("restoreFromBin", { parameters: { server, file } });
+  }
+
+  async emptyBin(server: string, file: string): Promise<void> {
+    await this.#gateway.open("emptyBin", { parameters: { server, file } });
+  }
+
+  /** The past first; with `follow` it goes on until the gateway ends it. */
+  events(cell: string, follow: boolean): AsyncGenerator<CellEvent> {
+    return this.stream("followCell", { parameters: { cell }, query: { follow: follow || undefined } });
+  }
+}
+
+/** Reads the user's configuration. */
+export const clientFromConfiguration = (): Client => {
+  const configuration = readClientConfiguration();
+  if (configuration === undefined) {
+    throw new CommandFailure(
+      exitCodes.unreachable,
+      `${clientConfigurationFile()} does not say where the gateway is: \`cells up\` writes it, or set CELLS_CONFIG to another file`,
+    );
+  }
+  // Whoever else has a certificate that the system trusts is not the gateway.
+  if (configuration.authority !== undefined) setDefaultCACertificates([configuration.authority]);
+  return new Client(configuration);
+};

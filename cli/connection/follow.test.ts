@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import type { Terminal } from "../output/terminal.ts";
+import { CommandFailure } from "../program/failure.ts";
+import { Client } from "./client.ts";
+import { followUntilReady } from "./follow.ts";
+
+const elementOf = (phase: string) => ({
+  shop: { "x.type": "Cell", vm: { "x.type": "VM", $state: { uid: "c1-1", phase, reason: null, since: "" } } },
+});
+const away = {
+  error: { code: "controller-unreachable", message: 'the controller of the cell "shop" does not answer' },
+};
+
+/** A gateway that gives one answer after the other about a cell, the last one for good; its events never begin. */
+const withAnswers = async (
+  answers: readonly (readonly [number, unknown])[],
+  work: (client: Client, terminal: Terminal, warned: readonly string[]) => Promise<void>,
+): Promise<void> => {
+  let asked = 0;
+  const server = createServer((request, response) => {
+    const [status, body] =
+      request.url?.includes("/events") === true ? [404, away] : (answers[asked++] ?? answers.at(-1) ?? [500, {}]);
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const warned: string[] = [];
+  const terminal = { live: false, paint: (text: string) => text, print: () => undefined, settle: () => undefined };
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const client = new Client({ url, credential: "none" });
+    await work(client, { ...terminal, warn: (text: string) => warned.push(text) } as unknown as Terminal, warned);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+};
+
+const concerned = new Set(["shop/vm"]);
+
+test("a controller that is away after a change was accepted is waited for, and each time said once", async () => {
+  const answers = [
+    [502, away],
+    [200, elementOf("working")],
+    [502, away],
+    [502, away],
+    [200, elementOf("ready")],
+  ] as const;
+  await withAnswers(answers, async (client, terminal, warned) => {
+    const elements = await followUntilReady(client, "shop", terminal, { timeoutMs: 60_000, silent: false, concerned });
+    assert.deepEqual(
+      elements.map(({ path, state }) => [path, state.phase]),
+      [["shop/vm", "ready"]],
+    );
+    const waits = 'the controller of the cell "shop" does not answer; waits until it does';
+    assert.deepEqual(warned, [waits, waits]);
+  });
+});
+
+test("one that stays away is the failure; and so is every other refusal", async () => {
+  const no = { error: { code: "no-right", message: "this credential is of another cell" } };
+  for (const [answers, limitMs, why] of [
+    [[[502, away]], 300, /does not answer/],
+    [
+      [
+        [200, elementOf("working")],
+        [502, away],
+      ],
+      500,
+      /does not answer/,
+    ],
+    [
+      [
+        [200, elementOf("working")],
+        [403, no],
+      ],
+      60_000,
+      /another cell/,
+    ],
+  ] as const)
+    await withAnswers(answers, async (client, terminal) => {
+      await assert.rejects(
+        followUntilReady(client, "shop", terminal, { timeoutMs: limitMs, silent: false, concerned }),
+        (error) => error instanceof CommandFailure && why.test(error.message),
+      );
+    });
+});

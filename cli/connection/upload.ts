@@ -1,0 +1,69 @@
+import { createReadStream } from "node:fs";
+import { request as plainRequest } from "node:http";
+import { request as tlsRequest } from "node:https";
+import { Transform } from "node:stream";
+import { text as textOf } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import { unreachable } from "../program/failure.ts";
+
+export interface ImageUpload {
+  readonly name: string;
+  readonly file: string;
+  readonly format: "raw" | "qcow2";
+  readonly replace: boolean;
+  /** Of the file; sent is what it has now, never more. */
+  readonly bytes: number;
+  readonly onProgress: (sentBytes: number) => void;
+}
+
+/**
+ * Sends a file as the body of a PUT, as fast as it is taken, and resolves with the answer, which may come before the last
+ * byte. `fetch` would neither announce a stream's length nor tell how far it is.
+ */
+export async function sendFile(
+  url: string,
+  credential: string,
+  { file, bytes, onProgress }: ImageUpload,
+): Promise<{ readonly status: number; readonly text: string }> {
+  const send = url.startsWith("https:") ? tlsRequest : plainRequest;
+  const outgoing = send(url, {
+    method: "PUT",
+    agent: false,
+    headers: {
+      authorization: `Bearer ${credential}`,
+      "content-type": "application/octet-stream",
+      "content-length": bytes,
+      // A refusal may come before the last byte went out: it must not be lost with a connection closed behind it.
+      connection: "keep-alive",
+    },
+  });
+  let sent = 0;
+  const count = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      sent += chunk.length;
+      onProgress(sent);
+      done(null, chunk);
+    },
+  });
+  const answer = new Promise<{ status: number; text: string }>((resolve, reject) => {
+    outgoing.once("response", (response) => {
+      textOf(response).then((text) => resolve({ status: response.statusCode ?? 0, text }), reject);
+    });
+    outgoing.once("error", reject);
+  });
+  const body = bytes === 0 ? [] : [createReadStream(file, { end: bytes - 1 })];
+  const sending = body[0] === undefined ? Promise.resolve(void outgoing.end()) : pipeline(body[0], count, outgoing);
+  try {
+    // A file that cannot be read, or has become shorter, ends the request; an answer ends the sending.
+    return await Promise.race([answer, sending.then(() => answer)]);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ECONNREFUSED" || code === "ECONNRESET" || code === "EPIPE")
+      throw unreachable(new URL(url).origin, error);
+    throw error;
+  } finally {
+    outgoing.destroy();
+    await sending.catch(() => undefined);
+    await answer.catch(() => undefined);
+  }
+}

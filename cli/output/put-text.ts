@@ -1,0 +1,16 @@
+import { writeFileSync } from "node:fs";
+import type { Context } from "../program/context.ts";
+import { usage } from "../program/failure.ts";
+
+/** Prints a text, or writes it to a file, which may be there already. */
+export const putText = ({ terminal }: Context, text: string, file: string | undefined): void => {
+  if (file === undefined) {
+    terminal.print(text.replace(/\n$/, ""));
+    return;
+  }
+  try {
+    writeFileSync(file, text);
+  } catch (error) {
+    throw usage(`cannot write ${file}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+};

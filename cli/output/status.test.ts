@@ -1,0 +1,144 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { CellSummary, InstallationStatus } from "../../model/api.ts";
+import { hasUtf8, renderBar, renderDuration, renderSize, renderStatus, type StatusView } from "./status.ts";
+import { type Paint, plain } from "./terminal.ts";
+
+const nowMs = Date.parse("2026-01-31T12:00:00Z");
+const view: StatusView = { paint: plain, columns: 80, utf8: true, nowMs };
+const machine = { cell: "shop", stage: "running", memoryMiB: 128, residentMiB: 231, cpus: 1, load: 0.25 };
+const status: InstallationStatus = {
+  services: [
+    {
+      ...{ name: "placer", peer: "placer", address: "10.0.0.13", running: true, pid: 1, restarts: 2 },
+      ...{ state: "running", since: "2026-01-31T10:40:00Z", memoryMiB: 61, lastEnd: "SIGKILL" },
+    },
+    { name: "s1", peer: "agent.s1", address: "10.0.2.1", running: false, pid: null, restarts: 0, state: "resting" },
+  ],
+  hosts: [
+    {
+      ...{ host: "h1", address: "10.0.1.1", state: "up", memoryMiB: 4096, usedMiB: 1024, reservedMiB: 1024, cpus: 2 },
+      ...{ accelerator: "tcg", vms: 1, load: { vms: 0.5, management: 0.01 } },
+      machines: [
+        { ...machine, path: "shop/web/vm" },
+        { ...machine, path: "shop/app/vm", stage: "starting", residentMiB: null },
+      ],
+    },
+    {
+      ...{ host: "h2", address: "10.0.1.2", state: "unreachable", memoryMiB: 0, usedMiB: 0, cpus: 0 },
+      ...{ accelerator: "unknown", vms: 0 },
+    },
+  ],
+  servers: [
+    {
+      server: "s1",
+      address: "10.0.2.1",
+      totalMiB: 20480,
+      freeMiB: 5120,
+      volumes: 12,
+      bin: { files: 2, usedMiB: 900 },
+      state: "up",
+    },
+    { server: "s2", address: "10.0.2.2", totalMiB: 0, freeMiB: 0, volumes: 0, state: "unreachable" },
+  ],
+};
+const reason = `no host can hold it: ${"h1: its memory is taken; ".repeat(8)}`;
+const cells: readonly CellSummary[] = [
+  {
+    ...{ cell: "shop", version: 3, phases: { ready: 10, waiting: 1, failed: 1 }, elements: 12 },
+    waiting: [
+      { path: "shop/db/vm", phase: "failed", reason },
+      { path: "shop/\u001b[2Jx", phase: "waiting", reason: null },
+    ],
+  },
+];
+
+test("the picture shows hosts with their VMs, servers, services and cells", () => {
+  const lines = renderStatus(status, cells, view).split("\n");
+  assert.deepEqual(lines.slice(0, 6), [
+    "Hosts  1 of 2 reachable, 1 VM   memory █ VMs  ▒ management  ░ free",
+    "  ✓ h1     █████▒▒▒▒▒░░░░░░░░░░ 2.0 GiB of 4.0 GiB  CPU ██▒░░░░░ 0.51 of 2  tcg",
+    "      · shop/app/vm                  starting",
+    "      ✓ shop/web/vm                  128 MiB (231 MiB resident)  CPU 0.25",
+    "  ✗ h2     10.0.1.2  not reachable: what runs there is not known",
+    "Storage servers  12 volumes",
+  ]);
+  assert.deepEqual(lines.slice(6, 11), [
+    "  ✓ s1     ███████████████░░░░░ 5.0 GiB of 20 GiB free  12 volumes, bin 900 MiB",
+    "  ✗ s2     10.0.2.2  not reachable: its volumes cannot be written",
+    "Services  1 of 2 run",
+    "  ✓ placer   10.0.0.13  running 1 h 20 min  61 MiB  2 restarts, last: SIGKILL",
+    "  ✗ agent.s1 10.0.2.1   resting",
+  ]);
+  assert.equal(lines[12], "  ✗ shop  version 3, 12 elements: 10 ready, 1 waiting, 1 failed");
+  assert.match(lines[13] ?? "", /^ {6}✗ shop\/db\/vm no host can hold it: h1: .*…$/);
+});
+
+test("no line is longer than the terminal, and nothing that a tenant wrote reaches it raw", () => {
+  for (const columns of [80, 60]) {
+    for (const line of renderStatus(status, cells, { ...view, columns }).split("\n")) {
+      assert.ok(line.length <= columns, line);
+      assert.ok(!line.includes("\u001b"), "control characters are replaced");
+    }
+  }
+});
+
+test("without UTF-8 it is ASCII and says the same; colour adds nothing but colour", () => {
+  const ascii = renderStatus(status, cells, { ...view, utf8: false }).replaceAll("\ufffd", "?");
+  assert.match(ascii, /^[\n -~]*$/);
+  assert.match(ascii, /^ {2}\+ h1 {5}#####=====---------- 2\.0 GiB of 4\.0 GiB/m);
+  const paint: Paint = (_colour, text) => `\u001b[31m${text}\u001b[0m`;
+  const codes = new RegExp(`${String.fromCharCode(27)}\\[\\d+m`, "g");
+  assert.equal(
+    renderStatus(status, cells, { ...view, paint }).replaceAll(codes, ""),
+    renderStatus(status, cells, view),
+  );
+});
+
+test("an empty installation says what would fill it", () => {
+  const empty = renderStatus({ services: [], hosts: [], servers: [] }, [], view);
+  assert.match(empty, /Hosts {2}0 of 0 reachable.*\n {2}none has registered/);
+  assert.match(empty, /Cells\n {2}none: `cells apply/);
+});
+
+test("an older gateway's answer, without what was added, is drawn as far as it goes", () => {
+  const services = [{ name: "placer", address: "10.0.0.13", running: false, pid: null, restarts: 1 }];
+  assert.match(renderStatus({ services, hosts: [], servers: [] }, [], view), /✗ placer 10\.0\.0\.13 {2}stopped/);
+});
+
+test("bars, sizes and durations", () => {
+  const signs = ["#", "=", "-"] as const;
+  assert.equal(renderBar([1, 1], 1000, 6, signs), "#=----", "what is there shows");
+  assert.equal(renderBar([50, 60], 100, 6, signs), "###===", "and never more than the whole");
+  assert.equal(renderBar([], 0, 3, signs), "---");
+  assert.deepEqual([0, 1023, 1024, 20_480].map(renderSize), ["0 MiB", "1023 MiB", "1.0 GiB", "20 GiB"]);
+  assert.deepEqual([-5, 59_000, 61_000, 3_600_000, 12_000_000, 90_000_000].map(renderDuration), [
+    "0 s",
+    "59 s",
+    "1 min",
+    "1 h",
+    "3 h 20 min",
+    "1 d 1 h",
+  ]);
+  assert.ok(hasUtf8({ LANG: "C.UTF-8" }) && !hasUtf8({}) && !hasUtf8({ LC_ALL: "C", LANG: "de_DE.UTF-8" }));
+});
+
+test("a host shows what Presence says of it: up, suspected or dead, and since when", () => {
+  const [up, away] = status.hosts;
+  assert.ok(up !== undefined && away !== undefined);
+  const lines = (host: typeof up, state: "up" | "suspected" | "dead" | "unknown", since: string | null) =>
+    renderStatus({ ...status, hosts: [{ ...host, machines: [], presence: { state, since } }] }, [], {
+      ...view,
+      columns: 120,
+    }).split("\n");
+  const since = "2026-01-31T11:59:00Z";
+  assert.match(lines(up, "up", since)[1] ?? "", /tcg {2}up 1 min$/);
+  assert.match(lines(up, "suspected", since)[2] ?? "", /suspected for 1 min$/);
+  assert.match(lines(away, "dead", since)[1] ?? "", /✗ h2 .* declared dead 1 min ago: what runs there is not known$/);
+  assert.match(lines(away, "suspected", null)[1] ?? "", /suspected: what runs there is not known$/);
+  const off = { ...away, machines: [], presence: { state: "dead", since, powerIsOff: true } } as const;
+  const [, line = ""] = renderStatus({ ...status, hosts: [off] }, [], { ...view, columns: 120 }).split("\n");
+  assert.match(line, /declared dead 1 min ago: its power is off, and nothing runs there$/);
+  for (const state of ["up", "unknown"] as const)
+    assert.match(lines(away, state, since)[1] ?? "", /not reachable: what runs there is not known$/);
+});

@@ -1,0 +1,220 @@
+import type { CellSummary, InstallationStatus } from "../../model/api.ts";
+import { printable } from "../../model/diagnostics/render-diagnostic.ts";
+import { renderCounts } from "./render.ts";
+import { type Colour, cut, type Paint } from "./terminal.ts";
+
+/**
+ * The picture that `cells status` draws: hosts with their memory and load, storage servers with their space, services,
+ * cells with what they wait for. It fits 80 columns; signs and bars are plain ASCII where the terminal has no UTF-8, and
+ * say the same without colour.
+ */
+export interface StatusView {
+  readonly paint: Paint;
+  readonly columns: number;
+  readonly utf8: boolean;
+  /** Milliseconds since 1970, for "since when". */
+  readonly nowMs: number;
+}
+type Service = InstallationStatus["services"][number];
+type Host = InstallationStatus["hosts"][number];
+type Server = InstallationStatus["servers"][number];
+
+/** Does the environment say that text is shown as UTF-8 (POSIX, 8.2: the first of the three that is set)? */
+export const hasUtf8 = ({ LC_ALL, LC_CTYPE, LANG }: Readonly<Record<string, string | undefined>>): boolean =>
+  /utf-?8/i.test([LC_ALL, LC_CTYPE, LANG].find((each) => each !== undefined && each !== "") ?? "");
+
+interface Signs {
+  readonly good: string;
+  readonly bad: string;
+  readonly waiting: string;
+  /** Used, kept, free. */
+  readonly bar: readonly [string, string, string];
+}
+const signsOf = ({ utf8 }: StatusView): Signs =>
+  utf8
+    ? { good: "✓", bad: "✗", waiting: "·", bar: ["█", "▒", "░"] }
+    : { good: "+", bad: "x", waiting: ".", bar: ["#", "=", "-"] };
+
+export const renderSize = (MiB: number): string =>
+  MiB < 1024 ? `${MiB} MiB` : `${(MiB / 1024).toFixed(MiB < 10 * 1024 ? 1 : 0)} GiB`;
+
+/** At most two units: `3 h 20 min`. */
+export const renderDuration = (ms: number): string => {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const units = [
+    [Math.floor(seconds / 86_400), "d"],
+    [Math.floor(seconds / 3600) % 24, "h"],
+    [Math.floor(seconds / 60) % 60, "min"],
+    [seconds % 60, "s"],
+  ] as const;
+  const first = units.findIndex(([count]) => count > 0);
+  if (first < 0) return "0 s";
+  const shown = units.slice(first, first + (first >= 2 ? 1 : 2)).filter(([count]) => count > 0);
+  return shown.map(([count, unit]) => `${count} ${unit}`).join(" ");
+};
+
+/** Parts of a whole, side by side; what is there shows with at least one sign, whatever its share. */
+export const renderBar = (parts: readonly number[], total: number, width: number, signs: Signs["bar"]): string => {
+  const cells: string[] = [];
+  for (const [index, part] of parts.entries()) {
+    const share = total <= 0 ? 0 : Math.round((part / total) * width);
+    const length = Math.min(part > 0 ? Math.max(1, share) : 0, width - cells.length);
+    for (let cell = 0; cell < length; cell += 1) cells.push(signs[index] ?? "");
+  }
+  while (cells.length < width) cells.push(signs[2]);
+  return cells.join("");
+};
+
+const plural = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`;
+
+export const renderStatus = (status: InstallationStatus, cells: readonly CellSummary[], view: StatusView): string => {
+  const { paint, columns } = view;
+  const heading = (name: string, about: string): string => `${paint("bold", name)}${about === "" ? "" : `  ${about}`}`;
+  const { services, hosts, servers } = status;
+  const vms = hosts.reduce((sum, host) => sum + host.vms, 0);
+  const running = services.filter((service) => stateOf(service) === "running").length;
+  const isUp = hosts.filter(({ state }) => state !== "unreachable").length;
+  const [used, kept, free] = signsOf(view).bar;
+  const legend = `memory ${used} VMs  ${kept} management  ${free} free`;
+  const parts = [
+    [heading("Hosts", `${isUp} of ${hosts.length} reachable, ${plural(vms, "VM")}   ${paint("grey", legend)}`)],
+    hosts.length === 0 ? ["  none has registered"] : hosts.flatMap((host) => hostLines(host, view)),
+    [heading("Storage servers", plural(sum(servers.map(({ volumes }) => volumes)), "volume"))],
+    servers.length === 0 ? ["  none has registered"] : servers.map((server) => serverLine(server, view)),
+    [heading("Services", `${running} of ${services.length} run`)],
+    serviceLines(services, view),
+    leftoverLines(status, view),
+    [heading("Cells", "")],
+    cells.length === 0
+      ? ["  none: `cells apply examples/shop/shop.sf` makes one"]
+      : cells.flatMap((cell) => cellLines(cell, view)),
+  ];
+  return parts
+    .flat()
+    .map((line) => cut(line.trimEnd(), columns))
+    .map((line) => (view.utf8 ? line : line.replaceAll("…", "~")))
+    .join("\n");
+};
+
+const leftoverLines = ({ leftovers }: InstallationStatus, view: StatusView): readonly string[] => {
+  if (leftovers === undefined) return [];
+  const { forked, keepers } = leftovers;
+  const lost = `the store of ${forked.join(", ")} was lost or is older: what it had wished for stays as it is`;
+  const kept = `${keepers.join(", ")} ${keepers.length === 1 ? "keeps" : "keep"} what its client did not repeat`;
+  return [
+    ...(forked.length === 0 ? [] : [`  ${mark("bad", view)} ${lost}: cells orphans list`]),
+    ...(keepers.length === 0 ? [] : [`  ${mark("waiting", view)} ${kept}: cells orphans list`]),
+  ];
+};
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0);
+
+const mark = (kind: "good" | "bad" | "waiting", view: StatusView): string => {
+  const colours: Readonly<Record<typeof kind, Colour>> = { good: "green", bad: "red", waiting: "yellow" };
+  return view.paint(colours[kind], signsOf(view)[kind]);
+};
+
+const memoryBarWidth = 20;
+const loadBarWidth = 8;
+
+const hostLines = (host: Host, view: StatusView): readonly string[] => {
+  const { paint } = view;
+  const name = host.host.padEnd(6);
+  if (host.state === "unreachable") {
+    const known =
+      host.presence?.powerIsOff === true ? "its power is off, and nothing runs there" : "what runs there is not known";
+    const why = `${lifeOf(host, view) || "not reachable"}: ${known}`;
+    return [`  ${mark("bad", view)} ${name} ${host.address}  ${paint("red", why)}`];
+  }
+  const reserved = host.reservedMiB ?? 0;
+  const signs = signsOf(view);
+  const bar = renderBar([host.usedMiB, reserved], host.memoryMiB, memoryBarWidth, signs.bar);
+  const memory = `${renderSize(host.usedMiB + reserved)} of ${renderSize(host.memoryMiB)}`;
+  const load = sum([host.load?.vms ?? 0, host.load?.management ?? 0]);
+  const loadBar = renderBar([host.load?.vms ?? 0, host.load?.management ?? 0], host.cpus, loadBarWidth, signs.bar);
+  const cpu = host.load === undefined ? "" : `  CPU ${paint("blue", loadBar)} ${load.toFixed(2)} of ${host.cpus}`;
+  const state = host.state === "up" ? "good" : "waiting";
+  const first = `  ${mark(state, view)} ${name} ${paint("blue", bar)} ${memory}${cpu}  ${host.accelerator}`;
+  const machines = [...(host.machines ?? [])].sort((a, b) => (a.path < b.path ? -1 : 1));
+  const life = lifeOf(host, view);
+  const doubted = host.presence?.state === "suspected" || host.presence?.state === "dead";
+  return [
+    `${host.state === "up" ? first : `${first}  ${host.state}`}${life === "" || doubted ? "" : `  ${life}`}`,
+    ...(doubted ? [`      ${mark("waiting", view)} ${paint("yellow", life)}`] : []),
+    ...(host.remark === undefined ? [] : [`      ${mark("waiting", view)} ${paint("yellow", host.remark)}`]),
+    ...machines.map((machine) => machineLine(machine, view)),
+  ];
+};
+
+/** What Presence says of it: `up 3 min`, `suspected for 4 s`, `declared dead 2 h ago`; empty: nothing. */
+const lifeOf = ({ presence, state }: Host, view: StatusView): string => {
+  if (presence === undefined || presence.state === "unknown") return "";
+  const age = presence.since === null ? "" : renderDuration(view.nowMs - Date.parse(presence.since));
+  if (presence.state === "dead") return `declared dead${age && ` ${age} ago`}`;
+  if (presence.state === "suspected") return `suspected${age && ` for ${age}`}`;
+  return state === "unreachable" ? "" : `up${age && ` ${age}`}`;
+};
+
+const machineLine = (machine: NonNullable<Host["machines"]>[number], view: StatusView): string => {
+  const { path, stage, memoryMiB, residentMiB, load } = machine;
+  const kind = stage === "running" ? "good" : stage === "ended" ? "bad" : "waiting";
+  const facts =
+    stage === "running"
+      ? [
+          `${renderSize(memoryMiB)}${residentMiB === null ? "" : ` (${renderSize(residentMiB)} resident)`}`,
+          `CPU ${load.toFixed(2)}`,
+        ]
+      : [stage];
+  return `      ${mark(kind, view)} ${printable(path).padEnd(28)} ${facts.join("  ")}`;
+};
+
+const serverLine = ({ server, address, totalMiB, freeMiB, volumes, bin, state }: Server, view: StatusView): string => {
+  const name = server.padEnd(6);
+  if (state === "unreachable")
+    return `  ${mark("bad", view)} ${name} ${address}  ${view.paint("red", "not reachable: its volumes cannot be written")}`;
+  const used = renderBar([totalMiB - freeMiB], totalMiB, memoryBarWidth, signsOf(view).bar);
+  const space = `${renderSize(freeMiB)} of ${renderSize(totalMiB)} free`;
+  const kept = bin === undefined || bin.files === 0 ? "" : `, bin ${renderSize(bin.usedMiB)}`;
+  return `  ${mark("good", view)} ${name} ${view.paint("blue", used)} ${space}  ${plural(volumes, "volume")}${kept}`;
+};
+
+const stateOf = ({ state, running }: Service): NonNullable<Service["state"]> =>
+  state ?? (running ? "running" : "stopped");
+
+const serviceLines = (services: readonly Service[], view: StatusView): readonly string[] => {
+  const width = Math.min(24, Math.max(0, ...services.map(({ name, peer }) => (peer ?? name).length)));
+  return services.map((service) => {
+    const { name, peer, address, since, memoryMiB, restarts, lastEnd } = service;
+    const state = stateOf(service);
+    const kind = state === "running" ? "good" : state === "starting" ? "waiting" : "bad";
+    const age = since == null ? state : `${state} ${renderDuration(view.nowMs - Date.parse(since))}`;
+    const trouble =
+      restarts === 0
+        ? ""
+        : view.paint(
+            "yellow",
+            `${plural(restarts, "restart")}${lastEnd == null ? "" : `, last: ${printable(lastEnd)}`}`,
+          );
+    const memory = memoryMiB == null ? "" : renderSize(memoryMiB);
+    const columns = [cut(peer ?? name, width).padEnd(width), address.padEnd(10), age.padEnd(18), memory.padStart(7)];
+    return `  ${mark(kind, view)} ${columns.join(" ")}  ${trouble}`;
+  });
+};
+
+/** Said of a cell for which other than the first services decide. */
+const boundOf = ({ services: { placer, storageManager } = { placer: 1, storageManager: 1 } }: CellSummary): string =>
+  placer === 1 && storageManager === 1 ? "" : `  (Placer ${placer}, Storage Manager ${storageManager})`;
+
+const cellLines = (cell: CellSummary, view: StatusView): readonly string[] => {
+  const { paint } = view;
+  const counts = renderCounts(new Map(Object.entries(cell.phases)), paint);
+  const bad = (cell.phases.failed ?? 0) > 0 || (cell.phases.unreachable ?? 0) > 0;
+  const ready = (cell.phases.ready ?? 0) === cell.elements;
+  const kind = bad ? "bad" : ready ? "good" : "waiting";
+  const first = `  ${mark(kind, view)} ${cell.cell}  version ${cell.version}, ${plural(cell.elements, "element")}: ${counts || "none"}${boundOf(cell)}`;
+  const waiting = (cell.waiting ?? []).map(({ path, phase, reason }) => {
+    const about = mark(phase === "failed" ? "bad" : "waiting", view);
+    return `      ${about} ${printable(path)} ${paint("grey", printable(reason ?? phase))}`;
+  });
+  return [first, ...waiting];
+};

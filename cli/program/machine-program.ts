@@ -1,0 +1,97 @@
+import { Option } from "commander";
+import { secondsOf } from "./context.ts";
+import type { Register } from "./register.ts";
+
+/** `cells bootstrap` and `cells host`: real machines. */
+const defaultSeconds = 600;
+const onInterface = () =>
+  new Option("-i, --interface <device>", "the machine's interface on the underlay").default("eth0");
+const withTimeout = () =>
+  new Option("--timeout <seconds>", "how long to wait").default(defaultSeconds).argParser(secondsOf);
+const withImages = () => new Option("--images <dir>", "images that are built already (default: they are built here)");
+
+const bootstrapCommand: Register = (program, context, withHelp) => {
+  withHelp(
+    program
+      .command("bootstrap")
+      .description("make this machine the first of a cloud, whose management then runs in VMs of its own")
+      .addOption(
+        new Option("--profile <p>", "how the management is packed into VMs")
+          .choices(["small", "large"])
+          .default("small"),
+      )
+      .option("--specification <file>", "the root cell, in place of a profile's")
+      .option("--name <name>", "what this machine is called", "h1")
+      .option("--address <address>", "its address on the underlay, where it has several")
+      .addOption(onInterface())
+      .option("--storage <dir>", "where its volumes go", "/var/lib/cells/storage")
+      .addOption(withImages())
+      .addOption(withTimeout())
+      .action(async ({ timeout, ...options }) =>
+        (await import("../commands/bootstrap.ts")).bootstrap(context(), { ...options, timeoutMs: timeout * 1000 }),
+      ),
+    ["sudo cells bootstrap --interface eth1", "sudo cells bootstrap --specification root.sf --storage /srv/volumes"],
+  );
+};
+
+export const machineCommands: Register = (program, context, withHelp) => {
+  bootstrapCommand(program, context, withHelp);
+  const commands = () => import("../commands/host.ts");
+  const host = program.command("host").description("machines that join the cloud, and leave it");
+  withHelp(
+    host
+      .command("token")
+      .description("make a one-time token with which a machine joins; good for a day")
+      .argument("<name>", "what the machine will be called")
+      .requiredOption("--address <address>", "the machine's address on the underlay")
+      .option("--agent", "it stores volumes, too")
+      .option("--out <file>", "write the token there instead of printing it")
+      .action(async (name, { address, agent, out }) =>
+        (await commands()).hostToken(context(), { name, address, agent: agent === true, out }),
+      ),
+    ["cells host token h2 --address 10.0.1.2 --agent --out h2.token"],
+  );
+  withHelp(
+    host
+      .command("join")
+      .description("make this machine a host; its token is read from standard input")
+      .addOption(onInterface())
+      .option("--storage <dir>", "where its volumes go; only with a token for that")
+      .option("--token-file <file>", "read the token from there")
+      .addOption(withImages())
+      .addOption(withTimeout())
+      .action(async ({ timeout, ...options }) =>
+        (await commands()).joinHost(context(), { ...options, timeoutMs: timeout * 1000 }),
+      ),
+    ["sudo cells host join --interface eth1 --storage /var/lib/cells/storage --token-file h2.token"],
+  );
+  withHelp(
+    host
+      .command("leave")
+      .description("take this machine out; refused while machines run or volumes lie on it")
+      .option("--force", "end what runs here, whoever needs it")
+      .option("--purge", "remove its keys, its state and its volumes")
+      .action(async (options) =>
+        (await commands()).leaveHost(context(), { force: options.force === true, purge: options.purge === true }),
+      ),
+    ["sudo cells host leave"],
+  );
+  withHelp(
+    host
+      .command("dead")
+      .description("say that a machine's power is off: its VMs have ended, and may be started elsewhere")
+      .argument("<name>", "as `cells status` shows it")
+      .option("--power-is-off", "you have made sure of it: VMs of a machine that still runs would run twice")
+      .action(async (name, options) => (await commands()).hostDead(context(), name, options.powerIsOff === true)),
+    ["cells host dead h2 --power-is-off"],
+  );
+  withHelp(
+    host
+      .command("remove")
+      .description("let the cloud forget a machine that has left, or will not come back")
+      .argument("<name>", "as `cells status` shows it")
+      .option("--force", "also with machines and volumes on it: their cells lose them")
+      .action(async (name, options) => (await commands()).removeHost(context(), name, options.force === true)),
+    ["cells host remove h2"],
+  );
+};

@@ -1,0 +1,329 @@
+import { type Command, Option } from "commander";
+import { registerApi } from "../commands/api.ts";
+import { adoptServer, emptyBin, listBin, restoreFromBin } from "../commands/bin.ts";
+import { apply, get, plan, remove, watch } from "../commands/change.ts";
+import { addCredential, listCredentials, revokeCredential } from "../commands/credential.ts";
+import { registerExplain } from "../commands/explain.ts";
+import { addImage, deleteImage, listImages } from "../commands/image.ts";
+import { observeCommands } from "../commands/observe.ts";
+import { endOrphans, listOrphans, releaseOrphans } from "../commands/orphans.ts";
+import { sessionCommands } from "../commands/session-verbs.ts";
+import { simulateCommand } from "../commands/simulate.ts";
+import { down, up } from "../commands/up.ts";
+import { why } from "../commands/why.ts";
+import { clientFromConfiguration } from "../connection/client.ts";
+import { specCommands } from "../spec/commands.ts";
+import { assembled, withHelp } from "./assembled.ts";
+import { type Context, createContext, secondsOf } from "./context.ts";
+import { usage } from "./failure.ts";
+import { machineCommands } from "./machine-program.ts";
+import { managementCommands } from "./management-program.ts";
+
+const countOf = (text: string): number => {
+  if (!/^\d+$/.test(text)) throw usage(`\`${text}\` is no number`);
+  return Number(text);
+};
+
+const testbedCommands = (program: Command, context: () => Context): void => {
+  const directory = new Option("-d, --directory <dir>", "where the testbed keeps its data").env("CELLS_HOME");
+  const profiles = ["small", "large", "processes"];
+  withHelp(
+    program
+      .command("up")
+      .description(
+        "start a cloud on this machine: hosts and storage servers in namespaces, and what manages them in VMs",
+      )
+      .option("--hosts <n>", "number of hosts (default: as before, or 3)", countOf)
+      .option("--servers <n>", "number of storage servers (default: as before, or 2)", countOf)
+      .option("--port <n>", "loopback port of the gateway (default: as before, or any)", countOf)
+      .addOption(
+        new Option("--profile <p>", "where the management runs (default: as before, or small)").choices(profiles),
+      )
+      .addOption(directory)
+      .action((options) =>
+        up(context(), {
+          profile: options.profile,
+          hosts: options.hosts,
+          servers: options.servers,
+          port: options.port,
+          directory: options.directory,
+        }),
+      ),
+    [
+      "sudo cells up                                  in three VMs and a gateway: examples/root/small.sf",
+      "sudo cells up --profile large --hosts 4        every service in a VM of its own",
+      "sudo cells up --profile processes              as processes in namespaces: there in seconds",
+    ],
+  );
+  withHelp(
+    program
+      .command("down")
+      .description("end it; its data stays for the next `cells up`")
+      .option("--purge", "remove its data as well")
+      .addOption(directory)
+      .action((options) => down(context(), options.directory, options.purge === true)),
+    ["sudo cells down", "sudo cells down --purge"],
+  );
+  withHelp(
+    program
+      .command("demo")
+      .description("start the cloud, apply examples/shop, and prove with real packets what passes and what does not")
+      .option("--hosts <n>", "number of hosts", countOf)
+      .addOption(
+        new Option("--profile <p>", "where the management runs (default: as before, or processes)").choices(profiles),
+      )
+      .addOption(directory)
+      .action(async (options) => {
+        const { demo } = await import("../commands/demo.ts");
+        await demo(context(), { directory: options.directory, hosts: options.hosts, profile: options.profile });
+      }),
+    ["sudo cells demo", "sudo cells demo --profile small"],
+  );
+};
+
+const changeCommands = (program: Command, context: () => Context): void => {
+  const allowDestroy = new Option(
+    "--allow-destroy <paths>",
+    "volumes whose data may be lost, by their paths with commas in between; can be repeated",
+  )
+    .default([], "none")
+    .argParser((paths: string, before: readonly string[]) => [...before, paths]);
+  const child = new Option("--cell <name>", "the child cell that it is a model of, with its parents: web.shop");
+  const timeout = new Option("--timeout <seconds>", "how long to wait").default(300).argParser(secondsOf);
+  withHelp(
+    program
+      .command("plan")
+      .description("show what `apply` would do, and do nothing")
+      .argument("<file>", "a specification, .sf, .json, .yaml or .ts; what it includes is read with it")
+      .option("--all", "show what stays as it is, too")
+      .addOption(child)
+      .action((file, { all, cell }) => plan(context(), file, { all: all === true, cell })),
+    ["cells plan examples/shop/shop.sf"],
+  );
+  withHelp(
+    program
+      .command("apply")
+      .description("make a cell what its specification says, and wait until it is")
+      .argument("<file>", "a specification, .sf, .json, .yaml or .ts; what it includes is read with it")
+      .option("-y, --yes", "do not ask")
+      .addOption(allowDestroy)
+      .option("--no-wait", "return when the change is accepted")
+      .addOption(timeout)
+      .addOption(child)
+      .action((file, { yes, allowDestroy, wait, timeout: seconds, cell }) =>
+        apply(context(), file, { yes: yes === true, allowDestroy, wait, timeoutMs: seconds * 1000, cell }),
+      ),
+    ["cells apply examples/shop/shop.sf", "cells apply shop.sf --yes --output json"],
+  );
+  withHelp(
+    program
+      .command("delete")
+      .description("take an element, a group or a whole cell out of the model, and wait until it is gone")
+      .argument("<path>", "cell/group/element")
+      .option("-y, --yes", "do not ask")
+      .addOption(allowDestroy)
+      .option("--no-wait", "return when the change is accepted")
+      .addOption(timeout)
+      .action((path, { yes, allowDestroy, wait, timeout: seconds }) =>
+        remove(context(), path, { yes: yes === true, allowDestroy, wait, timeoutMs: seconds * 1000 }),
+      ),
+    ["cells delete shop/web", "cells delete shop/db --yes --allow-destroy shop/db/data,shop/db/bootvol"],
+  );
+};
+
+const viewCommands = (program: Command, context: () => Context): void => {
+  withHelp(
+    program
+      .command("get")
+      .description("show the cells, or the model at a path")
+      .argument("[path]", "cell/group/element")
+      .option("--state", "with the actual state of every element")
+      .action((path, options) => get(context(), path, options.state === true)),
+    ["cells get", "cells get shop --state", "cells get shop/web/vm", "cells get shop --output yaml"],
+  );
+  withHelp(
+    program
+      .command("watch")
+      .description("show a cell's elements as they change, until Ctrl-C")
+      .argument("[cell]", "may be left out where there is only one")
+      .action((cell) => watch(context(), cell)),
+    ["cells watch shop"],
+  );
+  withHelp(
+    program
+      .command("why")
+      .description("say what holds an element up, or whether a connection passes and what decides it at both hosts")
+      .argument("<what...>", 'the path of an element, or "A -> B:port", or A B port; ends are paths or addresses')
+      .option("-p, --protocol <protocol>", "tcp, udp or icmp (default: tcp with a port, else icmp)")
+      .allowUnknownOption()
+      .action((words, options) => why(context(), words, options.protocol)),
+    [
+      "cells why shop/web/vm",
+      'cells why "shop/web/vm -> shop/app/vm:8080"',
+      "cells why shop/web/vm shop/db/vm 5432 --protocol udp",
+    ],
+  );
+};
+
+const imageCommands = (program: Command, context: () => Context): readonly Command[] => {
+  const image = program.command("image").description("the images that volumes can start as (`x.import`)");
+  const add = withHelp(
+    image
+      .command("add")
+      .description("upload a disk image; it is checked and converted in a sandbox, and what is dubious is refused")
+      .argument("<name>", "how cells will name it")
+      .argument("<file>", "the disk image")
+      .requiredOption("-f, --format <format>", "what the file is: raw or qcow2")
+      .option("--replace", "replace the image of this name; volumes made from the old one stay as they are")
+      .action((name, file, { format, replace }) =>
+        addImage(context(), { name, file, format, replace: replace === true }),
+      ),
+    ["cells image add debian debian-12.qcow2 --format qcow2"],
+  );
+  const list = withHelp(
+    image
+      .command("list")
+      .description("show the images and the storage servers that have them")
+      .action(() => listImages(context())),
+    ["cells image list"],
+  );
+  const remove = withHelp(
+    image
+      .command("delete")
+      .description("delete an uploaded image; volumes made from it stay as they are")
+      .argument("<name>", "the image")
+      .action((name) => deleteImage(context(), name)),
+    ["cells image delete debian"],
+  );
+  return [add, list, remove];
+};
+
+const binCommands = (program: Command, context: () => Context): void => {
+  const bin = program.command("bin").description("files of deleted volumes, which storage servers keep for a time");
+  withHelp(
+    bin
+      .command("list")
+      .description("show what is in the bins, what was deleted last first")
+      .action(() => listBin(context())),
+    ["cells bin list"],
+  );
+  withHelp(
+    bin
+      .command("restore")
+      .description("bring a file back: the next volume of its cell at its path begins with it")
+      .argument("<file>", "SERVER/FILE, as `cells bin list` shows it")
+      .action((file) => restoreFromBin(context(), file)),
+    ["cells bin restore s1/3f-12.1", "cells apply shop.sf"],
+  );
+  withHelp(
+    bin
+      .command("empty")
+      .description("remove files for good; what a copy needs stays")
+      .argument("[files...]", "SERVER/FILE, as `cells bin list` shows them")
+      .option("--all", "everything in every bin")
+      .action((files, { all }) => emptyBin(context(), files, all === true)),
+    ["cells bin empty s1/3f-12.1", "cells bin empty --all"],
+  );
+};
+
+const orphanCommands = (program: Command, context: () => Context): void => {
+  const orphans = program
+    .command("orphans")
+    .description("what stays in force although whoever wished for it has lost its store, or has an older one");
+  withHelp(
+    orphans
+      .command("list")
+      .description("show which services keep what, and of whom")
+      .action(() => listOrphans(context())),
+    ["cells orphans list"],
+  );
+  withHelp(
+    orphans
+      .command("release")
+      .description("let what a service wishes for count again, where no newer store of it is to be had")
+      .argument("<service>", "whose store was lost or is older, as `cells orphans list` names it")
+      .action((service) => releaseOrphans(context(), service)),
+    ["cells orphans release controller.shop"],
+  );
+  withHelp(
+    orphans
+      .command("end")
+      .description("end documents at a service that their client does not know any more; what they kept there ends")
+      .argument("<service>", "who keeps them")
+      .argument("<client>", "whose they are")
+      .argument("[keys...]", "as `cells orphans list` shows them")
+      .option("--all", "all that the client did not repeat")
+      .action((service, client, keys, { all }) => endOrphans(context(), service, client, { keys, all: all === true })),
+    ["cells orphans end storage-manager controller.shop volume/3f-12"],
+  );
+};
+
+const serverCommands = (program: Command, context: () => Context): void => {
+  const server = program.command("server").description("storage servers");
+  withHelp(
+    server
+      .command("adopt")
+      .description(
+        "go on with what a storage server has that was put back from a copy: who held its volumes holds none",
+      )
+      .argument("<name>", "as `cells status` shows it")
+      .action((name) => adoptServer(context(), name)),
+    ["cells server adopt s1"],
+  );
+};
+
+const credentialCommands = (program: Command, context: () => Context): void => {
+  const credential = program
+    .command("credential")
+    .description("make, list and revoke what opens one cell and nothing else");
+  withHelp(
+    credential
+      .command("add")
+      .description("make a credential of a cell")
+      .argument("<cell>")
+      .option("--note <text>", "who it is for", "")
+      .option("--out <file>", "write a configuration for CELLS_CONFIG instead of printing it")
+      .action((cell, options) => addCredential(context(), cell, options.note, options.out)),
+    ["cells credential add shop --note 'shop team' --out shop.json", "CELLS_CONFIG=shop.json cells get shop --state"],
+  );
+  withHelp(
+    credential
+      .command("list")
+      .description("show a cell's credentials, without their secrets")
+      .argument("<cell>")
+      .action((cell) => listCredentials(context(), cell)),
+    ["cells credential list shop"],
+  );
+  withHelp(
+    credential
+      .command("revoke")
+      .description("let a credential open nothing any more")
+      .argument("<cell>")
+      .argument("<id>", "as `cells credential list` shows it")
+      .action((cell, id) => revokeCredential(context(), cell, id)),
+    ["cells credential revoke shop 1f3a9c20"],
+  );
+};
+
+/** The command line. `makeContext` is replaced by tests. */
+export const createProgram = (
+  makeContext: (output: string) => Context = (output) => createContext(output, clientFromConfiguration),
+): Command =>
+  assembled(makeContext, (program, context) => {
+    testbedCommands(program, context);
+    machineCommands(program, context, withHelp);
+    changeCommands(program, context);
+    viewCommands(program, context);
+    observeCommands(program, context, withHelp);
+    sessionCommands(program, context, withHelp);
+    credentialCommands(program, context);
+    imageCommands(program, context);
+    binCommands(program, context);
+    managementCommands(program, context, withHelp);
+    orphanCommands(program, context);
+    serverCommands(program, context);
+    specCommands(program, context, withHelp);
+    registerApi(program, context, withHelp);
+    registerExplain(program, context, withHelp);
+    simulateCommand(program, context, withHelp);
+  });

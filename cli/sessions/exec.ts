@@ -1,0 +1,120 @@
+import type { ExecAnswer } from "../../model/api.ts";
+import { longestExecInputBytes } from "../../model/cell/session-messages.ts";
+import { type Context, cellOfPath, printJson } from "../program/context.ts";
+import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
+import { type Ending, openSession, type Session } from "./session.ts";
+
+/** `cells exec`: a command in a guest, its output as it comes, its exit code as ours. */
+export interface ExecOptions {
+  /** Null: as long as it wants. */
+  readonly timeoutMs: number | null;
+  /** Standard input goes to the command. */
+  readonly stdin: boolean;
+}
+
+/** Ctrl-C once asks the command to end, twice ends it, three times leaves it. */
+const interrupts = ["INT", "KILL"] as const;
+const interruptedCode = 130;
+
+export const exec = async (
+  context: Context,
+  vmText: string,
+  command: readonly string[],
+  { timeoutMs, stdin }: ExecOptions,
+): Promise<void> => {
+  if (command.length === 0) throw usage("which command? for example: cells exec shop/web/vm -- uname -a");
+  const { cell, path } = cellOfPath(vmText);
+  const input = stdin ? await readInput() : null;
+  const collected: { readonly [channel in "output" | "error"]: Buffer[] } = { output: [], error: [] };
+  const streams = { output: process.stdout, error: process.stderr } as const;
+  let session: Session | null = null;
+  const opened = await openSession(
+    context.client(),
+    { cell, vm: path, verb: "exec" },
+    {
+      output: (channel, bytes) => {
+        if (context.json) collected[channel].push(bytes);
+        else if (!streams[channel].write(bytes)) {
+          session?.pause();
+          streams[channel].once("drain", () => session?.resume());
+        }
+      },
+      message: (message) => {
+        if (message.kind === "notice") context.terminal.warn(message.sentence);
+      },
+    },
+  );
+  session = opened;
+  const ending = await interruptible(context, opened, async () => {
+    opened.send({ kind: "run", command, input: input !== null, timeoutMs });
+    if (input === null) return;
+    await opened.write(input);
+    opened.send({ kind: "input-end" });
+  });
+  const exitCode = exitCodeOf(ending, path);
+  if (context.json) {
+    const [stdout, stderr] = [collected.output, collected.error].map((parts) => Buffer.concat(parts).toString("utf8"));
+    printJson(context, { exitCode, stdout: stdout ?? "", stderr: stderr ?? "" } satisfies ExecAnswer);
+  }
+  process.exitCode = exitCode;
+};
+
+/** Begins, and waits for the session's end; from the beginning on Ctrl-C is the command's. */
+const interruptible = async (context: Context, session: Session, begin: () => Promise<void>): Promise<Ending> => {
+  let count = 0;
+  const interrupt = (): void => {
+    const signal = interrupts[count];
+    count += 1;
+    if (signal === undefined) {
+      session.close();
+      return;
+    }
+    session.send({ kind: "signal", signal });
+    const next = count === 1 ? "again kills it" : "once more leaves it to itself";
+    context.terminal.warn(`\n${count === 1 ? "interrupting" : "killing"} the command in the guest; Ctrl-C ${next}`);
+  };
+  // The host ends what its client leaves behind.
+  const leave = (): void => session.close();
+  process.on("SIGINT", interrupt);
+  process.on("SIGTERM", leave);
+  process.on("SIGHUP", leave);
+  try {
+    await begin();
+    return await session.ended;
+  } finally {
+    process.off("SIGINT", interrupt);
+    process.off("SIGTERM", leave);
+    process.off("SIGHUP", leave);
+  }
+};
+
+const exitCodeOf = (ending: Ending, path: string): number => {
+  switch (ending.kind) {
+    case "exited":
+      return ending.exitCode;
+    case "left":
+      return interruptedCode;
+    case "ended":
+      throw new CommandFailure(exitCodes.refused, `${path}: ${ending.sentence}`);
+    case "broken":
+      throw new CommandFailure(
+        exitCodes.unreachable,
+        `the connection to ${path} ended before the command did: a service on the way has stopped, or the credential was revoked. The command was told to end, too`,
+      );
+  }
+};
+
+/** All of standard input: a guest's agent takes it in one piece. */
+const readInput = async (): Promise<Buffer> => {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > longestExecInputBytes) {
+      const limit = `${longestExecInputBytes / 1024 / 1024} MiB`;
+      throw usage(`the input is longer than ${limit}, which is what a guest's agent takes for one command`);
+    }
+  }
+  return Buffer.concat(chunks);
+};

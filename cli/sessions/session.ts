@@ -1,0 +1,152 @@
+import type { IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
+import { type RawData, WebSocket } from "ws";
+import {
+  type ClientMessage,
+  capabilityPrefix,
+  channels,
+  type EndCause,
+  inputWindowBytes,
+  type SessionGrant,
+  type SessionMessage,
+  type SessionVerb,
+  sessionProtocol,
+} from "../../model/cell/session-messages.ts";
+import { printable } from "../../model/diagnostics/render-diagnostic.ts";
+import { type Client, refusalOf } from "../connection/client.ts";
+import { CommandFailure, exitCodes } from "../program/failure.ts";
+
+/** The client's end of a session (`model/cell/session-messages.ts`). */
+export interface Session {
+  readonly grant: SessionGrant;
+  /** Sends input; resolves when there is room for more, also when the session is over. */
+  write(bytes: Buffer): Promise<void>;
+  send(message: ClientMessage): void;
+  /** Nothing more is read until `resume`: the other end feels it. */
+  pause(): void;
+  resume(): void;
+  /** Leaves. */
+  close(): void;
+  /** Resolves once, after everything that came was handed over. */
+  readonly ended: Promise<Ending>;
+}
+export type Ending =
+  | { readonly kind: "exited"; readonly exitCode: number }
+  | { readonly kind: "ended"; readonly cause: EndCause; readonly sentence: string }
+  /** We closed it. */
+  | { readonly kind: "left" }
+  /** The connection ended without a word. */
+  | { readonly kind: "broken" };
+
+export interface SessionListener {
+  output(channel: keyof typeof channels, bytes: Buffer): void;
+  message(message: SessionMessage): void;
+}
+
+const chunkBytes = 16 * 1024;
+
+/** Asks for a capability and opens the stream. Rejects with `Refused`, or that nothing answers. */
+export const openSession = async (
+  client: Client,
+  request: { readonly cell: string; readonly vm: string; readonly verb: SessionVerb },
+  listener: SessionListener,
+): Promise<Session> => {
+  const { cell, vm, verb } = request;
+  const { grant, url } = await client.session(cell, { vm, verb });
+  const socket = new WebSocket(url, [sessionProtocol, `${capabilityPrefix}${grant.session}`], {
+    perMessageDeflate: false,
+  });
+  const session = new OpenSession(socket, grant, listener);
+  const answer = await new Promise<IncomingMessage | null>((resolve, reject) => {
+    socket.once("open", () => resolve(null));
+    socket.once("unexpected-response", (_request, response) => resolve(response));
+    socket.once("error", ({ message }) =>
+      reject(new CommandFailure(exitCodes.unreachable, `the session could not be opened: ${message}`)),
+    );
+  });
+  if (answer === null) return session;
+  const status = answer.statusCode ?? 502;
+  const refusal = refusalOf(status, await text(answer));
+  socket.terminate();
+  throw refusal;
+};
+
+/** The guest's output is its own affair; what is said of it in our name is text, also where a guest's words are in it. */
+const plain = (message: SessionMessage): SessionMessage =>
+  "sentence" in message ? { ...message, sentence: printable(message.sentence) } : message;
+
+class OpenSession implements Session {
+  readonly grant: SessionGrant;
+  readonly ended: Promise<Ending>;
+  readonly #socket: WebSocket;
+  readonly #listener: SessionListener;
+  #ending: Ending = { kind: "broken" };
+  #untaken = 0;
+  #room: (() => void)[] = [];
+
+  constructor(socket: WebSocket, grant: SessionGrant, listener: SessionListener) {
+    this.#socket = socket;
+    this.grant = grant;
+    this.#listener = listener;
+    socket.on("message", (data, isBinary) => this.#received(data, isBinary));
+    socket.on("error", () => undefined);
+    this.ended = new Promise((resolve) =>
+      socket.once("close", () => {
+        this.#giveRoom();
+        resolve(this.#ending);
+      }),
+    );
+  }
+
+  async write(bytes: Buffer): Promise<void> {
+    for (let start = 0; start < bytes.length; start += chunkBytes) {
+      const chunk = bytes.subarray(start, start + chunkBytes);
+      while (this.#untaken + chunk.length > inputWindowBytes && this.#open()) {
+        await new Promise<void>((resolve) => this.#room.push(resolve));
+      }
+      if (!this.#open()) return;
+      this.#untaken += chunk.length;
+      this.#socket.send(chunk, { binary: true });
+    }
+  }
+
+  send(message: ClientMessage): void {
+    if (this.#open()) this.#socket.send(JSON.stringify(message));
+  }
+  pause(): void {
+    if (this.#open()) this.#socket.pause();
+  }
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  close(): void {
+    this.#ending = { kind: "left" };
+    this.#socket.resume();
+    this.#socket.close(1000);
+    // An end that does not answer is no reason to stay.
+    setTimeout(() => this.#socket.terminate(), 1000).unref();
+  }
+
+  #open(): boolean {
+    return this.#socket.readyState === WebSocket.OPEN;
+  }
+  #giveRoom(): void {
+    for (const resolve of this.#room.splice(0)) resolve();
+  }
+
+  #received(data: RawData, isBinary: boolean): void {
+    const bytes = Buffer.isBuffer(data) ? data : Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
+    if (isBinary) {
+      this.#listener.output(bytes[0] === channels.error ? "error" : "output", bytes.subarray(1));
+      return;
+    }
+    const message = plain(JSON.parse(bytes.toString("utf8")) as SessionMessage);
+    if (message.kind === "taken") {
+      this.#untaken -= message.bytes;
+      this.#giveRoom();
+    } else if (message.kind === "exited" || message.kind === "ended") {
+      if (this.#ending.kind !== "left") this.#ending = message;
+    } else this.#listener.message(message);
+  }
+}

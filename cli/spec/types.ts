@@ -1,0 +1,31 @@
+import { writeFileSync } from "node:fs";
+import { typescriptDeclarations } from "../../model/reference/typescript-declarations.ts";
+import type { Context } from "../program/context.ts";
+import { usage } from "../program/failure.ts";
+import type { Register } from "../program/register.ts";
+
+/** `cells spec types`: the types of `cells/model`, for editors and `tsc`, to standard output or into a file. */
+export const types = ({ terminal }: Context, out: string | undefined): void => {
+  const text = typescriptDeclarations();
+  if (out === undefined) {
+    process.stdout.write(text);
+    return;
+  }
+  try {
+    writeFileSync(out, text);
+  } catch (error) {
+    throw usage(`cannot write ${out}: ${(error as Error).message}`);
+  }
+  terminal.print(`${out}: the types of cells/model; docs/typescript.md says how to use them`);
+};
+
+export const registerSpecTypes: Register = (spec, context, withHelp) => {
+  withHelp(
+    spec
+      .command("types")
+      .description("write the types that specifications in TypeScript are checked with")
+      .option("--out <file>", "write them there, instead of printing them")
+      .action(({ out }: { readonly out?: string }) => types(context(), out)),
+    ["cells spec types --out cells-model.d.ts"],
+  );
+};

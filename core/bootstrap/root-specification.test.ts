@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import type { Cell, VmElement } from "../../model/cell/cell.ts";
+import { namedChild } from "../../model/cell/child-document.ts";
+import { elementPath } from "../../model/cell/identifiers.ts";
+import { elementSchemas } from "../../model/cell/schema.ts";
+import type { JsonObject } from "../../model/json/json.ts";
+import { checkDocument, readSpecification } from "../../model/specification/specification.ts";
+import { controllersPath, provided } from "../cells/controller-vm.ts";
+import { isServiceRole, serviceRoles } from "../service-roles.ts";
+import { addressOfRole, gatewayAddress } from "./bootstrap-model.ts";
+
+/*
+ * The specifications that an operator starts from, `examples/root/`: each has every service, and what others count on to be
+ * in the root cell.
+ */
+const range = elementSchemas.Subnet["x.addressRange"]?.kind;
+const skip =
+  range?.kind === "choice" && range.values.includes("management")
+    ? false
+    : "the language has no management network yet";
+
+const text = (name: string): string => readFileSync(new URL(`../../examples/root/${name}`, import.meta.url), "utf8");
+const read = (main: string): Cell => {
+  const cell = readSpecification({ main, files: { [main]: text(main), "service.sf": text("service.sf") } });
+  assert.ok(cell.ok, JSON.stringify(cell));
+  return cell.value;
+};
+const elements = (cell: Cell) => [...cell.elements.values()];
+const rolesOf = ({ data }: VmElement): [string, JsonObject][] => {
+  const { service } = data as { readonly service: { readonly roles: Readonly<Record<string, JsonObject>> } };
+  return Object.entries(service.roles);
+};
+const vmsOf = (cell: Cell): VmElement[] => elements(cell).filter((element) => element.type === "VM");
+
+for (const [profile, count] of [
+  ["small", 3],
+  ["large", 8],
+] as const)
+  test(`the root cell's profile "${profile}" has every service once, in VMs that can run it`, { skip }, () => {
+    const cell = read(`${profile}.sf`);
+    const vms = vmsOf(cell);
+    assert.deepEqual([cell.name, vms.length], ["root", count]);
+    const names = vms.flatMap((vm) => rolesOf(vm).map(([role, { number = "" }]) => `${role}${number}`));
+    // The gateway is not among them: the root cell has none.
+    const others = Object.keys(serviceRoles).filter((role) => role !== "presence" && role !== "gateway");
+    assert.deepEqual(names.sort(), [...others, "presence1", "presence2", "presence3"].sort());
+    for (const vm of vms) {
+      const roles = rolesOf(vm).map(([role]) => role);
+      assert.ok(roles.every(isServiceRole));
+      assert.ok(!(roles.includes("controller") && roles.includes("dns-manager")), "both answer at port 53");
+      assert.ok(vm.memoryMiB >= 160 + 48 * (roles.length - 1), `${vm.path} has ${vm.memoryMiB} MiB`);
+      assert.ok(vm.restartOnFailure && vm.liveness?.protocol === "icmp");
+      const below = elements(cell).filter(({ path }) => path.startsWith(vm.path.replace(/vm$/, "")));
+      const types = below.map(({ type }) => type).sort();
+      assert.deepEqual(types, [
+        ...["VM", "VirtualInterface", "Volume", "VolumeConnection", "VolumeConnection", "VolumeCopy"],
+      ]);
+    }
+    const addresses = elements(cell).flatMap((each) => (each.type === "VirtualInterface" ? [each.address] : []));
+    assert.equal(new Set(addresses).size, count);
+    const paths = elements(cell).map(({ path }) => `${path}`);
+    for (const path of Object.values(provided)) assert.ok(paths.includes(path), path);
+    const root = cell.document.root as JsonObject;
+    assert.deepEqual(
+      [Object.keys(root.cells as JsonObject), root[controllersPath.split("/")[1] ?? ""]],
+      [["primary"], {}],
+    );
+  });
+
+/** The primary cell as the root cell makes it. */
+const primaryOf = (cell: Cell): Cell => {
+  const element = cell.elements.get(elementPath("root/cells/primary"));
+  assert.ok(element?.type === "CellController");
+  const child = namedChild(element.cell, element.name, "primary");
+  const checked = checkDocument(child?.document ?? {});
+  assert.ok(checked.ok, JSON.stringify(checked));
+  return checked.value;
+};
+
+test("the gateway is the primary cell's, at the address that the root cell gives it, over the root cell's image", {
+  skip,
+}, () => {
+  const root = read("small.sf");
+  const born = primaryOf(root);
+  for (const cell of [born, primaryOf(read("large.sf")), read("primary.sf")]) {
+    assert.deepEqual([...cell.elements].map(([path]) => path).sort(), [...born.elements].map(([path]) => path).sort());
+    const [vm, ...more] = vmsOf(cell);
+    assert.ok(vm !== undefined && more.length === 0);
+    assert.deepEqual([cell.name, rolesOf(vm)], ["primary", [["gateway", {}]]]);
+    assert.equal(addressOfRole(cell, "gateway"), gatewayAddress(root));
+    const boot = elements(cell).find((each) => each.type === "VolumeCopy");
+    assert.equal(boot?.image, `//root.cells.internal/${provided.image}`);
+  }
+  assert.equal(addressOfRole(root, "gateway"), undefined);
+  const image = root.elements.get(elementPath(provided.image));
+  const grants = elements(root).filter((each) => each.type === "VolumeGrant");
+  assert.equal(image?.public, true);
+  assert.deepEqual(
+    grants.map(({ volume, to, grant }) => [volume, to, grant]),
+    [[provided.image, { kind: "cell", domain: "primary.cells.internal" }, "copy"]],
+  );
+});
+
+test("going from one profile to the other leaves the authority and the gateway where they are", { skip }, () => {
+  const at = (profile: string, role: string): unknown => {
+    const cell = read(`${profile}.sf`);
+    const vm = vmsOf(cell).find((each) => rolesOf(each).some(([name]) => name === role));
+    return elements(cell).flatMap((each) =>
+      each.type === "VirtualInterface" && each.vm === vm?.path ? [`${vm.path} ${each.address}`] : [],
+    );
+  };
+  assert.deepEqual(primaryOf(read("large.sf")).document, primaryOf(read("small.sf")).document);
+  for (const role of ["controller", "authority"]) assert.deepEqual(at("large", role), at("small", role));
+});

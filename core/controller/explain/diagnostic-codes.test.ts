@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { getAt, replaceAt } from "../../../model/cell/document.ts";
+import { cidr, ipv4 } from "../../../model/cell/identifiers.ts";
+import { limits } from "../../../model/cell/limits.ts";
+import { readQuery } from "../../../model/contract/request.ts";
+import { diagnosticPages } from "../../../model/diagnostics/diagnostic-codes.ts";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import { checkDocument } from "../../../model/specification/specification.ts";
+import type { ControllerResponse } from "../requests/requests.ts";
+import { World } from "../world.testing.ts";
+
+/*
+ * The pages of codes that no text of a specification leads to: for each, the request that is refused with it and the
+ * mended one. Those about texts are run by `model/diagnostics/diagnostic-codes.test.ts`.
+ */
+const cell = (inside: JsonObject = {}, name = "shop"): JsonObject => ({ [name]: { "x.type": "Cell", ...inside } });
+const vm: JsonObject = { "x.type": "VM", "x.memory": 128 };
+const nested = (depth: number): JsonObject => {
+  let document: JsonObject = {};
+  for (let at = 0; at < depth; at++) document = { a: document };
+  return document;
+};
+
+/** Codes of an answer: its own, or those of its diagnostics where these say more. */
+function codesOf({ status, body }: ControllerResponse): readonly string[] {
+  if (status === 200) return [];
+  const { error } = body as { error: { code: string; diagnostics?: readonly { code: string }[] } };
+  return [error.code, ...(error.diagnostics ?? []).map(({ code }) => code)];
+}
+const ask =
+  (request: object): (() => readonly string[]) =>
+  () => {
+    const world = new World();
+    world.put(cell({ web: vm }));
+    return codesOf(world.ask(request));
+  };
+const put = (json: Json, more: object = {}): (() => readonly string[]) =>
+  ask({ method: "PUT", path: "", json, ...more });
+const failing = (result: { ok: boolean; error?: { code: string } | readonly { code: string }[] }): readonly string[] =>
+  [result.error ?? []].flat().map(({ code }) => code);
+/** Takes a volume away that was written to. */
+const removal = (more: object) => (): readonly string[] => {
+  const world = new World();
+  const connection = { "x.type": "VolumeConnection", "x.vm": "<ref:../vm>", "x.volume": "<ref:../disk>" };
+  world.put(cell({ vm, disk: { "x.type": "Volume", "x.size": 64 }, connection }));
+  world.settle();
+  world.put(cell({ vm, disk: { "x.type": "Volume", "x.size": 64 } }));
+  return codesOf(world.ask({ method: "DELETE", path: "shop/disk", ...more }));
+};
+/** Gives the VM that the root controller runs in so much memory; it was made with 160 MiB. */
+const ownVm = (memory: number) => (): readonly string[] => {
+  const management = cidr("10.0.0.0/16");
+  const at = { address: ipv4("10.0.0.31"), fingerprint: "ab".repeat(32) };
+  const token = () => ({ token: "t", hash: "h" });
+  const world = new World({ root: { management, authority: at, credentialHashes: [], token } });
+  const data = { service: { roles: { controller: { cell: "shop", cellUid: "c1", cellNumber: 7 } } } };
+  const card = { "x.type": "VirtualInterface", "x.vm": "<ref:../vm>", "x.subnet": "<ref:../net>" };
+  const net = { "x.type": "Subnet", "x.size": 8, "x.addressRange": "internal" };
+  const model = (size: number) => cell({ vm: { "x.type": "VM", "x.memory": size, "x.data": data }, card, net });
+  world.put(model(160));
+  world.settle();
+  const json = model(memory);
+  return codesOf(world.ask({ method: "PUT", path: "", json }));
+};
+const bundle = (text: string): object => ({
+  ...{ method: "PUT", path: "" },
+  bundle: { main: "shop.sf", files: { "shop.sf": text } },
+});
+
+const examples: Readonly<Record<string, readonly [wrong: () => readonly string[], right: () => readonly string[]]>> = {
+  "cell/wrong-name": [ask(bundle("store extends Cell { }")), ask(bundle('store extends Cell { x.name "shop"; }'))],
+  "cell/own-vm": [ownVm(640), ownVm(160)],
+  "limit/document": [
+    () => failing(checkDocument(nested(limits.nesting + 44))),
+    () => failing(checkDocument(cell(nested(20)))),
+  ],
+  "document/no-path": [
+    () => failing(getAt(cell({ web: vm }), "shop/wbe")),
+    () => failing(getAt(cell({ web: vm }), "shop/web")),
+  ],
+  "document/not-an-object": [() => failing(replaceAt(cell(), "", 5)), () => failing(replaceAt(cell(), "", cell()))],
+  "bad-request": [ask({ method: "PUT", path: "" }), put(cell())],
+  "image/format": [
+    () => failing(readQuery("addImage", "/images/debian")),
+    () => failing(readQuery("addImage", "/images/debian?format=qcow2")),
+  ],
+  "not-found": [ask({ method: "GET", path: "shop/wbe" }), ask({ method: "GET", path: "shop/web" })],
+  "version-mismatch": [put(cell(), { ifMatch: 6 }), put(cell(), { ifMatch: 1 })],
+  "invalid-specification": [
+    ask(bundle("shop extends Cell { vm extends VM { } }")),
+    ask(bundle("shop extends Cell { vm extends VM { x.memory 128; } }")),
+  ],
+  "change/destroys-data": [removal({}), removal({ allowDestroy: ["shop/disk"] })],
+  conflict: [
+    () => {
+      const world = new World();
+      world.put(cell({ vm: { ...vm, "x.desiredState": "off" } }));
+      return codesOf(world.ask({ method: "EXEC-TARGET", vm: "shop/vm" }));
+    },
+    () => {
+      const world = new World();
+      world.put(cell({ vm }));
+      return codesOf(world.ask({ method: "EXEC-TARGET", vm: "shop/vm" }));
+    },
+  ],
+};
+
+for (const [code, { wrong }] of diagnosticPages) {
+  // No request leads there, only a fault in the planner, another command (model/smartfrog/language.test.ts) or what runs
+  // a specification (runtime/specification/typescript/).
+  const elsewhere = code === "internal" || code === "tree/no-component" || code.startsWith("typescript/");
+  if (wrong.kind !== "request" || elsewhere) continue;
+  test(`the examples of ${code}`, () => {
+    const example = examples[code];
+    assert.ok(example, "a request that is refused with this code");
+    const [refused, accepted] = example;
+    assert.ok(refused().includes(code), `${refused()} includes ${code}`);
+    assert.deepEqual(accepted(), []);
+  });
+}

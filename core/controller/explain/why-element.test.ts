@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ElementAnswer } from "../../../model/api.ts";
+import { hostName, peerName } from "../../../model/cell/identifiers.ts";
+import { shop, World } from "../world.testing.ts";
+
+const why = (world: World, path: string): ElementAnswer => {
+  const { status, body } = world.ask({ method: "WHY-ELEMENT", path });
+  assert.equal(status, 200, JSON.stringify(body));
+  return body as unknown as ElementAnswer;
+};
+const failing = ({ checks }: ElementAnswer): readonly string[] =>
+  checks.filter(({ passes }) => !passes).map(({ check }) => check);
+const vm = (more: object) => ({ "x.type": "VM", "x.memory": 1024, "x.desiredState": "on", ...more });
+
+test("a VM that runs is held up by nothing, and says what it rests on", () => {
+  const world = new World();
+  world.put(shop());
+  const answer = why(world, "shop/web");
+  assert.deepEqual(failing(answer), []);
+  assert.ok(answer.checks.some(({ check }) => check === "shop/golden"));
+  assert.equal(answer.verdict, "shop/web is as declared");
+});
+
+test("no host has room: each host with its reason, and what would lift it", () => {
+  const world = new World();
+  world.put(shop({ web: vm({ "x.memory": 8192 }) }));
+  const answer = why(world, "web");
+  assert.deepEqual(failing(answer), ["host h1", "host h2"]);
+  assert.match(answer.verdict, /held up at "host h1": needs 8192 MiB.*To lift that: h1: ask for at most \d+ MiB$/);
+});
+
+test("the cause comes before its effects: a volume that nobody can make, seen from its VM and from its connection", () => {
+  const world = new World();
+  world.put(shop({ web: vm({ "x.desiredState": "off" }) }));
+  for (const path of ["shop/golden", "shop/dbDisk"]) world.slowVolumes.add(world.uidOf(path));
+  world.put(shop());
+  world.settle();
+  for (const path of ["shop/web", "shop/webBoot", "shop/webDisk"]) {
+    const answer = why(world, path);
+    assert.equal(failing(answer)[0], "shop/golden", path);
+    assert.match(answer.verdict, /no server has room for it/);
+  }
+});
+
+test("what was switched off, and what failed for good, say what starts them", () => {
+  const world = new World();
+  world.put(shop({ web: vm({ "x.desiredState": "off" }), db: vm({ "x.restartOnFailure": false }) }));
+  assert.match(why(world, "shop/web").verdict, /x.desiredState is "off". To lift that: write x.desiredState "on"/);
+  const run = world.vm("shop/db");
+  assert.ok(run !== null);
+  world.ended.set(`${world.uidOf("shop/db")}@${run.document.incarnation}`, {
+    power: "off",
+    ended: "crashed",
+    phase: "failed",
+    reason: "its QEMU process ended unexpectedly",
+  });
+  world.settle();
+  assert.match(why(world, "shop/db").verdict, /"may start again": crashed.*x.restartOnFailure true/);
+});
+
+test("a lost host is named", () => {
+  const world = new World();
+  world.put(shop());
+  const host = world.vm("shop/web")?.host ?? "";
+  world.silent.add(peerName(host));
+  world.settle();
+  const name = hostName(host.slice("host.".length));
+  assert.deepEqual(failing(why(world, "shop/web"))[0], `host ${name} answers`);
+});
+
+test("an element that is not there is a refusal that says where to look", () => {
+  const world = new World();
+  world.put(shop());
+  const { status, body } = world.ask({ method: "WHY-ELEMENT", path: "shop/none" });
+  assert.equal(status, 404);
+  assert.match(JSON.stringify(body), /shop\/none is no element of the cell shop.*cells get shop --state/);
+});
+
+test("where nobody makes child cells, one says so and what to do instead", () => {
+  const world = new World();
+  const child = { "x.type": "CellController", "x.cell": { sub: { "x.type": "Cell" } } };
+  world.put({ shop: { "x.type": "Cell", child } });
+  world.settle();
+  assert.match(
+    world.phase("shop/child"),
+    /^failed: this installation runs as processes and has no Cell Manager.*: submit the child as a cell of its own/,
+  );
+});

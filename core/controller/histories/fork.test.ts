@@ -1,0 +1,244 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { elementPath, type PeerName, peerName, uid } from "../../../model/cell/identifiers.ts";
+import type { DesiredSubnet } from "../../documents/network.ts";
+import type { CellPolicy, DesiredVm } from "../../documents/vocabulary.ts";
+import { toJson } from "../../outbox.ts";
+import { createController } from "../controller.ts";
+import { options, shop, World } from "../world.testing.ts";
+import { mostTakenBack } from "./fork.ts";
+
+const manager = peerName("storage-manager");
+const forked = (world: World, isForked: boolean): void =>
+  void world.step({ kind: "forked", peer: manager, forked: isForked, itForked: false });
+
+test("a controller with an older store refuses changes, stops nothing, and takes what runs for what it is", () => {
+  const world = new World();
+  world.put(shop());
+  const web = world.vm("shop/web")?.document as DesiredVm;
+  forked(world, true);
+  const refused = world.ask({ method: "DELETE", path: "" });
+  assert.equal(refused.status, 409);
+  assert.match(JSON.stringify(refused.body), /lost or is older than what storage-manager holds.*cells orphans release/);
+  assert.match(
+    JSON.stringify(world.ask({ method: "WHY-ELEMENT", path: "shop/web" }).body),
+    /held up at \\"the store of the cell's controller/,
+  );
+  const host = peerName("host.h1");
+  const [key, run] = [`controller.shop/vm/${web.uid}`, world.state.vms.get(web.uid)?.run];
+  const ended = { phase: "failed", reason: null, incarnation: 1, power: "off", ended: "crashed" };
+  world.step({ kind: "actual", from: host, key, value: ended });
+  assert.deepEqual(world.state.vms.get(web.uid)?.run, run, "nor does it start anything");
+  world.step({ kind: "forked", peer: host, forked: true, itForked: false });
+  world.step({ kind: "kept", peer: host, key: `vm/${web.uid}`, value: toJson({ ...web, incarnation: 7 }) });
+  const before = world.state.counters.nextNumber;
+  const cell = world.state.options.cellUid;
+  world.step({ kind: "kept", peer: manager, key: `volume/${cell}-${before + 40}`, value: {} });
+  assert.equal(world.state.vms.get(web.uid)?.run?.incarnation, 7);
+  assert.equal(world.state.counters.nextNumber, before + 41);
+  assert.equal(world.vm("shop/web")?.document.incarnation, 1, "nothing is said while it stands still");
+  world.step({ kind: "forked", peer: host, forked: false, itForked: false });
+  forked(world, false);
+  assert.equal(world.state.vms.get(web.uid)?.run?.stage, "running");
+});
+
+test("what a receiver says that it keeps is read as what is desired of it, for its key", () => {
+  const { read } = createController(options);
+  const host = peerName("host.h1");
+  for (const key of ["policy/shop", "vm/c1-4", "places/shop"])
+    assert.equal(read("kept", host, key, {}).ok, false, `${key} is no document of its kind`);
+  assert.equal(read("kept", host, "volume/c1-7", { a: 1 }).ok, false, "no volume is desired of a host");
+  const world = new World();
+  world.put(shop());
+  const web = world.vm("shop/web")?.document as DesiredVm;
+  const value = toJson(web);
+  assert.equal(read("kept", host, `vm/${web.uid}`, value).ok, true);
+  assert.equal(read("kept", host, "vm/c1-99", value).ok, false, "it is of another VM");
+});
+
+/** A host says that it was told to run the VM `shop/web`, as incarnation 7, with the disk given beside its own. */
+const claim = (world: World, from: string, more: readonly string[] = []): DesiredVm => {
+  const web = world.vm("shop/web")?.document as DesiredVm;
+  const [disk] = web.disks;
+  const others = more.map((connection) => ({ ...disk, connection }));
+  const document = { ...web, incarnation: 7, disks: [...web.disks, ...others] } as DesiredVm;
+  const peer = peerName(from);
+  world.step({ kind: "forked", peer, forked: true, itForked: false });
+  world.step({ kind: "kept", peer, key: `vm/${web.uid}`, value: toJson(document) });
+  return document;
+};
+const runOfWeb = (world: World) => world.state.vms.get(world.state.uids.get(elementPath("shop/web")) ?? uid(""));
+const connected = (world: World, { uid: vm, disks: [disk] }: DesiredVm, host: string): void =>
+  void world.step({
+    ...{ kind: "kept", peer: manager, key: `connection/${disk?.connection}` },
+    value: toJson({
+      ...{ uid: disk?.connection, volume: disk?.attachment.volume, vm, incarnation: 7, host, cell: "shop" },
+    }),
+  });
+
+test("a host's word moves no VM to it and gives it no disks", () => {
+  const world = new World();
+  world.put(shop());
+  const before = structuredClone(runOfWeb(world));
+  const other = before?.run?.host === "h1" ? "h2" : "h1";
+  for (const more of [[], ["c1-99"]]) {
+    claim(world, `host.${other}`, more);
+    assert.deepEqual(runOfWeb(world)?.run, before?.run, "it runs where it ran");
+    assert.equal(runOfWeb(world)?.incarnation, before?.incarnation);
+  }
+  const own = claim(world, `host.${before?.run?.host}`, ["c1-99"]);
+  assert.equal(runOfWeb(world)?.run?.incarnation, 7);
+  assert.deepEqual(runOfWeb(world)?.run?.disks, before?.run?.disks, "no disk is one that the host names");
+  connected(world, own, other);
+  claim(world, `host.${other}`, ["c1-99"]);
+  assert.equal(runOfWeb(world)?.run?.host, before?.run?.host, "each of its disks must be connected there");
+});
+
+test("a VM that went to another host since is found there by its connections, in either order", () => {
+  for (const hostFirst of [true, false]) {
+    const world = new World();
+    world.put(shop());
+    forked(world, true);
+    const before = runOfWeb(world)?.run;
+    const other = before?.host === "h1" ? "h2" : "h1";
+    if (!hostFirst) connected(world, { ...(world.vm("shop/web")?.document as DesiredVm) }, other);
+    const document = claim(world, `host.${other}`);
+    if (hostFirst) connected(world, document, other);
+    assert.equal(runOfWeb(world)?.run?.host, other);
+    assert.equal(runOfWeb(world)?.run?.incarnation, 7);
+    assert.deepEqual(runOfWeb(world)?.run?.disks, before?.disks);
+    claim(world, `host.${before?.host}`);
+    assert.equal(runOfWeb(world)?.run?.host, other, "its former host does not take it back");
+  }
+});
+
+test("a host that says it has endless documents fills no store of the controller", () => {
+  const world = new World();
+  world.put(shop());
+  const host = peerName("host.h1");
+  world.step({ kind: "forked", peer: host, forked: false, itForked: true });
+  for (let count = 0; count <= mostTakenBack; count += 1)
+    world.step({ kind: "kept", peer: host, key: `vm/c1-9${count}`, value: {} });
+  assert.equal(world.state.outbox.releasing.get(host)?.size, mostTakenBack);
+});
+
+test("no number that a receiver keeps uses up a range, however often it says one", () => {
+  const world = new World();
+  world.put(shop());
+  const host = peerName("host.h1");
+  const web = world.vm("shop/web")?.document as DesiredVm;
+  forked(world, true);
+  const { counters, policy } = structuredClone(world.state);
+  const [rule] = policyOf(world).rules;
+  const keep = (peer: PeerName, key: string, value: object): void =>
+    void world.step({ kind: "kept", peer, key, value: toJson(value) });
+  world.step({ kind: "forked", peer: host, forked: true, itForked: false });
+  for (let step = 1; step < 64; step += 1) {
+    const number = step === 63 ? Number.MAX_SAFE_INTEGER : 2 ** Math.min(step, 52);
+    keep(manager, `volume/c1-${number}`, {});
+    const most = Math.min(number, 2 ** 32 - 1);
+    const rules = [{ ...rule, id: number, from: most, to: most }];
+    keep(host, "policy/shop", { ...policyOf(world), version: number, rules });
+    keep(host, `vm/${web.uid}`, { ...web, incarnation: number });
+  }
+  const { nextNumber, nextIdentity, nextRule } = world.state.counters;
+  assert.ok(nextNumber <= counters.nextNumber + 2 ** 32 + 1 && nextNumber > 2 ** 30);
+  assert.ok(nextIdentity <= counters.nextIdentity + 2 ** 22 + 1 && nextIdentity > 2 ** 20);
+  assert.ok(nextRule <= counters.nextRule + 2 ** 22 + 1);
+  assert.ok(world.state.policy.version <= policy.version + 2 ** 32);
+  assert.ok((runOfWeb(world)?.incarnation ?? 0) <= 2 ** 17);
+  assert.ok(world.effects.some((effect) => effect.kind === "log" && effect.event === "document/refused"));
+});
+const policyOf = (world: World): CellPolicy => {
+  const compiled = [...world.desired.values()].flatMap((documents) => documents.get("policy/shop") ?? []);
+  return compiled[0] as unknown as CellPolicy;
+};
+
+test("a controller without its store says so of elements that it does not know", () => {
+  const world = new World();
+  forked(world, true);
+  const answer = world.ask({ method: "WHY-ELEMENT", path: "shop/web" });
+  assert.equal(answer.status, 409);
+  assert.match(
+    JSON.stringify(answer.body),
+    /shop\/web is not known here: .*lost or is older than what storage-manager/,
+  );
+  forked(world, false);
+  assert.equal(world.ask({ method: "WHY-ELEMENT", path: "shop/web" }).status, 404);
+});
+
+test("once it is released, a controller whose store was older takes nothing back of a receiver whose store was older, too", () => {
+  const world = new World();
+  world.put(shop());
+  const say = (forked: boolean, itForked: boolean): void =>
+    void world.step({ kind: "forked", peer: manager, forked, itForked });
+  const key = `volume/${world.state.options.cellUid}-40`;
+  say(true, true);
+  say(false, true);
+  assert.ok(world.effects.some(({ kind }) => kind === "recovered"));
+  world.step({ kind: "kept", peer: manager, key, value: {} });
+  const isTakenBack = (): boolean =>
+    world.effects.some((effect) => effect.kind === "desire" && effect.key === key && effect.value === null);
+  assert.equal(isTakenBack(), false);
+  say(false, true);
+  world.step({ kind: "kept", peer: manager, key, value: {} });
+  assert.equal(isTakenBack(), true, "one that is older while this one is whole holds what was taken back long ago");
+});
+
+test("other rules may be in force under a number that a receiver has seen: the next ones have the next number, each of them", () => {
+  const world = new World();
+  world.put(shop());
+  const before = world.state.policy;
+  const policy = before.compiled as unknown as CellPolicy;
+  const host = peerName("host.h1");
+  world.step({ kind: "forked", peer: host, forked: true, itForked: false });
+  world.step({ kind: "kept", peer: host, key: "policy/shop", value: toJson({ ...policy, version: 12, rules: [] }) });
+  world.step({ kind: "forked", peer: host, forked: false, itForked: false });
+  const { version } = world.state.policy;
+  assert.ok(version > 12);
+  assert.deepEqual(world.state.policy.compiled, before.compiled, "the rules are those of this store");
+  for (const [path, since] of Object.entries(world.state.policy.since ?? {})) assert.equal(since, version, path);
+});
+
+test("a store that is let count goes on above numbers of which nobody told it", () => {
+  const world = new World();
+  world.put(shop());
+  const { counters, policy } = world.state;
+  forked(world, true);
+  assert.deepEqual(world.state.counters, counters);
+  forked(world, false);
+  assert.ok(world.state.counters.nextNumber > counters.nextNumber + 200_000, "more than a cell ever has of elements");
+  assert.ok(world.state.counters.nextIdentity > counters.nextIdentity + 10_000);
+  assert.ok(world.state.counters.nextRule > counters.nextRule + 10_000);
+  assert.ok(world.state.policy.version > policy.version + 10_000);
+});
+
+test("a subnet says which range it has, for an IP Address Manager that has lost its store", () => {
+  const world = new World();
+  world.put(shop());
+  const subnets = world.documents<DesiredSubnet>("address-manager", "subnet");
+  assert.deepEqual(
+    subnets.map(({ uid: subnet, has }) => [subnet, has]),
+    subnets.map(({ uid: subnet }) => [subnet, world.state.elements.get(subnet)?.range?.cidr]),
+  );
+  assert.ok(subnets.every(({ has }) => has !== undefined));
+});
+
+test("a blank controller follows who may hold what it has forgotten: the Cell Manager, and the directory", () => {
+  const world = new World({ cellManager: true, directory: true });
+  const followed = (): readonly string[] =>
+    world.effects.flatMap((effect) => (effect.kind === "subscribe" ? [effect.to] : []));
+  assert.ok(followed().includes("cell-manager"), "of a cell that has only children nobody else says that it is blank");
+  assert.ok(!followed().includes("directory"), "most cells need none");
+  forked(world, true);
+  assert.ok(followed().includes("directory"));
+  forked(world, false);
+  world.crash();
+  world.effects.length = 0;
+  world.crash();
+  assert.deepEqual(
+    ["cell-manager", "directory"].filter((peer) => followed().includes(peer)),
+    ["cell-manager", "directory"],
+    "what it has forgotten is forgotten for good",
+  );
+});

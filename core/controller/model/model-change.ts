@@ -1,0 +1,158 @@
+import { parseNetwork } from "../../../model/addresses.ts";
+import type { Cell } from "../../../model/cell/cell.ts";
+import { type ElementPath, elementPath, type Uid } from "../../../model/cell/identifiers.ts";
+import { identify } from "../../../model/cell/identity.ts";
+import { checkRules } from "../../../model/check/check-rules.ts";
+import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
+import type { Json } from "../../../model/json/json.ts";
+import { planChange } from "../../../model/plan/plan.ts";
+import { planFaults } from "../../../model/plan/plan-check.ts";
+import type { Plan } from "../../../model/plan/plan-types.ts";
+import { log } from "../../outbox.ts";
+import { managementRefusals } from "../network/management.ts";
+import { foreignNetworks } from "../references/foreign.ts";
+import { ownVmRefusals } from "../services/own-vm.ts";
+import {
+  type ControllerState,
+  mintIdentity,
+  recordAt,
+  saveCounters,
+  saveElement,
+  saveModel,
+  saveVm,
+} from "../state.ts";
+import { beginUpgrades, notesForUpgrade, serviceBootVolumes } from "../upgrade/upgrade.ts";
+import { withKept } from "../upgrade/upgrade-return.ts";
+import { stopRun } from "../vm/life-cycle.ts";
+import { createGrants } from "./quota.ts";
+
+export const planFor = (state: ControllerState, cell: Cell | null): Plan =>
+  planChange(state.cell, cell, unwrittenIn(state));
+
+/** Volumes of the model that were never anybody's to write, or whose writer kept nothing there. */
+const unwrittenIn = (state: ControllerState): ReadonlySet<ElementPath> =>
+  new Set([
+    ...[...state.elements.values()].flatMap(({ path, unwritten, deleting }) =>
+      unwritten === true && !deleting ? [path] : [],
+    ),
+    ...serviceBootVolumes(state),
+  ]);
+
+/** Rules that come to too much with what is known here of ranges, addresses and other cells. */
+function rulesRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+  const refusals: Diagnostic[] = [];
+  checkRules(
+    cell,
+    (code, message, path, { hint } = {}) =>
+      void refusals.push({ code, message, path, ...(hint === undefined ? {} : { hint }) }),
+    {
+      rangeOf: ({ cidr, path }) => parseNetwork(cidr ?? recordAt(state, path)?.range?.cidr ?? ""),
+      addressOf: (path) => parseNetwork(recordAt(state, path)?.allocation?.address ?? ""),
+      foreign: (end) => foreignNetworks(state, end),
+    },
+  );
+  return refusals;
+}
+
+/** Why a cell cannot take the place of the present one, beyond what the specification itself says; empty if it can. */
+export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan): readonly Diagnostic[] {
+  // A child's name goes on with its parent's.
+  const [own = ""] = state.options.cell.split(".");
+  const refusals = [
+    ...managementRefusals(state, cell),
+    ...ownVmRefusals(state, cell, plan),
+    ...rulesRefusals(state, cell),
+  ];
+  if (cell.name === own) return refusals;
+  return [
+    ...refusals,
+    {
+      code: "cell/wrong-name",
+      message: `the specification is of the cell "${cell.name}", and this is the cell "${own}"`,
+      hint: `Submit it as the cell "${cell.name}", or set \`x.name\` to "${own}".`,
+      path: cell.path,
+    },
+  ];
+}
+
+/**
+ * Takes a checked cell (null: none, the whole is deleted) as the model. One transaction: the document, the UIDs and what
+ * the plan says of each element are durable together. A plan without changes makes no new version. A plan that is not
+ * right (`model/plan/plan-check.ts`), which only a mistake of ours can make, is not executed: the answer is what is wrong with
+ * it, a sentence each, and nothing has changed.
+ */
+export function acceptModel(state: ControllerState, cell: Cell | null, plan: Plan): readonly string[] {
+  const faults = planFaults(state.cell, cell, plan, unwrittenIn(state));
+  if (faults.length > 0) {
+    log(state.outbox, "model/plan-refused", { path: state.options.cell, type: "Cell", faults });
+    return faults;
+  }
+  executePlan(state, cell, plan);
+  return [];
+}
+
+function executePlan(state: ControllerState, cell: Cell | null, plan: Plan): void {
+  const before = state.cell;
+  const version = state.model.version + 1;
+  const upgrades = notesForUpgrade(state, plan.steps);
+  const { uids, nextNumber } = identify(state.uids, plan, state.options.cellUid, state.counters.nextNumber);
+  saveCounters(state, { nextNumber });
+  saveModel(state, { version, document: cell?.document ?? null }, cell);
+  adoptElements(state, cell, cell === null ? new Map() : withKept(state, cell, uids));
+  createGrants(state);
+  beginUpgrades(state, upgrades);
+  for (const step of plan.steps) {
+    const uid = step.type === "VM" ? state.uids.get(step.path) : undefined;
+    // A change to a VM is also how a person says: try again.
+    if (uid === undefined || step.action === "none" || step.action === "delete") continue;
+    const vm = state.vms.get(uid);
+    const failed = vm?.run === null && vm.failure !== null;
+    const isRestarted = step.action === "restart" && !upgrades.spared.has(step.path);
+    if (isRestarted || step.action === "replace" || failed) stopRun(state, uid);
+  }
+  const path = (cell ?? before)?.path ?? elementPath(state.options.cell);
+  const changes: Record<string, Json> = {};
+  for (const { action } of plan.steps) {
+    if (action !== "none") changes[action] = Number(changes[action] ?? 0) + 1;
+  }
+  log(state.outbox, "model/accepted", { path, type: "Cell", version, changes });
+}
+
+/** Makes records for new elements, renames moved ones, and marks those that left the model. */
+export function adoptElements(state: ControllerState, cell: Cell | null, uids: ReadonlyMap<ElementPath, Uid>): void {
+  const kept = new Set<Uid>();
+  state.uids.clear();
+  for (const element of cell?.elements.values() ?? []) {
+    const uid = uids.get(element.path);
+    if (uid === undefined) throw new Error(`identify gave ${element.path} no UID`);
+    kept.add(uid);
+    state.uids.set(element.path, uid);
+    const known = state.elements.get(uid);
+    if (known !== undefined) {
+      if (known.path !== element.path || known.deleting)
+        saveElement(state, { ...known, path: element.path, deleting: false });
+      continue;
+    }
+    const named = element.type === "VM" || element.type === "Subnet" || element.type === "VirtualInterface";
+    saveElement(state, {
+      uid,
+      path: element.path,
+      type: element.type,
+      deleting: false,
+      ...(element.type === "Volume" || element.type === "VolumeCopy" ? { unwritten: true } : {}),
+      identity: named ? mintIdentity(state) : 0,
+      allocation: null,
+      range: null,
+      name: null,
+      phase: null,
+      reason: null,
+      since: state.now.wallMs,
+    });
+    if (element.type === "VM") {
+      saveVm(state, { uid, incarnation: 0, failures: 0, failure: null, again: false, run: null });
+    }
+  }
+  for (const record of [...state.elements.values()]) {
+    if (!kept.has(record.uid) && !record.deleting) saveElement(state, { ...record, deleting: true });
+  }
+}

@@ -1,0 +1,264 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { cellName, ipv4, mac, peerName, uid } from "../../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import {
+  type ActualCell,
+  type ActualLife,
+  type DesiredCell,
+  type DesiredLife,
+  lifeKey,
+} from "../../documents/cells.ts";
+import { actualKey } from "../../documents/vocabulary.ts";
+import type { Input } from "../../env.ts";
+import { sameJson, toJson } from "../../outbox.ts";
+import { createController } from "../controller.ts";
+import type { ControllerResponse } from "../requests/requests.ts";
+
+const cellManager = peerName("cell-manager");
+const limit = 4;
+
+/** A controller with what is durable of it, and what was last taken from it to others. */
+class Member {
+  readonly cell: string;
+  readonly #service;
+  records = new Map<string, Json>();
+  desired = new Map<string, Json>();
+  published: Json = null;
+  state;
+  readonly answers: ControllerResponse[] = [];
+  constructor(cell: string, cellUid: string) {
+    this.cell = cell;
+    this.#service = createController({
+      ...{ cell: cellName(cell), cellUid: uid(cellUid), cellNumber: 7, domain: "cells.internal" },
+      ...{ address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01"), self: peerName(`controller.${cell}`) },
+      cellManager: true,
+    });
+    this.state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
+    this.start(null);
+  }
+  start(life: Json): void {
+    if (life !== null) this.step({ kind: "desired", from: cellManager, key: lifeKey, value: life });
+    this.step({ kind: "start" });
+    for (const peer of ["storage-manager", "address-manager", "dns-manager", "placer", "cell-manager"])
+      this.step({ kind: "reachable", peer: peerName(peer), reachable: true });
+  }
+  crash(life: Json): void {
+    const desiredAt = new Map([[cellManager, new Map(this.desired)]]);
+    this.published = null;
+    this.state = this.#service.restore({ records: new Map(this.records), desiredAt });
+    this.start(life);
+  }
+  step(input: Input): void {
+    const { state, effects } = this.#service.step(this.state, input, { ms: 1, wallMs: 1 });
+    this.state = state;
+    for (const effect of effects) {
+      if (effect.kind === "write" && effect.value === null) this.records.delete(effect.key);
+      else if (effect.kind === "write") this.records.set(effect.key, structuredClone(effect.value));
+      else if (effect.kind === "desire" && effect.to === cellManager && effect.value === null)
+        this.desired.delete(effect.key);
+      else if (effect.kind === "desire" && effect.to === cellManager)
+        this.desired.set(effect.key, structuredClone(effect.value));
+      else if (effect.kind === "publish") this.published = structuredClone(effect.value);
+      else if (effect.kind === "reply") this.answers.push(effect.response as unknown as ControllerResponse);
+    }
+  }
+  put(document: JsonObject): void {
+    this.step({ kind: "request", id: 1, request: { method: "PUT", path: "", json: document } });
+  }
+  get vms(): number {
+    return [...(this.state.cell?.elements.values() ?? [])].filter(({ type }) => type === "VM").length;
+  }
+}
+const vmsOf = (count: number): JsonObject =>
+  Object.fromEntries(
+    Array.from({ length: count }, (_, index) => [
+      `vm${index}`,
+      { "x.type": "VM", "x.memory": 64, "x.desiredState": "off" },
+    ]),
+  );
+const child = (name: string, vms: number) => ({
+  "x.type": "CellController",
+  "x.name": name,
+  "x.cell": { [name]: { "x.type": "Cell", ...vmsOf(vms) } },
+});
+const parentModel = (vms: number): JsonObject => ({
+  p: { "x.type": "Cell", "x.limits.vms": limit, a: child("a", 1), b: child("b", 0), ...vmsOf(vms) },
+});
+
+/** A parent with two children, and what the Cell Manager passes on: the newest of each, when it comes to it. */
+class Family {
+  readonly parent = new Member("p", "c1");
+  readonly children = new Map<string, Member>();
+  /** What each child was told last, durable there. */
+  readonly lives = new Map<string, Json>();
+  readonly heard = new Map<string, Json>();
+  constructor() {
+    this.parent.put(parentModel(0));
+    for (const [, value] of this.parent.desired) {
+      const { cell, uid: own } = value as unknown as DesiredCell;
+      this.children.set(own, new Member(cell, own));
+    }
+    this.settle();
+  }
+  down(own: string): boolean {
+    const document = this.parent.desired.get(`cell/${own}`) as unknown as DesiredCell | undefined;
+    if (document === undefined) return false;
+    const { model, grant } = document;
+    const life = toJson({ uid: uid(own), model, grant, ending: false } satisfies DesiredLife);
+    if (sameJson(this.lives.get(own), life)) return false;
+    this.lives.set(own, structuredClone(life));
+    this.children.get(own)?.step({ kind: "desired", from: cellManager, key: lifeKey, value: structuredClone(life) });
+    return true;
+  }
+  up(own: string): boolean {
+    const member = this.children.get(own);
+    if (member?.published == null || sameJson(this.heard.get(own), member.published)) return false;
+    const life = structuredClone(member.published);
+    this.heard.set(own, life);
+    this.tellParent(own);
+    return true;
+  }
+  tellParent(own: string): void {
+    const life = this.heard.get(own) as unknown as ActualLife | undefined;
+    if (life === undefined) return;
+    const { phase, reason, version, quota } = life;
+    const controller = peerName(`controller.${this.children.get(own)?.cell}`);
+    const value = toJson({ phase, reason, version, quota, controller, address: null } satisfies ActualCell);
+    const key = actualKey(peerName("controller.p"), `cell/${own}`);
+    this.parent.step({ kind: "actual", from: cellManager, key, value: structuredClone(value) });
+  }
+  settle(): void {
+    for (let moved = true; moved; ) {
+      moved = false;
+      for (const own of this.children.keys()) moved = this.down(own) || this.up(own) || moved;
+    }
+  }
+  get used(): number {
+    return [this.parent, ...this.children.values()].reduce((sum, { vms }) => sum + vms, 0);
+  }
+  named(name: string): { own: string; member: Member } {
+    for (const [own, member] of this.children) if (member.cell === `${name}.p`) return { own, member };
+    throw new Error(`there is no ${name}`);
+  }
+  change(name: string, vms: number): void {
+    this.named(name).member.put({ [name]: { "x.type": "Cell", ...vmsOf(vms) } });
+  }
+}
+
+test("a child grows while its parent has room, waits for it, and is told why not", () => {
+  const family = new Family();
+  const { member } = family.named("a");
+  assert.equal(member.vms, 1);
+  family.change("a", 3);
+  assert.equal(member.vms, 1, "it waits for its parent");
+  family.settle();
+  assert.equal(member.vms, 3);
+  assert.equal(member.answers.at(-1)?.status, 200);
+  family.change("b", 2);
+  family.settle();
+  const refused = family.named("b").member.answers.at(-1);
+  assert.equal(refused?.status, 400);
+  assert.match(
+    JSON.stringify(refused.body),
+    /b\.p would have 2 VMs.*its parent p has no room for it: with it p would have 5 VMs, and 4 are allowed/,
+  );
+  family.parent.put(parentModel(2));
+  assert.match(JSON.stringify(family.parent.answers.at(-1)?.body), /With its child cells, the cell `p` has 5 VMs/);
+  // What one gives back the other may have.
+  family.change("a", 1);
+  family.settle();
+  family.change("b", 2);
+  family.settle();
+  assert.equal(family.named("b").member.vms, 2);
+  family.parent.put(parentModel(1));
+  assert.equal(family.parent.vms, 1);
+});
+
+test("a parent that does not answer makes a change fail after a while, and changes come in their order", () => {
+  const family = new Family();
+  const { member } = family.named("a");
+  family.change("a", 2);
+  family.change("a", 0);
+  assert.equal(member.vms, 1);
+  member.step({ kind: "timer", name: "room" });
+  assert.deepEqual(
+    member.answers.map(({ status }) => status),
+    [400, 200],
+  );
+  assert.equal(member.vms, 0);
+});
+
+const step = fc.oneof(
+  fc.record({ do: fc.constant("change" as const), name: fc.constantFrom("a", "b"), vms: fc.nat(4) }),
+  fc.record({ do: fc.constant("parent" as const), vms: fc.nat(3) }),
+  fc.record({ do: fc.constantFrom("down" as const, "up" as const), name: fc.constantFrom("a", "b") }),
+  fc.record({ do: fc.constantFrom("down" as const, "up" as const), name: fc.constantFrom("a", "b") }),
+  fc.record({ do: fc.constantFrom("crash" as const, "given up" as const), name: fc.constantFrom("a", "b", "p") }),
+);
+
+type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
+
+/** Takes the steps, and looks after each whether anybody has more than it may. */
+function walk(steps: readonly Step[]): Family {
+  const family = new Family();
+  for (const now of steps) {
+    if (now.do === "change") family.change(now.name, now.vms);
+    else if (now.do === "parent") family.parent.put(parentModel(now.vms));
+    else if (now.name === "p") {
+      if (now.do !== "crash") continue;
+      family.parent.crash(null);
+      for (const own of family.children.keys()) family.tellParent(own);
+    } else {
+      const { own, member } = family.named(now.name);
+      if (now.do === "down") family.down(own);
+      else if (now.do === "up") family.up(own);
+      else if (now.do === "crash") member.crash(structuredClone(family.lives.get(own) ?? null));
+      else member.step({ kind: "timer", name: "room" });
+    }
+    assert.ok(family.used <= limit, `${family.used} VMs`);
+    for (const [own, { state }] of family.children) {
+      const granted = family.parent.state.grants.get(uid(own))?.amount.vms ?? 0;
+      assert.ok(state.room.holds.vms <= granted, `${own} holds ${state.room.holds.vms} of ${granted}`);
+    }
+  }
+  return family;
+}
+
+test("a cell that crashed with a question under way and then asks for less loses nothing of what it is granted meanwhile", () => {
+  const family = walk([
+    { do: "change", name: "b", vms: 2 },
+    { do: "up", name: "b" },
+    { do: "crash", name: "b" },
+    { do: "change", name: "b", vms: 1 },
+    { do: "down", name: "b" },
+    { do: "up", name: "b" },
+  ]);
+  const { own, member } = family.named("b");
+  assert.equal(member.state.room.holds.vms, 2);
+  family.settle();
+  assert.equal(member.vms, 1);
+  assert.equal(member.state.room.holds.vms, 1);
+  assert.equal(family.parent.state.grants.get(uid(own))?.amount.vms, 1, "what it does not need it gives back");
+});
+
+test("property: what all have is within the limit at every moment, and nothing is held back for good", (context) => {
+  const seed = Number(process.env.CELLS_SEED ?? Math.floor(Math.random() * 2 ** 31));
+  context.diagnostic(`CELLS_SEED=${seed}`);
+  let grown = 0;
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60, size: "max" }), (steps) => {
+      const family = walk(steps);
+      family.settle();
+      const free = limit - family.used;
+      const { member } = family.named("a");
+      if (free > 0) grown += 1;
+      family.change("a", member.vms + free);
+      family.settle();
+      assert.equal(family.used, limit, "what nobody has can be had");
+    }),
+    { seed, numRuns: 150 },
+  );
+  assert.ok(grown > 0);
+});

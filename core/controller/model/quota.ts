@@ -1,0 +1,199 @@
+import type { Cell } from "../../../model/cell/cell.ts";
+import type { Uid } from "../../../model/cell/identifiers.ts";
+import { readChild } from "../../../model/check/check.ts";
+import {
+  demandOf,
+  initialDemand,
+  noUsage,
+  shortages,
+  sumOf,
+  type Usage,
+  usageFrom,
+} from "../../../model/check/check-limits.ts";
+import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
+import type { Plan } from "../../../model/plan/plan-types.ts";
+import type { QuotaAsked, QuotaGrant } from "../../documents/cells.ts";
+import { actualCell } from "../../documents/readers/cells.ts";
+import { isObject, log, toJson, write } from "../../outbox.ts";
+import { actualOf, type ControllerState, cellManager, elementOf, type RoomRecord } from "../state.ts";
+
+/**
+ * Quotas of cells within cells (decisions/0030): the escrow of O'Neil ("The Escrow Transactional Method", 1986), down a
+ * tree. A child may have what it *holds*; its parent counts what it has *granted*, which is never less. The parent alone
+ * raises a grant, each time under a new serial, and the child alone binds itself to less, durably, under the serial that it
+ * has seen; the parent takes that back only under that same serial. So at every moment, whatever is lost, late or crashed,
+ * what the cells below have is within what is granted, and that within the limits of every ancestor.
+ *
+ * A change that needs more than the cell holds waits while its parent is asked, which may have to ask its own. A change that
+ * needs less gives the rest back at once. Whatever a cell limits itself to (`x.limits`) it holds in full, so that it can give it
+ * to its own children without asking anybody.
+ */
+export const isChild = ({ options }: ControllerState): boolean => options.child === true || options.cell.includes(".");
+
+/** What the children have been granted, those that are being deleted included: they may still have it. */
+const grantedTo = (state: ControllerState, except?: Uid): Usage =>
+  sumOf([...state.grants].flatMap(([uid, { amount }]) => (uid === except ? [] : [amount])));
+
+function saveGrant(state: ControllerState, uid: Uid, grant: QuotaGrant | null): void {
+  if (grant === null) state.grants.delete(uid);
+  else state.grants.set(uid, grant);
+  write(state.outbox, `grant/${uid}`, grant);
+}
+function saveRoom(state: ControllerState, room: RoomRecord): void {
+  state.room = room;
+  write(state.outbox, "room", room);
+}
+export const forgetGrant = (state: ControllerState, uid: Uid): void => saveGrant(state, uid, null);
+
+/** With a model, what it asks for new children is granted to them. */
+export function createGrants(state: ControllerState): void {
+  for (const record of state.elements.values()) {
+    const element = elementOf(state, record);
+    if (element?.type !== "CellController" || state.grants.has(record.uid)) continue;
+    const amount = initialDemand(element.cell, readChild);
+    saveGrant(state, record.uid, { amount, serial: 1, answered: 0, refusal: null });
+  }
+}
+
+/** What all children have once this plan is executed. */
+function childrenAfter(state: ControllerState, cell: Cell | null, plan: Plan): Usage {
+  const added = plan.steps.flatMap(({ path, action }) => {
+    const element = action === "create" || action === "replace" ? cell?.elements.get(path) : undefined;
+    return element?.type === "CellController" ? [initialDemand(element.cell, readChild)] : [];
+  });
+  return sumOf([grantedTo(state), ...added]);
+}
+
+/** Why a model is beyond the cell's own limits, with what its children have by now. */
+export function limitFaults(state: ControllerState, cell: Cell, plan: Plan): readonly Diagnostic[] {
+  const children = childrenAfter(state, cell, plan);
+  const { limits = {}, ...unlimited } = cell;
+  return shortages(demandOf(unlimited, children), limits).map((shortage) => ({
+    code: "cell/limits",
+    message: `With its child cells, the cell \`${cell.name}\` has ${shortage}`,
+    hint: "Ask for less, raise the limit, or let a child cell give something back: what it does not use it does not keep.",
+    path: cell.path,
+  }));
+}
+
+/** What a model counts for at the parent, where that is more than the cell holds; null: it may be had. */
+export function roomNeeded(state: ControllerState, cell: Cell | null, plan: Plan): Usage | null {
+  if (!isChild(state)) return null;
+  const demand = demandOf(cell, childrenAfter(state, cell, plan));
+  return shortages(demand, state.room.holds).length === 0 ? null : demand;
+}
+
+/** Asks the parent for so much in all. False: another question is under way. */
+export function askForRoom(state: ControllerState, amount: Usage, by: Uid | "change"): boolean {
+  if (state.ask !== null) return false;
+  const number = state.room.asked + 1;
+  saveRoom(state, { ...state.room, asked: number });
+  state.ask = { number, amount, by };
+  return true;
+}
+
+/** What others say is looked at before it is counted with. */
+export function readUsage(value: unknown): Usage {
+  const given = value as Readonly<Record<string, unknown>> | null | undefined;
+  return usageFrom((key) => {
+    const amount = Number(given?.[key] ?? 0);
+    return Number.isFinite(amount) && amount > 0 ? amount : 0;
+  });
+}
+
+/** The parent's newest word. Answers whether a question of this cell was answered. */
+export function takeGrant(
+  state: ControllerState,
+  { amount, serial, answered, refusal }: QuotaGrant,
+): Uid | "change" | null {
+  if (serial > state.room.serial) saveRoom(state, { ...state.room, serial, holds: readUsage(amount) });
+  if (state.ask === null || answered < state.ask.number) return null;
+  const { by } = state.ask;
+  state.ask = null;
+  state.upRefusal = refusal === null ? null : { by, reason: refusal };
+  return by;
+}
+
+/** Gives back what the cell does not need. A cell that has no model yet may need all of it. */
+export function giveBack(state: ControllerState): void {
+  if (!isChild(state) || state.ask !== null || state.roomWaiting.length > 0) return;
+  if (state.model.version === 0 && state.life?.ending !== true) return;
+  const demand = demandOf(state.cell, grantedTo(state));
+  const holds = usageFrom((key) => Math.min(state.room.holds[key], demand[key]));
+  saveRoom(state, { ...state.room, holds });
+}
+
+export const quotaOf = ({ room, ask }: ControllerState): QuotaAsked => ({
+  serial: room.serial,
+  holds: room.holds,
+  asks: ask === null ? null : { number: ask.number, amount: ask.amount },
+});
+
+/** Answers children that ask for more, and takes back what others do not hold any more. */
+export function advanceGrants(state: ControllerState): void {
+  for (const [uid, grant] of [...state.grants]) {
+    const quota = actualOf(actualCell, state, cellManager, `cell/${uid}`)?.quota ?? null;
+    // A child that has not seen the newest grant speaks of an older one.
+    if (quota === null || quota.serial !== grant.serial || !isObject(toJson(quota.holds))) continue;
+    const held = readUsage(quota.holds);
+    if (quota.asks !== null && quota.asks.number > grant.answered) {
+      answerChild(state, uid, grant, held, quota.asks);
+      continue;
+    }
+    const amount = usageFrom((key) => Math.min(grant.amount[key], held[key]));
+    if (shortages(grant.amount, amount).length > 0) change(state, uid, { ...grant, amount, serial: grant.serial + 1 });
+  }
+  // A child that does not ask any more does not hear it either.
+  if (state.upRefusal !== null && state.upRefusal.by !== "change") state.upRefusal = null;
+}
+
+function change(state: ControllerState, uid: Uid, grant: QuotaGrant): void {
+  saveGrant(state, uid, grant);
+  const { serial, refusal, amount } = grant;
+  log(state.outbox, "quota/granted", { uid, path: state.elements.get(uid)?.path ?? null, serial, refusal, ...amount });
+}
+
+function answerChild(
+  state: ControllerState,
+  uid: Uid,
+  grant: QuotaGrant,
+  held: Usage,
+  asks: NonNullable<QuotaAsked["asks"]>,
+): void {
+  // What it holds already it goes on holding. It may hold more than it asks for: it crashed with a question under way, asked
+  // for less, and had the answer to the first question after that. Under one serial what is held only falls.
+  const asked = readUsage(asks.amount);
+  const amount = usageFrom((key) => Math.max(asked[key], held[key]));
+  const answer = (given: Usage, refusal: string | null): void =>
+    change(state, uid, { amount: given, serial: grant.serial + 1, answered: asks.number, refusal });
+  const why = whyNot(state, uid, amount);
+  if (why !== null) {
+    answer(grant.amount, why);
+    return;
+  }
+  const demand = demandOf(state.cell, sumOf([grantedTo(state, uid), amount]));
+  if (!isChild(state) || shortages(demand, state.room.holds).length === 0) {
+    answer(amount, null);
+    return;
+  }
+  if (state.upRefusal?.by === uid) {
+    const { reason } = state.upRefusal;
+    state.upRefusal = null;
+    answer(grant.amount, reason);
+  } else askForRoom(state, demand, uid);
+}
+
+/** Why this cell itself cannot give a child so much; null: it can, as far as it goes by its own limits. */
+function whyNot(state: ControllerState, uid: Uid, amount: Usage): string | null {
+  const record = state.elements.get(uid);
+  const element = record === undefined ? undefined : elementOf(state, record);
+  const own = state.options.cell;
+  if (element?.type !== "CellController" || state.cell === null) return `its parent ${own} is deleting it`;
+  const [beyondCap] = shortages(amount, readChild(element.cell)?.limits ?? {});
+  if (beyondCap !== undefined) return `its parent ${own} lets it have no more: it would have ${beyondCap}`;
+  const { limits = {}, ...unlimited } = state.cell;
+  const [beyond] = shortages(demandOf(unlimited, sumOf([grantedTo(state, uid), amount])), limits);
+  return beyond === undefined ? null : `its parent ${own} has no room for it: with it ${own} would have ${beyond}`;
+}
+
+export const noRoom: RoomRecord = { serial: 0, holds: noUsage, asked: 0 };

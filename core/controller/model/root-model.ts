@@ -1,0 +1,38 @@
+import { getAt, replaceAt } from "../../../model/cell/document.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import { rootCell } from "../../documents/cells.ts";
+import { isObject } from "../../outbox.ts";
+import type { ControllerState } from "../state.ts";
+
+/**
+ * Two components of the root cell are not the operator's specification, but grow while the cloud runs: `cells`, where the
+ * gateway puts the cells of others, and `controllers`, where the Cell Manager puts the VMs of their controllers. Submitting
+ * the root cell's specification again, as for an upgrade, must not delete everybody's cells: what is in the two stays,
+ * and of what the specification names itself, as the primary cell, its word counts.
+ * Elements in them are added one by one, and deleted so, by their paths.
+ */
+const grown = [`${rootCell}/cells`, `${rootCell}/controllers`];
+
+/** A document for the root cell with what its model has in the two components; any other cell's as it is. */
+export function withGrown(state: ControllerState, document: JsonObject): JsonObject {
+  const present = state.model.document;
+  if (state.options.cell !== rootCell || present === null) return document;
+  let whole = document;
+  for (const path of grown) {
+    const [there, given] = [getAt(present, path), getAt(whole, path)];
+    if (!there.ok || !isObject(there.value)) continue;
+    const merged = { ...there.value, ...(given.ok && isObject(given.value) ? given.value : {}) };
+    const replaced = replaceAt(whole, path, merged);
+    if (replaced.ok) whole = replaced.value;
+  }
+  return whole;
+}
+
+/** The model's document with the components that an element at this path is to stand in. */
+export function withPlaceFor(state: ControllerState, document: JsonObject, path: string): JsonObject {
+  if (state.options.cell !== rootCell) return document;
+  const place = grown.find((each) => path.startsWith(`${each}/`));
+  if (place === undefined || getAt(document, place).ok) return document;
+  const replaced = replaceAt(document, place, {});
+  return replaced.ok ? replaced.value : document;
+}

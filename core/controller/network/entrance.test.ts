@@ -1,0 +1,252 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type CellName, cidr, ipv4, mac, type PeerName, peerName, uid } from "../../../model/cell/identifiers.ts";
+import { noUsage } from "../../../model/check/check-limits.ts";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import type { DesiredCell } from "../../documents/cells.ts";
+import type { DesiredEnrolment } from "../../documents/identity.ts";
+import type { Effect } from "../../env.ts";
+import { toJson } from "../../outbox.ts";
+import { createController } from "../controller.ts";
+import type { ControllerRequest, ControllerResponse } from "../requests/requests.ts";
+import type { RootOptions } from "../state.ts";
+import { World } from "../world.testing.ts";
+
+const means: RootOptions = {
+  management: cidr("10.0.0.0/16"),
+  authority: { address: ipv4("10.0.0.31"), fingerprint: "ab".repeat(32) },
+  credentialHashes: ["0".repeat(64)],
+  token: (vm, incarnation, role) => ({ token: `token ${vm} ${incarnation} ${role}`, hash: `hash ${incarnation}` }),
+};
+const [authority, cellManager] = [peerName("authority"), peerName("cell-manager")];
+const at = "10.0.0.40";
+
+/** The root cell's controller, with what it desires at others. */
+class Root {
+  readonly #service = createController({
+    ...{ cell: "root" as CellName, cellUid: uid("root"), cellNumber: 1, domain: "cells.internal" },
+    ...{ address: ipv4("10.0.0.31"), mac: mac("02:00:0a:00:03:01"), self: peerName("controller.root") },
+    ...{ cellManager: true as const, root: means },
+  });
+  readonly desired = new Map<PeerName, Map<string, Json>>();
+  state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
+  constructor() {
+    this.#take(this.#service.step(this.state, { kind: "start" }, { ms: 0, wallMs: 0 }).effects);
+    for (const peer of ["storage-manager", "address-manager", "dns-manager", "placer", "cell-manager"])
+      this.#step({ kind: "reachable", peer: peerName(peer), reachable: true });
+  }
+  #take(effects: readonly Effect[]): readonly Effect[] {
+    for (const effect of effects) {
+      if (effect.kind !== "desire") continue;
+      const documents = this.desired.get(effect.to) ?? new Map<string, Json>();
+      this.desired.set(effect.to, documents);
+      if (effect.value === null) documents.delete(effect.key);
+      else documents.set(effect.key, effect.value);
+    }
+    return effects;
+  }
+  #step(input: Parameters<ReturnType<typeof createController>["step"]>[1]): readonly Effect[] {
+    const { state, effects } = this.#service.step(this.state, input, { ms: 1, wallMs: 1 });
+    this.state = state;
+    return this.#take(effects);
+  }
+  ask(request: ControllerRequest): string {
+    const effects = this.#step({ kind: "request", id: 1, request: toJson(request) });
+    return said(effects.find((effect) => effect.kind === "reply")?.response as unknown as ControllerResponse);
+  }
+  put(json: JsonObject): string {
+    return this.ask({ method: "PUT", path: "", json: { root: { "x.type": "Cell", ...json } } });
+  }
+  entrances(): [string, Json][] {
+    return [...(this.desired.get(authority) ?? [])].filter(([key]) => key.startsWith("entrance/"));
+  }
+  cells(): [string, string | undefined][] {
+    return [...(this.desired.get(cellManager)?.values() ?? [])].map((value) => {
+      const { cell, gateway } = value as unknown as DesiredCell;
+      return [cell, gateway];
+    });
+  }
+}
+/** "" for what was accepted, else every sentence of the refusal. */
+const said = ({ status, body }: ControllerResponse): string => {
+  if (status === 200) return "";
+  const { error } = body as { error: { message: string; diagnostics?: readonly { message: string }[] } };
+  return (error.diagnostics ?? []).map(({ message }) => message).join("\n") || error.message;
+};
+const child = (name: string, more: JsonObject = {}): JsonObject => ({
+  ...{ "x.type": "CellController", "x.name": name, "x.cell": { [name]: { "x.type": "Cell" } }, ...more },
+});
+const open: JsonObject = { "x.gateway": at };
+
+test("the root cell's model says which child is the way in: to the child by its life, to everybody by the authority", () => {
+  const root = new Root();
+  assert.equal(root.put({ cells: { primary: child("primary", open), shop: child("shop") } }), "");
+  assert.deepEqual(root.entrances(), [["entrance/primary", { address: at }]]);
+  assert.deepEqual(root.cells(), [
+    ["primary", at],
+    ["shop", undefined],
+  ]);
+});
+
+test("no other cell gives one, and the root cell one alone, at an address that is there and nobody else's", () => {
+  const other = new World();
+  const web = { shop: { "x.type": "Cell", "x.name": "shop", web: child("web", open) } };
+  assert.match(said(other.ask({ method: "PUT", path: "", json: web })), /`shop\/web` has `x.gateway`, which only the/);
+  const root = new Root();
+  assert.match(
+    root.put({ cells: { a: child("a", open), b: child("b", { "x.gateway": "10.0.0.41" }) } }),
+    /^`root\/cells\/b` and `root\/cells\/a` both have `x.gateway`/,
+  );
+  for (const gateway of ["10.1.0.1", "10.0.0.1", "10.0.255.255"])
+    assert.match(
+      root.put({ a: child("a", { "x.gateway": gateway }) }),
+      /is no usable address of the management network/,
+    );
+  assert.match(root.put({ a: child("a", { "x.gateway": "door" }) }), /must be an IPv4 address/);
+  const tenants = new Root();
+  assert.equal(tenants.put({ cells: { primary: child("primary") } }), "");
+  const moved = { ...child("primary", open), "x.movedFrom": "root/cells/primary" };
+  for (const cells of [{ primary: child("primary", open) }, { mine: moved, primary: null }])
+    assert.match(tenants.put({ cells }), /is there already/, "nobody's cell becomes the way in afterwards");
+  const taken = {
+    net: { "x.type": "Subnet", "x.addressRange": "management" },
+    vm: { "x.type": "VM", "x.memory": 64 },
+    card: { "x.type": "VirtualInterface", "x.vm": "<ref:../vm>", "x.subnet": "<ref:../net>", "x.address": at },
+  };
+  assert.match(root.put({ ...taken, a: child("a", open) }), /The address `10\.0\.0\.40` is already that of/);
+  assert.deepEqual(root.entrances(), []);
+});
+
+test("the way in stays: its cell goes only together with the coming of another", () => {
+  const root = new Root();
+  assert.equal(root.put({ cells: { primary: child("primary", open), shop: child("shop") } }), "");
+  const is = /^root\/cells\/primary is the way into this cloud, whose gateway is at 10\.0\.0\.40/;
+  for (const refused of [
+    root.ask({ method: "DELETE", path: "root/cells/primary" }),
+    root.ask({ method: "DELETE", path: "" }),
+    root.put({ cells: { primary: child("primary") } }),
+    root.put({ cells: { primary: child("primary", { "x.gateway": "10.0.0.41" }) } }),
+    root.put({ cells: { primary: child("other", open) } }),
+  ])
+    assert.match(refused, is);
+  assert.match(
+    root.put({ cells: { primary: child("primary"), shop: child("shop", open) } }),
+    /^root\/cells\/shop is there already/,
+  );
+  // A specification that does not name it takes nothing away.
+  assert.equal(root.put({ cells: {} }), "");
+  assert.equal(root.ask({ method: "DELETE", path: "root/cells/shop" }), "");
+  assert.deepEqual(root.cells(), [["primary", at]]);
+  const front = child("front", { "x.gateway": "10.0.0.41" });
+  assert.equal(root.put({ cells: { primary: child("primary"), front } }), "");
+  assert.deepEqual(root.entrances(), [["entrance/front", { address: "10.0.0.41" }]]);
+  assert.equal(root.ask({ method: "DELETE", path: "root/cells/primary" }), "");
+  assert.deepEqual(root.cells(), [["front", "10.0.0.41"]]);
+});
+
+const card = (more: JsonObject = {}): JsonObject => ({
+  ...{ "x.type": "VirtualInterface", "x.vm": "<ref:../gateway>", "x.subnet": "<ref:../net>", "x.address": at, ...more },
+});
+const gateway = (roles: JsonObject = { gateway: {} }): JsonObject => ({
+  ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "on", "x.restartOnFailure": true },
+  "x.data": { service: { roles } },
+});
+/** It holds what it limits itself to, so that it need not ask for more. */
+const limits = { "x.limits.vms": 9, "x.limits.memory": 2048, "x.limits.cpus": 9 };
+const shop = { "x.type": "Cell", "x.name": "shop", ...limits };
+const primary = (more: JsonObject = {}): JsonObject => ({
+  shop: {
+    ...{ ...shop, net: { "x.type": "Subnet", "x.addressRange": "management" } },
+    ...{ gateway: gateway(), card: card(), ...more },
+  },
+});
+const room = Object.fromEntries(Object.keys(noUsage).map((key) => [key, 1_000_000])) as unknown as typeof noUsage;
+const lifeOf = (more: object): Json => {
+  const grant = { amount: room, serial: 1, answered: 0, refusal: null };
+  return toJson({ uid: "root-1", model: { shop }, grant, ending: false, ...more });
+};
+/** The controller of a child of the root cell, which has heard its life. */
+const childWorld = (life: object): World => {
+  const world = new World({ child: true, services: means });
+  world.step({ kind: "desired", from: cellManager, key: "life", value: lifeOf(life) });
+  world.settle();
+  return world;
+};
+const put = (world: World, json: JsonObject): string => {
+  const answer = said(world.ask({ method: "PUT", path: "", json }));
+  world.settle();
+  return answer;
+};
+
+test("the child that is the way in has its gateway made a service and enrolled, by its own controller", () => {
+  const world = childWorld({ gateway: at, model: primary() });
+  const vm = world.vm("shop/gateway")?.document ?? assert.fail(world.phase("shop/gateway"));
+  const id = world.uidOf("shop/gateway");
+  const { credentialHashes, authority: known } = means;
+  assert.deepEqual(vm.data, {
+    ...{ format: 2, authority: known, domain: "cells.internal" },
+    roles: { gateway: { name: "gateway", token: `token ${id} 1 gateway`, gateway: { credentialHashes } } },
+  });
+  assert.deepEqual([vm.interfaces[0]?.management, vm.interfaces[0]?.address, vm.restart], [true, at, undefined]);
+  const [enrolment] = world.documents<DesiredEnrolment>("authority", "enrolment");
+  assert.deepEqual(
+    [enrolment?.cell, enrolment?.grants.map(({ name, role, addresses }) => [name, role, addresses])],
+    ["shop", [["gateway", "gateway", [at]]]],
+  );
+  world.crash();
+  world.step({ kind: "desired", from: cellManager, key: "life", value: lifeOf({ gateway: at, model: primary() }) });
+  world.settle();
+  assert.equal(
+    world.vm("shop/gateway")?.document.interfaces[0]?.management,
+    true,
+    "also after its controller's restart",
+  );
+  // It dies, and its own controller brings it back.
+  world.ended.set(`${id}@1`, { phase: "failed", power: "off", ended: "crashed", reason: "gone" });
+  world.settle();
+  assert.equal(world.vm("shop/gateway")?.document.incarnation, 2);
+});
+
+test("nothing else of that child comes onto the management network, and its gateway stays there", () => {
+  const world = childWorld({ gateway: at, model: primary() });
+  assert.equal(world.state.model.version, 1);
+  const other = { "x.type": "VM", "x.memory": 64 };
+  const more = { other, otherCard: card({ "x.vm": "<ref:../other>", "x.address": "10.0.0.50" }) };
+  assert.match(put(world, primary(more)), /`shop\/otherCard` puts shop\/other on the management network/);
+  for (const roles of [{ gateway: {}, placer: {} }, { placer: {} }, {}])
+    assert.match(put(world, primary({ gateway: gateway(roles) })), /`shop\/card` puts shop\/gateway on the management/);
+  const moved = { card: card({ "x.address": "10.0.0.41" }) };
+  assert.match(
+    put(world, primary(moved)),
+    /`shop\/card` has the address 10\.0\.0\.41, and the root cell lets this cell have/,
+  );
+  assert.match(put(world, { shop }), /has no gateway at 10\.0\.0\.40, and without/);
+  assert.match(said(world.ask({ method: "DELETE", path: "" })), /the cell shop is the way into this cloud/);
+  assert.match(said(world.ask({ method: "DELETE", path: "shop/card" })), /has no gateway at 10\.0\.0\.40/);
+  assert.equal(put(world, primary({ gateway: { ...gateway(), "x.memory": 192 } })), "", "it may be changed");
+  assert.equal(put(world, primary({ gateway: { ...gateway(), "x.memory": 192 }, other })), "");
+  // The same roles elsewhere in the cell are refused at the VM: it has no other service.
+  assert.equal(put(world, primary({ other: gateway({ placer: {} }) })), "");
+  assert.match(world.phase("shop/other"), /the role "placer", and a VM of this cell may have the role gateway alone/);
+});
+
+test("a child without that right has no management network and no services, whatever it writes", () => {
+  const world = childWorld({});
+  assert.match(put(world, primary()), /`shop\/net` is on the management network, which only the operator's root cell/);
+  const data = { "x.type": "VM", "x.memory": 64, "x.data": { service: { roles: { gateway: {} } } } };
+  assert.equal(put(world, { shop: { ...shop, vm: data } }), "");
+  assert.deepEqual(world.vm("shop/vm")?.document.data, { service: { roles: { gateway: {} } } });
+  assert.deepEqual(world.documents("authority", "enrolment"), []);
+});
+
+test("a right that was taken away: the gateway is enrolled no more and does not start again", () => {
+  const world = childWorld({ gateway: at, model: primary() });
+  const id = world.uidOf("shop/gateway");
+  world.step({ kind: "desired", from: cellManager, key: "life", value: lifeOf({ model: primary() }) });
+  world.settle();
+  assert.deepEqual(world.documents("authority", "enrolment"), []);
+  world.ended.set(`${id}@1`, { phase: "failed", power: "off", ended: "crashed", reason: "gone" });
+  world.settle();
+  assert.match(world.phase("shop/gateway"), /does not let this cell be on the management network any more/);
+  assert.equal(said(world.ask({ method: "DELETE", path: "" })), "", "and the cell may end");
+});

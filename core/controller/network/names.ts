@@ -1,0 +1,27 @@
+import type { ElementPath } from "../../../model/cell/identifiers.ts";
+import type { DesiredName } from "../../documents/vocabulary.ts";
+import { type ControllerState, dnsManager, elementOf, saveElement, type Wishes, wish } from "../state.ts";
+
+/** Domain of the cell itself: its name qualified by its parent's (paper, III.A). */
+export const cellDomain = (state: ControllerState): string => `${state.options.cell}.${state.options.domain}`;
+
+/** Host name that a guest gets when no interface names one: the last part of its path, as a DNS label. */
+export function hostNameOf(path: ElementPath): string {
+  const label = (path.split("/").at(-1) ?? path).toLowerCase().replaceAll(/[^a-z0-9-]+/g, "-");
+  return label.replaceAll(/^-+|-+$/g, "").slice(0, 63) || "vm";
+}
+
+/** A name is desired as soon as its address is known, and no longer than its interface is in the model. */
+export function wishForNames(state: ControllerState, wishes: Wishes): void {
+  for (const record of state.elements.values()) {
+    const element = elementOf(state, record);
+    if (element?.type !== "VirtualInterface" || record.allocation === null) continue;
+    const name = element.vifName === undefined ? null : `${element.vifName}.${cellDomain(state)}`;
+    if (record.name !== name) saveElement(state, { ...record, name });
+    if (name === null) continue;
+    const isPublic = element.public || state.cell?.elements.get(element.vm)?.public === true;
+    const { address } = record.allocation;
+    const document: DesiredName = { uid: record.uid, name, address, ...(isPublic ? { public: true } : {}) };
+    wish(wishes, dnsManager, `name/${record.uid}`, document);
+  }
+}

@@ -1,0 +1,240 @@
+import { formatNetwork, type Network, parseNetwork } from "../../../model/addresses.ts";
+import type { NetworkRuleElement, RuleEnd } from "../../../model/cell/cell.ts";
+import {
+  type CellName,
+  type Cidr,
+  cidr as cidrOf,
+  type ElementPath,
+  type HostName,
+  type Ipv4,
+  type Mac,
+  type Uid,
+} from "../../../model/cell/identifiers.ts";
+import { NetworkIndex } from "../../../model/cell/network-index.ts";
+import { anyPort, openings } from "../../../model/check/rule-openings.ts";
+import type { DesiredWant } from "../../documents/cells.ts";
+import type { CellPolicy, CompiledRule } from "../../documents/vocabulary.ts";
+import { contains } from "./ipv4-range.ts";
+
+/**
+ * Compiles a cell's NetworkRules into directed rules between identities.
+ *
+ * A packet's endpoint has the identities of its interface, its VM and its subnet; an address that is no interface of the
+ * cell has the one identity of the longest network that holds it. A rule names identities, so two subnets of 200 VMs
+ * each need one entry, not 40,000 (NETWORK, "Rules scale by endpoints"). Because only the longest network counts at the
+ * host, what is granted to a wide network is repeated here for each narrower one inside it, and for interfaces of the
+ * cell that it covers. An end in another cell is the addresses that this cell shows, as networks like any other: that the other
+ * cell has to open the same is checked where the packet arrives, by the rules of that cell. The controller is reached by name only: no network ever stands for it.
+ */
+export interface PolicyInterface {
+  readonly path: ElementPath;
+  readonly address: Ipv4;
+  readonly identity: number;
+  readonly vmIdentity: number;
+  readonly subnetIdentity: number;
+}
+export interface PolicySubnet {
+  readonly cidr: Cidr | null;
+  readonly identity: number;
+}
+export interface PolicyInput {
+  readonly cell: CellName;
+  readonly cellNumber: number;
+  readonly version: number;
+  readonly subnetConnectivity: boolean;
+  readonly controller: { readonly address: Ipv4; readonly mac: Mac; readonly identity: number };
+  readonly interfaces: readonly PolicyInterface[];
+  readonly subnets: readonly PolicySubnet[];
+  readonly rules: readonly { readonly uid: Uid; readonly element: NetworkRuleElement }[];
+  readonly hosts: readonly HostName[];
+  /** Addresses of an element of another cell; empty while it is not visible. Absent: no other cell is. */
+  readonly foreignNetworks?: (want: DesiredWant) => readonly Cidr[];
+  /** Identity of an element of the cell; undefined while it has none. */
+  readonly identityOf: (path: ElementPath) => number | undefined;
+  /** Identity of a network that a rule names; the same for the same network, for good. */
+  readonly networkIdentity: (cidr: Cidr) => number;
+  /** Number of a compiled rule by a key that is stable for its element; the same for the same key. */
+  readonly ruleId: (key: string) => number;
+}
+
+const anyAddress = cidrOf("0.0.0.0/0");
+
+/** The networks that a rule's end names; empty for an end that is no network. */
+function networksOf(end: RuleEnd, { foreignNetworks }: PolicyInput): readonly Cidr[] {
+  const named = (): readonly Cidr[] => {
+    if (end.kind === "internet") return [anyAddress];
+    if (end.kind === "foreign") return foreignNetworks?.({ domain: end.domain, path: end.path }) ?? [];
+    return end.kind === "cidr" ? [end.cidr] : [];
+  };
+  return named().flatMap((cidr) => {
+    const range = parseNetwork(cidr);
+    return range === null ? [] : [cidrOf(formatNetwork(range))];
+  });
+}
+
+interface NamedNetwork {
+  readonly cidr: Cidr;
+  readonly range: Network;
+  readonly identity: number;
+}
+
+/** Every identity that an end stands for; empty while it stands for nobody. */
+function identitiesOf(end: RuleEnd, input: PolicyInput, networks: NetworkIndex<NamedNetwork>): readonly number[] {
+  if (end.kind === "controller") return [input.controller.identity];
+  if (end.kind === "element") {
+    const identity = input.identityOf(end.path);
+    return identity === undefined ? [] : [identity];
+  }
+  const identities = new Set<number>();
+  for (const cidr of networksOf(end, input)) {
+    const range = parseNetwork(cidr);
+    if (range === null) continue;
+    for (const network of networks.inside(range)) identities.add(network.identity);
+    // "internet" means addresses outside; written as a CIDR, a network also means the cell's own interfaces inside it.
+    if (end.kind === "cidr") for (const identity of coveredIdentities(range, input)) identities.add(identity);
+  }
+  return [...identities];
+}
+
+/** Whole subnets by their own identity, so that the rules stay few; of a part, each interface. */
+function coveredIdentities(range: Network, input: PolicyInput): readonly number[] {
+  const whole = new Set<number>();
+  for (const subnet of input.subnets) {
+    const covered = subnet.cidr === null ? null : parseNetwork(subnet.cidr);
+    if (covered !== null && contains(range, covered)) whole.add(subnet.identity);
+  }
+  const parts = input.interfaces.filter((entry) => {
+    const address = parseNetwork(entry.address);
+    return address !== null && contains(range, address) && !whole.has(entry.subnetIdentity);
+  });
+  return [...whole, ...parts.map((entry) => entry.identity)];
+}
+
+function compileRule(
+  { uid, element }: PolicyInput["rules"][number],
+  input: PolicyInput,
+  networks: NetworkIndex<NamedNetwork>,
+): readonly CompiledRule[] {
+  const kinds = [element.address1.kind, element.address2.kind];
+  // A controller is reached from inside its cell only, whatever its address would let through.
+  if (kinds.includes("foreign") && kinds.includes("controller")) return [];
+  const first = identitiesOf(element.address1, input, networks);
+  const second = identitiesOf(element.address2, input, networks);
+  const rules: CompiledRule[] = [];
+  const seen = new Set<string>();
+  for (const { direction, sourcePorts, ports } of openings(element)) {
+    const [sources, targets] = direction === "1to2" ? [first, second] : [second, first];
+    for (const from of sources) {
+      for (const to of targets) {
+        // A rule from a subnet to itself says the same in both directions.
+        const meaning = `${from}>${to} ${sourcePorts.from}-${sourcePorts.to} ${ports.from}-${ports.to}`;
+        if (seen.has(meaning)) continue;
+        seen.add(meaning);
+        const id = input.ruleId(`${uid} ${direction} ${from}>${to}`);
+        rules.push({ id, path: element.path, from, to, protocol: element.protocol, sourcePorts, ports });
+      }
+    }
+  }
+  return rules;
+}
+
+function builtInRules(input: PolicyInput): readonly CompiledRule[] {
+  const rules: CompiledRule[] = [];
+  for (const { identity } of input.subnets) {
+    for (const protocol of ["udp", "tcp"] as const) {
+      rules.push({
+        id: input.ruleId(`[name service] ${protocol} ${identity}`),
+        path: "[name service]",
+        from: identity,
+        to: input.controller.identity,
+        protocol,
+        sourcePorts: anyPort,
+        ports: { from: 53, to: 53 },
+      });
+    }
+    if (!input.subnetConnectivity) continue;
+    rules.push({
+      id: input.ruleId(`[subnet connectivity] ${identity}`),
+      path: "[subnet connectivity]",
+      from: identity,
+      to: identity,
+      protocol: "any",
+      sourcePorts: anyPort,
+      ports: anyPort,
+    });
+  }
+  return rules;
+}
+
+/** The policy of a cell, complete; the caller decides whether it is a new version. */
+export function compilePolicy(input: PolicyInput): CellPolicy {
+  const cidrs = new Set(
+    input.rules.flatMap(({ element }) => [
+      ...networksOf(element.address1, input),
+      ...networksOf(element.address2, input),
+    ]),
+  );
+  const controllerCidr = cidrOf(`${input.controller.address}/32`);
+  const networks: NamedNetwork[] = [...cidrs].sort().flatMap((cidr) => {
+    const range = parseNetwork(cidr);
+    // The controller's own address keeps the controller's identity.
+    if (range === null || cidr === controllerCidr) return [];
+    return [{ cidr, range, identity: input.networkIdentity(cidr) }];
+  });
+  const index = new NetworkIndex(networks);
+  const rules = [...builtInRules(input), ...input.rules.flatMap((rule) => compileRule(rule, input, index))];
+  return {
+    cell: input.cell,
+    cellNumber: input.cellNumber,
+    version: input.version,
+    rules: rules.sort((a, b) => a.id - b.id),
+    networks: [
+      ...networks.map(({ cidr, identity }) => ({ cidr, identity })),
+      { cidr: controllerCidr, identity: input.controller.identity },
+    ],
+    controller: input.controller,
+    hosts: [...input.hosts].sort(),
+  };
+}
+
+/** Where an interface of a running VM is. */
+export interface PlacedInterface extends PolicyInterface {
+  readonly host: HostName;
+}
+
+/**
+ * Per interface the other hosts that may know its address: those with another endpoint of the cell that a rule connects
+ * with it, in either direction. Sorted. Linear in rules and interfaces: hosts are looked up by identity.
+ */
+export function audiences(
+  rules: readonly CompiledRule[],
+  placed: readonly PlacedInterface[],
+): ReadonlyMap<ElementPath, readonly HostName[]> {
+  const hostsOf = new Map<number, Set<HostName>>();
+  for (const entry of placed) {
+    for (const identity of [entry.identity, entry.vmIdentity, entry.subnetIdentity]) {
+      const hosts = hostsOf.get(identity) ?? new Set<HostName>();
+      hostsOf.set(identity, hosts.add(entry.host));
+    }
+  }
+  const reach = new Map<number, Set<HostName>>();
+  const join = (identity: number, other: number): void => {
+    const hosts = hostsOf.get(other);
+    if (hosts === undefined) return;
+    const reached = reach.get(identity) ?? new Set<HostName>();
+    for (const host of hosts) reached.add(host);
+    reach.set(identity, reached);
+  };
+  for (const rule of rules) {
+    join(rule.from, rule.to);
+    join(rule.to, rule.from);
+  }
+  return new Map(
+    placed.map((entry) => {
+      const hosts = [entry.identity, entry.vmIdentity, entry.subnetIdentity].flatMap((identity) => [
+        ...(reach.get(identity) ?? []),
+      ]);
+      return [entry.path, [...new Set(hosts)].filter((host) => host !== entry.host).sort()];
+    }),
+  );
+}

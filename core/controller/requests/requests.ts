@@ -1,0 +1,374 @@
+import {
+  type CellSummary,
+  type Changed,
+  type CredentialSummary,
+  type ElementState,
+  invalidSpecification,
+  type Refusal,
+} from "../../../model/api.ts";
+import type { Bundle, Cell } from "../../../model/cell/cell.ts";
+import { getAt, removeAt, replaceAt } from "../../../model/cell/document.ts";
+import { elementPath, type PeerName, type Uid } from "../../../model/cell/identifiers.ts";
+import { shortages, type Usage } from "../../../model/check/check-limits.ts";
+import { uncheckedIn } from "../../../model/check/check-supply.ts";
+import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
+import { isoTime } from "../../../model/iso-time.ts";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import { destroysDataRefusal, unnamedLosses } from "../../../model/plan/data-loss.ts";
+import { isEmptyPlan } from "../../../model/plan/plan.ts";
+import { fail, ok, type Result } from "../../../model/result.ts";
+import { checkDocument, readSpecification } from "../../../model/specification/specification.ts";
+import { actualCell } from "../../documents/readers/cells.ts";
+import { actualSubnet } from "../../documents/readers/network.ts";
+import { actualVolume } from "../../documents/readers/storage.ts";
+import { isObject, isReleasing, sameJson, toJson } from "../../outbox.ts";
+import { serviceNumber } from "../../service-roles.ts";
+import { beginEnding, hasChildren, whyClosed } from "../cells/life.ts";
+import { whyElement } from "../explain/why-element.ts";
+import { forkNote, forkReason } from "../histories/fork.ts";
+import { acceptModel, planFor, refusalsOf } from "../model/model-change.ts";
+import { limitFaults, roomNeeded } from "../model/quota.ts";
+import { withGrown, withPlaceFor } from "../model/root-model.ts";
+import { whyStaysOpen } from "../network/entrance.ts";
+import {
+  actualOf,
+  addressManager,
+  type ControllerState,
+  cellManager,
+  type ElementRecord,
+  offersOf,
+  placerOf,
+  recordAt,
+  storageManagerOf,
+} from "../state.ts";
+import { upgradedBy } from "../upgrade/upgrade.ts";
+import { actualVmOf } from "../vm/life-cycle.ts";
+import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
+import { execTarget, recordOf, whyEnds } from "./session-requests.ts";
+
+/**
+ * What a controller's edge may ask. `path` counts from the document, without a leading slash; "" is the whole.
+ */
+export type ControllerRequest =
+  | {
+      readonly method: "GET" | "PUT" | "DELETE";
+      readonly path: string;
+      readonly bundle?: Bundle;
+      readonly json?: Json;
+      readonly dryRun?: boolean;
+      /** Version that the model must have. */
+      readonly ifMatch?: number;
+      /** Paths of volumes whose data may be lost, or several with commas in between. */
+      readonly allowDestroy?: readonly string[];
+      readonly state?: boolean;
+    }
+  | { readonly method: "SUMMARY" }
+  /** The members of the Presence group from now on. Of the edge itself, and answered before this. */
+  | { readonly method: "PRESENCE"; readonly members: readonly PeerName[] }
+  | { readonly method: "CREDENTIALS" }
+  | { readonly method: "CREDENTIAL-ADD"; readonly id: string; readonly hash: string; readonly note: string }
+  | { readonly method: "CREDENTIAL-REVOKE"; readonly id: string }
+  /** Is that the hash of a credential of this cell? */
+  | { readonly method: "CREDENTIAL-KNOWN"; readonly hash: string }
+  | { readonly method: "WHY-ELEMENT"; readonly path: string }
+  | { readonly method: "WHY-ENDS"; readonly from: string; readonly to: string }
+  | { readonly method: "EXEC-TARGET"; readonly vm: string };
+/** `status` is that of HTTP; `version` the model's after the request. */
+export interface ControllerResponse {
+  readonly status: number;
+  readonly body: Json;
+  readonly version: number;
+  /** It was refused only for want of room, and so much would have to be granted. Not part of what the edge is told. */
+  readonly needed?: Usage;
+}
+/** Answer to SUMMARY. `empty`: the cell was deleted and nothing of it is left, so that its controller may end. */
+export interface ControllerSummary extends CellSummary {
+  readonly empty: boolean;
+}
+
+interface Refused {
+  readonly status: number;
+  /** What a child cell's parent would have to grant first. */
+  readonly needed?: Usage;
+  readonly error: Refusal["error"];
+}
+const refused = (status: number, code: string, message: string): Refused => ({ status, error: { code, message } });
+const notFound = (message: string): Refused => refused(404, "not-found", message);
+
+/** Answers a request; an accepted change is in the state when this returns. */
+export function answer(state: ControllerState, request: Json): ControllerResponse {
+  const result = isObject(request)
+    ? dispatch(state, request as unknown as ControllerRequest)
+    : fail(refused(400, "bad-request", "a request is a JSON object"));
+  const { version } = state.model;
+  if (result.ok) return { status: 200, body: result.value, version };
+  const { status, error, needed } = result.error;
+  return { status, body: toJson({ error }), version, ...(needed === undefined ? {} : { needed }) };
+}
+
+function dispatch(state: ControllerState, request: ControllerRequest): Result<Json, Refused> {
+  switch (request.method) {
+    case "GET":
+      return read(state, request.path, request.state === true);
+    case "PUT":
+    case "DELETE":
+      return change(state, request);
+    case "SUMMARY":
+      return ok(toJson(summary(state)));
+    case "CREDENTIALS":
+      return ok(toJson(credentialsOf(state)));
+    case "CREDENTIAL-ADD":
+      return session(addCredential(state, request));
+    case "CREDENTIAL-REVOKE":
+      return session(revokeCredential(state, request.id));
+    case "CREDENTIAL-KNOWN":
+      return ok(isCredential(state, request.hash));
+    case "WHY-ELEMENT":
+      return session(elementAnswer(state, request.path));
+    case "WHY-ENDS":
+      return session(whyEnds(state, request.from, request.to));
+    case "EXEC-TARGET":
+      return session(execTarget(state, request.vm));
+    default:
+      return fail(refused(400, "bad-request", "the method is none of this controller's"));
+  }
+}
+
+const session = (
+  result: Result<object, { readonly status: number; readonly message: string }>,
+): Result<Json, Refused> =>
+  result.ok
+    ? ok(toJson(result.value))
+    : fail(refused(result.error.status, result.error.status === 404 ? "not-found" : "conflict", result.error.message));
+
+type ChangeRequest = Extract<ControllerRequest, { readonly dryRun?: boolean }>;
+
+function change(state: ControllerState, request: ChangeRequest): Result<Json, Refused> {
+  const { ifMatch, dryRun = false, allowDestroy = [] } = request;
+  const closed = whyClosed(state);
+  if (closed !== null && !dryRun) return fail(refused(409, "conflict", closed));
+  if (ifMatch !== undefined && ifMatch !== state.model.version) {
+    const message = `the model has version ${state.model.version}, not ${ifMatch}: somebody changed it meanwhile`;
+    return fail(refused(412, "version-mismatch", message));
+  }
+  const target = request.method === "PUT" ? putTarget(state, request) : deleteTarget(state, request.path);
+  if (!target.ok) return target;
+  const cell = target.value;
+  const plan = planFor(state, cell);
+  const upgraded = upgradedBy(state, plan.steps);
+  const diagnostics = cell === null ? [] : [...refusalsOf(state, cell, plan), ...limitFaults(state, cell, plan)];
+  if (diagnostics.length > 0) return fail(invalid(diagnostics));
+  const shut = whyStaysOpen(state, cell, plan);
+  if (shut !== null) return fail(refused(409, "conflict", shut));
+  const same = isEmptyPlan(plan) && sameJson(cell?.document ?? null, state.model.document);
+  if (!dryRun && !same) {
+    const losses = unnamedLosses(plan, allowDestroy);
+    if (losses.length > 0) return fail({ status: 409, error: destroysDataRefusal(losses) });
+    const needed = roomNeeded(state, cell, plan);
+    if (needed !== null) return fail({ ...noRoomNow(state, needed), needed });
+    if (cell === null && hasChildren(state)) {
+      beginEnding(state);
+      return ok(toJson({ plan, version: state.model.version, dryRun } satisfies Changed));
+    }
+    const faults = acceptModel(state, cell, plan);
+    if (faults.length > 0) return fail(refused(500, "internal", wrongPlan(faults)));
+  }
+  const unchecked = dryRun && cell !== null ? uncheckedIn(offersOf(state)) : [];
+  const more = { ...(unchecked.length > 0 ? { unchecked } : {}), ...(upgraded.length > 0 ? { upgraded } : {}) };
+  return ok(toJson({ plan, version: state.model.version, dryRun, ...more } satisfies Changed));
+}
+
+const noRoomNow = (state: ControllerState, needed: Usage): Refused => {
+  const [more = "more than it may have"] = shortages(needed, state.room.holds);
+  const why = state.upRefusal?.by === "change" ? state.upRefusal.reason : "its parent has not granted that";
+  return refused(400, "cell/limits", `the cell ${state.options.cell} would have ${more}: ${why}`);
+};
+
+const wrongPlan = (faults: readonly string[]): string =>
+  [
+    "nothing was changed: the plan of this change is not right, which is a mistake of the cloud and not of the specification.",
+    ...faults.map((fault) => `  ${fault}`),
+    "Please report it together with both models. A change in smaller steps may pass.",
+  ].join("\n");
+
+const invalid = (diagnostics: readonly Diagnostic[]): Refused => ({
+  status: 400,
+  error: invalidSpecification(diagnostics),
+});
+const checked = (result: Result<Cell, readonly Diagnostic[]>): Result<Cell, Refused> =>
+  result.ok ? result : fail(invalid(result.error));
+
+function putTarget(state: ControllerState, { path, bundle, json }: ChangeRequest): Result<Cell, Refused> {
+  if (bundle !== undefined) {
+    if (path === "") return fromBundle(state, bundle);
+    return fail(refused(400, "bad-request", "a part of a model is replaced with JSON; a bundle is a whole model"));
+  }
+  if (json === undefined) return fail(refused(400, "bad-request", "the request has no specification"));
+  if (path === "") {
+    return isObject(json)
+      ? checked(checkDocument(withGrown(state, json), offersOf(state)))
+      : fail(refused(400, "bad-request", "a specification is a JSON object"));
+  }
+  const { document } = state.model;
+  if (document === null) return fail(noModel(state));
+  const replaced = replaceAt(withPlaceFor(state, document, path), path, json);
+  return replaced.ok ? checked(checkDocument(replaced.value, offersOf(state))) : fail(notFound(replaced.error.message));
+}
+
+function fromBundle(state: ControllerState, bundle: Bundle): Result<Cell, Refused> {
+  const read = readSpecification(bundle, offersOf(state));
+  const whole = read.ok ? withGrown(state, read.value.document) : null;
+  return checked(
+    !read.ok || whole === read.value.document || whole === null ? read : checkDocument(whole, offersOf(state)),
+  );
+}
+
+function deleteTarget(state: ControllerState, path: string): Result<Cell | null, Refused> {
+  const { document } = state.model;
+  if (document === null) return fail(noModel(state));
+  if (path === "" || path === state.cell?.path) return ok(null);
+  const removed = removeAt(document, path);
+  return removed.ok ? checked(checkDocument(removed.value)) : fail(notFound(removed.error.message));
+}
+
+const noModel = (state: ControllerState): Refused => notFound(`the cell ${state.options.cell} has no model yet`);
+
+function read(state: ControllerState, path: string, withState: boolean): Result<Json, Refused> {
+  const { document } = state.model;
+  const leaving = withState ? [...state.elements.values()].filter((record) => record.deleting) : [];
+  if (document === null && leaving.length === 0) return fail(noModel(state));
+  const whole = document ?? {};
+  const shown = withState ? withLeaving(state, annotate(state, whole, ""), leaving) : whole;
+  const found = getAt(shown, path);
+  return found.ok ? found : fail(notFound(found.error.message));
+}
+
+/** What left the model is shown where it was, with its type, until nothing of it is left: it may wait for something. */
+function withLeaving(state: ControllerState, json: Json, leaving: readonly ElementRecord[]): JsonObject {
+  let shown = isObject(json) ? json : {};
+  for (const record of leaving) {
+    // Where a new element has taken its path, that one is shown.
+    if (state.uids.has(record.path)) continue;
+    const own = { "x.type": record.type, $state: toJson(elementState(state, record)) };
+    shown = placed(shown, record.path.split("/"), own);
+  }
+  return shown;
+}
+
+function placed(tree: JsonObject, [name = "", ...rest]: readonly string[], own: JsonObject): JsonObject {
+  const below = tree[name];
+  const there = isObject(below) ? below : {};
+  return { ...tree, [name]: rest.length === 0 ? { ...there, ...own } : placed(there, rest, own) };
+}
+
+function elementAnswer(state: ControllerState, path: string): ReturnType<typeof whyElement> {
+  const record = recordOf(state, path);
+  if (record !== undefined) return whyElement(state, record);
+  const forked = forkReason(state);
+  if (forked !== null) return fail({ status: 409, message: `${path} is not known here: ${forked}` });
+  const message = `${path} is no element of the cell ${state.options.cell}: \`cells get ${state.options.cell} --state\` lists them`;
+  return fail({ status: 404, message });
+}
+
+/** The document with "$state" in every element below `path`. */
+function annotate(state: ControllerState, json: Json, path: string): Json {
+  if (!isObject(json)) return json;
+  const entries: [string, Json][] = Object.entries(json).map(([name, value]) => [
+    name,
+    // Attributes hold values, everything else may hold elements.
+    name.startsWith("x.") ? value : annotate(state, value, path === "" ? name : `${path}/${name}`),
+  ]);
+  const record = recordAt(state, elementPath(path));
+  if (record !== undefined) entries.push(["$state", toJson(elementState(state, record))]);
+  return Object.fromEntries(entries);
+}
+
+/** An element's state as the API shows it. */
+function elementState(state: ControllerState, record: ElementRecord): ElementState {
+  const { phase, reason, uid, allocation, range, name } = record;
+  const common = {
+    phase: phase ?? "waiting",
+    reason,
+    since: isoTime(record.since),
+    uid,
+  } as const;
+  if (record.type === "VM") {
+    const vm = state.vms.get(uid);
+    const run = vm?.run ?? null;
+    const power = run === null ? "off" : (actualVmOf(state, uid, run)?.power ?? "off");
+    return { ...common, host: run?.host ?? null, incarnation: vm?.incarnation ?? 0, power, ...vmDetails(state, uid) };
+  }
+  if (record.type === "VirtualInterface") {
+    return { ...common, address: allocation?.address ?? null, mac: allocation?.mac ?? null, name };
+  }
+  if (record.type === "Volume" || record.type === "VolumeCopy") {
+    const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${uid}`);
+    return { ...common, server: actual?.server ?? null, sizeMiB: actual?.sizeMiB ?? null };
+  }
+  if (record.type === "CellController") {
+    const services = actualOf(actualCell, state, cellManager, `cell/${uid}`)?.services;
+    return services === undefined ? common : { ...common, services };
+  }
+  if (record.type !== "Subnet") return common;
+  const actual = actualOf(actualSubnet, state, addressManager, `subnet/${uid}`);
+  return {
+    ...common,
+    cidr: actual?.cidr ?? range?.cidr ?? null,
+    gateway: actual?.gateway ?? range?.gateway ?? null,
+  };
+}
+
+const credentialsOf = (state: ControllerState): readonly CredentialSummary[] =>
+  [...state.credentials.values()].map(({ id, note, since }) => ({ id, note, created: isoTime(since) }));
+
+/** What is only said of a VM when there is something to say. */
+function vmDetails(state: ControllerState, uid: Uid): Pick<ElementState, "health" | "reboots" | "lastEnd"> {
+  const vm = state.vms.get(uid);
+  const actual = vm?.run == null ? undefined : actualVmOf(state, uid, vm.run);
+  return {
+    ...(actual?.health === undefined ? {} : { health: actual.health }),
+    ...(actual?.reboots === undefined ? {} : { reboots: actual.reboots }),
+    ...(vm?.lastEnd === undefined ? {} : { lastEnd: vm.lastEnd }),
+  };
+}
+
+const mostWaiting = 5;
+/** What stands in the way tells more than what waits for it. */
+const urgency: readonly string[] = ["failed", "waiting", "working", "deleting"];
+
+/** A few of the elements that are not ready, with their reasons: failed ones first, and causes before what waits for them. */
+function firstWaiting(state: ControllerState): NonNullable<CellSummary["waiting"]> {
+  const paths = new Set([...state.elements.values()].map(({ path }) => path));
+  const waitsForAnother = (reason: string | null): boolean => {
+    const named = /^waits for ([^\s:;]+)$/.exec(reason ?? "")?.[1];
+    return named !== undefined && paths.has(elementPath(named));
+  };
+  return [...state.elements.values()]
+    .flatMap(({ path, phase, reason }) => (phase === "ready" ? [] : [{ path, phase: phase ?? "waiting", reason }]))
+    .map((element) => ({
+      element,
+      rank: urgency.indexOf(element.phase) + (waitsForAnother(element.reason) ? urgency.length : 0),
+    }))
+    .sort((a, b) => a.rank - b.rank)
+    .slice(0, mostWaiting)
+    .map(({ element }) => element);
+}
+
+export function summary(state: ControllerState): ControllerSummary {
+  const phases: Record<string, number> = {};
+  for (const { phase } of state.elements.values()) phases[phase ?? "waiting"] = (phases[phase ?? "waiting"] ?? 0) + 1;
+  const { version, document } = state.model;
+  const elements = state.elements.size;
+  const isWhole = !isReleasing(state.outbox) && state.forkedAt.size === 0;
+  const empty = document === null && elements === 0 && isWhole;
+  const services = { placer: serviceNumber(placerOf(state)), storageManager: serviceNumber(storageManagerOf(state)) };
+  return {
+    cell: state.options.cell,
+    version,
+    phases,
+    elements,
+    services,
+    waiting: [...forkNote(state), ...firstWaiting(state)],
+    empty,
+  };
+}

@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Cidr, cidr, hostName, peerName, uid } from "../../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import type { ActualWant } from "../../documents/cells.ts";
+import type { ActualPolicy } from "../../documents/network.ts";
+import { updateStates } from "../explain/element-state.ts";
+import { shop, World } from "../world.testing.ts";
+
+const rule = (port: number): JsonObject => ({
+  "x.type": "NetworkRule",
+  "x.address1": "<ref:/shop/web>",
+  "x.address2": "<ref:/shop/dbCard>",
+  "x.protocol": "tcp",
+  "x.port2": port,
+});
+const longTexts = Array.from({ length: 30 }, (_, at): [string, string] => [`t${at}`, "x".repeat(80_000)]);
+const h1 = hostName("h1");
+const older = (version: number): ActualPolicy => ({ version, phase: "working", reason: null });
+const why = (world: World, path: string): string =>
+  String((world.ask({ method: "WHY-ELEMENT", path }).body as JsonObject).verdict);
+
+test("a rule is ready when each host on which a VM of the cell runs has confirmed its version", () => {
+  const world = new World();
+  world.put(shop());
+  assert.equal(world.phase("shop/toDb"), "ready");
+  const before = world.policy("host.h1")?.version ?? 0;
+  world.policiesAt.set(h1, () => older(before));
+  world.put(shop({ second: rule(80) }));
+  assert.match(world.phase("shop/second"), /^working: host h1 has version \d+ .* not yet version \d+$/);
+  assert.match(why(world, "shop/second"), /"in force at host h1"/);
+  assert.equal(world.phase("shop/toDb"), "ready", "what has not changed is in force as before");
+  world.policiesAt.delete(h1);
+  world.settle();
+  assert.equal(world.phase("shop/second"), "ready");
+});
+
+test("a host that cannot put a rule in force, or is silent, is named", () => {
+  const world = new World();
+  world.put(shop());
+  const before = world.policy("host.h1")?.version ?? 0;
+  const reason = "too many ranges of source ports";
+  world.policiesAt.set(h1, () => ({ version: before, phase: "failed", reason }));
+  world.put(shop({ second: rule(80) }));
+  assert.equal(world.phase("shop/second"), `failed: host h1 cannot put it in force: ${reason}`);
+  world.policiesAt.set(h1, () => older(before));
+  world.silent.add(peerName("host.h1"));
+  world.put(shop({ second: rule(81) }));
+  assert.match(world.phase("shop/second"), /^waiting: host h1 is not reachable and has not confirmed it/);
+  assert.equal(world.phase("shop/toDb"), "ready", "what it had confirmed stays in force there while it is silent");
+  world.silent.clear();
+  world.policiesAt.clear();
+  world.settle();
+  assert.equal(world.phase("shop/second"), "ready");
+});
+
+test("a rule that was taken away is there until no host has it any more", () => {
+  const world = new World();
+  world.put(shop({ second: rule(80) }));
+  const before = world.policy("host.h1")?.version ?? 0;
+  world.policiesAt.set(h1, () => older(before));
+  world.put(shop());
+  const [leaving] = [...world.state.elements.values()].filter(({ path }) => path === "shop/second");
+  assert.equal(leaving?.phase, "deleting");
+  assert.match(leaving.reason ?? "", /^its removal is not in force yet: host h1 has version/);
+  world.policiesAt.clear();
+  world.settle();
+  assert.ok(![...world.state.elements.values()].some(({ path }) => path === "shop/second"));
+});
+
+test("a host without a VM of the cell, and one of the previous version, keep no rule from being ready", () => {
+  const world = new World();
+  world.put(shop());
+  world.policiesAt.set(h1, () => null);
+  world.put(shop({ second: rule(80) }));
+  assert.equal(world.phase("shop/second"), "ready");
+  const off = { ...(shop() as { shop: JsonObject }).shop };
+  world.policiesAt.set(h1, () => older(0));
+  for (const vm of ["web", "db"]) off[vm] = { ...(off[vm] as JsonObject), "x.desiredState": "off" };
+  world.put({ shop: { ...off, second: rule(82) } });
+  assert.equal(world.phase("shop/second"), "ready");
+});
+
+test("what a cell of the same name had before is no confirmation, and neither is another thing than a version", () => {
+  const world = new World();
+  world.put(shop());
+  for (const version of [99, -1, "9", null, {}]) {
+    world.policiesAt.set(h1, () => ({ version, phase: "ready", reason: null }) as unknown as ActualPolicy);
+    world.settle();
+    assert.match(world.phase("shop/toDb"), /^working: host h1 has none of the cell's rules in force/, `${version}`);
+  }
+});
+
+test("rules that come to too much are refused with the number, and what was in force stays", () => {
+  const world = new World();
+  world.put(shop());
+  const { version } = world.state.policy;
+  const rules = Array.from({ length: 300 }, (_, at): [string, JsonObject][] => [
+    [`n${at}`, { ...rule(80), "x.address1": `10.9.${at % 256}.${Math.trunc(at / 256)}` }],
+    [`w${at}`, { ...rule(80), "x.address1": "10.0.0.0/8" }],
+  ]);
+  const json = shop(Object.fromEntries(rules.flat()));
+  const { status, body } = world.ask({ method: "PUT", path: "", json });
+  assert.equal(status, 400);
+  const [fault] = (body as { error: { diagnostics: { code: string; message: string }[] } }).error.diagnostics;
+  assert.equal(fault?.code, "limit/rules");
+  assert.match(fault.message, /come to 9\d{4} between .* characters, and a host takes \d+$/);
+  assert.equal(world.state.policy.version, version);
+});
+
+test("the networks that other cells show count, and where they grow later the rules fail with the number", () => {
+  const world = new World({ directory: true });
+  const networks = (count: number): readonly Cidr[] =>
+    Array.from({ length: count }, (_, at) => cidr(`10.${100 + (at >>> 16)}.${(at >>> 8) & 255}.${at & 255}/32`));
+  const shown = (count: number): ActualWant => ({
+    uid: uid("b1"),
+    shows: { kind: "addresses", type: "Subnet", networks: networks(count) },
+  });
+  world.agreed = true;
+  world.shown.set("bank.cells.internal/bank/net", shown(1));
+  const toBank: JsonObject = { ...rule(80), "x.address2": "<ref://bank.cells.internal/bank/net>" };
+  world.put(shop({ toBank }));
+  const before = world.policy("host.h1")?.version;
+  world.shown.set("bank.cells.internal/bank/net", shown(20_000));
+  world.settle();
+  assert.equal(world.policy("host.h1")?.version, before, "nothing was said that cannot be sent");
+  assert.match(
+    world.phase("shop/toBank"),
+    /failed: host h1 cannot be told: .* has \d{7} characters, and at most 2097152/,
+  );
+  assert.equal(world.phase("shop/toDb"), "ready", "what has not changed is in force as before");
+  const more = world.ask({ method: "PUT", path: "", json: shop({ toBank, again: rule(81) }) });
+  assert.match(JSON.stringify(more.body), /limit\/rules/);
+  world.put(shop());
+  assert.ok(Object.values(world.phases()).every((phase) => phase === "ready"));
+});
+
+test("a VM and a child cell whose document is too long to be sent are not said to be on their way", () => {
+  const world = new World({ cellManager: true });
+  const cell = { child: { "x.type": "Cell", ...Object.fromEntries(longTexts) } };
+  world.put(shop({ team: { "x.type": "CellController", "x.cell": cell } }));
+  assert.match(world.phase("shop/team"), /^failed: the Cell Manager cannot be told of it: .* has 2\d{6} characters/);
+  const { host = "" } = world.vm("shop/web") ?? {};
+  const uidOfWeb = world.uidOf("shop/web");
+  // No specification comes to this by itself; hosts that may know its address, by their thousands, would.
+  world.state.outbox.tooLong.set(peerName(host), new Map([[`vm/${uidOfWeb}`, 3_000_000]]));
+  updateStates(world.state);
+  assert.match(world.phase("shop/web"), /^failed: host h\d cannot be told: .* has 3000000 characters/);
+});

@@ -1,0 +1,90 @@
+import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
+import type { Progress } from "../../documents/vocabulary.ts";
+import { isObject, progress, tooLong } from "../../outbox.ts";
+import { type ControllerState, type ElementRecord, hostPeer, type Run, runs, saidOf } from "../state.ts";
+import { hostDied } from "../vm/host-died.ts";
+import { actualVmOf } from "../vm/life-cycle.ts";
+
+/**
+ * Whether a rule is in force: at every host on which a VM of the cell runs, or may run, packets must meet the rules as they
+ * are since the rule changed last. That a host was told to is not enough. It may be silent, it may not be able to, and what
+ * was to be said to it may have been too long to be said. A host that has confirmed a rule and is silent now goes on with
+ * it, since what it has in force outlives its Host Manager.
+ */
+export interface RulesAtHost {
+  readonly host: HostName;
+  /** Of the newest of this cell's policies that it has confirmed; 0: none. */
+  readonly version: number;
+  /** Why it is not the present one. */
+  readonly why: Progress;
+}
+
+const most = 3;
+
+/**
+ * What each host concerned has in force: one that was told of a VM of the cell and has not confirmed its end. It starts no
+ * machine before the rules are in force that it was told of with the first one, so until it confirms a version it counts as
+ * having those.
+ */
+export function rulesAtHosts(state: ControllerState): readonly RulesAtHost[] {
+  const byHost = new Map<HostName, { readonly vm: Uid; readonly run: Run }[]>();
+  for (const entry of runs(state)) {
+    const { host, handedOver } = entry.run;
+    if (host === null || !handedOver) continue;
+    const known = byHost.get(host) ?? [];
+    known.push(entry);
+    byHost.set(host, known);
+  }
+  return [...byHost].sort().flatMap(([host, there]) => {
+    const peer = hostPeer(host);
+    const said = saidOf(state, peer, policyKey(state));
+    const runsThere = there.some(({ vm, run }) => actualVmOf(state, vm, run)?.power === "on");
+    // It says what is in force before it starts a machine. One that does not is of the previous version, and never will.
+    if (said === undefined && runsThere && state.reachable.get(peer) === true) return [];
+    return [atHost(state, host, said)];
+  });
+}
+
+const policyKey = ({ options }: ControllerState): string => `policy/${options.cell}`;
+
+function atHost(state: ControllerState, host: HostName, said: Json | undefined): RulesAtHost {
+  const { version: wanted } = state.policy;
+  const found = isObject(said) && Number.isSafeInteger(said.version) ? Number(said.version) : 0;
+  // What a cell of this name had before it was made anew, or restored, is none of its versions.
+  const isOwn = found > 0 && found <= wanted;
+  const version = isOwn ? found : said === undefined ? (state.toldFirst.get(host) ?? 0) : 0;
+  const reason = isObject(said) && typeof said.reason === "string" ? said.reason : null;
+  const peer = hostPeer(host);
+  const length = tooLong(state.outbox, peer, policyKey(state));
+  const keeps = "it goes on with the rules that it had";
+  if (length !== null) return { host, version, why: progress("failed", `host ${host} cannot be told: ${length}`) };
+  if (state.reachable.get(peer) !== true) {
+    const why = hostDied(state, host) ?? `host ${host} is not reachable and has not confirmed it: ${keeps}`;
+    return { host, version, why: progress("waiting", why) };
+  }
+  if (isObject(said) && said.phase === "failed")
+    return { host, version, why: progress("failed", `host ${host} cannot put it in force: ${reason ?? "no reason"}`) };
+  const has = version === 0 ? "none of the cell's rules" : `version ${version} of the cell's rules`;
+  return { host, version, why: progress("working", `host ${host} has ${has} in force, and not yet version ${wanted}`) };
+}
+
+/** The version of the cell's policy in which what comes of a rule changed last; 0: nothing ever came of it. */
+export const ruleSince = ({ policy }: ControllerState, { path }: ElementRecord): number =>
+  policy.since === undefined ? policy.version : (policy.since[path] ?? 0);
+
+/** Why a rule is not as it should be at every host concerned; null: it is. The same of one that was taken away. */
+export function whyNotInForce(
+  state: ControllerState,
+  rule: ElementRecord,
+  hosts: readonly RulesAtHost[],
+): Progress | null {
+  const since = ruleSince(state, rule);
+  const lacking = hosts.filter(({ version }) => version < since);
+  for (const phase of ["failed", "waiting", "working"] as const) {
+    const reasons = lacking.flatMap(({ why }) => (why.phase === phase ? [why.reason ?? ""] : []));
+    const more = reasons.length > most ? `; and ${reasons.length - most} more hosts` : "";
+    if (reasons.length > 0) return progress(phase, `${reasons.slice(0, most).join("; ")}${more}`);
+  }
+  return null;
+}

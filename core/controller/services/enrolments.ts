@@ -1,0 +1,100 @@
+import type { Uid } from "../../../model/cell/identifiers.ts";
+import type { DesiredEnrolment } from "../../documents/identity.ts";
+import { actualEnrolment } from "../../documents/readers/identity.ts";
+import { serviceRoles } from "../../service-roles.ts";
+import { meansOf } from "../network/entrance.ts";
+import {
+  actualOf,
+  authority,
+  type ControllerState,
+  desiredNow,
+  elementOf,
+  linksOf,
+  recordAt,
+  type Wishes,
+  wish,
+} from "../state.ts";
+import {
+  enrolmentKey,
+  enrolmentKeys,
+  enrols,
+  isService,
+  type Service,
+  serviceFault,
+  servicesOf,
+} from "./service-data.ts";
+
+/**
+ * So long is a token good, of which one copy exists and which one key can spend. It must outlast its incarnation: a VM that
+ * its host starts again, or a role whose certificate ended while everything was dark, shows it once more, over the same
+ * key. The next incarnation's takes its place.
+ */
+const tokenLifeMs = 10 * 365 * 86_400_000;
+
+/**
+ * What the authority is to enrol: each role of each service VM, from its first incarnation on until the VM is gone. An
+ * enrolment also says where the role is found, so it follows the VM's addresses.
+ */
+export function wishForEnrolments(state: ControllerState, wishes: Wishes): void {
+  if (meansOf(state) === null) return;
+  for (const { uid, incarnation } of state.vms.values()) {
+    const record = state.elements.get(uid);
+    const element = record === undefined ? undefined : elementOf(state, record);
+    if (element === undefined) keepEnrolments(state, wishes, uid);
+    if (element?.type !== "VM" || incarnation === 0 || !isService(state, element.data)) continue;
+    const services = servicesOf(state.options, element.data);
+    const addresses = linksOf(state, element.path).flatMap((link) => {
+      const allocation = link.type === "VirtualInterface" ? recordAt(state, link.path)?.allocation : null;
+      return allocation == null ? [] : [allocation.address];
+    });
+    if (!services.ok || addresses.length === 0 || serviceFault(state, uid, element.data) !== null) {
+      keepEnrolments(state, wishes, uid);
+      continue;
+    }
+    for (const service of services.value)
+      if (enrols(service.role)) wishForEnrolment(state, wishes, { vm: uid, incarnation }, service, addresses);
+  }
+}
+
+function wishForEnrolment(
+  state: ControllerState,
+  wishes: Wishes,
+  { vm, incarnation }: { readonly vm: Uid; readonly incarnation: number },
+  { role, name, controlled }: Service,
+  addresses: readonly string[],
+): void {
+  const { cell } = state.options;
+  const means = meansOf(state);
+  if (means === null) return;
+  const key = enrolmentKey(vm, role);
+  const { hash } = means.token(vm, incarnation, role);
+  const before = desiredNow(state, authority, key) as unknown as DesiredEnrolment | undefined;
+  const { distribution, http } = serviceRoles[role];
+  const ports = { distribution, http };
+  const grant = { name, role, addresses, ports, ...(controlled === undefined ? {} : { cellUid: controlled.cellUid }) };
+  const document: DesiredEnrolment = {
+    hash,
+    cell: controlled?.cell ?? cell,
+    grants: [grant],
+    // A token's end is settled once: a later pass, or one after a restart, must say the same.
+    endsAtMs: before?.hash === hash ? before.endsAtMs : state.now.wallMs + tokenLifeMs,
+  };
+  wish(wishes, authority, key, document);
+}
+
+/** The VM is on its way out, or may not have what it wants now: what it was given stays. */
+function keepEnrolments(state: ControllerState, wishes: Wishes, vm: Uid): void {
+  for (const [key, document] of state.outbox.desired.get(authority) ?? [])
+    if (key.startsWith(enrolmentKeys(vm))) wish(wishes, authority, key, document as object);
+}
+
+/** Why roles of a service VM have no certificate that somebody asked for, each with its sentence. */
+export function refusedEnrolments(state: ControllerState, vm: Uid): readonly string[] {
+  if (state.options.root === undefined) return [];
+  return [...(state.outbox.desired.get(authority) ?? [])].flatMap(([key, value]) => {
+    const actual = key.startsWith(enrolmentKeys(vm)) ? actualOf(actualEnrolment, state, authority, key) : undefined;
+    if (actual?.phase !== "failed") return [];
+    const names = (value as unknown as DesiredEnrolment).grants.map(({ name }) => name).join(", ");
+    return [`${names} cannot enrol: ${actual.reason ?? "the authority refuses it"}`];
+  });
+}

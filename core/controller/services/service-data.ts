@@ -1,0 +1,236 @@
+import type { Element, ServiceNumbers } from "../../../model/cell/cell.ts";
+import type { CellName, ElementPath, PeerName, Uid } from "../../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import { fail, ok, type Result } from "../../../model/result.ts";
+import type { DesiredEnrolment } from "../../documents/identity.ts";
+import { isObject } from "../../outbox.ts";
+import { isServiceRole, type ServiceRole, servicePeer, serviceRoles } from "../../service-roles.ts";
+import { meansOf } from "../network/entrance.ts";
+import {
+  authority,
+  type ControllerOptions,
+  type ControllerState,
+  desiredNow,
+  elementOf,
+  type RootOptions,
+} from "../state.ts";
+
+/**
+ * What a service VM of the root cell is. A person writes `x.data { service { roles { placer {}; presence { number 1; } } } }`;
+ * the guest is told that with the names, tokens and addresses that it needs (`runtime/service-vm/service-data.ts`, format 2). In every
+ * other cell a component `service` is data like any other.
+ */
+export interface Service {
+  readonly role: ServiceRole;
+  readonly name: PeerName;
+  /** Of a controller. */
+  readonly controlled?: {
+    readonly cell: CellName;
+    readonly cellUid: Uid;
+    readonly cellNumber: number;
+  } & ServiceNumbers;
+}
+
+/** Where there may be more than one: `placer` and `placer.2`. */
+const numbered: ReadonlySet<ServiceRole> = new Set([
+  ...(["storage-manager", "address-manager", "dns-manager", "directory", "placer"] as const),
+]);
+const answersDns: readonly ServiceRole[] = ["controller", "dns-manager"];
+const allRoles = Object.keys(serviceRoles) as readonly ServiceRole[];
+const largestNumber = 9999;
+const cellPattern = /^[a-z](?:[a-z0-9.-]{0,51}[a-z0-9])?$/;
+const uidPattern = /^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/;
+
+/** A service VM is one whose `x.data` has a component `service`, in the root cell and in its child that is the way in. */
+export const isService = (state: ControllerState, data: Json | undefined): data is JsonObject =>
+  meansOf(state) !== null && isObject(data) && Object.hasOwn(data, "service");
+
+/** The roles of a service VM, in the order of `serviceRoles`. The error is a sentence. */
+export function servicesOf(options: ControllerOptions, data: JsonObject): Result<readonly Service[], string> {
+  const beside = Object.keys(data).find((name) => name !== "service");
+  if (beside !== undefined)
+    return fail(`its x.data has "${beside}" beside "service": the data of a service VM is its roles alone`);
+  const service = data.service;
+  const stranger = isObject(service) ? Object.keys(service).find((name) => name !== "roles") : undefined;
+  if (!isObject(service) || stranger !== undefined || !isObject(service.roles))
+    return fail("its x.data must have the form service { roles { placer {}; … } }, and nothing else in it");
+  const { roles } = service;
+  const unknown = Object.keys(roles).find((role) => !isServiceRole(role));
+  if (unknown !== undefined)
+    return fail(`its x.data names the role "${unknown}", which there is not; there are ${allRoles.join(", ")}`);
+  const found: Service[] = [];
+  for (const role of allRoles) {
+    if (!Object.hasOwn(roles, role)) continue;
+    const read = serviceOf(options, role, roles[role] ?? null);
+    if (!read.ok) return read;
+    found.push(read.value);
+  }
+  const beyond = options.root === undefined ? found.find(({ role }) => role !== "gateway") : undefined;
+  if (beyond !== undefined)
+    return fail(`its x.data names the role "${beyond.role}", and a VM of this cell may have the role gateway alone`);
+  if (found.length === 0) return fail(`its x.data names no role; name at least one of ${allRoles.join(", ")}`);
+  if (answersDns.every((role) => found.some((each) => each.role === role)))
+    return fail(
+      `its roles ${answersDns.join(" and ")} both answer DNS at port 53 of the VM's address; put them into two VMs`,
+    );
+  return ok(found);
+}
+
+function serviceOf(options: ControllerOptions, role: ServiceRole, json: Json): Result<Service, string> {
+  const fields = json === null ? {} : json;
+  const where = `its x.data, service:roles:${role},`;
+  if (!isObject(fields)) return fail(`${where} is no component; write ${role} {}`);
+  const known =
+    role === "controller"
+      ? ["cell", "cellUid", "cellNumber", "placer", "storageManager"]
+      : hasNumber(role)
+        ? ["number"]
+        : [];
+  const stranger = Object.keys(fields).find((name) => !known.includes(name));
+  if (stranger !== undefined)
+    return fail(
+      `${where} has "${stranger}", which is not known there${known.length === 0 ? "" : `; known are ${known.join(", ")}`}`,
+    );
+  if (role === "controller") return controllerOf(options, fields, where);
+  const { number } = fields;
+  const least = role === "presence" ? 1 : 2;
+  if (number === undefined && role !== "presence") return ok({ role, name: servicePeer(role) });
+  if (typeof number !== "number" || !Number.isInteger(number) || number < least || number > largestNumber)
+    return fail(
+      `${where} needs a number from ${least} to ${largestNumber}${least === 2 ? "; the first one has none" : ""}`,
+    );
+  return ok({ role, name: servicePeer(role, number) });
+}
+const hasNumber = (role: ServiceRole): boolean => role === "presence" || numbered.has(role);
+
+function controllerOf(options: ControllerOptions, fields: JsonObject, where: string): Result<Service, string> {
+  const { cell, cellUid, cellNumber } = fields;
+  if (typeof cell !== "string" || !cellPattern.test(cell)) return fail(`${where} needs the name of its cell as cell`);
+  if (typeof cellUid !== "string" || !uidPattern.test(cellUid))
+    return fail(`${where} needs the UID of its cell as cellUid: letters, digits and "-"`);
+  if (typeof cellNumber !== "number" || !Number.isInteger(cellNumber) || cellNumber < 1)
+    return fail(`${where} needs the number of its cell as cellNumber, a whole number from 1 upward`);
+  const own = { uid: options.cellUid, number: options.cellNumber };
+  if (cell === options.cell && (cellUid !== own.uid || cellNumber !== own.number))
+    return fail(`${where} is this cell's own: it must have cellUid "${own.uid}" and cellNumber ${own.number}`);
+  const bound: Record<string, number> = {};
+  for (const name of ["placer", "storageManager"] as const) {
+    const number = fields[name];
+    if (number === undefined) continue;
+    if (typeof number !== "number" || !Number.isInteger(number) || number < 1 || number > largestNumber)
+      return fail(`${where} has a ${name} that is no number from 1 to ${largestNumber}`);
+    if (cell === options.cell && number !== 1)
+      return fail(`${where} is this cell's own, which is bound to the first ones: leave out ${name}`);
+    bound[name] = number;
+  }
+  const controlled = { cell: cell as CellName, cellUid: cellUid as Uid, cellNumber, ...bound };
+  return ok({ role: "controller", name: servicePeer("controller", cell), controlled });
+}
+
+/** Key at the authority of one role's enrolment, the same for every incarnation. */
+export const enrolmentKey = (vm: Uid, role: ServiceRole): string => `${enrolmentKeys(vm)}${allRoles.indexOf(role)}`;
+export const enrolmentKeys = (vm: Uid): string => `enrolment/${vm}-`;
+
+/** Whom everybody knows by its fingerprint needs no token: it issues them. */
+export const enrols = (role: ServiceRole): boolean => role !== "authority";
+
+/**
+ * What the guest of this incarnation is told, `DesiredVm.data`: everything of its roles that is not in the image. The same
+ * for the same incarnation.
+ */
+export function serviceData(
+  options: ControllerOptions,
+  means: RootOptions,
+  { vm, incarnation }: { readonly vm: Uid; readonly incarnation: number },
+  data: JsonObject,
+): Result<Json, string> {
+  const { domain, cell: own } = options;
+  const services = servicesOf(options, data);
+  if (!services.ok) return services;
+  const credentialHashes = [...means.credentialHashes];
+  const roles = services.value.map(({ role, name, controlled }): [string, Json] => [
+    role,
+    {
+      name,
+      ...(enrols(role) ? { token: means.token(vm, incarnation, role).token } : {}),
+      ...(controlled === undefined
+        ? {}
+        : {
+            controller: {
+              ...{ ...controlled, domain, credentialHashes },
+              ...(controlled.cell === own ? { root: true } : {}),
+            },
+          }),
+      ...(role === "gateway" ? { gateway: { credentialHashes } } : {}),
+    },
+  ]);
+  const { address, fingerprint } = means.authority;
+  return ok({ format: 2, authority: { address, fingerprint }, domain, roles: Object.fromEntries(roles) });
+}
+
+/** Does this VM run the controller of the cell that it belongs to? Its host starts it again: nobody else could. */
+export const isOwnController = ({ cell }: ControllerOptions, services: readonly Service[]): boolean =>
+  services.some(({ controlled }) => controlled?.cell === cell);
+
+/** Is this element the VM of this very controller? */
+export function isOwnVmElement(state: ControllerState, element: Element | undefined): boolean {
+  if (element?.type !== "VM" || !isService(state, element.data)) return false;
+  const services = servicesOf(state.options, element.data);
+  return services.ok && isOwnController(state.options, services.value);
+}
+export function isOwnVm(state: ControllerState, vm: Uid): boolean {
+  const record = state.elements.get(vm);
+  return isOwnVmElement(state, record === undefined ? undefined : elementOf(state, record));
+}
+
+interface Claim {
+  readonly vm: Uid;
+  readonly path: ElementPath;
+  readonly names: ReadonlySet<PeerName>;
+  /** The authority was told of them. */
+  readonly enrolled: ReadonlySet<PeerName>;
+}
+
+/** The names that every service VM wants by the present model, or was given and may still use. */
+const claims = (state: ControllerState): readonly Claim[] =>
+  [...state.vms.keys()].flatMap((vm) => {
+    const record = state.elements.get(vm);
+    if (record === undefined) return [];
+    const element = elementOf(state, record);
+    const data = element?.type === "VM" ? element.data : undefined;
+    const wanted = isService(state, data) ? servicesOf(state.options, data) : null;
+    const enrolled = allRoles.flatMap((role) => {
+      const document = desiredNow(state, authority, enrolmentKey(vm, role)) as unknown as DesiredEnrolment | undefined;
+      return document?.grants.map(({ name }) => name) ?? [];
+    });
+    const names = new Set([...enrolled, ...(wanted?.ok === true ? wanted.value.map(({ name }) => name) : [])]);
+    return names.size === 0 ? [] : [{ vm, path: record.path, names, enrolled: new Set(enrolled) }];
+  });
+
+/**
+ * Why a service VM may not start now, as a sentence; null: it may. Two machines of one name would take each other's place
+ * at everybody's, so a name is one VM's until that is gone: the one's that was enrolled with it, else the older one's.
+ */
+export function serviceFault(state: ControllerState, vm: Uid, data: Json | undefined): string | null {
+  const { options } = state;
+  if (!isService(state, data)) return null;
+  const services = servicesOf(options, data);
+  if (!services.ok) return services.error;
+  const all = claims(state);
+  const own = all.find((claim) => claim.vm === vm);
+  for (const { name } of services.value) {
+    const mine = own?.enrolled.has(name) === true;
+    const before = (other: Claim): boolean => other.enrolled.has(name) || (!mine && numberOf(other.vm) < numberOf(vm));
+    const holder = all.find((other) => other.vm !== vm && other.names.has(name) && before(other));
+    if (holder !== undefined)
+      return (
+        `"${name}" is already a service of ${holder.path}, and a name is one VM's: take the role out of one of them` +
+        (hasNumber(services.value.find((each) => each.name === name)?.role ?? "gateway")
+          ? ", or give it another number"
+          : "")
+      );
+  }
+  return null;
+}
+/** UIDs are counted up, so the older element has the smaller one. */
+const numberOf = (vm: Uid): number => Number(vm.slice(vm.lastIndexOf("-") + 1));

@@ -1,0 +1,236 @@
+import type { PeerName, Uid } from "../../../model/cell/identifiers.ts";
+import { actualSubnet } from "../../documents/readers/network.ts";
+import { actualVolume } from "../../documents/readers/storage.ts";
+import type { ActualVolume } from "../../documents/vocabulary.ts";
+import { log } from "../../outbox.ts";
+import { isManagement, managementRange } from "../network/management.ts";
+import {
+  actualOf,
+  addressManager,
+  type ControllerState,
+  confirmedGone,
+  desiredNow,
+  type ElementRecord,
+  elementOf,
+  linksOf,
+  noReservation,
+  placerOf,
+  recordAt,
+  saveElement,
+  storageManagerOf,
+} from "../state.ts";
+import { stopRun, wantedOn } from "./life-cycle.ts";
+import { placementOf } from "./placement.ts";
+
+/**
+ * `x.policy.deploy "all-or-none"`: what a change adds is had as a whole or not at all. Reservations of three managers are
+ * involved, and none of them knows the others', so this is hold-and-wait: two cells that race for the last room can each
+ * have half of it. What keeps that from lasting is that a cell gives back.
+ *
+ * New VMs, volumes and subnets of such a cell are *members*, durably marked. They are asked for like any other; a placed
+ * VM goes no further than its place until every member is had. Then the marks go at once (the commit), and nothing is ever
+ * given back again. While some member cannot be had for want of room, a timer runs; when it runs out, the cell takes
+ * everything back, rests, and asks anew when nothing of it is left. Whoever gives back first lets the other have all of it,
+ * so only cells that give back at the very same moment can meet again. The time that a cell holds out therefore follows
+ * from its number, in base 16, another digit with each attempt: cells that go on in step have different digits at the latest
+ * in the attempt in which their numbers differ, and the lower one holds out longer.
+ *
+ * Nothing is ever given back that a VM may have used: what an incarnation of another VM has is no member any more.
+ *
+ * Rejected: a transaction coordinator for all cells (a service more, and every deployment waits for it); reserving in a
+ * fixed order of resources (managers answer in any order, and hosts and servers are many); asking what is free first (it
+ * is taken before the answer arrives).
+ */
+const bound: ReadonlySet<string> = new Set(["VM", "Volume", "VolumeCopy", "Subnet"]);
+
+/** How long what is had is held while something is short: longer for the lower digit, so that the lower cell wins. */
+const shortestHoldMs = 4_000;
+const holdStepMs = 2_000;
+const digits = 16;
+const places = 8;
+const firstRestMs = 10_000;
+const longestRestMs = 60_000;
+export const reservationTimer = "all-or-none";
+
+export function holdMs(cellNumber: number, attempt: number): number {
+  const digit = Math.floor(cellNumber / digits ** (attempt % places)) % digits;
+  return shortestHoldMs + (digits - 1 - digit) * holdStepMs;
+}
+export const restMs = (attempt: number): number => Math.min(longestRestMs, firstRestMs * 2 ** Math.min(attempt, 3));
+
+const isMember = (state: ControllerState, record: ElementRecord): boolean =>
+  record.reserving === true &&
+  !record.deleting &&
+  elementOf(state, record) !== undefined &&
+  // One that is off needs no place yet; it is a member when it is switched on.
+  (record.type !== "VM" || wantedOn(state, record.uid) !== null);
+const membersOf = (state: ControllerState): readonly ElementRecord[] =>
+  [...state.elements.values()].filter((record) => isMember(state, record));
+const unmark = (state: ControllerState, record: ElementRecord): void =>
+  saveElement(state, { ...record, reserving: false });
+
+/** At the start of a pass: new elements join, a deployment that has everything is committed, one that rested asks again. */
+export function advanceReservation(state: ControllerState): void {
+  if (state.cell?.deploy === "all-or-none") {
+    for (const record of state.elements.values()) {
+      // Without a phase: accepted in this very step.
+      const isNew = record.phase === null && record.reserving === undefined && !record.deleting;
+      if (isNew && bound.has(record.type)) saveElement(state, { ...record, reserving: true });
+    }
+  } else {
+    for (const record of [...state.elements.values()]) if (record.reserving === true) unmark(state, record);
+  }
+  if (state.reservation.stage === "asking") releaseUsed(state);
+  const members = membersOf(state);
+  if (members.length === 0) {
+    if (state.reservation.stage !== "asking" || state.reservation.isTimed) setTimer(state, null);
+    state.reservation = noReservation;
+  } else if (state.reservation.stage === "clearing") {
+    if (!members.every((record) => isGone(state, record))) return;
+    state.reservation = { ...state.reservation, stage: "asking", attempt: state.reservation.attempt + 1 };
+  } else if (state.reservation.stage === "asking" && members.every((record) => isHad(state, record))) {
+    for (const record of members) unmark(state, record);
+    if (state.reservation.isTimed) setTimer(state, null);
+    state.reservation = noReservation;
+    log(state.outbox, "reservation/complete", { path: state.cell?.path ?? null, elements: members.length });
+  }
+}
+
+/** At the end of a pass: the timer runs for as long as something cannot be had. */
+export function watchReservation(state: ControllerState): void {
+  const { reservation } = state;
+  if (reservation.stage !== "asking") return;
+  const lacking = membersOf(state).filter((record) => !isHad(state, record));
+  const short = lacking.filter((record) => isShort(state, record));
+  if (short.length > 0 && !reservation.isTimed) setTimer(state, holdMs(state.options.cellNumber, reservation.attempt));
+  if (short.length === 0 && reservation.isTimed) setTimer(state, null);
+  const pathsOf = (records: readonly ElementRecord[]) => records.map(({ path }) => path);
+  state.reservation = { ...reservation, isTimed: short.length > 0, short: pathsOf(short), lacking: pathsOf(lacking) };
+}
+
+/** After a restart: whoever had given everything back rests once more, since how long it did is not known. */
+export function resumeReservation(state: ControllerState): void {
+  const isAsked = ({ type, uid }: ElementRecord): boolean => {
+    const [peer, key] = documentOf(state, type, uid) ?? [];
+    return peer === undefined || key === undefined || desiredNow(state, peer, key) !== undefined;
+  };
+  if (membersOf(state).every(isAsked)) return;
+  state.reservation = { ...state.reservation, stage: "resting", isTimed: true };
+  setTimer(state, restMs(0));
+}
+
+/** The timer has run out: what is held is given back, or what was given back is asked for again. */
+export function reservationDue(state: ControllerState): void {
+  const { reservation } = state;
+  if (reservation.stage === "resting") state.reservation = { ...reservation, stage: "clearing", isTimed: false };
+  if (reservation.stage !== "asking" || !reservation.isTimed) return;
+  for (const record of membersOf(state)) {
+    if (record.type === "VM") stopRun(state, record.uid);
+    else if (record.range !== null) saveElement(state, { ...record, range: null });
+  }
+  state.reservation = { ...reservation, stage: "resting" };
+  const afterMs = restMs(reservation.attempt);
+  setTimer(state, afterMs);
+  const { short } = reservation;
+  log(state.outbox, "reservation/given-back", { path: state.cell?.path ?? null, short: short.slice(0, 5), afterMs });
+}
+
+const setTimer = (state: ControllerState, afterMs: number | null): void => {
+  state.outbox.effects.push({ kind: "timer", name: reservationTimer, afterMs });
+};
+
+/** Where a member is asked for; null: a VM, whose placement follows from its run. */
+function documentOf(state: ControllerState, type: ElementRecord["type"], uid: Uid): readonly [PeerName, string] | null {
+  if (type === "VM") return null;
+  return type === "Subnet" ? [addressManager, `subnet/${uid}`] : [storageManagerOf(state), `volume/${uid}`];
+}
+
+/** Nothing of it is left, so that asking again starts from nothing: a volume that is being removed must not be wanted. */
+function isGone(state: ControllerState, record: ElementRecord): boolean {
+  const { type, uid } = record;
+  if (isManagement(state, record)) return true;
+  const [peer, key] = documentOf(state, type, uid) ?? [placerOf(state), `placement/${uid}`];
+  return confirmedGone(state, peer, key);
+}
+
+const volumeOf = (state: ControllerState, uid: Uid): ActualVolume | undefined =>
+  actualOf(actualVolume, state, storageManagerOf(state), `volume/${uid}`);
+
+function isHad(state: ControllerState, record: ElementRecord): boolean {
+  const { type, uid } = record;
+  if (isManagement(state, record)) return managementRange(state) !== null;
+  if (type === "VM") {
+    const run = state.vms.get(uid)?.run ?? null;
+    return run !== null && (placementOf(state, uid, run)?.host ?? null) !== null;
+  }
+  if (type === "Subnet") return actualOf(actualSubnet, state, addressManager, `subnet/${uid}`)?.cidr != null;
+  const actual = volumeOf(state, uid);
+  return actual !== undefined && actual.phase !== "failed" && actual.server !== null;
+}
+
+/** Its manager was heard, and does not give it: more than a moment's work is in the way. */
+function isShort(state: ControllerState, record: ElementRecord): boolean {
+  const { type, uid } = record;
+  if (type === "Subnet") {
+    const actual = actualOf(actualSubnet, state, addressManager, `subnet/${uid}`);
+    return actual !== undefined && actual.cidr === null;
+  }
+  if (type !== "VM") return isVolumeShort(state, record);
+  const run = state.vms.get(uid)?.run ?? null;
+  if (run !== null) return placementOf(state, uid, run)?.host === null;
+  return linksOf(state, record.path).some((link) => {
+    if (!link.requires) return false;
+    if (link.type === "VolumeConnection") {
+      const volume = recordAt(state, link.volume);
+      return volume !== undefined && isVolumeShort(state, volume);
+    }
+    const subnet = recordAt(state, link.subnet);
+    return subnet?.range != null && recordAt(state, link.path)?.allocation === null;
+  });
+}
+
+function isVolumeShort(state: ControllerState, record: ElementRecord): boolean {
+  const actual = volumeOf(state, record.uid);
+  if (actual === undefined || (actual.phase !== "failed" && actual.phase !== "waiting")) return false;
+  const element = elementOf(state, record);
+  const origin = element?.type === "VolumeCopy" ? recordAt(state, element.image) : undefined;
+  if (origin === undefined || actual.phase === "failed") return true;
+  // A copy waits for its origin as long as that is being made; where the origin is short, that one says so itself.
+  const phase = volumeOf(state, origin.uid)?.phase;
+  return phase === "ready" || (phase !== undefined && phase !== "working" && !isMember(state, origin));
+}
+
+/** What a VM that is no member has, with all that it is made of, is in use and stays. */
+function releaseUsed(state: ControllerState): void {
+  for (const { uid, run } of state.vms.values()) {
+    if (run === null || state.elements.get(uid)?.reserving === true) continue;
+    for (const { volume } of run.disks) settleChain(state, volume);
+    for (const card of run.interfaces) {
+      const subnet = state.elements.get(state.elements.get(card)?.allocation?.subnet ?? card);
+      if (subnet?.type === "Subnet" && subnet.reserving === true) unmark(state, subnet);
+    }
+  }
+}
+function settleChain(state: ControllerState, volume: Uid): void {
+  for (let record = state.elements.get(volume); record?.reserving === true; ) {
+    unmark(state, record);
+    const element = elementOf(state, record);
+    record = element?.type === "VolumeCopy" ? recordAt(state, element.image) : undefined;
+  }
+}
+
+/** Why a member goes no further although nothing is wrong with itself; null: it is no member, or has something of its own to say. */
+export function reservationReason(state: ControllerState, record: ElementRecord): string | null {
+  if (!isMember(state, record)) return null;
+  const { stage, short, attempt } = state.reservation;
+  const names = shortened(short);
+  if (stage === "asking") return null;
+  const back = `all-or-none: not everything could be had${names === "" ? "" : ` (${names})`}, so nothing is held`;
+  return stage === "resting"
+    ? `${back}; asked for again after ${restMs(attempt) / 1000} s`
+    : `${back}; waits until all of it is gone`;
+}
+
+/** A few of many paths, for people. */
+export const shortened = (paths: readonly string[]): string =>
+  paths.length <= 5 ? paths.join(", ") : `${paths.slice(0, 5).join(", ")} and ${paths.length - 5} more`;

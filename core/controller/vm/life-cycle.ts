@@ -1,0 +1,323 @@
+import type { VmElement } from "../../../model/cell/cell.ts";
+import type { Uid } from "../../../model/cell/identifiers.ts";
+import { actualVm } from "../../documents/readers/host.ts";
+import { actualConnection } from "../../documents/readers/storage.ts";
+import type { ActualConnection, ActualVm, Attachment } from "../../documents/vocabulary.ts";
+import { log } from "../../outbox.ts";
+import { hasEnded } from "../../presence/group/deaths.ts";
+import { isHeldAt, straysOf, withoutStrays } from "../histories/fork.ts";
+import { isOwnVm } from "../services/service-data.ts";
+import {
+  actualOf,
+  type ControllerState,
+  confirmedGone,
+  elementOf,
+  hostPeer,
+  isHeldBack,
+  type Run,
+  saveVm,
+  storageManagerOf,
+  type VmEnd,
+  type VmRecord,
+} from "../state.ts";
+import { placementOf } from "./placement.ts";
+import { waitsForOwnVm } from "./put-back.ts";
+import { requirementsOf } from "./requirements.ts";
+import { chargeStart, settleStarts, takeStart } from "./start-limit.ts";
+
+/**
+ * The life of a VM, one incarnation after another. A run is advanced by what peers say and by what the model wants, and
+ * each stage is durable before what it asks for leaves, so a crash between any two steps finds it where it was.
+ *
+ *   (none) → placing → connecting → running → stopping → (none)
+ *
+ * A stage goes back to nothing at once while no host was told of it; later only the host's word ends it, since the
+ * volumes and the place of an incarnation that may still run must not be given away.
+ */
+/** Of the second failure in a row. After the first one nothing is waited for: a VM that was well is back soonest. */
+const firstRetryMs = 1_000;
+const longestRetryMs = 60_000;
+/** An incarnation that ran this long starts the back-off anew. */
+const stableMs = 300_000;
+
+export const retryDelayMs = (failures: number): number =>
+  failures <= 1 ? 0 : Math.min(longestRetryMs, firstRetryMs * 2 ** (failures - 2));
+
+/** The VM's element if the model wants it to run. */
+export function wantedOn(state: ControllerState, uid: Uid): VmElement | null {
+  const record = state.elements.get(uid);
+  const element = record === undefined ? undefined : elementOf(state, record);
+  return element?.type === "VM" && element.desiredState === "on" ? element : null;
+}
+
+/** What the host says of this incarnation. */
+export function actualVmOf(state: ControllerState, uid: Uid, run: Run): ActualVm | undefined {
+  if (run.host === null) return undefined;
+  const actual = actualOf(actualVm, state, hostPeer(run.host), `vm/${uid}`);
+  return actual?.incarnation === run.incarnation ? actual : undefined;
+}
+
+export function connectionOf(state: ControllerState, connection: Uid, run: Run): ActualConnection | undefined {
+  const actual = actualOf(actualConnection, state, storageManagerOf(state), `connection/${connection}`);
+  return actual?.incarnation === run.incarnation ? actual : undefined;
+}
+export function attachmentOf(state: ControllerState, connection: Uid, run: Run): Attachment | null {
+  const actual = connectionOf(state, connection, run);
+  return actual?.phase === "ready" ? actual.attachment : null;
+}
+
+/** Advances every VM as far as it goes now. */
+export function advanceVms(state: ControllerState): void {
+  serveQueue(state);
+  for (const uid of [...state.vms.keys()]) {
+    // A run has four stages: no VM can move on more often than that without news from outside.
+    for (let moves = 0; moves < 5; moves += 1) {
+      const before = state.vms.get(uid);
+      if (before !== undefined && !isHeldAt(state, before.run?.host ?? null)) advance(state, before);
+      if (state.vms.get(uid) === before) break;
+    }
+  }
+  settleStarts(state);
+}
+
+/** Those that wait for a start of the cell's rate have theirs before anybody who comes later. */
+function serveQueue(state: ControllerState): void {
+  for (const uid of state.starts.queue) {
+    const vm = state.vms.get(uid);
+    const run = vm === undefined ? null : nextRun(state, vm);
+    // One that cannot start any more, or not now, waits for something else.
+    if (run !== null && !takeStart(state)) return;
+    state.starts.queue.delete(uid);
+    if (vm !== undefined && run !== null) saveVm(state, { ...vm, incarnation: run.incarnation, run });
+  }
+}
+
+function advance(state: ControllerState, vm: VmRecord): void {
+  if (vm.strays !== undefined && straysOf(state, vm).length === 0) {
+    saveVm(state, withoutStrays(vm));
+    return;
+  }
+  if (vm.run === null) advanceIdle(state, vm);
+  else stages[vm.run.stage](state, vm, vm.run);
+}
+
+/** One function per stage. */
+const stages: Readonly<Record<Run["stage"], (state: ControllerState, vm: VmRecord, run: Run) => void>> = {
+  placing: advancePlacing,
+  connecting: advanceConnecting,
+  running: advanceRunning,
+  stopping: advanceStopping,
+};
+
+function advanceIdle(state: ControllerState, vm: VmRecord): void {
+  const element = wantedOn(state, vm.uid);
+  if (element === null) {
+    // Switched off by hand: the next start owes nothing to earlier failures.
+    if (vm.failure !== null || vm.failures > 0) saveVm(state, { ...vm, failure: null, failures: 0, again: false });
+    wake(state, vm.uid);
+    state.starts.queue.delete(vm.uid);
+    return;
+  }
+  if (state.starts.queue.has(vm.uid)) return;
+  const run = nextRun(state, vm);
+  if (run === null) return;
+  if (state.elements.get(vm.uid)?.reserving === true) chargeStart(state);
+  else if (state.starts.queue.size > 0 || !takeStart(state)) {
+    state.starts.queue.add(vm.uid);
+    return;
+  }
+  saveVm(state, { ...vm, incarnation: run.incarnation, run });
+}
+
+/** The incarnation that may start now; null: there is none, it is not wanted or has to wait for something. */
+function nextRun(state: ControllerState, vm: VmRecord): Run | null {
+  const element = vm.run === null ? wantedOn(state, vm.uid) : null;
+  if (element === null || (vm.failure !== null && !vm.again) || state.resting.has(vm.uid)) return null;
+  if (vm.strays !== undefined) return null;
+  const record = state.elements.get(vm.uid);
+  if (record !== undefined && isHeldBack(state, record)) return null;
+  if (waitsForOwnVm(state, vm.uid)) return null;
+  const { disks, interfaces, missing } = requirementsOf(state, element);
+  if (missing.length > 0) return null;
+  const incarnation = Math.max(vm.incarnation, vm.above ?? 0) + 1;
+  const { memoryMiB, cpus, cpuSpeedMHz, placement } = element;
+  const resources = { memoryMiB, cpus, cpuSpeedMHz, placement };
+  return { incarnation, stage: "placing", host: null, handedOver: false, ...resources, disks, interfaces };
+}
+
+function advancePlacing(state: ControllerState, vm: VmRecord, run: Run): void {
+  if (wantedOn(state, vm.uid) === null) {
+    saveVm(state, { ...vm, run: null });
+    return;
+  }
+  if (vm.strays !== undefined) return;
+  const { host = null, boot } = placementOf(state, vm.uid, run) ?? {};
+  if (host === null || state.elements.get(vm.uid)?.reserving === true) return;
+  // One that its host starts again by itself, in whatever boot, has not ended with any.
+  const isBound = boot !== undefined && !isOwnVm(state, vm.uid);
+  saveVm(state, { ...vm, run: { ...run, stage: "connecting", host, ...(isBound ? { boot } : {}) } });
+}
+
+function advanceConnecting(state: ControllerState, vm: VmRecord, run: Run): void {
+  if (wantedOn(state, vm.uid) === null) {
+    saveVm(state, { ...vm, run: null });
+    return;
+  }
+  if (vm.strays !== undefined) return;
+  // The Placer may not have heard of it when it chose: another place is asked for, and this host comes last.
+  if (isPlaceOver(state, run)) {
+    placeEnded(state, vm, run, true);
+    return;
+  }
+  if (run.disks.some((disk) => attachmentOf(state, disk.connection, run) === null)) return;
+  saveVm(state, { ...vm, run: { ...run, stage: "running", handedOver: true } });
+}
+
+function advanceRunning(state: ControllerState, vm: VmRecord, run: Run): void {
+  const element = wantedOn(state, vm.uid);
+  if (element === null) {
+    stopRun(state, vm.uid);
+    return;
+  }
+  if (isPlaceOver(state, run)) {
+    placeEnded(state, vm, run, element.restartOnFailure);
+    return;
+  }
+  const actual = actualVmOf(state, vm.uid, run);
+  if (actual === undefined) return;
+  if (actual.power === "on") {
+    if (isSilent(state, element, run, actual)) {
+      // It is no longer wished for, so its host stops it; only then the next incarnation starts.
+      const failure = actual.reason ?? "did not answer its liveness probes";
+      endRun(state, vm, run, { how: "silent", reason: failure }, { failure, again: true, avoid: vm.avoid ?? [] });
+    } else noteRunning(state, vm, run, actual);
+    return;
+  }
+  if (actual.ended === null && actual.phase !== "failed") return;
+  // A VM that never started is tried again in any case; one that ended only where the model asks for it.
+  const again = actual.ended === null || element.restartOnFailure;
+  // A host that could not start it (no memory left, a full disk) is asked again only if no other one can hold it.
+  const refused = actual.ended === null && run.host !== null ? [run.host] : [];
+  const avoid = [...new Set([...(vm.avoid ?? []), ...refused])];
+  const { ended, reason } = actual;
+  endRun(state, vm, run, { how: ended ?? "not started", reason }, { failure: endReason(actual), again, avoid });
+}
+
+/**
+ * The power of the host was known to be off after the boot for which this incarnation was placed. A host starts nothing
+ * that was placed for another boot than its present one, so nothing of the incarnation runs now, nor ever will.
+ */
+export const isPlaceOver = (state: ControllerState, { host, boot }: Run): boolean =>
+  host !== null && boot !== undefined && hasEnded(state.deaths, host, boot);
+
+function placeEnded(state: ControllerState, vm: VmRecord, run: Run, again: boolean): void {
+  const reason = `the power of its host ${run.host} is off, as the operator knows`;
+  const avoid = [...new Set([...(vm.avoid ?? []), ...(run.host === null ? [] : [run.host])])];
+  endRun(state, vm, run, { how: "host died", reason }, { failure: reason, again, avoid });
+}
+
+/** An incarnation ends that nobody asked to end. */
+function endRun(
+  state: ControllerState,
+  vm: VmRecord,
+  run: Run,
+  end: { readonly how: VmEnd["how"]; readonly reason: string | null },
+  what: Pick<VmRecord, "failure" | "again" | "avoid">,
+): void {
+  const since = state.runningSince.get(vm.uid);
+  state.runningSince.delete(vm.uid);
+  const stable = since !== undefined && state.now.ms - since >= stableMs;
+  const failures = (stable ? 0 : vm.failures) + 1;
+  const lastEnd: VmEnd = { incarnation: run.incarnation, ...end };
+  saveVm(state, { ...vm, ...what, failures, lastEnd, run: { ...run, stage: "stopping" } });
+}
+
+/**
+ * Does a VM run that should be stopped because it does not answer? Only the word of a host that is in step counts: what a
+ * host said before it was lost is no news of its VMs. Without `x.restartOnFailure` it is left as it is, for a look at it.
+ */
+function isSilent(state: ControllerState, element: VmElement, run: Run, actual: ActualVm): boolean {
+  if (actual.health !== "silent" || element.liveness === undefined || !element.restartOnFailure) return false;
+  return run.host !== null && state.reachable.get(hostPeer(run.host)) === true;
+}
+
+function noteRunning(state: ControllerState, vm: VmRecord, run: Run, actual: ActualVm): void {
+  // One that is asked whether it lives is well only once it has answered.
+  const isWell = actual.health === undefined || actual.health === "answering";
+  if (isWell && !state.runningSince.has(vm.uid)) state.runningSince.set(vm.uid, state.now.ms);
+  const reboots = actual.reboots ?? 0;
+  const hasRebooted = reboots > (run.reboots ?? 0);
+  if (hasRebooted) {
+    const path = state.elements.get(vm.uid)?.path ?? null;
+    log(state.outbox, "vm/rebooted", { path, type: "VM", uid: vm.uid, incarnation: run.incarnation, reboots });
+  }
+  const isNews = hasRebooted || isFound(state, vm.uid, run);
+  if (vm.failure === null && !isNews) return;
+  const now = isFound(state, vm.uid, run) ? found(run) : run;
+  saveVm(state, { ...vm, failure: null, again: false, avoid: [], run: hasRebooted ? { ...now, reboots } : now });
+}
+
+function endReason(actual: ActualVm): string {
+  const detail = actual.reason === null ? "" : `: ${actual.reason}`;
+  if (actual.ended === "crashed") return `crashed${detail}`;
+  if (actual.ended === "exited") return `its guest powered off by itself${detail}`;
+  if (actual.ended === "stopped") return `was stopped at its host${detail}`;
+  return `could not start${detail}`;
+}
+
+function advanceStopping(state: ControllerState, vm: VmRecord, run: Run): void {
+  if (isFound(state, vm.uid, run)) {
+    saveVm(state, { ...vm, run: found(run) });
+    return;
+  }
+  if (!isConfirmedStopped(state, vm.uid, run)) return;
+  state.runningSince.delete(vm.uid);
+  saveVm(state, { ...vm, run: null });
+  if (vm.failure !== null && vm.again) delayRetry(state, vm.uid, vm.failures);
+}
+
+/** A host that had lost its store has the machine: when it says nothing of it any more, there is none. */
+const isFound = (state: ControllerState, uid: Uid, run: Run): boolean =>
+  run.unsure === "lost" &&
+  run.host !== null &&
+  state.reachable.get(hostPeer(run.host)) === true &&
+  actualVmOf(state, uid, run)?.power === "on";
+const found = ({ unsure: _unsure, ...run }: Run): Run => run;
+
+/** The host says that this incarnation ended, or is in step and holds nothing of it any more, or certainly died. */
+function isConfirmedStopped(state: ControllerState, uid: Uid, run: Run): boolean {
+  if (run.host === null || !run.handedOver || isPlaceOver(state, run)) return true;
+  const peer = hostPeer(run.host);
+  // Another machine by now: what the former one does it cannot know.
+  if (run.unsure === "replaced") return false;
+  const actual = actualVmOf(state, uid, run);
+  if (actual?.power === "off" && (actual.ended !== null || actual.phase === "failed")) return true;
+  // One that has lost its store may run what it has no document of.
+  return run.unsure === undefined && confirmedGone(state, peer, `vm/${uid}`);
+}
+
+/** Waits before the next incarnation, longer after each failure. */
+export function delayRetry(state: ControllerState, uid: Uid, failures: number): void {
+  const afterMs = retryDelayMs(failures);
+  if (afterMs === 0) return;
+  state.resting.add(uid);
+  state.outbox.effects.push({ kind: "timer", name: `${retryTimer}${uid}`, afterMs });
+}
+export const retryTimer = "retry/";
+
+function wake(state: ControllerState, uid: Uid): void {
+  if (state.resting.delete(uid)) {
+    state.outbox.effects.push({ kind: "timer", name: `${retryTimer}${uid}`, afterMs: null });
+  }
+}
+
+/** Ends the present incarnation on request; where the model wants the VM to run, the next one follows at once. */
+export function stopRun(state: ControllerState, uid: Uid): void {
+  const vm = state.vms.get(uid);
+  if (vm === undefined) return;
+  const settled = { ...vm, failure: null, failures: 0, again: false };
+  wake(state, uid);
+  if (vm.run === null) saveVm(state, settled);
+  else if (!vm.run.handedOver) saveVm(state, { ...settled, run: null });
+  else if (vm.run.stage !== "stopping") saveVm(state, { ...settled, run: { ...vm.run, stage: "stopping" } });
+}

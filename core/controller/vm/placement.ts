@@ -1,0 +1,38 @@
+import { actualPlacement } from "../../documents/readers/placement.ts";
+import type { ActualPlacement, DesiredPlacement } from "../../documents/vocabulary.ts";
+import { actualOf, type ControllerState, placerOf, type Run, runs, type Wishes, wish } from "../state.ts";
+
+/** Every incarnation holds its place until it is confirmed gone, so that its memory is not promised twice. */
+export function wishForPlacements(state: ControllerState, wishes: Wishes): void {
+  for (const { vm, run } of runs(state)) {
+    const path = state.elements.get(vm)?.path;
+    if (path === undefined) continue;
+    const avoid = state.vms.get(vm)?.avoid ?? [];
+    // Once it runs, its host is a fact; that it chose it itself is known of the root controller's VM alone.
+    const on = run.host !== null && run.succeeded === true ? { on: run.host } : {};
+    wish(wishes, placerOf(state), `placement/${vm}`, {
+      vm,
+      path,
+      cell: state.options.cell,
+      incarnation: run.incarnation,
+      memoryMiB: run.memoryMiB,
+      cpus: run.cpus,
+      cpuSpeedMHz: run.cpuSpeedMHz,
+      placement: run.placement,
+      ...(avoid.length === 0 ? {} : { avoid }),
+      ...on,
+    } satisfies DesiredPlacement);
+  }
+}
+
+/** The Placer's answer for this very incarnation; an answer for an earlier one means nothing. */
+export function placementOf(state: ControllerState, vm: string, run: Run): ActualPlacement | undefined {
+  const actual = actualOf(actualPlacement, state, placerOf(state), `placement/${vm}`);
+  return actual?.incarnation === run.incarnation ? actual : undefined;
+}
+
+/** Why there is no host yet, each host with its own sentence. */
+export function refusalReason(placement: ActualPlacement): string {
+  if (placement.refusals.length === 0) return placement.reason ?? "no host can hold it";
+  return `no host can hold it: ${placement.refusals.map(({ host, why }) => `${host}: ${why}`).join("; ")}`;
+}

@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Cidr, ipv4, peerName } from "../../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import type { DesiredConnection, DesiredVm, DesiredVolume } from "../../documents/vocabulary.ts";
+import { toJson } from "../../outbox.ts";
+import type { RootOptions } from "../state.ts";
+import { World } from "../world.testing.ts";
+
+const root: RootOptions = {
+  management: "10.0.0.0/16" as Cidr,
+  authority: { address: ipv4("10.0.0.31"), fingerprint: "ab".repeat(32) },
+  credentialHashes: ["0".repeat(64)],
+  token: (vm, incarnation, role) => ({
+    token: `token ${vm} ${incarnation} ${role}`,
+    hash: `hash ${vm} ${incarnation}`,
+  }),
+};
+const vm = (roles: JsonObject): JsonObject => ({
+  ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "on", "x.restartOnFailure": true },
+  "x.data": { service: { roles } },
+});
+const disk = (of: string, volume: string, bootOrder: number): JsonObject => ({
+  ...{ "x.type": "VolumeConnection", "x.vm": `<ref:/shop/${of}>`, "x.volume": `<ref:/shop/${volume}>` },
+  ...{ "x.busType": "virtio", "x.bootOrder": bootOrder },
+});
+const card = (of: string): JsonObject => ({
+  ...{ "x.type": "VirtualInterface", "x.vm": `<ref:/shop/${of}>`, "x.subnet": "<ref:/shop/net>" },
+});
+const cell: JsonObject = {
+  shop: {
+    ...{ "x.type": "Cell", "x.name": "shop" },
+    net: { "x.type": "Subnet", "x.size": 8, "x.addressRange": "internal" },
+    boot: { "x.type": "Volume", "x.size": 64, "x.import": "tiny" },
+    data: { "x.type": "Volume", "x.size": 64 },
+    otherBoot: { "x.type": "Volume", "x.size": 64, "x.import": "tiny" },
+    otherData: { "x.type": "Volume", "x.size": 64 },
+    core: vm({ controller: { cell: "shop", cellUid: "c1", cellNumber: 7 }, placer: {} }),
+    other: vm({ presence: { number: 2 } }),
+    ...{ coreCard: card("core"), otherCard: card("other") },
+    ...{
+      bootDisk: disk("core", "boot", 0),
+      dataDisk: disk("core", "data", 1),
+      otherDisk: disk("other", "otherBoot", 0),
+      otherStores: disk("other", "otherData", 1),
+    },
+  },
+};
+const grown = (more: Partial<ConstructorParameters<typeof World>[0]> = { root }): World => {
+  const world = new World(more);
+  const hosts = ["h1", "h2"].map((host) => ({ host, memoryMiB: 4096, cpus: 4, cpuSpeedMHz: 0 }));
+  world.step({ kind: "actual", from: peerName("placer"), key: "hosts", value: toJson({ hosts, complete: true }) });
+  world.put(cell);
+  return world;
+};
+const machine = (world: World, path: string): DesiredVm => (world.vm(path) as { document: DesiredVm }).document;
+
+test("a store that was put back goes on above every number and incarnation that it may have given out since", () => {
+  for (const crashing of [false, true]) {
+    const world = grown({});
+    const before = {
+      uid: world.uidOf("shop/data"),
+      counters: world.state.counters,
+      policy: world.state.policy.version,
+    };
+    world.crashing = crashing;
+    world.putBack();
+    world.settle();
+    assert.equal(world.uidOf("shop/data"), before.uid, "what it knows stays");
+    assert.equal(machine(world, "shop/other").incarnation, 1, "what runs goes on");
+    const { nextNumber, nextIdentity, nextRule } = world.state.counters;
+    assert.ok(nextNumber > before.counters.nextNumber + 100_000);
+    assert.ok(nextIdentity > before.counters.nextIdentity + 10_000 && nextRule > before.counters.nextRule + 10_000);
+    assert.ok(world.state.policy.version > before.policy + 10_000);
+    // The next start of a machine that the store knows is above any that its storage may have seen.
+    world.ended.set(`${world.uidOf("shop/other")}@1`, { power: "off", ended: "crashed", phase: "failed" });
+    world.settle();
+    assert.ok(machine(world, "shop/other").incarnation > 200);
+    const again = world.state.counters;
+    world.crash();
+    assert.deepEqual(world.state.counters, again, "once");
+  }
+});
+
+test("the root cell's VMs begin anew, on blank volumes for their stores, its controller's own before every other", () => {
+  for (const crashing of [false, true]) {
+    const world = grown();
+    const before = ["shop/data", "shop/otherData"].map((path) => world.uidOf(path));
+    const boots = ["shop/boot", "shop/otherBoot"].map((path) => world.uidOf(path));
+    world.crashing = crashing;
+    // The Placer of the birth knows one host, and what ran elsewhere has ended with its machine.
+    world.slowVolumes.add(`${world.state.options.cellUid}-${world.state.counters.nextNumber + 2 ** 20}` as never);
+    world.ended.set(`${world.uidOf("shop/other")}@1`, { power: "off", ended: "crashed", phase: "failed" });
+    world.putBack(true);
+    world.settle();
+    const stores = world.uidOf("shop/data");
+    assert.ok(!before.includes(stores) && !before.includes(world.uidOf("shop/otherData")));
+    assert.deepEqual(
+      ["shop/boot", "shop/otherBoot"].map((path) => world.uidOf(path)),
+      boots,
+    );
+    assert.equal(world.vm("shop/core"), null, "its stores are not there yet");
+    assert.equal(world.vm("shop/other"), null, "nothing starts before it");
+    world.slowVolumes.clear();
+    world.settle();
+    assert.ok(machine(world, "shop/core").incarnation > 200);
+    const connected = world.documents<DesiredConnection>("storage-manager", "connection");
+    const own = connected.filter(({ vm: of }) => of === world.uidOf("shop/core")).map(({ volume }) => volume);
+    assert.deepEqual(own.sort(), [world.uidOf("shop/boot"), stores].sort());
+    const volumes = world.documents<DesiredVolume>("storage-manager", "volume").map(({ uid }) => uid);
+    assert.ok(volumes.includes(stores) && !before.some((volume) => volumes.includes(volume)));
+    assert.ok(machine(world, "shop/other").incarnation > 200, "the others follow");
+    world.crash();
+    world.settle();
+    assert.equal(world.uidOf("shop/data"), stores, "once");
+  }
+});
+
+test("where nothing runs any more on any host of then, every VM starts anew, and nobody is asked about the last one", () => {
+  for (const crashing of [false, true]) {
+    const world = grown({});
+    const hosts = ["h1", "h2"].map((host) => peerName(`host.${host}`));
+    world.crashing = crashing;
+    for (const host of hosts) world.silent.add(host);
+    world.putBack();
+    world.settle();
+    assert.equal(machine(world, "shop/other").incarnation, 1, "without that word an older store waits for its host");
+    world.putBack(true);
+    world.silent.clear();
+    world.settle();
+    for (const path of ["shop/core", "shop/other"]) assert.ok(machine(world, path).incarnation > 200, path);
+  }
+});

@@ -1,0 +1,207 @@
+import type { Uid } from "../../../model/cell/identifiers.ts";
+import { readChild } from "../../../model/check/check.ts";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import { isObject, write } from "../../outbox.ts";
+import { type ControllerState, elementOf } from "../state.ts";
+
+/**
+ * How many machines a cell may start a minute (SELF-HOSTING, "Every cell has its own controller"; decisions/0039): a start
+ * costs a Placer, a Storage Manager and a host something that no quota of memory or processors counts, and a cell whose VMs
+ * fail at once and are started again for ever would take it from the others. Its own controller limits it, so that nothing
+ * that all share has to know who asks.
+ *
+ * A token bucket of ten minutes' worth, kept as what was taken and is not yet there again: an untouched bucket is full at any
+ * rate, and a limit that is changed holds at once. In every stretch of time at most as many machines start as the bucket
+ * holds and as come in during it. Who does not get a token waits in a queue, first come, first served; it holds each VM at
+ * most once, so the quota of VMs is its bound.
+ *
+ * The rate is the provider's, or the parent's for a child cell, and a cell may limit itself to less. A cell shares its rate
+ * with its child cells: many children are no way to more.
+ *
+ * Rejected: a limit at the Placer or the hosts (they would have to be fair between cells, and what is refused there was
+ * already sent); counting windows (twice the limit at their borders); a limit on restarts alone (an element that is deleted
+ * and submitted again is a new one each time).
+ */
+export const defaultStartsPerMinute = 120;
+/** So many minutes' worth may start at once: a cell of a thousand VMs that is deployed as a whole waits for nothing. */
+const savedMinutes = 10;
+export const startTimer = "starts";
+/** A pass over the cell for each single token would cost more than the moment of waiting. */
+const shortestWaitMs = 100;
+const minuteMs = 60_000;
+
+export interface StartState {
+  /** Tokens that were taken and are not there again. */
+  used: number;
+  /** When `used` was right; null: not since this process started, `wallMs` says more. */
+  atMs: number | null;
+  wallMs: number;
+  /** Since it was written down. */
+  isTaken: boolean;
+  /** VMs in the order in which they could have started. */
+  readonly queue: Set<Uid>;
+  /** When the timer is due; null: none is set. */
+  dueMs: number | null;
+}
+
+/** From the record `starts`. What comes in while the process is away counts, by the wall clock. */
+export function restoredStarts(record: unknown): StartState {
+  const { used, wallMs } = (record ?? {}) as { readonly used?: unknown; readonly wallMs?: unknown };
+  const number = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0);
+  return {
+    used: Math.max(0, number(used)),
+    atMs: null,
+    wallMs: number(wallMs),
+    isTaken: false,
+    queue: new Set(),
+    dueMs: null,
+  };
+}
+
+/** A limit of a document or of a configuration; null: it is none. */
+const asRate = (value: unknown): number | null =>
+  typeof value === "number" && Number.isFinite(value) && value >= 1 ? value : null;
+
+/** What the cell may start a minute together with its child cells; null: nobody limits it. */
+function rateOfTree(state: ControllerState): number | null {
+  const own = asRate(state.cell?.limits?.vmStartsPerMinute);
+  // The cloud's own services must come back, whoever's cells they serve.
+  if (state.options.root !== undefined) return own;
+  const given = asRate(state.life?.startsPerMinute) ?? state.options.startsPerMinute ?? defaultStartsPerMinute;
+  return own === null ? given : Math.min(own, given);
+}
+
+/**
+ * Shares of a rate: each child with a limit has that, as far as it goes, and what is left is the same for all others and for
+ * the cell itself. Nobody has less than one a minute.
+ * @param limits of the children; null: it has none
+ */
+export function shareOut(
+  rate: number,
+  limits: readonly (number | null)[],
+): { readonly own: number; readonly children: readonly number[] } {
+  let left = rate;
+  const taken = limits.map((limit) => {
+    if (limit === null) return null;
+    const share = Math.max(1, Math.min(limit, left));
+    left = Math.max(0, left - share);
+    return share;
+  });
+  const others = limits.filter((limit) => limit === null).length;
+  const own = Math.max(1, Math.floor(left / (others + 1)));
+  return { own, children: taken.map((share) => share ?? own) };
+}
+
+const childLimits = new WeakMap<JsonObject, number | null>();
+function limitOfChild(document: Json): number | null {
+  if (!isObject(document)) return null;
+  const known = childLimits.get(document);
+  if (known !== undefined) return known;
+  const limit = asRate(readChild(document)?.limits?.vmStartsPerMinute);
+  childLimits.set(document, limit);
+  return limit;
+}
+
+/** Child cells and the limits in their `x.cell`, in document order. */
+const childrenOf = (state: ControllerState): readonly { readonly uid: Uid; readonly limit: number | null }[] =>
+  [...state.grants.keys()].flatMap((uid) => {
+    const record = state.elements.get(uid);
+    const element = record === undefined ? undefined : elementOf(state, record);
+    return element?.type === "CellController" ? [{ uid, limit: limitOfChild(element.cell) }] : [];
+  });
+
+/** What each child cell may start a minute, for its controller to hold itself to. */
+export function startsOfChildren(state: ControllerState): ReadonlyMap<Uid, number> {
+  const rate = rateOfTree(state);
+  const children = childrenOf(state);
+  const limits = children.map(({ limit }) => limit);
+  const shares =
+    rate === null ? limits.map((limit) => limit ?? defaultStartsPerMinute) : shareOut(rate, limits).children;
+  return new Map(children.map(({ uid }, index) => [uid, shares[index] ?? 1]));
+}
+
+/** What the cell's own VMs may do a minute; null: they are not limited. */
+export function startsPerMinute(state: ControllerState): number | null {
+  if (state.options.root !== undefined) return null;
+  const limits = childrenOf(state).map(({ limit }) => limit);
+  return shareOut(rateOfTree(state) ?? defaultStartsPerMinute, limits).own;
+}
+
+function refill(state: ControllerState, rate: number): void {
+  const { starts, now } = state;
+  const passedMs = starts.atMs === null ? now.wallMs - starts.wallMs : now.ms - starts.atMs;
+  starts.used = Math.max(0, starts.used - (Math.max(0, passedMs) / minuteMs) * rate);
+  starts.atMs = now.ms;
+  starts.wallMs = now.wallMs;
+}
+
+/** Is there a start left? Then it is taken. */
+export function takeStart(state: ControllerState): boolean {
+  const rate = startsPerMinute(state);
+  if (rate === null) return true;
+  refill(state, rate);
+  if (state.starts.used > rate * savedMinutes - 1) return false;
+  state.starts.used += 1;
+  state.starts.isTaken = true;
+  return true;
+}
+
+/**
+ * A start that is not held up: one of an all-or-none deployment, which has all it needs at one moment or gives everything
+ * back. Others wait the longer for it, within bounds.
+ */
+export function chargeStart(state: ControllerState): void {
+  const rate = startsPerMinute(state);
+  if (rate === null) return;
+  refill(state, rate);
+  state.starts.used = Math.min(Math.max(state.starts.used, rate * savedMinutes), state.starts.used + 1);
+  state.starts.isTaken = true;
+}
+
+/** Keeps what was taken, and sees to it that the first in the queue is looked at when its token is there. */
+export function settleStarts(state: ControllerState): void {
+  const { starts, now, outbox } = state;
+  const rate = startsPerMinute(state);
+  // What comes in again is worked out from the time; only what was taken has to be written down.
+  if (starts.isTaken) write(outbox, "starts", { used: Math.ceil(starts.used * 1000) / 1000, wallMs: starts.wallMs });
+  starts.isTaken = false;
+  const dueMs = rate === null || starts.queue.size === 0 ? null : now.ms + waitMs(state, rate, 1);
+  if (dueMs === starts.dueMs || (dueMs !== null && starts.dueMs !== null && starts.dueMs <= dueMs)) return;
+  starts.dueMs = dueMs;
+  outbox.effects.push({ kind: "timer", name: startTimer, afterMs: dueMs === null ? null : dueMs - now.ms });
+}
+
+/** Until the `position`th in the queue has its token, in ms. */
+function waitMs({ starts }: ControllerState, rate: number, position: number): number {
+  const short = starts.used + position - rate * savedMinutes;
+  return Math.max(shortestWaitMs, Math.ceil((short / rate) * minuteMs));
+}
+
+/** What a VM in the queue is told; null: it is not in it. */
+export const startWait = (state: ControllerState, vm: Uid): string | null =>
+  state.starts.queue.has(vm) ? `waits its turn to start: ${limitText(state)}` : null;
+
+const limitText = (state: ControllerState): string => {
+  const rate = startsPerMinute(state) ?? 0;
+  return `the cell may start ${rate} ${rate === 1 ? "machine" : "machines"} a minute, and ${rate * savedMinutes} at once after a while without any`;
+};
+
+/** For `why`: the place in the queue, and what would lift it. */
+export function startQueueOf(
+  state: ControllerState,
+  vm: Uid,
+): { readonly detail: string; readonly lifts: string } | null {
+  const rate = startsPerMinute(state);
+  const position = [...state.starts.queue].indexOf(vm) + 1;
+  if (rate === null || position === 0) return null;
+  const seconds = Math.ceil(waitMs(state, rate, position) / 1000);
+  const own = asRate(state.cell?.limits?.vmStartsPerMinute);
+  const isOwn = own !== null && own === rateOfTree(state);
+  const raise = isOwn
+    ? "raise x.limits.vmStartsPerMinute of the cell, if it is to be sooner"
+    : "whoever made the cell can raise x.limits.vmStartsPerMinute in its CellController's x.cell, if it is to be sooner";
+  return {
+    detail: `${limitText(state)}; this one is number ${position} of ${state.starts.queue.size} in the queue`,
+    lifts: `nothing needs to be done: its turn comes within about ${seconds} s; ${raise}`,
+  };
+}

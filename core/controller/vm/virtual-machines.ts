@@ -1,0 +1,190 @@
+import { parseNetwork } from "../../../model/addresses.ts";
+import type { ElementPath, HostName, Uid } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
+import { desiredVm } from "../../documents/readers/host.ts";
+import type { Attachment, DesiredDisk, DesiredInterface, DesiredVm } from "../../documents/vocabulary.ts";
+import { meansOf } from "../network/entrance.ts";
+import { isOnManagement } from "../network/management.ts";
+import { cellDomain, hostNameOf } from "../network/names.ts";
+import type { PlacedInterface } from "../network/policy.ts";
+import { isOwnController, isService, serviceData, servicesOf } from "../services/service-data.ts";
+import {
+  type ControllerState,
+  desiredNow,
+  type ElementRecord,
+  elementOf,
+  hostPeer,
+  keepWish,
+  type Run,
+  type RunDisk,
+  runs,
+  type Wishes,
+  wish,
+} from "../state.ts";
+import { patienceMs } from "../upgrade/upgrade.ts";
+import { attachmentOf } from "./life-cycle.ts";
+
+/** The interfaces of incarnations that a host was told of, and where they are. */
+export function placedInterfaces(state: ControllerState): readonly PlacedInterface[] {
+  const placed: PlacedInterface[] = [];
+  for (const { vm, run } of runs(state)) {
+    const vmRecord = state.elements.get(vm);
+    if (run.host === null || !run.handedOver || vmRecord === undefined) continue;
+    for (const uid of run.interfaces) {
+      const record = state.elements.get(uid);
+      // Where the management network's interfaces are, bridges and ARP find out.
+      if (record === undefined || isOnManagement(state, record)) continue;
+      const entry = policyInterface(state, record, vmRecord.identity);
+      if (entry !== null) placed.push({ ...entry, host: run.host });
+    }
+  }
+  return placed;
+}
+
+/** An interface as rules see it; null while it has no address. */
+export function policyInterface(
+  state: ControllerState,
+  record: ElementRecord,
+  vmIdentity: number,
+): Omit<PlacedInterface, "host"> | null {
+  const subnet = record.allocation === null ? undefined : state.elements.get(record.allocation.subnet);
+  if (record.allocation === null || subnet === undefined) return null;
+  return {
+    path: record.path,
+    address: record.allocation.address,
+    identity: record.identity,
+    vmIdentity,
+    subnetIdentity: subnet.identity,
+  };
+}
+
+/** The VM documents of all incarnations that should run. */
+export function wishForVms(
+  state: ControllerState,
+  wishes: Wishes,
+  audience: ReadonlyMap<ElementPath, readonly HostName[]>,
+): void {
+  for (const { vm, run } of runs(state)) {
+    if (run.stage !== "running" || run.host === null) continue;
+    const document = vmDocument(state, vm, run, audience);
+    const peer = hostPeer(run.host);
+    if (document === null) keepWish(state, wishes, peer, `vm/${vm}`);
+    else wish(wishes, peer, `vm/${vm}`, document);
+  }
+}
+
+function vmDocument(
+  state: ControllerState,
+  uid: Uid,
+  run: Run,
+  audience: ReadonlyMap<ElementPath, readonly HostName[]>,
+): DesiredVm | null {
+  const record = state.elements.get(uid);
+  const element = record === undefined ? undefined : elementOf(state, record);
+  if (element?.type !== "VM" || run.host === null) return null;
+  const disks: DesiredDisk[] = [];
+  for (const disk of run.disks) {
+    const document = diskDocument(state, uid, run, disk);
+    if (document === null) return null;
+    disks.push(document);
+  }
+  const service = serviceOf(state, uid, run, element.data);
+  if (service === null) return null;
+  const name = hostNameOf(element.path);
+  const interfaces = run.interfaces.flatMap((link) => interfaceDocument(state, link, uid, name, audience));
+  return {
+    uid,
+    cell: state.options.cell,
+    path: element.path,
+    name,
+    incarnation: run.incarnation,
+    power: "on",
+    memoryMiB: run.memoryMiB,
+    cpus: run.cpus,
+    disks,
+    interfaces,
+    ...service,
+    ...(run.boot === undefined ? {} : { boot: run.boot }),
+    ...(service.restart === undefined ? {} : trialOf(state, uid, run)),
+    ...(element.start === "resume" ? { start: element.start } : {}),
+    ...(element.liveness === undefined
+      ? {}
+      : { liveness: { ...element.liveness, port: element.liveness.port ?? null } }),
+  };
+}
+
+/** Null while it is not known how the volume is reached. */
+function diskDocument(state: ControllerState, vm: Uid, run: Run, disk: RunDisk): DesiredDisk | null {
+  const { connection, volume, busType, busNumber, busSlot, bootOrder } = disk;
+  const before = run.host === null ? undefined : desiredVm.of(desiredNow(state, hostPeer(run.host), `vm/${vm}`));
+  // After a restart, or while the Storage Manager is away, the last known attachment of this incarnation holds.
+  const known = before?.incarnation === run.incarnation ? [...before.disks, ...trialDisks(before)] : [];
+  const attachment: Attachment | undefined =
+    attachmentOf(state, connection, run) ?? known.find((each) => each.connection === connection)?.attachment;
+  if (attachment === undefined) return null;
+  const readOnly = attachment.layers[0]?.writable !== true;
+  const path = state.elements.get(volume)?.path;
+  return {
+    connection,
+    ...(path === undefined ? {} : { path }),
+    ...{ busType, busNumber, busSlot, bootOrder, readOnly, attachment },
+  };
+}
+const trialDisks = ({ trial }: DesiredVm): readonly DesiredDisk[] => (trial === undefined ? [] : [trial.disk]);
+
+/** What the host of the own controller's VM is to try; nothing while it cannot be reached, or when it is settled. */
+function trialOf(state: ControllerState, vm: Uid, run: Run): Pick<DesiredVm, "trial"> {
+  const upgrade = state.vms.get(vm)?.upgrade;
+  if (run.spare === undefined || upgrade?.trying !== run.spare.connection) return {};
+  const disk = diskDocument(state, vm, run, run.spare);
+  return disk === null ? {} : { trial: { disk, replaces: upgrade.from.connection, withinMs: patienceMs } };
+}
+
+/** What the guest is told; null: its roles are not right, and what it was told stays. */
+function serviceOf(
+  state: ControllerState,
+  uid: Uid,
+  run: Run,
+  data: Json | undefined,
+): Pick<DesiredVm, "data" | "restart"> | null {
+  const { options } = state;
+  const means = meansOf(state);
+  if (means === null || !isService(state, data)) return { data: data ?? null };
+  const told = serviceData(options, means, { vm: uid, incarnation: run.incarnation }, data);
+  const services = servicesOf(options, data);
+  if (!told.ok || !services.ok) return null;
+  return { data: told.value, ...(isOwnController(options, services.value) ? { restart: "host" as const } : {}) };
+}
+
+function interfaceDocument(
+  state: ControllerState,
+  uid: Uid,
+  vm: Uid,
+  vmName: string,
+  audience: ReadonlyMap<ElementPath, readonly HostName[]>,
+): DesiredInterface[] {
+  const record = state.elements.get(uid);
+  const vmIdentity = state.elements.get(vm)?.identity ?? 0;
+  const entry = record === undefined ? null : policyInterface(state, record, vmIdentity);
+  if (record?.allocation == null || entry === null) return [];
+  const range = state.elements.get(record.allocation.subnet)?.range ?? null;
+  if (range === null) return [];
+  return [
+    {
+      uid,
+      path: record.path,
+      mac: record.allocation.mac,
+      address: entry.address,
+      prefixLength: parseNetwork(range.cidr)?.prefixLength ?? 32,
+      gateway: range.gateway,
+      nameServer: state.options.address,
+      hostName: record.name?.split(".")[0] ?? vmName,
+      domain: cellDomain(state),
+      identity: entry.identity,
+      vmIdentity,
+      subnetIdentity: entry.subnetIdentity,
+      audience: audience.get(record.path) ?? [],
+      ...(isOnManagement(state, record) ? { management: true as const } : {}),
+    },
+  ];
+}

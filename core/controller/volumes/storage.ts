@@ -1,0 +1,107 @@
+import type { Element } from "../../../model/cell/cell.ts";
+import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
+import { desiredVolume } from "../../documents/readers/storage.ts";
+import type { DesiredConnection, DesiredGrant, DesiredVolume } from "../../documents/vocabulary.ts";
+import { foreignElement, foreignLink, foreignVolume } from "../references/foreign.ts";
+import { isOwnVm } from "../services/service-data.ts";
+import {
+  type ControllerState,
+  desiredNow,
+  elementOf,
+  inUse,
+  isHeldBack,
+  keepWish,
+  mayBeWritten,
+  recordAt,
+  runs,
+  storageManagerOf,
+  type Wishes,
+  wish,
+} from "../state.ts";
+
+/**
+ * Volumes, grants and connections at the Storage Manager. A copy is asked for at once: the Manager waits for its origin.
+ * A volume that left the model stays desired while an incarnation still has it; a connection for as long as its
+ * incarnation is not confirmed gone.
+ */
+export function wishForStorage(state: ControllerState, wishes: Wishes): void {
+  const used = inUse(state);
+  for (const record of state.elements.values()) {
+    const element = elementOf(state, record);
+    if (record.type === "Volume" || record.type === "VolumeCopy") {
+      const volume =
+        element === undefined || isHeldBack(state, record) ? null : volumeDocument(state, record.uid, element);
+      const key = `volume/${record.uid}`;
+      if (volume !== null) wish(wishes, storageManagerOf(state), key, volume);
+      else if (used.has(record.uid)) keepWish(state, wishes, storageManagerOf(state), key);
+    } else if (element?.type === "VolumeGrant") {
+      const grant = grantDocument(state, record.uid, element);
+      if (grant === null) continue;
+      wish(wishes, storageManagerOf(state), `grant/${record.uid}`, grant);
+      if (grant.grant === "connect") mayBeWritten(state, grant.volume);
+    }
+  }
+  for (const { vm, run } of runs(state)) {
+    if (run.stage === "placing" || run.host === null) continue;
+    for (const disk of [...run.disks, ...(run.spare === undefined ? [] : [run.spare])]) {
+      mayBeWritten(state, disk.volume);
+      wish(wishes, storageManagerOf(state), `connection/${disk.connection}`, {
+        uid: disk.connection,
+        volume: disk.volume,
+        vm,
+        incarnation: run.incarnation,
+        host: run.host,
+        cell: state.options.cell,
+        ...(isOwnVm(state, vm) ? { succession: true as const } : {}),
+      } satisfies DesiredConnection);
+    }
+  }
+}
+
+function volumeDocument(state: ControllerState, uid: Uid, element: Element): DesiredVolume | null {
+  const common = { uid, cell: state.options.cell, path: element.path };
+  if (element.type === "Volume") {
+    const origin: DesiredVolume["origin"] =
+      element.import === undefined ? { kind: "empty" } : { kind: "image", image: element.import };
+    return { ...common, origin, sizeMiB: element.sizeMiB, access: element.access };
+  }
+  if (element.type !== "VolumeCopy") return null;
+  const origin = recordAt(state, element.image)?.uid ?? originAbroad(state, uid, element.image);
+  if (origin === null) return null;
+  return {
+    ...common,
+    origin: { kind: "copy", volume: origin },
+    sizeMiB: element.sizeMiB ?? null,
+    access: "rw",
+  };
+}
+
+/** A copy that was made once is there, whatever its origin's cell shows now. */
+function originAbroad(state: ControllerState, copy: Uid, link: string): Uid | null {
+  if (foreignLink(link) === null) return null;
+  const before = desiredVolume.of(desiredNow(state, storageManagerOf(state), `volume/${copy}`));
+  if (before?.origin.kind === "copy") return before.origin.volume;
+  return foreignVolume(state, link)?.uid ?? null;
+}
+
+function grantDocument(
+  state: ControllerState,
+  uid: Uid,
+  element: Extract<Element, { type: "VolumeGrant" }>,
+): DesiredGrant | null {
+  const volume = recordAt(state, element.volume);
+  const vm = element.to.kind === "vm" ? grantedVm(state, element.to.vm) : null;
+  if (volume === undefined) return null;
+  if (element.to.kind === "cell") {
+    return { uid, volume: volume.uid, to: { domain: element.to.domain }, grant: element.grant };
+  }
+  return vm === null ? null : { uid, volume: volume.uid, to: { vm }, grant: element.grant };
+}
+
+/** A VM of this cell, or one of another cell that is visible. */
+function grantedVm(state: ControllerState, link: ElementPath): Uid | null {
+  const want = foreignLink(link);
+  if (want === null) return recordAt(state, link)?.uid ?? null;
+  const found = foreignElement(state, want);
+  return found?.shows.kind === "addresses" && found.shows.type === "VM" ? found.uid : null;
+}

@@ -1,0 +1,41 @@
+import { type HelloFrame, protocolVersion } from "./frames.ts";
+import { historyOf } from "./history.ts";
+import { storeKey } from "./stored.ts";
+import type { Distribution, Turn } from "./types.ts";
+
+/** Its own generation as a peer is told it, who may have seen it in later ones (`raisedFloor`). */
+export const generationAt = ({ generation }: Distribution, floor: number): number => Math.max(generation, floor);
+
+/** Beyond this nobody's word is taken: it leaves room for each start of as many years as anybody likes. */
+const greatestGeneration = 2 ** 52;
+
+/**
+ * A service that has lost its store draws its generation from its clock. Where that is behind, whoever has seen it before would
+ * refuse it for ever as one of an earlier life; so it is told what was seen, and goes above it there, and nowhere else. One whose
+ * store knows its generations does not: it may be an earlier life of itself, which is still there.
+ * @returns its generation at that peer from the next connection on; null: it stays as it is
+ */
+export const raisedFloor = (node: Distribution, turn: Turn, floor: number, seen: number | undefined): number | null => {
+  if (!node.mayBeBehind || seen === undefined) return null;
+  if (seen <= generationAt(node, floor) || seen >= greatestGeneration) return null;
+  // So that its next starts go above it as well.
+  turn.writes.push({ key: storeKey.raised, value: true });
+  return seen + 1;
+};
+
+/** What this service says first on a connection; the server repeats the client's session. */
+export const helloOf = (
+  node: Distribution,
+  { session, floor }: { readonly session: number; readonly floor: number },
+  more: Pick<HelloFrame, "forked" | "seen"> = {},
+): HelloFrame => ({
+  frame: "hello",
+  version: protocolVersion,
+  generation: generationAt(node, floor),
+  session,
+  name: node.self,
+  ...(node.life === 0 ? {} : { life: node.life }),
+  history: historyOf(node),
+  ...(node.instance === undefined ? {} : { instance: node.instance }),
+  ...more,
+});

@@ -1,0 +1,517 @@
+import type { PeerName } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
+import { advanceClient, hasForked, isKept, judgeClient, keep, releaseClient } from "../fork.ts";
+import { bucketOf, type Digest, differing, digestBuckets, digestOf, RunningDigest } from "./digest.ts";
+import { follow, followersOf, follows, unfollow } from "./followers.ts";
+import {
+  type ClientFrame,
+  type Holds,
+  isKey,
+  limits,
+  parseClientFrame,
+  type ServerFrame,
+  spokenWith,
+  textOf,
+} from "./frames.ts";
+import { generationAt, helloOf, raisedFloor } from "./hello.ts";
+import { markOf } from "./history.ts";
+import { burst, readDocument, refuse } from "./refuse.ts";
+import { beyond, shareOf } from "./share.ts";
+import { storeKey } from "./stored.ts";
+import type { Client, Distribution, OutgoingDocument, ServerLink, Turn } from "./types.ts";
+
+export const digestTimer = "distribution/digest";
+export const windowTimer = "distribution/window";
+/** STATE: digests every 30 s, changes coalesced within 100 ms. */
+const digestEveryMs = 30_000;
+/** Followers that are sent their digest in one step. Of many, some at a time: all at once would hold up everything else. */
+const digestsAtOnce = 64;
+const windowMs = 100;
+/** Changes to one follower within a window that leave at once. */
+const eagerFrames = 64;
+
+/**
+ * A service as the server of others: it keeps what they desire, and tells them what is so.
+ *
+ * Of each client one connection counts, the one with the highest (generation, session). A document stays until its
+ * client's tombstone. What a snapshot lacks is an orphan: it goes on as before, and is counted and named.
+ */
+export const createClient = (peer: PeerName, generation: number): Client => ({
+  peer,
+  documents: new Map(),
+  orphans: new Set(),
+  characters: 0,
+  mark: null,
+  floor: 0,
+  generation,
+  session: -1,
+  link: null,
+});
+
+export const serverConnected = (node: Distribution, connection: number, peer: PeerName): void => {
+  node.links.set(connection, {
+    role: "server",
+    connection,
+    peer,
+    control: [],
+    prefixes: new Set(),
+    completing: new Set(),
+    same: new Map(),
+    pending: new Set(),
+    sent: new Map(),
+    digest: new RunningDigest(),
+    repairs: new Set(),
+    windowMs: 0,
+    windowFrames: 0,
+    draining: false,
+    version: 0,
+    seen: new Set(),
+    speaksHistory: false,
+    telling: new Map(),
+    client: null,
+    seq: 0,
+    ack: null,
+    ready: true,
+  });
+};
+
+export const serverDisconnected = (node: Distribution, link: ServerLink): void => {
+  node.links.delete(link.connection);
+  node.digestRound.delete(link);
+  node.held.delete(link);
+  for (const prefix of link.prefixes) unfollow(node, link, prefix);
+  if (link.client?.link === link) link.client.link = null;
+};
+
+export const closeServer = (node: Distribution, turn: Turn, link: ServerLink): void => {
+  turn.closes.push(link.connection);
+  serverDisconnected(node, link);
+};
+
+/** Sets or (null) takes back actual state. The same value again costs nothing. */
+export const publish = (node: Distribution, turn: Turn, key: string, value: Json): void => {
+  const text = textOf(value);
+  if (!isKey(key) || text === null) {
+    const fields = { effect: "publish", key: key.slice(0, 200), why: "the key or the value is too long" };
+    turn.logs.push({ event: "distribution/misuse", fields });
+    return;
+  }
+  const known = node.published.get(key);
+  if (value === null ? known === undefined : known?.text === text) return;
+  node.seq += 1;
+  if (value === null) node.published.delete(key);
+  else node.published.set(key, { seq: node.seq, value, text });
+  for (const link of followersOf(node, key)) {
+    link.pending.add(key);
+    turn.dirty.add(link.connection);
+  }
+};
+
+/** Finds what a client may see now and was not given, or was given and may see no more. */
+export const scanEntitlement = (node: Distribution, turn: Turn): void => {
+  for (const link of node.links.values()) {
+    if (link.role !== "server" || link.prefixes.size === 0) continue;
+    for (const key of node.published.keys()) {
+      if (!follows(link, key) || node.entitled(link.peer, key) === link.sent.has(key)) continue;
+      link.pending.add(key);
+      turn.dirty.add(link.connection);
+    }
+  }
+};
+
+const receiveHello = (
+  node: Distribution,
+  turn: Turn,
+  link: ServerLink,
+  hello: Extract<ClientFrame, { frame: "hello" }>,
+): void => {
+  const { peer } = link;
+  if (hello.name !== peer) {
+    refuse(node, turn, peer, "name differs from certificate", null);
+    closeServer(node, turn, link);
+    return;
+  }
+  const client = node.clients.get(peer) ?? createClient(peer, -1);
+  const { generation, session } = hello;
+  if (generation < client.generation) turn.sends.push(laterSeen(node, link, client, session));
+  if (generation < client.generation || (generation === client.generation && session <= client.session)) {
+    refuse(node, turn, peer, "old generation", null);
+    closeServer(node, turn, link);
+    return;
+  }
+  if (client.link !== null) closeServer(node, turn, client.link);
+  judgeClient(turn, client, hello, client.generation);
+  if (generation !== client.generation) turn.writes.push({ key: storeKey.client(peer), value: generation });
+  client.generation = generation;
+  client.session = session;
+  client.link = link;
+  node.clients.set(peer, client);
+  link.client = client;
+  link.version = spokenWith(hello.version) ?? 0;
+  link.speaksHistory = hello.history !== undefined;
+  if (!link.speaksHistory) turn.inbox.push({ kind: "earlier", peer });
+  client.floor = raisedFloor(node, turn, client.floor, hello.seen) ?? client.floor;
+  link.control.push(helloOf(node, client, hasForked(client) ? { forked: true } : {}));
+};
+const laterSeen = (node: Distribution, { connection }: ServerLink, { floor, generation }: Client, session: number) => ({
+  connection,
+  frame: helloOf(node, { session, floor }, { seen: generation }),
+});
+
+/** To everybody who was greeted without it. */
+export const tellLife = (node: Distribution, turn: Turn): void => {
+  for (const link of node.links.values()) {
+    if (link.role !== "server" || link.client === null) continue;
+    link.control.push({ frame: "life", life: node.life });
+    turn.dirty.add(link.connection);
+  }
+};
+
+export const remove = (turn: Turn, client: Client, key: string): void => {
+  client.orphans.delete(key);
+  client.characters -= client.documents.get(key)?.text.length ?? 0;
+  if (!client.documents.delete(key)) return;
+  turn.writes.push({ key: storeKey.in(client.peer, key), value: null });
+  turn.inbox.push({ kind: "desired", from: client.peer, key, value: null });
+};
+
+const receiveDesire = (
+  node: Distribution,
+  turn: Turn,
+  link: ServerLink,
+  client: Client,
+  frame: Extract<ClientFrame, { frame: "desire" }>,
+): void => {
+  const { key, seq, value } = frame;
+  if (seq <= link.seq) {
+    refuse(node, turn, link.peer, "out of order", key);
+    return;
+  }
+  // A refused document is acknowledged too: to wait for it would hold up all others of this client.
+  link.seq = seq;
+  link.ack = seq;
+  if (!node.accepts(link.peer, key)) {
+    refuse(node, turn, link.peer, "not accepted here", key);
+    return;
+  }
+  const before = client.documents.get(key);
+  const text = value === null ? null : textOf(value);
+  // Of a key that is not here nothing need be known: so this holds no more than the client's share.
+  if (value !== null && before !== undefined) link.seen?.add(key);
+  else link.seen?.delete(key);
+  if (before !== undefined && isKept(client, before)) {
+    client.orphans.delete(key);
+    if (text !== before.text) keep(node, turn, link, key, seq);
+    return;
+  }
+  if (value === null) {
+    if (client.documents.has(key)) advanceClient(turn, client, frame.at);
+    remove(turn, client, key);
+    return;
+  }
+  if (text === null) {
+    refuse(node, turn, link.peer, "value too long", key);
+    return;
+  }
+  const tooMuch = before?.text === text ? null : beyond(client, before, text);
+  if (tooMuch !== null) {
+    refuse(node, turn, link.peer, tooMuch, key);
+    // Beyond what could be here, its acknowledgement alone has to do, or who reads nothing would fill the memory.
+    if (link.speaksHistory && link.telling.size < shareOf(link.peer).documents) link.telling.set(key, seq);
+    return;
+  }
+  const { generation } = client;
+  const unchanged = before?.text === text;
+  const document = unchanged ? null : readDocument(node, turn, "desired", link.peer, key, value);
+  // The last good one stays.
+  if (!unchanged && document === null) return;
+  client.characters += text.length - (before?.text.length ?? 0);
+  client.documents.set(key, { generation, seq, value, text });
+  link.seen?.add(key);
+  client.orphans.delete(key);
+  if (unchanged) return;
+  advanceClient(turn, client, frame.at);
+  turn.writes.push({ key: storeKey.in(link.peer, key), value: { generation, seq, value } });
+  turn.inbox.push({ kind: "desired", from: link.peer, key, value: document });
+};
+
+/** Documents of an orphans' line of log that are named. */
+const orphansNamed = 10;
+
+/**
+ * What the snapshot lacks stays in force. A client keeps each tombstone until it is acknowledged here, so one that ended a
+ * document says so; one that is silent about it has lost its store, or has an older one.
+ */
+const receiveComplete = (turn: Turn, link: ServerLink, client: Client): void => {
+  const { seen } = link;
+  link.seen = null;
+  if (seen === null) return;
+  const before = client.orphans.size;
+  client.orphans.clear();
+  for (const key of client.documents.keys()) if (!seen.has(key)) client.orphans.add(key);
+  if (link.speaksHistory) for (const key of client.orphans) if (!link.telling.has(key)) link.telling.set(key, null);
+  const count = client.orphans.size;
+  if (count === before) return;
+  const keys = [...client.orphans].slice(0, orphansNamed);
+  turn.logs.push({ event: "distribution/orphans", fields: { peer: client.peer, count, keys } });
+};
+
+const receiveSubscribe = (
+  node: Distribution,
+  turn: Turn,
+  link: ServerLink,
+  prefix: string,
+  holds: Holds | undefined,
+): void => {
+  if (link.prefixes.size >= limits.subscriptions) {
+    refuse(node, turn, link.peer, "too many subscriptions", prefix);
+    return;
+  }
+  if (!link.prefixes.has(prefix)) follow(node, link, prefix);
+  link.completing.add(prefix);
+  node.digestRound.add(link);
+  setTimer(node, turn, "digest", digestEveryMs);
+  const same = new Set(
+    holds?.generation === generationAt(node, link.client?.floor ?? 0)
+      ? heldAlready(node, link, prefix, holds.digest)
+      : [],
+  );
+  link.same.set(prefix, [...same]);
+  for (const [key, { seq }] of node.published) {
+    if (!key.startsWith(prefix)) continue;
+    if (!same.has(bucketOf(key))) link.pending.add(key);
+    else if (node.entitled(link.peer, key)) give(link, key, seq);
+  }
+};
+
+/** Buckets of a prefix in which the client has what it may have, and nothing else. */
+const heldAlready = (node: Distribution, link: ServerLink, prefix: string, held: Digest): readonly number[] => {
+  const pairs: [key: string, seq: number][] = [];
+  for (const [key, { seq }] of node.published)
+    if (key.startsWith(prefix) && node.entitled(link.peer, key)) pairs.push([key, seq]);
+  const different = new Set(differing(digestOf(pairs), held));
+  return Array.from({ length: digestBuckets }, (_, bucket) => bucket).filter((bucket) => !different.has(bucket));
+};
+
+/** Notes what the client has, or (null) has no longer. True if that is news. */
+const give = (link: ServerLink, key: string, seq: number | null): boolean => {
+  const before = link.sent.get(key);
+  if (before === (seq ?? undefined)) return false;
+  if (before !== undefined) link.digest.toggle(key, before);
+  if (seq === null) link.sent.delete(key);
+  else {
+    link.sent.set(key, seq);
+    link.digest.toggle(key, seq);
+  }
+  return true;
+};
+
+const setTimer = (node: Distribution, turn: Turn, timer: "digest" | "window", afterMs: number): void => {
+  if (node.timersSet.has(timer)) return;
+  node.timersSet.add(timer);
+  turn.timers.push({ name: timer === "digest" ? digestTimer : windowTimer, afterMs });
+};
+
+/**
+ * Says to followers what they were given amounts to: to those whose turn it is, so that everyone's comes once in the
+ * period. One that takes nothing at the moment is left alone.
+ */
+export const sendDigests = (node: Distribution, turn: Turn): void => {
+  node.timersSet.delete("digest");
+  const rounds = Math.ceil(node.digestRound.size / digestsAtOnce);
+  let left = Math.ceil(node.digestRound.size / Math.max(rounds, 1));
+  for (const link of node.digestRound) {
+    if (left === 0) break;
+    left -= 1;
+    node.digestRound.delete(link);
+    if (link.prefixes.size === 0) continue;
+    // Behind all others, and not to be met again in this loop.
+    node.digestRound.add(link);
+    if (link.version < 2 || !link.ready || link.repairs.size > 0) continue;
+    link.control.push({ frame: "digest", digest: link.digest.value() });
+    turn.dirty.add(link.connection);
+  }
+  if (node.digestRound.size > 0) setTimer(node, turn, "digest", digestEveryMs / rounds);
+};
+
+/** The client has something else than it was given. */
+const receiveRepair = (node: Distribution, link: ServerLink, buckets: readonly number[]): void => {
+  for (const bucket of buckets) link.repairs.add(bucket);
+  for (const key of [...link.sent.keys()]) if (link.repairs.has(bucketOf(key))) give(link, key, null);
+  for (const key of node.published.keys())
+    if (link.repairs.has(bucketOf(key)) && follows(link, key)) link.pending.add(key);
+};
+
+/** Sends what was held back until the end of its window. */
+export const endWindow = (node: Distribution, turn: Turn): void => {
+  node.timersSet.delete("window");
+  for (const link of node.held) {
+    if (link.pending.size === 0) continue;
+    link.draining = true;
+    turn.dirty.add(link.connection);
+  }
+  node.held.clear();
+};
+
+/**
+ * How many more changes may leave at once. Few changes leave as they come. Of many, what comes beyond the first in a
+ * window waits for its end, so that a value which changes again and again is sent once; a snapshot never waits.
+ */
+const allowance = (node: Distribution, turn: Turn, link: ServerLink): number => {
+  if (link.draining || link.completing.size > 0 || link.repairs.size > 0) return burst.frames;
+  if (turn.now.ms - link.windowMs >= windowMs) {
+    link.windowMs = turn.now.ms;
+    link.windowFrames = 0;
+  }
+  const left = Math.max(eagerFrames - link.windowFrames, 0);
+  if (link.pending.size > left) {
+    node.held.add(link);
+    setTimer(node, turn, "window", Math.max(windowMs - (turn.now.ms - link.windowMs), 1));
+  }
+  return left;
+};
+
+/**
+ * The retraction of what is no longer followed goes out even though the client has forgotten it: should it subscribe
+ * again while older frames are on their way, these come first and the retraction makes them void.
+ */
+const receiveUnsubscribe = (node: Distribution, link: ServerLink, prefix: string): void => {
+  unfollow(node, link, prefix);
+  link.completing.delete(prefix);
+  for (const key of [...link.sent.keys()]) {
+    if (follows(link, key)) continue;
+    give(link, key, null);
+    node.seq += 1;
+    link.control.push({ frame: "actual", key, seq: node.seq, value: null });
+  }
+};
+
+/** A frame from a client. */
+export const receiveFromClient = (node: Distribution, turn: Turn, link: ServerLink, json: Json): void => {
+  const parsed = parseClientFrame(json);
+  turn.dirty.add(link.connection);
+  if (!parsed.ok) {
+    refuse(node, turn, link.peer, parsed.error, null);
+    // Who did not begin with a hello that makes sense has nothing to say later either.
+    if (link.client === null || parsed.error === "unsupported version") closeServer(node, turn, link);
+    return;
+  }
+  const frame = parsed.value;
+  const { client } = link;
+  if (frame.frame === "hello" && client === null) {
+    receiveHello(node, turn, link, frame);
+    return;
+  }
+  if (frame.frame === "hello" || client === null) {
+    refuse(node, turn, link.peer, "out of order", null);
+    closeServer(node, turn, link);
+    return;
+  }
+  switch (frame.frame) {
+    case "desire":
+      receiveDesire(node, turn, link, client, frame);
+      return;
+    case "desired-complete":
+      receiveComplete(turn, link, client);
+      return;
+    case "recovered":
+      // What a controller desires is somebody's wish, which nothing but its model or a person can know.
+      if (client.peer.startsWith("controller.")) refuse(node, turn, link.peer, "not accepted here", null);
+      else releaseClient(turn, client, "client");
+      return;
+    case "subscribe":
+      receiveSubscribe(node, turn, link, frame.prefix, frame.holds);
+      return;
+    case "repair":
+      receiveRepair(node, link, frame.buckets);
+      return;
+    case "unsubscribe":
+      receiveUnsubscribe(node, link, frame.prefix);
+      return;
+    case "goodbye":
+      // What it desires stays: only a tombstone takes it back.
+      closeServer(node, turn, link);
+      return;
+  }
+};
+
+/** The same for all followers that are told in this step: it is turned into bytes once. */
+const sharedFrame = (turn: Turn, key: string, { seq, value }: OutgoingDocument): ServerFrame => {
+  const made = turn.shared.get(key);
+  if (made !== undefined) return made;
+  const frame: ServerFrame = { frame: "actual", key, seq, value };
+  turn.shared.set(key, frame);
+  return frame;
+};
+
+const sendActual = (node: Distribution, turn: Turn, link: ServerLink, key: string): number => {
+  const { connection } = link;
+  const entry = follows(link, key) ? node.published.get(key) : undefined;
+  if (entry !== undefined && node.entitled(link.peer, key)) {
+    if (!give(link, key, entry.seq)) return 0;
+    turn.sends.push({ connection, frame: sharedFrame(turn, key, entry) });
+    return entry.text.length;
+  }
+  if (!give(link, key, null)) return 0;
+  node.seq += 1;
+  turn.sends.push({ connection, frame: { frame: "actual", key, seq: node.seq, value: null } });
+  return 0;
+};
+
+/** Nothing is left to send: says of what that is all. */
+const complete = (turn: Turn, link: ServerLink): void => {
+  const { connection } = link;
+  if (link.draining) {
+    link.draining = false;
+    link.windowMs = turn.now.ms;
+  }
+  for (const prefix of link.completing) {
+    const same = link.same.get(prefix) ?? [];
+    const kept = same.length === 0 || link.version < 2 ? {} : { same };
+    turn.sends.push({ connection, frame: { frame: "actual-complete", prefix, ...kept } });
+  }
+  link.completing.clear();
+  link.same.clear();
+  if (link.repairs.size === 0) return;
+  turn.sends.push({ connection, frame: { frame: "repaired", buckets: [...link.repairs] } });
+  link.repairs.clear();
+};
+
+const sendKept = (turn: Turn, { connection, client }: ServerLink, key: string, seq: number | null): number => {
+  const document = client?.documents.get(key);
+  const value = document?.value ?? null;
+  turn.sends.push({ connection, frame: { frame: "kept", key, value, ...(seq === null ? {} : { seq }) } });
+  return document?.text.length ?? 0;
+};
+
+/** Hands the connection what is due, up to one burst. */
+export const flushServer = (node: Distribution, turn: Turn, link: ServerLink): void => {
+  if (!link.ready || link.client === null) return;
+  const { connection } = link;
+  const before = turn.sends.length;
+  for (const frame of link.control.splice(0)) turn.sends.push({ connection, frame });
+  let characters = 0;
+  const first = turn.sends.length;
+  const last = first + allowance(node, turn, link);
+  for (const key of link.pending) {
+    if (turn.sends.length >= last || turn.sends.length - before >= burst.frames || characters > burst.characters) break;
+    link.pending.delete(key);
+    characters += sendActual(node, turn, link, key);
+  }
+  link.windowFrames += turn.sends.length - first;
+  for (const [key, seq] of link.telling) {
+    if (turn.sends.length - before >= burst.frames || characters > burst.characters) break;
+    link.telling.delete(key);
+    characters += sendKept(turn, link, key, seq);
+  }
+  if (link.pending.size === 0) {
+    // What follows from the documents is said before them, so that a client that hears it knows what became of these.
+    if (link.ack !== null && link.telling.size === 0) {
+      const at = markOf(node);
+      turn.sends.push({ connection, frame: { frame: "ack", seq: link.ack, ...(at === null ? {} : { at }) } });
+      link.ack = null;
+    }
+    complete(turn, link);
+  }
+  if (turn.sends.length > before) link.ready = false;
+};

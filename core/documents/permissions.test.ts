@@ -1,0 +1,332 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../../model/cell/identifiers.ts";
+import { createAddressManager } from "../address/manager.ts";
+import { createDnsManager } from "../dns/manager.ts";
+import type { Service } from "../env.ts";
+import { createAuthorityService } from "../identity/authority/authority.ts";
+import { createPlacer } from "../placer/placer.ts";
+import { createPresence } from "../presence/group/group.ts";
+import { createAgentService } from "../storage/agent/agent.ts";
+import { createStorageManager } from "../storage/manager/manager.ts";
+import { kindOf, mayAsk, mayDesire, maySee, permissions, type ServiceKind, user } from "./permissions.ts";
+
+const services = Object.keys(permissions) as ServiceKind[];
+/** One or more of each kind, and names that only look like one. */
+const peers = [
+  ...["controller.shop", "controller.root", "host.h1", "agent.s1", "presence.1", "gateway", "authority", "placer"],
+  ...["storage-manager", "storage-manager.2", "address-manager", "dns-manager", "directory", "cell-manager", "ha"],
+  ...["controller.web.shop"],
+].map(peerName);
+const strangers = [
+  ...[
+    "",
+    ".",
+    "controller",
+    "controller.",
+    "controller.shop.",
+    "controller.shop..x",
+    "controller.Shop",
+    "xcontroller.shop",
+    "controllers.shop",
+  ],
+  ...[
+    "host",
+    "host.",
+    "hosts.h1",
+    "presence.0",
+    "presence.x",
+    "gateway.shop",
+    "gateway.2",
+    "gateway.",
+    "placer.x",
+    "placer.",
+    "placer.0",
+  ],
+  ...["authority.2", "agent", "storage-manager.x", "constructor", "__proto__", "toString"],
+].map(peerName);
+
+const desired = [
+  ...[
+    "subnet/u-1",
+    "name/u-1",
+    "placement/u-1",
+    "volume/u-1",
+    "connection/u-1",
+    "grant/u-1",
+    "lease/u-1",
+    "readers/u-1",
+  ],
+  ...[
+    "vm/u-1",
+    "policy/shop",
+    "policy/root",
+    "enrolment/u-1",
+    "entrance/shop",
+    "identity/u-1",
+    "host",
+    "pin/host.h1",
+    "",
+  ],
+  ...["succession/u-1", "root-vm"],
+  ...["public/u-1", "reach/u-1", "want/shop.cells.internal/a/b", "cell/u-1", "life"],
+];
+const seen = [
+  ...[
+    "addresses",
+    "hosts",
+    "storage",
+    "server",
+    "image/tiny",
+    "host",
+    "presence/self",
+    "vote/h1",
+    "dead/h1",
+    "call",
+    "presence.1/call",
+    "location/10.0.0.1",
+  ],
+  ...[
+    "pin/host.h1",
+    "entrance/shop",
+    "controller.shop/x/u-1",
+    "controller.root/x/u-1",
+    "host.h1/x/u-1",
+    "volume/u-1",
+    "lease/u-1",
+    "readers/u-1",
+    "successor/u-1",
+    "host.h1/succession/u-1",
+    "",
+  ],
+];
+const asked = [
+  ...[
+    "GET /metrics",
+    "GET /events",
+    "POST /backup",
+    "GET /backup",
+    "POST /backup-order",
+    "GET /backups",
+    "GET /backups/20261122T172010Z",
+    "PUT /backups/20261122T172010Z",
+    "DELETE /backups/20261122T172010Z",
+    "GET /offers",
+    "GET /status",
+    "GET /images",
+    "PUT /images/x",
+    "GET /boot/d/kernel",
+  ],
+  ...[
+    "GET /counters",
+    "POST /examine",
+    "POST /exec",
+    "GET /session",
+    "PUT /cells/shop",
+    "PUT /enrolments/u-1",
+    "GET /peers",
+    "POST /metrics",
+    "GET /",
+    "PUT /cells/root/model/root/controllers/shop-1",
+    "DELETE /cells/root/model/root/controllers/shop?allowDestroy=x",
+    "GET /cells/root/model/root/controllers/shop?state=true",
+    "GET /cells/root/model/root/controllers",
+    "GET /cells/root/model/root/controllers/shop/vm",
+    "PUT /cells/root/model/root/controllers/%2e%2F",
+    "PUT /cells/root/model/root/cells/shop",
+    "PUT /cells/shop/model/root/controllers/shop",
+    "POST /cells/root/model/root/controllers/shop",
+    "DELETE /tickets/ab12",
+    "PUT /tickets/ab12",
+  ],
+];
+
+const controllers = ["controller.root", "controller.shop", "controller.web.shop"];
+const everyController = (...what: readonly string[]): string[] =>
+  controllers.flatMap((who) => what.map((each) => `${who} ${each}`));
+
+/** Everything that is allowed, written out by hand: what is not here is refused. */
+const expected: Readonly<Record<string, readonly string[]>> = {
+  "address-manager desires": everyController("subnet/u-1"),
+  "dns-manager desires": everyController("name/u-1"),
+  "placer desires": everyController("placement/u-1"),
+  "storage-manager desires": everyController("connection/u-1", "grant/u-1", "volume/u-1"),
+  "agent desires": [
+    ...["storage-manager", "storage-manager.2"].flatMap((who) =>
+      ["lease/u-1", "readers/u-1", "volume/u-1"].map((key) => `${who} ${key}`),
+    ),
+    "host.h1 succession/u-1",
+  ],
+  "host desires": [
+    ...everyController("vm/u-1"),
+    ...["controller.root policy/root", "controller.shop policy/shop", "controller.root root-vm"],
+  ],
+  "presence desires": [],
+  "directory desires": everyController("public/u-1", "reach/u-1", "want/shop.cells.internal/a/b"),
+  "cell-manager desires": everyController("cell/u-1"),
+  "controller desires": ["cell-manager life"],
+  "authority desires": [...everyController("enrolment/u-1"), "controller.root entrance/shop"],
+  "address-manager sees": own("addresses"),
+  "dns-manager sees": own(),
+  "placer sees": own("hosts"),
+  "storage-manager sees": own("storage"),
+  "agent sees": [
+    ...["storage-manager", "storage-manager.2"].flatMap((who) =>
+      ["image/tiny", "lease/u-1", "readers/u-1", "server", "volume/u-1"].map((key) => `${who} ${key}`),
+    ),
+    ...["host.h1 successor/u-1", "host.h1 host.h1/succession/u-1", "host.h1 host.h1/x/u-1"],
+  ],
+  "host sees": [
+    ...own("host"),
+    "host.h1 host",
+    "host.h1 location/10.0.0.1",
+    "placer host",
+    "presence.1 presence/self",
+    "presence.1 presence.1/call",
+  ],
+  "presence sees": [
+    ...["address-manager", "agent.s1", ...controllers, "dns-manager", "ha", "host.h1", "placer"],
+    ...["presence.1", "storage-manager", "storage-manager.2"],
+  ]
+    .map((who) => `${who} dead/h1`)
+    .concat("host.h1 call", "presence.1 vote/h1"),
+  "directory sees": own(),
+  "cell-manager sees": own(),
+  "controller sees": [],
+  "authority sees": [
+    ...own(),
+    "authority pin/host.h1",
+    "controller.root pin/host.h1",
+    "host.h1 pin/host.h1",
+    "host.h1 entrance/shop",
+  ],
+  "address-manager asks": gateway("GET /offers"),
+  "dns-manager asks": gateway(),
+  "placer asks": gateway("GET /offers"),
+  "storage-manager asks": gateway("GET /offers"),
+  "agent asks": [
+    ...gateway("GET /status", "GET /images", "PUT /images/x", "GET /backups", "GET /backups/20261122T172010Z"),
+    ...["PUT", "DELETE"].map((method) => `controller.root ${method} /backups/20261122T172010Z`),
+    ...["controller.root GET /backups", "host.h1 GET /boot/d/kernel"],
+  ],
+  "host asks": [
+    ...gateway("GET /status", "GET /counters", "POST /examine"),
+    ...everyController("GET /status", "GET /counters", "POST /examine", "POST /exec", "GET /session"),
+  ],
+  "presence asks": gateway(),
+  "directory asks": gateway(),
+  "cell-manager asks": gateway(),
+  "controller asks": [
+    ...asked.map((what) => `gateway ${what}`),
+    "controller.root POST /backup",
+    "cell-manager PUT /cells/root/model/root/controllers/shop-1",
+    "cell-manager DELETE /cells/root/model/root/controllers/shop?allowDestroy=x",
+    "cell-manager GET /cells/root/model/root/controllers/shop?state=true",
+    ...everyController("DELETE /tickets/ab12"),
+  ],
+  "gateway desires": [],
+  "gateway sees": [],
+  "gateway asks": everyController("DELETE /tickets/ab12"),
+  "authority asks": [
+    ...gateway(),
+    ...["controller.root PUT /enrolments/u-1", "controller.root POST /backup-order"],
+    ...peers.map((peer) => `${peer} GET /peers`),
+  ],
+};
+/** What everybody sees, and what each sees of its own: there are keys of two controllers among those asked for. */
+function own(...keys: readonly string[]): string[] {
+  return [...everyController(...keys), ...["controller.root", "controller.shop"].map((who) => `${who} ${who}/x/u-1`)];
+}
+function gateway(...further: readonly string[]): string[] {
+  const all = ["GET /metrics", "GET /events", "POST /backup", ...further].map((what) => `gateway ${what}`);
+  return [...all, "controller.root POST /backup"];
+}
+const split = (what: string): [string, string] => [what.split(" ")[0] ?? "", what.split(" ")[1] ?? ""];
+
+const verbs = { desires: desired, sees: seen, asks: asked } as const;
+const allowed = (at: ServiceKind, verb: keyof typeof verbs, peer: (typeof peers)[number], what: string): boolean =>
+  verb === "asks"
+    ? mayAsk(at, peer, ...split(what))
+    : verb === "desires"
+      ? mayDesire(at, peer, what)
+      : maySee(at, peer, what);
+
+test("exactly what is written here is allowed, for every peer, service and thing to say or ask", () => {
+  const found: Record<string, string[]> = {};
+  for (const at of services)
+    for (const [verb, things] of Object.entries(verbs) as [keyof typeof verbs, readonly string[]][])
+      found[`${at} ${verb}`] = peers
+        .flatMap((peer) => things.filter((what) => allowed(at, verb, peer, what)).map((what) => `${peer} ${what}`))
+        .sort();
+  const sorted = Object.fromEntries(Object.entries(expected).map(([at, all]) => [at, [...all].sort()]));
+  assert.deepEqual(found, sorted);
+});
+
+test("names that only look like a service's are refused everything everywhere", () => {
+  for (const peer of strangers) {
+    assert.equal(kindOf(peer), null, peer);
+    for (const at of services)
+      for (const [verb, things] of Object.entries(verbs) as [keyof typeof verbs, readonly string[]][])
+        for (const what of [...things, `${peer}/x/u-1`])
+          assert.ok(!allowed(at, verb, peer, what), `${peer} ${at} ${what}`);
+  }
+});
+
+test("keys and paths are matched as wholes", () => {
+  const shop = peerName("controller.shop");
+  for (const key of [
+    "vm/u-1/x",
+    "xvm/u-1",
+    "vm/",
+    "vm/u_1",
+    "vm/u-1\n",
+    `vm/${"u".repeat(65)}`,
+    "policy/shop/x",
+    "policy/",
+  ])
+    assert.ok(!mayDesire("host", shop, key), key);
+  assert.ok(!maySee("placer", shop, "controller.shopper/x"));
+  assert.ok(!maySee("placer", shop, "controller.shop"));
+  assert.ok(mayAsk("host", shop, "GET", "/session?x=1") && !mayAsk("host", shop, "GET", "/session/x"));
+  assert.ok(!mayAsk("agent", peerName("host.h1"), "GET", "/boot/a/b/c"));
+});
+
+test("every service's own checks are those of the table", () => {
+  const self = peerName("self");
+  const one = <State>(service: Service<State>) => {
+    const state = service.restore({ records: new Map(), desiredAt: new Map() });
+    return {
+      accepts: (peer: (typeof peers)[number], key: string) => service.accepts(peer, key),
+      entitled: (peer: (typeof peers)[number], key: string) => service.entitled(state, peer, key),
+    };
+  };
+  const pools = { internalPool: "10.64.0.0/10", externalPool: "198.18.0.0/15" };
+  const real: Partial<Record<ServiceKind, ReturnType<typeof one>>> = {
+    "address-manager": one(createAddressManager({ self, ...pools })),
+    "dns-manager": one(createDnsManager({ self })),
+    placer: one(createPlacer({ self, hosts: [] })),
+    "storage-manager": one(createStorageManager({ self, agents: [] })),
+    presence: one(createPresence({ self, members: [peerName("presence.1")], hosts: [] })),
+    authority: one(createAuthorityService({ self })),
+    agent: one(createAgentService({ self, server: "s1", address: "10.0.2.1" } as never)),
+  };
+  for (const [at, service] of Object.entries(real) as [ServiceKind, ReturnType<typeof one>][])
+    for (const peer of [...peers, ...strangers]) {
+      for (const key of desired)
+        assert.equal(service.accepts(peer, key), mayDesire(at, peer, key), `${at} ${peer} ${key}`);
+      for (const key of seen) assert.equal(service.entitled(peer, key), maySee(at, peer, key), `${at} ${peer} ${key}`);
+    }
+});
+
+test("without a certificate nothing but a cell's own part of the contract may be asked, and of its controller alone", () => {
+  for (const url of ["/cells/shop", "/cells/shop/model/shop/web?dry-run=true", "/cells/shop/sessions"])
+    assert.equal(mayAsk("controller", user, "PUT", url), true, url);
+  for (const url of ["/metrics", "/events", "/cells", "/cells/", "/"])
+    assert.equal(mayAsk("controller", user, "GET", url), false, url);
+  for (const at of services) {
+    if (at === "controller") continue;
+    assert.equal(mayAsk(at, user, "GET", "/cells/shop"), false, at);
+    assert.equal(mayAsk(at, user, "GET", "/peers"), false, at);
+  }
+  assert.equal(kindOf(user), null, "no certificate can carry the name");
+});

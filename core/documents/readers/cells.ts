@@ -1,0 +1,145 @@
+import type { ServiceNumbers } from "../../../model/cell/cell.ts";
+import {
+  boolean,
+  byKind,
+  count,
+  document,
+  jsonObject,
+  list,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  ordinal,
+} from "../../../model/json/reader.ts";
+import type {
+  ActualCell,
+  ActualLife,
+  ActualReach,
+  ActualWant,
+  CellServices,
+  DesiredCell,
+  DesiredLife,
+  DesiredPublic,
+  DesiredReach,
+  DesiredWant,
+  PublicElement,
+  QuotaAsked,
+  QuotaGrant,
+  ReachOpening,
+} from "../cells.ts";
+import {
+  address,
+  amountMiB,
+  cellText,
+  hostText,
+  most,
+  network,
+  pathText,
+  peerText,
+  ports,
+  progressFields,
+  protocol,
+  sentence,
+  serverText,
+  uidText,
+  usage,
+  word,
+} from "./values.ts";
+
+/** Readers of what cells know of each other, and of the documents by which cells are made. */
+
+// --- between cells -------------------------------------------------------------------------------------------------
+
+type Shown<Kind extends PublicElement["kind"]> = Extract<PublicElement, { readonly kind: Kind }>;
+const shows = byKind<PublicElement>({
+  addresses: object<Shown<"addresses">>({
+    kind: oneOf("addresses"),
+    type: oneOf("Subnet", "VM", "VirtualInterface"),
+    networks: list(network, most.networks),
+  }),
+  volume: object<Shown<"volume">>({
+    kind: oneOf("volume"),
+    type: oneOf("Volume", "VolumeCopy"),
+    sizeMiB: nullable(amountMiB),
+    server: nullable(serverText),
+    manager: optional(ordinal),
+  }),
+});
+const byUid = { key: { field: "uid", of: ({ uid }: { readonly uid: string }) => uid } } as const;
+export const desiredPublic = document(object<DesiredPublic>({ uid: uidText, path: pathText, shows }), byUid);
+
+const want = object<DesiredWant>({ domain: word, path: pathText });
+export const desiredWant = document(want, {
+  key: { field: "path", of: ({ domain, path }) => `${domain}/${path}` },
+});
+export const actualWant = document(object<ActualWant>({ uid: uidText, shows }));
+
+const opening = object<ReachOpening>({ direction: oneOf("out", "in"), protocol, sourcePorts: ports, ports });
+export const desiredReach = document(
+  object<DesiredReach>({
+    uid: uidText,
+    other: want,
+    networks: list(network, most.networks),
+    placed: list(object({ address, host: hostText }), most.networks),
+    openings: list(opening, most.networks),
+  }),
+  byUid,
+);
+export const actualReach = document(
+  object<ActualReach>({
+    agreed: boolean,
+    hosts: list(object({ address, hosts: list(hostText, most.hosts) }), most.networks),
+    there: optional(list(object({ address, host: hostText }), most.networks)),
+  }),
+);
+
+// --- child cells -----------------------------------------------------------------------------------------------------
+
+const quotaGrant = object<QuotaGrant>({
+  amount: usage,
+  serial: count,
+  answered: count,
+  refusal: nullable(sentence),
+});
+const quotaAsked = object<QuotaAsked>({
+  serial: count,
+  holds: usage,
+  asks: nullable(object({ number: count, amount: usage })),
+});
+const serviceNumber = optional(ordinal);
+export const desiredCell = document(
+  object<DesiredCell>({
+    uid: uidText,
+    cell: cellText,
+    model: jsonObject,
+    grant: quotaGrant,
+    gateway: optional(address),
+    startsPerMinute: optional(count),
+    services: optional(object<ServiceNumbers>({ placer: serviceNumber, storageManager: serviceNumber })),
+  }),
+  byUid,
+);
+export const actualCell = document(
+  object<ActualCell>({
+    ...progressFields,
+    controller: peerText,
+    address: nullable(address),
+    version: count,
+    quota: nullable(quotaAsked),
+    services: optional(object<CellServices>({ placer: ordinal, storageManager: ordinal })),
+  }),
+);
+export const desiredLife = document(
+  object<DesiredLife>({
+    uid: uidText,
+    model: jsonObject,
+    grant: quotaGrant,
+    startsPerMinute: optional(count),
+    ending: boolean,
+    gateway: optional(address),
+  }),
+);
+export const actualLife = document(
+  object<ActualLife>({ ...progressFields, version: count, empty: boolean, quota: quotaAsked }),
+);

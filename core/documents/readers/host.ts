@@ -1,0 +1,115 @@
+import {
+  boolean,
+  count,
+  document,
+  integer,
+  json,
+  list,
+  nullable,
+  object,
+  oneOf,
+  optional,
+} from "../../../model/json/reader.ts";
+import type {
+  ActualTrial,
+  ActualVm,
+  DesiredDisk,
+  DesiredInterface,
+  DesiredLiveness,
+  DesiredStandby,
+  DesiredTrial,
+  DesiredVm,
+  StandbyVolume,
+} from "../vocabulary.ts";
+import { policy } from "./network.ts";
+import { attachment } from "./storage.ts";
+import {
+  address,
+  amountMiB,
+  cellText,
+  hostText,
+  identityNumber,
+  macAddress,
+  most,
+  pathText,
+  peerText,
+  port,
+  progressFields,
+  sentence,
+  uidText,
+  word,
+  yes,
+} from "./values.ts";
+
+/** Readers of what controllers desire of hosts, and of what hosts say of VMs. */
+
+const disk = object<DesiredDisk>({
+  connection: uidText,
+  path: optional(pathText),
+  busType: oneOf("virtio", "ide", "scsi"),
+  busNumber: nullable(count),
+  busSlot: nullable(count),
+  bootOrder: nullable(count),
+  readOnly: boolean,
+  attachment,
+});
+const virtualInterface = object<DesiredInterface>({
+  uid: uidText,
+  path: pathText,
+  mac: macAddress,
+  address,
+  prefixLength: integer(0, 32),
+  gateway: address,
+  nameServer: address,
+  hostName: word,
+  domain: word,
+  identity: identityNumber,
+  vmIdentity: identityNumber,
+  subnetIdentity: identityNumber,
+  audience: list(hostText, most.hosts),
+  management: yes,
+});
+const liveness = object<DesiredLiveness>({
+  protocol: oneOf("icmp", "udp"),
+  port: nullable(port),
+  intervalMs: count,
+  failures: count,
+});
+const trial = object<DesiredTrial>({ disk, replaces: uidText, withinMs: count });
+const vm = object<DesiredVm>({
+  uid: uidText,
+  cell: cellText,
+  path: pathText,
+  name: word,
+  incarnation: count,
+  power: oneOf("on", "off"),
+  memoryMiB: amountMiB,
+  cpus: count,
+  disks: list(disk, most.ofMachine),
+  interfaces: list(virtualInterface, most.ofMachine),
+  data: json,
+  liveness: optional(liveness),
+  start: optional(oneOf("boot", "resume")),
+  restart: optional(oneOf("host")),
+  boot: optional(count),
+  trial: optional(trial),
+});
+export const desiredVm = document(vm, { key: { field: "uid", of: ({ uid }) => uid } });
+
+const actualTrial = object<ActualTrial>({ connection: uidText, boots: boolean, refused: nullable(sentence) });
+export const actualVm = document(
+  object<ActualVm>({
+    ...progressFields,
+    incarnation: count,
+    power: oneOf("on", "off"),
+    ended: oneOf("exited", "crashed", "stopped", null),
+    health: optional(oneOf("starting", "answering", "silent")),
+    reboots: optional(count),
+    trial: optional(actualTrial),
+  }),
+);
+
+const standbyVolume = object<StandbyVolume>({ volume: uidText, connection: uidText, agent: peerText, epoch: count });
+export const desiredStandby = document(
+  object<DesiredStandby>({ vm, host: hostText, policy, volumes: list(standbyVolume, most.ofMachine) }),
+);

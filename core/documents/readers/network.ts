@@ -1,0 +1,102 @@
+import type { AddressOffer, PoolOffer } from "../../../model/check/check-addresses.ts";
+import { count, document, integer, list, nullable, object, oneOf, optional, text } from "../../../model/json/reader.ts";
+import type { ActualPolicy, ActualSubnet, DesiredPlace, DesiredPlaces, DesiredSubnet } from "../network.ts";
+import type { ActualLocation, CellPolicy, CompiledRule, DesiredName } from "../vocabulary.ts";
+import {
+  address,
+  cellText,
+  hostText,
+  identityNumber,
+  macAddress,
+  most,
+  network,
+  pathText,
+  ports,
+  progressFields,
+  progressReader,
+  protocol,
+  uidText,
+  yes,
+} from "./values.ts";
+
+/** Readers of what is said about addresses, names, rules and where addresses are. */
+
+export const desiredSubnet = document(
+  object<DesiredSubnet>({
+    uid: uidText,
+    cell: cellText,
+    path: pathText,
+    size: count,
+    addressRange: oneOf("internal", "external"),
+    cidr: nullable(network),
+    has: optional(network),
+  }),
+  { key: { field: "uid", of: ({ uid }) => uid } },
+);
+export const actualSubnet = document(
+  object<ActualSubnet>({ ...progressFields, cidr: nullable(network), gateway: nullable(address) }),
+);
+export const desiredName = document(object<DesiredName>({ uid: uidText, name: text(253), address, public: yes }), {
+  key: { field: "uid", of: ({ uid }) => uid },
+});
+export const actualName = document(progressReader);
+
+const prefixLength = integer(0, 32);
+const pool = object<PoolOffer>({ pool: network, largest: count, fixed: list(network, most.networks) });
+export const addressOffer = document(
+  object<AddressOffer>({
+    internal: pool,
+    external: pool,
+    reserved: list(network, most.networks),
+    shortestPrefix: prefixLength,
+    longestPrefix: prefixLength,
+  }),
+);
+
+const rule = object<CompiledRule>({
+  id: count,
+  path: text(2 ** 20),
+  from: count,
+  to: count,
+  protocol,
+  sourcePorts: ports,
+  ports,
+});
+export const policy = object<CellPolicy>({
+  cell: cellText,
+  cellNumber: identityNumber,
+  version: count,
+  rules: list(rule, most.rules),
+  networks: list(object({ cidr: network, identity: identityNumber }), most.networks),
+  controller: object({ address, mac: macAddress, identity: identityNumber }),
+  hosts: list(hostText, most.hosts),
+});
+export const cellPolicy = document(policy, { key: { field: "cell", of: ({ cell }) => cell } });
+
+const place = { address, host: hostText };
+const identities = { identity: identityNumber, vmIdentity: identityNumber, subnetIdentity: identityNumber };
+export const desiredPlaces = document(
+  object<DesiredPlaces>({
+    cell: cellText,
+    own: list(object<DesiredPlace>({ ...place, ...identities }), most.networks),
+    foreign: nullable(list(object(place), most.networks)),
+  }),
+  { key: { field: "cell", of: ({ cell }) => cell } },
+);
+export const actualPolicy = document(object<ActualPolicy>({ ...progressFields, version: nullable(count) }));
+
+export const actualLocation = document(
+  object<ActualLocation>({
+    address,
+    host: hostText,
+    hostMac: macAddress,
+    cellNumber: identityNumber,
+    identity: identityNumber,
+    vmIdentity: identityNumber,
+    subnetIdentity: identityNumber,
+  }),
+  {
+    key: { field: "address", of: ({ address: at }) => at },
+    speaker: { field: "host", of: ({ host }) => `host.${host}` },
+  },
+);

@@ -1,0 +1,86 @@
+import type { HostOffer } from "../../../model/check/check-hosts.ts";
+import {
+  boolean,
+  count,
+  document,
+  json,
+  list,
+  maximumCount,
+  nullable,
+  number,
+  object,
+  oneOf,
+  optional,
+} from "../../../model/json/reader.ts";
+import type {
+  ActualHost,
+  ActualPlacement,
+  ActualTaken,
+  DesiredPlacement,
+  HostOffers,
+  HostRefusal,
+} from "../vocabulary.ts";
+import {
+  address,
+  amountMiB,
+  cellText,
+  hostText,
+  macAddress,
+  most,
+  pathText,
+  progressFields,
+  sentence,
+  speedMHz,
+  uidText,
+} from "./values.ts";
+
+/** Readers of what hosts offer and of what is placed where. */
+
+export const desiredPlacement = document(
+  object<DesiredPlacement>({
+    vm: uidText,
+    path: pathText,
+    cell: cellText,
+    incarnation: count,
+    memoryMiB: amountMiB,
+    cpus: count,
+    cpuSpeedMHz: speedMHz,
+    placement: json,
+    avoid: optional(list(hostText, most.hosts)),
+    on: optional(hostText),
+  }),
+  { key: { field: "vm", of: ({ vm }) => vm } },
+);
+const refusal = object<HostRefusal>({ host: hostText, why: sentence, lifts: sentence });
+export const actualPlacement = document(
+  object<ActualPlacement>({
+    ...progressFields,
+    incarnation: count,
+    host: nullable(hostText),
+    boot: optional(count),
+    refusals: list(refusal, most.hosts),
+  }),
+);
+
+/** What is left of a host may be below nothing, when it promised more than it has. */
+const offered = number(-maximumCount, maximumCount);
+const offer = object<HostOffer>({ host: hostText, memoryMiB: offered, cpus: offered, cpuSpeedMHz: speedMHz });
+export const hostOffers = document(object<HostOffers>({ hosts: list(offer, most.hosts), complete: boolean }));
+
+export const actualHost = document(
+  object<ActualHost>({
+    host: hostText,
+    state: oneOf("up", "draining"),
+    address,
+    mac: macAddress,
+    memoryMiB: amountMiB,
+    reservedMiB: amountMiB,
+    machineMiB: optional(amountMiB),
+    cpus: count,
+    cpuSpeedMHz: speedMHz,
+    accelerator: oneOf("kvm", "tcg"),
+    boot: optional(count),
+  }),
+  { speaker: { field: "host", of: ({ host }) => `host.${host}` } },
+);
+export const actualTaken = document(object<ActualTaken>({ memoryMiB: amountMiB, cpus: count }));

@@ -1,0 +1,506 @@
+import type {
+  CellName,
+  Cidr,
+  ElementPath,
+  HostName,
+  Ipv4,
+  Mac,
+  PeerName,
+  ServerName,
+  Uid,
+} from "../../model/cell/identifiers.ts";
+import type { HostOffer } from "../../model/check/check-hosts.ts";
+import type { StorageOffer } from "../../model/check/check-storage.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { ServerLabel, VolumeAbout, VolumeLabel } from "./bin.ts";
+
+/**
+ * The documents that services publish to each other: the whole vocabulary of "desired down, actual up".
+ * One table: who says it to whom, under which key. Those between cells are in `cell-documents.ts`, what is believed of the network in `network-documents.ts`,
+ * those of the bin in `storage/bin-documents.ts`, those of Presence and of the authority in `presence/documents.ts` and `identity/documents.ts`. Every document is plain JSON.
+ *
+ * | key                     | desired by → at                    | actual from                       |
+ * | volume/<uid>            | controller → storage-manager       | storage-manager → that controller |
+ * | connection/<uid>        | controller → storage-manager       | storage-manager → that controller |
+ * | grant/<uid>             | controller → storage-manager       |                                   |
+ * | volume/<uid>            | storage-manager → agent.<server>   | agent → storage-manager           |
+ * | lease/<volume uid>      | storage-manager → agent.<server>   | agent → storage-manager           |
+ * | succession/<volume uid> | host → agent.<server>              | agent → that host                 |
+ * | successor/<volume uid>  |                                    | agent → hosts                     |
+ * | readers/<volume uid>    | storage-manager → agent.<server>   | agent → storage-manager           |
+ * | server, image/<name>    |                                    | agent → storage-manager           |
+ * | seen                    | storage-manager → agent.<server>   |                                   |
+ * | bin/<file>              |                                    | agent → storage-manager           |
+ * | subnet/<uid>            | controller → address-manager       | address-manager → that controller |
+ * | name/<uid>              | controller → dns-manager           | dns-manager → that controller     |
+ * | placement/<vm uid>      | controller → placer                | placer → that controller          |
+ * | vm/<uid>, policy/<cell> | controller → host.<name>           | host → that controller            |
+ * | places/<cell>           | controller → host.<name>           |                                   |
+ * | root-vm                 | root controller → host.<name>      |                                   |
+ * | host                    |                                    | host → placer, controllers        |
+ * | taken/<vm uid>          |                                    | host → placer, placer.<n>         |
+ * | hosts                   |                                    | placer → controllers              |
+ * | storage                 |                                    | storage-manager → controllers     |
+ * | addresses               |                                    | address-manager → controllers     |
+ * | public/<uid>            | controller → directory             |                                   |
+ * | want/<domain>/<path>    | controller → directory             | directory → that controller       |
+ * | reach/<rule uid>        | controller → directory             | directory → that controller       |
+ * | location/<address>      |                                    | host → host                       |
+ * | cell/<uid>              | controller → cell-manager          | cell-manager → that controller    |
+ * | life                    | cell-manager → its controller      | that controller → cell-manager    |
+ * | presence/…              |                                    | host → presence.<n>               |
+ * | vote/<host>             |                                    | presence.<n> → presence.<n>       |
+ * | dead/<host>             |                                    | presence.<n> → whoever asks       |
+ * | enrolment/<id>          | controller → authority             | authority → that controller       |
+ * | pin/<name>              |                                    | authority → hosts, root controller |
+ *
+ * Keys that name an element use its UID. The client of a desired document is known from the connection, so a controller
+ * sees only what concerns its own documents: the source publishes under `<client>/<key>` where several clients share it
+ * (`controller.shop/volume/ab12-3`), and the client subscribes to its own prefix. `actualKey` builds these.
+ */
+export const actualKey = (client: PeerName, key: string): string => `${client}/${key}`;
+
+/** How far something is. `since` is for people, milliseconds since 1970. */
+export type Phase = "waiting" | "working" | "ready" | "failed" | "deleting";
+export interface Progress {
+  readonly phase: Phase;
+  /** A sentence a person can act on; null when there is nothing to say. Waiting and failed always have one. */
+  readonly reason: string | null;
+}
+
+// --- storage: controller ↔ Storage Manager ---------------------------------------------------------------------
+
+export interface DesiredVolume {
+  readonly uid: Uid;
+  readonly cell: CellName;
+  readonly path: ElementPath;
+  /** Where its first bytes come from. */
+  readonly origin:
+    | { readonly kind: "empty" }
+    | { readonly kind: "image"; readonly image: string }
+    | { readonly kind: "copy"; readonly volume: Uid };
+  /** Null: as large as the origin. */
+  readonly sizeMiB: number | null;
+  readonly access: "rw" | "ro";
+}
+export interface ActualVolume extends Progress {
+  readonly server: ServerName | null;
+  readonly sizeMiB: number | null;
+  /** False: it is there, but cannot be read or written now; `reason` says why. Absent: nothing is known against it. */
+  readonly available?: false;
+  /** What it shall be a copy of is not there, or not for this cell: which of the two is not said. */
+  readonly hidden?: true;
+}
+
+/** The wish that one VM incarnation may use a volume. Taken back when that incarnation is confirmed stopped. */
+export interface DesiredConnection {
+  readonly uid: Uid;
+  readonly volume: Uid;
+  readonly vm: Uid;
+  readonly incarnation: number;
+  readonly host: HostName;
+  readonly cell: CellName;
+  /** The VM is that of the root controller: hosts may give its next incarnation the lease themselves (decision 35). */
+  readonly succession?: true;
+}
+export interface ActualConnection extends Progress {
+  readonly incarnation: number;
+  /** Present exactly when ready. */
+  readonly attachment: Attachment | null;
+  /** The volume is not there, or not for this cell: which of the two is not said. */
+  readonly hidden?: true;
+  /**
+   * Of a connection that hosts may take over (`succession`): who has the volume's lease by the agent's own word; null:
+   * nobody, or nobody knows. Absent: any other connection, or a Storage Manager of the previous version.
+   */
+  readonly holder?: LeaseHolder | null;
+}
+export interface DesiredGrant {
+  readonly uid: Uid;
+  readonly volume: Uid;
+  readonly to: { readonly vm: Uid } | { readonly domain: string };
+  readonly grant: "copy" | "connect";
+}
+
+/** One exported qcow2 file. The export serves the file's bytes; the qcow2 driver runs on the VM's host. */
+export interface Layer {
+  readonly volume: Uid;
+  readonly address: Ipv4;
+  readonly port: number;
+  /** Unguessable, new for each lease. */
+  readonly exportName: string;
+  /** TLS-PSK of this export: identity and key (hexadecimal). A secret: never logged, never in an argument list. */
+  readonly pskIdentity: string;
+  readonly pskHex: string;
+  readonly writable: boolean;
+}
+/** All that a host needs to compose a volume: the volume itself first, then its origin, then that one's, … */
+export interface Attachment {
+  readonly volume: Uid;
+  /** Fencing epoch of the writable lease; 0 for a volume attached read-only. */
+  readonly epoch: number;
+  readonly sizeMiB: number;
+  readonly layers: readonly Layer[];
+  /** The kernel recorded with the image that this volume descends from; null: it has its own boot loader. */
+  readonly boot: BootRecord | null;
+  /** No VM could ever write it or an origin of it before this lease: it is still what its image is. Absent: not so. */
+  readonly pristine?: true;
+}
+/** Fetched by the host from `https://<address>:<port>/boot/<digest>/{kernel,initrd}` (mutual TLS), cached by digest. */
+export interface BootRecord {
+  readonly digest: string;
+  readonly address: Ipv4;
+  readonly port: number;
+  readonly commandLine: string;
+  /** SHA-256 (hexadecimal) of the two files, where the image's record has them. */
+  readonly kernelSha256?: string;
+  readonly initrdSha256?: string;
+  /** Absent: the image has no saved state, machines of it can only boot. */
+  readonly saved?: SavedState;
+}
+/**
+ * A machine of this size that booted the image and has no identity yet: `/boot/<digest>/memory`, the guest's memory,
+ * and `/boot/<digest>/state`, its devices. They belong to the image's disk as it is unwritten.
+ */
+export interface SavedState {
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  /** Size of the disk that it knows. */
+  readonly diskMiB: number;
+  /** QEMU's version and processor, and the SHA-256 of the machine's form: no other machine can take the state. */
+  readonly engine: string;
+  readonly form: string;
+  /** SHA-256 (hexadecimal) of the two files. */
+  readonly memorySha256: string;
+  readonly stateSha256: string;
+}
+
+// --- storage: Storage Manager ↔ storage agent ------------------------------------------------------------------
+
+/** A file on this server. For a copy, the origin's bytes may lie on another server: the overlay only records its size. */
+export interface AgentVolume extends VolumeLabel {
+  readonly uid: Uid;
+  readonly source:
+    | { readonly kind: "empty" }
+    | { readonly kind: "image"; readonly image: string }
+    | { readonly kind: "overlay" };
+  /** Null only for an image: as large as the image. */
+  readonly sizeMiB: number | null;
+  /** It was made before: a server that has no file of it (its disk is not mounted) must not make an empty one. */
+  readonly made?: true;
+}
+export interface AgentVolumeActual extends Progress {
+  readonly sizeMiB: number | null;
+  readonly usedMiB: number | null;
+  readonly boot: BootRecord | null;
+  readonly about?: VolumeAbout;
+}
+/**
+ * Compare-and-set: the agent grants `epoch` only if it is exactly one above the durable current one, after everything of
+ * the current one is fenced (QEMU's BLOCK_EXPORT_DELETED). `holder` null means: fence, and let nobody write.
+ * A document whose epoch is not above the current one changes nothing; the actual state says what holds.
+ */
+export interface AgentLease {
+  readonly volume: Uid;
+  readonly epoch: number;
+  readonly holder: LeaseHolder | null;
+  /** Hosts may ask for the next epochs themselves, each in its own name: `succession/<volume uid>`, an `AgentLease` as well. */
+  readonly succession?: true;
+}
+/** Who holds a volume that hosts may take over, `successor/<volume uid>`; without its secrets, for every host. */
+export interface ActualSuccessor {
+  readonly epoch: number;
+  readonly holder: LeaseHolder | null;
+}
+export interface LeaseHolder {
+  readonly vm: Uid;
+  readonly incarnation: number;
+  readonly host: HostName;
+}
+export interface AgentLeaseActual extends Progress {
+  readonly epoch: number;
+  readonly holder: LeaseHolder | null;
+  /** Present when ready with a holder. */
+  readonly layer: Layer | null;
+}
+/** The volume is an immutable origin from now on: serve it read-only. Written once, it can never be leased again. */
+export interface AgentReaders {
+  readonly volume: Uid;
+}
+export interface AgentReadersActual extends Progress {
+  readonly layer: Layer | null;
+}
+export interface AgentServer extends ServerLabel {
+  readonly server: ServerName;
+  readonly address: Ipv4;
+  readonly totalMiB: number;
+  readonly freeMiB: number;
+  /** Sizes of all volumes there, for each of several Storage Managers by its name. Absent: of one alone, which knows it. */
+  readonly promisedMiB?: { readonly [manager: string]: number };
+}
+/** An image that the operator provides, known by name to every cell. */
+export interface AgentImage {
+  readonly name: string;
+  readonly digest: string;
+  readonly sizeMiB: number;
+}
+
+/** What all servers could hold. `complete` false: some server was never heard of, and might hold more. */
+export interface StorageOffers extends StorageOffer {
+  readonly complete: boolean;
+}
+
+/**
+ * Storage Manager → controller, key `kept`; absent: nothing. Deleted volumes, each by its size and once: under copies of this
+ * cell, whoever left them; and by the UID of the cell that left them, what others have copied or connected.
+ */
+export interface ActualKept {
+  readonly keptMiB: number;
+  readonly left?: { readonly [cell: string]: number };
+}
+
+// --- addresses and names ---------------------------------------------------------------------------------------
+
+export interface DesiredName {
+  readonly uid: Uid;
+  /** Fully qualified, without the final dot: `web1.shop.cells.internal`. */
+  readonly name: string;
+  readonly address: Ipv4;
+  /** Other cells may look it up: its interface is public, or the VM is. */
+  readonly public?: true;
+}
+export type ActualName = Progress;
+
+// --- placement -------------------------------------------------------------------------------------------------
+
+export interface DesiredPlacement {
+  readonly vm: Uid;
+  readonly path: ElementPath;
+  readonly cell: CellName;
+  readonly incarnation: number;
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  readonly cpuSpeedMHz: number;
+  readonly placement: Json;
+  /** Hosts where it could not be started lately: taken only when no other one can hold it. */
+  readonly avoid?: readonly HostName[];
+  /** This incarnation runs there already, whoever started it: its place is there and nowhere else. */
+  readonly on?: HostName;
+}
+/** Why a host cannot hold a VM now, and what would change that; both to be read by a person. */
+export interface HostRefusal {
+  readonly host: HostName;
+  readonly why: string;
+  readonly lifts: string;
+}
+export interface ActualPlacement extends Progress {
+  readonly incarnation: number;
+  readonly host: HostName | null;
+  /** `ActualHost.boot` of that host when it was chosen. */
+  readonly boot?: number;
+  /** Per host one sentence why it cannot hold the VM; empty when placed. */
+  readonly refusals: readonly HostRefusal[];
+}
+/** What hosts can hold when they are empty. `complete` false: some host was never heard of, and might hold more. */
+export interface HostOffers {
+  readonly hosts: readonly HostOffer[];
+  readonly complete: boolean;
+}
+export interface ActualHost {
+  readonly host: HostName;
+  readonly state: "up" | "draining";
+  /** On the underlay. */
+  readonly address: Ipv4;
+  readonly mac: Mac;
+  readonly memoryMiB: number;
+  /** For the management; not offered to VMs. */
+  readonly reservedMiB: number;
+  /**
+   * What each machine takes beside its guest's memory, which counts against what is offered; a large one takes it twice
+   * (`machineShares`). Absent: nothing.
+   */
+  readonly machineMiB?: number;
+  readonly cpus: number;
+  readonly cpuSpeedMHz: number;
+  readonly accelerator: "kvm" | "tcg";
+  /**
+   * Which start of the machine this is: above that of every earlier one. What began in one boot never runs in another.
+   * Absent: a host of the previous version, whose machines nobody can take for stopped.
+   */
+  readonly boot?: number;
+}
+
+/**
+ * What a VM takes of a host that runs it or is about to, whoever placed it there. Each Placer knows its own; this is how it
+ * learns of the others' (decisions/0037).
+ */
+export interface ActualTaken {
+  readonly memoryMiB: number;
+  readonly cpus: number;
+}
+export const takenKey = (vm: Uid): string => `taken/${vm}`;
+
+// --- Host Manager ----------------------------------------------------------------------------------------------
+
+/** One VM incarnation at one host, with its links. A tombstone stops it and frees everything. */
+export interface DesiredVm {
+  readonly uid: Uid;
+  readonly cell: CellName;
+  readonly path: ElementPath;
+  /** DNS host name the guest gets when no interface names one. */
+  readonly name: string;
+  readonly incarnation: number;
+  readonly power: "on" | "off";
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  readonly disks: readonly DesiredDisk[];
+  readonly interfaces: readonly DesiredInterface[];
+  readonly data: Json;
+  /** `x.liveness`: probes sent as if from the gateway of the VM's first interface. Absent: none. */
+  readonly liveness?: DesiredLiveness;
+  /** `x.start`: from its boot loader or kernel, or from the saved state of its image. Absent: "boot". */
+  readonly start?: "boot" | "resume";
+  /** Its host starts it again by itself when it ends: the VM of the root controller, whom nobody else would start. */
+  readonly restart?: "host";
+  /**
+   * The boot of the host that this incarnation was placed for: in a later one it is never started, so that a word about the
+   * end of a boot is one about the incarnation. Absent: for any boot.
+   */
+  readonly boot?: number;
+  /** Only beside `restart`. */
+  readonly trial?: DesiredTrial;
+}
+/**
+ * Another boot disk for a VM that its host starts again by itself (decision 34): the host starts it with that one, and goes
+ * back to `disks` unless whoever runs in it takes the new disk into `disks` in time.
+ */
+export interface DesiredTrial {
+  /** In place of the one of `disks` with the connection `replaces`. */
+  readonly disk: DesiredDisk;
+  readonly replaces: Uid;
+  /** Counted from each start with it. */
+  readonly withinMs: number;
+}
+/**
+ * What every host keeps of the VM of the root controller, document `root-vm`: all that one needs to start its next incarnation
+ * when nobody is left who could ask for that (decision 35). Without the secrets of the present leases.
+ */
+export interface DesiredStandby {
+  /** As it runs now; the layers of what it writes are left out, those that it reads are not. */
+  readonly vm: DesiredVm;
+  readonly host: HostName;
+  /** Without rules: enough to put its interface on the management network. */
+  readonly policy: CellPolicy;
+  /** What it writes, in the order in which the leases are taken: who has the first one decides for all. */
+  readonly volumes: readonly StandbyVolume[];
+}
+export interface StandbyVolume {
+  readonly volume: Uid;
+  readonly connection: Uid;
+  readonly agent: PeerName;
+  /** Of the lease that `vm` has. */
+  readonly epoch: number;
+}
+export const standbyKey = "root-vm";
+export interface DesiredLiveness {
+  readonly protocol: "icmp" | "udp";
+  /** Of a UDP probe; null for ICMP. */
+  readonly port: number | null;
+  readonly intervalMs: number;
+  /** That many probes in a row without an answer make it silent. */
+  readonly failures: number;
+}
+export interface DesiredDisk {
+  readonly connection: Uid;
+  /** Of the volume; for people. */
+  readonly path?: ElementPath;
+  readonly busType: "virtio" | "ide" | "scsi";
+  readonly busNumber: number | null;
+  readonly busSlot: number | null;
+  readonly bootOrder: number | null;
+  readonly readOnly: boolean;
+  readonly attachment: Attachment;
+}
+export interface DesiredInterface {
+  readonly uid: Uid;
+  readonly path: ElementPath;
+  readonly mac: Mac;
+  readonly address: Ipv4;
+  readonly prefixLength: number;
+  readonly gateway: Ipv4;
+  readonly nameServer: Ipv4;
+  readonly hostName: string;
+  readonly domain: string;
+  /** Identities, unique within the cell: the interface itself, its VM, its subnet. Never 0. */
+  readonly identity: number;
+  readonly vmIdentity: number;
+  readonly subnetIdentity: number;
+  /** Hosts that may know where this address is: those with an endpoint that may talk to it. */
+  readonly audience: readonly HostName[];
+  /** On the underlay itself, past Diverter; of the root cell alone (decision 31). `gateway` is then 0.0.0.0. */
+  readonly management?: true;
+}
+/** Why a VM is not running. `exited`: the guest powered off by itself; `crashed`: its QEMU died. */
+export interface ActualVm extends Progress {
+  readonly incarnation: number;
+  readonly power: "on" | "off";
+  readonly ended: "exited" | "crashed" | "stopped" | null;
+  /**
+   * What its liveness probes say; absent where none are sent. `starting`: has not answered yet and may still be booting;
+   * `silent`: `failures` probes in a row went unanswered. Its controller then stops it and starts the next incarnation.
+   */
+  readonly health?: "starting" | "answering" | "silent";
+  /** How often this incarnation's guest has reset itself. */
+  readonly reboots?: number;
+  /** From a trial's document on, until the VM runs with its `disks` and nothing else is wished for. */
+  readonly trial?: ActualTrial;
+}
+export interface ActualTrial {
+  /** Of the disk on trial. */
+  readonly connection: Uid;
+  /** Its machine was started with it. */
+  readonly boots: boolean;
+  /** Why its host has gone back for good, a sentence; null: it has not. */
+  readonly refused: string | null;
+}
+
+/** The compiled rules of one cell, replaced as a whole and at once. */
+export interface CellPolicy {
+  readonly cell: CellName;
+  /** Unique in the installation, never 0. */
+  readonly cellNumber: number;
+  /** Grows with each change. */
+  readonly version: number;
+  /** Directed: who may open a flow to whom. Answers to an open flow always pass. */
+  readonly rules: readonly CompiledRule[];
+  /** Identities of addresses that are no interface: CIDRs that rules name, and the cell's controller. Longest match. */
+  readonly networks: readonly { readonly cidr: Cidr; readonly identity: number }[];
+  /** Where the cell's controller is on the underlay: its machine, reached without a host in between. */
+  readonly controller: { readonly address: Ipv4; readonly mac: Mac; readonly identity: number };
+  /** Who may be asked for which location: every host that runs a VM of the cell or of one that it agreed with, sorted. */
+  readonly hosts: readonly HostName[];
+}
+export interface CompiledRule {
+  /** Unique in the cell: what counters and `why` name. */
+  readonly id: number;
+  /** The element it comes from, or a name in brackets for a built-in one: `[name service]`, `[subnet connectivity]`. */
+  readonly path: string;
+  readonly from: number;
+  readonly to: number;
+  readonly protocol: "any" | "tcp" | "udp" | "icmp";
+  readonly sourcePorts: { readonly from: number; readonly to: number };
+  /** Inclusive; 0-65535 is any. Meaningless for icmp. */
+  readonly ports: { readonly from: number; readonly to: number };
+}
+
+/** Published by the host where the address is, to the hosts of its audience. */
+export interface ActualLocation {
+  readonly address: Ipv4;
+  readonly host: HostName;
+  /** Of that host on the underlay. */
+  readonly hostMac: Mac;
+  readonly cellNumber: number;
+  readonly identity: number;
+  readonly vmIdentity: number;
+  readonly subnetIdentity: number;
+}

@@ -1,0 +1,121 @@
+import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import type { Input, Step } from "../../env.ts";
+import { type AuthorityOptions, type AuthorityState, createAuthorityService } from "./authority.ts";
+import type { AuthorityAnswer } from "./requests.ts";
+
+export const self = peerName("authority");
+export const root = peerName("controller.root");
+export const hex = (digit: string): string => digit.repeat(64).slice(0, 64);
+/** 2026-11-21. */
+export const dawn = 1_795_219_200_000;
+
+/** An authority with its store, its clients' documents (durable beside it) and clocks of its own. */
+export class AuthorityWorld {
+  records = new Map<string, Json>();
+  readonly wishes = new Map<string, readonly [PeerName, string, Json]>();
+  readonly published = new Map<string, Json>();
+  readonly logs: { readonly event: string; readonly fields: JsonObject }[] = [];
+  wallMs = dawn;
+  ms = 0;
+  /** To questions that were held back. */
+  readonly replies = new Map<number, AuthorityAnswer>();
+  readonly #service;
+  #state: AuthorityState;
+  #request = 0;
+
+  constructor(options: Partial<AuthorityOptions> = {}) {
+    this.#service = createAuthorityService({ self, ...options });
+    this.#state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
+    this.restart();
+  }
+
+  /** `commit` false: it crashes before the step is durable, so that nobody is told and nothing is kept. */
+  #step(input: Input, commit = true): AuthorityAnswer | null {
+    const step: Step<AuthorityState> = this.#service.step(this.#state, input, { ms: this.ms, wallMs: this.wallMs });
+    this.#state = step.state;
+    if (!commit) return null;
+    let reply: AuthorityAnswer | null = null;
+    for (const effect of step.effects) {
+      if (effect.kind === "write" && effect.value === null) this.records.delete(effect.key);
+      else if (effect.kind === "write") this.records.set(effect.key, effect.value);
+      else if (effect.kind === "publish" && effect.value === null) this.published.delete(effect.key);
+      else if (effect.kind === "publish") this.published.set(effect.key, effect.value);
+      else if (effect.kind === "log") this.logs.push({ event: effect.event, fields: effect.fields });
+      else if (effect.kind === "reply") {
+        reply = effect.response as unknown as AuthorityAnswer;
+        this.replies.set(effect.id, reply);
+      }
+    }
+    return reply;
+  }
+
+  restart(): void {
+    this.published.clear();
+    this.replies.clear();
+    this.#state = this.#service.restore({ records: new Map(this.records), desiredAt: new Map() });
+    for (const [from, key, value] of this.wishes.values()) this.#step({ kind: "desired", from, key, value });
+    this.#step({ kind: "start" });
+  }
+
+  desire(from: PeerName, id: string, value: Json): void {
+    this.wish(from, `enrolment/${id}`, value);
+  }
+  wish(from: PeerName, key: string, value: Json): void {
+    if (value === null) this.wishes.delete(`${from}/${key}`);
+    else this.wishes.set(`${from}/${key}`, [from, key, value]);
+    this.#step({ kind: "desired", from, key, value });
+  }
+
+  ask(request: object): AuthorityAnswer {
+    this.#request += 1;
+    const answer = this.#step({ kind: "request", id: this.#request, request: request as unknown as Json });
+    if (answer === null) throw new Error("no answer");
+    return answer;
+  }
+
+  /** Asks what may be held back: how to see whether there is an answer by now. */
+  askLater(request: object): () => AuthorityAnswer | null {
+    this.#request += 1;
+    const id = this.#request;
+    this.#step({ kind: "request", id, request: request as unknown as Json });
+    return () => this.replies.get(id) ?? null;
+  }
+
+  /** Asks, and the authority crashes before the step is durable. */
+  askInVain(request: object): void {
+    this.#step({ kind: "request", id: 0, request: request as unknown as Json }, false);
+    this.restart();
+  }
+
+  accepts(from: PeerName, key: string): boolean {
+    return this.#service.accepts(from, key);
+  }
+  entitled(peer: PeerName, key: string): boolean {
+    return this.#service.entitled(this.#state, peer, key);
+  }
+  measured(name: string): readonly { readonly value: number; readonly labels: object }[] {
+    return this.#service.measure?.(this.#state).find((metric) => metric.name === name)?.samples ?? [];
+  }
+}
+
+export const enrolment = (
+  hash: string,
+  cell: string,
+  names: readonly [name: string, role: string][],
+  endsAtMs: number,
+  address = "10.0.0.13",
+) => ({
+  hash,
+  cell,
+  grants: names.map(([name, role]) => ({ name, role, addresses: [address] })),
+  endsAtMs,
+});
+
+/** The names that were issued, or why none were. */
+export const told = (answer: AuthorityAnswer): string =>
+  answer.kind === "issue"
+    ? answer.certificates.map(({ name }) => name).join(" ")
+    : answer.kind === "refused"
+      ? answer.because
+      : answer.kind;

@@ -1,0 +1,68 @@
+import type { PeerName } from "../../../model/cell/identifiers.ts";
+import type { Instant } from "../../env.ts";
+import { isObject, write } from "../../outbox.ts";
+import type { CurrentKeys } from "../current-keys.ts";
+import type { Ring } from "../gossip-ring.ts";
+import { type BookRecord, bookOf, entryOf, type GrantedPlace, type PeerEntries, recordOf } from "../peer-book.ts";
+import type { AuthorityState } from "./authority.ts";
+import { rotateGossip } from "./gossip-epochs.ts";
+import { publishedKeys, settleKeys } from "./key-records.ts";
+
+/** What the authority tells everybody, as it follows from its state: where all are, and which keys are theirs. */
+export interface Book {
+  readonly version: number;
+  readonly peers: PeerEntries;
+  readonly keys: CurrentKeys;
+  readonly ring: Ring;
+}
+
+export const selfRecord = "self";
+const bookRecord = "book";
+const hourMs = 3_600_000;
+export const defaultLifetimeMs = 24 * hourMs;
+
+/** How much a clock may be slow against the authority's: a certificate begins that long before it is issued. */
+export const toleranceMs = (lifetimeMs: number): number => Math.min(hourMs, lifetimeMs / 24);
+
+/** When a certificate of now begins. Whole seconds: certificates know no finer time. */
+export const validFromOf = (
+  { options: { lifetimeMs = defaultLifetimeMs } }: AuthorityState,
+  { wallMs }: Instant,
+): number => Math.floor((wallMs - toleranceMs(lifetimeMs)) / 1000) * 1000;
+
+export function newBook(state: AuthorityState, now: Instant): Book {
+  const places = new Map<PeerName, GrantedPlace[]>();
+  for (const [wish, { document }] of [...state.enrolments].sort(([a], [b]) => (a < b ? -1 : 1)))
+    for (const grant of document.grants) {
+      const granted = places.get(grant.name) ?? [];
+      places.set(grant.name, granted);
+      granted.push({ grant, key: state.spent.get(wish)?.key ?? null });
+    }
+  const had = (name: PeerName) => {
+    const identity = state.identities.get(name);
+    return identity === undefined ? null : { key: identity.key, entry: entryOf(identity) };
+  };
+  const peers = bookOf(places, had, state.options.fixedPeers ?? {});
+  const { keys, changed } = keysNow(state, new Set(places.keys()), now);
+  // One that is gone, or another machine in its place: either way somebody has the key of the hosts' datagrams and is none.
+  if (changed.some((name) => name.startsWith("host."))) rotateGossip(state.outbox, state.gossip);
+  const { ring } = state.gossip;
+  const before = (state.outbox.records.get(bookRecord) ?? null) as BookRecord | null;
+  const record = recordOf(peers, keys, ring, before);
+  write(state.outbox, bookRecord, record);
+  return { version: record.version, peers, keys, ring };
+}
+
+function keysNow(
+  state: AuthorityState,
+  granted: ReadonlySet<PeerName>,
+  now: Instant,
+): { readonly keys: CurrentKeys; readonly changed: readonly PeerName[] } {
+  const { self, lifetimeMs = defaultLifetimeMs } = state.options;
+  const identities = new Map([...state.identities].map(([name, { key }]) => [name, key]));
+  const own = state.outbox.records.get(selfRecord);
+  if (isObject(own) && typeof own.key === "string") identities.set(self, own.key);
+  const nowMs = validFromOf(state, now);
+  const changed = settleKeys({ outbox: state.outbox, keys: state.keys, identities, granted, nowMs, lifetimeMs });
+  return { keys: publishedKeys(state.keys, nowMs, lifetimeMs), changed };
+}

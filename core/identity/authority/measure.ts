@@ -1,0 +1,17 @@
+import { counter, gauge, type Metric, sample } from "../../telemetry/metrics.ts";
+import type { AuthorityState } from "./authority.ts";
+import { authorityRefusals } from "./requests.ts";
+
+/** The authority's numbers. */
+export function measure(state: AuthorityState): readonly Metric[] {
+  const unspent = [...state.enrolments.keys()].filter((wish) => !state.spent.has(wish)).length;
+  return [
+    gauge("cells_identities", "Names that are enrolled and renewed.", [sample(state.identities.size)]),
+    gauge("cells_enrolments_unspent", "Enrolments whose token nobody has shown.", [sample(unspent)]),
+    counter(
+      "cells_identity_refused_total",
+      "Enrolments and renewals that were refused, by reason.",
+      authorityRefusals.map((reason) => sample(state.refused.get(reason) ?? 0, { reason })),
+    ),
+  ];
+}

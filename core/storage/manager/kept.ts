@@ -1,0 +1,137 @@
+import { type PeerName, type Uid, uid } from "../../../model/cell/identifiers.ts";
+import { type ActualKept, actualKey } from "../../documents/vocabulary.ts";
+import { toJson } from "../../outbox.ts";
+import { servicePeer } from "../../service-roles.ts";
+import type { ManagerState } from "./state.ts";
+
+/**
+ * What stays of deleted volumes. An origin goes only with its last copy, and what others have connected only with its last
+ * connection; until then it is in no model and so in no quota, and two cells that copy from each other in turn and delete
+ * their parts would have all but the last one for nothing. So it counts for whoever left it, and for those whose copies lie
+ * over it, in each of their quotas, and their controllers are told how much that is.
+ *
+ * Volumes change by the thousand, so what is known of one is kept as it was counted, and what became of it is counted anew
+ * along the chain below it alone.
+ */
+export interface Kept {
+  /** What may be otherwise than it was counted. */
+  readonly touched: Set<Uid>;
+  readonly counted: Map<Uid, Counted>;
+  /** How many volumes over it, at any distance, each client wants. */
+  readonly over: Map<Uid, Map<PeerName, number>>;
+  /** MiB by client, and there by the UID of the cell that left them; "": what lies under its copies. */
+  readonly sums: Map<PeerName, Map<Uid | "", number>>;
+  /** Whose sums were touched, and what each client was told last, as JSON. */
+  readonly unsaid: Set<PeerName>;
+  readonly said: Map<PeerName, string>;
+}
+interface Counted {
+  /** Who wants it. */
+  readonly client: PeerName | null;
+  readonly origin: Uid | null;
+  readonly left: Left | null;
+}
+/** Nobody wants it, and it is there. */
+interface Left {
+  readonly sizeMiB: number;
+  readonly by: PeerName;
+  /** Others have it connected. */
+  readonly inUse: boolean;
+}
+
+export const createKept = (): Kept => ({
+  ...{ touched: new Set(), counted: new Map(), over: new Map(), sums: new Map(), unsaid: new Set(), said: new Map() },
+});
+
+export function publishKept(state: ManagerState): void {
+  if (!state.started) return;
+  const { kept } = state;
+  for (const volume of kept.touched) recount(kept, volume, lookAt(state, volume));
+  kept.touched.clear();
+  for (const client of kept.unsaid) {
+    const value = keptOf(kept, client);
+    const text = JSON.stringify(value);
+    if (text === (kept.said.get(client) ?? "null")) continue;
+    if (value === null) kept.said.delete(client);
+    else kept.said.set(client, text);
+    state.outbox.effects.push({ kind: "publish", key: actualKey(client, "kept"), value: value && toJson(value) });
+  }
+  kept.unsaid.clear();
+}
+
+function keptOf({ sums }: Kept, client: PeerName): ActualKept | null {
+  const own = sums.get(client);
+  if (own === undefined) return null;
+  const left = [...own].filter(([cell]) => cell !== "");
+  const keptMiB = own.get("") ?? 0;
+  return left.length === 0 ? { keptMiB } : { keptMiB, left: Object.fromEntries(left) };
+}
+
+function lookAt(state: ManagerState, volume: Uid): Counted {
+  const client = state.wantedVolumes.get(volume)?.client ?? null;
+  const record = state.volumes.get(volume);
+  const origin = record?.origin ?? null;
+  if (record === undefined || client !== null || state.unread.has(volume)) return { client, origin, left: null };
+  const by = servicePeer("controller", record.cell);
+  const inUse = [...(state.connectionsOf.get(volume) ?? [])].some(
+    (id) => (state.connections.get(id)?.client ?? by) !== by,
+  );
+  return { client, origin, left: { sizeMiB: record.sizeMiB, by, inUse } };
+}
+
+const nothing: Counted = { client: null, origin: null, left: null };
+const sameLeft = (a: Left | null, b: Left | null): boolean =>
+  a?.sizeMiB === b?.sizeMiB && a?.by === b?.by && a?.inUse === b?.inUse;
+
+function recount(kept: Kept, volume: Uid, now: Counted): void {
+  const before = kept.counted.get(volume) ?? nothing;
+  const isElsewhere = before.origin !== now.origin;
+  if (!isElsewhere && before.client === now.client && sameLeft(before.left, now.left)) return;
+  charge(kept, volume, -1);
+  if (before.client !== null) below(kept, before.origin, before.client, -1);
+  const over = isElsewhere ? [...(kept.over.get(volume) ?? [])] : [];
+  for (const [client, count] of over) below(kept, before.origin, client, -count);
+  if (now.client === null && now.origin === null && now.left === null) kept.counted.delete(volume);
+  else kept.counted.set(volume, now);
+  for (const [client, count] of over) below(kept, now.origin, client, count);
+  if (now.client !== null) below(kept, now.origin, now.client, 1);
+  charge(kept, volume, 1);
+}
+
+/** The client wants so many more volumes over this one and over all that it is made of. A chain is as long as it is. */
+function below(kept: Kept, origin: Uid | null, client: PeerName, more: number): void {
+  const gone = new Set<Uid>();
+  for (let at = origin; at !== null && !gone.has(at); at = kept.counted.get(at)?.origin ?? null) {
+    gone.add(at);
+    const over = kept.over.get(at) ?? new Map<PeerName, number>();
+    const count = (over.get(client) ?? 0) + more;
+    // How many it wants says nothing, only whether it wants any.
+    const isOther = count === 0 || !over.has(client);
+    if (isOther) charge(kept, at, -1);
+    if (count === 0) over.delete(client);
+    else over.set(client, count);
+    if (over.size === 0) kept.over.delete(at);
+    else kept.over.set(at, over);
+    if (isOther) charge(kept, at, 1);
+  }
+}
+
+/** Adds what is kept of the volume to all sums that it is in, or takes it out of them. */
+function charge(kept: Kept, volume: Uid, sign: 1 | -1): void {
+  const left = kept.counted.get(volume)?.left ?? null;
+  if (left === null) return;
+  const over = kept.over.get(volume);
+  for (const client of over?.keys() ?? []) add(kept, client, "", sign * left.sizeMiB);
+  if ((left.inUse || over !== undefined) && over?.has(left.by) !== true)
+    add(kept, left.by, uid(volume.slice(0, volume.lastIndexOf("-"))), sign * left.sizeMiB);
+}
+
+function add({ sums, unsaid }: Kept, client: PeerName, cell: Uid | "", MiB: number): void {
+  const own = sums.get(client) ?? new Map<Uid | "", number>();
+  const sum = (own.get(cell) ?? 0) + MiB;
+  if (sum === 0) own.delete(cell);
+  else own.set(cell, sum);
+  if (own.size === 0) sums.delete(client);
+  else sums.set(client, own);
+  unsaid.add(client);
+}

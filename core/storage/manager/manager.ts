@@ -1,0 +1,332 @@
+import type { PeerName, Uid } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
+import { mayDesire, maySee } from "../../documents/permissions.ts";
+import {
+  agentBinned,
+  agentImage,
+  agentLeaseActual,
+  agentReadersActual,
+  agentServer,
+  agentVolumeActual,
+  desiredConnection,
+  desiredGrant,
+  desiredVolume,
+} from "../../documents/readers/storage.ts";
+import { documentsOf } from "../../documents/readers/table.ts";
+import { type ActualConnection, type ActualVolume, actualKey } from "../../documents/vocabulary.ts";
+import type { Input, Service } from "../../env.ts";
+import { cellOfController, log, progress, publish, sameJson, takeEffects, toJson, write } from "../../outbox.ts";
+import { isOffersRequest } from "../../supply.ts";
+import { storageOffersOf } from "../offers.ts";
+import { publishKept } from "./kept.ts";
+import { reconcileConnection, reconcileLease } from "./leases.ts";
+import { forgetFormer, forgetMarks, takeMark } from "./marks.ts";
+import { measureStorageManager } from "./measure.ts";
+import { beginRecovery, explained, explainTimer, heard, heardClient, takeFork } from "./recovery.ts";
+import {
+  type AgentView,
+  addTo,
+  isFull,
+  keepVolume,
+  type ManagerState,
+  mark,
+  markChains,
+  provider,
+  removeFrom,
+  restoreManager,
+  splitKey,
+} from "./state.ts";
+import { freeze, publishVolume, reconcileVolume } from "./volumes.ts";
+
+/*
+ * The Storage Manager decides where volumes lie, who may copy or connect them and who writes them now; agents hold the
+ * bytes and have the last word on leases. Every input only changes what is known and marks the volumes it concerns; one
+ * reconciler per volume then compares what is wanted with what is so. Nothing depends on the order of inputs.
+ */
+
+export interface StorageManagerOptions {
+  readonly self: PeerName;
+  readonly agents: readonly PeerName[];
+  /** Domain below which every cell has its own; `cells.internal` if absent. */
+  readonly domain?: string;
+}
+
+/** Clients: `controller.<cell>`; agents: `agent.<server>`. Records: `volume/`, `lease/`, `connection/<uid>`. */
+export function createStorageManager({
+  self,
+  agents,
+  domain = "cells.internal",
+}: StorageManagerOptions): Service<ManagerState> {
+  return {
+    restore: (restored) => restoreManager(restored, self, agents, domain),
+    step: (state, input) => {
+      take(state, input);
+      if (state.started) settle(state);
+      publishKept(state);
+      state.outbox.quiet = false;
+      return { state, effects: takeEffects(state.outbox) };
+    },
+    audience: () => null,
+    entitled: (_state, peer, key) => maySee("storage-manager", peer, key),
+    accepts: (peer, key) => mayDesire("storage-manager", peer, key),
+    read: documentsOf("storage-manager"),
+    measure: measureStorageManager,
+  };
+}
+
+function take(state: ManagerState, input: Input): void {
+  if (input.kind === "start") start(state);
+  else if (input.kind === "desired") takeDesired(state, input.from, input.key, input.value);
+  else if (input.kind === "actual") {
+    const agent = state.agents.get(input.from);
+    if (agent !== undefined) takeActual(state, agent, input.key, input.value);
+  } else if (input.kind === "reachable") {
+    const agent = state.agents.get(input.peer);
+    if (agent === undefined) return;
+    setReachable(state, agent, input.reachable);
+    if (input.reachable) heard(state, agent);
+  } else if (input.kind === "forked") {
+    const agent = state.agents.get(input.peer);
+    if (agent !== undefined) takeFork(state, agent, input.forked, input.itForked);
+  } else if (input.kind === "another") {
+    const agent = state.agents.get(input.peer);
+    if (agent !== undefined) forgetFormer(state, agent);
+  } else if (input.kind === "timer" && input.name === explainTimer) {
+    explained(state);
+  } else if (input.kind === "released") {
+    state.outbox.releasing.get(input.peer)?.delete(input.key);
+  } else if (input.kind === "request") {
+    const response = isOffersRequest(input.request) ? offers(state) : status(state);
+    state.outbox.effects.push({ kind: "reply", id: input.id, response });
+  }
+}
+
+function setReachable(state: ManagerState, agent: AgentView, reachable: boolean): void {
+  if (agent.reachable === reachable) return;
+  agent.reachable = reachable;
+  touchVolumesOn(state, agent);
+  touchUnplaced(state);
+}
+
+/** What a server is like concerns its volumes and all that is made of them. */
+function touchVolumesOn(state: ManagerState, agent: AgentView): void {
+  const here = [...state.volumes].filter(([, record]) => record.agent === agent.name);
+  markChains(
+    state,
+    here.map(([volume]) => volume),
+  );
+}
+
+/** Everything is looked at once; a record without a wish had its tombstone before the restart. */
+function start(state: ManagerState): void {
+  state.started = true;
+  state.outbox.quiet = true;
+  for (const to of state.agents.keys()) state.outbox.effects.push({ kind: "subscribe", to, prefix: "" });
+  const all = [state.volumes, state.wantedVolumes, state.connectionsOf].flatMap((map) => [...map.keys()]);
+  for (const volume of all) state.dirty.add(volume);
+  const counts = { volumes: state.volumes.size, connections: state.connections.size };
+  log(state.outbox, "service/restored", counts);
+  forgetMarks(state);
+  beginRecovery(state);
+  publishOffers(state);
+}
+
+/** What the servers could ever hold. */
+const offers = (state: ManagerState): Json =>
+  toJson(storageOffersOf([...state.agents.values()].map(({ server }) => server)));
+
+/** The same, to every controller; said again only when it is something else. */
+function publishOffers(state: ManagerState): void {
+  const value = offers(state);
+  if (!state.started || sameJson(state.offered, value)) return;
+  state.offered = value;
+  state.outbox.effects.push({ kind: "publish", key: "storage", value });
+}
+
+function settle(state: ManagerState): void {
+  for (const volume of state.dirty) {
+    // Taken off first: what its own reconciling marks again is looked at again.
+    state.dirty.delete(volume);
+    if (isUnread(state, volume)) continue;
+    try {
+      reconcileVolume(state, volume);
+      reconcileLease(state, volume);
+      for (const id of [...(state.connectionsOf.get(volume) ?? [])]) reconcileConnection(state, id, volume);
+    } catch (error) {
+      setAside(state, volume, error as Error);
+    }
+  }
+}
+
+/** What is wanted of it, or of a connection to it, is stored and cannot be read: then all of it stays as it is. */
+const isUnread = ({ unread, connectionsOf }: ManagerState, volume: Uid): boolean =>
+  unread.has(volume) || [...(connectionsOf.get(volume) ?? [])].some((id) => unread.has(id));
+
+/**
+ * What one volume's documents lead to must not end the manager of everybody's. Each volume is brought further by itself and
+ * what was decided of it goes out whole or not at all with the step, so the others are not touched by its failure. It is looked at
+ * again when something of it changes, and named until then.
+ */
+function setAside(state: ManagerState, volume: Uid, error: Error): void {
+  const from = state.wantedVolumes.get(volume)?.client ?? state.volumes.get(volume)?.client ?? provider;
+  log(state.outbox, "document/refused", {
+    ...{ from, key: `volume/${volume}`, why: `it cannot be worked with: ${error.message}` },
+  });
+  const told = progress("waiting", "it is set aside: the Storage Manager cannot work with what is asked of it");
+  if (from !== provider) publishVolume(state, from, volume, told, null);
+}
+
+function takeDesired(state: ManagerState, client: PeerName, key: string, value: Json): void {
+  heardClient(state, client);
+  const [kind, id] = splitKey(key);
+  if (kind === "volume") takeVolume(state, client, id, value);
+  else if (kind === "connection") takeConnection(state, client, id, value);
+  else if (kind === "grant") takeGrant(state, client, id, value);
+}
+
+function refuse(state: ManagerState, client: PeerName, key: string, reason: string): void {
+  const failed = progress("failed", reason);
+  const actual: ActualVolume | ActualConnection = key.startsWith("volume/")
+    ? { ...failed, server: null, sizeMiB: null }
+    : { ...failed, incarnation: 0, attachment: null };
+  publish(state.outbox, actualKey(client, key), actual);
+}
+const malformed = (what: string) =>
+  `the ${what} document is malformed; see core/documents/readers/storage.ts for its fields`;
+const foreign = (id: Uid) => `the UID ${id} belongs to an element of another cell`;
+
+function takeVolume(state: ManagerState, client: PeerName, id: Uid, value: Json) {
+  const key = `volume/${id}`;
+  const before = state.wantedVolumes.get(id);
+  state.kept.touched.add(id);
+  if (value !== null) takeBack(state, client, id);
+  const owner = before?.client ?? state.volumes.get(id)?.client ?? client;
+  if (owner !== client) {
+    if (value === null) publish(state.outbox, actualKey(client, key), null);
+    else refuse(state, client, key, foreign(id));
+    return;
+  }
+  const document = desiredVolume.of(value, id);
+  if (value !== null && (document === null || document.cell !== cellOfController(client))) {
+    if (before === undefined) state.unread.add(id);
+    return refuse(state, client, key, malformed("volume"));
+  }
+  state.unread.delete(id);
+  if (before?.document.origin.kind === "copy") removeFrom(state.waitingCopiesOf, before.document.origin.volume, id);
+  if (document !== null) state.wantedVolumes.set(id, { client, document });
+  else {
+    state.wantedVolumes.delete(id);
+    state.unplaced.delete(id);
+    if (!state.volumes.has(id)) publish(state.outbox, actualKey(client, key), null);
+  }
+  mark(state, id);
+}
+
+/** A cell that wants a volume again that it had left to the provider has it again: it was never anybody else's. */
+function takeBack(state: ManagerState, client: PeerName, id: Uid): void {
+  const record = state.volumes.get(id);
+  if (record?.client !== provider || record.cell !== cellOfController(client)) return;
+  write(state.outbox, `volume/${id}`, { ...record, client });
+  keepVolume(state, id, { ...record, client });
+}
+
+function takeConnection(state: ManagerState, client: PeerName, id: Uid, value: Json) {
+  const key = `connection/${id}`;
+  const before = state.wantedConnections.get(id);
+  const record = state.connections.get(id);
+  const owner = before?.client ?? record?.client ?? client;
+  if (owner !== client) {
+    if (value === null) publish(state.outbox, actualKey(client, key), null);
+    else refuse(state, client, key, foreign(id));
+    return;
+  }
+  const document = desiredConnection.of(value, id);
+  if (value !== null && document === null) {
+    if (before === undefined) state.unread.add(id);
+    return refuse(state, client, key, malformed("connection"));
+  }
+  state.unread.delete(id);
+  if (before !== undefined) {
+    mark(state, before.document.volume);
+    if (before.document.volume !== document?.volume && record?.volume !== before.document.volume) {
+      removeFrom(state.connectionsOf, before.document.volume, id);
+    }
+  }
+  if (record !== undefined) mark(state, record.volume);
+  if (document !== null) {
+    state.wantedConnections.set(id, { client, document });
+    addTo(state.connectionsOf, document.volume, id);
+    mark(state, document.volume);
+    return;
+  }
+  state.wantedConnections.delete(id);
+  if (record === undefined) publish(state.outbox, actualKey(client, key), null);
+}
+
+function takeGrant(state: ManagerState, client: PeerName, id: Uid, value: Json) {
+  const before = state.grants.get(id);
+  if (before !== undefined && before.client !== client) return;
+  const document = desiredGrant.of(value, id);
+  if (value !== null && document === null)
+    return log(state.outbox, "document/refused", { from: client, key: `grant/${id}`, why: malformed("grant") });
+  if (document === null) state.grants.delete(id);
+  else state.grants.set(id, { client, document });
+  for (const grant of [before?.document, document]) if (grant) mark(state, grant.volume);
+}
+
+function takeActual(state: ManagerState, agent: AgentView, key: string, value: Json): void {
+  const [kind, id] = splitKey(key);
+  if (kind === "server") {
+    const wasFull = isFull(agent);
+    agent.server = agentServer.of(value);
+    if (agent.server?.mark !== undefined) takeMark(state, agent, agent.server.mark);
+    if (isFull(agent) !== wasFull) touchVolumesOn(state, agent);
+    if (agent.reachable === null) setReachable(state, agent, true);
+    touchUnplaced(state);
+    publishOffers(state);
+  } else if (kind === "image") {
+    if (put(agent.images, String(id), agentImage.of(value))) touchUnplaced(state);
+  } else if (kind === "volume") {
+    const before = agent.volumes.get(id);
+    const after = agentVolumeActual.of(value);
+    // How full it is changes all the time and decides nothing here.
+    const changed = !sameJson(toJson({ ...before, usedMiB: 0 }), toJson({ ...after, usedMiB: 0 }));
+    if (put(agent.volumes, id, after) && changed) markChains(state, [id]);
+    // One that has a place to be found may be wanted by now.
+    if (state.wantedVolumes.has(id) && !state.volumes.has(id)) mark(state, id);
+  } else if (kind === "bin") {
+    // Copies wait for it as for a server; and a volume that was not to be made anew may be now.
+    if (put(agent.bin, String(id), agentBinned.of(value))) touchUnplaced(state);
+  } else if (kind === "lease") {
+    if (put(agent.leases, id, agentLeaseActual.of(value))) mark(state, id);
+  } else if (kind === "readers") {
+    if (put(agent.readers, id, agentReadersActual.of(value))) markChains(state, [id]);
+    // An older store knows it from before its first copy.
+    const record = state.volumes.get(id);
+    if (record?.agent === agent.name && !record.frozen && agent.readers.has(id) && state.wantedVolumes.has(id))
+      freeze(state, id);
+  }
+}
+
+/** Sets or (null) deletes; true if that changed anything. */
+function put<K, V extends object>(map: Map<K, V>, key: K, value: V | null): boolean {
+  const before = map.get(key);
+  if (value === null) return map.delete(key);
+  map.set(key, value);
+  return before === undefined || !sameJson(toJson(before), toJson(value));
+}
+
+function touchUnplaced(state: ManagerState): void {
+  for (const volume of state.unplaced) mark(state, volume);
+}
+
+/** For the operator: how much lies where. */
+const status = (state: ManagerState): Json => ({
+  servers: [...state.agents.values()].map((agent) => ({
+    agent: agent.name,
+    reachable: agent.reachable,
+    freeMiB: agent.server?.freeMiB ?? null,
+    provisionedMiB: agent.provisionedMiB,
+    volumes: [...state.volumes.values()].filter((record) => record.agent === agent.name).length,
+  })),
+});

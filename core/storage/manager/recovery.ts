@@ -1,0 +1,198 @@
+import type { PeerName, Uid } from "../../../model/cell/identifiers.ts";
+import { fail, ok, type Result } from "../../../model/result.ts";
+import type { ActualVolume, AgentVolume, DesiredVolume, Progress } from "../../documents/vocabulary.ts";
+import { desire, log, progress, write } from "../../outbox.ts";
+import {
+  type AgentView,
+  keepVolume,
+  type ManagerState,
+  mark,
+  provider,
+  serverOf,
+  type VolumeRecord,
+  type Wanted,
+} from "./state.ts";
+
+/**
+ * A Storage Manager whose store is lost, blank or older than what others have seen. All that it decides follows from what
+ * controllers wish and what agents hold, so it finds its own way back:
+ *
+ *  - A volume that some agent has is where that agent has it. It is adopted, never placed.
+ *  - Nothing is placed before each server has said what it has: a blank file under the UID of a volume that lies on a server
+ *    which is still silent would be taken for that volume.
+ *  - A holder that only an agent remembers is left alone until its controller has spoken, and has had time to say that it
+ *    wishes for it. It is fenced sooner only for a later incarnation of itself, and where the volume goes.
+ *  - An agent has the last word on epochs, so the next one that is asked for exceeds what it has.
+ *
+ * That an old store is one is heard from the agents (`forked`); a blank one shows itself.
+ */
+export interface Recovery {
+  /** Servers that have not said, since the store was lost, what they have. Durable: record `recovery`. */
+  readonly waitsFor: readonly PeerName[];
+}
+/** What controllers have, after a start, to say what they wish. */
+export const explainMs = 5 * 60_000;
+export const explainTimer = "explain";
+
+type Obstacle = Progress & Pick<ActualVolume, "hidden">;
+
+/** At a start, once the agents and the records are known. */
+export function beginRecovery(state: ManagerState): void {
+  if (state.recovery === null)
+    // The store of a version that kept no such record has volumes, unless it is blank as well.
+    waitFor(state, state.volumes.size === 0 && state.leases.size === 0 ? [...state.agents.keys()] : []);
+  else
+    waitFor(
+      state,
+      state.recovery.waitsFor.filter((name) => state.agents.has(name)),
+    );
+  if (state.lostAt.size > 0) waitForSilent(state);
+  if (state.recovery?.waitsFor.length !== 0) letExplain(state);
+}
+
+/** For a while nobody is fenced whose controller may only have yet to say that it wishes for it. */
+function letExplain(state: ManagerState): void {
+  state.explained = false;
+  state.lost = true;
+  state.outbox.effects.push({ kind: "timer", name: explainTimer, afterMs: explainMs });
+}
+
+/** A controller says what it wishes, for the first time since the start; the rest comes behind it. */
+export function heardClient(state: ManagerState, client: PeerName): void {
+  if (!state.started || state.spoke.has(client)) return;
+  state.spoke.add(client);
+  if (state.lost) letExplain(state);
+}
+
+export function explained(state: ManagerState): void {
+  state.explained = true;
+  for (const [volume, { holder }] of state.leases) if (holder !== null) mark(state, volume);
+}
+
+/** An agent knows documents of this manager that its store has not: whoever is silent may have others. */
+export function takeFork(state: ManagerState, agent: AgentView, forked: boolean, itForked: boolean): void {
+  agent.older = itForked;
+  if (!forked) {
+    state.lostAt.delete(agent.name);
+    return;
+  }
+  state.lostAt.add(agent.name);
+  letExplain(state);
+  if (state.started) waitForSilent(state);
+  if (agent.inStep) releaseAt(state, agent);
+}
+
+/** An agent has said all that it has. */
+export function heard(state: ManagerState, agent: AgentView): void {
+  if (!agent.inStep) for (const volume of state.unplaced) mark(state, volume);
+  agent.inStep = true;
+  const { waitsFor } = state.recovery ?? { waitsFor: [] };
+  if (waitsFor.includes(agent.name))
+    waitFor(
+      state,
+      waitsFor.filter((name) => name !== agent.name),
+    );
+  if (state.lostAt.has(agent.name)) releaseAt(state, agent);
+}
+
+/** From now on the agent takes what is desired here: that holds nothing which goes behind what the agent has. */
+function releaseAt(state: ManagerState, agent: AgentView): void {
+  // An older agent is for an operator to look at.
+  if (!agent.older) state.outbox.effects.push({ kind: "recovered", at: agent.name });
+}
+
+function waitForSilent(state: ManagerState): void {
+  const silent = [...state.agents.values()].filter(({ inStep }) => !inStep).map(({ name }) => name);
+  waitFor(state, [...new Set([...(state.recovery?.waitsFor ?? []), ...silent])].sort());
+}
+
+function waitFor(state: ManagerState, waitsFor: readonly PeerName[]): void {
+  const before = state.recovery?.waitsFor ?? [];
+  const servers = waitsFor.map(serverOf);
+  if (waitsFor.length > before.length) log(state.outbox, "recovery/waits", { servers });
+  else if (waitsFor.length === 0 && before.length > 0) log(state.outbox, "recovery/complete", {});
+  state.recovery = { waitsFor };
+  write(state.outbox, "recovery", state.recovery);
+  for (const volume of state.unplaced) mark(state, volume);
+}
+
+/**
+ * Where the volume is already, or why that is not known yet; null: nowhere, and it may be placed.
+ * @returns its record as it must have been
+ */
+export function findVolume(
+  state: ManagerState,
+  volume: Uid,
+  wanted: Wanted<DesiredVolume>,
+): Result<VolumeRecord, Obstacle> | null {
+  const having = [...state.agents.values()].filter(({ volumes }) => volumes.has(volume));
+  const [agent, ...more] = having;
+  if (agent === undefined) {
+    const silent = state.recovery?.waitsFor ?? [];
+    if (silent.length === 0) return null;
+    return waiting(
+      `this Storage Manager has lost what it knew and has yet to hear what is on ${silent.map(serverOf).join(", ")}`,
+    );
+  }
+  if (more.length > 0)
+    return waiting(
+      `${having.map(({ name }) => serverOf(name)).join(" and ")} both have a file of it: an operator has to say which is right`,
+    );
+  const actual = agent.volumes.get(volume);
+  const about = actual?.about;
+  const server = `storage server ${serverOf(agent.name)}`;
+  // That it is an origin comes behind it: taken for none it would get a writer.
+  if (!agent.inStep) return waiting(`${server} has it and has yet to say all that it has`);
+  if (actual === undefined || actual.phase === "deleting")
+    return waiting(`${server} is still removing a volume with its UID`);
+  if (about === undefined) return waiting(`${server} has it and does not know whose it is: an earlier version made it`);
+  // The same words as for a volume of another cell that is known.
+  if (about.cell !== wanted.document.cell)
+    return fail(progress("failed", `the UID ${volume} belongs to an element of another cell`));
+  const sizeMiB = actual.sizeMiB ?? wanted.document.sizeMiB;
+  if (sizeMiB === null) return waiting(`${server} is making it`);
+  const { client, document } = wanted;
+  return ok({
+    ...{ client, cell: document.cell, path: document.path, agent: agent.name, origin: about.origin, sizeMiB },
+    source: sourceOf(about.origin, document),
+    frozen: agent.readers.has(volume),
+    ...(actual.phase === "ready" || actual.phase === "failed" ? { made: true as const } : {}),
+  });
+}
+const waiting = (reason: string) => fail(progress("waiting", reason));
+
+const sourceOf = (origin: Uid | null, document: DesiredVolume | null): AgentVolume["source"] => {
+  if (origin !== null) return { kind: "overlay" };
+  return document?.origin.kind === "image" ? document.origin : { kind: "empty" };
+};
+
+/** Takes an adopted volume's origins into the records, also those for which nobody wishes: their cells may have left them. */
+export function adoptOrigins(state: ManagerState, copy: VolumeRecord): void {
+  for (let origin = copy.origin; origin !== null && !state.volumes.has(origin); ) {
+    const at: Uid = origin;
+    const agent = [...state.agents.values()].find(({ volumes }) => volumes.has(at));
+    const actual = agent?.volumes.get(at);
+    if (agent === undefined || actual?.about === undefined || actual.sizeMiB === null) return;
+    const { cell, path, origin: next } = actual.about;
+    const wanted = state.wantedVolumes.get(at);
+    const own = wanted?.document.cell === cell ? wanted : null;
+    const record: VolumeRecord = {
+      ...{ client: own?.client ?? provider, cell, path, agent: agent.name, origin: next, sizeMiB: actual.sizeMiB },
+      ...{ source: sourceOf(next, own?.document ?? null), frozen: true, made: true },
+    };
+    adopt(state, at, record);
+    // So that they can be taken back with the last copy.
+    desire(state.outbox, agent.name, `volume/${at}`, {
+      ...{ uid: at, source: record.source, sizeMiB: record.sizeMiB, made: true, about: actual.about },
+    });
+    desire(state.outbox, agent.name, `readers/${at}`, { volume: at });
+    origin = next;
+  }
+}
+
+export function adopt(state: ManagerState, volume: Uid, record: VolumeRecord): void {
+  write(state.outbox, `volume/${volume}`, record);
+  keepVolume(state, volume, record);
+  log(state.outbox, "volume/adopted", { volume, path: record.path, agent: record.agent });
+  mark(state, volume);
+}

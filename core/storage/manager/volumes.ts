@@ -1,0 +1,405 @@
+import { type CellName, type ElementPath, type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
+import { limits } from "../../../model/cell/limits.ts";
+import { fail, ok, type Result } from "../../../model/result.ts";
+import type { AgentBinned } from "../../documents/bin.ts";
+import {
+  type ActualVolume,
+  type AgentReaders,
+  type AgentVolume,
+  actualKey,
+  type DesiredVolume,
+  type Phase,
+  type Progress,
+} from "../../documents/vocabulary.ts";
+import { desire, log, progress, publish, write } from "../../outbox.ts";
+import { isInBin } from "../bin.ts";
+import { copyNeedsMiB, overcommit } from "../offers.ts";
+import { adopt, adoptOrigins, findVolume } from "./recovery.ts";
+import {
+  type AgentView,
+  addTo,
+  describeHolder,
+  forgetVolume,
+  holderOf,
+  keepVolume,
+  layersOf,
+  type ManagerState,
+  mark,
+  mayUse,
+  nameOf,
+  promisedMiB,
+  provider,
+  removeFrom,
+  serverOf,
+  serverTrouble,
+  type VolumeRecord,
+  type Wanted,
+} from "./state.ts";
+
+/** Brings one volume a step further: places it, follows what its agent says, or takes it away. */
+export function reconcileVolume(state: ManagerState, volume: Uid): void {
+  const wanted = state.wantedVolumes.get(volume);
+  const record = state.volumes.get(volume);
+  state.unplaced.delete(volume);
+  if (wanted?.document.origin.kind === "copy") removeFrom(state.waitingCopiesOf, wanted.document.origin.volume, volume);
+  if (record !== undefined) {
+    if (wanted === undefined) deleteVolume(state, volume, record);
+    else followVolume(state, volume, record, wanted.document);
+  } else if (wanted !== undefined) {
+    placeVolume(state, volume, wanted);
+  }
+}
+
+export function publishVolume(
+  state: ManagerState,
+  client: PeerName,
+  volume: Uid,
+  what: Progress & Pick<ActualVolume, "available" | "hidden">,
+  record: VolumeRecord | null,
+): void {
+  const actual: ActualVolume = {
+    ...what,
+    server: record === null ? null : serverOf(record.agent),
+    sizeMiB: record?.sizeMiB ?? null,
+  };
+  publish(state.outbox, actualKey(client, `volume/${volume}`), actual);
+}
+
+/** The wish for a volume that has no place yet. A place is durable before the agent hears of it, and never changes. */
+function placeVolume(state: ManagerState, volume: Uid, wanted: Wanted<DesiredVolume>): void {
+  const { client, document } = wanted;
+  const found = findVolume(state, volume, wanted);
+  if (found?.ok === true) {
+    adopt(state, volume, found.value);
+    adoptOrigins(state, found.value);
+    followVolume(state, volume, found.value, document);
+    return;
+  }
+  const plan = found ?? planVolume(state, wanted);
+  if (!plan.ok) {
+    state.unplaced.add(volume);
+    if (document.origin.kind === "copy") addTo(state.waitingCopiesOf, document.origin.volume, volume);
+    publishVolume(state, client, volume, plan.error, null);
+    return;
+  }
+  const record = plan.value;
+  if (record.origin !== null) freeze(state, record.origin);
+  write(state.outbox, `volume/${volume}`, record);
+  keepVolume(state, volume, record);
+  log(state.outbox, "volume/placed", { volume, path: record.path, agent: record.agent, sizeMiB: record.sizeMiB });
+  mark(state, volume);
+  followVolume(state, volume, record, document);
+}
+
+type Obstacle = Progress & Pick<ActualVolume, "hidden">;
+const waiting = (reason: string) => fail(progress("waiting", reason));
+const hidden = (volume: Uid) =>
+  fail({ ...progress("waiting", `no volume ${volume} is visible to this cell`), hidden: true as const });
+const failed = (reason: string) => fail(progress("failed", reason));
+
+/** What the services themselves boot is the provider's: to every other cell there is no `service`, and no `service-2`. */
+const isForCell = (image: string, client: PeerName): boolean =>
+  !/^service(?:-|$)/.test(image) || client === rootController;
+export const rootController = peerName("controller.root");
+
+/** Decides place, size and source of a new volume, or says why it cannot be made now (waiting) or at all (failed). */
+function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<VolumeRecord, Obstacle> {
+  const { client, document } = wanted;
+  const common = { client, cell: document.cell, path: document.path, frozen: false };
+  const reachable = [...state.agents.values()].filter((agent) => agent.reachable !== false && agent.server !== null);
+  if (reachable.length === 0) {
+    const servers = [...state.agents.keys()].map(serverOf).join(", ");
+    return waiting(servers === "" ? "there is no storage server" : `no storage server is reachable (${servers})`);
+  }
+  const back = planFromBin(state, wanted);
+  if (back !== null) return back;
+  const { origin } = document;
+  if (origin.kind === "copy") {
+    const source = planOrigin(state, client, origin.volume);
+    if (!source.ok) return source;
+    const sizeMiB = document.sizeMiB ?? source.value.sizeMiB;
+    if (sizeMiB < source.value.sizeMiB) {
+      return failed(
+        `a copy of "${source.value.path}" needs at least its size of ${source.value.sizeMiB} MiB, not ${sizeMiB} MiB`,
+      );
+    }
+    if (layersOf(state, origin.volume) >= limits.layers) {
+      return failed(
+        `"${source.value.path}" is the last of ${limits.layers} volumes of which each is a copy of the one before: no more are allowed, so copy one of the first of them`,
+      );
+    }
+    const agent = choose(state, reachable, copyNeedsMiB, sizeMiB);
+    if (agent === null) return waiting(noSpace(state, reachable, copyNeedsMiB));
+    return ok({ ...common, agent: agent.name, source: { kind: "overlay" }, origin: origin.volume, sizeMiB });
+  }
+  if (origin.kind === "empty") {
+    const sizeMiB = document.sizeMiB ?? 0;
+    const agent = choose(state, reachable, sizeMiB, sizeMiB);
+    if (agent === null) return waiting(noSpace(state, reachable, sizeMiB));
+    return ok({ ...common, agent: agent.name, source: { kind: "empty" }, origin: null, sizeMiB });
+  }
+  const hasImage = ({ images }: (typeof reachable)[number], image: string): boolean =>
+    images.has(image) && isForCell(image, client);
+  const having = reachable.filter((agent) => hasImage(agent, origin.image));
+  if (having.length === 0) {
+    const names = [...new Set(reachable.flatMap(({ images }) => [...images.keys()]))]
+      .filter((image) => isForCell(image, client))
+      .sort();
+    const silent = [...state.agents.values()]
+      .filter((agent) => !reachable.includes(agent))
+      .map(({ name }) => serverOf(name));
+    const unseen = silent.length === 0 ? "" : `; not reachable: ${silent.join(", ")}`;
+    return waiting(`no image "${origin.image}"; there are: ${names.length === 0 ? "none" : names.join(", ")}${unseen}`);
+  }
+  const imageMiB = Math.max(...having.map((agent) => agent.images.get(origin.image)?.sizeMiB ?? 0));
+  const sizeMiB = document.sizeMiB ?? imageMiB;
+  if (sizeMiB < imageMiB) return failed(`image "${origin.image}" needs at least ${imageMiB} MiB, not ${sizeMiB} MiB`);
+  const agent = choose(state, having, sizeMiB, sizeMiB);
+  if (agent === null) return waiting(noSpace(state, having, sizeMiB));
+  return ok({ ...common, agent: agent.name, source: { kind: "image", image: origin.image }, origin: null, sizeMiB });
+}
+
+/** A volume whose former file is in a bin is not made anew; one that an operator brings back begins with it. Null: neither. */
+function planFromBin(
+  state: ManagerState,
+  { client, document }: Wanted<DesiredVolume>,
+): Result<VolumeRecord, Obstacle> | null {
+  const { uid, cell, path, origin } = document;
+  const found = binnedOf(state, uid, cell, path);
+  const [first, ...more] = found.filter(({ binned }) => binned.offered);
+  if (first === undefined) {
+    const [former] = found;
+    return former === undefined ? null : waiting(isInBin(serverOf(former.agent.name), former.binned));
+  }
+  const name = `${serverOf(first.agent.name)}/${first.binned.file}`;
+  if (more.length > 0) {
+    const names = [first, ...more].map(({ agent, binned }) => `${serverOf(agent.name)}/${binned.file}`);
+    return waiting(
+      `several files are to be brought back as "${path}": ${names.join(", ")}; empty those that are not meant`,
+    );
+  }
+  const { file, volume, overlay, about, sizeMiB } = first.binned;
+  const common = { client, cell, path, agent: first.agent.name, frozen: false, sizeMiB, from: { file, volume } };
+  if (!overlay) {
+    if (origin.kind === "copy")
+      return failed(`${name}, which is to be brought back, is no copy: make it an empty volume or one of an image`);
+    return ok({ ...common, source: { kind: "empty" }, origin: null });
+  }
+  if (origin.kind !== "copy")
+    return failed(`${name}, which is to be brought back, is a copy of ${about?.origin}: make it a copy of that`);
+  const isOrigin = origin.volume === about?.origin || state.volumes.get(origin.volume)?.from?.volume === about?.origin;
+  if (!isOrigin)
+    return failed(
+      `${name}, which is to be brought back, is a copy of ${about?.origin}, not of "${nameOf(state, origin.volume)}"`,
+    );
+  const source = planOrigin(state, client, origin.volume);
+  return source.ok ? ok({ ...common, source: { kind: "overlay" }, origin: origin.volume }) : source;
+}
+
+/** Files in bins that were this volume's, and those that are to become one of this cell at this path. */
+function binnedOf(
+  { agents }: ManagerState,
+  volume: Uid,
+  cell: CellName,
+  path: ElementPath,
+): readonly { readonly agent: AgentView; readonly binned: AgentBinned }[] {
+  return [...agents.values()].flatMap((agent) =>
+    [...agent.bin.values()]
+      .filter(
+        (binned) =>
+          binned.volume === volume || (binned.offered && binned.about?.cell === cell && binned.about.path === path),
+      )
+      .map((binned) => ({ agent, binned })),
+  );
+}
+
+/** May this volume become (or be) the immutable origin of a copy now? */
+function planOrigin(state: ManagerState, client: PeerName, origin: Uid): Result<VolumeRecord, Obstacle> {
+  const record = state.volumes.get(origin);
+  // The same sentence for a foreign volume as for none: a cell learns nothing about what others have.
+  if (record === undefined || !mayUse(state, "copy", origin, client, null)) {
+    const own = state.wantedVolumes.get(origin)?.client === client;
+    return own ? waiting(`"${nameOf(state, origin)}" has no place yet`) : hidden(origin);
+  }
+  if (!state.wantedVolumes.has(origin)) return waiting(`"${record.path}" is being deleted`);
+  if (record.frozen) return ok(record);
+  const actual = state.agents.get(record.agent)?.volumes.get(origin);
+  if (actual?.phase !== "ready") return waiting(notReady(state, origin));
+  const writer = writerOf(state, origin);
+  if (writer !== null)
+    return waiting(`"${record.path}" is being written by ${writer}; a copy waits until nobody writes`);
+  return ok(record);
+}
+
+/** Why a volume cannot be used yet: what its server says, or that the server says nothing. */
+export function notReady(state: ManagerState, volume: Uid): string {
+  const agent = state.agents.get(state.volumes.get(volume)?.agent ?? peerName(""));
+  const why = (agent && serverTrouble(agent)) ?? agent?.volumes.get(volume)?.reason ?? null;
+  return `"${nameOf(state, volume)}" is not ready yet${why === null ? "" : `: ${why}`}`;
+}
+
+/**
+ * Who writes the volume or is about to. A VM that merely restarts still counts between its incarnations, or a waiting copy
+ * would take its disk away just then.
+ */
+export function writerOf(state: ManagerState, volume: Uid): string | null {
+  const lease = state.leases.get(volume);
+  if (lease?.holder) return describeHolder(lease.holder);
+  const agent = state.agents.get(state.volumes.get(volume)?.agent ?? peerName(""));
+  const actual = agent?.leases.get(volume);
+  if (lease !== undefined && (actual?.epoch !== lease.epoch || actual.phase !== "ready")) {
+    return "a VM whose lease is still being fenced";
+  }
+  for (const id of state.connectionsOf.get(volume) ?? []) {
+    const record = state.connections.get(id);
+    if (record?.volume === volume && record.mode === "rw") return describeHolder(record.holder);
+    const wanted = state.wantedConnections.get(id);
+    const readOnly = state.wantedVolumes.get(volume)?.document.access === "ro";
+    if (
+      wanted?.document.volume === volume &&
+      !readOnly &&
+      mayUse(state, "connect", volume, wanted.client, wanted.document.vm)
+    ) {
+      return describeHolder(holderOf(wanted.document));
+    }
+  }
+  return null;
+}
+
+/** Makes a volume immutable for good: durable here, and served read-only by its agent from now on. */
+export function freeze(state: ManagerState, volume: Uid): void {
+  const record = state.volumes.get(volume);
+  if (record === undefined) return;
+  if (!record.frozen) {
+    const frozen = { ...record, frozen: true };
+    write(state.outbox, `volume/${volume}`, frozen);
+    keepVolume(state, volume, frozen);
+    log(state.outbox, "volume/frozen", { volume, path: record.path });
+    mark(state, volume);
+  }
+  const readers: AgentReaders = { volume };
+  desire(state.outbox, record.agent, `readers/${volume}`, readers);
+}
+
+/** Spread: the server with the most space left once everything promised on it is written; ties by name. */
+function choose(
+  state: ManagerState,
+  agents: readonly AgentView[],
+  needsMiB: number,
+  sizeMiB: number,
+): AgentView | null {
+  let best: AgentView | null = null;
+  const left = (agent: AgentView) => (agent.server?.freeMiB ?? 0) - promisedMiB(state, agent);
+  for (const agent of agents) {
+    const { freeMiB, totalMiB } = agent.server ?? { freeMiB: 0, totalMiB: 0 };
+    if (freeMiB < needsMiB || promisedMiB(state, agent) + sizeMiB > overcommit * totalMiB) continue;
+    if (best === null || left(agent) > left(best) || (left(agent) === left(best) && agent.name < best.name))
+      best = agent;
+  }
+  return best;
+}
+const noSpace = (state: ManagerState, agents: readonly AgentView[], needsMiB: number): string =>
+  `no storage server has room for ${needsMiB} MiB: ${agents
+    .map(
+      (agent) =>
+        `${serverOf(agent.name)} has ${agent.server?.freeMiB ?? 0} MiB free, ${promisedMiB(state, agent)} MiB promised`,
+    )
+    .join("; ")}`;
+
+function followVolume(state: ManagerState, volume: Uid, before: VolumeRecord, document: DesiredVolume): void {
+  const agent = state.agents.get(before.agent);
+  const actual = agent?.volumes.get(volume);
+  const record = actual?.phase === "ready" ? keepMade(state, volume, before) : before;
+  const { source, sizeMiB, cell, path, origin } = record;
+  const made = record.made === true ? { made: true as const } : {};
+  const from = record.made === true || record.from === undefined ? {} : { from: record.from.file };
+  const asked: AgentVolume = { uid: volume, source, sizeMiB, ...made, ...from, about: { cell, path, origin } };
+  desire(state.outbox, record.agent, `volume/${volume}`, asked);
+  if (record.frozen) freeze(state, volume);
+  const server = `storage server ${serverOf(record.agent)}`;
+  let phase: Phase = actual?.phase ?? "working";
+  let reason = actual?.reason ?? null;
+  const trouble = chainTrouble(state, volume);
+  if (agent === undefined) {
+    [phase, reason] = ["waiting", `its ${server} is no longer part of the installation`];
+  } else if (actual === undefined) {
+    if (agent.reachable === true) reason = `${server} is making it`;
+    else [phase, reason] = ["waiting", trouble ?? `waits to hear from ${server}`];
+  } else if (trouble !== null) {
+    reason = reason === null || phase === "ready" ? trouble : `${trouble}; ${reason}`;
+  } else if (phase === "ready" && document.sizeMiB !== null && document.sizeMiB !== record.sizeMiB) {
+    reason = `it was made with ${record.sizeMiB} MiB; a volume keeps its size, so make a new one of ${document.sizeMiB} MiB`;
+  }
+  const available = trouble === null ? {} : { available: false as const };
+  publishVolume(state, record.client, volume, { phase, reason, ...available }, record);
+}
+
+function keepMade(state: ManagerState, volume: Uid, record: VolumeRecord): VolumeRecord {
+  if (record.made === true) return record;
+  const made: VolumeRecord = { ...record, made: true };
+  write(state.outbox, `volume/${volume}`, made);
+  keepVolume(state, volume, made);
+  return made;
+}
+
+/** Why a volume cannot be read or written now, on account of a server that it or one of its origins lies on. */
+function chainTrouble(state: ManagerState, volume: Uid): string | null {
+  for (let at: Uid | null = volume; at !== null; ) {
+    const record: VolumeRecord | undefined = state.volumes.get(at);
+    const agent = record && state.agents.get(record.agent);
+    if (record === undefined || agent === undefined) return null;
+    // Nobody writes to an origin: that its server is full is no concern of a copy elsewhere.
+    const trouble = at === volume || agent.reachable === false ? serverTrouble(agent) : null;
+    if (trouble !== null) return at === volume ? trouble : `${trouble}, which has its origin "${record.path}"`;
+    at = record.origin;
+  }
+  return null;
+}
+
+const isCopiedByOthersOnly = (state: ManagerState, volume: Uid, record: VolumeRecord): boolean =>
+  [...(state.copiesOf.get(volume) ?? [])].every((copy) => {
+    const owner = state.volumes.get(copy)?.client;
+    return owner !== undefined && owner !== record.client;
+  });
+
+function leaveWithProvider(state: ManagerState, volume: Uid, record: VolumeRecord): void {
+  const left: VolumeRecord = { ...record, client: provider };
+  write(state.outbox, `volume/${volume}`, left);
+  keepVolume(state, volume, left);
+  log(state.outbox, "volume/left", { volume, path: record.path });
+  publish(state.outbox, actualKey(record.client, `volume/${volume}`), null);
+  // What it is a copy of itself may have waited for that.
+  if (record.origin !== null) mark(state, record.origin);
+}
+
+/** Tombstones at the agent once nobody uses the volume; the record goes when the agent has confirmed. */
+function deleteVolume(state: ManagerState, volume: Uid, record: VolumeRecord) {
+  const say = (reason: string) =>
+    record.client === provider
+      ? undefined
+      : publishVolume(state, record.client, volume, progress("deleting", reason), record);
+  const connected = [...(state.connectionsOf.get(volume) ?? [])]
+    .map((id) => state.connections.get(id))
+    .find((connection) => connection?.volume === volume);
+  if (connected !== undefined) return say(`it is still connected to ${describeHolder(connected.holder)}`);
+  const copies = [...(state.copiesOf.get(volume) ?? [])].map((copy) => `"${nameOf(state, copy)}"`);
+  if (copies.length > 0) {
+    if (record.client === provider) return;
+    if (isCopiedByOthersOnly(state, volume, record)) return leaveWithProvider(state, volume, record);
+    const others = copies.length > 3 ? ` and ${copies.length - 3} more` : "";
+    return say(`it is the origin of ${copies.slice(0, 3).join(", ")}${others} and stays until the last copy is gone`);
+  }
+  const server = `storage server ${serverOf(record.agent)}`;
+  // A holder that only the agent remembers is fenced first (reconcileLease does that).
+  if (state.leases.get(volume)?.holder) return say(`waits until ${server} has fenced its last lease`);
+  for (const key of ["lease", "readers", "volume"]) desire(state.outbox, record.agent, `${key}/${volume}`, null);
+  const agent = state.agents.get(record.agent);
+  if (agent?.reachable !== true) return say(`${server} is not reachable; its bytes are removed when it returns`);
+  if (agent.volumes.has(volume)) return say(agent.volumes.get(volume)?.reason ?? `${server} is removing it`);
+  write(state.outbox, `volume/${volume}`, null);
+  write(state.outbox, `lease/${volume}`, null);
+  state.leases.delete(volume);
+  forgetVolume(state, volume, record);
+  if (record.client !== provider) publish(state.outbox, actualKey(record.client, `volume/${volume}`), null);
+  if (record.origin !== null) mark(state, record.origin);
+}

@@ -1,0 +1,224 @@
+/**
+ * Every event that a process of Cells logs, as `<area>/<what-happened>`, and what it says. One line of log is one change of
+ * state: nothing is logged per packet, per poll or per tick. A name that is not here does not compile; `event-names.test.ts`
+ * reads the sources, and `testbed/hosts/observability.test.ts` what processes really wrote.
+ *
+ * Fields that mean the same everywhere: `cell`, `path` (of an element), `uid`, `vm` and `volume` (UIDs), `peer`, `host`,
+ * `incarnation`, `epoch`, `phase`, `reason` (a sentence; null when there is nothing to say). No field ever holds a secret.
+ */
+export const eventNames = {
+  // Processes.
+  "process/started": "a service listens: role, port, pid",
+  "process/stopped": "a service ends in order",
+  "process/failed": "a process could not start or ends because of an error: why",
+  "service/restored": "a service has read its store: how many of what it keeps it found",
+  "store/restored": "a service's store was put back from a copy since its last start: what was noted with it",
+  "store/waits":
+    "a service without a store waits for the authority to say whether a restored backup has one, or to note that it was put in: why, attempts",
+  "store/blank": "a service without a store begins with none, though a restored backup had one: why",
+  "service/started": "the supervisor started a member's process: pid",
+  "service/answers": "a member's ports answer for the first time since its process was started",
+  "service/ended": "a member's process ended: how, and when it is started again",
+  "service/stopped": "a member's process ended on request",
+  "supervisor/serving": "the supervisor listens",
+  "supervisor/started": "every member was started",
+  "supervisor/relay-failed": "the supervisor cannot pass connections on to the gateway's VM: why",
+  "supervisor/stopping": "the supervisor ends every member",
+  // State distribution.
+  "peer/reachable": "a peer is in step: everything it says is known",
+  "peer/unreachable": "the connection to a peer is gone; what it said last is old now",
+  "transport/unreachable": "a connection could not be made: the 1st, 2nd, 4th, 8th, … attempt",
+  "transport/refused":
+    "a connection was not taken, or was ended: no certificate of this installation, no frames, too slow or too many; with how many by then, once a minute for a sender and a reason",
+  "distribution/refused":
+    "frames or documents of a peer were not taken; with how many by then, once a minute for a peer and a reason",
+  "distribution/orphans":
+    "a client did not repeat documents that it never took back: how many stay in force here, and the first keys",
+  "distribution/forked":
+    "a store does not contain what was seen of it, so it was lost or is older: whose (side), at which peer; what was there stays as it is until somebody releases it",
+  "distribution/kept":
+    "a peer keeps documents as they are, whatever this service says of them; with how many by then, once a minute for a peer",
+  "distribution/released": "what a client that had forked desires here counts again: who said so",
+  "distribution/reunited": "a client has its store again from which a later one had forked",
+  "distribution/another":
+    "another one has the name of a receiver: a machine that took another's place, or a cell made anew; how many documents it is asked for",
+  "distribution/ended": "an operator ended documents of a client: how many",
+  "distribution/repaired":
+    "what is here differed from what the peer had given, and is asked for once more: in how many of 64 parts",
+  "distribution/reborn": "this host was declared dead and is not: what it says is said anew, under a new generation",
+  "distribution/misuse": "a defect of this service: an effect that cannot be carried out",
+  "document/too-long":
+    "a document has more characters than can be sent, so its receiver goes on with what it had: to whom, key and how many",
+  "document/refused":
+    "documents of a peer are not acceptable for what is in them: key and why of this one; with how many by then, once a minute for a peer",
+  "https/handler-failed": "a request over HTTPS failed by a defect of this service",
+  "https/upgrade-failed": "a session could not be opened by a defect of this service",
+  // The birth of an installation.
+  "bootstrap/step": "the bootstrap host got one step further: text",
+  "bootstrap/waits": "the bootstrap waits for something: why, once for each reason",
+  "bootstrap/failed": "the bootstrap cannot go on: why",
+  // The root controller's VM is started by another host.
+  "succession/asked": "this host asks a storage agent for a lease of the root controller's VM: volume, epoch, why",
+  "succession/taken": "this host has all leases of the root controller's VM and starts its next incarnation",
+  "succession/lost": "another host holds what this one asked for, or ran: it withdraws",
+  "succession/waits":
+    "the root controller's VM cannot be taken over by this host now: why; null: nothing is in the way",
+  "succession/adopted": "the root controller finds that another host has started its VM: where, which incarnation",
+  // Backups of the management.
+  "backup/made":
+    "a backup by the schedule is on storage servers: its name, bytes, how many servers have it, how many parts are missing",
+  "backup/failed":
+    "a backup by the schedule could not be made, is not on a server, or lacks a part: why; tried again in 15 minutes where there is none",
+  "backup/waits":
+    "a backup by the schedule may be due and no storage server answers: how many there are, why and what to do; said once, until one answers",
+  // Identity.
+  "identity/enrolled": "a token was shown and certificates were issued: to which name and enrolment, again or not",
+  "identity/renewed": "a certificate was issued over a key that is known: to which name",
+  "identity/adopted":
+    "the authority's store is older than a certificate that it had issued, so the name keeps the key of that: which name",
+  "identity/ended": "a name is not renewed any more: its enrolment was taken back",
+  "identity/refused": "enrolments and renewals that were refused: how many in all; once a minute for a reason",
+  "gossip/waits":
+    "the key of hosts' datagrams is being changed, and that waits for hosts which have not said that they have the next one: epoch, how many and which",
+  "gossip/rotated": "hosts' datagrams are sealed and read under a new key alone: epoch",
+  "gossip/changed":
+    "this host has other keys for datagrams: the epochs that it reads, and the one under which it seals",
+  "identity/changed": "this process has a new certificate, for new connections: until when",
+  "identity/waiting": "this process asked for a new certificate in vain: why; the 1st, 2nd, 4th, … time",
+  "identity/pinned": "a peer was let in by its pinned key, since its certificate's dates are not right: why",
+  "identity/clock": "this machine's clock and the authority's differ by more than certificates bear: why",
+  // Where everybody is.
+  "peers/changed": "this process has another book of where everybody is: its version and how many are in it",
+  "peers/waiting": "this process asked the authority in vain where everybody is: why; the 1st, 2nd, 4th, … time",
+  // Cells, their models and elements.
+  "cell/bound": "a child cell got its Placer and its Storage Manager, for good",
+  "cell/made": "a cell's controller was made, by the gateway or as a child's",
+  "cell/ended": "nothing is left of a cell, and its controller was ended",
+  "quota/granted": "a child cell may have more, or gave some back: how much of each",
+  "children/end-first": "a cell is being deleted, its child cells first",
+  "children/refused": "a child cell's first model was not accepted: why",
+  "model/accepted": "a cell's model was changed: version and how many elements each action concerns",
+  "model/plan-refused": "a defect of this service: the plan of a change was not right, and was not executed",
+  "element/state": "an element's phase or reason changed",
+  "element/removed": "nothing is left of a deleted element",
+  "reservation/complete": "an all-or-none deployment has everything it needs: how many elements",
+  "reservation/given-back":
+    "an all-or-none deployment could not have everything and gave back what it had: what was short, and when it asks again",
+  "upgrade/image-changed":
+    "a boot volume of this cell's services is made anew, since the other cell shows another image there: which",
+  "upgrade/trying": "a service VM is about to start from another boot volume: which",
+  "upgrade/proved": "a service VM has proved itself with its new boot volume; the old one goes",
+  "upgrade/went-back":
+    "a service VM did not come up with its new boot volume and starts from the old one: why; the upgrade has stopped",
+  "upgrade/complete": "every service VM runs from the boot volume that the model says",
+  "controller/forked":
+    "the store of a cell's controller was lost or is older than what a receiver holds: it stands still until somebody looks",
+  "controller/released": "the store of a cell's controller counts again",
+  "vm/strays":
+    "an operator let an older store of this controller count: these hosts may run an incarnation that it does not know, and end it first",
+  "vm/adopted":
+    "a controller with an older store finds that a host runs another incarnation than it knows of, and takes it for the present one",
+  "vm/stage": "a VM's incarnation went on: placing, connecting, running, stopping, or none",
+  "vm/rebooted": "a VM's guest reset itself: how often in this incarnation",
+  "credential/added": "a credential of the cell was made: its id and for whom",
+  "credential/revoked": "a credential of the cell opens nothing any more",
+  "policy/version": "a cell's compiled rules changed: version and number of rules",
+  // Addresses and names.
+  "subnet/allocated": "a subnet got its range",
+  "subnet/freed": "a subnet's range is free again",
+  "subnet/state": "what a controller is told of a subnet changed",
+  "subnet/removed": "a controller is told that a subnet is gone",
+  "name/state": "what a controller is told of a name changed",
+  "name/removed": "a controller is told that a name is gone",
+  // Placement.
+  "host/joined": "a host offers itself for VMs",
+  "host/changed": "a host's state or resources changed",
+  "host/left": "a host took itself back",
+  "placement/reserved": "an incarnation has a host",
+  "placement/released": "an incarnation's place is free again",
+  "placement/state": "what a controller is told of a placement changed",
+  "placement/removed": "a controller is told that a placement is gone",
+  // Presence.
+  "presence/called":
+    "all evidence that a host is dead is there, and this member of the Presence group asks who hears it",
+  "presence/voted": "this member of the Presence group would declare a host dead: generation and number of reports",
+  "presence/vote-withdrawn": "it would no longer",
+  "presence/declared": "a generation of a host is dead by the word of a majority: how many hosts reported it",
+  "presence/power-off":
+    "the power of a host was off for certain, as its operator said: what began in this boot of it, or before, is over",
+  "presence/returned": "a host that was declared dead is back, in a later generation",
+  "presence/no-majority":
+    "this member hears too few of the Presence group: no host is declared dead until it hears more",
+  "presence/majority": "it hears a majority of the Presence group again",
+  // Storage.
+  "volume/anew":
+    "the root controller, whose store was put back, gives a service VM another volume for its stores: path, volume, the one before",
+  "volume/placed": "a volume got its storage server",
+  "volume/adopted": "the Storage Manager found a volume that it did not know where it is: path, agent",
+  "recovery/waits":
+    "the Storage Manager has lost what it knew, or has an older store, and places no volume before these servers have said what they have",
+  "recovery/complete": "every storage server has said what it has",
+  "recovery/adopted": "an operator adopted what a storage server has whose store or files are older",
+  "store/older":
+    "this storage server, its store or its files were put back from a copy: nothing is started until an operator adopts it; why, null: no longer",
+  "volume/frozen": "a volume is immutable from now on",
+  "volume/left": "a volume's cell has ended; it stays with the provider as the origin of other cells' copies",
+  "volume/created": "a volume's file is there",
+  "volume/deleted": "a volume's file is gone from among the volumes: file, its name in the bin if there was any",
+  "bin/emptied": "a file in the bin is removed for good: file, volume, path and why",
+  "bin/kept": "an operator wanted a file in the bin emptied that is still needed: why",
+  "bin/offered": "an operator brings a file in the bin back: the next volume with its cell and path begins with it",
+  "server/held-back":
+    "a storage server has little room left, and ends the exports of a cell that uses more than its share of it",
+  "server/let-go": "the exports of a cell that was held back come again",
+  "volume/failed": "work on a volume's file or export failed; it is repeated",
+  "volume/state": "what a controller is told of a volume changed",
+  "volume/removed": "a controller is told that a volume is gone",
+  "connection/state": "what a controller is told of a VM's connection to a volume changed",
+  "connection/removed": "a controller is told that a connection is over",
+  "grant/state": "what a controller is told of a grant changed",
+  "grant/removed": "a controller is told that a grant is gone",
+  "lease/asked": "the Storage Manager asks for the next epoch: for whom, or to fence",
+  "lease/adopted": "the Storage Manager found an agent's lease other than it remembered, and follows it",
+  "lease/granted": "an agent granted an epoch to a holder",
+  "lease/fencing": "an agent cuts an epoch's holder off",
+  "lease/fenced": "nobody can write under an epoch any more",
+  "export/started": "an export's daemon runs",
+  "export/adopted": "an export of an earlier agent's life is taken over",
+  "export/ended": "an export's daemon was ended",
+  "export/strangers":
+    "half of the places of an export are taken, by others than those that it is for among them: how many were put out",
+  "export/died": "an export's daemon ended by itself; it is started again",
+  "agent/adopt-asked":
+    "root of a storage server asked, by a file `adopt` beside the store, that what it has is adopted: how many leases ended; null: it is not older",
+  "agent/adopt-failed": "what root asked for by the file `adopt` failed: why",
+  "agent/mark-unwritten":
+    "no mark can be written beside the volumes' files, so none more is counted; it is repeated: why",
+  "agent/work-unknown": "an agent's executor could not ask for its work",
+  "image/staged": "an uploaded image was looked at and converted; it is not visible yet",
+  "image/refused": "an uploaded image was refused: why",
+  "image/added": "an uploaded image is there, in place of the one with the digest `replaced` if there was one",
+  "image/deleted": "an uploaded image is gone; volumes made from it stay",
+  // Hosts.
+  "machine/stage": "a machine at a host went on: starting, running, ended, gone",
+  "machine/condition": "a machine that goes on rebooted, panicked, stands still because of a disk, or runs again",
+  "machine/trial":
+    "the VM that its host starts again starts from another boot volume, or its host has gone back to the former: which and why",
+  "machine/health": "a VM began to answer its liveness probes, or stopped",
+  "network/implemented": "a host's interfaces, rules and locations are in force: how many",
+  "host/boot-ended":
+    "it was said for certain that this host's machine had ended, and it runs: its machines end, and it goes on as a new one",
+  "host/action-failed": "an action at a host failed; it is repeated",
+  "host/report-failed": "a host's executor could not report an action",
+  "host/probe-failed": "a liveness probe could not be sent",
+  "session/opened": "somebody opened a console or a command at a VM: verb, vm, incarnation, peer",
+  "session/ended": "that session is over",
+  "host/executor-stopped": "a host's executor stopped asking for actions",
+  // Gateway.
+  "gateway/listening": "the gateway takes requests",
+  "gateway/failed": "the gateway failed to answer a request by a defect of its own",
+} as const;
+
+export type EventName = keyof typeof eventNames;
+
+export const isEventName = (name: string): name is EventName => Object.hasOwn(eventNames, name);

@@ -1,0 +1,144 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { CellSummary } from "../../model/api.ts";
+import { peerRequest } from "../../runtime/http/https.ts";
+import type { Observer } from "../../runtime/observation/observer.ts";
+import { controllerOf, type Way } from "../edge/forward.ts";
+import type { Registry, Summary } from "./registry.ts";
+
+/** Which cells there are, and the life of their controllers. */
+export interface Cells
+  extends Pick<Registry, "names" | "has" | "isMade" | "make" | "mayEnd" | "empties" | "firstVersion"> {
+  /**
+   * Of all cells, or of one alone: then nothing is said of it unless its controller knows the credential. A cell that was
+   * deleted is there no longer once nothing is left of it, though its controller has yet to end.
+   */
+  summaries(authorization: string, only: string | null): Promise<readonly CellSummary[]>;
+  /** Runs `work` while nothing else makes or ends this cell's controller. */
+  exclusively<T>(cell: string, work: () => Promise<T>): Promise<T>;
+  /** Ends a cell that was made and never got a model. To be called inside `exclusively`. */
+  discardUnused(cell: string, authorization: string): Promise<void>;
+  /** Sees to the end of a cell whose users deleted all of it, in the background where that takes a while. */
+  endWhenEmpty(cell: string, authorization: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const summaryPatienceMs = 2_000;
+/** Of a controller in a VM, whose emulated processor may have other things to do. */
+const vmPatienceMs = 20_000;
+const pollMs = 500;
+/** A deletion may wait for a server that is away. After this, listing the cells goes on with it. */
+const longestPolls = 1_200;
+
+export function createCells({ configuration, present }: Way, registry: Registry, log: Observer["log"]): Cells {
+  const busy = new Map<string, Promise<unknown>>();
+  const ending = new Map<string, Promise<void>>();
+  /** Nothing is left of them, and their controllers are being ended. */
+  const removing = new Set<string>();
+  const stopping = new AbortController();
+
+  const exclusively = async <T>(cell: string, work: () => Promise<T>): Promise<T> => {
+    const before = busy.get(cell) ?? Promise.resolve();
+    const mine = before.then(work, work);
+    const settled = mine.catch(() => {});
+    busy.set(cell, settled);
+    try {
+      return await mine;
+    } finally {
+      if (busy.get(cell) === settled) busy.delete(cell);
+    }
+  };
+  const remove = async (cell: string, authorization: string): Promise<void> => {
+    removing.add(cell);
+    try {
+      await registry.end(cell, authorization);
+    } finally {
+      removing.delete(cell);
+    }
+    log("cell/ended", { cell });
+  };
+  const isGone = async (cell: string): Promise<boolean> => removing.has(cell) || !(await registry.has(cell));
+
+  /** null: its controller does not answer. */
+  const summaryOf = async (cell: string, authorization: string): Promise<Summary | null> => {
+    try {
+      const patience = AbortSignal.timeout(registry.empties ? vmPatienceMs : summaryPatienceMs);
+      const answer = await present(cell, authorization, (shown) =>
+        peerRequest(configuration, controllerOf(cell), {
+          method: "GET",
+          path: `/cells/${encodeURIComponent(cell)}`,
+          headers: { authorization: shown },
+          signal: AbortSignal.any([patience, stopping.signal]),
+        }),
+      );
+      const text = await answer.text();
+      return answer.status === 200 ? (JSON.parse(text) as Summary) : null;
+    } catch {
+      return null;
+    }
+  };
+  /** True when the cell's controller has ended, or lives on with a new model. */
+  const endIfEmpty = (cell: string, authorization: string): Promise<boolean> =>
+    exclusively(cell, async () => {
+      if (!(await registry.has(cell))) return true;
+      const summary = await summaryOf(cell, authorization);
+      if (summary?.empty !== true) return false;
+      await remove(cell, authorization);
+      return true;
+    });
+  const follow = async (cell: string, authorization: string): Promise<void> => {
+    for (let polls = 0; polls < longestPolls && !stopping.signal.aborted; polls += 1) {
+      if (await endIfEmpty(cell, authorization).catch(() => false)) return;
+      await sleep(pollMs, undefined, { signal: stopping.signal }).catch(() => {});
+    }
+  };
+  const endWhenEmpty = async (cell: string, authorization: string): Promise<void> => {
+    if (ending.has(cell) || stopping.signal.aborted || !registry.mayEnd(authorization)) return;
+    if (registry.empties) {
+      // Should this be lost, whoever lists the cells finds an empty one.
+      await exclusively(cell, () => remove(cell, authorization)).catch(() => undefined);
+      return;
+    }
+    const following = follow(cell, authorization).finally(() => ending.delete(cell));
+    ending.set(cell, following);
+  };
+
+  const namesFor = async (authorization: string, only: string | null): Promise<readonly string[]> => {
+    if (only === null) return registry.names(authorization);
+    return (await registry.has(only)) ? [only] : [];
+  };
+  const { names, has, isMade, mayEnd, empties, firstVersion } = registry;
+  return {
+    ...{ names, has, isMade, mayEnd, empties, firstVersion },
+    exclusively,
+    endWhenEmpty,
+    make: async (cell, authorization, signal) => {
+      await registry.make(cell, authorization, signal);
+      log("cell/made", { cell });
+    },
+    summaries: async (authorization, only) => {
+      const all = await Promise.all(
+        (await namesFor(authorization, only)).map(async (cell): Promise<CellSummary | null> => {
+          const summary = await summaryOf(cell, authorization);
+          if (summary === null)
+            return only !== null || (await isGone(cell))
+              ? null
+              : { cell, version: 0, phases: { unreachable: 1 }, elements: 0 };
+          const { empty, ...told } = summary;
+          if (!empty || told.version === 0) return told;
+          // Left over by a gateway that ended while it followed the deletion.
+          void endWhenEmpty(cell, authorization);
+          return null;
+        }),
+      );
+      return all.filter((summary) => summary !== null);
+    },
+    discardUnused: async (cell, authorization) => {
+      const summary = await summaryOf(cell, authorization);
+      if (summary?.elements === 0 && summary.version === firstVersion) await remove(cell, authorization);
+    },
+    stop: async () => {
+      stopping.abort();
+      await Promise.all(ending.values());
+    },
+  };
+}

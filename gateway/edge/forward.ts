@@ -1,0 +1,75 @@
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { pipeline } from "node:stream/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import { type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
+import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { RefusedError } from "./refused.ts";
+import type { Present } from "./tickets.ts";
+
+/** What a client's request is to its controller: nothing is added, and only these headers pass (see `Present` for the first). */
+export interface Forwarded {
+  readonly method: string;
+  /** Path and query, as the client sent it. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Buffer | null;
+  readonly signal: AbortSignal;
+  /** A stream of events may be silent for as long as nothing happens. */
+  readonly follows: boolean;
+}
+const passedOn = ["content-type", "accept", "if-match", "if-none-match", "last-event-id"];
+const passedBack = ["content-type", "etag", "cache-control", "retry-after"];
+/** `exec` answers at its end, which its own limit bounds. */
+const idleTimeoutMs = 11 * 60_000;
+
+export const controllerOf = (cell: string): PeerName => peerName(`controller.${cell}`);
+
+/** How a controller is asked, and what it is shown. */
+export interface Way {
+  readonly configuration: ProcessConfiguration;
+  readonly present: Present;
+}
+
+/** Sends a request on to a cell's controller. Rejects when it does not answer. */
+export function forward({ configuration, present }: Way, cell: string, what: Forwarded): Promise<PeerResponse> {
+  const headers: OutgoingHttpHeaders = {};
+  for (const name of passedOn) if (what.headers[name] !== undefined) headers[name] = what.headers[name];
+  if (what.body !== null) headers["content-length"] = what.body.length;
+  return present(cell, String(what.headers.authorization), (authorization) =>
+    peerRequest(configuration, controllerOf(cell), {
+      method: what.method,
+      path: what.url,
+      headers: { ...headers, authorization },
+      signal: what.signal,
+      idleTimeoutMs: what.follows ? 0 : idleTimeoutMs,
+      ...(what.body === null ? {} : { body: what.body }),
+    }),
+  );
+}
+
+/** The same for a controller that was only just made: its process may not listen yet. A whole model may be sent twice. */
+export async function forwardToNew(way: Way, cell: string, what: Forwarded, patienceMs: number): Promise<PeerResponse> {
+  const until = performance.now() + patienceMs;
+  for (;;) {
+    try {
+      return await forward(way, cell, what);
+    } catch (error) {
+      if (what.signal.aborted || error instanceof RefusedError || performance.now() > until) throw error;
+      await sleep(100);
+    }
+  }
+}
+
+/** Gives a controller's answer to the client as it comes; events pass one by one. */
+export async function passBack(answer: PeerResponse, to: ServerResponse): Promise<void> {
+  const headers: OutgoingHttpHeaders = {};
+  for (const name of passedBack) if (answer.headers[name] !== undefined) headers[name] = answer.headers[name];
+  to.writeHead(answer.status, headers);
+  to.flushHeaders();
+  try {
+    await pipeline(answer.body, to);
+  } catch {
+    // One of the two went away; the pipeline has closed the other.
+  }
+}

@@ -1,0 +1,314 @@
+import {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerFactory,
+  fastify,
+} from "fastify";
+import { rootCell } from "../../core/documents/cells.ts";
+import type { Changed, Refusal } from "../../model/api.ts";
+import { match } from "../../model/contract/match.ts";
+import { openApi } from "../../model/contract/openapi.ts";
+import { readQuery } from "../../model/contract/request.ts";
+import { parseJson, readBody } from "../../runtime/controller/http.ts";
+import { spendingHandler } from "../../runtime/controller/tickets.ts";
+import { isAuthorized } from "../../runtime/http/bearer.ts";
+import { type PeerResponse, type PeerServer, servePeers } from "../../runtime/http/https.ts";
+import { IssuedTickets } from "../../runtime/identity/tickets.ts";
+import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { createObserver, type Observer } from "../../runtime/observation/observer.ts";
+import { addressOf } from "../../runtime/transport/admission.ts";
+import { isChildName, requireCellName, requireFreeName } from "../cells/cell-names.ts";
+import { type Cells, createCells } from "../cells/cells.ts";
+import { createSupervised } from "../cells/registry.ts";
+import { createRootCells } from "../cells/root-cells.ts";
+import { SupervisorError } from "../cells/supervisor.ts";
+import { installationSupply } from "../cells/supply.ts";
+import { firstPlan, readFirstModel } from "../cells/unknown-cell.ts";
+import { registerObservation } from "../observation/observation.ts";
+import { createStatus } from "../observation/status.ts";
+import { registerBackup } from "../storage/backup.ts";
+import { registerAdoption, registerBin } from "../storage/bin.ts";
+import { registerImages } from "../storage/images.ts";
+import { registerOrphans } from "../storage/orphans.ts";
+import { createIntroduction, createPlaces, type Introduction } from "./admission.ts";
+import { beyondScope, scopeOf } from "./credentials.ts";
+import { type Forwarded, forward, forwardToNew, passBack, type Way } from "./forward.ts";
+import { GrantedSessions } from "./granted.ts";
+import { RefusedError, refused } from "./refused.ts";
+import { serveRoute } from "./serve.ts";
+import { registerSessions } from "./sessions.ts";
+import { createPresent } from "./tickets.ts";
+
+/*
+ * The basic personality: the published contract (`model/contract/routes.ts`) on HTTP. The gateway decides nothing about a cell: it
+ * checks the credential, finds the controller and passes everything on. Only the birth and the end of a controller are its
+ * own, since a cell that does not exist has nobody to ask.
+ */
+
+const bodyLimitBytes = 16 * 1024 * 1024;
+/** What a controller gives is some 300 bytes. */
+const longestGrantBytes = 16 * 1024;
+const newControllerPatienceMs = 20_000;
+
+interface Context extends Way {
+  readonly credentialHashes: readonly string[];
+  readonly cells: Cells;
+  readonly introduction: Introduction;
+  readonly granted: GrantedSessions;
+}
+
+/** Ready to listen, by `serve` where it is there; `close` also ends what it does in the background. */
+export function createGateway(
+  configuration: ProcessConfiguration,
+  observer: Observer = createObserver(configuration.name),
+  serve?: FastifyServerFactory,
+): FastifyInstance {
+  const options = configuration.gateway;
+  if (options === undefined) throw new Error('the configuration has no "gateway" part, which this process needs');
+  const { supervisorSocket = null, credentialHashes } = options;
+  const registry =
+    supervisorSocket === null ? createRootCells(configuration, credentialHashes) : createSupervised(supervisorSocket);
+  const tickets = supervisorSocket === null ? null : new IssuedTickets(() => performance.now());
+  const way: Way = { configuration, present: createPresent(configuration, credentialHashes, tickets) };
+  const cells = createCells(way, registry, observer.log);
+  const introduction = createIntroduction(configuration, cells);
+  const granted = new GrantedSessions();
+  const context: Context = { ...way, credentialHashes, cells, introduction, granted };
+  const app = fastify({
+    bodyLimit: bodyLimitBytes,
+    routerOptions: { maxParamLength: 512 },
+    forceCloseConnections: true,
+    ...(serve === undefined ? {} : { serverFactory: serve }),
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  const takePlace = createPlaces();
+  app.addHook("onRequest", async (request, reply) => {
+    const { authorization = "" } = request.headers;
+    const scope = scopeOf(authorization, credentialHashes);
+    if (scope === null)
+      throw refused(401, "unauthorized", "a valid credential is needed: Authorization: Bearer <credential>");
+    const beyond = beyondScope(scope, request.method, request.url);
+    if (beyond !== null) throw refused(403, "forbidden", beyond);
+    if (scope.kind === "cell" && !(await isIntroduced(introduction, scope.cell, request))) {
+      // The list of cells is empty for whoever their controllers do not know.
+      reply.send([]);
+      return reply;
+    }
+    takePlace(scope, followsIn(request) ? "followers" : "requests", reply);
+  });
+  app.setErrorHandler((error, _request, reply) => answerError(error, reply, observer.log));
+  app.setNotFoundHandler(async (request) => {
+    throw refused(404, "not-found", `there is no ${request.method} of ${request.url}; see the API reference`);
+  });
+  app.addHook("onClose", () => context.cells.stop());
+  if (tickets !== null) serveTickets(app, configuration, tickets);
+  serveRoute(app, "listCells", ({ request }) => {
+    const { authorization = "" } = request.headers;
+    const scope = scopeOf(authorization, credentialHashes);
+    return context.cells.summaries(authorization, scope?.kind === "cell" ? scope.cell : null);
+  });
+  serveRoute(app, "readOpenApi", () => openApi());
+  const { status, close } = createStatus(configuration, supervisorSocket);
+  app.addHook("onClose", async () => close());
+  serveRoute(app, "readStatus", status);
+  registerImages(app, configuration);
+  registerBin(app, configuration);
+  registerBackup(app, configuration, supervisorSocket);
+  registerOrphans(app, configuration);
+  registerAdoption(app, configuration);
+  registerObservation(app, configuration, supervisorSocket, observer);
+  registerSessions(app, configuration, granted);
+  // Also what the table does not name: a controller of the next version may serve it.
+  for (const url of ["/cells/:cell", "/cells/:cell/*"]) {
+    app.all<{ Params: { cell: string } }>(url, (request, reply) => onCell(context, request, reply));
+  }
+  return app;
+}
+
+/** Where there is no root controller, the cells' controllers ask this process what a ticket is worth. */
+function serveTickets(app: FastifyInstance, configuration: ProcessConfiguration, tickets: IssuedTickets): void {
+  let server: PeerServer | null = null;
+  app.addHook("onReady", async () => {
+    server = await servePeers(configuration, spendingHandler(tickets));
+  });
+  app.addHook("onClose", async () => server?.stop());
+}
+
+/** False: nobody vouches for its credential, and it asks for the list of cells. Rejects where it asks for something else. */
+async function isIntroduced(introduction: Introduction, cell: string, request: FastifyRequest): Promise<boolean> {
+  const { authorization = "" } = request.headers;
+  try {
+    await introduction.introduce(cell, authorization, addressOf(request.raw.socket));
+    return true;
+  } catch (error) {
+    if (
+      match(request.method, request.url)?.name !== "listCells" ||
+      !(error instanceof RefusedError) ||
+      error.statusCode === 503
+    )
+      throw error;
+    return false;
+  }
+}
+
+function followsIn({ method, url }: FastifyRequest): boolean {
+  const name = match(method, url)?.name;
+  if (name !== "followCell" && name !== "followServices") return false;
+  const query = readQuery(name, url);
+  return query.ok && query.value.follow === true;
+}
+
+function answerError(error: unknown, reply: FastifyReply, log: Observer["log"]): void {
+  const known = error as { readonly statusCode?: number; readonly code?: string; readonly message?: string };
+  let status = known.statusCode ?? 500;
+  let refusal: Refusal["error"];
+  if (error instanceof RefusedError) refusal = error.refusal;
+  else if (error instanceof SupervisorError) {
+    status = error.status;
+    refusal = { code: "supervisor", message: error.message };
+  } else if (known.code === "FST_ERR_CTP_BODY_TOO_LARGE") {
+    refusal = { code: "too-large", message: `the body is larger than ${bodyLimitBytes / 1024 / 1024} MiB` };
+  } else if (status < 500) {
+    refusal = { code: "bad-request", message: known.message ?? "the request is not valid HTTP" };
+  } else {
+    // The cause may hold what is none of the client's business; it goes to this process's own log.
+    log("gateway/failed", { why: known.message ?? String(error) });
+    refusal = { code: "internal", message: "the gateway failed to answer this request; its log says why" };
+  }
+  reply
+    .code(status)
+    .type("application/json")
+    .send({ error: refusal } satisfies Refusal);
+}
+
+async function onCell(
+  context: Context,
+  request: FastifyRequest<{ Params: { cell: string } }>,
+  reply: FastifyReply,
+): Promise<void> {
+  const { cell } = request.params;
+  const { cells } = context;
+  requireCellName(cell);
+  const gone = new AbortController();
+  reply.raw.once("close", () => gone.abort());
+  const what: Forwarded = {
+    method: request.method,
+    url: request.url,
+    headers: request.headers,
+    body: request.body instanceof Buffer ? request.body : null,
+    signal: gone.signal,
+    follows: followsIn(request),
+  };
+  const name = match(request.method, request.url)?.name;
+  const changesAll = name === "putModel" || name === "deleteModel";
+  const query = changesAll ? readQuery(name, request.url) : null;
+  if (query?.ok === false) throw refused(400, query.error.code, query.error.message);
+  const dryRun = query?.value.dryRun === true;
+  const authorization = request.headers.authorization ?? "";
+  if (cells.empties && cell === rootCell && name === "deleteModel")
+    throw refused(
+      409,
+      "conflict",
+      "the cloud itself runs in the root cell: take out of it what is not to run any more",
+    );
+  if (name === "putModel") {
+    const answer = await cells.exclusively(cell, () => putModel(context, cell, what, dryRun));
+    if ("plan" in answer) reply.send(answer);
+    else await give(answer, reply);
+    return;
+  }
+  await requireCell(context, cell, authorization);
+  const answer = await reachable(cell, forward(context, cell, what));
+  // A child cell ends with its element in its parent's specification.
+  if (name === "deleteModel" && answer.status === 200 && !dryRun && !isChildName(cell)) {
+    await cells.endWhenEmpty(cell, authorization);
+  }
+  if (answer.status === 401) context.introduction.forget(authorization);
+  if (answer.status === 201 && name === "grantSession")
+    await giveSession(context, { cell, authorization }, answer, reply);
+  else await give(answer, reply);
+}
+
+/** Keeps in mind what it passes on, so that the client is known by it when it opens the session. */
+async function giveSession(
+  { granted, credentialHashes }: Context,
+  { cell, authorization }: { readonly cell: string; readonly authorization: string },
+  answer: PeerResponse,
+  reply: FastifyReply,
+): Promise<void> {
+  const text = await readBody(answer.body, longestGrantBytes);
+  const grant = text.ok ? parseJson(text.value) : text;
+  const { session } = ((grant.ok ? grant.value : null) ?? {}) as { readonly session?: unknown };
+  const scope = scopeOf(authorization, credentialHashes);
+  if (!text.ok || typeof session !== "string" || scope === null) {
+    answer.body.destroy();
+    throw refused(502, "controller-unreachable", `the controller of the cell "${cell}" gave no sound session`);
+  }
+  granted.add(cell, session, scope);
+  reply.code(201).type("application/json").header("cache-control", "no-store").send(text.value);
+}
+
+async function give(answer: PeerResponse, reply: FastifyReply): Promise<void> {
+  reply.hijack();
+  await passBack(answer, reply.raw);
+}
+
+/** Which other cells there are is for the operator. */
+async function requireCell({ cells, credentialHashes }: Context, cell: string, authorization: string): Promise<void> {
+  if (await cells.has(cell)) return;
+  const tellOthers = isAuthorized(authorization, credentialHashes);
+  const others = tellOthers ? `; there are: ${(await cells.names(authorization)).join(", ") || "none"}` : "";
+  throw refused(404, "not-found", `there is no cell "${cell}"${others}`);
+}
+
+/** The whole model of a cell, which may be its first. */
+async function putModel(
+  context: Context,
+  cell: string,
+  what: Forwarded,
+  dryRun: boolean,
+): Promise<PeerResponse | Changed> {
+  const { configuration, cells, credentialHashes } = context;
+  const authorization = String(what.headers.authorization);
+  const byOperator = isAuthorized(authorization, credentialHashes);
+  if (await (byOperator ? cells.isMade(cell, authorization) : cells.has(cell)))
+    return reachable(cell, forward(context, cell, what));
+  if (!byOperator) throw refused(404, "not-found", `there is no cell "${cell}", and only the operator makes one`);
+  requireFreeName(cell);
+  const supply = await installationSupply(configuration);
+  const first = await readFirstModel(cell, String(what.headers["content-type"]), what.body ?? Buffer.alloc(0), supply);
+  if (!first.ok) throw new RefusedError(400, first.error);
+  if (dryRun) return firstPlan(first.value, supply);
+  await cells.make(cell, authorization, what.signal);
+  try {
+    const first = withFirstVersion(what, cells.firstVersion);
+    const answer = await reachable(cell, forwardToNew(context, cell, first, newControllerPatienceMs));
+    if (answer.status !== 200) await discard(cells, cell, what);
+    return answer;
+  } catch (error) {
+    await discard(cells, cell, what);
+    throw error;
+  }
+}
+
+/** Who planned the first model of a cell that was not there says that it has version 0. */
+function withFirstVersion(what: Forwarded, version: number): Forwarded {
+  const isFirst = /^"?0"?$/.test(String(what.headers["if-match"]).trim());
+  return isFirst ? { ...what, headers: { ...what.headers, "if-match": `"${version}"` } } : what;
+}
+
+/** Best effort: a controller that stays is found by the next PUT, and says itself that it has no model. */
+const discard = (cells: Cells, cell: string, what: Forwarded): Promise<void> =>
+  cells.discardUnused(cell, String(what.headers.authorization)).catch(() => {});
+
+async function reachable<T>(cell: string, answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof RefusedError) throw error;
+    const message = `the controller of the cell "${cell}" does not answer: ${(error as Error).message}`;
+    throw refused(502, "controller-unreachable", message);
+  }
+}

@@ -1,0 +1,44 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { readJsonBody, readQuery } from "../../model/contract/request.ts";
+import type { BodyOf, ParameterNames, QueryOf } from "../../model/contract/route.ts";
+import { type Routes, routeOf, type ServedAt } from "../../model/contract/routes.ts";
+import { parseJson } from "../../runtime/controller/http.ts";
+import { refused } from "./refused.ts";
+
+type Served = ServedAt<"gateway">;
+/** A request that was held to the table of routes. */
+export interface Asked<N extends Served> {
+  readonly parameters: { readonly [name in ParameterNames<Routes[N]["path"]>]: string };
+  readonly query: QueryOf<Routes[N]["query"]>;
+  /** Null where the route takes none, or takes bytes. */
+  readonly body: BodyOf<Routes[N]["body"]> | null;
+  readonly request: FastifyRequest;
+}
+
+/** Serves one row of the table of routes (`model/contract/routes.ts`). Nothing else is served by the gateway itself. */
+export function serveRoute<N extends Served>(
+  app: FastifyInstance,
+  name: N,
+  handler: (asked: Asked<N>, reply: FastifyReply) => unknown,
+): void {
+  const { method, path } = routeOf(name);
+  app.route({
+    method,
+    url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
+    handler: async (request, reply) => {
+      const parameters = request.params as Asked<N>["parameters"];
+      const query = readQuery(name, request.url);
+      if (!query.ok) throw refused(400, query.error.code, query.error.message);
+      return handler({ parameters, query: query.value, body: bodyIn(name, request), request }, reply);
+    },
+  });
+}
+
+function bodyIn<N extends Served>(name: N, { body }: FastifyRequest): Asked<N>["body"] {
+  const { schema = null } = routeOf(name).body ?? {};
+  if (schema === null) return null;
+  const json = parseJson(body instanceof Buffer ? body.toString("utf8") : "");
+  const read = json.ok ? readJsonBody(name, json.value) : json;
+  if (!read.ok) throw refused(400, "bad-request", read.error);
+  return read.value;
+}

@@ -1,0 +1,126 @@
+import { readFile } from "node:fs/promises";
+import type { Leftovers } from "../../core/distribution/node/release.ts";
+import type { HostPresence } from "../../core/presence/group/group.ts";
+import type { InstallationStatus } from "../../model/api.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import { type KeptConnection, keepConnection, peerRequest } from "../../runtime/http/https.ts";
+import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
+import { leftoversPath } from "../../runtime/process/leftovers.ts";
+import { askSupervisor } from "../cells/supervisor.ts";
+import { mergePresence } from "./presence.ts";
+
+type Host = InstallationStatus["hosts"][number];
+type Server = InstallationStatus["servers"][number];
+interface PresenceAnswer {
+  readonly hosts: readonly HostPresence[];
+}
+const patienceMs = 5_000;
+/** Where all are emulated VMs: the first handshakes with each of them, all at once, take the gateway many seconds. */
+const patienceWithVmsMs = 20_000;
+
+/**
+ * Answers with the state of the whole installation: services from the supervisor, or where there is none from themselves,
+ * hosts and storage servers from themselves, who is alive from Presence. One that does not answer in time is listed as what it
+ * is. Whoever was asked is asked over the same connection the next time.
+ */
+export function createStatus(
+  configuration: ProcessConfiguration,
+  supervisorSocket: string | null,
+): { readonly status: () => Promise<InstallationStatus>; readonly close: () => void } {
+  const connections = new Map<string, KeptConnection>();
+  const connectionTo = (peer: PeerName): KeptConnection => {
+    const connection = connections.get(peer) ?? keepConnection(configuration, peer);
+    connections.set(peer, connection);
+    return connection;
+  };
+  return {
+    status: () => installationStatus(configuration, supervisorSocket, connectionTo),
+    close: () => {
+      for (const { agent } of connections.values()) agent.destroy();
+    },
+  };
+}
+
+async function installationStatus(
+  configuration: ProcessConfiguration,
+  supervisorSocket: string | null,
+  connectionTo: (peer: PeerName) => KeptConnection,
+): Promise<InstallationStatus> {
+  const patience = supervisorSocket === null ? patienceWithVmsMs : patienceMs;
+  const { peers } = JSON.parse(await readFile(configuration.peersFile, "utf8")) as PeerBook;
+  const all = Object.keys(peers).sort(byNumber);
+  const addressOf = (peer: string) => peers[peer]?.split(":")[0] ?? "";
+  /** Null: there was no answer, or a refusal, or nothing that can be read. */
+  const answerOf = async <T>(peer: string, path: string, read: (text: string) => T): Promise<T | null> => {
+    try {
+      const [name, signal] = [peerName(peer), AbortSignal.timeout(patience)];
+      const asked = { method: "GET", path, signal, connection: connectionTo(name) };
+      const answer = await peerRequest(configuration, name, asked);
+      const text = await answer.text();
+      return answer.status === 200 ? read(text) : null;
+    } catch {
+      return null;
+    }
+  };
+  const ask = <T>(peer: string, path = "/status"): Promise<T | null> =>
+    answerOf(peer, path, (text) => JSON.parse(text) as T);
+  const presence = Promise.all(
+    all.filter((peer) => peer.startsWith("presence.")).map((peer) => ask<PresenceAnswer>(peer, "/hosts")),
+  ).then((answers) => mergePresence(answers.flatMap((answer) => (answer === null ? [] : [answer.hosts]))));
+  const hosts = all
+    .filter((peer) => peer.startsWith("host."))
+    .map(async (peer): Promise<Host> => {
+      const [host, address] = [peer.slice("host.".length), addressOf(peer)];
+      const unknown = { memoryMiB: 0, usedMiB: 0, cpus: 0, accelerator: "unknown", vms: 0 };
+      const status = (await ask<Host>(peer)) ?? { host, address, state: "unreachable", ...unknown };
+      const seen = (await presence).get(host);
+      return { ...status, ...(seen === undefined ? {} : { presence: seen }) };
+    });
+  const servers = all
+    .filter((peer) => peer.startsWith("agent."))
+    .map(async (peer): Promise<Server> => {
+      const [server, address] = [peer.slice("agent.".length), addressOf(peer)];
+      const answer = await ask<Server>(peer);
+      if (answer !== null) return { ...answer, state: "up" };
+      return { server, address, totalMiB: 0, freeMiB: 0, volumes: 0, state: "unreachable" };
+    });
+  // Where services are VMs, whether one runs is whether it answers; its VM's state is in the root cell.
+  const services = async (): Promise<InstallationStatus["services"]> => {
+    if (supervisorSocket !== null)
+      return ((await askSupervisor(supervisorSocket, "GET", "/status")) as Pick<InstallationStatus, "services">)
+        .services;
+    const names = all.filter((peer) => !peer.startsWith("host.") && !peer.startsWith("agent."));
+    return Promise.all(
+      names.map(async (name) => {
+        const running = name === configuration.name || (await answerOf(name, "/metrics", () => true)) !== null;
+        const state = running ? "running" : "stopped";
+        return { name, peer: name, address: addressOf(name), running, pid: null, restarts: 0, state } as const;
+      }),
+    );
+  };
+  const said = all
+    .filter((peer) => peer !== configuration.name)
+    .map(async (peer) => [peer, await ask<Leftovers>(peer, leftoversPath)] as const);
+  const [asked, theHosts, theServers] = [services(), Promise.all(hosts), Promise.all(servers)];
+  const leftovers = leftoversIn(await Promise.all(said));
+  return { services: await asked, hosts: await theHosts, servers: await theServers, ...leftovers };
+}
+
+const leftoversIn = (said: readonly (readonly [string, Leftovers | null])[]): Pick<InstallationStatus, "leftovers"> => {
+  const forked = new Set<string>();
+  const keepers = new Set<string>();
+  for (const [service, found] of said) {
+    for (const each of found?.clients ?? []) {
+      if (each.forked) forked.add(each.client);
+      if (each.orphans > 0) keepers.add(service);
+    }
+    for (const { receiver, forked: own, itForked } of found?.receivers ?? []) {
+      if (own) forked.add(service);
+      if (itForked) forked.add(receiver);
+    }
+  }
+  if (forked.size + keepers.size === 0) return {};
+  return { leftovers: { forked: [...forked].sort(byNumber), keepers: [...keepers].sort(byNumber) } };
+};
+
+const byNumber = (a: string, b: string): number => a.localeCompare(b, "en", { numeric: true });

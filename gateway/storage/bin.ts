@@ -1,0 +1,89 @@
+import { readFile } from "node:fs/promises";
+import type { FastifyInstance } from "fastify";
+import { isBinFileName } from "../../core/storage/bin.ts";
+import type { BinEntry, BinList, MissingServer, Refusal, ServerAdopted } from "../../model/api.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import { peerRequest } from "../../runtime/http/https.ts";
+import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
+import { refused } from "../edge/refused.ts";
+import { type Asked, serveRoute } from "../edge/serve.ts";
+
+/**
+ * The bins of the storage servers, for the operator alone: what is in them, a file brought back, a file emptied. Each server
+ * answers for its own; one that is away is named.
+ */
+const patienceMs = 5_000;
+type ServerFile = Omit<BinEntry, "server">;
+
+export function registerBin(app: FastifyInstance, configuration: ProcessConfiguration): void {
+  serveRoute(app, "listBin", () => list(configuration));
+  const tell = async (method: string, { server, file }: Asked<"emptyBin">["parameters"]): Promise<ServerFile> => {
+    await requireServer(configuration, server);
+    if (!isBinFileName(file)) throw refused(404, "bin/unknown", `"${`${file}`.slice(0, 80)}" names no file of a bin`);
+    return ask<ServerFile>(configuration, server, method, `/bin/${file}`);
+  };
+  serveRoute(app, "restoreFromBin", async ({ parameters }) => {
+    const restored = await tell("POST", parameters);
+    return { ...restored, server: parameters.server };
+  });
+  serveRoute(app, "emptyBin", async ({ parameters: { server, file } }) => {
+    await tell("DELETE", { server, file });
+    return { server, file };
+  });
+}
+
+/** An operator takes what a storage server has that is older. */
+export function registerAdoption(app: FastifyInstance, configuration: ProcessConfiguration): void {
+  serveRoute(app, "adoptServer", async ({ parameters: { server } }): Promise<ServerAdopted> => {
+    await requireServer(configuration, server);
+    const leases = await ask<ServerAdopted["leases"]>(configuration, server, "POST", "/adopt");
+    return { server, leases };
+  });
+}
+
+async function requireServer(configuration: ProcessConfiguration, server: string): Promise<void> {
+  const servers = await serversOf(configuration);
+  if (servers.includes(server)) return;
+  const known = servers.length === 0 ? "there is none" : `there are ${servers.join(", ")}`;
+  throw refused(404, "server/unknown", `there is no storage server "${server.slice(0, 80)}"; ${known}`);
+}
+
+async function list(configuration: ProcessConfiguration): Promise<BinList> {
+  const files: BinEntry[] = [];
+  const missing: MissingServer[] = [];
+  await Promise.all(
+    (await serversOf(configuration)).map(async (server) => {
+      try {
+        const found = await ask<readonly ServerFile[]>(configuration, server, "GET", "/bin");
+        files.push(...found.map((file) => ({ server, ...file })));
+      } catch (error) {
+        missing.push({ server, why: (error as Error).message });
+      }
+    }),
+  );
+  // What was deleted last comes first.
+  files.sort((one, other) => (one.deleted < other.deleted ? 1 : one.deleted > other.deleted ? -1 : 0));
+  return { files, missing };
+}
+
+async function serversOf({ peersFile }: ProcessConfiguration): Promise<readonly string[]> {
+  const { peers } = JSON.parse(await readFile(peersFile, "utf8")) as PeerBook;
+  const names = Object.keys(peers).filter((peer) => peer.startsWith("agent."));
+  return names.map((peer) => peer.slice("agent.".length)).sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+}
+
+/** Throws a refusal: the server's own, or that it does not answer. */
+async function ask<T>(configuration: ProcessConfiguration, server: string, method: string, path: string): Promise<T> {
+  const unreachable = (why: string) =>
+    refused(503, "bin/unreachable", `the storage server ${server} does not answer: ${why}`);
+  const signal = AbortSignal.timeout(patienceMs);
+  const answer = await peerRequest(configuration, peerName(`agent.${server}`), { method, path, signal }).catch(
+    (error: Error) => {
+      throw unreachable(error.message);
+    },
+  );
+  const body = JSON.parse(await answer.text()) as T & Partial<Refusal>;
+  if (answer.status === 200) return body;
+  const { code = "bin/failed", message = "it failed; its log says why" } = body.error ?? {};
+  throw refused(answer.status, code, message);
+}

@@ -1,0 +1,289 @@
+import { readFile } from "node:fs/promises";
+import type { IncomingMessage } from "node:http";
+import { PassThrough } from "node:stream";
+import type { FastifyInstance } from "fastify";
+import type { ImageAdded, ImageRemoved, ImageSummary, Refusal } from "../../model/api.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import { imageNameRule, isImageName } from "../../model/cell/image-name.ts";
+import { type OutgoingPeerRequest, peerRequest } from "../../runtime/http/https.ts";
+import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
+import { type RefusedError, refused } from "../edge/refused.ts";
+import { type Asked, serveRoute } from "../edge/serve.ts";
+
+/**
+ * The operator's images. Each storage server has its own list, and makes up its own mind about every upload; the gateway
+ * sends the bytes to all of them as they come, and lets them accept the image only when every one of them took it. A
+ * server that is away is left out and named: the Storage Manager places an image's volumes where the image is, and
+ * adding the same file again brings it to the server that lacks it.
+ */
+interface ServerImage {
+  readonly name: string;
+  readonly digest: string;
+  readonly sizeMiB: number;
+  readonly provided: boolean;
+}
+interface Staged extends Omit<ServerImage, "provided"> {
+  readonly id: string | null;
+}
+interface Failure {
+  readonly server: string;
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+}
+/** What one server answered. */
+type Told<T> = { readonly server: string; readonly value: T } | Failure;
+const failed = <T>(told: Told<T>): told is Failure => "code" in told;
+
+const patienceMs = 5_000;
+/** A conversion takes minutes at most, and the server ends it itself; then comes the turn of the next. */
+const conversionMs = 2 * 60 * 60_000;
+const mostUploads = 4;
+const stallMs = 60_000;
+
+export function registerImages(app: FastifyInstance, configuration: ProcessConfiguration): void {
+  const images = new Images(configuration);
+  // Within `register`, so that a body is not collected here: it is passed on as it comes.
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser("*", (_request, _payload, done) => done(null, null));
+    serveRoute(scope, "listImages", () => images.list());
+    serveRoute(scope, "addImage", ({ parameters, query, request }) =>
+      images.add(nameIn(parameters.name), query, request.raw),
+    );
+    serveRoute(scope, "removeImage", ({ parameters }) => images.remove(nameIn(parameters.name)));
+  });
+}
+
+function nameIn(name: string): string {
+  if (isImageName(name)) return name;
+  throw refused(400, "image/bad-name", `"${name.slice(0, 80)}" cannot name an image: use ${imageNameRule}`);
+}
+
+class Images {
+  readonly #configuration: ProcessConfiguration;
+  #uploads = 0;
+
+  constructor(configuration: ProcessConfiguration) {
+    this.#configuration = configuration;
+  }
+
+  /** By name and digest; an image that differs between servers has an entry for each. */
+  async list(): Promise<readonly ImageSummary[]> {
+    const found = new Map<string, ImageSummary>();
+    for (const told of await this.#lists()) {
+      if (failed(told)) continue;
+      for (const { name, digest, sizeMiB, provided } of told.value) {
+        const key = `${name} ${digest}`;
+        const servers = [...(found.get(key)?.servers ?? []), told.server];
+        found.set(key, { name, digest, sizeMiB, provided, servers });
+      }
+    }
+    return [...found.values()].sort((one, other) => one.name.localeCompare(other.name, "en"));
+  }
+
+  async add(
+    name: string,
+    { format, replace = false }: Asked<"addImage">["query"],
+    body: IncomingMessage,
+  ): Promise<ImageAdded> {
+    const length = Number(body.headers["content-length"] ?? Number.NaN);
+    if (!Number.isSafeInteger(length) || length < 0)
+      throw refused(411, "image/length", "an upload announces its length: Content-Length is missing");
+    if (this.#uploads >= mostUploads)
+      throw refused(503, "busy", `${mostUploads} images are being uploaded already; try again when one is done`);
+    this.#uploads += 1;
+    try {
+      const lists = await this.#lists();
+      const away = lists.filter(failed);
+      const there = lists.flatMap((told) => (failed(told) ? [] : [told]));
+      checkName(name, replace, there, away);
+      const parameters = `format=${format}${replace ? "&replace=true" : ""}`;
+      const staged = await this.#stage(
+        there.map(({ server }) => server),
+        `/images/${name}?${parameters}`,
+        { body, length },
+      );
+      const accepted = await this.#accept(name, replace, staged);
+      return { ...accepted, missing: [...accepted.missing, ...away.map(missing)] };
+    } finally {
+      this.#uploads -= 1;
+    }
+  }
+
+  async remove(name: string): Promise<ImageRemoved> {
+    const servers = await this.#servers();
+    const told = await Promise.all(
+      servers.map((server) => this.#ask<unknown>(server, { method: "DELETE", path: `/images/${name}` })),
+    );
+    const gone = told.flatMap((each) => (failed(each) ? [] : [each.server]));
+    const failures = told.filter(failed).filter(({ code }) => code !== "image/unknown");
+    const [first] = failures.length > 0 ? failures : told.filter(failed);
+    if (gone.length === 0 && first !== undefined) throw refused(first.status, first.code, first.message);
+    return { name, servers: gone, missing: failures.map(missing) };
+  }
+
+  async #servers(): Promise<readonly string[]> {
+    const { peers } = JSON.parse(await readFile(this.#configuration.peersFile, "utf8")) as PeerBook;
+    const names = Object.keys(peers).filter((peer) => peer.startsWith("agent."));
+    return names.map((peer) => peer.slice("agent.".length)).sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  }
+
+  async #lists(): Promise<readonly Told<readonly ServerImage[]>[]> {
+    return Promise.all(
+      (await this.#servers()).map((server) =>
+        this.#ask<readonly ServerImage[]>(server, { method: "GET", path: "/images", patience: patienceMs }),
+      ),
+    );
+  }
+
+  /** Sends the body to every server at once, as fast as the slowest of them takes it. All of them take it, or none. */
+  async #stage(
+    servers: readonly string[],
+    path: string,
+    { body, length }: { readonly body: IncomingMessage; readonly length: number },
+  ): Promise<readonly { readonly server: string; readonly value: Staged }[]> {
+    const ways = servers.map((server) => ({ server, stream: new PassThrough() }));
+    // After the first failure the rest of the bytes is of no use to anybody.
+    const cutOff = new Set<string>();
+    const answers = ways.map(async (way) => {
+      // `keep-alive`: an answer that comes before the body's end must not be lost with a connection closed behind it.
+      const headers = { "content-length": length, connection: "keep-alive" };
+      const told = await this.#ask<Staged>(way.server, { method: "PUT", path, body: way.stream, headers });
+      // Whoever waits for it to take more goes on without it.
+      way.stream.destroy();
+      for (const { server, stream } of failed(told) ? ways : [])
+        if (!stream.writableEnded && !stream.destroyed) {
+          cutOff.add(server);
+          stream.destroy();
+        }
+      return told;
+    });
+    try {
+      await spread(
+        body,
+        ways.map(({ stream }) => stream),
+      );
+    } finally {
+      // When the sender broke off: a server that waits for the rest learns that there is none.
+      for (const { stream } of ways) if (!stream.writableEnded) stream.destroy();
+    }
+    const told = await Promise.all(answers);
+    const staged = told.flatMap((each) => (failed(each) ? [] : [each]));
+    const failures = told.filter(failed);
+    if (failures.length === 0) return staged;
+    const causes = failures.filter(({ server }) => !cutOff.has(server));
+    await Promise.all(
+      staged.map(({ server, value }) =>
+        this.#ask(server, { method: "DELETE", path: `/images/${value.name}?staged=${value.id}`, patience: patienceMs }),
+      ),
+    );
+    throw joint(causes);
+  }
+
+  async #accept(
+    name: string,
+    replace: boolean,
+    staged: readonly { readonly server: string; readonly value: Staged }[],
+  ): Promise<ImageAdded> {
+    const told = await Promise.all(
+      staged.map(async ({ server, value }): Promise<Told<unknown>> => {
+        if (value.id === null) return { server, value };
+        const path = `/images/${name}?staged=${value.id}${replace ? "&replace=true" : ""}`;
+        return this.#ask(server, { method: "POST", path });
+      }),
+    );
+    const failures = told.filter(failed);
+    const [any] = staged;
+    if (any === undefined || failures.length === told.length) throw joint(failures);
+    const { digest, sizeMiB } = any.value;
+    const servers = told.flatMap((each) => (failed(each) ? [] : [each.server]));
+    return { name, digest, sizeMiB, servers, missing: failures.map(missing) };
+  }
+
+  async #ask<T>(
+    server: string,
+    { patience, ...request }: OutgoingPeerRequest & { readonly patience?: number },
+  ): Promise<Told<T>> {
+    try {
+      const answer = await peerRequest(this.#configuration, peerName(`agent.${server}`), {
+        idleTimeoutMs: conversionMs,
+        ...(patience === undefined ? {} : { signal: AbortSignal.timeout(patience) }),
+        ...request,
+      });
+      const body = JSON.parse(await answer.text()) as unknown;
+      if (answer.status === 200) return { server, value: body as T };
+      const { code = "image/failed", message = "it failed; its log says why" } =
+        (body as Partial<Refusal>).error ?? ({} as Partial<Refusal["error"]>);
+      return { server, status: answer.status, code, message };
+    } catch (error) {
+      const message = `the storage server ${server} does not answer: ${(error as Error).message}`;
+      return { server, status: 503, code: "image/unreachable", message };
+    }
+  }
+}
+
+const missing = ({ server, message }: Failure) => ({ server, why: message });
+
+/** One answer out of several failures; servers that say the same are heard once. */
+function joint(failures: readonly Failure[]): RefusedError {
+  const [first] = failures;
+  if (first === undefined) return refused(503, "image/unreachable", "no storage server is reachable");
+  const same = failures.every(({ message }) => message === first.message);
+  const message = same ? first.message : failures.map(({ server, message }) => `${server}: ${message}`).join("; ");
+  return refused(first.status, first.code, message);
+}
+
+/** What is known before the first byte: is the name free, and may its image be replaced everywhere? */
+function checkName(
+  name: string,
+  replace: boolean,
+  there: readonly { readonly server: string; readonly value: readonly ServerImage[] }[],
+  away: readonly Failure[],
+): void {
+  if (there.length === 0) throw joint(away);
+  const having = there.flatMap(({ value }) => value.filter((image) => image.name === name));
+  if (having.some(({ provided }) => provided))
+    throw refused(
+      409,
+      "image/provided",
+      `the image "${name}" comes with the installation and cannot be replaced; choose another name`,
+    );
+  if (replace && away.length > 0)
+    throw refused(
+      503,
+      "image/unreachable",
+      `to replace an image, every storage server must be there, and ${away.map(({ server }) => server).join(", ")} does not answer: it would go on giving out the old one`,
+    );
+  if (!replace && having.length === there.length)
+    throw refused(
+      409,
+      "image/exists",
+      `there is an image "${name}" already; choose another name, or replace it (--replace)`,
+    );
+}
+
+/** Gives every chunk to all streams that still take any. Rejects when the sender breaks off. */
+async function spread(body: IncomingMessage, streams: readonly PassThrough[]): Promise<void> {
+  for (const stream of streams) stream.on("error", () => undefined);
+  // The connection is still needed for the answer when nobody takes any more.
+  for await (const chunk of body.iterator({ destroyOnReturn: false })) {
+    const open = streams.filter((stream) => !stream.destroyed);
+    if (open.length === 0) break;
+    await Promise.all(open.map((stream) => (stream.write(chunk) ? undefined : drained(stream))));
+  }
+  body.resume();
+  for (const stream of streams) if (!stream.destroyed) stream.end();
+}
+
+/** Also when it is closed; a server that takes nothing for too long is given up, and with it the upload. */
+const drained = (stream: PassThrough): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(() => stream.destroy(new Error("it took no byte for a minute")), stallMs);
+    const go = (): void => {
+      clearTimeout(timer);
+      stream.off("drain", go).off("close", go);
+      resolve();
+    };
+    stream.on("drain", go).on("close", go);
+  });

@@ -1,0 +1,81 @@
+import { readFile } from "node:fs/promises";
+import type { FastifyInstance } from "fastify";
+import type { MissingService, OrphanList, Refusal, ServiceOrphans } from "../../model/api.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import { peerRequest } from "../../runtime/http/https.ts";
+import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
+import { leftoversPath } from "../../runtime/process/leftovers.ts";
+import { refused } from "../edge/refused.ts";
+import { serveRoute } from "../edge/serve.ts";
+
+/**
+ * Documents that stay in force although their client does not desire them any more, or not so, since its store was lost or is
+ * older: for the operator alone. Each service answers for its own; one that is away is named.
+ */
+const patienceMs = 10_000;
+type Said = Omit<ServiceOrphans, "service">;
+
+export function registerOrphans(app: FastifyInstance, configuration: ProcessConfiguration): void {
+  serveRoute(app, "listOrphans", () => everywhere(configuration, "GET", leftoversPath));
+  serveRoute(app, "releaseOrphans", async ({ parameters: { peer } }) => {
+    const path = `${leftoversPath}?peer=${encodeURIComponent(peer)}`;
+    await requireName(configuration, peer);
+    return everywhere(configuration, "POST", path);
+  });
+  serveRoute(app, "endOrphans", async ({ parameters: { service, peer }, request }) => {
+    await requireName(configuration, service);
+    const query = new URLSearchParams(request.url.split("?", 2)[1] ?? "");
+    query.set("peer", peer);
+    const found = await ask(configuration, service, "DELETE", `${leftoversPath}?${query}`);
+    return { service, ...found } satisfies ServiceOrphans;
+  });
+}
+
+/** What every service has left over, after it has heard this. */
+export async function everywhere(
+  configuration: ProcessConfiguration,
+  method: string,
+  path: string,
+): Promise<OrphanList> {
+  const missing: MissingService[] = [];
+  const answers = (await namesIn(configuration))
+    .filter((service) => service !== configuration.name)
+    .map(async (service): Promise<readonly ServiceOrphans[]> => {
+      try {
+        const said = await ask(configuration, service, method, path);
+        return said.clients.length + said.receivers.length === 0 ? [] : [{ service, ...said }];
+      } catch (error) {
+        missing.push({ service, why: (error as Error).message });
+        return [];
+      }
+    });
+  return { services: (await Promise.all(answers)).flat(), missing };
+}
+
+async function namesIn({ peersFile }: ProcessConfiguration): Promise<readonly string[]> {
+  const { peers } = JSON.parse(await readFile(peersFile, "utf8")) as PeerBook;
+  return Object.keys(peers).sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+}
+
+async function requireName(configuration: ProcessConfiguration, name: string): Promise<void> {
+  const names = await namesIn(configuration);
+  // Who is gone for good is in no book, and its documents may be left, or what it last said of a fork.
+  if (names.includes(name) || /^(?:controller|host|agent)\.[a-z0-9.-]+$/.test(name)) return;
+  throw refused(
+    404,
+    "orphans/unknown",
+    `there is no service "${name.slice(0, 80)}"; \`cells orphans list\` names them`,
+  );
+}
+
+/** Throws a refusal: the service's own, or that it does not answer. */
+async function ask(configuration: ProcessConfiguration, service: string, method: string, path: string): Promise<Said> {
+  const signal = AbortSignal.timeout(patienceMs);
+  const answer = await peerRequest(configuration, peerName(service), { method, path, signal }).catch((error: Error) => {
+    throw refused(503, "orphans/unreachable", `"${service}" does not answer: ${error.message}`);
+  });
+  const body = JSON.parse(await answer.text()) as Said & Partial<Refusal>;
+  if (answer.status === 200) return body;
+  const { code = "orphans/failed", message = "it failed; its log says why" } = body.error ?? {};
+  throw refused(answer.status, code, message);
+}

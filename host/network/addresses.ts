@@ -1,0 +1,46 @@
+import type { DesiredInterface, DesiredVm } from "../../core/documents/vocabulary.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
+
+/**
+ * Addresses that a cell's controller must not give to an interface here, whatever made it do so: one of the underlay, behind
+ * which a host or a service is, and one that another cell has. Whoever has an address keeps it: of two cells this host
+ * cannot know which one the IP Address Manager gave it to.
+ */
+export interface Claims {
+  /** Of hosts and services, this host's own included. */
+  readonly underlay: ReadonlySet<string>;
+  /** The cell by whose controller an address was placed at another host. */
+  readonly placed: ReadonlyMap<string, string>;
+}
+export const noClaims: Claims = { underlay: new Set(), placed: new Map() };
+
+/** A VM that is here already, or shall be. */
+export interface Holder {
+  readonly client: PeerName;
+  readonly vm: DesiredVm;
+}
+
+/** By address, who has it here: machines that run, and none beside another cell's. */
+export function heldAddresses(running: Iterable<Holder>): ReadonlyMap<string, PeerName> {
+  const held = new Map<string, PeerName>();
+  for (const { client, vm } of running)
+    for (const { address, management } of vm.interfaces)
+      if (management !== true && !held.has(address)) held.set(address, client);
+  return held;
+}
+
+/** Why an interface of that controller cannot have its address here, as a sentence; null: it can. */
+export function addressTaken(
+  { client, vm }: Holder,
+  { address, management, path }: DesiredInterface,
+  { underlay, placed }: Claims,
+  held: ReadonlyMap<string, PeerName>,
+): string | null {
+  if (management === true) return null;
+  const its = `its interface ${path} cannot have the address ${address}`;
+  if (underlay.has(address)) return `${its}, which is that of a host or a service of the installation`;
+  const holder = held.get(address);
+  if (holder !== undefined) return holder === client ? null : `${its}, which an interface of another cell has here`;
+  const cell = placed.get(address);
+  return cell === undefined || cell === vm.cell ? null : `${its}, which an interface of another cell has elsewhere`;
+}

@@ -1,0 +1,163 @@
+import { rootCell } from "../../core/documents/cells.ts";
+import type { DesiredPlaces } from "../../core/documents/network.ts";
+import type { ActualLocation, CellPolicy } from "../../core/documents/vocabulary.ts";
+import type { Effect } from "../../core/env.ts";
+import { type HostName, hostName, ipv4, type PeerName } from "../../model/cell/identifiers.ts";
+import type { HostState } from "../service/host-state.ts";
+
+/**
+ * What this host believes of where addresses are, and by which numbers it knows cells. Other hosts and controllers may be in
+ * somebody's hands, so each is believed what it alone can know, and what somebody else can confirm:
+ * - A cell has the number that this host gave it, by the name in its controller's certificate. That is the number which the
+ *   controller says unless another cell has it here.
+ * - A host says which MAC it has. That an address is there, and whose it is, says the controller of the cell that placed it there.
+ * - Two cells that claim one address: whoever has it keeps it.
+ */
+/** As many as one host has interfaces. */
+export const mostLocations = 4096;
+/** Of addresses in cells that have no rules here: no cell's own. */
+export const foreignNumber = 2 ** 32 - 1;
+/** Numbers for cells that say one which is another's here. */
+const firstOwnNumber = 2 ** 31;
+export const numberRecord = "cell-number";
+
+/** The number of a cell at this host, durable as what stands in the dataplane under it. */
+function numberOf({ numbers }: HostState, cell: string, said: number, effects: Effect[]): number {
+  const known = numbers.get(cell);
+  if (known !== undefined) return known;
+  const used = new Set(numbers.values());
+  let number = used.has(said) || said >= firstOwnNumber ? firstOwnNumber : said;
+  while (used.has(number)) number += 1;
+  numbers.set(cell, number);
+  effects.push({ kind: "write", key: `${numberRecord}/${cell}`, value: number });
+  return number;
+}
+export const numbered = (state: HostState, policy: CellPolicy, effects: Effect[]): CellPolicy => ({
+  ...policy,
+  cellNumber: numberOf(state, policy.cell, policy.cellNumber, effects),
+});
+/** Cells that are not here any more leave their numbers to others. */
+export function freeNumbers({ numbers, policies, succession }: HostState, effects: Effect[]): void {
+  for (const cell of numbers.keys()) {
+    if (policies.has(cell) || succession.standby?.policy.cell === cell) continue;
+    numbers.delete(cell);
+    effects.push({ kind: "write", key: `${numberRecord}/${cell}`, value: null });
+  }
+}
+
+/**
+ * A policy with its cell's controller where it is, whatever it says of itself: at an address that it names without being there
+ * a host or another service would be open to the cell's guests. One of which nothing is known may be anywhere but there.
+ */
+export function withController({ peerAddresses }: HostState, policy: CellPolicy): CellPolicy {
+  const { address: said } = policy.controller;
+  if (peerAddresses === null || policy.cell === rootCell) return policy;
+  const isOthers = (): boolean => [...peerAddresses.values()].includes(said);
+  const known = peerAddresses.get(`controller.${policy.cell}`) ?? (isOthers() ? "0.0.0.0" : said);
+  return known === said ? policy : { ...policy, controller: { ...policy.controller, address: ipv4(known) } };
+}
+
+/** @returns whether a policy is another one by that */
+export function takeAddresses(
+  state: HostState,
+  addresses: Readonly<Record<string, string>>,
+  effects: Effect[],
+): boolean {
+  state.peerAddresses = new Map(Object.entries(addresses));
+  state.claims = null;
+  for (const [cell, said] of state.saidPolicies) {
+    const policy = withController(state, numbered(state, said, effects));
+    if (policy.controller.address !== state.policies.get(cell)?.controller.address) {
+      state.policies.set(cell, policy);
+      state.believed = null;
+    }
+  }
+  return true;
+}
+
+interface Believed {
+  readonly text: string;
+  readonly location: ActualLocation;
+}
+/** A location is told by its object to have changed, so the same belief in the same claim is the same object. */
+const made = new WeakMap<ActualLocation, Believed>();
+
+function as(claim: ActualLocation, changes: Partial<ActualLocation>): ActualLocation {
+  const text = JSON.stringify(changes);
+  const known = made.get(claim);
+  if (known?.text === text) return known.location;
+  const location = { ...claim, ...changes };
+  made.set(claim, { text, location });
+  return location;
+}
+
+/** What a cell's controller confirms of a claim; null: nothing. */
+function confirmed(
+  claim: ActualLocation,
+  { cellNumber }: CellPolicy,
+  said: number | undefined,
+  known: Places | undefined,
+): ActualLocation | null {
+  if (known === undefined) {
+    // A controller of the previous version: the cell's hosts are believed, each of what it says is of this cell or of none here.
+    return as(claim, { cellNumber: claim.cellNumber === said ? cellNumber : foreignNumber });
+  }
+  const own = known.own.get(claim.address);
+  if (own !== undefined) {
+    const { identity, vmIdentity, subnetIdentity } = own;
+    return own.host === claim.host ? as(claim, { cellNumber, identity, vmIdentity, subnetIdentity }) : null;
+  }
+  const isForeign = known.foreign?.has(`${claim.address} ${claim.host}`) ?? true;
+  return isForeign ? as(claim, { cellNumber: foreignNumber }) : null;
+}
+
+/** `places/<cell>`, to be looked up. */
+export interface Places {
+  readonly own: ReadonlyMap<string, DesiredPlaces["own"][number]>;
+  readonly foreign: ReadonlySet<string> | null;
+}
+export const placesOf = ({ own, foreign }: DesiredPlaces): Places => ({
+  own: new Map(own.map((place) => [place.address, place])),
+  foreign: foreign === null ? null : new Set(foreign.map(({ address, host }) => `${address} ${host}`)),
+});
+
+/** Every location that is believed; one for an address. Worked out once for a change of what it rests on. */
+export function believedLocations(state: HostState): readonly ActualLocation[] {
+  if (state.believed !== null) return state.believed;
+  const byHost = new Map<HostName, CellPolicy[]>();
+  for (const policy of state.policies.values())
+    for (const host of policy.hosts) {
+      const known = byHost.get(host) ?? [];
+      known.push(policy);
+      byHost.set(host, known);
+    }
+  const held = state.held;
+  const found = new Map<string, ActualLocation>();
+  for (const [peer, claims] of state.locations) {
+    const policies = byHost.get(hostOf(peer)) ?? [];
+    for (const claim of claims.values())
+      for (const policy of policies) {
+        const location = confirmed(
+          claim,
+          policy,
+          state.saidPolicies.get(policy.cell)?.cellNumber,
+          state.places.get(policy.cell),
+        );
+        if (location === null) continue;
+        const other = found.get(claim.address);
+        if (other === undefined || isBefore(location, other, held.get(claim.address)))
+          found.set(claim.address, location);
+      }
+  }
+  state.held = new Map([...found].map(([address, { cellNumber }]) => [address, cellNumber]));
+  state.believed = [...found.values()];
+  return state.believed;
+}
+const hostOf = (peer: PeerName): HostName => hostName(peer.slice("host.".length));
+
+/** A cell's own address before what is another's for it; then the cell that has it already. */
+function isBefore(one: ActualLocation, other: ActualLocation, holder: number | undefined): boolean {
+  const [a, b] = [one.cellNumber, other.cellNumber];
+  if ((a === foreignNumber) !== (b === foreignNumber)) return b === foreignNumber;
+  return a !== b && a === holder;
+}

@@ -1,0 +1,34 @@
+import { readFile } from "node:fs/promises";
+import { parseIpv4 } from "../../model/addresses.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
+import { parsePeerAddress } from "../../runtime/transport/peers.ts";
+import { watchPeers } from "../../runtime/transport/peers-watch.ts";
+
+/** Where peers are on the underlay, by the book of the authority: entries that are addresses, those of this machine alone left out. */
+const addressesIn = ({ peers }: PeerBook): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(peers).flatMap(([name, entry]) => {
+      const parsed = parsePeerAddress(entry);
+      const isAddress = parsed.ok && parseIpv4(parsed.value.host) !== null && !parsed.value.host.startsWith("127.");
+      return isAddress ? [[name, parsed.value.host]] : [];
+    }),
+  );
+
+/** Tells the service where peers are, now and whenever the peers file says something else. Returns how to stop that. */
+export const followAddresses = (
+  { peersFile }: ProcessConfiguration,
+  request: (request: Json) => Promise<Json>,
+): (() => Promise<void>) => {
+  const tell = async (): Promise<void> => {
+    try {
+      const book = JSON.parse(await readFile(peersFile, "utf8")) as PeerBook;
+      await request({ kind: "peer-addresses", addresses: addressesIn(book) });
+    } catch {
+      // What was known of it counts until the file can be read again, or the service is being stopped.
+    }
+  };
+  const stop = watchPeers(peersFile, tell);
+  void tell();
+  return async () => stop();
+};

@@ -1,0 +1,169 @@
+import type { DesiredVm } from "../../core/documents/vocabulary.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { HypervisorDriver } from "../drivers/hypervisor/driver.ts";
+import { NotConfirmedGone } from "../drivers/hypervisor/process/process.ts";
+import type { GlobalNetwork, NetworkAllocation, NetworkDriver } from "../drivers/network/driver.ts";
+import type { ComposedDisk, StorageDriver } from "../drivers/storage/driver.ts";
+import type { HostRequest, Outcome } from "./host-requests.ts";
+import type { Action } from "./planner.ts";
+
+/** At most this many VMs are worked on at once; the network has a place of its own. */
+const parallel = 4;
+
+export interface ExecutorOptions {
+  readonly hypervisor: HypervisorDriver;
+  readonly network: NetworkDriver;
+  readonly storage: StorageDriver;
+  readonly request: (request: Json) => Promise<Json>;
+  readonly log: (event: string, fields: { readonly [key: string]: Json }) => void;
+  /** What a machine finds on its seed volume beside its data; null: nothing. */
+  readonly filesFor?: (desired: DesiredVm) => Promise<Readonly<Record<string, Buffer>> | null> | null;
+}
+export interface Executor {
+  /** Lists the machines that run, then works. The network driver has been initialised. */
+  start(): Promise<void>;
+  /** Something may be to do. */
+  wake(): void;
+  /** Begins nothing more and waits for what is under way. Machines keep running. */
+  close(): Promise<void>;
+}
+
+/** Carries out the planner's actions over the drivers and reports how each went. It decides nothing. */
+export const createExecutor = (options: ExecutorOptions): Executor => {
+  const { hypervisor, network } = options;
+  const ask = (request: HostRequest): Promise<Json> => options.request(request as unknown as Json);
+  const underWay = new Set<Promise<void>>();
+  const waiting: Action[] = [];
+  let running = 0;
+  let closed = false;
+  let listed = false;
+  let asking = false;
+  let again = false;
+
+  const begin = (action: Action, done: () => void): void => {
+    const task = execute(options, action)
+      .then((outcome) => ask({ kind: "done", outcome }))
+      .catch((error: Error) => options.log("report-failed", { why: error.message }))
+      .then(() => {
+        underWay.delete(task);
+        done();
+      });
+    underWay.add(task);
+  };
+  const fill = (): void => {
+    while (!closed && running < parallel) {
+      const action = waiting.shift();
+      if (action === undefined) return;
+      running += 1;
+      begin(action, () => {
+        running -= 1;
+        fill();
+      });
+    }
+  };
+  const wake = async (): Promise<void> => {
+    again = true;
+    if (asking || !listed) return;
+    asking = true;
+    try {
+      while (again && !closed) {
+        again = false;
+        for (const action of (await ask({ kind: "next" })) as unknown as readonly Action[]) {
+          if (action.kind === "implement-network") begin(action, () => undefined);
+          else waiting.push(action);
+        }
+        fill();
+      }
+    } catch (error) {
+      if (!closed) options.log("executor-stopped", { why: (error as Error).message });
+    } finally {
+      asking = false;
+    }
+  };
+
+  const endedEarly = new Set<string>();
+  hypervisor.onEnd((end) => {
+    if (!listed) endedEarly.add(`${end.vm} ${end.incarnation}`);
+    ask({ kind: "machine-ended", end }).catch(() => undefined);
+  });
+  hypervisor.onCondition((condition) => {
+    ask({ kind: "machine-condition", condition }).catch(() => undefined);
+  });
+  return {
+    start: async () => {
+      const machines = await hypervisor.list();
+      const alive = machines.filter(({ vm, incarnation }) => !endedEarly.has(`${vm} ${incarnation}`));
+      await ask({ kind: "found", machines: alive });
+      listed = true;
+      await wake();
+    },
+    wake: () => {
+      wake();
+    },
+    close: async () => {
+      closed = true;
+      await Promise.all(underWay);
+      await hypervisor.close();
+    },
+  };
+
+  async function execute(drivers: ExecutorOptions, action: Action): Promise<Outcome> {
+    if (action.kind === "implement-network") {
+      const { global, revision } = action;
+      try {
+        return { kind: action.kind, revision, allocation: await implementNetwork(network, global), error: null };
+      } catch (error) {
+        return {
+          kind: action.kind,
+          revision,
+          allocation: { interfaces: [], policies: [] },
+          error: (error as Error).message,
+        };
+      }
+    }
+    if (action.kind === "withdraw-state" || action.kind === "refuse-machine")
+      throw new Error(`the service itself carries out ${action.kind}`);
+    try {
+      return { kind: action.kind, vm: action.vm, error: null, remark: await executeVm(drivers, action) };
+    } catch (error) {
+      const unconfirmed = error instanceof NotConfirmedGone ? { unconfirmed: true as const } : {};
+      return { kind: action.kind, vm: action.vm, error: (error as Error).message, remark: null, ...unconfirmed };
+    }
+  }
+};
+
+/** Rules before addresses: a packet must find its rules when it can first be delivered. */
+const implementNetwork = async (network: NetworkDriver, global: GlobalNetwork): Promise<NetworkAllocation> => {
+  const changes = network.scrub(global, await network.inspect());
+  if (changes.network) await network.implementNetwork(global);
+  if (changes.securityGroup) await network.implementSecurityGroup(global);
+  return network.implementAddressing(global);
+};
+
+/** Resolves with what should be known of a VM although it was done, or null. */
+const executeVm = async (
+  { hypervisor, storage, filesFor }: ExecutorOptions,
+  action: Exclude<Action, { readonly kind: "implement-network" | "withdraw-state" | "refuse-machine" }>,
+): Promise<string | null> => {
+  switch (action.kind) {
+    case "start-machine": {
+      const { desired, interfaces } = action;
+      const disks: ComposedDisk[] = [];
+      for (const disk of desired.disks) disks.push(await storage.compose(disk, desired.start));
+      const { uid: vm, incarnation, name, memoryMiB, cpus, data, start = "boot" } = desired;
+      const files = (await filesFor?.(desired)) ?? null;
+      return hypervisor.start({
+        ...{ vm, incarnation, name, memoryMiB, cpus, disks, interfaces, data, start },
+        ...(files === null ? {} : { files }),
+      });
+    }
+    case "stop-machine":
+      await hypervisor.stop(action.vm, action.graceMs);
+      return null;
+    case "release-disks":
+      // Nothing of it runs any more; this clears away what a crashed machine left for a look.
+      await hypervisor.stop(action.vm, 0);
+      for (const disk of action.disks) await storage.release(disk);
+      return null;
+  }
+};

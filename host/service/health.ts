@@ -1,0 +1,73 @@
+import type { DesiredVm } from "../../core/documents/vocabulary.ts";
+import type { Effect } from "../../core/env.ts";
+import type { MachineCondition } from "../drivers/hypervisor/driver.ts";
+import type { HealthChange, ProbeTarget } from "../liveness/liveness.ts";
+import type { Found, VmRecord, Wanted } from "./planner.ts";
+
+/** What a VM that runs says of itself, through its hypervisor and its answers: kept in its record, published on change. */
+
+/** The newest document of the incarnation that runs: liveness may change while it does. */
+const documentOf = (record: VmRecord, wanted: Wanted): DesiredVm => {
+  const newer = wanted.vms.get(record.vm.uid)?.desired;
+  return newer?.incarnation === record.vm.incarnation ? newer : record.vm;
+};
+
+/** Null: it is sent no probes, or it has no interface that could be asked. */
+export const healthOf = (record: VmRecord, wanted: Wanted): ProbeTarget["health"] | null => {
+  const desired = documentOf(record, wanted);
+  if (desired.liveness === undefined || desired.interfaces.length === 0) return null;
+  return record.health ?? "starting";
+};
+
+/** Every VM that runs here and can be asked. */
+export const probeTargets = (wanted: Wanted, found: Found): readonly ProbeTarget[] =>
+  [...found.records.values()].flatMap((record) => {
+    const health = healthOf(record, wanted);
+    const { uid: vm, incarnation, liveness, interfaces } = documentOf(record, wanted);
+    const [first] = interfaces;
+    if (record.stage !== "running" || health === null || liveness === undefined || first === undefined) return [];
+    const isInPlace = found.allocation.interfaces.some(
+      (allocated) => allocated.interface === first.uid && allocated.ready,
+    );
+    if (!isInPlace) return [];
+    const reboots = record.reboots ?? 0;
+    return [{ vm, incarnation, interface: first.uid, liveness, health, reboots, stalled: found.stalled.has(vm) }];
+  });
+
+/** The record after news from its hypervisor; the same one if they change nothing in it. */
+export const withCondition = (record: VmRecord, { condition }: MachineCondition): VmRecord => {
+  if (condition !== "rebooted") return record;
+  const { silence: _, ...rest } = record;
+  const reboots = (record.reboots ?? 0) + 1;
+  // It boots again, and may take its time for that.
+  return record.health === undefined ? { ...rest, reboots } : { ...rest, reboots, health: "starting" };
+};
+export const withHealth = (record: VmRecord, { health, reason }: HealthChange): VmRecord => {
+  const { silence: _, ...rest } = record;
+  return reason === null ? { ...rest, health } : { ...rest, health, silence: reason };
+};
+
+/** Why a VM's CPUs stand still, as a sentence. */
+export const stalledSentence = (record: VmRecord, wanted: Wanted, condition: MachineCondition): string => {
+  const disks = documentOf(record, wanted).disks.filter(({ connection }) =>
+    condition.connections?.includes(connection),
+  );
+  const names = disks.map(({ connection, path }) => path ?? connection).join(", ");
+  const which =
+    names === ""
+      ? "one of its disks gives"
+      : disks.length === 1
+        ? `its disk ${names} gives`
+        : `its disks ${names} give`;
+  return `${which} errors: ${condition.detail}; it goes on when the storage server answers`;
+};
+
+export const logHealth = (
+  record: VmRecord,
+  event: "machine/condition" | "machine/health",
+  what: string,
+  detail: string | null,
+): Effect => {
+  const { uid: vm, path, incarnation } = record.vm;
+  return { kind: "log", event, fields: { vm, path, incarnation, what, reason: detail } };
+};

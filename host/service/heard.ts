@@ -1,0 +1,82 @@
+import { actualLocation, cellPolicy, desiredPlaces } from "../../core/documents/readers/network.ts";
+import type { ActualLocation } from "../../core/documents/vocabulary.ts";
+import type { Effect } from "../../core/env.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { freeNumbers, mostLocations, numbered, placesOf, withController } from "../network/locations.ts";
+import { type HostState, inner } from "./host-state.ts";
+
+/** What this host hears of the network: rules and places from controllers, locations from other hosts. */
+const cellOf = (controller: PeerName): string => controller.slice("controller.".length);
+
+/** @returns whether something changed, or why the document is refused */
+export const takeRules = (
+  state: HostState,
+  from: PeerName,
+  { kind, cell, value }: { readonly kind: "policy" | "places"; readonly cell: string; readonly value: Json },
+  effects: Effect[],
+): boolean | string => {
+  [state.believed, state.claims] = [null, null];
+  if (cell !== cellOf(from)) return `its cell is ${cell}`;
+  if (kind === "places") {
+    if (value === null) return state.places.delete(cell);
+    const places = desiredPlaces.of(value, cell);
+    if (places === null) return "it is malformed, or about another cell than its key";
+    state.places.set(cell, placesOf(places));
+    return true;
+  }
+  if (value === null) {
+    const isGone = state.policies.delete(cell);
+    state.saidPolicies.delete(cell);
+    if (state.started) freeNumbers(state, effects);
+    return isGone;
+  }
+  const policy = cellPolicy.of(value, cell);
+  if (policy === null) return "it is malformed, or about another cell than its key";
+  state.saidPolicies.set(cell, policy);
+  state.policies.set(cell, withController(state, numbered(state, policy, effects)));
+  return true;
+};
+
+/** A host speaks for itself only. */
+export const handleLocation = (
+  state: HostState,
+  from: PeerName,
+  key: string,
+  value: Json,
+  effects: Effect[],
+): boolean => {
+  if (!key.startsWith("location/") || !from.startsWith("host.")) return false;
+  const address = key.slice("location/".length);
+  const locations = inner(state.locations, from, () => new Map<string, ActualLocation>());
+  state.unconfirmed.get(from)?.delete(address);
+  state.believed = null;
+  if (value !== null && locations.size >= mostLocations && !locations.has(address)) {
+    const why = `a host has at most ${mostLocations} addresses, and all beyond that are left out`;
+    if (!state.overfull.has(from)) effects.push({ kind: "log", event: "document/refused", fields: { from, key, why } });
+    state.overfull.add(from);
+    return false;
+  }
+  if (value === null) {
+    if (!locations.delete(address)) return false;
+  } else {
+    const location = actualLocation.of(value, address);
+    if (location === null || `host.${location.host}` !== from) return false;
+    if (JSON.stringify(locations.get(address)) === JSON.stringify(location)) return false;
+    locations.set(address, location);
+  }
+  effects.push({ kind: "write", key: `location/${from}/${address}`, value });
+  return true;
+};
+
+/** In step with that host: what it did not repeat is no longer so. */
+export const forgetUnconfirmed = (state: HostState, peer: PeerName, effects: Effect[]): boolean => {
+  const gone = state.unconfirmed.get(peer);
+  state.unconfirmed.delete(peer);
+  state.believed = null;
+  for (const address of gone ?? []) {
+    state.locations.get(peer)?.delete(address);
+    effects.push({ kind: "write", key: `location/${peer}/${address}`, value: null });
+  }
+  return (gone?.size ?? 0) > 0;
+};

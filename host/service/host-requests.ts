@@ -1,0 +1,72 @@
+import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { FoundMachine, MachineCondition, MachineEnd } from "../drivers/hypervisor/driver.ts";
+import type { NetworkAllocation } from "../drivers/network/driver.ts";
+import type { HealthChange } from "../liveness/liveness.ts";
+import type { PresenceRequest } from "../presence/presence-state.ts";
+import type { SuccessionRequest } from "../root-vm/succession.ts";
+import type { Action } from "./planner.ts";
+
+/**
+ * What the executor and the edge ask the Host Manager's service. An answer leaves only after everything before it is
+ * durable: that is why the actions come as an answer, and a start is recorded before it happens.
+ */
+export type HostRequest =
+  /** Where hosts and services are on the underlay, as the authority says. */
+  | { readonly kind: "peer-addresses"; readonly addresses: Readonly<Record<string, string>> }
+  | PresenceRequest
+  | SuccessionRequest
+  /** Once at the start: the machines that run. */
+  | { readonly kind: "found"; readonly machines: readonly FoundMachine[] }
+  /** → `Action[]`, each then under way until `done`. */
+  | { readonly kind: "next" }
+  | { readonly kind: "done"; readonly outcome: Outcome }
+  | { readonly kind: "machine-ended"; readonly end: MachineEnd }
+  | { readonly kind: "machine-condition"; readonly condition: MachineCondition }
+  /** → `ProbeTarget[]`: the whole of what is to be asked whether it lives. */
+  | { readonly kind: "probe-targets" }
+  | { readonly kind: "health"; readonly change: HealthChange }
+  /** → `HostStatus`. */
+  | { readonly kind: "status" }
+  /** → `Inventory`: names for what the drivers count. */
+  | { readonly kind: "inventory" }
+  /** → `ExecTarget`: may this peer reach into this VM? */
+  | {
+      readonly kind: "exec-target";
+      readonly client: PeerName;
+      readonly vm: string;
+      readonly incarnation: number | null;
+    };
+
+/** `error`: a sentence; null: done. */
+export type Outcome =
+  | {
+      readonly kind: "implement-network";
+      readonly revision: string;
+      readonly allocation: NetworkAllocation;
+      readonly error: string | null;
+    }
+  | {
+      readonly kind: Exclude<Action["kind"], "implement-network" | "withdraw-state" | "refuse-machine">;
+      readonly vm: Uid;
+      readonly error: string | null;
+      /** A sentence about something that was done, but otherwise than was wished; absent or null: nothing to say. */
+      readonly remark?: string | null;
+      /** Of a start that failed: its process was killed and is not confirmed gone. */
+      readonly unconfirmed?: true;
+    };
+
+/** One entry of `InstallationStatus.hosts`. */
+export interface HostStatus {
+  readonly host: string;
+  readonly address: string;
+  readonly state: string;
+  readonly memoryMiB: number;
+  readonly reservedMiB: number;
+  readonly usedMiB: number;
+  readonly cpus: number;
+  readonly accelerator: string;
+  readonly vms: number;
+  /** What should be known of this host, a sentence; absent: nothing. */
+  readonly remark?: string;
+}
+export type ExecTarget = { readonly vm: Uid } | { readonly refused: string };

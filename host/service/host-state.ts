@@ -1,0 +1,201 @@
+import { actualLocation } from "../../core/documents/readers/network.ts";
+import type { ActualHost, ActualLocation, CellPolicy, DesiredVm } from "../../core/documents/vocabulary.ts";
+import type { Effect, Restored } from "../../core/env.ts";
+import { cpuRatio } from "../../core/placer/candidate.ts";
+import { type HostName, type PeerName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { FoundMachine } from "../drivers/hypervisor/driver.ts";
+import type { NetworkAllocation, PolicyInForce } from "../drivers/network/driver.ts";
+import type { Claims } from "../network/addresses.ts";
+import { type EntranceState, restoreEntrances } from "../network/entrances.ts";
+import { believedLocations, numberRecord, type Places } from "../network/locations.ts";
+import { type PresenceState, restorePresence } from "../presence/presence-state.ts";
+import {
+  advanceSuccession,
+  createSuccession,
+  restraints,
+  type SuccessionState,
+  withSuccession,
+} from "../root-vm/succession.ts";
+import { type Found, shortage, type VmRecord, type Wanted } from "./planner.ts";
+
+/** What the Host Manager's service knows, how it comes back after a restart, and what the planner sees of it. */
+export interface HostManagerOptions {
+  readonly host: ActualHost;
+  /** Called in a step that may have made new actions due; must only wake the executor, which then asks for them. */
+  readonly wake: () => void;
+  /** The machine has started since the Host Manager ran last. Absent: not known, and no boot of it is told from another. */
+  readonly booted?: boolean;
+  /** The Presence group declared a generation of a host dead; must only pass it on. */
+  readonly onDeath?: (host: HostName, generation: number) => void;
+  /** The authority says which key a peer has; null: that it has none any more. Absent: nobody pins keys here. */
+  readonly onPin?: (key: string, value: Json) => void;
+  /** There is an authority, which says whose gateway may be on the management network. */
+  readonly hasAuthority?: true;
+}
+
+/** What this host has to do and what it knows. Everything in `records` and `locations` is durable. */
+export interface HostState {
+  readonly vms: Map<Uid, { readonly client: PeerName; readonly desired: DesiredVm }>;
+  readonly policies: Map<string, CellPolicy>;
+  /** Host → address → location. Kept over a restart, so that the dataplane is never blanked. */
+  readonly locations: Map<PeerName, Map<string, ActualLocation>>;
+  /** What controllers say of where addresses are, by cell; absent: one of the previous version. */
+  readonly places: Map<string, Places>;
+  /** By cell: its number here. Durable. */
+  readonly numbers: Map<string, number>;
+  /** As controllers sent them; `policies` is what of it counts here. */
+  readonly saidPolicies: Map<string, CellPolicy>;
+  /** Where peers are on the underlay; null: not known, and what controllers say of themselves is believed. */
+  peerAddresses: ReadonlyMap<string, string> | null;
+  /** Of `locations` what counts; null: to be worked out. And the number of the cell whose each address then is. */
+  believed: readonly ActualLocation[] | null;
+  held: ReadonlyMap<string, number>;
+  readonly ownAddress: string;
+  /** Null: to be worked out. */
+  claims: Claims | null;
+  /** Hosts that said of more addresses than one can have. */
+  readonly overfull: Set<PeerName>;
+  /** Stored locations that their host has not repeated since this start. */
+  readonly unconfirmed: Map<PeerName, Set<string>>;
+  readonly records: Map<Uid, VmRecord>;
+  readonly entrances: EntranceState;
+  /** Machines without a record, and null before the machines were listed. */
+  strangers: Map<Uid, FoundMachine> | null;
+  started: boolean;
+  revision: string | null;
+  allocation: NetworkAllocation;
+  readonly busy: Set<Uid | "network">;
+  /** VMs whose CPUs stand still because of a disk, with a sentence. Told anew after a start. */
+  readonly stalled: Map<Uid, string>;
+  /** Failures whose action rests until its timer. */
+  readonly troubles: Map<Uid | "network", string>;
+  readonly published: Map<string, string>;
+  /** Address → who may see where it is; another map whenever that changes. */
+  audiences: ReadonlyMap<string, ReadonlySet<PeerName>>;
+  readonly subscribed: Set<PeerName>;
+  readonly presence: PresenceState;
+  /** This host's part in bringing the root controller's VM back when its host is lost. */
+  readonly succession: SuccessionState;
+  /** Of the step: monotonic. */
+  now: number;
+}
+
+export const restoreState = (restored: Restored, { host }: HostManagerOptions): HostState => {
+  const { records } = restored;
+  const state: HostState = {
+    vms: new Map(),
+    policies: new Map(),
+    locations: new Map(),
+    places: new Map(),
+    numbers: new Map(),
+    saidPolicies: new Map(),
+    peerAddresses: null,
+    believed: null,
+    held: new Map(),
+    ownAddress: host.address,
+    claims: null,
+    overfull: new Set(),
+    unconfirmed: new Map(),
+    records: new Map(),
+    entrances: restoreEntrances(records),
+    strangers: null,
+    started: false,
+    revision: null,
+    allocation: { interfaces: [], policies: [] },
+    busy: new Set(),
+    stalled: new Map(),
+    troubles: new Map(),
+    published: new Map(),
+    audiences: new Map(),
+    subscribed: new Set(),
+    presence: restorePresence(records),
+    succession: createSuccession(host.host, restored),
+    now: 0,
+  };
+  for (const [key, value] of records) {
+    const [kind, name = "", address = ""] = key.split("/");
+    if (kind === inForceRecord) state.allocation = withPolicy(state.allocation, value as unknown as PolicyInForce);
+    if (kind === numberRecord) state.numbers.set(name, Number(value));
+    if (kind === "machine") state.records.set(uid(name), value as unknown as VmRecord);
+    if (kind !== "location") continue;
+    const location = actualLocation.of(value, address);
+    if (location === null) continue;
+    inner(state.locations, peerName(name), () => new Map()).set(address, location);
+    inner(state.unconfirmed, peerName(name), () => new Set()).add(address);
+  }
+  return state;
+};
+
+/**
+ * Record `in-force/<cell>`: what was put in force there outlives this process, and need not be doubted because it starts
+ * again. Where the machine has started anew nothing of it is there, nor is any interface that could send a packet.
+ */
+const inForceRecord = "in-force";
+const withPolicy = (allocation: NetworkAllocation, policy: PolicyInForce): NetworkAllocation => ({
+  ...allocation,
+  policies: [...allocation.policies, { ...policy, problem: null }],
+});
+
+/** Takes over what the driver has achieved. */
+export const takeAllocation = (state: HostState, allocation: NetworkAllocation, effects: Effect[]): void => {
+  const record = (cell: string, value: Json): void => {
+    effects.push({ kind: "write", key: `${inForceRecord}/${cell}`, value });
+  };
+  const before = new Map(state.allocation.policies.map(({ cell, version }) => [cell, version]));
+  for (const { cell, version } of allocation.policies) {
+    if (before.get(cell) !== version) record(cell, { cell, version });
+    before.delete(cell);
+  }
+  for (const cell of before.keys()) record(cell, null);
+  state.allocation = allocation;
+};
+
+export const inner = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
+  const found = map.get(key) ?? make();
+  map.set(key, found);
+  return found;
+};
+
+const claimsOf = (state: HostState): Claims => {
+  const placed = new Map<string, string>();
+  for (const [cell, { own }] of state.places) for (const address of own.keys()) placed.set(address, cell);
+  const underlay = new Set<string>([state.ownAddress, ...(state.peerAddresses?.values() ?? [])]);
+  return { placed, underlay };
+};
+
+export const wantedOf = (state: HostState): Wanted => {
+  state.claims ??= claimsOf(state);
+  const policies = [...state.policies.values()];
+  const locations = believedLocations(state);
+  const entrances = state.entrances.known;
+  const unheard = state.entrances.heard ? {} : { entrancesUnheard: true as const };
+  return withSuccession(
+    { vms: state.vms, policies, locations, entrances, ...unheard, claims: state.claims },
+    state.succession,
+    state.now,
+  );
+};
+export const foundOf = (state: HostState, { host }: HostManagerOptions): Found => ({
+  records: state.records,
+  revision: state.revision,
+  allocation: state.allocation,
+  busy: new Set([...state.busy, ...state.troubles.keys()]),
+  stalled: state.stalled,
+  ...restraints(state.succession, state.vms, state.now),
+  capacityMiB: host.memoryMiB - host.reservedMiB,
+  boot: state.presence.boot,
+  isSameBoot: state.presence.isSameBoot,
+  capacityCpus: Math.floor(host.cpus * cpuRatio),
+});
+
+/** @returns whether something may have changed for the plan */
+export const succeed = (state: HostState, options: HostManagerOptions, effects: Effect[]): boolean => {
+  const before = effects.length;
+  const obstacle = (vm: DesiredVm): string | null =>
+    options.host.state === "up" ? shortage(vm, foundOf(state, options)) : "it takes no more VMs";
+  const root = state.succession.standby?.vm.uid;
+  const wished = root === undefined ? undefined : state.vms.get(root)?.desired;
+  advanceSuccession(state.succession, { now: state.now, wished, obstacle }, effects);
+  return effects.length > before;
+};

@@ -1,0 +1,495 @@
+import { entrancePrefix } from "../../core/documents/cells.ts";
+import { mayDesire, maySee } from "../../core/documents/permissions.ts";
+import { desiredStandby, desiredVm } from "../../core/documents/readers/host.ts";
+import { documentsOf } from "../../core/documents/readers/table.ts";
+import { standbyKey } from "../../core/documents/vocabulary.ts";
+import type { Effect, Input, Service } from "../../core/env.ts";
+import { authorityName } from "../../core/identity/pins.ts";
+import { takeDeclared } from "../../core/presence/declaration.ts";
+import { type HostName, type PeerName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { FoundMachine, MachineCondition, MachineEnd } from "../drivers/hypervisor/driver.ts";
+import type { HealthChange } from "../liveness/liveness.ts";
+import { confirmEntrances, takeEntrance } from "../network/entrances.ts";
+import { freeNumbers, numbered, takeAddresses } from "../network/locations.ts";
+import { answerCall, beginBoot, endsThisBoot, handlePresence } from "../presence/presence-state.ts";
+import {
+  trialBegins,
+  trialLog,
+  trialRuns,
+  trialTimer,
+  withDeadline,
+  withEnd,
+  withTrial,
+} from "../root-vm/boot-trial.ts";
+import {
+  handleSuccession,
+  hearReachable,
+  hearSuccession,
+  successionTimer,
+  takeStandby,
+} from "../root-vm/succession.ts";
+import { logHealth, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
+import { forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
+import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-requests.ts";
+import {
+  foundOf,
+  type HostManagerOptions,
+  type HostState,
+  restoreState,
+  succeed,
+  takeAllocation,
+  wantedOf,
+} from "./host-state.ts";
+import { inventoryOf, measureHost } from "./inventory.ts";
+import { type Action, planHost, startingRecord, usedMiB, type VmRecord } from "./planner.ts";
+import { audiencesOf, publications, sameAudiences } from "./publications.ts";
+
+/** After a failure the same action is planned again this much later. */
+const retryMs = 3000;
+/** A machine that had come up and ended is no failure of its start. */
+const againMs = 500;
+
+/**
+ * The Host Manager as a service of state distribution: what its controllers desire comes in, what is so goes out, and
+ * the executor asks it what to do (`HostRequest`).
+ */
+export const createHostManager = (options: HostManagerOptions): Service<HostState> => ({
+  restore: (restored) => restoreState(restored, options),
+  step: (state, input, now) => {
+    const effects: Effect[] = [];
+    state.now = now.ms;
+    const changed = handle(state, input, options, effects, now.wallMs);
+    const moved = state.started && succeed(state, options, effects);
+    if ((changed || moved) && state.started) {
+      adoptStrangers(state, effects);
+      followPeers(state, options, effects);
+      publish(state, options, effects);
+      options.wake();
+    }
+    return { state, effects };
+  },
+  entitled: (state, peer, key) => {
+    if (!maySee("host", peer, key)) return false;
+    if (key.startsWith("location/")) {
+      const address = key.slice("location/".length);
+      return state.audiences.get(address)?.has(peer) ?? false;
+    }
+    return true;
+  },
+  audience: (state) => state.audiences,
+  accepts: (peer, key) => mayDesire("host", peer, key),
+  read: documentsOf("host"),
+  measure: (state) => measureHost(state, options.host),
+});
+
+const cellOf = (controller: PeerName): string => controller.slice("controller.".length);
+
+/** True when something changed that others or the plan may depend on. */
+const handle = (
+  state: HostState,
+  input: Input,
+  options: HostManagerOptions,
+  effects: Effect[],
+  wallMs: number,
+): boolean => {
+  switch (input.kind) {
+    case "start":
+      state.started = true;
+      freeNumbers(state, effects);
+      for (const record of state.records.values()) effects.push(...trialRuns(record));
+      if (options.booted !== undefined && (options.booted || state.presence.boot === null))
+        beginBoot(state.presence, 0, wallMs, effects, !options.booted);
+      state.entrances.heard ||= options.hasAuthority !== true;
+      if (options.onPin !== undefined) effects.push({ kind: "subscribe", to: authorityName, prefix: "pin/" });
+      if (options.hasAuthority === true) effects.push({ kind: "subscribe", to: authorityName, prefix: entrancePrefix });
+      return true;
+    case "desired":
+      return handleDesired(state, input.from, input.key, input.value, effects);
+    case "actual": {
+      const { from, key, value } = input;
+      const death = takeDeclared(state.presence.declared, state.presence.members, from, key, value);
+      if (death !== null) options.onDeath?.(death.host, death.generation);
+      const isOfLeases = hearSuccession(state.succession, state.presence.members, from, key, value, death);
+      answerCall(state.presence, from, key, value, effects);
+      if (from === authorityName) {
+        if (takeEntrance(state.entrances, key, value, effects)) return true;
+        options.onPin?.(key, value);
+      }
+      if (endsThisBoot(state.presence, options.host.host, input, wallMs, effects)) return true;
+      return handleLocation(state, from, key, value, effects) || isOfLeases;
+    }
+    case "reachable":
+      hearReachable(state.succession, input.peer, input.reachable);
+      if (!input.reachable) return false;
+      return input.peer === authorityName
+        ? confirmEntrances(state.entrances, effects)
+        : forgetUnconfirmed(state, input.peer, effects);
+    case "released":
+    case "earlier":
+    case "forked":
+    case "another":
+    case "kept":
+      return false;
+    case "timer":
+      if (input.name === successionTimer) state.succession.wakeAt = null;
+      if (input.name.startsWith(trialTimer))
+        return trialIsOver(state, uid(input.name.slice(trialTimer.length)), effects);
+      state.troubles.delete(input.name.replace(/^retry\//, "") as Uid | "network");
+      return true;
+    case "request":
+      return handleRequest(state, input.id, input.request as unknown as HostRequest, options, effects);
+  }
+};
+
+const handleDesired = (state: HostState, from: PeerName, key: string, value: Json, effects: Effect[]): boolean => {
+  const [kind, name = ""] = key.split("/");
+  const refuse = (why: string): boolean => {
+    effects.push({ kind: "log", event: "document/refused", fields: { from, key, why } });
+    return false;
+  };
+  if (kind === standbyKey) {
+    const standby = desiredStandby.of(value);
+    takeStandby(state.succession, standby && { ...standby, policy: numbered(state, standby.policy, effects) });
+    return true;
+  }
+  if (kind === "places" || kind === "policy") {
+    const taken = takeRules(state, from, { kind, cell: name, value }, effects);
+    return typeof taken === "string" ? refuse(taken) : taken;
+  }
+  const vm = uid(name);
+  const owner = state.vms.get(vm)?.client ?? state.records.get(vm)?.client;
+  if (owner !== undefined && owner !== from) return refuse(`this VM belongs to ${owner}`);
+  if (value === null) return state.vms.delete(vm);
+  const desired = desiredVm.of(value, vm);
+  if (desired === null) {
+    // Stored by another version. What runs goes on as it is: a VM that nobody seems to want would be stopped.
+    const record = state.records.get(vm);
+    if (!state.started && record !== undefined) state.vms.set(vm, { client: from, desired: record.vm });
+    return refuse("it is malformed, or about another VM than its key");
+  }
+  if (desired.cell !== cellOf(from)) return refuse(`it is about ${desired.uid} of ${desired.cell}`);
+  state.vms.set(vm, { client: from, desired });
+  return true;
+};
+
+const handleRequest = (
+  state: HostState,
+  id: number,
+  request: HostRequest,
+  options: HostManagerOptions,
+  effects: Effect[],
+): boolean => {
+  const reply = (response: unknown): void => {
+    effects.push({ kind: "reply", id, response: response as Json });
+  };
+  switch (request.kind) {
+    case "found":
+      reconcileMachines(state, request.machines, effects);
+      reply(null);
+      return true;
+    case "next": {
+      const actions = nextActions(state, options, effects);
+      const changed = actions.length > 0 || effects.length > 0;
+      reply(actions);
+      return changed;
+    }
+    case "done":
+      settle(state, request.outcome, effects);
+      reply(null);
+      return true;
+    case "machine-ended":
+      machineEnded(state, request.end, effects);
+      reply(null);
+      return true;
+    case "machine-condition":
+      reply(null);
+      return takeCondition(state, request.condition, effects);
+    case "health":
+      reply(null);
+      return takeHealth(state, request.change, effects);
+    case "probe-targets":
+      reply(state.started ? probeTargets(wantedOf(state), foundOf(state, options)) : []);
+      return false;
+    case "inventory":
+      reply(inventoryOf(state));
+      return false;
+    case "status":
+      reply(hostStatus(state, options));
+      return false;
+    case "presence-enter":
+    case "presence-said":
+    case "presence-follow":
+      reply(handlePresence(state.presence, request, effects));
+      return false;
+    case "peer-addresses":
+      reply(null);
+      return takeAddresses(state, request.addresses, effects);
+    case "presence-heard":
+    case "presence-hosts":
+    case "presence-died":
+      handleSuccession(state.succession, request);
+      reply(null);
+      return false;
+    case "exec-target":
+      reply(execTarget(state, request.client, request.vm, request.incarnation));
+      return false;
+  }
+};
+
+const store = (state: HostState, vm: Uid, record: VmRecord | null, effects: Effect[]): void => {
+  if (record === null) state.records.delete(vm);
+  else state.records.set(vm, record);
+  effects.push({ kind: "write", key: `machine/${vm}`, value: record as unknown as Json });
+};
+
+/** A record whose stage changed. */
+const save = (state: HostState, vm: Uid, changed: VmRecord | null, effects: Effect[]): void => {
+  if (changed === null || changed.stage === "ended") state.stalled.delete(vm);
+  const record = changed === null ? null : withEnd(changed);
+  store(state, vm, record, effects);
+  if (record !== null) effects.push(...trialBegins(record));
+  if (record !== changed && record !== null) effects.push(trialLog(record, `gone back: ${record.trial?.refused}`));
+  const fields =
+    record === null
+      ? { vm, stage: "gone" }
+      : {
+          vm,
+          path: record.vm.path,
+          incarnation: record.vm.incarnation,
+          stage: record.stage,
+          ended: record.ended,
+          reason: record.reason,
+        };
+  effects.push({ kind: "log", event: "machine/stage", fields });
+};
+
+/** A disk on trial that was not taken over in time. */
+const trialIsOver = (state: HostState, vm: Uid, effects: Effect[]): boolean => {
+  const record = state.records.get(vm);
+  const over = record === undefined ? null : withDeadline(record, state.vms.get(vm)?.desired);
+  if (over === null) return false;
+  store(state, vm, over, effects);
+  effects.push(trialLog(over, `gone back: ${over.trial?.refused}`));
+  return true;
+};
+
+/** Machines are the truth and records what we knew: a record that says "runs" without a machine has lost it meanwhile. */
+const reconcileMachines = (state: HostState, machines: readonly FoundMachine[], effects: Effect[]): void => {
+  const running = new Map(machines.map((machine) => [machine.vm, machine]));
+  for (const [vm, record] of state.records) {
+    const machine = running.get(vm);
+    if (machine !== undefined) {
+      running.delete(vm);
+      const found = { ...record.vm, incarnation: machine.incarnation };
+      if (machine.ending === true) {
+        const reason = record.reason ?? "its start was cut off, and its process does not end when killed";
+        save(state, vm, { ...record, vm: found, stage: "starting", ending: true, ended: null, reason }, effects);
+      } else if (record.stage !== "running" || record.vm.incarnation !== machine.incarnation)
+        save(state, vm, { ...record, vm: found, stage: "running", ended: null, reason: null }, effects);
+    } else if (record.stage !== "ended") {
+      const reason = "its machine ended while the Host Manager was away";
+      save(state, vm, afterEnd(record, { ended: "crashed", reason }), effects);
+    }
+  }
+  state.strangers = running;
+};
+
+/** A machine without a record (a lost store) is taken over when a controller names it; until then it is left alone. */
+const adoptStrangers = (state: HostState, effects: Effect[]): void => {
+  for (const [vm, machine] of state.strangers ?? []) {
+    const wanted = state.vms.get(vm);
+    if (wanted === undefined) continue;
+    state.strangers?.delete(vm);
+    const desired = { ...wanted.desired, incarnation: machine.incarnation };
+    const found =
+      machine.ending === true ? ({ stage: "starting", ending: true } as const) : { stage: "running" as const };
+    save(state, vm, { ...startingRecord(wanted.client, desired), ...found }, effects);
+  }
+};
+
+const nextActions = (state: HostState, options: HostManagerOptions, effects: Effect[]): readonly Action[] => {
+  if (!state.started || state.strangers === null) return [];
+  const actions: Action[] = [];
+  const wanted = wantedOf(state);
+  for (const action of planHost(wanted, foundOf(state, options))) {
+    if (action.kind === "withdraw-state") {
+      save(state, action.vm, null, effects);
+      continue;
+    }
+    if (action.kind === "refuse-machine") {
+      // Durable before it is said: what its controller starts elsewhere must never start here as well.
+      const refused = startingRecord(wanted.vms.get(action.vm)?.client, action.desired);
+      const ended = { stage: "ended", reason: action.reason, released: true, refused: true } as const;
+      save(state, action.vm, { ...refused, ...ended }, effects);
+      continue;
+    }
+    state.busy.add(action.kind === "implement-network" ? "network" : action.vm);
+    if (action.kind === "start-machine") {
+      const client = wanted.vms.get(action.vm)?.client;
+      save(state, action.vm, withTrial(startingRecord(client, action.desired), state.records.get(action.vm)), effects);
+    }
+    actions.push(action);
+  }
+  return actions;
+};
+
+const settle = (state: HostState, outcome: Outcome, effects: Effect[]): void => {
+  const subject = outcome.kind === "implement-network" ? "network" : outcome.vm;
+  state.busy.delete(subject);
+  const retry = (reason: string): void => {
+    state.troubles.set(subject, reason);
+    effects.push({ kind: "timer", name: `retry/${subject}`, afterMs: retryMs });
+    effects.push({ kind: "log", event: "host/action-failed", fields: { action: outcome.kind, subject, reason } });
+  };
+  if (outcome.kind === "implement-network") {
+    if (outcome.error !== null) {
+      retry(outcome.error);
+      return;
+    }
+    if (state.revision !== outcome.revision) {
+      const interfaces = outcome.allocation.interfaces.length;
+      effects.push({
+        kind: "log",
+        event: "network/implemented",
+        fields: { interfaces, policies: state.policies.size },
+      });
+    }
+    state.revision = outcome.revision;
+    takeAllocation(state, outcome.allocation, effects);
+    return;
+  }
+  const record = state.records.get(outcome.vm);
+  if (record === undefined) return;
+  switch (outcome.kind) {
+    case "start-machine":
+      // It may have ended before its start was reported.
+      if (outcome.error === null && record.stage === "starting")
+        save(state, outcome.vm, { ...record, stage: "running", reason: outcome.remark ?? null }, effects);
+      if (outcome.error !== null && outcome.unconfirmed === true && record.stage !== "ended") {
+        save(state, outcome.vm, { ...record, stage: "starting", ending: true, reason: outcome.error }, effects);
+        retry(outcome.error);
+        return;
+      }
+      // Never tried again here: with that word its controller may give its volumes to the next incarnation.
+      if (outcome.error !== null) {
+        save(state, outcome.vm, { ...record, stage: "ended", ended: null, reason: outcome.error }, effects);
+        if (record.vm.restart === "host") retry(outcome.error);
+      }
+      return;
+    case "stop-machine":
+      if (outcome.error !== null) retry(outcome.error);
+      else if (record.stage !== "ended")
+        save(state, outcome.vm, afterEnd(record, { ended: "stopped", reason: null }), effects);
+      return;
+    case "release-disks":
+      if (outcome.error !== null) retry(outcome.error);
+      else save(state, outcome.vm, { ...record, released: true }, effects);
+  }
+};
+
+/** One whose start failed never ran, however its process was ended in the end. */
+const afterEnd = (record: VmRecord, how: Pick<VmRecord, "ended" | "reason">): VmRecord => {
+  const { ending, ...rest } = record;
+  return ending === true ? { ...rest, stage: "ended", ended: null } : { ...rest, stage: "ended", ...how };
+};
+
+/** News of a machine that goes on, or of one whose end follows. */
+const takeCondition = (state: HostState, condition: MachineCondition, effects: Effect[]): boolean => {
+  const record = state.records.get(condition.vm);
+  if (record === undefined || record.stage === "ended" || record.vm.incarnation !== condition.incarnation) return false;
+  const before = state.stalled.get(condition.vm);
+  const stalled = condition.condition === "stalled" ? stalledSentence(record, wantedOf(state), condition) : undefined;
+  if (stalled !== undefined) state.stalled.set(condition.vm, stalled);
+  else if (condition.condition === "running") state.stalled.delete(condition.vm);
+  const changed = withCondition(record, condition);
+  if (changed !== record) store(state, condition.vm, changed, effects);
+  else if (state.stalled.get(condition.vm) === before && condition.condition !== "panicked") return false;
+  effects.push(logHealth(record, "machine/condition", condition.condition, stalled ?? condition.detail));
+  return true;
+};
+const takeHealth = (state: HostState, change: HealthChange, effects: Effect[]): boolean => {
+  const record = state.records.get(change.vm);
+  if (record?.stage !== "running" || record.vm.incarnation !== change.incarnation) return false;
+  store(state, change.vm, withHealth(record, change), effects);
+  effects.push(logHealth(record, "machine/health", change.health, change.reason));
+  return true;
+};
+
+const machineEnded = (state: HostState, end: MachineEnd, effects: Effect[]): void => {
+  const record = state.records.get(end.vm);
+  if (record === undefined) {
+    state.strangers?.delete(end.vm);
+    return;
+  }
+  if (record.stage === "ended" || record.vm.incarnation !== end.incarnation) return;
+  const reason = end.ended === "stopped" ? null : end.detail;
+  save(state, end.vm, afterEnd(record, { ended: end.ended, reason }), effects);
+  if (record.vm.restart !== "host" || reason === null) return;
+  // Its host starts it again, but not as fast as it can end: one that answers has taken its time to come up.
+  state.troubles.set(end.vm, reason);
+  const afterMs = record.health === "answering" ? againMs : retryMs;
+  effects.push({ kind: "timer", name: `retry/${end.vm}`, afterMs });
+};
+
+const followPeers = (state: HostState, { host }: HostManagerOptions, effects: Effect[]): void => {
+  const hosts = new Set<HostName>([...state.policies.values()].flatMap((policy) => policy.hosts));
+  hosts.delete(host.host);
+  const peers = new Set([...hosts].map((name) => peerName(`host.${name}`)));
+  for (const to of peers) if (!state.subscribed.has(to)) effects.push({ kind: "subscribe", to, prefix: "location/" });
+  for (const to of state.subscribed) if (!peers.has(to)) effects.push({ kind: "unsubscribe", to, prefix: "location/" });
+  state.subscribed.clear();
+  for (const peer of peers) state.subscribed.add(peer);
+  for (const [peer, locations] of state.locations) {
+    if (peers.has(peer)) continue;
+    for (const address of locations.keys())
+      effects.push({ kind: "write", key: `location/${peer}/${address}`, value: null });
+    state.locations.delete(peer);
+    state.believed = null;
+    state.unconfirmed.delete(peer);
+  }
+};
+
+const publish = (state: HostState, options: HostManagerOptions, effects: Effect[]): void => {
+  const [wanted, found] = [wantedOf(state), foundOf(state, options)];
+  const audiences = audiencesOf(wanted, found);
+  if (!sameAudiences(audiences, state.audiences)) state.audiences = audiences;
+  const { boot } = state.presence;
+  const host = boot === null ? options.host : { ...options.host, boot };
+  const values = publications(wanted, found, host, state.troubles);
+  for (const [key, value] of values) {
+    const text = JSON.stringify(value);
+    if (state.published.get(key) === text) continue;
+    state.published.set(key, text);
+    effects.push({ kind: "publish", key, value });
+  }
+  for (const key of state.published.keys()) {
+    if (values.has(key)) continue;
+    state.published.delete(key);
+    effects.push({ kind: "publish", key, value: null });
+  }
+};
+
+const hostStatus = (state: HostState, { host }: HostManagerOptions): HostStatus => ({
+  host: host.host,
+  address: host.address,
+  state: host.state,
+  memoryMiB: host.memoryMiB,
+  reservedMiB: host.reservedMiB,
+  usedMiB: usedMiB(state.records),
+  cpus: host.cpus,
+  accelerator: host.accelerator,
+  vms: [...state.records.values()].filter(({ stage }) => stage === "running").length,
+  ...(state.succession.trouble === null ? {} : { remark: state.succession.trouble }),
+});
+
+/** `vm` is a UID or a path. A controller reaches into its own cell's VMs only, under the incarnation it means. */
+const execTarget = (state: HostState, client: PeerName, vm: string, incarnation: number | null): ExecTarget => {
+  const record = [...state.records.values()].find((candidate) => candidate.vm.uid === vm || candidate.vm.path === vm);
+  if (record === undefined || record.client !== client || record.stage === "ended")
+    return { refused: `no VM "${vm}" of this cell runs on this host` };
+  if (record.stage === "starting") return { refused: `"${vm}" is still being started; try again in a moment` };
+  if (incarnation !== null && incarnation !== record.vm.incarnation)
+    return { refused: `incarnation ${record.vm.incarnation} of "${vm}" runs here, not ${incarnation}` };
+  return { vm: record.vm.uid };
+};

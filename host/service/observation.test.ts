@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { encodeMetrics } from "../../runtime/observation/metrics.ts";
+import { parseMetrics } from "../../runtime/observation/metrics-text.ts";
+import type { MachineUsage } from "../drivers/hypervisor/usage.ts";
+import type { RuleCounters } from "../drivers/network/driver.ts";
+import type { HostStatus } from "./host-requests.ts";
+import type { Inventory } from "./inventory.ts";
+import { createHostObservation } from "./observation.ts";
+
+const [one, vif] = [uid("ab-1"), uid("ab-2")];
+const inventory: Inventory = {
+  machines: [{ vm: one, cell: "shop", path: "shop/web/vm", stage: "running", memoryMiB: 128, cpus: 1 }],
+  interfaces: [{ interface: vif, cell: "shop", path: "shop/web/interface" }],
+  policies: [{ cellNumber: 1, cell: "shop", rules: { 1: "shop/a", 2: "shop/a", 3: "shop/b" } }],
+};
+const status: HostStatus = {
+  ...{ host: "h1", address: "10.0.1.1", state: "up", memoryMiB: 1024, reservedMiB: 256, usedMiB: 128 },
+  ...{ cpus: 2, accelerator: "tcg", vms: 1 },
+};
+
+const observed = (rules: readonly RuleCounters[] = []) => {
+  const now = { seconds: 100, own: 1, usages: [] as readonly MachineUsage[], inventory };
+  const zero = { packets: 0, bytes: 0 };
+  const observation = createHostObservation({
+    network: {
+      counters: async () => ({
+        interfaces: [
+          { interface: vif, sent: { packets: 3, bytes: 300 }, received: zero, drops: { "no-rule": 2 } },
+          { interface: uid("ab-99"), sent: zero, received: zero, drops: {} },
+        ],
+        rules,
+      }),
+    },
+    usages: async () => now.usages,
+    request: async (request) =>
+      ((request as { kind: string }).kind === "status" ? status : now.inventory) as unknown as Json,
+    ownCpuSeconds: () => now.own,
+    nowSeconds: () => now.seconds,
+  });
+  return { now, observation };
+};
+
+test("what the kernel counts has the names that people know, and its exposition is valid", async () => {
+  const rule = (number: number, packets: number) => ({ cellNumber: 1, rule: number, packets, bytes: 10 * packets });
+  const { now, observation } = observed([
+    rule(1, 4),
+    rule(2, 5),
+    rule(3, 6),
+    rule(77, 1),
+    { ...rule(1, 9), cellNumber: 8 },
+  ]);
+  now.usages = [{ vm: one, cpuSeconds: 1.5, residentBytes: 1024 }];
+  const text = encodeMetrics(await observation.metrics());
+  const read = parseMetrics(text);
+  assert.ok(read.ok, read.ok ? "" : read.error);
+  for (const line of [
+    'cells_interface_packets_total{cell="shop",path="shop/web/interface",direction="sent"} 3',
+    'cells_interface_drops_total{cell="shop",path="shop/web/interface",reason="no-rule"} 2',
+    'cells_rule_packets_total{cell="shop",rule="shop/a"} 9',
+    'cells_rule_packets_total{cell="shop",rule="shop/b"} 6',
+    'cells_vm_cpu_seconds_total{cell="shop",path="shop/web/vm"} 1.5',
+  ]) {
+    assert.ok(text.includes(`${line}\n`), `${line} in\n${text}`);
+  }
+  assert.ok(!text.includes("ab-99"), "what nobody knows by name has no series");
+});
+
+test("rules beyond the bound share one series", async () => {
+  const rules = Array.from({ length: 700 }, (_, index) => ({ cellNumber: 1, rule: index, packets: 1, bytes: 1 }));
+  const { now, observation } = observed(rules);
+  const paths = Object.fromEntries(rules.map(({ rule }) => [rule, `shop/rule${rule}`]));
+  now.inventory = { ...inventory, policies: [{ cellNumber: 1, cell: "shop", rules: paths }] };
+  const metric = (await observation.metrics()).find(({ name }) => name === "cells_rule_packets_total");
+  assert.equal(metric?.samples.length, 501);
+  assert.equal(metric?.samples.at(-1)?.value, 200);
+});
+
+test("load is CPU time per time since the last look; a machine that began anew counts from its beginning", async () => {
+  const { now, observation } = observed();
+  const use = (cpuSeconds: number): readonly MachineUsage[] => [
+    { vm: one, cpuSeconds, residentBytes: 5 * 1024 * 1024 },
+  ];
+  Object.assign(now, { seconds: 110, own: 1.5, usages: use(8) });
+  const first = await observation.status();
+  assert.deepEqual(first.load, { vms: 0.8, management: 0.05 });
+  assert.equal(first.machines?.[0]?.residentMiB, 5);
+  Object.assign(now, { seconds: 110.1, usages: use(9) });
+  assert.deepEqual((await observation.status()).load, first.load, "too short a span says nothing new");
+  Object.assign(now, { seconds: 114, own: 1.5, usages: use(2) });
+  assert.deepEqual((await observation.status()).load, { vms: 0.5, management: 0 });
+  Object.assign(now, { seconds: 118, usages: [] });
+  const last = await observation.status();
+  assert.equal(last.load?.vms, 0);
+  assert.equal(last.machines?.[0]?.residentMiB, null);
+});

@@ -1,0 +1,183 @@
+import { counter, gauge, type Labels, type Metric, sample } from "../../core/telemetry/metrics.ts";
+import type { InstallationStatus } from "../../model/api.ts";
+import type { Uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { MachineUsage } from "../drivers/hypervisor/usage.ts";
+import type { InterfaceCounters, NetworkDriver, RuleCounters } from "../drivers/network/driver.ts";
+import type { HostRequest, HostStatus } from "./host-requests.ts";
+import type { Inventory } from "./inventory.ts";
+
+/**
+ * A host's numbers that live in the kernel: packets per interface and rule, time and memory per machine. They are read
+ * when somebody asks, and counted by the kernel in between.
+ */
+export interface HostObservation {
+  metrics(): Promise<readonly Metric[]>;
+  /** One entry of `InstallationStatus.hosts`. */
+  status(): Promise<InstallationStatus["hosts"][number]>;
+}
+export interface HostObservationOptions {
+  readonly network: Pick<NetworkDriver, "counters">;
+  readonly usages: () => Promise<readonly MachineUsage[]>;
+  readonly request: (request: Json) => Promise<Json>;
+  /** CPU seconds of the management's own process, and a clock in seconds. */
+  readonly ownCpuSeconds: () => number;
+  readonly nowSeconds: () => number;
+}
+
+/** A load over less than this says little; then the load measured before is told again. */
+const shortestSpanSeconds = 1;
+
+interface Reading {
+  readonly at: number;
+  readonly own: number;
+  readonly machines: ReadonlyMap<Uid, number>;
+}
+interface Load {
+  readonly management: number;
+  readonly machines: ReadonlyMap<Uid, number>;
+}
+
+export const createHostObservation = (options: HostObservationOptions): HostObservation => {
+  const ask = async <T>(request: HostRequest): Promise<T> =>
+    (await options.request(request as unknown as Json)) as unknown as T;
+  let before: Reading = { at: options.nowSeconds(), own: options.ownCpuSeconds(), machines: new Map() };
+  let load: Load = { management: 0, machines: new Map() };
+
+  const measureLoad = (usages: readonly MachineUsage[]): Load => {
+    const machines = new Map(usages.map(({ vm, cpuSeconds }) => [vm, cpuSeconds]));
+    const now: Reading = { at: options.nowSeconds(), own: options.ownCpuSeconds(), machines };
+    const span = now.at - before.at;
+    if (span < shortestSpanSeconds) return load;
+    const rates = [...machines].map(([vm, seconds]) => {
+      const earlier = before.machines.get(vm) ?? 0;
+      // A smaller figure is another process: its whole time fell into the span.
+      return [vm, (seconds >= earlier ? seconds - earlier : seconds) / span] as const;
+    });
+    load = { management: (now.own - before.own) / span, machines: new Map(rates) };
+    before = now;
+    return load;
+  };
+
+  return {
+    metrics: async () => {
+      const [inventory, usages, { interfaces, rules }] = await Promise.all([
+        ask<Inventory>({ kind: "inventory" }),
+        options.usages(),
+        options.network.counters(),
+      ]);
+      return [
+        ...machineMetrics(inventory, usages),
+        ...interfaceMetrics(inventory, interfaces),
+        ...ruleMetrics(inventory, rules),
+      ];
+    },
+    status: async () => {
+      const [status, inventory, usages] = await Promise.all([
+        ask<HostStatus>({ kind: "status" }),
+        ask<Inventory>({ kind: "inventory" }),
+        options.usages(),
+      ]);
+      const { management, machines } = measureLoad(usages);
+      const resident = new Map(usages.map(({ vm, residentBytes }) => [vm, residentBytes]));
+      return {
+        ...status,
+        load: {
+          vms: rounded([...machines.values()].reduce((sum, each) => sum + each, 0)),
+          management: rounded(management),
+        },
+        machines: inventory.machines.map(({ vm, path, cell, stage, memoryMiB, cpus }) => {
+          const bytes = resident.get(vm);
+          return {
+            ...{ path, cell, stage, memoryMiB, cpus },
+            residentMiB: bytes === undefined ? null : Math.round(bytes / 1024 / 1024),
+            load: rounded(machines.get(vm) ?? 0),
+          };
+        }),
+      };
+    },
+  };
+};
+
+const rounded = (value: number): number => Math.round(value * 1000) / 1000;
+
+const machineMetrics = ({ machines }: Inventory, usages: readonly MachineUsage[]): readonly Metric[] => {
+  const named = usages.flatMap((usage) => {
+    const machine = machines.find(({ vm }) => vm === usage.vm);
+    return machine === undefined ? [] : [{ ...usage, labels: { cell: machine.cell, path: machine.path } }];
+  });
+  return [
+    counter(
+      "cells_vm_cpu_seconds_total",
+      "CPU time of a VM's process, emulation included.",
+      named.map(({ cpuSeconds, labels }) => sample(cpuSeconds, labels)),
+    ),
+    gauge(
+      "cells_vm_resident_memory_bytes",
+      "Resident memory of a VM's process.",
+      named.map(({ residentBytes, labels }) => sample(residentBytes, labels)),
+    ),
+  ];
+};
+
+/** Directions as the VM sees them. */
+const interfaceMetrics = (inventory: Inventory, counters: readonly InterfaceCounters[]): readonly Metric[] => {
+  const named = counters.flatMap((each) => {
+    const known = inventory.interfaces.find((local) => local.interface === each.interface);
+    return known === undefined ? [] : [{ ...each, labels: { cell: known.cell, path: known.path } }];
+  });
+  const both = (unit: "packets" | "bytes") =>
+    named.flatMap(({ sent, received, labels }) => [
+      sample(sent[unit], { ...labels, direction: "sent" }),
+      sample(received[unit], { ...labels, direction: "received" }),
+    ]);
+  return [
+    counter(
+      "cells_interface_packets_total",
+      "Packets of an interface that passed, as its VM sees them.",
+      both("packets"),
+    ),
+    counter("cells_interface_bytes_total", "Bytes of an interface that passed, as its VM sees them.", both("bytes")),
+    counter(
+      "cells_interface_drops_total",
+      "Packets of an interface that did not pass, by reason.",
+      named.flatMap(({ drops, labels }) =>
+        Object.entries(drops).map(([reason, count]) => sample(count, { ...labels, reason })),
+      ),
+    ),
+  ];
+};
+
+/** Rules with a series of their own on one host; what is beyond is counted together. */
+const mostRules = 500;
+const others = "[others]";
+
+/** Many compiled rules come from one element; that has the series. */
+const ruleMetrics = ({ policies }: Inventory, counters: readonly RuleCounters[]): readonly Metric[] => {
+  const sums = new Map<string, { readonly labels: Labels; packets: number; bytes: number }>();
+  for (const { cellNumber, rule, packets, bytes } of counters) {
+    const policy = policies.find((each) => each.cellNumber === cellNumber);
+    // Rules of cells that are gone, and rules that are no longer in the policy.
+    const path = policy?.rules[String(rule)];
+    if (policy === undefined || path === undefined) continue;
+    const full = sums.size >= mostRules && !sums.has(`${policy.cell} ${path}`);
+    const labels: Labels = full ? { cell: others, rule: others } : { cell: policy.cell, rule: path };
+    const key = `${labels.cell} ${labels.rule}`;
+    const known = sums.get(key) ?? { labels, packets: 0, bytes: 0 };
+    known.packets += packets;
+    known.bytes += bytes;
+    sums.set(key, known);
+  }
+  return [
+    counter(
+      "cells_rule_packets_total",
+      "Packets that a rule let pass at this host, by the element that the rule comes from.",
+      [...sums.values()].map(({ labels, packets }) => sample(packets, labels)),
+    ),
+    counter(
+      "cells_rule_bytes_total",
+      "Bytes that a rule let pass at this host, by the element that the rule comes from.",
+      [...sums.values()].map(({ labels, bytes }) => sample(bytes, labels)),
+    ),
+  ];
+};

@@ -1,0 +1,340 @@
+import type {
+  ActualLocation,
+  ActualVm,
+  CellPolicy,
+  DesiredDisk,
+  DesiredInterface,
+  DesiredVm,
+} from "../../core/documents/vocabulary.ts";
+import { machineShares } from "../../core/machine-memory.ts";
+import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
+import { dataExcess } from "../../model/check/data-size.ts";
+import type { GlobalNetwork, LocalInterface, NetworkAllocation } from "../drivers/network/driver.ts";
+import { addressTaken, type Claims, type Holder, heldAddresses, noClaims } from "../network/addresses.ts";
+import { admitted, type Entrances, trespass } from "../network/management.ts";
+import { runsOtherwise, startedFrom, type TrialRecord } from "../root-vm/boot-trial.ts";
+
+/**
+ * What a host must do next: wanted × found → actions. Pure, without memory, and asked again after every change; what it
+ * says is executed without further choices. An action only appears once everything it rests on is in place, so there
+ * is no order among the actions of one plan, and planning again after they were carried out says the next ones, or none.
+ */
+
+/** Durable knowledge about the newest incarnation of a VM that this host took on. Written before anything is started. */
+export interface VmRecord {
+  readonly client: PeerName;
+  /** As it was started. */
+  readonly vm: DesiredVm;
+  /** `starting`: may run or not; `ended`: confirmed that nothing of it runs. */
+  readonly stage: "starting" | "running" | "ended";
+  /** How it ended; null while it has not, and when it never started. */
+  readonly ended: ActualVm["ended"];
+  readonly reason: string | null;
+  /** Its disks' credentials are gone. */
+  readonly released: boolean;
+  /** With stage `starting`: its start failed and its process was killed, but is not confirmed gone. It is stopped until it is. */
+  readonly ending?: true;
+  /** What its liveness probes said last; absent: no answer yet. */
+  readonly health?: ActualVm["health"];
+  /** Why it is silent, a sentence. */
+  readonly silence?: string;
+  /** Resets of this incarnation's guest. */
+  readonly reboots?: number;
+  /** It was never tried here, and its controller was told that it never will be. */
+  readonly refused?: true;
+  /** Of a VM that its host starts again by itself: the new boot disk that it is or was tried with. */
+  readonly trial?: TrialRecord;
+}
+export interface WantedVm {
+  readonly client: PeerName;
+  readonly desired: DesiredVm;
+}
+export interface Wanted {
+  readonly vms: ReadonlyMap<Uid, WantedVm>;
+  readonly policies: readonly CellPolicy[];
+  readonly locations: readonly ActualLocation[];
+  readonly entrances: Entrances;
+  /** There may be more of them: the authority has not spoken since this host's start. */
+  readonly entrancesUnheard?: true;
+  /** Addresses that are somebody's already. Absent: none is known. */
+  readonly claims?: Claims;
+}
+export interface Found {
+  /** Reconciled with the machines that run; before that nothing is planned. */
+  readonly records: ReadonlyMap<Uid, VmRecord>;
+  /** `revision` of the global network that was implemented last by this process; null: none yet. */
+  readonly revision: string | null;
+  readonly allocation: NetworkAllocation;
+  /** VMs, or `network`, with an action under way or resting after a failure. */
+  readonly busy: ReadonlySet<Uid | "network">;
+  /** VMs whose CPUs stand still because of a disk, with a sentence. */
+  readonly stalled: ReadonlyMap<Uid, string>;
+  /** VMs that must not be started yet, with a sentence, and those that another host has started as a later incarnation. */
+  readonly held?: ReadonlyMap<Uid, string>;
+  readonly succeeded?: ReadonlySet<Uid>;
+  /** Memory for VMs, all together. */
+  readonly capacityMiB: number;
+  /** Of this machine (`ActualHost.boot`); null: not told. */
+  readonly boot: number | null;
+  /** What runs was placed for this boot, though its document says an earlier one (`PresenceState`). Absent: not so. */
+  readonly isSameBoot?: boolean;
+  /** Virtual CPUs for VMs, all together. */
+  readonly capacityCpus: number;
+}
+
+export type Action =
+  | { readonly kind: "implement-network"; readonly global: GlobalNetwork; readonly revision: string }
+  | {
+      readonly kind: "start-machine";
+      readonly vm: Uid;
+      readonly desired: DesiredVm;
+      readonly interfaces: readonly { readonly tap: string; readonly desired: DesiredInterface }[];
+    }
+  | { readonly kind: "stop-machine"; readonly vm: Uid; readonly incarnation: number; readonly graceMs: number }
+  | { readonly kind: "release-disks"; readonly vm: Uid; readonly disks: readonly DesiredDisk[] }
+  /** This incarnation will never be started here: its controller looks for another place. */
+  | { readonly kind: "refuse-machine"; readonly vm: Uid; readonly desired: DesiredVm; readonly reason: string }
+  /** Everything of it is gone: its actual state may be withdrawn. */
+  | { readonly kind: "withdraw-state"; readonly vm: Uid };
+
+/** From the request to power off to pulling the plug. */
+const graceMs = 10_000;
+
+export const planHost = (wanted: Wanted, found: Found): readonly Action[] => {
+  const global = globalNetwork(wanted, found.records);
+  const revision = revisionOf(global);
+  const actions: Action[] = [];
+  if (revision !== found.revision && !found.busy.has("network"))
+    actions.push({ kind: "implement-network", global, revision });
+  const records = new Map(found.records);
+  for (const vm of [...new Set([...wanted.vms.keys(), ...records.keys()])].sort()) {
+    if (found.busy.has(vm)) continue;
+    const action = planVm(vm, wanted, { ...found, records }, revision === found.revision);
+    if (action === null) continue;
+    actions.push(action);
+    // Its memory is spoken for when the next VM is looked at.
+    if (action.kind === "start-machine") records.set(vm, startingRecord(wanted.vms.get(vm)?.client, action.desired));
+  }
+  return actions;
+};
+
+const numbers = new WeakMap<object, number>();
+let lastNumber = 0;
+/**
+ * Equal texts stand for equal networks. Policies and locations are documents that are never changed, only replaced by others,
+ * with tens of thousands of rules, or as many of them: so each is told by a number and not read again at every plan. The same
+ * content in another document is another one here; whoever implements it finds that there is nothing to do.
+ */
+export const revisionOf = ({ policies, interfaces, locations }: GlobalNetwork): string => {
+  const numberOf = (document: object): number => {
+    const number = numbers.get(document) ?? ++lastNumber;
+    numbers.set(document, number);
+    return number;
+  };
+  return JSON.stringify([policies.map(numberOf), interfaces, locations.map(numberOf)]);
+};
+
+export const startingRecord = (client: PeerName | undefined, vm: DesiredVm): VmRecord => ({
+  client: client ?? ("" as PeerName),
+  vm,
+  stage: "starting",
+  ended: null,
+  reason: null,
+  released: false,
+});
+
+const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean): Action | null => {
+  const record = found.records.get(vm);
+  const { client, desired } = wanted.vms.get(vm) ?? {};
+  if (record?.stage === "starting" && record.ending === true)
+    return { kind: "stop-machine", vm, incarnation: record.vm.incarnation, graceMs: 0 };
+  if (record !== undefined && record.stage !== "ended") {
+    const unwanted =
+      desired === undefined ||
+      desired.power === "off" ||
+      desired.incarnation > record.vm.incarnation ||
+      (found.isSameBoot !== true && isOfEarlierBoot(desired, found.boot));
+    const restarts = desired?.restart === "host" && (record.health === "silent" || runsOtherwise(desired, record));
+    const surplus = unwanted || restarts;
+    // A guest that hangs, or whose CPUs stand still, does not hear that it should power off.
+    const isDeaf = record.health === "silent" || found.stalled.has(vm) || found.succeeded?.has(vm) === true;
+    return surplus && record.stage === "running"
+      ? { kind: "stop-machine", vm, incarnation: record.vm.incarnation, graceMs: isDeaf ? 0 : graceMs }
+      : null;
+  }
+  if (record !== undefined && !record.released) return { kind: "release-disks", vm, disks: record.vm.disks };
+  if (desired === undefined) return networkInPlace ? { kind: "withdraw-state", vm } : null;
+  if (!mayStart(desired, record)) return null;
+  const trespassing = trespass(client, desired, wanted.entrances);
+  if (trespassing !== null && wanted.entrancesUnheard === true) return null;
+  const reason =
+    trespassing ??
+    addressRefusal(desired, wanted, found) ??
+    earlierBoot(desired, found) ??
+    oversized(desired) ??
+    shortage(desired, found);
+  if (reason !== null) return startsAgain(desired, record) ? null : { kind: "refuse-machine", vm, desired, reason };
+  // What is being changed may just be taking the interfaces away that an earlier document did not name.
+  if (desired.interfaces.length > 0 && found.busy.has("network")) return null;
+  const refusal = refusedInterface(desired, found);
+  if (refusal !== null)
+    return startsAgain(desired, record) ? null : { kind: "refuse-machine", vm, desired, reason: refusal };
+  if (obstacle(desired, wanted, found) !== null) return null;
+  const interfaces = readyInterfaces(desired, found.allocation);
+  return { kind: "start-machine", vm, desired: startedFrom(desired, record), interfaces };
+};
+
+/**
+ * An incarnation is started once in its life. What ended is started again by its controller, as the next incarnation; only
+ * the VM of the root controller has nobody who would, and its host does.
+ */
+export const mayStart = (desired: DesiredVm, record: VmRecord | undefined): boolean =>
+  desired.power === "on" &&
+  (record === undefined || desired.incarnation > record.vm.incarnation || startsAgain(desired, record));
+
+/**
+ * The same incarnation, on the host that saw it end: nothing of it runs, and what it may write is leased to it here. One
+ * that was refused may have been given to another host.
+ */
+export const startsAgain = (desired: DesiredVm, record: VmRecord | undefined): boolean =>
+  desired.restart === "host" &&
+  record?.stage === "ended" &&
+  record.refused !== true &&
+  record.vm.incarnation === desired.incarnation;
+
+/**
+ * Placed for an earlier boot of this machine, whose end others may know for certain: then they have started the next
+ * incarnation elsewhere.
+ */
+const isOfEarlierBoot = ({ boot }: DesiredVm, own: number | null): boolean =>
+  boot !== undefined && own !== null && boot < own;
+const earlierBoot = (desired: DesiredVm, { boot }: Found): string | null =>
+  isOfEarlierBoot(desired, boot) ? "this host has started again since it was chosen" : null;
+
+/** A controller counts the same before it takes a specification, but it runs in its tenant's cell. */
+const oversized = ({ data }: DesiredVm): string | null => {
+  const excess = dataExcess(data);
+  return excess === null ? null : `its x.data ${excess}`;
+};
+
+/** Why a VM that should start cannot start yet, as a sentence; null: nothing is in its way. */
+export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): string | null => {
+  const before = found.records.get(desired.uid);
+  if (before !== undefined && before.stage !== "ended")
+    return `incarnation ${before.vm.incarnation} must be gone from this host first`;
+  const held = found.held?.get(desired.uid);
+  if (held !== undefined) return held;
+  const client = wanted.vms.get(desired.uid)?.client;
+  if (wanted.entrancesUnheard === true && trespass(client, desired, wanted.entrances) !== null)
+    return "waits for the authority to say whether this cell may be on the management network";
+  if (desired.interfaces.length > 0 && !wanted.policies.some((policy) => policy.cell === desired.cell))
+    return `the rules of cell ${desired.cell} have not reached this host yet`;
+  for (const { uid, path } of desired.interfaces) {
+    const allocated = found.allocation.interfaces.find((candidate) => candidate.interface === uid);
+    if (allocated?.ready !== true)
+      return `the interface ${path} is not in place yet${allocated?.reason ? `: ${allocated.reason}` : ""}`;
+  }
+  return shortage(desired, found);
+};
+
+const runningHere = (records: Found["records"]): readonly Holder[] =>
+  [...records.values()].filter(({ stage }) => stage !== "ended");
+
+const addressRefusal = (desired: DesiredVm, wanted: Wanted, { records }: Found): string | null => {
+  const client = wanted.vms.get(desired.uid)?.client;
+  if (client === undefined) return null;
+  const held = heldAddresses(runningHere(records));
+  for (const link of desired.interfaces) {
+    const why = addressTaken({ client, vm: desired }, link, wanted.claims ?? noClaims, held);
+    if (why !== null) return why;
+  }
+  return null;
+};
+
+/** Why this host can never have one of the VM's interfaces, as a sentence. */
+const refusedInterface = ({ interfaces }: DesiredVm, { allocation }: Found): string | null => {
+  for (const { uid, path } of interfaces) {
+    const refused = allocation.interfaces.find((each) => each.interface === uid && each.refused === true);
+    if (refused !== undefined) return `the interface ${path} cannot be had here: ${refused.reason}`;
+  }
+  return null;
+};
+
+/**
+ * Memory that a machine takes beside its guest's: 80 to 130 MiB were measured, up to 200 of a large one, which counts twice
+ * (`machineShares`), for its translation cache (`hypervisor/arguments.ts`). The machines of a host are not let beyond what
+ * is offered to them all together, so what is given out must be what is taken.
+ */
+export const overheadMiB = 128;
+
+const ownMiB = ({ memoryMiB }: { readonly memoryMiB: number }): number => machineShares(memoryMiB) * overheadMiB;
+
+/**
+ * Why this host cannot hold it, as a sentence. A Placer counts the same, but two of them may promise the same room: a host
+ * has the last word on its own.
+ */
+export const shortage = (desired: DesiredVm, found: Found): string | null => {
+  const running = [...found.records.values()].filter(({ stage }) => stage !== "ended").map(({ vm }) => vm);
+  const freeMiB = running.reduce((free, vm) => free - vm.memoryMiB - ownMiB(vm), found.capacityMiB);
+  const freeCpus = found.capacityCpus - running.reduce((sum, { cpus }) => sum + cpus, 0);
+  if (desired.cpus > freeCpus)
+    return `this host has ${Math.max(0, freeCpus)} virtual CPUs left and the VM needs ${desired.cpus}`;
+  return desired.memoryMiB + ownMiB(desired) > freeMiB
+    ? `this host has ${Math.max(0, freeMiB)} MiB of memory left and the VM needs ${desired.memoryMiB} MiB, its machine ${ownMiB(desired)} MiB more`
+    : null;
+};
+
+/** Memory of everything that may be running. */
+export const usedMiB = (records: ReadonlyMap<Uid, VmRecord>): number =>
+  [...records.values()].reduce((sum, { stage, vm }) => sum + (stage === "ended" ? 0 : vm.memoryMiB), 0);
+
+const readyInterfaces = (desired: DesiredVm, allocation: NetworkAllocation) =>
+  desired.interfaces.flatMap((wanted) => {
+    const allocated = allocation.interfaces.find((candidate) => candidate.interface === wanted.uid);
+    return allocated === undefined ? [] : [{ tap: allocated.tap, desired: wanted }];
+  });
+
+const byText = <T>(values: Iterable<T>, text: (value: T) => string): readonly T[] =>
+  [...values]
+    .map((value) => [text(value), value] as const)
+    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+    .map(([, value]) => value);
+
+/**
+ * Interfaces of VMs that run or may start here, in a fixed order. A machine keeps its interfaces until it is confirmed gone,
+ * whatever became of its document.
+ */
+export const localInterfaces = (wanted: Wanted, records: ReadonlyMap<Uid, VmRecord>): readonly LocalInterface[] => {
+  const cellNumbers = new Map(wanted.policies.map((policy) => [policy.cell, policy.cellNumber]));
+  const interfaces = new Map<Uid, LocalInterface>();
+  const held = heldAddresses([
+    ...runningHere(records),
+    ...[...wanted.vms.values()].map(({ client, desired }) => ({ client, vm: desired })),
+  ]);
+  const add = (vm: DesiredVm, client: PeerName): void => {
+    const cellNumber = cellNumbers.get(vm.cell);
+    if (cellNumber === undefined) return;
+    for (const desired of admitted(client, vm, wanted.entrances)) {
+      if (addressTaken({ client, vm }, desired, wanted.claims ?? noClaims, held) !== null) continue;
+      interfaces.set(desired.uid, { vm: vm.uid, cellNumber, desired });
+    }
+  };
+  for (const { vm, stage, client } of records.values()) {
+    const newer = wanted.vms.get(vm.uid)?.desired;
+    // The same incarnation's newer document decides alone: what it no longer names is closed.
+    if (stage !== "ended" && newer?.incarnation !== vm.incarnation) add(vm, client);
+  }
+  for (const { desired, client } of wanted.vms.values()) {
+    const record = records.get(desired.uid);
+    const runs = record !== undefined && record.stage !== "ended" && record.vm.incarnation === desired.incarnation;
+    if (runs || mayStart(desired, record)) add(desired, client);
+  }
+  return byText(interfaces.values(), ({ desired }) => desired.uid);
+};
+
+/** The network of this host, in a fixed order, so that equal networks have equal texts. */
+export const globalNetwork = (wanted: Wanted, records: ReadonlyMap<Uid, VmRecord>): GlobalNetwork => ({
+  policies: byText(wanted.policies, (policy) => policy.cell),
+  interfaces: localInterfaces(wanted, records),
+  locations: byText(wanted.locations, (location) => `${location.address} ${location.host}`),
+});

@@ -1,0 +1,154 @@
+import { type WebSocket, WebSocketServer } from "ws";
+import { mayAsk } from "../../core/documents/permissions.ts";
+import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
+import { longestMessageBytes, type SessionVerb, sessionProtocol } from "../../model/cell/session-messages.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { PeerUpgrade, PeerUpgradeHandler } from "../../runtime/http/https.ts";
+import {
+  decodeCapability,
+  type HostCapability,
+  hostCapabilityHeader,
+  UsedCapabilities,
+} from "../../runtime/http/session-capability.ts";
+import { refuseUpgrade } from "../../runtime/http/websocket-hop.ts";
+import type { HypervisorDriver } from "../drivers/hypervisor/driver.ts";
+import type { ExecTarget, HostRequest } from "../service/host-requests.ts";
+import { createSessionChannel, type SessionChannel } from "./session-channel.ts";
+import { serveConsole } from "./session-console.ts";
+import { serveExec } from "./session-exec.ts";
+
+/**
+ * Sessions end here: `GET /session`, upgraded to a WebSocket (`model/cell/session-messages.ts`), in front of a machine's console or a
+ * command in its guest. Only the controller of the machine's cell gets in, with a capability that it minted for exactly
+ * this incarnation and verb. When that incarnation ends, so do its sessions.
+ */
+export interface HostSessionsOptions {
+  readonly host: string;
+  readonly hypervisor: HypervisorDriver;
+  readonly request: (request: Json) => Promise<Json>;
+  readonly log?: (event: string, fields: { readonly [key: string]: Json }) => void;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
+  readonly limits?: Partial<SessionLimits>;
+}
+export interface SessionLimits {
+  readonly perMachine: number;
+  readonly perHost: number;
+  /** Without a byte in either direction that arrived. */
+  readonly idleMs: number;
+}
+export interface HostSessions {
+  readonly upgrade: PeerUpgradeHandler;
+  /** Tells every client that the service restarts, and lets none in any more. */
+  close(): Promise<void>;
+}
+
+const defaultLimits: SessionLimits = { perMachine: 16, perHost: 128, idleMs: 30 * 60_000 };
+/** A capability is about 200 bytes. */
+const longestCapability = 1024;
+
+interface Open {
+  readonly vm: Uid;
+  readonly incarnation: number;
+  readonly channel: SessionChannel;
+}
+interface Refused {
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+}
+const refused = (status: number, code: string, message: string): Refused => ({ status, code, message });
+
+export const createHostSessions = (options: HostSessionsOptions): HostSessions => {
+  const { host, hypervisor } = options;
+  const limits = { ...defaultLimits, ...options.limits };
+  const used = new UsedCapabilities(options.now ?? Date.now);
+  const open = new Set<Open>();
+  let closing = false;
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    maxPayload: longestMessageBytes,
+    perMessageDeflate: false,
+    handleProtocols: () => sessionProtocol,
+  });
+
+  hypervisor.onEnd(({ vm, incarnation, detail }) => {
+    for (const session of open)
+      if (session.vm === vm && session.incarnation <= incarnation)
+        session.channel.end("machine-ended", `incarnation ${session.incarnation} of this VM has ended: ${detail}`);
+  });
+
+  /** The machine that the capability is for, or why it opens nothing. */
+  const admit = async (peer: PeerName, url: string, header: unknown): Promise<Admitted | Refused> => {
+    if (!mayAsk("host", peer, "GET", "/session"))
+      return refused(403, "forbidden", `${peer} may open no session: only the controller of the VM's cell may`);
+    if (url.split("?")[0] !== "/session") return refused(404, "not-found", "sessions are at /session");
+    const capability =
+      typeof header === "string" && header.length <= longestCapability ? decodeCapability(header) : null;
+    if (capability === null)
+      return refused(400, "bad-request", `a session needs a capability in the header ${hostCapabilityHeader}`);
+    const { vm, incarnation } = capability;
+    // The machine is looked for first: a capability that opens nothing is not used up.
+    const asked: HostRequest = { kind: "exec-target", client: peer, vm, incarnation };
+    const target = (await options.request(asked as unknown as Json)) as unknown as ExecTarget;
+    if ("refused" in target) return refused(409, "not-running", target.refused);
+    const running = hypervisor.console(target.vm);
+    if (running === null || running.incarnation !== incarnation)
+      return refused(409, "not-running", `incarnation ${incarnation} of "${vm}" does not run here any more`);
+    if (closing)
+      return refused(503, "closing", `the Host Manager of ${host} is about to restart; try again in a moment`);
+    const ofMachine = [...open].filter((session) => session.vm === target.vm).length;
+    if (ofMachine >= limits.perMachine)
+      return refused(
+        429,
+        "busy",
+        `${ofMachine} sessions into this VM are open, and that is the limit; close one first`,
+      );
+    if (open.size >= limits.perHost)
+      return refused(
+        429,
+        "busy",
+        `${open.size} sessions are open at host ${host}, and that is the limit; try again later`,
+      );
+    const why = used.use(capability);
+    return why === null ? { ...capability, vm: target.vm } : refused(403, "capability", why);
+  };
+
+  const begin = (socket: WebSocket, peer: PeerName, { vm, incarnation, verb }: Admitted): void => {
+    const channel = createSessionChannel(socket, limits.idleMs);
+    const session: Open = { vm, incarnation, channel };
+    open.add(session);
+    const fields = { vm, incarnation, verb, peer };
+    options.log?.("session/opened", fields);
+    channel.closed.then(() => {
+      open.delete(session);
+      options.log?.("session/ended", fields);
+    });
+    const running = hypervisor.console(vm);
+    if (running === null || running.incarnation !== incarnation) {
+      channel.end("machine-ended", `incarnation ${incarnation} of this VM has just ended`);
+      return;
+    }
+    const opened = { kind: "opened", incarnation, host } as const;
+    if (verb === "console") serveConsole(channel, running.console, opened);
+    else serveExec(channel, (command, output) => hypervisor.run(vm, command, output), opened);
+  };
+
+  return {
+    upgrade: async ({ peer, url, headers, raw, socket, head }: PeerUpgrade) => {
+      const admitted = await admit(peer, url, headers[hostCapabilityHeader]);
+      if ("status" in admitted) refuseUpgrade(socket, admitted.status, admitted.code, admitted.message);
+      else server.handleUpgrade(raw, socket, head, (webSocket) => begin(webSocket, peer, admitted));
+    },
+    close: async () => {
+      closing = true;
+      const sentence = `the Host Manager of ${host} restarts; the VM goes on, and its console can be opened again in a moment`;
+      const channels = [...open].map(({ channel }) => channel);
+      for (const channel of channels) channel.end("closing", sentence);
+      await Promise.all(channels.map(({ closed }) => closed));
+    },
+  };
+};
+
+type Admitted = Omit<HostCapability, "vm"> & { readonly vm: Uid; readonly verb: SessionVerb };

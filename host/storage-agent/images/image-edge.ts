@@ -1,0 +1,121 @@
+import type { ServerResponse } from "node:http";
+import { mayAsk } from "../../../core/documents/permissions.ts";
+import type { PeerRequest } from "../../../runtime/http/https.ts";
+import type { ImageRefusal, ImageStore } from "./image-store.ts";
+import { type ImagePlaces, listImages } from "./images.ts";
+
+/** As the gateway sees one server's image. */
+export interface ServerImage {
+  readonly name: string;
+  readonly digest: string;
+  readonly sizeMiB: number;
+  readonly provided: boolean;
+}
+
+const answer = (response: ServerResponse, status: number, body: unknown): void => {
+  response.writeHead(status, { "content-type": "application/json" });
+  response.end(JSON.stringify(body));
+};
+const refuse = (response: ServerResponse, { status, code, message }: ImageRefusal | Refusal): void =>
+  answer(response, status, { error: { code, message } });
+interface Refusal {
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+}
+
+/**
+ * What an agent answers below `/images`, to the gateway alone:
+ *
+ * GET    /images                              → ServerImage[]
+ * PUT    /images/<name>?format=raw|qcow2[&replace=true]  body: the bytes → StagedImage; nothing is visible yet
+ * POST   /images/<name>?staged=<id>[&replace=true]       → StagedImage: now it is there
+ * DELETE /images/<name>?staged=<id>           → the staged image is dropped
+ * DELETE /images/<name>                       → the image is deleted
+ *
+ * Answers false when the request is none of these.
+ */
+export const createImageEdge =
+  (places: ImagePlaces, store: ImageStore) =>
+  async (request: PeerRequest, response: ServerResponse): Promise<boolean> => {
+    const url = new URL(request.url, "https://agent");
+    const match = /^\/images(?:\/([^/]+))?$/.exec(url.pathname);
+    if (match === null) return false;
+    if (!mayAsk("agent", request.peer, request.method, url.pathname)) {
+      refuse(response, {
+        status: 403,
+        code: "agent/refused",
+        message: `"${request.peer}" has nothing to do with images`,
+      });
+      return true;
+    }
+    const name = match[1] === undefined ? null : decodeName(match[1]);
+    if (name === null && request.method === "GET") answer(response, 200, await list(places));
+    else if (name === null) refuse(response, wrongMethod(request.method));
+    else await onImage(store, { name, parameters: url.searchParams, request }, response);
+    return true;
+  };
+
+function decodeName(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // No name has a `%`, so it will be refused as what it is.
+    return text;
+  }
+}
+
+async function list(places: ImagePlaces): Promise<readonly ServerImage[]> {
+  return (await listImages(places)).map(({ manifest, provided }) => {
+    const { name, digest, sizeMiB } = manifest;
+    return { name, digest, sizeMiB, provided };
+  });
+}
+
+interface ImageRequest {
+  readonly name: string;
+  readonly parameters: URLSearchParams;
+  readonly request: PeerRequest;
+}
+
+async function onImage(store: ImageStore, what: ImageRequest, response: ServerResponse): Promise<void> {
+  const { name, parameters, request } = what;
+  const id = parameters.get("staged");
+  const replace = parameters.get("replace") === "true";
+  if (request.method === "PUT") {
+    const format = parameters.get("format");
+    if (format !== "raw" && format !== "qcow2") return refuse(response, wrongFormat(format));
+    const length = Number(request.headers["content-length"] ?? Number.NaN);
+    if (!Number.isSafeInteger(length)) return refuse(response, lengthNeeded);
+    const staged = await store.stage({ name, format, replace, length, body: request.body });
+    if (staged.ok) answer(response, 200, staged.value);
+    else refuse(response, staged.error);
+  } else if (request.method === "POST" && id !== null) {
+    const accepted = await store.accept(id, replace);
+    if (accepted.ok) answer(response, 200, accepted.value);
+    else refuse(response, accepted.error);
+  } else if (request.method === "DELETE" && id !== null) {
+    await store.discard(id);
+    answer(response, 200, {});
+  } else if (request.method === "DELETE") {
+    const refusal = await store.remove(name);
+    if (refusal === null) answer(response, 200, {});
+    else refuse(response, refusal);
+  } else refuse(response, wrongMethod(request.method));
+}
+
+const wrongMethod = (method: string): Refusal => ({
+  status: 405,
+  code: "agent/refused",
+  message: `there is no ${method} here; images know GET, PUT, POST and DELETE`,
+});
+const wrongFormat = (format: string | null): Refusal => ({
+  status: 400,
+  code: "image/format",
+  message: `the format must be declared: raw or qcow2${format === null ? "" : `, not "${format.slice(0, 40)}"`}`,
+});
+const lengthNeeded: Refusal = {
+  status: 411,
+  code: "image/length",
+  message: "an upload announces its length: Content-Length is missing",
+};

@@ -1,0 +1,354 @@
+import { createHash, randomBytes } from "node:crypto";
+import { createWriteStream } from "node:fs";
+import { mkdir, open, readdir, rm, statfs, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type Readable, Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { EventName } from "../../../core/telemetry/event-names.ts";
+import { imageNameRule, isImageName } from "../../../model/cell/image-name.ts";
+import type { Json } from "../../../model/json/json.ts";
+import { fail, ok, type Result } from "../../../model/result.ts";
+import type { ImageManifest } from "../../../runtime/installation.ts";
+import { renameDurably, synchronize } from "../../../runtime/process/durable-files.ts";
+import { removeLeftGroups } from "./image-cgroup.ts";
+import { type ConvertLimits, convertImage } from "./image-convert.ts";
+import { HostileImage, type ImageFormat } from "./image-header.ts";
+import { findImage, type ImagePlaces, uploadedImages } from "./images.ts";
+import { MiB } from "./qcow2.ts";
+
+/**
+ * Uploaded images of one server. An upload goes through three states, each of which a crash may end at any moment:
+ *
+ * 1. staged: `image-staging/<id>/`, cleared at every start; the bytes come in, are looked at and converted;
+ * 2. accepted: the disk is moved to `images/<name>/<id>.qcow2`, and then `manifest.json`, which names it, is renamed into
+ *    place. This rename is the moment at which the image is there, or replaced;
+ * 3. what no manifest names is swept away, at once and at the next start.
+ *
+ * Accepting is apart from staging, so that an image comes to all servers of an installation or, refused by one, to none.
+ * A volume is a whole copy of its image: replacing or deleting an image harms none that was made from it.
+ */
+export interface ImageLimits extends ConvertLimits {
+  readonly uploadMiB: number;
+  /** A sender that is silent for longer is given up. */
+  readonly silenceMs: number;
+  /** A staged image that nobody accepts. */
+  readonly stagedMs: number;
+}
+export const imageLimits: ImageLimits = {
+  uploadMiB: 64 * 1024,
+  virtualMiB: 1024 * 1024,
+  outputMiB: 64 * 1024,
+  cpuSeconds: 1200,
+  wallSeconds: 1800,
+  memoryMiB: 1024,
+  processes: 128,
+  silenceMs: 60_000,
+  stagedMs: 10 * 60_000,
+};
+export interface ImageStoreOptions extends ImagePlaces {
+  readonly limits?: Partial<ImageLimits>;
+  /** Parent control groups of the sandboxes; may be empty. */
+  readonly cgroups?: readonly string[];
+  readonly log: (event: EventName, fields: { readonly [key: string]: Json }) => void;
+  /** The list of images is another one. */
+  readonly changed: () => void;
+}
+export interface Upload {
+  readonly name: string;
+  readonly format: ImageFormat;
+  readonly replace: boolean;
+  /** As announced by the sender. */
+  readonly length: number;
+  readonly body: Readable;
+}
+export interface StagedImage {
+  /** To accept or discard it by; null: the very same image is already there, and there is nothing to do. */
+  readonly id: string | null;
+  readonly name: string;
+  /** SHA-256 of the uploaded bytes, hexadecimal. */
+  readonly digest: string;
+  readonly sizeMiB: number;
+}
+/** With the HTTP status that says the same. */
+export interface ImageRefusal {
+  readonly status: 400 | 404 | 409 | 413 | 503 | 507;
+  readonly code: string;
+  readonly message: string;
+}
+
+const uploadFile = "upload";
+const resultFile = "disk.qcow2";
+const mostStaged = 4;
+/** Left for the volumes that are there. */
+const spareBytes = 64 * MiB;
+
+export class ImageStore {
+  readonly #options: ImageStoreOptions;
+  readonly #limits: ImageLimits;
+  readonly #staging: string;
+  readonly #staged = new Map<string, { readonly image: StagedImage; readonly timer: NodeJS.Timeout }>();
+  readonly #stop = new AbortController();
+  #underWay = 0;
+  /** One conversion at a time: each may take all the memory that is meant for them. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(options: ImageStoreOptions) {
+    this.#options = options;
+    this.#limits = { ...imageLimits, ...options.limits };
+    this.#staging = join(options.directory, "image-staging");
+  }
+
+  /** Clears what an earlier process left behind. */
+  async prepare(): Promise<void> {
+    await removeLeftGroups(this.#options.cgroups ?? []);
+    await rm(this.#staging, { recursive: true, force: true });
+    await mkdir(this.#staging, { recursive: true, mode: 0o700 });
+    const images = uploadedImages(this.#options);
+    await mkdir(images, { recursive: true, mode: 0o700 });
+    for (const name of await readdir(images)) await this.#sweep(name);
+  }
+
+  /** Breaks off what is under way; staged images go with the next start. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    for (const { timer } of this.#staged.values()) clearTimeout(timer);
+    await this.#turn;
+  }
+
+  /** Takes an upload in and converts it. Rejects when the sender goes away; nothing of it stays then. */
+  async stage(upload: Upload): Promise<Result<StagedImage, ImageRefusal>> {
+    const refusal = await this.#refuse(upload);
+    if (refusal !== null) return fail(refusal);
+    const id = randomBytes(8).toString("hex");
+    const directory = join(this.#staging, id);
+    this.#underWay += 1;
+    try {
+      await mkdir(directory, { mode: 0o700 });
+      const digest = await this.#receive(upload, join(directory, uploadFile));
+      const there = await findImage(this.#options, upload.name);
+      if (there !== null && there.manifest.digest === digest) {
+        await rm(directory, { recursive: true, force: true });
+        return ok({ id: null, name: upload.name, digest, sizeMiB: there.manifest.sizeMiB });
+      }
+      if (there !== null && !upload.replace) throw new Refused(exists(upload.name));
+      const shape = await this.#inTurn(() => this.#convert(directory, upload.format));
+      await rm(join(directory, uploadFile), { force: true });
+      const image = { id, name: upload.name, digest, sizeMiB: Math.ceil(shape.virtualBytes / MiB) };
+      const timer = setTimeout(() => void this.discard(id), this.#limits.stagedMs);
+      this.#staged.set(id, { image, timer });
+      this.#options.log("image/staged", { ...image, format: upload.format });
+      return ok(image);
+    } catch (error) {
+      await rm(directory, { recursive: true, force: true });
+      const refused = asRefusal(upload.name, error);
+      if (refused === null) throw error;
+      this.#options.log("image/refused", { name: upload.name, why: refused.message });
+      return fail(refused);
+    } finally {
+      this.#underWay -= 1;
+    }
+  }
+
+  /** Makes a staged image the one of its name. An image of that name that is there is replaced if `replace`. */
+  async accept(id: string, replace: boolean): Promise<Result<StagedImage, ImageRefusal>> {
+    const staged = this.#staged.get(id);
+    if (staged === undefined) return fail(notStaged);
+    const { image } = staged;
+    return this.#inTurn(async () => {
+      const there = await findImage(this.#options, image.name);
+      if (there !== null && !replace && there.manifest.digest !== image.digest) return fail(exists(image.name));
+      this.#forget(id);
+      const { name, digest, sizeMiB } = image;
+      try {
+        await this.#install(id, { name, digest, disk: `${id}.qcow2`, sizeMiB, boot: null });
+      } catch (error) {
+        const refused = asRefusal(name, error);
+        if (refused === null) throw error;
+        return fail(refused);
+      } finally {
+        // What is there now is what the record says, whichever one it is.
+        await rm(join(this.#staging, id), { recursive: true, force: true });
+        await this.#sweep(name);
+      }
+      this.#options.log("image/added", { name, digest, sizeMiB, replaced: there?.manifest.digest ?? null });
+      this.#options.changed();
+      return ok(image);
+    });
+  }
+
+  /** The disk first, then the record that names it. */
+  async #install(id: string, manifest: ImageManifest): Promise<void> {
+    const directory = join(uploadedImages(this.#options), manifest.name);
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await synchronize(join(this.#staging, id, resultFile));
+    await renameDurably(join(this.#staging, id, resultFile), join(directory, manifest.disk));
+    const fresh = join(directory, "manifest.new");
+    await writeFile(fresh, `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
+    await synchronize(fresh);
+    await renameDurably(fresh, join(directory, "manifest.json"));
+    await synchronize(uploadedImages(this.#options));
+  }
+
+  async discard(id: string): Promise<void> {
+    if (this.#forget(id)) await rm(join(this.#staging, id), { recursive: true, force: true });
+  }
+
+  async remove(name: string): Promise<ImageRefusal | null> {
+    if (!isImageName(name)) return badName(name);
+    return this.#inTurn(async () => {
+      const there = await findImage(this.#options, name);
+      if (there === null) return { status: 404, code: "image/unknown", message: `there is no image "${name}"` };
+      if (there.provided) return provided(name);
+      await rm(join(there.directory, "manifest.json"), { force: true });
+      await synchronize(there.directory);
+      await this.#sweep(name);
+      this.#options.log("image/deleted", { name, digest: there.manifest.digest });
+      this.#options.changed();
+      return null;
+    });
+  }
+
+  #forget(id: string): boolean {
+    clearTimeout(this.#staged.get(id)?.timer);
+    return this.#staged.delete(id);
+  }
+
+  /** What can be said before a byte has come. */
+  async #refuse({ name, length }: Upload): Promise<ImageRefusal | null> {
+    if (!isImageName(name)) return badName(name);
+    const there = await findImage(this.#options, name);
+    if (there?.provided) return provided(name);
+    if (length > this.#limits.uploadMiB * MiB)
+      return {
+        status: 413,
+        code: "image/too-large",
+        message: `${Math.ceil(length / MiB)} MiB are too many: an upload may have ${this.#limits.uploadMiB} MiB`,
+      };
+    if (length + spareBytes > (await this.#freeBytes())) return noSpace;
+    if (this.#underWay + this.#staged.size >= mostStaged)
+      return {
+        status: 503,
+        code: "image/busy",
+        message: `${mostStaged} images are being added already; try again when one is done`,
+      };
+    return null;
+  }
+
+  /** Writes the bytes and resolves with their digest. */
+  async #receive({ body, length }: Upload, path: string): Promise<string> {
+    const hash = createHash("sha256");
+    let received = 0;
+    const silence = setTimeout(
+      () => body.destroy(new Error(`the sender was silent for ${this.#limits.silenceMs} ms`)),
+      this.#limits.silenceMs,
+    );
+    const count = new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        silence.refresh();
+        received += chunk.length;
+        hash.update(chunk);
+        done(received > length ? new HostileImage(`more bytes came than the ${length} announced`) : null, chunk);
+      },
+    });
+    try {
+      await pipeline(body, count, createWriteStream(path, { flags: "wx", mode: 0o600 }), { signal: this.#stop.signal });
+    } finally {
+      clearTimeout(silence);
+    }
+    if (received !== length) throw new HostileImage(`${received} bytes came of the ${length} announced`);
+    return hash.digest("hex");
+  }
+
+  async #convert(directory: string, format: ImageFormat): Promise<{ readonly virtualBytes: number }> {
+    const free = Math.floor(((await this.#freeBytes()) - spareBytes) / MiB);
+    if (free < 1) throw new Refused(noSpace);
+    const limits = { ...this.#limits, outputMiB: Math.min(this.#limits.outputMiB, free) };
+    return convertImage({
+      ...{ directory, format, limits, upload: uploadFile, result: resultFile },
+      signal: this.#stop.signal,
+      ...(this.#options.cgroups === undefined ? {} : { cgroups: this.#options.cgroups }),
+    });
+  }
+
+  async #freeBytes(): Promise<number> {
+    const disk = await statfs(this.#options.directory);
+    return disk.bavail * disk.bsize;
+  }
+
+  /** Removes what the manifest of this name does not name; without one, everything. */
+  async #sweep(name: string): Promise<void> {
+    const directory = join(uploadedImages(this.#options), name);
+    let keep: readonly string[] = [];
+    try {
+      const { manifest } = (await readOwn(directory)) ?? {};
+      if (manifest !== undefined) keep = ["manifest.json", manifest.disk];
+    } catch {
+      // A record that cannot be read is not ours to judge here: it stays for a person to see.
+      return;
+    }
+    if (keep.length === 0) return rm(directory, { recursive: true, force: true });
+    for (const entry of await readdir(directory))
+      if (!keep.includes(entry)) await rm(join(directory, entry), { recursive: true, force: true });
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = this.#turn.then(work);
+    this.#turn = mine.catch(() => undefined);
+    return mine;
+  }
+}
+
+class Refused extends Error {
+  readonly refusal: ImageRefusal;
+  constructor(refusal: ImageRefusal) {
+    super(refusal.message);
+    this.refusal = refusal;
+  }
+}
+
+/** Null: no fault of the upload, but of the way or of this server. */
+function asRefusal(name: string, error: unknown): ImageRefusal | null {
+  if (error instanceof Refused) return error.refusal;
+  if (error instanceof HostileImage)
+    return { status: 400, code: "image/refused", message: `image "${name}" is refused: ${error.message}` };
+  return (error as NodeJS.ErrnoException).code === "ENOSPC" ? noSpace : null;
+}
+
+const noSpace: ImageRefusal = {
+  status: 507,
+  code: "image/no-space",
+  message: "this server has too little space left for it",
+};
+const notStaged: ImageRefusal = {
+  status: 404,
+  code: "image/not-staged",
+  message: "this upload is not there any more: it was accepted, took too long, or the server started again",
+};
+const badName = (name: string): ImageRefusal => ({
+  status: 400,
+  code: "image/bad-name",
+  message: `"${name.slice(0, 80)}" cannot name an image: use ${imageNameRule}`,
+});
+const exists = (name: string): ImageRefusal => ({
+  status: 409,
+  code: "image/exists",
+  message: `there is an image "${name}" with other content; choose another name, or replace it (--replace)`,
+});
+const provided = (name: string): ImageRefusal => ({
+  status: 409,
+  code: "image/provided",
+  message: `the image "${name}" comes with the installation and cannot be replaced or deleted; choose another name`,
+});
+
+async function readOwn(directory: string): Promise<{ readonly manifest: ImageManifest } | null> {
+  const file = await open(join(directory, "manifest.json"), "r").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return null;
+    throw error;
+  });
+  if (file === null) return null;
+  try {
+    return { manifest: JSON.parse(await file.readFile("utf8")) as ImageManifest };
+  } finally {
+    await file.close();
+  }
+}

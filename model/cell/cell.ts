@@ -1,0 +1,178 @@
+import type { Position } from "../diagnostics/diagnostic.ts";
+import type { Json, JsonObject } from "../json/json.ts";
+import type { Evaluated } from "../specification/evaluated.ts";
+import type { CellName, Cidr, ElementPath, Ipv4, Mac } from "./identifiers.ts";
+
+/**
+ * A checked cell specification: frozen data, every reference resolved. `document` is the canonical JSON form (the whole
+ * document, parameters and templates included), what a controller stores and `GET /model` returns.
+ */
+export interface Cell {
+  readonly name: CellName;
+  /** Path of the component of type Cell, always one part: the first part of every element's path. */
+  readonly path: ElementPath;
+  readonly document: JsonObject;
+  /** Two VMs of one subnet may talk without a rule (`x.policy.subnetConnectivity`). */
+  readonly subnetConnectivity: boolean;
+  readonly deploy: "as-possible" | "all-or-none";
+  /** `x.limits.*`: what the cell and its child cells may have together. Absent: nothing is limited. */
+  readonly limits?: CellLimits;
+  /** `x.backup.*`, of the root cell alone. Absent: no backups are made by themselves. */
+  readonly backup?: BackupSchedule;
+  /** In document order. The Cell component itself is not among them. */
+  readonly elements: ReadonlyMap<ElementPath, Element>;
+}
+
+/** When backups of the management are made, and to whom they are sealed. */
+export interface BackupSchedule {
+  /** X25519, base64url. */
+  readonly publicKey: string;
+  readonly periodMinutes: number;
+  /** How many each storage server keeps. */
+  readonly keep: number;
+}
+
+/** Each absent one is no limit. */
+export interface CellLimits {
+  readonly vms?: number;
+  readonly memoryMiB?: number;
+  readonly cpus?: number;
+  readonly volumes?: number;
+  readonly storageMiB?: number;
+  readonly subnets?: number;
+  readonly addresses?: number;
+  /** A rate: what its child cells may start a minute is a part of it. */
+  readonly vmStartsPerMinute?: number;
+}
+
+interface ElementBase {
+  readonly path: ElementPath;
+  readonly public: boolean;
+  /** `x.movedFrom`: the path that this element had before. */
+  readonly movedFrom?: ElementPath;
+  /** Where it was written; absent for JSON. */
+  readonly position?: Position;
+}
+
+export interface VmElement extends ElementBase {
+  readonly type: "VM";
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  /** 0 = any. */
+  readonly cpuSpeedMHz: number;
+  readonly desiredState: "on" | "off";
+  /** "resume": its first start on an unwritten disk goes on from the saved state of the image, where that can be. */
+  readonly start: "boot" | "resume";
+  readonly restartOnFailure: boolean;
+  readonly liveness?: {
+    readonly protocol: "icmp" | "udp";
+    readonly port?: number;
+    readonly intervalMs: number;
+    readonly failures: number;
+  };
+  /** `x.data`, shown to the guest as a mounted file system. */
+  readonly data?: Json;
+  /** `x.placement.*` as written, without the prefix. */
+  readonly placement: JsonObject;
+  readonly priority: number;
+}
+export interface VolumeElement extends ElementBase {
+  readonly type: "Volume";
+  readonly sizeMiB: number;
+  readonly access: "rw" | "ro";
+  readonly import?: string;
+}
+export interface VolumeCopyElement extends ElementBase {
+  readonly type: "VolumeCopy";
+  readonly image: ElementPath;
+  /** Absent: as large as its origin. */
+  readonly sizeMiB?: number;
+}
+export interface SubnetElement extends ElementBase {
+  readonly type: "Subnet";
+  /** Addresses, network, gateway and broadcast included; 0: those of the underlay. */
+  readonly size: number;
+  readonly addressRange: "internal" | "external" | "management";
+  readonly cidr?: Cidr;
+}
+export interface VolumeConnectionElement extends ElementBase {
+  readonly type: "VolumeConnection";
+  readonly vm: ElementPath;
+  readonly volume: ElementPath;
+  readonly busType: "virtio" | "ide" | "scsi";
+  readonly busNumber?: number;
+  readonly busSlot?: number;
+  readonly bootOrder?: number;
+  /** The volume must be ready before the VM starts. */
+  readonly requires: boolean;
+}
+export interface VirtualInterfaceElement extends ElementBase {
+  readonly type: "VirtualInterface";
+  readonly vm: ElementPath;
+  readonly subnet: ElementPath;
+  /** DNS host name inside the cell's domain. */
+  readonly vifName?: string;
+  readonly mac?: Mac;
+  readonly address?: Ipv4;
+  readonly requires: boolean;
+}
+export interface PortRange {
+  readonly from: number;
+  readonly to: number;
+}
+export type RuleEnd =
+  | { readonly kind: "element"; readonly path: ElementPath; readonly type: "Subnet" | "VM" | "VirtualInterface" }
+  | { readonly kind: "cidr"; readonly cidr: Cidr }
+  | { readonly kind: "internet" }
+  | { readonly kind: "controller" }
+  /** Into another cell: waits without effect until that cell shows it. */
+  | { readonly kind: "foreign"; readonly domain: string; readonly path: string };
+export interface NetworkRuleElement extends ElementBase {
+  readonly type: "NetworkRule";
+  readonly address1: RuleEnd;
+  readonly address2: RuleEnd;
+  readonly protocol: "any" | "tcp" | "udp" | "icmp";
+  /** Port of address1 and of address2; absent: any. */
+  readonly port1?: PortRange;
+  readonly port2?: PortRange;
+  readonly direction: "both" | "1to2";
+}
+export interface VolumeGrantElement extends ElementBase {
+  readonly type: "VolumeGrant";
+  readonly volume: ElementPath;
+  readonly to: { readonly kind: "vm"; readonly vm: ElementPath } | { readonly kind: "cell"; readonly domain: string };
+  readonly grant: "copy" | "connect";
+}
+export interface CellControllerElement extends ElementBase {
+  readonly type: "CellController";
+  readonly name?: string;
+  readonly cell: Json;
+  /** `x.gateway`: the child is the way into the cloud, through a gateway at this address of the management network. */
+  readonly gateway?: Ipv4;
+  /** Which of several decide for the child, by their numbers; absent: whoever makes it chooses. */
+  readonly services?: ServiceNumbers;
+}
+export interface ServiceNumbers {
+  readonly placer?: number;
+  readonly storageManager?: number;
+}
+export type Element =
+  | VmElement
+  | VolumeElement
+  | VolumeCopyElement
+  | SubnetElement
+  | VolumeConnectionElement
+  | VirtualInterfaceElement
+  | NetworkRuleElement
+  | VolumeGrantElement
+  | CellControllerElement;
+export type ElementType = Element["type"];
+
+/** The submitted texts of one specification. Names are relative paths with `/`; `#include` sees these and nothing else. */
+export interface Bundle {
+  /** The file to start from; its extension says the language. */
+  readonly main: string;
+  readonly files: Readonly<Record<string, string>>;
+  /** What the main text evaluates to, in the languages that the model does not read itself. */
+  readonly evaluated?: Evaluated;
+}

@@ -1,0 +1,39 @@
+import type { Json, JsonObject } from "../json/json.ts";
+import { isObject } from "../reference/reference.ts";
+
+/**
+ * The document of a child cell from its `x.cell`: that is a component of type Cell, which then stands there under its name or
+ * `otherwise`, or a whole document with one. Null if it is neither.
+ */
+export function childDocument(json: Json, otherwise: string): JsonObject | null {
+  if (!isObject(json)) return null;
+  if (json["x.type"] !== "Cell") return json;
+  const own = json["x.name"];
+  return { [typeof own === "string" ? own : otherwise]: json };
+}
+
+/** The component of type Cell in a document, with its name there; null if there is none. */
+function cellIn(document: JsonObject): { readonly name: string; readonly component: JsonObject } | null {
+  for (const [name, component] of Object.entries(document))
+    if (isObject(component) && component["x.type"] === "Cell") return { name, component };
+  return null;
+}
+
+/** What a CellController makes: the child's name, a DNS label, and its first document, which says the same name. */
+export interface NamedChild {
+  readonly label: string;
+  readonly document: JsonObject;
+}
+/**
+ * @param name the element's `x.name`; the cell's own name counts without one
+ * @param otherwise the last part of the element's path, for a cell that says no name either
+ */
+export function namedChild(json: Json, name: string | undefined, otherwise: string): NamedChild | null {
+  const document = childDocument(json, name ?? otherwise);
+  const found = document === null ? null : cellIn(document);
+  if (document === null || found === null) return null;
+  const own = found.component["x.name"];
+  const label = name ?? (typeof own === "string" ? own : found.name);
+  if (!/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label)) return null;
+  return { label, document: { ...document, [found.name]: { ...found.component, "x.name": label } } };
+}

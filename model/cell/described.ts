@@ -1,0 +1,141 @@
+import type { Json, JsonObject } from "../json/json.ts";
+import type { Cell, Element, PortRange, RuleEnd } from "./cell.ts";
+import type { ElementPath } from "./identifiers.ts";
+
+const portsText = (range: PortRange | undefined): Json | undefined =>
+  range && (range.from === range.to ? range.from : `${range.from}-${range.to}`);
+
+/**
+ * The attributes of an element under the names in which they are written, with references followed and defaults filled
+ * in; links are paths. Absent ones are left out. `rename` maps the paths of links.
+ */
+export function describedAttributes(
+  element: Element,
+  rename: (path: ElementPath) => ElementPath = (path) => path,
+): ReadonlyMap<string, Json> {
+  const all: [string, Json | undefined][] = [["x.public", element.public], ...own(element, rename)];
+  return new Map(all.filter((pair): pair is [string, Json] => pair[1] !== undefined));
+}
+
+/** The same of the cell itself: what is written beside its elements. */
+export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
+  const { limits = {}, backup } = cell;
+  const all: [string, Json | undefined][] = [
+    ["x.name", cell.name],
+    ["x.policy.subnetConnectivity", cell.subnetConnectivity],
+    ["x.policy.deploy", cell.deploy],
+    ["x.limits.vms", limits.vms],
+    ["x.limits.memory", limits.memoryMiB],
+    ["x.limits.cpus", limits.cpus],
+    ["x.limits.volumes", limits.volumes],
+    ["x.limits.storage", limits.storageMiB],
+    ["x.limits.subnets", limits.subnets],
+    ["x.limits.addresses", limits.addresses],
+    ["x.limits.vmStartsPerMinute", limits.vmStartsPerMinute],
+    ["x.backup.publicKey", backup?.publicKey],
+    ["x.backup.period", backup?.periodMinutes],
+    ["x.backup.keep", backup?.keep],
+  ];
+  return new Map(all.filter((pair): pair is [string, Json] => pair[1] !== undefined));
+}
+
+function own(element: Element, rename: (path: ElementPath) => ElementPath): [string, Json | undefined][] {
+  switch (element.type) {
+    case "VM":
+      return [
+        ["x.memory", element.memoryMiB],
+        ["x.cpus", element.cpus],
+        ["x.cpuSpeed", element.cpuSpeedMHz],
+        ["x.desiredState", element.desiredState],
+        ["x.start", element.start],
+        ["x.restartOnFailure", element.restartOnFailure],
+        ["x.liveness.protocol", element.liveness?.protocol],
+        ["x.liveness.port", element.liveness?.port],
+        ["x.liveness.intervalMs", element.liveness?.intervalMs],
+        ["x.liveness.failures", element.liveness?.failures],
+        ["x.data", element.data],
+        ["x.priority", element.priority],
+        ...Object.entries(element.placement).map(([name, value]): [string, Json] => [`x.placement.${name}`, value]),
+      ];
+    case "Volume":
+      return [
+        ["x.size", element.sizeMiB],
+        ["x.access", element.access],
+        ["x.import", element.import],
+      ];
+    case "VolumeCopy":
+      return [
+        ["x.image", rename(element.image)],
+        ["x.size", element.sizeMiB],
+      ];
+    case "Subnet":
+      return [
+        ["x.size", element.size === 0 ? undefined : element.size],
+        ["x.addressRange", element.addressRange],
+        ["x.cidr", element.cidr],
+      ];
+    case "VolumeConnection":
+      return [
+        ["x.vm", rename(element.vm)],
+        ["x.volume", rename(element.volume)],
+        ["x.busType", element.busType],
+        ["x.busNumber", element.busNumber],
+        ["x.busSlot", element.busSlot],
+        ["x.bootOrder", element.bootOrder],
+        ["x.requires", element.requires],
+      ];
+    case "VirtualInterface":
+      return [
+        ["x.vm", rename(element.vm)],
+        ["x.subnet", rename(element.subnet)],
+        ["x.vifName", element.vifName],
+        ["x.mac", element.mac],
+        ["x.address", element.address],
+        ["x.requires", element.requires],
+      ];
+    case "NetworkRule":
+      return [
+        ["x.address1", endText(element.address1, rename)],
+        ["x.address2", endText(element.address2, rename)],
+        ["x.protocol", element.protocol],
+        ["x.port1", portsText(element.port1)],
+        ["x.port2", portsText(element.port2)],
+        ["x.direction", element.direction],
+      ];
+    case "VolumeGrant":
+      return [
+        ["x.volume", rename(element.volume)],
+        ["x.vm", element.to.kind === "vm" ? rename(element.to.vm) : undefined],
+        ["x.cell", element.to.kind === "cell" ? element.to.domain : undefined],
+        ["x.grant", element.grant],
+      ];
+    case "CellController":
+      return [
+        ["x.name", element.name],
+        ["x.cell", element.cell],
+        ["x.services.placer", element.services?.placer],
+        ["x.services.storageManager", element.services?.storageManager],
+        ["x.gateway", element.gateway],
+      ];
+  }
+}
+
+function endText(end: RuleEnd, rename: (path: ElementPath) => ElementPath): string {
+  if (end.kind === "element") return rename(end.path);
+  if (end.kind === "cidr") return end.cidr;
+  return end.kind === "foreign" ? `//${end.domain}/${end.path}` : end.kind;
+}
+
+/** Equal as data: the order of an object's names means nothing. */
+export function sameJson(left: Json | undefined, right: Json | undefined): boolean {
+  if (left === right) return true;
+  if (typeof left !== "object" || typeof right !== "object" || left === null || right === null) return false;
+  if (Array.isArray(left) || Array.isArray(right)) {
+    if (!Array.isArray(left) || !Array.isArray(right) || left.length !== right.length) return false;
+    return left.every((item: Json, index) => sameJson(item, right[index]));
+  }
+  const [one, other] = [left as JsonObject, right as JsonObject];
+  const names = Object.keys(one);
+  if (names.length !== Object.keys(other).length) return false;
+  return names.every((name) => Object.hasOwn(other, name) && sameJson(one[name], other[name]));
+}

@@ -1,0 +1,217 @@
+import type { Position } from "../diagnostics/diagnostic.ts";
+import type { Json, JsonObject } from "../json/json.ts";
+import type { Meaning } from "./attribute-value.ts";
+import type { CellControllerElement, Element, ElementType, PortRange, RuleEnd } from "./cell.ts";
+import { cidr, type ElementPath, elementPath, ipv4, mac } from "./identifiers.ts";
+import { attributeSchema } from "./schema.ts";
+
+/** The checked attributes of one element, with the table's defaults where nothing was written. */
+export class AttributeValues {
+  readonly #type: ElementType | "Cell";
+  readonly #meanings: ReadonlyMap<string, Meaning>;
+
+  constructor(type: ElementType | "Cell", meanings: ReadonlyMap<string, Meaning>) {
+    this.#type = type;
+    this.#meanings = meanings;
+  }
+  #default(name: string): Json | undefined {
+    return attributeSchema(this.#type, name)?.default;
+  }
+  #need<T>(name: string, value: T | undefined): T {
+    if (value === undefined) throw new Error(`a checked ${this.#type} has ${name}`);
+    return value;
+  }
+
+  number(name: string): number | undefined {
+    const meaning = this.#meanings.get(name);
+    if (meaning?.kind === "number") return meaning.value;
+    const fallback = this.#default(name);
+    return typeof fallback === "number" ? fallback : undefined;
+  }
+  text(name: string): string | undefined {
+    const meaning = this.#meanings.get(name);
+    if (meaning?.kind === "text") return meaning.value;
+    const fallback = this.#default(name);
+    return typeof fallback === "string" ? fallback : undefined;
+  }
+  ports(name: string): PortRange | undefined {
+    const meaning = this.#meanings.get(name);
+    return meaning?.kind === "ports" ? meaning.value : undefined;
+  }
+  data(name: string): Json | undefined {
+    const meaning = this.#meanings.get(name);
+    return meaning?.kind === "data" ? meaning.value : undefined;
+  }
+  needNumber(name: string): number {
+    return this.#need(name, this.number(name));
+  }
+  needText(name: string): string {
+    return this.#need(name, this.text(name));
+  }
+  needBoolean(name: string): boolean {
+    const meaning = this.#meanings.get(name);
+    const fallback = this.#default(name);
+    return this.#need(
+      name,
+      meaning?.kind === "boolean" ? meaning.value : typeof fallback === "boolean" ? fallback : undefined,
+    );
+  }
+  needEnd(name: string): RuleEnd {
+    const meaning = this.#meanings.get(name);
+    return this.#need(name, meaning?.kind === "end" ? meaning.value : undefined);
+  }
+  /** One of the values of a choice, as its own type. */
+  needChoice<T extends string>(name: string, values: readonly T[]): T {
+    const text = this.text(name);
+    return this.#need(
+      name,
+      values.find((value) => value === text),
+    );
+  }
+  link(name: string): ElementPath {
+    return elementPath(this.needText(name));
+  }
+  /** Data attributes that begin with `prefix`, without it. */
+  group(prefix: string): JsonObject {
+    const pairs: [string, Json][] = [];
+    for (const [name, meaning] of this.#meanings)
+      if (name.startsWith(prefix) && meaning.kind === "data") pairs.push([name.slice(prefix.length), meaning.value]);
+    return Object.freeze(Object.fromEntries(pairs));
+  }
+}
+
+const nothing = Object.freeze({});
+/** Leaves out what is undefined, as `exactOptionalPropertyTypes` wants it. */
+function optional<K extends string, V>(key: K, value: V | undefined): { readonly [key in K]?: V } {
+  if (value === undefined) return nothing;
+  const pair: { [key in K]?: V } = {};
+  pair[key] = value;
+  return pair;
+}
+
+/** The frozen element of a type from its attributes, which are sound. */
+export function buildElement(
+  type: ElementType,
+  path: ElementPath,
+  values: AttributeValues,
+  position: Position | undefined,
+): Element {
+  const movedFrom = values.text("x.movedFrom");
+  const base: { path: ElementPath; public: boolean; movedFrom?: ElementPath; position?: Position } = {
+    path,
+    public: values.needBoolean("x.public"),
+  };
+  if (movedFrom !== undefined) base.movedFrom = elementPath(movedFrom);
+  if (position !== undefined) base.position = position;
+  return Object.freeze(Object.assign(base, attributes(type, values)));
+}
+
+type Own<E> = E extends Element ? Omit<E, "path" | "public" | "movedFrom" | "position"> : never;
+
+function attributes(type: ElementType, values: AttributeValues): Own<Element> {
+  switch (type) {
+    case "VM":
+      return vm(values);
+    case "Volume":
+      return {
+        ...{ type, sizeMiB: values.needNumber("x.size"), access: values.needChoice("x.access", ["rw", "ro"]) },
+        ...optional("import", values.text("x.import")),
+      };
+    case "VolumeCopy":
+      return { type, image: values.link("x.image"), ...optional("sizeMiB", values.number("x.size")) };
+    case "Subnet": {
+      const network = values.text("x.cidr");
+      const whole = network === undefined ? 0 : 2 ** (32 - Number(network.split("/")[1]));
+      return {
+        ...{ type, size: values.number("x.size") ?? whole },
+        addressRange: values.needChoice("x.addressRange", ["internal", "external", "management"]),
+        ...optional("cidr", network === undefined ? undefined : cidr(network)),
+      };
+    }
+    case "VolumeConnection":
+      return {
+        ...{
+          type,
+          vm: values.link("x.vm"),
+          volume: values.link("x.volume"),
+          requires: values.needBoolean("x.requires"),
+        },
+        busType: values.needChoice("x.busType", ["virtio", "ide", "scsi"]),
+        ...optional("busNumber", values.number("x.busNumber")),
+        ...optional("busSlot", values.number("x.busSlot")),
+        ...optional("bootOrder", values.number("x.bootOrder")),
+      };
+    case "VirtualInterface": {
+      const [hardware, address] = [values.text("x.mac"), values.text("x.address")];
+      return {
+        ...{
+          type,
+          vm: values.link("x.vm"),
+          subnet: values.link("x.subnet"),
+          requires: values.needBoolean("x.requires"),
+        },
+        ...optional("vifName", values.text("x.vifName")),
+        ...optional("mac", hardware === undefined ? undefined : mac(hardware)),
+        ...optional("address", address === undefined ? undefined : ipv4(address)),
+      };
+    }
+    case "NetworkRule":
+      return {
+        ...{ type, address1: values.needEnd("x.address1"), address2: values.needEnd("x.address2") },
+        protocol: values.needChoice("x.protocol", ["any", "tcp", "udp", "icmp"]),
+        ...optional("port1", values.ports("x.port1")),
+        ...optional("port2", values.ports("x.port2")),
+        direction: values.needChoice("x.direction", ["both", "1to2"]),
+      };
+    case "VolumeGrant": {
+      const [machine, domain] = [values.text("x.vm"), values.text("x.cell")];
+      return {
+        ...{ type, volume: values.link("x.volume"), grant: values.needChoice("x.grant", ["copy", "connect"]) },
+        to: machine === undefined ? { kind: "cell", domain: domain ?? "" } : { kind: "vm", vm: elementPath(machine) },
+      };
+    }
+    case "CellController": {
+      const gateway = values.text("x.gateway");
+      return {
+        ...{ type, cell: values.data("x.cell") ?? null },
+        ...optional("name", values.text("x.name")),
+        ...bound(values),
+        ...optional("gateway", gateway === undefined ? undefined : ipv4(gateway)),
+      };
+    }
+  }
+}
+
+function bound(values: AttributeValues): Pick<CellControllerElement, "services"> {
+  const services = {
+    ...optional("placer", values.number("x.services.placer")),
+    ...optional("storageManager", values.number("x.services.storageManager")),
+  };
+  return Object.keys(services).length === 0 ? {} : { services };
+}
+
+function vm(values: AttributeValues): Own<Element> {
+  const protocol = values.text("x.liveness.protocol");
+  const liveness =
+    protocol === undefined
+      ? undefined
+      : {
+          protocol: values.needChoice("x.liveness.protocol", ["icmp", "udp"]),
+          ...optional("port", values.number("x.liveness.port")),
+          intervalMs: values.needNumber("x.liveness.intervalMs"),
+          failures: values.needNumber("x.liveness.failures"),
+        };
+  return {
+    type: "VM",
+    memoryMiB: values.needNumber("x.memory"),
+    cpus: values.needNumber("x.cpus"),
+    cpuSpeedMHz: values.needNumber("x.cpuSpeed"),
+    desiredState: values.needChoice("x.desiredState", ["on", "off"]),
+    start: values.needChoice("x.start", ["boot", "resume"]),
+    restartOnFailure: values.needBoolean("x.restartOnFailure"),
+    ...optional("liveness", liveness),
+    ...optional("data", values.data("x.data")),
+    placement: values.group("x.placement."),
+    priority: values.needNumber("x.priority"),
+  };
+}

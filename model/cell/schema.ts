@@ -1,0 +1,341 @@
+import type { Json } from "../json/json.ts";
+import type { ElementType } from "./cell.ts";
+
+/**
+ * The one table of element types and their attributes. Checks, defaults, the plan and the reference page come from it;
+ * nothing else knows what an attribute may be.
+ */
+export type AttributeKind =
+  | { readonly kind: "integer"; readonly minimum: number; readonly maximum: number }
+  | { readonly kind: "boolean" }
+  | { readonly kind: "choice"; readonly values: readonly string[] }
+  | { readonly kind: "text" }
+  /** A DNS label; upper case is kept where `mixedCase`. */
+  | { readonly kind: "label"; readonly mixedCase: boolean }
+  | { readonly kind: "address" }
+  | { readonly kind: "network" }
+  | { readonly kind: "mac" }
+  /** A link to an element of one of the types; `foreign`: also into another cell. */
+  | { readonly kind: "link"; readonly to: readonly ElementType[]; readonly foreign: boolean }
+  /** A reference to another cell as a whole. */
+  | { readonly kind: "domain" }
+  | { readonly kind: "end" }
+  | { readonly kind: "ports" }
+  | { readonly kind: "path" }
+  /** Any structure. */
+  | { readonly kind: "data" };
+
+/** What a change of the attribute does to an element that exists. */
+export type ChangeEffect = "change" | "restart" | "replace" | "none";
+
+export interface AttributeSchema {
+  readonly kind: AttributeKind;
+  readonly unit?: string;
+  readonly required?: true;
+  /** As it would be written. */
+  readonly default?: Json;
+  readonly effect: ChangeEffect;
+  readonly docs: string;
+}
+export type TypeSchema = Readonly<Record<string, AttributeSchema>>;
+
+const integer = (minimum: number, maximum: number): AttributeKind => ({ kind: "integer", minimum, maximum });
+const choice = (...values: string[]): AttributeKind => ({ kind: "choice", values });
+const link = (...to: ElementType[]): AttributeKind => ({ kind: "link", to, foreign: false });
+const foreignLink = (...to: ElementType[]): AttributeKind => ({ kind: "link", to, foreign: true });
+const flag: AttributeKind = { kind: "boolean" };
+const data: AttributeKind = { kind: "data" };
+const label: AttributeKind = { kind: "label", mixedCase: false };
+const largest = 2 ** 31 - 1;
+const limit = (docs: string, unit?: string): AttributeSchema => ({
+  ...{ kind: integer(0, Number.MAX_SAFE_INTEGER), effect: "none", docs },
+  ...(unit === undefined ? {} : { unit }),
+});
+
+/** Attributes that every element may have. */
+export const commonAttributes: TypeSchema = {
+  "x.type": {
+    kind: { kind: "text" },
+    effect: "replace",
+    docs: "The element's type; in SmartFrog it comes from `extends`.",
+  },
+  "x.public": { kind: flag, default: false, effect: "change", docs: "Whether other cells may refer to the element." },
+  "x.movedFrom": {
+    kind: { kind: "path" },
+    effect: "none",
+    docs: "The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name.",
+  },
+};
+
+export const cellAttributes: TypeSchema = {
+  "x.name": { kind: label, effect: "none", docs: "Name of the cell, if not that of its component." },
+  "x.policy.subnetConnectivity": {
+    ...{ kind: flag, default: false, effect: "change" },
+    docs: "Whether two VMs of one subnet may talk without a rule.",
+  },
+  "x.policy.deploy": {
+    ...{ kind: choice("as-possible", "all-or-none"), default: "as-possible", effect: "none" },
+    docs: 'Whether as much is deployed as can be had ("as-possible"), or nothing until all of it can be ("all-or-none").',
+  },
+  "x.limits.vms": limit("Most VMs, running or not. What a child cell has counts here too, and so in each limit."),
+  "x.limits.memory": limit("Most memory of all VMs.", "MiB"),
+  "x.limits.cpus": limit("Most processors of all VMs."),
+  "x.limits.volumes": limit("Most volumes and volume copies."),
+  "x.limits.storage": limit("Most storage of all volumes.", "MiB"),
+  "x.limits.subnets": limit("Most subnets."),
+  "x.limits.addresses": limit("Most addresses of all subnets."),
+  "x.limits.vmStartsPerMinute": {
+    ...{ kind: integer(1, 1_000_000), effect: "none" },
+    docs: "Most starts of VMs a minute, its child cells' included; ten minutes' worth may come at once. Never more than its parent lets it have, which is 120 where nobody says otherwise.",
+  },
+  "x.backup.publicKey": {
+    ...{ kind: { kind: "text" }, effect: "none" },
+    docs: "Of the root cell alone: backups of the management are made by themselves, sealed to this key of `cells management key`, and kept on every storage server.",
+  },
+  "x.backup.period": {
+    ...{ kind: integer(10, 525_600), unit: "min", default: 1440, effect: "none" },
+    docs: "How often, beside `x.backup.publicKey`.",
+  },
+  "x.backup.keep": {
+    ...{ kind: integer(1, 100), default: 14, effect: "none" },
+    docs: "How many each storage server keeps.",
+  },
+};
+
+const bus = (docs: string): AttributeSchema => ({ kind: integer(0, 255), effect: "restart", docs });
+const end = (docs: string): AttributeSchema => ({ kind: { kind: "end" }, required: true, effect: "change", docs });
+const instance = (of: string): AttributeSchema => ({
+  kind: integer(1, 9999),
+  effect: "none",
+  docs: `Number of the ${of} that decides for the child cell, for good; absent: that of this cell, and for a cell of the operator's the one with the fewest cells.`,
+});
+const ports = (docs: string): AttributeSchema => ({ kind: { kind: "ports" }, effect: "change", docs });
+
+export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
+  VM: {
+    "x.memory": { kind: integer(16, 16_777_216), unit: "MiB", required: true, effect: "restart", docs: "Main memory." },
+    "x.cpus": { kind: integer(1, 1024), default: 1, effect: "restart", docs: "Number of virtual processors." },
+    "x.cpuSpeed": {
+      kind: integer(0, 100_000),
+      unit: "MHz",
+      default: 0,
+      effect: "restart",
+      docs: "Least speed of a processor; 0 is any.",
+    },
+    "x.desiredState": { kind: choice("on", "off"), default: "on", effect: "change", docs: "Whether the VM runs." },
+    "x.start": {
+      kind: choice("boot", "resume"),
+      default: "boot",
+      effect: "change",
+      docs: "How the VM first starts on a new disk: booting, or going on from the saved state of its image, where it has one.",
+    },
+    "x.restartOnFailure": {
+      kind: flag,
+      default: false,
+      effect: "change",
+      docs: "Whether a VM that crashed, powered itself off or stopped answering its probes is started again.",
+    },
+    "x.liveness.protocol": {
+      kind: choice("icmp", "udp"),
+      effect: "change",
+      docs: "How the VM is asked whether it lives; absent: not at all.",
+    },
+    "x.liveness.port": {
+      kind: integer(1, 65_535),
+      effect: "change",
+      docs: "The port that a UDP probe is sent to; needed for one.",
+    },
+    "x.liveness.intervalMs": {
+      kind: integer(100, 3_600_000),
+      unit: "ms",
+      default: 2000,
+      effect: "change",
+      docs: "Time between two probes.",
+    },
+    "x.liveness.failures": {
+      kind: integer(1, 1000),
+      default: 3,
+      effect: "change",
+      docs: "Probes in a row without an answer that make a VM failed.",
+    },
+    "x.data": { kind: data, effect: "restart", docs: "Any structure, shown to the guest as a mounted file system." },
+    "x.priority": {
+      kind: integer(-1000, 1000),
+      default: 0,
+      effect: "change",
+      docs: "The higher goes first when resources are short.",
+    },
+    "x.placement.*": { kind: data, effect: "restart", docs: "Wishes about the host, such as a pool or affinity." },
+  },
+  Volume: {
+    "x.size": { kind: integer(1, largest), unit: "MiB", required: true, effect: "change", docs: "Size of the volume." },
+    "x.access": {
+      kind: choice("rw", "ro"),
+      default: "rw",
+      effect: "replace",
+      docs: 'Whether guests may write to it ("rw") or only read it ("ro").',
+    },
+    "x.import": {
+      kind: { kind: "text" },
+      effect: "replace",
+      docs: "Name of an uploaded image whose content the volume starts with; absent: it starts empty.",
+    },
+  },
+  VolumeCopy: {
+    "x.image": {
+      kind: foreignLink("Volume", "VolumeCopy"),
+      required: true,
+      effect: "replace",
+      docs: "The volume that it is a copy of.",
+    },
+    "x.size": {
+      kind: integer(1, largest),
+      unit: "MiB",
+      effect: "change",
+      docs: "Size, at least the origin's; absent: the origin's.",
+    },
+  },
+  Subnet: {
+    "x.size": {
+      kind: integer(4, 1_048_576),
+      unit: "addresses",
+      effect: "replace",
+      docs: "Addresses, those of network, gateway and broadcast included. A management subnet has those of the underlay.",
+    },
+    "x.addressRange": {
+      kind: choice("internal", "external", "management"),
+      default: "internal",
+      effect: "replace",
+      docs: 'Private to the installation, or routable outside; "management" is the network of the hosts themselves, which only the operator\'s root cell and its child with `x.gateway` may have.',
+    },
+    "x.cidr": { kind: { kind: "network" }, effect: "replace", docs: "A fixed range instead of any free one." },
+  },
+  VolumeConnection: {
+    "x.vm": { kind: link("VM"), required: true, effect: "replace", docs: "The VM that gets a disk." },
+    "x.volume": {
+      kind: foreignLink("Volume", "VolumeCopy"),
+      required: true,
+      effect: "replace",
+      docs: "The volume that is the disk.",
+    },
+    "x.busType": {
+      kind: choice("virtio", "ide", "scsi"),
+      default: "virtio",
+      effect: "restart",
+      docs: "Bus on which the guest sees the disk.",
+    },
+    "x.busNumber": bus("Number of the bus."),
+    "x.busSlot": bus("Slot on the bus."),
+    "x.bootOrder": bus("Of its disks, a VM boots from the one with the lowest number."),
+    "x.requires": {
+      kind: flag,
+      default: true,
+      effect: "change",
+      docs: "Whether the volume must be ready before the VM starts.",
+    },
+  },
+  VirtualInterface: {
+    "x.vm": { kind: link("VM"), required: true, effect: "replace", docs: "The VM that gets a network interface." },
+    "x.subnet": {
+      kind: link("Subnet"),
+      required: true,
+      effect: "replace",
+      docs: "The subnet that its address is from.",
+    },
+    "x.vifName": {
+      kind: { kind: "label", mixedCase: true },
+      effect: "change",
+      docs: "DNS host name within the cell's domain.",
+    },
+    "x.mac": { kind: { kind: "mac" }, effect: "restart", docs: "A fixed MAC address." },
+    "x.address": { kind: { kind: "address" }, effect: "restart", docs: "A fixed address of the subnet." },
+    "x.requires": {
+      kind: flag,
+      default: true,
+      effect: "change",
+      docs: "Whether the subnet must be ready before the VM starts.",
+    },
+  },
+  NetworkRule: {
+    "x.address1": end('One end: a subnet, VM or interface, an address or CIDR, "internet" or "controller".'),
+    "x.address2": end("The other end."),
+    "x.protocol": {
+      kind: choice("any", "tcp", "udp", "icmp"),
+      default: "any",
+      effect: "change",
+      docs: "The protocol that may pass.",
+    },
+    "x.port1": ports('Port or "from-to" of the first end; absent: any.'),
+    "x.port2": ports('Port or "from-to" of the second end; absent: any.'),
+    "x.direction": {
+      kind: choice("both", "1to2"),
+      default: "both",
+      effect: "change",
+      docs: 'Who may open a connection: both ends, or only the first ("1to2"); answers always pass.',
+    },
+  },
+  VolumeGrant: {
+    "x.volume": {
+      kind: link("Volume", "VolumeCopy"),
+      required: true,
+      effect: "change",
+      docs: "The volume that is opened to others.",
+    },
+    "x.vm": { kind: foreignLink("VM"), effect: "change", docs: "The VM that may use it." },
+    "x.cell": { kind: { kind: "domain" }, effect: "change", docs: "The cell that may use it, as `<ref://domain/>`." },
+    "x.grant": {
+      kind: choice("copy", "connect"),
+      required: true,
+      effect: "change",
+      docs: 'What is permitted: to make copies of the volume ("copy"), or to connect it as a disk ("connect").',
+    },
+  },
+  CellController: {
+    "x.name": { kind: label, effect: "replace", docs: "Name of the child cell." },
+    "x.cell": {
+      kind: data,
+      required: true,
+      effect: "change",
+      docs: "The initial model of the child cell: a component of type Cell, or a document with one.",
+    },
+    "x.services.placer": instance("Placer"),
+    "x.services.storageManager": instance("Storage Manager"),
+    "x.gateway": {
+      kind: { kind: "address" },
+      effect: "change",
+      docs: "The child cell is the way into the cloud: one VM of it, with the role `gateway`, has this address on the management network. Only the operator's root cell gives that, to one child.",
+    },
+  },
+};
+
+/** What each type is, in one sentence or two. */
+export const typeDocs: Readonly<Record<ElementType | "Cell", string>> = {
+  Cell: "A private cloud within the cloud: its elements, and the rules for what may be deployed.",
+  VM: "A virtual machine. Its disks and network interfaces are elements of their own, which refer to it.",
+  Volume: "A virtual disk with its own data. Deleting it destroys them.",
+  VolumeCopy:
+    "A writable copy of a volume, which takes room only for what is different. Deleting it destroys its data.",
+  Subnet: "A range of addresses, and the virtual network on which the interfaces in it meet.",
+  VolumeConnection: "A volume as a disk of a VM.",
+  VirtualInterface: "A network interface of a VM, with an address of a subnet.",
+  NetworkRule: "Traffic that may pass. Without a rule, nothing passes.",
+  VolumeGrant: "Leave for a VM or a cell to use a volume of this cell.",
+  CellController: "A child cell, with a controller of its own.",
+};
+
+export const elementTypes = Object.keys(elementSchemas) as readonly ElementType[];
+/** Prototypes that are always in scope of a SmartFrog document. */
+export const standardPrototypes: readonly string[] = ["Cell", ...elementTypes];
+
+export const isElementType = (name: string): name is ElementType => Object.hasOwn(elementSchemas, name);
+
+/** The attribute of that name, common ones included; undefined if the type has none. */
+export function attributeSchema(type: ElementType | "Cell", name: string): AttributeSchema | undefined {
+  const table = type === "Cell" ? cellAttributes : elementSchemas[type];
+  if (Object.hasOwn(table, name)) return table[name];
+  if (Object.hasOwn(commonAttributes, name)) return commonAttributes[name];
+  return type === "VM" && /^x\.placement\.[^.]+$/.test(name) ? table["x.placement.*"] : undefined;
+}
+export function attributeNames(type: ElementType | "Cell"): string[] {
+  return [...Object.keys(type === "Cell" ? cellAttributes : elementSchemas[type]), ...Object.keys(commonAttributes)];
+}

@@ -1,0 +1,260 @@
+import { parseIpv4, parseNetwork } from "../addresses.ts";
+import type {
+  Cell,
+  Element,
+  NetworkRuleElement,
+  SubnetElement,
+  VirtualInterfaceElement,
+  VmElement,
+  VolumeCopyElement,
+  VolumeGrantElement,
+} from "../cell/cell.ts";
+import type { ElementPath } from "../cell/identifiers.ts";
+import { checkBackup } from "./check-backup.ts";
+import { sizeOf } from "./check-limits.ts";
+import { checkManagement } from "./check-management.ts";
+
+/** Reports a fault of the element at `path`, at its attribute if one is named. */
+export type ReportFault = (
+  code: string,
+  message: string,
+  path: string,
+  more?: { readonly hint?: string | undefined; readonly attribute?: string },
+) => void;
+
+/** What no element shows alone: names and addresses that clash, copies in circles, links that make no sense together. */
+export function checkCell(cell: Cell, fault: ReportFault): void {
+  const elements = [...cell.elements.values()];
+  checkUnique(elements, fault);
+  checkOverlaps(elements, fault);
+  checkManagement(cell, fault);
+  checkBackup(cell, fault);
+  const cycles = copyCycles(elements, cell);
+  for (const element of elements) {
+    if (element.type === "Subnet") checkSubnet(element, fault);
+    else if (element.type === "VirtualInterface") checkAddress(cell, element, fault);
+    else if (element.type === "VolumeCopy") checkCopy(cell, element, cycles, fault);
+    else if (element.type === "NetworkRule") checkRule(element, fault);
+    else if (element.type === "VM") checkMachine(element, fault);
+    else if (element.type === "VolumeGrant") checkGrant(element, fault);
+    if (element.movedFrom !== undefined) checkMove(cell, element, element.movedFrom, fault);
+  }
+}
+
+function checkMachine({ path, liveness }: VmElement, fault: ReportFault): void {
+  if (liveness?.protocol === "udp" && liveness.port === undefined)
+    fault("schema/required", "A UDP probe needs `x.liveness.port`", path, {
+      attribute: "x.liveness.protocol",
+      hint: "Name the port at which the VM answers, as in `x.liveness.port 7000;`.",
+    });
+}
+
+/** Each value may occur once in the cell. */
+function checkUnique(elements: readonly Element[], fault: ReportFault): void {
+  const seen = new Map<string, ElementPath>();
+  const once = (element: Element, attribute: string, key: string | undefined, what: string, as = attribute): void => {
+    if (key === undefined) return;
+    const other = seen.get(`${as} ${key}`);
+    if (other === undefined) seen.set(`${as} ${key}`, element.path);
+    else
+      fault("cell/duplicate", `${what} \`${key}\` is already that of \`${other}\``, element.path, {
+        attribute,
+        hint: "Give one of the two another value.",
+      });
+  };
+  for (const element of elements) {
+    if (element.type === "VirtualInterface") {
+      once(element, "x.address", element.address, "The address");
+      once(element, "x.mac", element.mac, "The MAC address");
+      once(element, "x.vifName", element.vifName?.toLowerCase(), "The host name");
+    }
+    // The child's gateway and a VM of this cell would be on one network.
+    if (element.type === "CellController") once(element, "x.gateway", element.gateway, "The address", "x.address");
+    if (element.type === "VolumeConnection") {
+      const key = `${element.vm} ${element.volume}`;
+      const other = seen.get(key);
+      if (other !== undefined)
+        fault(
+          "cell/duplicate",
+          `\`${element.volume}\` is connected to \`${element.vm}\` already, by \`${other}\``,
+          element.path,
+          {
+            attribute: "x.volume",
+            hint: "Remove one of the two connections.",
+          },
+        );
+      seen.set(key, element.path);
+    }
+    if (element.movedFrom !== undefined) once(element, "x.movedFrom", element.movedFrom, "The former path");
+  }
+}
+
+/** Two subnets whose fixed ranges share an address. */
+function checkOverlaps(elements: readonly Element[], fault: ReportFault): void {
+  const fixed = elements.flatMap((element) => {
+    const network = element.type === "Subnet" && element.cidr !== undefined ? parseNetwork(element.cidr) : null;
+    return network ? [{ path: element.path, first: network.first, last: network.last }] : [];
+  });
+  fixed.sort((a, b) => a.first - b.first);
+  let widest = fixed[0];
+  for (const range of fixed.slice(1)) {
+    if (widest !== undefined && range.first <= widest.last)
+      fault("cell/overlap", `The range of \`${range.path}\` overlaps that of \`${widest.path}\``, range.path, {
+        attribute: "x.cidr",
+        hint: "Every address belongs to one subnet: move or shrink one of the two.",
+      });
+    if (widest === undefined || range.last > widest.last) widest = range;
+  }
+}
+
+function checkSubnet(subnet: SubnetElement, fault: ReportFault): void {
+  if (subnet.size === 0 && subnet.addressRange !== "management") {
+    fault("schema/required", `\`${subnet.path}\` has neither \`x.size\` nor \`x.cidr\``, subnet.path, {
+      hint: "Say how many addresses the subnet has, as in `x.size 8;`.",
+    });
+    return;
+  }
+  const network = subnet.cidr === undefined ? null : parseNetwork(subnet.cidr);
+  if (!network) return;
+  const whole = network.last - network.first + 1;
+  if (network.prefixLength > 30)
+    fault(
+      "schema/range",
+      `${subnet.cidr} has no room for a VM beside network, gateway and broadcast address`,
+      subnet.path,
+      {
+        attribute: "x.cidr",
+        hint: "Use a prefix of at most 30.",
+      },
+    );
+  else if (subnet.size > whole)
+    fault(
+      "cell/subnet-size",
+      `${subnet.cidr} has ${whole} addresses, fewer than \`x.size\` asks for (${subnet.size})`,
+      subnet.path,
+      {
+        attribute: "x.size",
+        hint: "Leave out `x.size` beside `x.cidr`.",
+      },
+    );
+}
+
+function checkAddress(cell: Cell, link: VirtualInterfaceElement, fault: ReportFault): void {
+  const subnet = cell.elements.get(link.subnet);
+  if (link.address === undefined || subnet?.type !== "Subnet") return;
+  const network = subnet.cidr === undefined ? null : parseNetwork(subnet.cidr);
+  const address = parseIpv4(link.address);
+  // Which range the underlay is, the controller knows.
+  if (subnet.addressRange === "management" && !network) return;
+  if (!network || address === null) {
+    fault("cell/address", `${link.address} is fixed, but the range of \`${subnet.path}\` is not`, link.path, {
+      attribute: "x.address",
+      hint: "Give the subnet an `x.cidr`, or leave out `x.address`.",
+    });
+    return;
+  }
+  if (address < network.first || address > network.last)
+    fault("cell/address", `${link.address} is outside ${subnet.cidr}, the range of \`${subnet.path}\``, link.path, {
+      attribute: "x.address",
+      hint: "Choose an address of that range, after its first two and before its last.",
+    });
+  else if (address <= network.first + 1 || address === network.last)
+    fault("cell/address", `${link.address} is the network, gateway or broadcast address of ${subnet.cidr}`, link.path, {
+      attribute: "x.address",
+      hint: "VMs get the addresses after the first two and before the last.",
+    });
+}
+
+/** Where a copy stands in the circle of copies that it is a part of. */
+interface InCycle {
+  readonly cycle: readonly ElementPath[];
+  readonly index: number;
+}
+/** The copies that are copies of themselves. Each copy is gone through once. */
+function copyCycles(elements: readonly Element[], cell: Cell): ReadonlyMap<ElementPath, InCycle> {
+  const cycles = new Map<ElementPath, InCycle>();
+  const seen = new Set<ElementPath>();
+  for (const element of elements) {
+    const way: ElementPath[] = [];
+    let at: Element | undefined = element;
+    for (; at?.type === "VolumeCopy" && !seen.has(at.path); at = cell.elements.get(at.image)) {
+      seen.add(at.path);
+      way.push(at.path);
+    }
+    const cycle = at && way.includes(at.path) ? way.slice(way.indexOf(at.path)) : [];
+    for (const [index, path] of cycle.entries()) cycles.set(path, { cycle, index });
+  }
+  return cycles;
+}
+
+function checkCopy(
+  cell: Cell,
+  copy: VolumeCopyElement,
+  cycles: ReadonlyMap<ElementPath, InCycle>,
+  fault: ReportFault,
+): void {
+  const inCycle = cycles.get(copy.path);
+  if (inCycle !== undefined) {
+    const { cycle, index } = inCycle;
+    const shown = Math.min(cycle.length, mostOnTheWay);
+    const way = Array.from({ length: shown }, (_, step) => cycle[(index + step) % cycle.length]);
+    const through = shown < cycle.length ? `${way.join(" → ")} → …` : way.join(" → ");
+    fault("cell/copy-cycle", `\`${copy.path}\` is a copy of itself, through ${through}`, copy.path, {
+      attribute: "x.image",
+      hint: "Let one of them be a `Volume`.",
+    });
+    return;
+  }
+  const origin = cell.elements.get(copy.image);
+  const size = origin === undefined ? 0 : sizeOf(origin, cell);
+  if (copy.sizeMiB !== undefined && copy.sizeMiB < size)
+    fault(
+      "cell/shrink",
+      `A copy cannot be smaller than its origin: ${copy.sizeMiB} MiB is less than ${size} MiB`,
+      copy.path,
+      {
+        attribute: "x.size",
+        hint: "Leave out `x.size`, or make it at least as large.",
+      },
+    );
+}
+/** Of a circle of copies that are shown. */
+const mostOnTheWay = 10;
+
+function checkRule(rule: NetworkRuleElement, fault: ReportFault): void {
+  for (const attribute of ["x.port1", "x.port2"] as const) {
+    const port = attribute === "x.port1" ? rule.port1 : rule.port2;
+    if (port && rule.protocol === "icmp")
+      fault("cell/rule", "ICMP has no ports", rule.path, {
+        attribute,
+        hint: `Leave out \`${attribute}\`, or use "tcp" or "udp".`,
+      });
+  }
+  const inside = [rule.address1, rule.address2].some((end) => end.kind === "element" || end.kind === "controller");
+  if (!inside)
+    fault("cell/rule", "Neither end of this rule is in the cell, so it permits nothing", rule.path, {
+      attribute: "x.address1",
+      hint: "Let one end refer to a subnet, a VM or an interface.",
+    });
+}
+
+function checkMove(cell: Cell, element: Element, movedFrom: ElementPath, fault: ReportFault): void {
+  const other = cell.elements.get(movedFrom);
+  if (other)
+    fault(
+      "cell/moved",
+      `\`${movedFrom}\` is still an element of the cell, so \`${element.path}\` cannot have been it`,
+      element.path,
+      {
+        attribute: "x.movedFrom",
+        hint: "Remove `x.movedFrom` once the move is done.",
+      },
+    );
+}
+
+function checkGrant(grant: VolumeGrantElement, fault: ReportFault): void {
+  if (grant.to.kind === "cell" && grant.to.domain === "")
+    fault("cell/grant", `\`${grant.path}\` names nobody that may use the volume`, grant.path, {
+      hint: 'Give it an `x.vm`, or an `x.cell` such as "<ref://other.cells.example.com/>".',
+    });
+}

@@ -1,0 +1,286 @@
+import { limits } from "../../cell/limits.ts";
+import { cellPage, type DiagnosticPage, filesPage, requestPage } from "../diagnostic-page.ts";
+
+const net = 'net extends Subnet { x.cidr "10.64.1.0/24"; }\n';
+const vm = "vm extends VM { x.memory 128; }\n";
+const link = (rest: string): string =>
+  `${vm}${net}nic extends VirtualInterface {\n  x.vm "<ref:../vm>"; x.subnet "<ref:../net>";\n  ${rest}\n}`;
+
+const copies = (count: number): string =>
+  Array.from({ length: count }, (_, at) => `v${at + 1} extends VolumeCopy { x.image "<ref:../v${at}>"; }\n`).join("");
+
+/** What no element shows alone: how they fit together, and onto the installation. */
+export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
+  "cell/duplicate": cellPage(
+    "two elements with what only one can have",
+    "Addresses, MAC addresses and host names are unique in a cell, a volume is connected to a VM once, and a former path is that of one element.",
+    link('x.vifName "web";').replace("nic extends", "other extends") +
+      link('x.vifName "web";').slice(vm.length + net.length - 1),
+    link('x.vifName "web";').replace("nic extends", "other extends") +
+      link('x.vifName "app";').slice(vm.length + net.length - 1),
+  ),
+  "cell/overlap": cellPage(
+    "subnets that share addresses",
+    "Every address belongs to one subnet. Ranges given with `x.cidr` must not overlap; those given by `x.size` never do.",
+    'a extends Subnet { x.cidr "10.64.0.0/16"; }\nb extends Subnet { x.cidr "10.64.1.0/24"; }',
+    'a extends Subnet { x.cidr "10.64.0.0/24"; }\nb extends Subnet { x.cidr "10.64.1.0/24"; }',
+  ),
+  "cell/address": cellPage(
+    "an address that its subnet cannot give",
+    "A fixed address must lie in the subnet's `x.cidr`, and be none of the first two addresses (network and gateway) nor the last (broadcast).",
+    link('x.address "10.64.2.5";'),
+    link('x.address "10.64.1.5";'),
+  ),
+  "cell/subnet-size": cellPage(
+    "a range smaller than the size asked for",
+    "`x.cidr` fixes both range and size; `x.size` beside it may only ask for as many addresses as the range has, or fewer.",
+    'net extends Subnet { x.cidr "10.64.1.0/28"; x.size 64; }',
+    'net extends Subnet { x.cidr "10.64.1.0/26"; x.size 64; }',
+  ),
+  "cell/backup": cellPage(
+    "a schedule for backups where none can be, or with another key",
+    "`x.backup` is for the root cell alone, and `x.backup.publicKey` is what `cells management key` prints.",
+    'x.backup.publicKey "mine";',
+    "x.limits.vms 10;",
+  ),
+  "cell/copy-cycle": cellPage(
+    "volumes that are copies of one another",
+    "A copy begins as what its origin holds. Somewhere at the end there must be a `Volume` of its own.",
+    'a extends VolumeCopy { x.image "<ref:../b>"; }\nb extends VolumeCopy { x.image "<ref:../a>"; }',
+    'a extends VolumeCopy { x.image "<ref:../b>"; }\nb extends Volume { x.size 64; }',
+  ),
+  "cell/copy-depth": cellPage(
+    "too many copies of copies",
+    `A copy reads what it did not write itself from its origin, and so on down to the first volume. At most ${limits.layers} volumes may lie on one another like that, since a VM's host opens all of them before it starts.`,
+    `v0 extends Volume { x.size 64; }\n${copies(limits.layers)}`,
+    `v0 extends Volume { x.size 64; }\n${copies(2)}`,
+  ),
+  "cell/shrink": cellPage(
+    "a copy smaller than its origin",
+    "A copy holds all that its origin holds, so it cannot be smaller. Without `x.size` it is as large.",
+    'disk extends Volume { x.size 64; }\ncopy extends VolumeCopy { x.image "<ref:../disk>"; x.size 32; }',
+    'disk extends Volume { x.size 64; }\ncopy extends VolumeCopy { x.image "<ref:../disk>"; x.size 128; }',
+  ),
+  "cell/rule": cellPage(
+    "a rule that can permit nothing",
+    "One end of a rule at least is in this cell: a subnet, VM, interface or the controller. ICMP has no ports.",
+    `${vm}rule extends NetworkRule {\n  x.address1 "<ref:../vm>"; x.address2 "internet";\n  x.protocol "icmp"; x.port2 80;\n}`,
+    `${vm}rule extends NetworkRule {\n  x.address1 "<ref:../vm>"; x.address2 "internet";\n  x.protocol "tcp"; x.port2 80;\n}`,
+  ),
+  "cell/moved": cellPage(
+    "a former path that is still in use",
+    "`x.movedFrom` says that an element is the one that had that path before, so no other may have it now. Remove it once the move is done.",
+    'web extends VM { x.memory 128; }\napp extends VM { x.memory 128; x.movedFrom "shop/web"; }',
+    'app extends VM { x.memory 128; x.movedFrom "shop/web"; }',
+  ),
+  "cell/grant": cellPage(
+    "a grant to nobody",
+    "A `VolumeGrant` says who may use the volume: a VM of this cell with `x.vm`, or another cell with `x.cell`.",
+    'disk extends Volume { x.size 64; }\ngrant extends VolumeGrant { x.volume "<ref:../disk>"; x.grant "copy"; }',
+    'disk extends Volume { x.size 64; }\ngrant extends VolumeGrant {\n  x.volume "<ref:../disk>"; x.grant "copy";\n  x.cell "<ref://other.cells.example.com/>";\n}',
+  ),
+  "cell/no-host": cellPage(
+    "a VM that no host could ever hold",
+    "Even an empty host has less than this VM asks for, so it would wait for ever. The hint says what can be had. `cells spec check` knows no hosts; `cells plan` asks the installation.",
+    "vm extends VM { x.memory 1048576; }",
+    "vm extends VM { x.memory 1024; }",
+  ),
+  "cell/management": cellPage(
+    "the management network is not like others",
+    "A subnet with `x.addressRange \"management\"` is the underlay itself, on which hosts and services find each other. Only the cell `root`, which is the operator's, may have one, and for its gateway the child cell to which it gives `x.gateway`. Its addresses are given out by nobody, so each interface there has a fixed `x.address`; an `x.cidr` can only repeat the underlay's; rules are not asked there.",
+    `${vm}net extends Subnet { x.addressRange "management"; }\ncard extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; }`,
+    `${vm}net extends Subnet { x.addressRange "management"; }\ncard extends VirtualInterface {\n  x.vm "<ref:../vm>"; x.subnet "<ref:../net>";\n  x.address "10.0.0.30";\n}`,
+  ),
+  "cell/own-vm": requestPage(
+    "the VM of the root controller stays as it was made",
+    "The controller of the root cell runs in a VM of that cell. To change what a VM is started with, its controller ends it and starts the next one; of its own VM nobody would be left to do that. Its host can try another boot volume by itself, so the image may change. Its memory, processors, roles and further disks are chosen when an installation is made. Further roles can stand in another service VM.",
+    'PUT /model   (to the cell "root"; core1/vm was made with x.memory 416)\ncore1 { vm extends VM { x.memory 640; … } … }',
+    'PUT /model   (to the cell "root"; core1/vm was made with x.memory 416)\ncore1 { vm extends VM { x.memory 416; … } … }',
+  ),
+  "cell/wrong-name": requestPage(
+    "the specification of another cell",
+    "Each cell has its own controller, which keeps the cell's name for life. Submit the specification as the cell that it names, or give it an `x.name`.",
+    'PUT /model   (to the cell "shop")\nstore extends Cell { }',
+    'PUT /model   (to the cell "shop")\nstore extends Cell { x.name "shop"; }',
+  ),
+};
+
+/** Requests to a controller, which answer with one of these codes in `error.code`. */
+export const requestPages: Readonly<Record<string, DiagnosticPage>> = {
+  "document/no-path": requestPage(
+    "no such part of the model",
+    "A path leads from the document over the names of components: `shop/web/vm`. What is to be replaced may be new, but the component that it stands in must be there.",
+    "DELETE /model/shop/wbe",
+    "DELETE /model/shop/web",
+  ),
+  "document/not-an-object": requestPage(
+    "a document that is not a JSON object",
+    "The model as a whole is one JSON object; single values stand only in attributes.",
+    'PUT /model\n{"document": 5}',
+    'PUT /model\n{"document": {"shop": {"x.type": "Cell"}}}',
+  ),
+  "bad-request": requestPage(
+    "a request that the controller does not understand",
+    "The interface (`docs/rest.md`) has no such method, path or body. The message says which of them it is.",
+    "PUT /model\n{}",
+    'PUT /model\n{"document": {"shop": {"x.type": "Cell"}}}',
+  ),
+  "image/format": requestPage(
+    "an image whose format is not declared",
+    "What is uploaded is never guessed at: a raw disk whose first bytes say that it is qcow2 would be read as one. `cells image add --format` says it, or `?format=` of the API.",
+    "PUT /images/debian",
+    "PUT /images/debian?format=qcow2",
+  ),
+  "not-found": requestPage(
+    "nothing at this path",
+    "The model has no element or component of that path. `cells get` shows what there is.",
+    "GET /model/shop/wbe",
+    "GET /model/shop/web",
+  ),
+  conflict: requestPage(
+    "not possible as things are now",
+    "The request is sound, but what it is about is not in the state for it, such as a console of a VM that does not run.",
+    "GET /console/shop/vm   (the VM is off)",
+    "GET /console/shop/vm   (the VM runs)",
+  ),
+  "version-mismatch": requestPage(
+    "the model has changed in the meantime",
+    "`If-Match` names the version that a change was made for. Somebody else has changed the model since: read it again and decide anew.",
+    "PUT /model   If-Match: 6   (the version is 7)",
+    "PUT /model   If-Match: 7",
+  ),
+  "change/destroys-data": requestPage(
+    "a change that would destroy data",
+    "Volumes that are deleted or replaced take with them what was written to them. Name each in `--allow-destroy` (`allowDestroy` of the API) if that is meant, or leave the volume in the specification.",
+    "DELETE /model/shop/disk",
+    "DELETE /model/shop/disk?allowDestroy=shop/disk",
+  ),
+  internal: requestPage(
+    "a mistake of ours, found before it did harm",
+    "Every plan is verified by a second program part that shares no code with the planner. They disagree, so nothing was changed. Please report it with the message.",
+    "PUT /model   (and a fault in the planner)",
+    "PUT /model",
+  ),
+  "invalid-specification": requestPage(
+    "a specification with errors",
+    "Nothing was changed. `error.diagnostics` holds each fault with a code of its own, its position and what would be right.",
+    "PUT /model\nshop extends Cell { vm extends VM { } }",
+    "PUT /model\nshop extends Cell { vm extends VM { x.memory 128; } }",
+  ),
+};
+
+/** The schema of elements, and references between them. */
+export const schemaPages: Readonly<Record<string, DiagnosticPage>> = {
+  "schema/no-cell": filesPage(
+    "a document without a cell",
+    "A document holds one component of type `Cell`; everything that is to be deployed stands inside it, templates and parameters beside it.",
+    { "shop.sf": "vm extends VM { x.memory 128; }\n" },
+    { "shop.sf": "shop extends Cell {\n  vm extends VM { x.memory 128; }\n}\n" },
+  ),
+  "schema/several-cells": filesPage(
+    "a document with two cells",
+    "Each cell has its own controller and changes as a whole, so each has a document of its own.",
+    { "shop.sf": "shop extends Cell { }\nbank extends Cell { }\n" },
+    { "shop.sf": "shop extends Cell { }\n" },
+  ),
+  "schema/cell-name": filesPage(
+    "a cell's name that cannot be part of a domain",
+    "The name of a cell is a DNS label: its VMs are found as `host.cell.…`. It is `x.name`, or else the name of the component.",
+    { "shop.sf": "MyShop extends Cell { }\n" },
+    { "shop.sf": 'MyShop extends Cell { x.name "my-shop"; }\n' },
+  ),
+  "schema/name": cellPage(
+    "a component whose name cannot be in a path",
+    "Paths join names with `/`, and `.` and `..` have a meaning in them.",
+    '"web/vm" extends VM { x.memory 128; }',
+    '"web-vm" extends VM { x.memory 128; }',
+  ),
+  "schema/no-type": cellPage(
+    "an attribute with `x.` outside of an element",
+    "What begins with `x.` is meant for the cloud, which looks at elements only: components made from a standard type. A plain group can have any other attributes. A nested component that is written again in `extends Tier { … }` replaces that of the template, its type included: `vm extends Tier:vm { … }` keeps it.",
+    "vm extends { x.memory 128; }",
+    "vm extends VM { x.memory 128; }",
+  ),
+  "schema/unknown-type": cellPage(
+    "an unknown type of element",
+    "`x.type` is set by the standard prototypes (`extends VM`) and names one of them. A cell does not stand inside a cell: a `CellController` makes child cells.",
+    'vm extends { x.type "Machine"; }',
+    'vm extends { x.type "VM"; x.memory 128; }',
+  ),
+  "schema/unknown-attribute": cellPage(
+    "an attribute that the element does not have",
+    "The cloud would ignore it, which is hardly what was meant. What is your own is written without the prefix `x.`.",
+    "vm extends VM { x.memory 128; x.cpu 2; }",
+    "vm extends VM { x.memory 128; x.cpus 2; }",
+  ),
+  "schema/required": cellPage(
+    "an attribute that is missing",
+    "The element cannot be without it, and there is no sensible default. The prefix `x.` is part of the name. If a template has the attribute: a nested component that is written again replaces the template's and is not merged with it; `vm extends Tier:vm { … }` keeps what is there.",
+    "vm extends VM { memory 128; }",
+    "vm extends VM { x.memory 128; }",
+  ),
+  "schema/value": cellPage(
+    "a value of the wrong kind",
+    "The message says what the attribute takes. Numbers stand without quotes and without units. A reference that is `LAZY` or `DATA` stays as it is written, so it is no value.",
+    'vm extends VM { x.memory "2 GiB"; }',
+    "vm extends VM { x.memory 2048; }",
+  ),
+  "schema/range": cellPage(
+    "a number out of its range",
+    "The message gives the bounds and the unit.",
+    "vm extends VM { x.memory 0; }",
+    "vm extends VM { x.memory 128; }",
+  ),
+  "reference/syntax": cellPage(
+    "a reference that is not complete",
+    "A reference reads `<ref:/path>`, or `ref:/path` without the angle brackets: either both or none.",
+    `${vm}nic extends VirtualInterface { x.vm "<ref:../vm"; x.subnet "<ref:../net>"; }\n${net}`,
+    `${vm}nic extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; }\n${net}`,
+  ),
+  "reference/dangling": cellPage(
+    "a reference that leads nowhere",
+    "A path begins with `/` at the document (whose first part is usually the cell), or with `..` at the parent of the component that holds the attribute.",
+    `${vm}nic extends VirtualInterface { x.vm "<ref:/vm>"; x.subnet "<ref:../net>"; }\n${net}`,
+    `${vm}nic extends VirtualInterface { x.vm "<ref:/shop/vm>"; x.subnet "<ref:../net>"; }\n${net}`,
+  ),
+  "reference/circular": cellPage(
+    "references that lead back to themselves",
+    "Each attribute of the circle refers to the next one, so none has a value.",
+    'a "<ref:/shop/b>";\nb "<ref:/shop/a>";\nvm extends VM { x.memory "<ref:/shop/a>"; }',
+    'a "<ref:/shop/b>";\nb 128;\nvm extends VM { x.memory "<ref:/shop/a>"; }',
+  ),
+  "reference/type": cellPage(
+    "a reference to an element of the wrong type",
+    "The attribute says what it may refer to; the message says what was found there.",
+    `${vm}nic extends VirtualInterface { x.vm "<ref:../net>"; x.subnet "<ref:../net>"; }\n${net}`,
+    `${vm}nic extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; }\n${net}`,
+  ),
+  "reference/target": cellPage(
+    "a reference to a component where a value belongs, or the other way round",
+    "A reference to an attribute takes its value; one to a component is a link to it.",
+    'size extends { small 128; }\nvm extends VM { x.memory "<ref:/shop/size>"; }',
+    'size extends { small 128; }\nvm extends VM { x.memory "<ref:/shop/size/small>"; }',
+  ),
+  "reference/outside": filesPage(
+    "a reference to a template beside the cell",
+    "Only what stands inside the cell is deployed. What stands beside it is a template, so there is nothing to link to.",
+    {
+      "shop.sf": `disk extends Volume { x.size 64; }\nshop extends Cell {\n  copy extends VolumeCopy { x.image "<ref:/disk>"; }\n}\n`,
+    },
+    {
+      "shop.sf": `shop extends Cell {\n  disk extends Volume { x.size 64; }\n  copy extends VolumeCopy { x.image "<ref:/shop/disk>"; }\n}\n`,
+    },
+  ),
+  "reference/foreign": cellPage(
+    "a reference into another cell where none is possible",
+    "Images, rule ends and grants may refer to other cells. What holds a cell's own parts together may not.",
+    `${net}nic extends VirtualInterface { x.vm "<ref://bank.cells.example.com/bank/vm>"; x.subnet "<ref:../net>"; }`,
+    `${vm}${net}nic extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; }`,
+  ),
+  "reference/domain": cellPage(
+    "a reference into another cell that names no cell",
+    "Another cell is named by its domain: `<ref://other.cells.example.com/path>`.",
+    'copy extends VolumeCopy { x.image "<ref:///images/golden>"; }',
+    'copy extends VolumeCopy { x.image "<ref://images.cells.example.com/images/golden>"; }',
+  ),
+};

@@ -1,0 +1,106 @@
+import type { ElementType } from "../../cell/cell.ts";
+import {
+  type AttributeKind,
+  type AttributeSchema,
+  type ChangeEffect,
+  cellAttributes,
+  commonAttributes,
+  elementSchemas,
+} from "../../cell/schema.ts";
+
+/** The table of the schema as an editor shows it, in Markdown. */
+export function attributeText(name: string, schema: AttributeSchema): string {
+  const facts = [
+    `**\`${name}\`** ${kindText(schema.kind)}${schema.unit === undefined ? "" : ` (${schema.unit})`}`,
+    schema.docs,
+    factsOf(schema),
+  ];
+  return facts.join("\n\n");
+}
+
+function factsOf({ required, default: standard, effect }: AttributeSchema): string {
+  const presence = required
+    ? "Required."
+    : standard === undefined
+      ? "Optional."
+      : `Default: \`${JSON.stringify(standard)}\`.`;
+  return `${presence} ${effects[effect]}`;
+}
+
+const effects: Readonly<Record<ChangeEffect, string>> = {
+  change: "A change is made in place.",
+  restart: "A change restarts the VM.",
+  replace: "A change replaces the element by a new one.",
+  none: "A change has no effect on what runs.",
+};
+
+export function kindText(kind: AttributeKind): string {
+  switch (kind.kind) {
+    case "integer":
+      return `whole number, ${kind.minimum} to ${kind.maximum}`;
+    case "boolean":
+      return "`true` or `false`";
+    case "choice":
+      return kind.values.map((value) => `"${value}"`).join(" or ");
+    case "text":
+      return "text";
+    case "label":
+      return "DNS label";
+    case "address":
+      return "IPv4 address";
+    case "network":
+      return "IPv4 network, as in `10.0.0.0/24`";
+    case "mac":
+      return "MAC address";
+    case "link":
+      return `reference to a ${kind.to.join(" or ")}${kind.foreign ? ", of another cell too" : ""}`;
+    case "domain":
+      return "reference to another cell";
+    case "end":
+      return "reference to a Subnet, VM or VirtualInterface, or an address";
+    case "ports":
+      return 'port or "from-to"';
+    case "path":
+      return "path of an element";
+    case "data":
+      return "any structure";
+  }
+}
+
+const typeTexts: Readonly<Record<ElementType | "Cell", string>> = {
+  Cell: "The cell: everything that is to be deployed stands inside.",
+  VM: "A virtual machine.",
+  Volume: "A block volume.",
+  VolumeCopy: "A volume that starts as a copy of another.",
+  Subnet: "A virtual network segment.",
+  VolumeConnection: "A volume as a disk of a VM.",
+  VirtualInterface: "A network interface of a VM on a subnet.",
+  NetworkRule: "What may pass between two ends; what no rule permits is dropped.",
+  VolumeGrant: "Permission for others to use a volume.",
+  CellController: "A child cell.",
+};
+
+export function typeText(type: ElementType | "Cell"): string {
+  const required = requiredOf(type).map((name) => `\`${name}\``);
+  return `**${type}**\n\n${typeTexts[type]}${required.length > 0 ? `\n\nNeeds ${required.join(", ")}.` : ""}`;
+}
+
+export const requiredOf = (type: ElementType | "Cell"): readonly string[] =>
+  Object.entries(tableOf(type)).flatMap(([name, { required }]) => (required ? [name] : []));
+
+const tableOf = (type: ElementType | "Cell"): Readonly<Record<string, AttributeSchema>> =>
+  type === "Cell" ? cellAttributes : elementSchemas[type];
+
+/** Attributes that a component of a type may have, by name. */
+export const attributesOf = (type: ElementType | "Cell"): readonly (readonly [string, AttributeSchema])[] => [
+  ...Object.entries(tableOf(type)),
+  ...Object.entries(commonAttributes),
+];
+
+/** Values as they are written. */
+export function literalsOf({ kind, default: standard }: AttributeSchema): readonly string[] {
+  if (kind.kind === "boolean") return ["true", "false"];
+  if (kind.kind === "choice") return kind.values.map((value) => `"${value}"`);
+  if (kind.kind === "end") return ['"internet"', '"controller"'];
+  return kind.kind === "integer" && standard !== undefined ? [String(standard)] : [];
+}

@@ -1,0 +1,121 @@
+import type { ElementType } from "../cell/cell.ts";
+
+/** A small cell for each type, with an element of it: what the reference page shows. */
+export const referenceExamples: Readonly<Record<ElementType | "Cell", string>> = {
+  Cell: `shop extends Cell {
+  x.policy.deploy "all-or-none";
+  x.limits.vms 10;
+  x.limits.memory 8192;
+}
+`,
+  VM: `shop extends Cell {
+  web extends VM {
+    x.memory 512;
+    x.cpus 2;
+    x.restartOnFailure true;
+    x.liveness.protocol "icmp";
+    x.data extends {
+      role "web";
+    }
+  }
+}
+`,
+  Volume: `shop extends Cell {
+  image extends Volume {
+    x.size 64;
+    x.access "ro";
+    x.import "tiny";
+  }
+  data extends Volume {
+    x.size 10240;
+  }
+}
+`,
+  VolumeCopy: `shop extends Cell {
+  image extends Volume {
+    x.size 64;
+    x.access "ro";
+    x.import "tiny";
+  }
+  disk extends VolumeCopy {
+    x.image "<ref:/shop/image>";
+    x.size 2048;
+  }
+}
+`,
+  Subnet: `shop extends Cell {
+  front extends Subnet {
+    x.size 16;
+  }
+  back extends Subnet {
+    x.cidr "10.64.8.0/24";
+  }
+}
+`,
+  VolumeConnection: `shop extends Cell {
+  data extends Volume {
+    x.size 1024;
+  }
+  db extends VM {
+    x.memory 512;
+  }
+  disk extends VolumeConnection {
+    x.vm "<ref:/shop/db>";
+    x.volume "<ref:/shop/data>";
+    x.bootOrder 1;
+  }
+}
+`,
+  VirtualInterface: `shop extends Cell {
+  front extends Subnet {
+    x.cidr "10.64.8.0/24";
+  }
+  web extends VM {
+    x.memory 512;
+  }
+  card extends VirtualInterface {
+    x.vm "<ref:/shop/web>";
+    x.subnet "<ref:/shop/front>";
+    x.vifName "www";
+    x.address "10.64.8.10";
+  }
+}
+`,
+  NetworkRule: `shop extends Cell {
+  front extends Subnet {
+    x.size 16;
+    x.addressRange "external";
+  }
+  customers extends NetworkRule {
+    x.address1 "internet";
+    x.address2 "<ref:/shop/front>";
+    x.protocol "tcp";
+    x.port2 443;
+    x.direction "1to2";
+  }
+}
+`,
+  VolumeGrant: `shop extends Cell {
+  image extends Volume {
+    x.size 64;
+    x.public true;
+  }
+  forTeam extends VolumeGrant {
+    x.volume "<ref:/shop/image>";
+    x.cell "<ref://team.cells.example.com/>";
+    x.grant "copy";
+  }
+}
+`,
+  CellController: `shop extends Cell {
+  team extends CellController {
+    x.name "team";
+    x.cell extends {
+      team extends Cell {
+        x.limits.vms 5;
+      }
+    }
+  }
+}
+`,
+};

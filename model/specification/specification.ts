@@ -1,0 +1,73 @@
+import type { Bundle, Cell } from "../cell/cell.ts";
+import { canonical } from "../cell/document.ts";
+import { limits } from "../cell/limits.ts";
+import { standardPrototypes } from "../cell/schema.ts";
+import { checkTree } from "../check/check.ts";
+import { type Supply, unknownSupply } from "../check/check-supply.ts";
+import type { Diagnostic } from "../diagnostics/diagnostic.ts";
+import { Diagnostics } from "../diagnostics/diagnostics.ts";
+import { withInclusions } from "../diagnostics/included-where.ts";
+import type { Positions } from "../diagnostics/positions.ts";
+import { withUses } from "../diagnostics/used-where.ts";
+import type { JsonObject } from "../json/json.ts";
+import { parseJsonText } from "../json/json-text.ts";
+import { fail, ok, type Result } from "../result.ts";
+import { resolveSmartFrog, smartFrogDocument } from "../smartfrog/document.ts";
+import { readEvaluated } from "./evaluated.ts";
+
+/**
+ * Reads the texts of a specification, in the language that the extension of `bundle.main` says, and checks the cell in
+ * them. Refuses with every fault found, at least one and at most `limits.diagnostics`. `supply`: what the
+ * installation could ever give, as far as it is known; what is beyond that is a fault.
+ */
+export function readSpecification(bundle: Bundle, supply: Supply = unknownSupply): Result<Cell, readonly Diagnostic[]> {
+  const diagnostics = new Diagnostics();
+  const tree = readTree(bundle, diagnostics);
+  const cell = tree && checkTree(tree.document, tree.positions, diagnostics, supply);
+  return cell ? ok(cell) : fail(withInclusions(bundle, withUses(tree, bundle.files, diagnostics.list)));
+}
+
+/**
+ * Checks a canonical document as it is stored or submitted; diagnostics carry paths, no positions. `document` of a cell
+ * that was read gives an equal cell again.
+ */
+export function checkDocument(
+  document: JsonObject,
+  supply: Supply = unknownSupply,
+): Result<Cell, readonly Diagnostic[]> {
+  const diagnostics = new Diagnostics();
+  const sound = canonical(document, diagnostics);
+  const cell = sound && checkTree(sound, new Map(), diagnostics, supply);
+  return cell ? ok(cell) : fail(diagnostics.list);
+}
+
+function readTree(bundle: Bundle, diagnostics: Diagnostics): { document: JsonObject; positions: Positions } | null {
+  const refuse = (code: string, message: string, hint: string): null => {
+    diagnostics.add({ code, message, hint });
+    return null;
+  };
+  const text = Object.hasOwn(bundle.files, bundle.main) ? bundle.files[bundle.main] : undefined;
+  if (text === undefined)
+    return refuse(
+      "syntax/main-missing",
+      `There is no file \`${bundle.main}\` in the bundle`,
+      "Name one of its files as the main one.",
+    );
+  if (Object.values(bundle.files).reduce((sum, file) => sum + file.length, 0) > limits.textLength)
+    return refuse(
+      "limit/text",
+      `The texts are larger than ${limits.textLength / 1024 / 1024} MiB`,
+      "Split the cell into several.",
+    );
+  if (bundle.main.endsWith(".json")) return parseJsonText(bundle.main, text, diagnostics);
+  if (bundle.main.endsWith(".sf")) {
+    const phases = resolveSmartFrog(bundle, standardPrototypes, diagnostics);
+    return phases && smartFrogDocument(phases, diagnostics);
+  }
+  if (bundle.evaluated) return readEvaluated(bundle.evaluated, diagnostics);
+  return refuse(
+    "syntax/language",
+    `The language of \`${bundle.main}\` is not known`,
+    "Specifications are `.sf` (SmartFrog), `.json`, `.yaml` or `.ts` (TypeScript).",
+  );
+}

@@ -1,0 +1,157 @@
+import { readFile } from "node:fs/promises";
+import type { ServerResponse } from "node:http";
+import { rootCell } from "../../../core/documents/cells.ts";
+import type { DesiredEnrolment } from "../../../core/documents/identity.ts";
+import { parseIpv4, parseNetwork } from "../../../model/addresses.ts";
+import type { HostJoin, HostJoining, Refusal } from "../../../model/api.ts";
+import { cellName, hostName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
+import { read as readAs } from "../../../model/contract/schema.ts";
+import { hostJoin } from "../../../model/contract/values.ts";
+import { Fault } from "../../../model/json/reader.ts";
+import { type PeerRequest, peerRequest } from "../../http/https.ts";
+import { isMachineName } from "../../identity/join-token.ts";
+import { agentPorts, type PeerBook, type ProcessConfiguration, ports } from "../../installation.ts";
+import { parsePeerAddress } from "../../transport/peers.ts";
+import { parseJson, readBody, sendJson, sendRefusal } from "../http.ts";
+import { answerHostEnd } from "./end.ts";
+import { Refused } from "./refused.ts";
+
+/**
+ * Machines join by way of the root cell's controller (decision 32): the operator's request comes through the gateway, with
+ * the operator's own credential, and the enrolments are wished for at the authority, which lets this controller alone do
+ * so. Tokens never come here, only their hashes.
+ */
+interface HostContext {
+  readonly configuration: ProcessConfiguration;
+  readonly controller: NonNullable<ProcessConfiguration["controller"]>;
+}
+type RootPart = NonNullable<HostContext["controller"]["root"]>;
+const tokenHours = 24;
+const longestBody = 4096;
+const first = ["authority", "controller.root"] as const;
+
+/** Of an enrolment; the birth uses the same, so that a machine that was there from the beginning can be replaced. */
+const enrolmentId = (peer: string): string => `joined-${peer.replaceAll(".", "-")}`;
+
+/** `PUT` and `DELETE /cells/root/hosts/<name>`, `GET` and `PUT …/<name>/end`. */
+export const hostHandler = async (
+  context: HostContext,
+  incoming: PeerRequest,
+  response: ServerResponse,
+  { rest, byOperator }: { readonly rest: readonly string[]; readonly byOperator: boolean },
+): Promise<void> => {
+  try {
+    const { root, cell } = context.controller;
+    const [name = "", part] = rest;
+    const isEnd = part === "end" && rest.length === 2;
+    // A testbed whose services are processes has a root cell for this alone.
+    if (isEnd ? cell !== rootCell : root === undefined)
+      throw new Refused(404, "not-found", "machines join through the root cell, and this is the controller of another");
+    if (!byOperator)
+      throw new Refused(403, "forbidden", "machines join and leave with the operator's credential alone");
+    if ((rest.length !== 1 && !isEnd) || !isMachineName(name))
+      throw new Refused(
+        400,
+        "bad-request",
+        `\`${rest.join("/")}\` cannot name a machine: use lower-case letters, digits and \`-\`, at most 53`,
+      );
+    if (isEnd) {
+      sendJson(response, 200, await answerHostEnd(context.configuration, incoming, hostName(name)));
+      return;
+    }
+    if (incoming.method === "DELETE") {
+      for (const peer of [`host.${name}`, `agent.${name}`]) await atAuthority(context, "DELETE", peer);
+      sendJson(response, 200, { removed: name });
+      return;
+    }
+    if (incoming.method !== "PUT" || root === undefined)
+      throw new Refused(404, "not-found", `there is no ${incoming.method} of hosts/${name}: see the API reference`);
+    const join = await readJoin(incoming);
+    sendJson(response, 200, await admit(context, root, name, join), { "cache-control": "no-store" });
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    sendRefusal(response, error.status, error.code, error.message);
+  }
+};
+
+const joinShape = '{"address": "<IPv4>", "host": "<SHA-256 of its token>", "agent": "<of another token>"}';
+
+const readJoin = async ({ body }: PeerRequest): Promise<HostJoin> => {
+  const text = await readBody(body, longestBody);
+  const json = text.ok ? parseJson(text.value) : text;
+  const join = json.ok ? readAs(hostJoin, json.value) : json.error;
+  if (
+    typeof join !== "string" &&
+    !(join instanceof Fault) &&
+    parseIpv4(join.address) !== null &&
+    join.agent !== join.host
+  )
+    return join;
+  const why = join instanceof Fault ? `; ${join}` : "";
+  throw new Refused(400, "bad-request", `the body is ${joinShape}; \`agent\` may be absent${why}`);
+};
+
+const admit = async (context: HostContext, root: RootPart, name: string, join: HostJoin): Promise<HostJoining> => {
+  const { address, host, agent } = join;
+  const { peers } = JSON.parse(await readFile(context.configuration.peersFile, "utf8")) as PeerBook;
+  const own = new Set([`host.${name}`, `agent.${name}`]);
+  const underlay = parseNetwork(root.management);
+  const number = parseIpv4(address) ?? -1;
+  if (underlay === null || number <= underlay.first || number >= underlay.last)
+    throw new Refused(
+      409,
+      "conflict",
+      `${address} is not on the underlay, ${root.management}, where hosts find each other`,
+    );
+  const other = Object.entries(peers).find(([peer, entry]) => {
+    const at = parsePeerAddress(entry);
+    return !own.has(peer) && at.ok && at.value.host === address;
+  });
+  if (other !== undefined)
+    throw new Refused(409, "conflict", `${address} is the address of ${other[0]}: ${name} needs one of its own`);
+  const endsAtMs = Date.now() + tokenHours * 3_600_000;
+  const wish = (role: "host" | "agent", of: string): DesiredEnrolment => ({
+    hash: of,
+    cell: cellName("root"),
+    grants: [
+      {
+        ...{ name: peerName(`${role}.${name}`), role, addresses: [ipv4(address)] },
+        ...(role === "agent" ? { ports: agentPorts } : {}),
+      },
+    ],
+    endsAtMs,
+  });
+  await atAuthority(context, "PUT", `host.${name}`, wish("host", host));
+  if (agent !== undefined) await atAuthority(context, "PUT", `agent.${name}`, wish("agent", agent));
+  return {
+    authority: `${root.authority.address}:${ports.enrolment}`,
+    fingerprint: root.authority.fingerprint,
+    peers: Object.fromEntries(first.flatMap((peer) => (peers[peer] === undefined ? [] : [[peer, peers[peer]]]))),
+    ends: new Date(endsAtMs).toISOString(),
+    replaces: Object.keys(peers).filter((peer) => own.has(peer)),
+  };
+};
+
+const atAuthority = async (
+  { configuration }: HostContext,
+  method: "PUT" | "DELETE",
+  peer: string,
+  wish?: DesiredEnrolment,
+): Promise<void> => {
+  const path = `/enrolments/${enrolmentId(peer)}`;
+  const body = wish === undefined ? {} : { body: JSON.stringify(wish) };
+  const headers = { "content-type": "application/json" };
+  const answer = await peerRequest(configuration, peerName("authority"), { method, path, headers, ...body }).catch(
+    (error: Error) => {
+      throw new Refused(502, "unreachable", `the authority does not answer: ${error.message}`);
+    },
+  );
+  if (answer.status === 204) return;
+  const refusal = parseJson(await answer.text());
+  const why = refusal.ok ? (refusal.value as unknown as Partial<Refusal>).error?.message : refusal.error;
+  throw new Refused(
+    409,
+    "conflict",
+    `the authority does not have ${peer} enrolled: ${why ?? `status ${answer.status}`}`,
+  );
+};

@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { type DecodedPacket, decode, encode } from "dns-packet";
+import { createDnsManager } from "../../core/dns/manager.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { serveNames } from "../controller/name-server.ts";
+import { followCells, serveDns } from "./dns-server.ts";
+
+/** The real service behind the edge, stepped directly. */
+function manager(names: Readonly<Record<string, string>>, shown: readonly string[] = []) {
+  const service = createDnsManager({ self: peerName("dns-manager") });
+  let state = service.restore({ records: new Map(), desiredAt: new Map() });
+  const now = { ms: 0, wallMs: 0 };
+  let uid = 0;
+  for (const [name, address] of Object.entries(names)) {
+    uid += 1;
+    const value = { uid: `s-${uid}`, name, address, ...(shown.includes(name) ? { public: true } : {}) };
+    const key = `name/s-${uid}`;
+    state = service.step(state, { kind: "desired", from: peerName("controller.shop"), key, value }, now).state;
+  }
+  state = service.step(state, { kind: "start" }, now).state;
+  return {
+    request: async (request: Json): Promise<Json> => {
+      const step = service.step(state, { kind: "request", id: 1, request }, now);
+      state = step.state;
+      const [reply] = step.effects;
+      assert.equal(reply?.kind, "reply");
+      return reply.response;
+    },
+  };
+}
+
+const query = (name: string, type: "A" | "PTR" | "AAAA") =>
+  encode({ type: "query", id: 77, flags: 0x0100, questions: [{ name, type }] });
+
+const dataOf = ({ answers = [] }: DecodedPacket): unknown => {
+  const [answer] = answers;
+  return answer !== undefined && "data" in answer ? answer.data : null;
+};
+
+async function askUdp(port: number, packet: Buffer): Promise<DecodedPacket> {
+  const socket = createSocket("udp4");
+  try {
+    socket.send(packet, port, "127.0.0.1");
+    const [answer] = (await once(socket, "message")) as [Buffer];
+    return decode(answer);
+  } finally {
+    socket.close();
+  }
+}
+
+test("UDP and TCP on one port, malformed packets dropped and counted, long answers truncated", async () => {
+  const many = Object.fromEntries(
+    Array.from({ length: 40 }, (_, index) => [`alias-number-${index}.shop.cells.internal`, "10.64.0.9"]),
+  );
+  const running = manager({ "web1.shop.cells.internal": "10.64.0.2", ...many });
+  const server = await serveDns({ address: "127.0.0.1" }, running, 0, () => "shop");
+  try {
+    const forward = await askUdp(server.port, query("web1.shop.cells.internal", "A"));
+    assert.equal(forward.id, 77);
+    assert.ok(forward.flag_aa && forward.flag_rd && !forward.flag_ra);
+    assert.equal(dataOf(forward), "10.64.0.2");
+    const reverse = await askUdp(server.port, query("2.0.64.10.in-addr.arpa", "PTR"));
+    assert.equal(dataOf(reverse), "web1.shop.cells.internal");
+    const rcode = async (name: string) => ((await askUdp(server.port, query(name, "A"))) as { rcode?: string }).rcode;
+    assert.equal(await rcode("nobody.shop.cells.internal"), "NXDOMAIN");
+    assert.equal(await rcode("example.org"), "REFUSED");
+
+    const stray = createSocket("udp4");
+    for (const packet of [Buffer.from("nonsense"), encode({ type: "response", id: 1 })]) {
+      await new Promise((resolve) => stray.send(packet, server.port, "127.0.0.1", resolve));
+    }
+    stray.close();
+    const long = await askUdp(server.port, query("9.0.64.10.in-addr.arpa", "PTR"));
+    assert.ok(long.flag_tc && long.answers?.length === 0);
+    assert.equal(server.counts.malformed, 2);
+
+    const socket = connect(server.port, "127.0.0.1");
+    const packet = query("9.0.64.10.in-addr.arpa", "PTR");
+    const prefixed = Buffer.concat([Buffer.from([0, packet.length]), packet]);
+    // In two parts, as a network may deliver it.
+    socket.write(prefixed.subarray(0, 5));
+    socket.write(prefixed.subarray(5));
+    let received = Buffer.alloc(0);
+    while (received.length < 2 || received.length < 2 + received.readUInt16BE(0)) {
+      const [part] = (await once(socket, "data")) as [Buffer];
+      received = Buffer.concat([received, part]);
+    }
+    assert.equal(decode(received.subarray(2)).answers?.length, 40);
+    socket.destroy();
+  } finally {
+    await server.stop();
+  }
+});
+
+test("a cell's name server is known by its address, and a VM sees what its cell may see", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "cells-dns-"));
+  const peersFile = join(directory, "peers.json");
+  const book = async (peers: Readonly<Record<string, string>>): Promise<void> => {
+    await writeFile(`${peersFile}.new`, JSON.stringify({ version: 1, peers }));
+    await rename(`${peersFile}.new`, peersFile);
+  };
+  const [shop, bank] = ["127.3.9.1", "127.3.9.2"];
+  const here = { "controller.shop": shop, "controller.bank": bank, "dns-manager": "127.0.0.1" };
+  await book(here);
+  const cells = await followCells({ peersFile });
+  const shown = ["web.shop.cells.internal"];
+  const running = manager({ "web.shop.cells.internal": "10.64.0.2", "db.shop.cells.internal": "10.64.0.3" }, shown);
+  const server = await serveDns({ address: "127.0.0.1" }, running, 0, cells.cellAt);
+  const upstream = () => ({ address: "127.0.0.1", port: server.port });
+  const names = await Promise.all(
+    [shop, bank].map((address) => serveNames({ listen: { address, port: 0 }, upstream })),
+  );
+  const asked = async (address: string, name: string): Promise<unknown> => {
+    const socket = createSocket("udp4");
+    try {
+      socket.send(query(name, "A"), names[address === shop ? 0 : 1]?.port ?? 0, address);
+      const [answer] = (await once(socket, "message")) as [Buffer];
+      const packet = decode(answer);
+      return dataOf(packet) ?? (packet as { rcode?: string }).rcode;
+    } finally {
+      socket.close();
+    }
+  };
+  try {
+    const both = async (name: string) => [await asked(shop, name), await asked(bank, name)];
+    assert.deepEqual(await both("web.shop.cells.internal"), ["10.64.0.2", "10.64.0.2"]);
+    assert.deepEqual(await both("db.shop.cells.internal"), ["10.64.0.3", "NXDOMAIN"]);
+    assert.deepEqual(await both("none.shop.cells.internal"), ["NXDOMAIN", "NXDOMAIN"]);
+    // Two controllers at one address are nobody in particular.
+    await book({ ...here, "controller.bank": shop });
+    while (cells.cellAt(shop) !== null) await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.deepEqual(await both("db.shop.cells.internal"), ["NXDOMAIN", "NXDOMAIN"]);
+    assert.deepEqual(await both("web.shop.cells.internal"), ["10.64.0.2", "10.64.0.2"]);
+  } finally {
+    cells.stop();
+    for (const each of names) await each.close();
+    await server.stop();
+    await rm(directory, { recursive: true });
+  }
+});

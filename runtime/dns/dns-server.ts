@@ -1,0 +1,201 @@
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer, type Socket } from "node:net";
+import {
+  AUTHORITATIVE_ANSWER,
+  type DecodedPacket,
+  decode,
+  encode,
+  type Question,
+  TRUNCATED_RESPONSE,
+} from "dns-packet";
+import type { NameAnswer } from "../../core/dns/manager.ts";
+import { cellOfController } from "../../core/outbox.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { type PeerBook, type ProcessConfiguration, ports } from "../installation.ts";
+import { parsePeerAddress } from "../transport/peers.ts";
+import { watchPeers } from "../transport/peers-watch.ts";
+
+/**
+ * The DNS Manager's own edge: DNS over UDP and TCP (RFC 1035, 4.2). The service answers, this only translates. What is
+ * malformed is dropped and counted, and so is what comes while too many queries are under way: a client asks again.
+ */
+export interface DnsServer {
+  readonly port: number;
+  readonly counts: Readonly<DnsCounts>;
+  stop(): Promise<void>;
+}
+export interface DnsCounts {
+  answered: number;
+  /** Neither a packet nor a query. */
+  malformed: number;
+  /** Too many under way, or the service was stopping. */
+  dropped: number;
+}
+interface Asked {
+  request(request: Json): Promise<Json>;
+}
+
+const mostUnderWay = 512;
+const mostTcpConnections = 64;
+const tcpIdleMs = 5_000;
+/** Without EDNS, of which this server knows nothing, a UDP answer has at most so many bytes (RFC 1035, 2.3.4). */
+const largestUdpBytes = 512;
+const rcodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5 } as const;
+
+/** The cell for whose VMs is asked from an address; null: no one cell's. */
+export type CellAt = (address: string) => string | null;
+
+/**
+ * By the book of peers: who asks is a cell's controller, at its address, which nobody else can send from (a tap lets nothing
+ * out but its interface's own address). Several at one address, as on loopback, are nobody in particular.
+ */
+export async function followCells({
+  peersFile,
+}: Pick<ProcessConfiguration, "peersFile">): Promise<{ readonly cellAt: CellAt; readonly stop: () => void }> {
+  const cells = new Map<string, string | null>();
+  const look = async (): Promise<void> => {
+    const book = JSON.parse(await readFile(peersFile, "utf8")) as PeerBook;
+    cells.clear();
+    for (const [peer, entry] of Object.entries(book.peers)) {
+      const cell = cellOfController(peerName(peer));
+      const at = cell === null ? null : parsePeerAddress(entry);
+      if (at?.ok === true) cells.set(at.value.host, cells.has(at.value.host) ? null : cell);
+    }
+  };
+  // A file that cannot be read leaves what is known; the next one is read again.
+  const stop = watchPeers(peersFile, () => look().catch(() => undefined));
+  await look().catch(() => undefined);
+  return { cellAt: (address) => cells.get(address) ?? null, stop };
+}
+
+/** Serves at `configuration.address`, both protocols on `port` (0: any). Rejects when it cannot listen. */
+export async function serveDns(
+  configuration: Pick<ProcessConfiguration, "address">,
+  running: Asked,
+  port: number = ports.dns,
+  cellAt: CellAt = () => null,
+): Promise<DnsServer> {
+  const counts: DnsCounts = { answered: 0, malformed: 0, dropped: 0 };
+  let underWay = 0;
+  const answer = async (packet: Buffer, largest: number, asker: string): Promise<Buffer | null> => {
+    const query = parseQuery(packet);
+    if (query === null) counts.malformed += 1;
+    else if (underWay >= mostUnderWay) counts.dropped += 1;
+    if (query === null || underWay >= mostUnderWay) return null;
+    underWay += 1;
+    try {
+      const response = respond(query, await look(query, running, cellAt(asker)), largest);
+      counts.answered += 1;
+      return response;
+    } catch {
+      counts.dropped += 1;
+      return null;
+    } finally {
+      underWay -= 1;
+    }
+  };
+  const udp = createSocket("udp4");
+  udp.on("message", async (packet, asker) => {
+    const response = await answer(packet, largestUdpBytes, asker.address);
+    if (response !== null) udp.send(response, asker.port, asker.address, () => {});
+  });
+  udp.bind(port, configuration.address);
+  await once(udp, "listening");
+  // An unreachable asker's ICMP error is no reason to stop serving the others.
+  udp.on("error", () => {});
+  const bound = udp.address().port;
+  const connections = new Set<Socket>();
+  const tcp = createServer((socket) => {
+    connections.add(socket);
+    socket.on("close", () => connections.delete(socket));
+    const asker = socket.remoteAddress ?? "";
+    serveConnection(socket, (packet) => answer(packet, 65_535, asker));
+  });
+  tcp.maxConnections = mostTcpConnections;
+  tcp.listen(bound, configuration.address);
+  try {
+    await once(tcp, "listening");
+  } catch (error) {
+    udp.close();
+    throw error;
+  }
+  return {
+    port: bound,
+    counts,
+    stop: async () => {
+      const closed = [once(udp, "close"), once(tcp, "close")];
+      udp.close();
+      tcp.close();
+      for (const socket of connections) socket.destroy();
+      await Promise.all(closed);
+    },
+  };
+}
+
+/** Queries one after another, each behind its length in two bytes (RFC 1035, 4.2.2). */
+function serveConnection(socket: Socket, answer: (packet: Buffer) => Promise<Buffer | null>): void {
+  let received = Buffer.alloc(0);
+  let busy = false;
+  const next = async (): Promise<void> => {
+    if (busy || socket.destroyed || received.length < 2) return;
+    const length = received.readUInt16BE(0);
+    if (received.length < 2 + length) return;
+    busy = true;
+    const packet = received.subarray(2, 2 + length);
+    received = received.subarray(2 + length);
+    const response = await answer(packet);
+    busy = false;
+    if (response === null) {
+      socket.destroy();
+      return;
+    }
+    const prefix = Buffer.alloc(2);
+    prefix.writeUInt16BE(response.length);
+    socket.write(Buffer.concat([prefix, response]));
+    await next();
+  };
+  socket.setTimeout(tcpIdleMs, () => socket.destroy());
+  socket.on("error", () => socket.destroy());
+  socket.on("data", (part: Buffer) => {
+    received = Buffer.concat([received, part]);
+    // More than one whole query in advance is no client of ours.
+    if (received.length > 2 * 65_537) socket.destroy();
+    else next();
+  });
+}
+
+/** null: no packet, or no query; answering a response could make two servers talk for ever. */
+function parseQuery(packet: Buffer): DecodedPacket | null {
+  try {
+    const query = decode(packet);
+    return query.type === "query" ? query : null;
+  } catch {
+    return null;
+  }
+}
+
+async function look(
+  query: DecodedPacket,
+  running: Asked,
+  cell: string | null,
+): Promise<{ readonly rcode: keyof typeof rcodes; readonly answers: NameAnswer["answers"] }> {
+  const none = (rcode: keyof typeof rcodes) => ({ rcode, answers: [] });
+  const [question] = query.questions ?? [];
+  if (((query.flags ?? 0) & 0x7800) !== 0) return none("NOTIMP");
+  if (question === undefined || query.questions?.length !== 1) return none("FORMERR");
+  if (question.class !== undefined && question.class !== "IN") return none("REFUSED");
+  const answer = await running.request({ name: question.name, type: question.type, cell });
+  return answer as unknown as NameAnswer;
+}
+
+function respond(query: DecodedPacket, { rcode, answers }: Awaited<ReturnType<typeof look>>, largest: number): Buffer {
+  const questions = (query.questions ?? []).map(({ name, type }): Question => ({ name, type }));
+  // Recursion desired is copied (RFC 1035, 4.1.1), recursion is not available.
+  const flags = AUTHORITATIVE_ANSWER | ((query.flags ?? 0) & 0x0100) | rcodes[rcode];
+  const base = { type: "response", id: query.id ?? 0, questions } as const;
+  const whole = encode({ ...base, flags, answers: [...answers] });
+  return whole.length <= largest ? whole : encode({ ...base, flags: flags | TRUNCATED_RESPONSE });
+}

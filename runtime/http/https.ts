@@ -1,0 +1,310 @@
+import type {
+  ClientRequest,
+  IncomingHttpHeaders,
+  IncomingMessage,
+  OutgoingHttpHeaders,
+  ServerResponse,
+} from "node:http";
+import { Agent, createServer, request, type Server } from "node:https";
+import type { Socket } from "node:net";
+import { type Duplex, Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import type { TLSSocket } from "node:tls";
+import { user } from "../../core/documents/permissions.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
+import { createJudge, expectCurrent, type Judge } from "../identity/authority/judge.ts";
+import { type ProcessConfiguration, ports } from "../installation.ts";
+import { writeErrorLine } from "../observation/error-line.ts";
+import type { Observer } from "../observation/observer.ts";
+import { addressOf, createStrangers } from "../transport/admission.ts";
+import { clientCredentials, followCredentials, readCredentials, tlsFault } from "../transport/mutual-tls.ts";
+import { findPeer } from "../transport/peers.ts";
+import { createRefusals, type Refusals, reasonOf } from "../transport/refusals.ts";
+
+/**
+ * HTTPS between services, for what is asked by a person or is a stream: a controller's REST, a session, boot files. The
+ * same certificates as state distribution, on both sides.
+ */
+export interface PeerRequest {
+  /** Common name of the client's certificate; `user` where it has none and need not have one. */
+  readonly peer: PeerName;
+  readonly method: string;
+  /** Path and query. */
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Readable;
+  /** The same request for a framework that wants Node's own. */
+  readonly raw: IncomingMessage;
+}
+export type PeerHandler = (request: PeerRequest, response: ServerResponse) => void | Promise<void>;
+
+/** A request to leave HTTP for another protocol. The handler answers on the socket, or destroys it. */
+export interface PeerUpgrade {
+  readonly peer: PeerName;
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly raw: IncomingMessage;
+  readonly socket: Duplex;
+  /** What came right behind the request. */
+  readonly head: Buffer;
+}
+export type PeerUpgradeHandler = (upgrade: PeerUpgrade) => void | Promise<void>;
+
+export interface ServeOptions {
+  /** Lets in who shows no certificate, too. */
+  readonly users?: boolean;
+  /** Of the process: what is refused is counted and logged there. */
+  readonly observer?: Pick<Observer, "log" | "measures">;
+}
+export interface PeerServer {
+  readonly port: number;
+  /** Ends every connection and the listener. */
+  stop(): Promise<void>;
+}
+
+const answerFailure = (service: string, response: ServerResponse, error: Error): void => {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  writeErrorLine(service, "https/handler-failed", error);
+  response.writeHead(500, { "content-type": "application/json" });
+  response.end(JSON.stringify({ message: "The service failed to answer this request; its log says why." }));
+};
+
+/** From one address at the same time: connections without a certificate, and handshakes that are not done. */
+const mostUsers = 64;
+const longestHandshakeMs = 20_000;
+
+/** Nobody vouches for who has no certificate: from one address only so many of them take room. */
+const boundUsers = (server: Server): void => {
+  const strangers = createStrangers();
+  server.on("connection", (socket: Socket) => {
+    if (strangers.ofAddress(addressOf(socket)) >= mostUsers) socket.destroy();
+    else strangers.begin(socket);
+  });
+  server.on("secureConnection", (socket: TLSSocket) => {
+    if (socket.authorized) strangers.leave(socket);
+  });
+};
+
+/** Who calls: a peer by its certificate, or a user where such are let in and none was shown; null: nobody to talk to. */
+const callerOf = (judge: Judge, refusals: Refusals, socket: TLSSocket, users: boolean): PeerName | null => {
+  if (users && socket.getPeerX509Certificate() === undefined) return user;
+  const verdict = judge.of(socket, null);
+  if (verdict.ok) return verdict.name;
+  // Others never get past the handshake, or are anybody's.
+  if (verdict.because === "superseded")
+    refusals.refuse(socket.remoteAddress ?? "unknown", reasonOf(verdict), verdict.why);
+  return null;
+};
+
+/** Ends the connections of whoever is not the one that has its name, at once and whenever that comes out. */
+const followKeys = (server: Server, judge: Judge, caller: (socket: TLSSocket) => PeerName | null): (() => void) => {
+  const all = new Set<TLSSocket>();
+  const look = (socket: TLSSocket): void => {
+    if (socket.authorized && caller(socket) === null) socket.destroy();
+  };
+  server.on("secureConnection", (socket: TLSSocket) => {
+    all.add(socket);
+    socket.once("close", () => all.delete(socket));
+    look(socket);
+  });
+  return judge.follow(() => all.forEach(look));
+};
+
+/** Returns the sockets that have left HTTP, which the server no longer counts among its own. */
+const serveUpgrades = (
+  service: string,
+  caller: (socket: TLSSocket) => PeerName | null,
+  server: Server,
+  handler: PeerUpgradeHandler,
+): ReadonlySet<Duplex> => {
+  const upgraded = new Set<Duplex>();
+  server.on("upgrade", async (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
+    const peer = caller(socket as TLSSocket);
+    socket.on("error", () => socket.destroy());
+    if (peer === null) {
+      socket.destroy();
+      return;
+    }
+    upgraded.add(socket);
+    socket.once("close", () => upgraded.delete(socket));
+    try {
+      await handler({ peer, url: incoming.url ?? "/", headers: incoming.headers, raw: incoming, socket, head });
+    } catch (error) {
+      writeErrorLine(service, "https/upgrade-failed", error as Error);
+      socket.destroy();
+    }
+  });
+  return upgraded;
+};
+
+/**
+ * Serves peers at `configuration.address` and `httpPort` (default `ports.http`). A client without a certificate of this
+ * installation does not get past the TLS handshake, unless `users` lets in those that show none: they are `user`, at
+ * most 64 at a time from one address, and whoever lets them in asks for a credential. Without `upgrade`, a request for
+ * another protocol is one like any other. Rejects when it cannot listen.
+ */
+export const servePeers = async (
+  configuration: ProcessConfiguration,
+  handler: PeerHandler,
+  upgrade?: PeerUpgradeHandler,
+  { users = false, observer }: ServeOptions = {},
+): Promise<PeerServer> => {
+  const tls = { requestCert: true, rejectUnauthorized: !users, handshakeTimeout: longestHandshakeMs };
+  const judge = createJudge(configuration, false);
+  const refusals = createRefusals(observer?.log ?? (() => undefined));
+  const caller = (socket: TLSSocket): PeerName | null => callerOf(judge, refusals, socket, users);
+  const server = createServer({ ...readCredentials(configuration), ...tls }, async (incoming, response) => {
+    const peer = caller(incoming.socket as TLSSocket);
+    if (peer === null) {
+      incoming.socket.destroy();
+      return;
+    }
+    const { method = "GET", url = "/", headers } = incoming;
+    try {
+      await handler({ peer, method, url, headers, body: incoming, raw: incoming }, response);
+    } catch (error) {
+      answerFailure(configuration.name, response, error as Error);
+    }
+  });
+  const upgraded =
+    upgrade === undefined ? new Set<Duplex>() : serveUpgrades(configuration.name, caller, server, upgrade);
+  boundUsers(server);
+  const forgetNumbers = observer?.measures(() => refusals.metrics());
+  const forget = followCredentials(configuration, (credentials) => server.setSecureContext(credentials));
+  // A session or an upload may last; what a client never begins to ask may not.
+  server.requestTimeout = 0;
+  server.headersTimeout = 30_000;
+  // A kept connection is worth the handshake that it spares.
+  server.keepAliveTimeout = 120_000;
+  const port = configuration.httpPort ?? ports.http;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, configuration.address, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+  const bound = server.address();
+  const unfollow = followKeys(server, judge, caller);
+  return {
+    port: typeof bound === "object" && bound !== null ? bound.port : port,
+    stop: () =>
+      new Promise((resolve) => {
+        forget();
+        unfollow();
+        forgetNumbers?.();
+        server.close(() => resolve());
+        server.closeAllConnections();
+        for (const socket of upgraded) socket.destroy();
+      }),
+  };
+};
+
+export interface OutgoingPeerRequest {
+  readonly method: string;
+  /** Path and query. */
+  readonly path: string;
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: string | Buffer | Readable;
+  readonly signal?: AbortSignal;
+  /** Without a byte in either direction for this long the request fails; 0 never. Default 60 s. */
+  readonly idleTimeoutMs?: number;
+  /** Of this peer. Default: each request has a connection of its own. */
+  readonly connection?: KeptConnection;
+}
+/** A connection that stays for the next request, as long as the own certificate and the peer's address are the same. */
+export interface KeptConnection {
+  readonly peer: PeerName;
+  readonly agent: Agent;
+}
+/**
+ * How often the kernel asks the other end of a kept connection whether it is there, while nothing is said. Node's own second
+ * would be most of what an idle authority hears: everybody has such a connection to it.
+ */
+const keepAliveMsecs = 10_000;
+/** Ended by `agent.destroy()`. */
+export const keepConnection = (configuration: ProcessConfiguration, peer: PeerName): KeptConnection => ({
+  peer,
+  // Node keeps no connection whose server a request of its own looked at: the agent looks at every one it makes.
+  // A TLS session that is resumed shows no certificate (RFC 8446, section 2.2), and Node then looks at none: there are none.
+  agent: new Agent({
+    ...{ keepAlive: true, keepAliveMsecs, maxSockets: 1, maxCachedSessions: 0 },
+    checkServerIdentity: expectCurrent(configuration, peer),
+  }),
+});
+export interface PeerResponse {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** To be read or destroyed by the caller. */
+  readonly body: IncomingMessage;
+  /** The whole body as text, in place of reading the stream. */
+  text(): Promise<string>;
+}
+
+/**
+ * Time for the TCP connection of a request. The peer's kernel answers, however busy its processes are. What is asked of a
+ * machine that is not there would go on to wait for a kernel that repeats its attempts ever later, when the machine has
+ * long come back; whoever asked is told, and may ask again.
+ */
+const reachMs = 5000;
+const giveUpUnreached = (outgoing: ClientRequest): void => {
+  outgoing.once("socket", (socket) => {
+    if (!socket.connecting) return;
+    const late = new Error(`no answer within ${reachMs / 1000} s`);
+    const deadline = setTimeout(() => outgoing.destroy(late), reachMs);
+    const clear = (): void => clearTimeout(deadline);
+    socket.once("connect", clear);
+    socket.once("close", clear);
+  });
+};
+
+/**
+ * Asks a peer over HTTPS with the own certificate. The server must hold the certificate of exactly that peer; host names
+ * and addresses do not matter. Rejects when the peer is not in the peers file, cannot be reached, or is another one.
+ */
+export const peerRequest = async (
+  configuration: ProcessConfiguration,
+  peer: PeerName,
+  { method, path, headers = {}, body, signal, idleTimeoutMs = 60_000, connection }: OutgoingPeerRequest,
+): Promise<PeerResponse> => {
+  const address = await findPeer(configuration, peer);
+  if (!address.ok) throw new Error(address.error);
+  const { host, httpPort: port } = address.value;
+  const outgoing = request({
+    ...clientCredentials(configuration),
+    host,
+    port,
+    method,
+    path,
+    headers,
+    ...(connection?.peer === peer
+      ? { agent: connection.agent }
+      : { agent: false, checkServerIdentity: expectCurrent(configuration, peer) }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  giveUpUnreached(outgoing);
+  outgoing.setTimeout(idleTimeoutMs, () => {
+    outgoing.destroy(new Error(`"${peer}" at ${host}:${port} was silent for ${idleTimeoutMs} ms`));
+  });
+  const response = new Promise<IncomingMessage>((resolve, reject) => {
+    outgoing.once("response", resolve);
+    outgoing.on("error", (error) => reject(new Error(`"${peer}" at ${host}:${port}: ${tlsFault(error)}`)));
+  });
+  if (body instanceof Readable) {
+    // An answer may come before the body's end; a failure of the body shows as a failure of the request.
+    pipeline(body, outgoing).catch((error: Error) => outgoing.destroy(error));
+  } else {
+    outgoing.end(body);
+  }
+  const incoming = await response;
+  return {
+    status: incoming.statusCode ?? 0,
+    headers: incoming.headers,
+    body: incoming,
+    text: () => text(incoming),
+  };
+};

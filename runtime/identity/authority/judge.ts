@@ -1,0 +1,131 @@
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { PeerCertificate, TLSSocket } from "node:tls";
+import { type CurrentKeys, readCurrentKeys, supersededFault } from "../../../core/identity/current-keys.ts";
+import { mayConnect, type Pins, type Presented, type Verdict } from "../../../core/identity/may-connect.ts";
+import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
+import type { ProcessConfiguration } from "../../installation.ts";
+import { expectPeer } from "../../transport/mutual-tls.ts";
+import { watchPeers } from "../../transport/peers-watch.ts";
+import { fingerprintOf } from "../own/fingerprint.ts";
+
+/**
+ * From a TLS connection to the decision about it (`mayConnect`): reads what the other end presented, and whose signature
+ * it bears. Not from OpenSSL's verdict: where dates may have passed, the last of its errors hides those before it.
+ */
+const serverAndClient = ["1.3.6.1.5.5.7.3.1", "1.3.6.1.5.5.7.3.2"];
+
+/** The one common name; null when there is none, or several. */
+const commonName = (certificate: X509Certificate): PeerName | null => {
+  const name: unknown = certificate.toLegacyObject().subject?.CN;
+  return typeof name === "string" && name !== "" ? peerName(name) : null;
+};
+
+/** The authority issues to peers directly, so a chain is one signature long. */
+const isSigned = (certificate: X509Certificate, authority: X509Certificate): boolean =>
+  !certificate.ca &&
+  authority.ca &&
+  certificate.checkIssued(authority) &&
+  certificate.verify(authority.publicKey) &&
+  serverAndClient.every((use) => certificate.keyUsage?.includes(use));
+
+/** Null for no certificate. What cannot be read is of no authority, whatever it says: it may come from anybody. */
+export const presented = (certificate: X509Certificate | undefined, authority: X509Certificate): Presented | null => {
+  if (certificate === undefined) return null;
+  try {
+    if (isSigned(certificate, authority))
+      return {
+        name: commonName(certificate),
+        signed: true,
+        key: fingerprintOf(certificate.publicKey),
+        validFromMs: certificate.validFromDate.getTime(),
+        validToMs: certificate.validToDate.getTime(),
+      };
+  } catch {
+    // A key of a kind that nobody here knows, say.
+  }
+  return { name: null, signed: false, key: "", validFromMs: 0, validToMs: 0 };
+};
+
+/** Pins of a file as `ProcessConfiguration` describes it. One that is missing or damaged pins nobody. */
+export const readPins = (file: string | undefined): Pins => {
+  if (file === undefined) return new Map();
+  try {
+    const { pins } = JSON.parse(readFileSync(file, "utf8")) as { readonly pins: Readonly<Record<string, string>> };
+    return new Map(Object.entries(pins).map(([name, key]) => [peerName(name), key]));
+  } catch {
+    return new Map();
+  }
+};
+
+/** Which key is whose, by the peers file. One that is missing or damaged, or of a version before, says so of nobody. */
+export const readKeys = ({ peersFile }: Pick<ProcessConfiguration, "peersFile">): CurrentKeys => {
+  try {
+    const { keys } = JSON.parse(readFileSync(peersFile, "utf8")) as { readonly keys?: Json };
+    return readCurrentKeys(keys) ?? new Map();
+  } catch {
+    return new Map();
+  }
+};
+
+export interface Judge {
+  /** May this peer be at the other end? `peer` null: it called. Asked again, as a name may get another key meanwhile. */
+  of(socket: TLSSocket, peer: PeerName | null): Verdict;
+  /** `changed` is told when verdicts may be others than they were. Returns how to end that. */
+  follow(changed: () => void): () => void;
+}
+
+/**
+ * Decides over the connections of one process. `pinned`: a pinned key may make up for dates; the connection must then
+ * have been made without OpenSSL's own check, and nothing may be said on it before the verdict. Otherwise that check is
+ * demanded as well. Throws when the authority's certificate cannot be read.
+ */
+export const createJudge = (configuration: ProcessConfiguration, pinned: boolean): Judge => {
+  const authority = new X509Certificate(readFileSync(configuration.certificate.caFile));
+  const known = new WeakMap<TLSSocket, { readonly verdict: Verdict; readonly shown: Presented | null }>();
+  let keys = readKeys(configuration);
+  const follow = (changed: () => void): (() => void) => {
+    const stop = watchPeers(configuration.peersFile, () => {
+      keys = readKeys(configuration);
+      changed();
+    });
+    keys = readKeys(configuration);
+    return stop;
+  };
+  const of = (socket: TLSSocket, peer: PeerName | null): Verdict => {
+    const before = known.get(socket);
+    // A connection that was let in goes on when its certificate has ended, and not when its key is another's.
+    if (before !== undefined) {
+      const why = before.verdict.ok ? supersededFault(before.shown, keys, Date.now()) : null;
+      return why === null ? before.verdict : { ok: false, because: "superseded", why };
+    }
+    const pins = pinned ? readPins(configuration.pinsFile) : new Map<PeerName, string>();
+    const shown = presented(socket.getPeerX509Certificate(), authority);
+    const found = mayConnect(shown, { self: configuration.name, peer }, { pins, keys }, Date.now());
+    const doubtful = found.ok && !pinned && !socket.authorized;
+    const verdict: Verdict = doubtful
+      ? {
+          ok: false,
+          because: "foreign",
+          why: `the certificate of "${found.name}" is not right: ${socket.authorizationError}`,
+        }
+      : found;
+    known.set(socket, { verdict, shown });
+    return verdict;
+  };
+  return { of, follow };
+};
+
+/** For `checkServerIdentity`: that name, and not over a key that it has no more. */
+export const expectCurrent =
+  (configuration: ProcessConfiguration, peer: PeerName) =>
+  (host: string, certificate: PeerCertificate): Error | undefined => {
+    const another = expectPeer(peer)(host, certificate);
+    if (another !== undefined) return another;
+    const { publicKey, validFromDate } = new X509Certificate(certificate.raw);
+    const [validFromMs, validToMs] = [validFromDate.getTime(), 0];
+    const shown: Presented = { name: peer, signed: true, key: fingerprintOf(publicKey), validFromMs, validToMs };
+    const why = supersededFault(shown, readKeys(configuration), Date.now());
+    return why === null ? undefined : new Error(why);
+  };

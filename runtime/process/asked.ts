@@ -1,0 +1,85 @@
+import { mayAsk, type ServiceKind } from "../../core/documents/permissions.ts";
+import { offersRequest } from "../../core/supply.ts";
+import type { Json } from "../../model/json/json.ts";
+import { type PeerHandler, servePeers } from "../http/https.ts";
+import type { ProcessConfiguration } from "../installation.ts";
+import { type Observer, observed } from "../observation/observer.ts";
+import { type RunningService, runService, type ServiceRun } from "./process.ts";
+import { stopAtSignals } from "./signals.ts";
+
+/** Where a service is asked for that may be started again meanwhile; null: it has not started yet. */
+export interface Asked {
+  service: RunningService | null;
+}
+
+/** What the gateway alone may ask a service, with `GET` of a path. */
+export interface Question {
+  readonly path: string;
+  readonly request: Json;
+  /** As in "only the gateway may ask …". */
+  readonly asks: string;
+}
+/**
+ * What a service could ever give. The gateway checks with it the first model of a cell that has no controller yet;
+ * controllers are told of the same by state distribution.
+ */
+export const offersQuestion: Question = {
+  path: "/offers",
+  request: offersRequest,
+  asks: "what a service could give",
+};
+/** What a member of the Presence group thinks of every host, for the gateway's picture of the installation. */
+export const hostsQuestion: Question = { path: "/hosts", request: { kind: "hosts" }, asks: "for all hosts" };
+
+/** What else is asked of the service, by whom and how is its own matter. */
+export interface Further {
+  answers(url: string): boolean;
+  handler(asked: Asked): PeerHandler;
+}
+
+const answering =
+  (asked: Asked, at: ServiceKind, { path, request, asks }: Question, further: Further | undefined): PeerHandler =>
+  async (incoming, response) => {
+    const { method, url, peer } = incoming;
+    if (further?.answers(url) === true) {
+      await further.handler(asked)(incoming, response);
+      return;
+    }
+    const json = (status: number, body: object): void => {
+      response.writeHead(status, { "content-type": "application/json" });
+      response.end(JSON.stringify(body));
+    };
+    const refuse = (status: number, code: string, message: string): void => json(status, { error: { code, message } });
+    if (method !== "GET" || url !== path)
+      refuse(404, "not-found", `there is no ${method} of ${url} here: GET /metrics, /events and ${path} are answered`);
+    else if (!mayAsk(at, peer, method, url))
+      refuse(403, "forbidden", `only the gateway may ask ${asks}, and this is "${peer}"`);
+    else if (asked.service === null) refuse(503, "busy", "the service is starting: ask again in a moment");
+    else json(200, (await asked.service.request(request)) as object);
+  };
+
+/** Serves what an observer sees and the answer to the question, which the service is asked once it runs. */
+export const serveQuestion = async (
+  configuration: ProcessConfiguration,
+  observer: Observer,
+  at: ServiceKind,
+  question: Question,
+  further?: Further,
+): Promise<Asked> => {
+  const asked: Asked = { service: null };
+  const server = await servePeers(
+    configuration,
+    observed(observer, answering(asked, at, question, further)),
+    undefined,
+    { observer },
+  );
+  stopAtSignals(server.stop);
+  return asked;
+};
+
+/** Runs a service; from then on it is the one that is asked. */
+export const runAsked = async <State>(asked: Asked, run: ServiceRun<State>): Promise<RunningService> => {
+  const running = await runService(run);
+  asked.service = running;
+  return running;
+};

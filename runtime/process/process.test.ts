@@ -1,0 +1,277 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, fork } from "node:child_process";
+import { stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { createEcho, type EchoRequest, type EchoView, echoClient, echoServer } from "../http/echo.testing.ts";
+import { createTestInstallation, eventually, type TestInstallation } from "../installation.testing.ts";
+import type { LogEvent } from "../observation/events.ts";
+import { transportLimits } from "../transport/transport.ts";
+import { runService } from "./process.ts";
+
+const childFile = join(import.meta.dirname, "../http/echo.testing.ts");
+const alive = new Set<ChildProcess>();
+
+const installations: TestInstallation[] = [];
+after(async () => {
+  for (const child of alive) child.kill("SIGKILL");
+  for (const installation of installations) await installation.remove();
+});
+const createInstallation = async (label: string): Promise<TestInstallation> => {
+  const installation = await createTestInstallation(label);
+  installations.push(installation);
+  return installation;
+};
+
+/** One service as an operating-system process that can be killed and asked. */
+interface Worker {
+  readonly child: ChildProcess;
+  /** Null when the process ended before it answered. */
+  ask(request: EchoRequest): Promise<Json | "gone">;
+  kill(signal: NodeJS.Signals): Promise<number | null>;
+}
+const startWorker = async (file: string): Promise<Worker> => {
+  const child = fork(childFile, [file], { stdio: ["ignore", "ignore", "inherit", "ipc"], execArgv: [] });
+  alive.add(child);
+  let nextId = 0;
+  const waiting = new Map<number, (response: Json | "gone") => void>();
+  const exited = new Promise<number | null>((resolve) => {
+    child.once("exit", (code) => {
+      alive.delete(child);
+      for (const answer of waiting.values()) answer("gone");
+      waiting.clear();
+      resolve(code);
+    });
+  });
+  const ready = new Promise<Json | "gone">((resolve) => waiting.set(0, resolve));
+  child.on("message", ({ id, response }: { id: number; response: Json }) => {
+    waiting.get(id)?.(response);
+    waiting.delete(id);
+  });
+  assert.notEqual(await ready, "gone", "the service ended while it started");
+  return {
+    child,
+    ask: (request) =>
+      new Promise((resolve) => {
+        if (child.exitCode !== null || child.signalCode !== null) return resolve("gone");
+        nextId += 1;
+        waiting.set(nextId, resolve);
+        child.send({ id: nextId, request });
+      }),
+    kill: (signal) => {
+      child.kill(signal);
+      return exited;
+    },
+  };
+};
+
+const viewOf = async (worker: Worker): Promise<EchoView> => {
+  const view = await worker.ask({ ask: "view" });
+  assert.notEqual(view, "gone", "the service is not running");
+  return view as EchoView;
+};
+
+const createRandom = (seed: number): ((below: number) => number) => {
+  let state = seed >>> 0;
+  return (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+};
+
+const same = (a: Json, b: Json): boolean => {
+  const sorted = (value: Json): string => JSON.stringify(Object.entries(value ?? {}).sort());
+  return sorted(a) === sorted(b);
+};
+
+test("two processes over mutual TLS, killed at random, keep every promise", async (context) => {
+  const seed = Number(process.env.CELLS_SEED ?? Math.floor(Math.random() * 2 ** 31));
+  context.diagnostic(`CELLS_SEED=${seed}`);
+  const random = createRandom(seed);
+  const installation = await createInstallation("kill");
+  const serverFile = (await installation.configure(echoServer)).file;
+  const clientFile = (await installation.configure(echoClient)).file;
+  let server = await startWorker(serverFile);
+  let client = await startWorker(clientFile);
+
+  // What the client was told is durable; and, per key, what it was asked last without an answer.
+  const certain = new Map<string, number | null>();
+  const possible = new Map<string, { readonly order: number; readonly value: number | null }[]>();
+  let number = 0;
+  const wish = async (): Promise<void> => {
+    const key = `number/${random(12)}`;
+    number += 1;
+    const order = number;
+    const value = random(4) === 0 ? null : number;
+    possible.set(key, [...(possible.get(key) ?? []), { order, value }]);
+    if ((await client.ask({ ask: "desire", key, value })) === "gone") return;
+    certain.set(key, value);
+    // What was asked earlier is settled with it; what was asked later is not.
+    possible.set(
+      key,
+      (possible.get(key) ?? []).filter((wished) => wished.order > order),
+    );
+  };
+  for (let round = 0; round < 12; round += 1) {
+    for (let wishes = random(12); wishes > 0; wishes -= 1) await wish();
+    // Kill while wishes are under way, so that every stage of their journey is hit now and then.
+    const underWay = Promise.all([wish(), wish(), wish()]);
+    if (random(2) === 0) await sleep(random(40));
+    const victim = random(3);
+    if (victim !== 0) await server.kill("SIGKILL");
+    if (victim !== 1) await client.kill("SIGKILL");
+    await underWay;
+    if (victim !== 0) server = await startWorker(serverFile);
+    if (victim !== 1) client = await startWorker(clientFile);
+  }
+
+  await eventually("both agree", async () => {
+    const [mine, theirs] = [await viewOf(client), await viewOf(server)];
+    return mine.reachable && same(mine.desired, theirs.desired) && same(mine.desired, mine.actual);
+  });
+  const mine = await viewOf(client);
+  for (const key of new Set([...certain.keys(), ...possible.keys()])) {
+    const found = (mine.desired[key] ?? null) as number | null;
+    const allowed = new Set([certain.get(key) ?? null, ...(possible.get(key) ?? []).map(({ value }) => value)]);
+    assert.ok(allowed.has(found), `seed ${seed}: ${key} is ${found}, would be one of ${[...allowed].join(", ")}`);
+  }
+  assert.deepEqual(mine.violations, [], `seed ${seed}`);
+  assert.deepEqual((await viewOf(server)).violations, [], `seed ${seed}`);
+
+  // A killed server's state stays, as old; one that says goodbye takes it along; a new life brings it back.
+  await client.ask({ ask: "desire", key: "number/last", value: 1 });
+  await eventually("the last wish is echoed", async () => (await viewOf(client)).actual["number/last"] === 1);
+  await server.kill("SIGKILL");
+  await eventually("the client knows", async () => !(await viewOf(client)).reachable);
+  assert.equal((await viewOf(client)).actual["number/last"], 1);
+  server = await startWorker(serverFile);
+  await eventually("the server is back", async () => (await viewOf(client)).reachable);
+  assert.equal(await server.kill("SIGTERM"), 0);
+  await eventually("all is withdrawn", async () => same((await viewOf(client)).actual, {}));
+  server = await startWorker(serverFile);
+  await eventually("all is back", async () => {
+    const { actual, desired, reachable } = await viewOf(client);
+    return reachable && same(actual, desired);
+  });
+  assert.equal(await client.kill("SIGINT"), 0);
+  assert.equal((await viewOf(server)).desired["number/last"], 1, "a client's goodbye takes nothing back");
+  assert.equal(await server.kill("SIGTERM"), 0);
+});
+
+test("a certificate of another authority is refused by both sides", async () => {
+  const installation = await createInstallation("foreign");
+  const server = await installation.configure(echoServer);
+  const client = await installation.configure(echoClient, { authority: installation.foreignAuthority });
+  const serverLog: LogEvent[] = [];
+  const clientLog: LogEvent[] = [];
+  const serving = await runService({
+    configuration: server.configuration,
+    service: createEcho(echoServer),
+    onLog: (event) => serverLog.push(event),
+  });
+  let asking = await runService({
+    configuration: client.configuration,
+    service: createEcho(echoClient),
+    onLog: (event) => clientLog.push(event),
+  });
+  await asking.request({ ask: "desire", key: "number/1", value: 1 });
+  await eventually("the client refuses the server", async () =>
+    clientLog.some(({ event }) => event === "transport/unreachable"),
+  );
+  assert.deepEqual(((await serving.request({ ask: "view" })) as EchoView).desired, {});
+
+  // Now the client trusts the server, and only the server can refuse.
+  await asking.stop();
+  const trusting = { ...client.configuration.certificate, caFile: server.configuration.certificate.caFile };
+  asking = await runService({
+    configuration: { ...client.configuration, certificate: trusting },
+    service: createEcho(echoClient),
+    onLog: (event) => clientLog.push(event),
+  });
+  serverLog.length = 0;
+  await eventually("the server refuses the client", async () =>
+    serverLog.some(({ event }) => event === "transport/refused"),
+  );
+  const view = (await asking.request({ ask: "view" })) as EchoView;
+  assert.equal(view.reachable, false);
+  assert.deepEqual(((await serving.request({ ask: "view" })) as EchoView).desired, {});
+  await asking.stop();
+  await serving.stop();
+});
+
+test("a silent peer is noticed, and found again", async () => {
+  const installation = await createInstallation("silent");
+  const { file } = await installation.configure(echoServer);
+  const { configuration } = await installation.configure(echoClient);
+  const server = await startWorker(file);
+  // The other says something every 2 s, and at once when it hears this one.
+  const limits = { ...transportLimits, aliveEveryMs: 500, silenceMs: 4000 };
+  const running = await runService({ configuration, service: createEcho(echoClient), limits });
+  const look = async (): Promise<EchoView> => (await running.request({ ask: "view" })) as EchoView;
+  await eventually("they are connected", async () => (await look()).reachable);
+  // A stopped process keeps its connections: only its silence shows.
+  server.child.kill("SIGSTOP");
+  await eventually("the silence is noticed", async () => !(await look()).reachable);
+  for (let value = 1; value <= 500; value += 1) await running.request({ ask: "desire", key: "number/1", value });
+  server.child.kill("SIGCONT");
+  await eventually("the newest value is there", async () => (await look()).actual["number/1"] === 500);
+  await running.stop();
+  assert.equal(await server.kill("SIGTERM"), 0);
+});
+
+test("a restart at once withdraws nothing", async () => {
+  const installation = await createInstallation("restart");
+  const server = await installation.configure(echoServer);
+  const client = await installation.configure(echoClient);
+  let serving = await runService({ configuration: server.configuration, service: createEcho(echoServer) });
+  const asking = await runService({ configuration: client.configuration, service: createEcho(echoClient) });
+  const look = async (): Promise<EchoView> => (await asking.request({ ask: "view" })) as EchoView;
+  await asking.request({ ask: "desire", key: "number/1", value: 1 });
+  await eventually("the wish is echoed", async () => (await look()).actual["number/1"] === 1);
+  await serving.stop({ goodbye: false });
+  await eventually("the connection is gone", async () => !(await look()).reachable);
+  assert.equal((await look()).actual["number/1"], 1);
+  serving = await runService({ configuration: server.configuration, service: createEcho(echoServer) });
+  await eventually("the connection is back", async () => (await look()).reachable);
+  assert.equal((await look()).actual["number/1"], 1);
+  await asking.stop();
+  await serving.stop();
+});
+
+test("a server with the certificate of another peer is not taken for the wanted one", async () => {
+  const installation = await createInstallation("impostor");
+  const impostor = await installation.configure(peerName("placer2"));
+  const client = await installation.configure(echoClient);
+  const peers = { [echoServer]: `127.0.0.1:${impostor.configuration.distributionPort}` };
+  await writeFile(client.configuration.peersFile, JSON.stringify({ peers }));
+  const log: LogEvent[] = [];
+  const other = await runService({ configuration: impostor.configuration, service: createEcho(echoServer) });
+  const running = await runService({
+    configuration: client.configuration,
+    service: createEcho(echoClient),
+    onLog: (event) => log.push(event),
+  });
+  await eventually("the client says why", async () =>
+    log.some(({ fields }) => typeof fields.why === "string" && fields.why.includes('is "placer2", not "placer"')),
+  );
+  await running.stop();
+  await other.stop();
+});
+
+test("a store has one owner, its files are private, and requests end with the service", async () => {
+  const installation = await createInstallation("owner");
+  const { configuration } = await installation.configure(echoServer);
+  const running = await runService({ configuration, service: createEcho(echoServer) });
+  const answer = running.request({ ask: "view" });
+  const stopped = running.stop();
+  // Asked before the stop: answered with it.
+  assert.notEqual(await answer, undefined);
+  await stopped;
+  await assert.rejects(running.request({ ask: "view" }), /stopped/);
+  for (const file of [join(configuration.directory, "state.sqlite"), configuration.certificate.keyFile]) {
+    assert.equal((await stat(file)).mode & 0o777, 0o600, file);
+  }
+});

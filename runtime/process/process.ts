@@ -1,0 +1,288 @@
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { measureDistribution } from "../../core/distribution/measure.ts";
+import { type BatchEffects, carryOutBatch } from "../../core/distribution/node/batch.ts";
+import { createNode, type Node, stepNode } from "../../core/distribution/node/node.ts";
+import { leftoversOf } from "../../core/distribution/node/release.ts";
+import type { LogLine, NodeInput, NodeOutput } from "../../core/distribution/node/types.ts";
+import type { Instant, Service } from "../../core/env.ts";
+import type { EventName } from "../../core/telemetry/event-names.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { removeLeftCopy } from "../backup/left-copy.ts";
+import type { PeerHandler } from "../http/https.ts";
+import type { ProcessConfiguration } from "../installation.ts";
+import type { LogEvent } from "../observation/events.ts";
+import { createObserver, type Observer } from "../observation/observer.ts";
+import { createServiceNumbers, type ServiceNumbers } from "../observation/service-numbers.ts";
+import { watchMembers } from "../transport/peers-watch.ts";
+import { createTransport, type Transport, type TransportLimits, transportLimits } from "../transport/transport.ts";
+import type { LeftoversAccess } from "./leftovers.ts";
+import { stopAtSignals } from "./signals.ts";
+import { openStore, type Store } from "./store.ts";
+
+/**
+ * A core service as a process: the real `Env`. Inputs queue up while a step or a commit is under way; all that wait are
+ * stepped in one go, share one commit, and only then does anything leave. A failing disk therefore ends the process
+ * before anyone was told what is not durable.
+ */
+export interface RunningService {
+  /** Asks the service; rejects when the process stops first. */
+  request(request: Json): Promise<Json>;
+  /** Every line that the service or its state distribution logs, after it is durable. */
+  subscribeLog(listener: (event: LogEvent) => void): () => void;
+  /** Of the process: `GET /metrics` and `GET /events` answer from it. */
+  readonly observer: Observer;
+  /**
+   * Says goodbye, closes everything. Idempotent. Without `goodbye` it ends as by a crash, for a restart at once: its
+   * actual state stays, marked old, until the next life has said what is so.
+   */
+  stop(options?: { readonly goodbye: boolean }): Promise<void>;
+  /** The life of its host begins, as Presence counts them; a later one makes all that is said new. */
+  beginLife(life: number): void;
+  /** Heard otherwise than from the Presence group itself: that life of a peer's host is over by the group's word. */
+  declaredDead(peer: PeerName, life: number): void;
+  /** Port of state distribution, of use when the configuration asked for port 0. */
+  readonly distributionPort: number;
+}
+export interface ServiceRun<State> {
+  readonly configuration: ProcessConfiguration;
+  readonly service: Service<State>;
+  readonly onLog?: (event: LogEvent) => void;
+  /** The process's own, where it has more to say than this service; otherwise one is made. */
+  readonly observer?: Observer;
+  /**
+   * False where what it reports goes on without it (machines, exports): a signal then ends it as by a crash, and its
+   * actual state stays with its clients, marked old. Default: true.
+   */
+  readonly goodbye?: boolean;
+  /** Of its connections; absent: the usual ones. */
+  readonly limits?: TransportLimits;
+}
+
+interface Timer {
+  readonly handle: NodeJS.Timeout;
+}
+type Queued = { readonly input: NodeInput; readonly timer: Timer | null };
+
+interface Loop<State> {
+  readonly node: Node<State>;
+  readonly store: Store;
+  readonly listeners: Set<(event: LogEvent) => void>;
+  readonly timers: Map<string, Timer>;
+  readonly numbers: ServiceNumbers;
+  readonly requests: Map<number, { resolve: (response: Json) => void; reject: (error: Error) => void }>;
+  transport: Transport | null;
+  queue: Queued[];
+  scheduled: boolean;
+  nextRequest: number;
+  stopped: boolean;
+  /** Of what goes on beside the queue. */
+  forget: () => void;
+}
+
+const instant = (): Instant => ({ ms: performance.now(), wallMs: Date.now() });
+
+const longestTimerMs = 2 ** 31 - 1;
+
+const enqueue = <State>(loop: Loop<State>, input: NodeInput, timer: Timer | null = null): void => {
+  if (loop.stopped) return;
+  loop.queue.push({ input, timer });
+  if (loop.scheduled) return;
+  loop.scheduled = true;
+  loop.numbers.woken();
+  setImmediate(() => {
+    loop.scheduled = false;
+    runQueue(loop);
+  });
+};
+
+/** Set at once and not after the commit: a later input of the same batch may replace or cancel it. */
+const setTimers = <State>(loop: Loop<State>, timers: NodeOutput["timers"]): void => {
+  for (const { name, afterMs } of timers) {
+    clearTimeout(loop.timers.get(name)?.handle);
+    loop.timers.delete(name);
+    if (afterMs === null) continue;
+    const timer: Timer = {
+      handle: setTimeout(
+        () => enqueue(loop, { kind: "timer", name }, timer),
+        Math.min(Math.max(afterMs, 0), longestTimerMs),
+      ),
+    };
+    loop.timers.set(name, timer);
+  }
+};
+
+/** True when the input is still to be stepped: a timer may have been replaced while it waited in the queue. */
+const isDue = <State>(loop: Loop<State>, { input, timer }: Queued): boolean => {
+  if (input.kind !== "timer") return true;
+  if (loop.timers.get(input.name) !== timer) return false;
+  loop.timers.delete(input.name);
+  return true;
+};
+
+const runQueue = <State>(loop: Loop<State>): void => {
+  const queue = loop.queue;
+  loop.queue = [];
+  const outputs: NodeOutput[] = [];
+  for (const queued of queue) {
+    if (!isDue(loop, queued)) continue;
+    const output = loop.numbers.step(queued.input, () => stepNode(loop.node, queued.input, instant()));
+    setTimers(loop, output.timers);
+    outputs.push(output);
+  }
+  carryOutBatch(outputs, effectsOf(loop));
+};
+
+const effectsOf = <State>(loop: Loop<State>): BatchEffects => ({
+  commit: (writes, durable) => {
+    loop.numbers.commit(writes.size, () => loop.store.commit(writes));
+    durable();
+  },
+  log: (line) => {
+    const wallMs = Date.now();
+    for (const listener of loop.listeners) listener({ ...line, wallMs });
+  },
+  reply: (id, response) => {
+    loop.requests.get(id)?.resolve(response);
+    loop.requests.delete(id);
+  },
+  connect: (peer) => loop.transport?.connect(peer),
+  send: (connection, frames) => {
+    for (const { frame } of frames) loop.numbers.sent(frame);
+    loop.transport?.send(connection, frames);
+  },
+  close: (connection) => loop.transport?.close(connection),
+});
+
+const stopLoop = async <State>(loop: Loop<State>, goodbye: boolean): Promise<void> => {
+  if (loop.stopped) return;
+  if (goodbye) enqueue(loop, { kind: "stop" });
+  runQueue(loop);
+  loop.stopped = true;
+  for (const { handle } of loop.timers.values()) clearTimeout(handle);
+  for (const { reject } of loop.requests.values()) reject(new Error("the service is stopping"));
+  loop.requests.clear();
+  loop.forget();
+  await loop.transport?.stop();
+  loop.store.close();
+};
+
+/** What makes copies is loaded when the first one is asked for: most starts need none. */
+const sealedCopies = (configuration: ProcessConfiguration, store: Store): PeerHandler => {
+  removeLeftCopy(configuration);
+  let handler: Promise<PeerHandler> | null = null;
+  return async (request, response) => {
+    handler ??= import("../backup/serve.ts").then(({ createBackupHandler }) =>
+      createBackupHandler(configuration, store),
+    );
+    await (await handler)(request, response);
+  };
+};
+
+/** The step and its commit come before whatever else is due. */
+const say = async <State>(loop: Loop<State>, input: NodeInput): Promise<void> => {
+  enqueue(loop, input);
+  await new Promise((resolve) => setImmediate(resolve));
+};
+const leftoversOfLoop = <State>(loop: Loop<State>): LeftoversAccess => {
+  const { distribution } = loop.node;
+  return {
+    list: () => leftoversOf(distribution),
+    release: (peer) => say(loop, { kind: "release", peer }),
+    end: (peer, keys) =>
+      say(loop, { kind: "release", peer, keys: keys ?? [...(distribution.clients.get(peer)?.orphans ?? [])] }),
+  };
+};
+
+/**
+ * Runs a service until `stop`, SIGTERM or SIGINT; the signals end the process with status 0.
+ * Its store is `<configuration.directory>/state.sqlite`. Rejects when the store or the port is taken, or a file is missing.
+ * A step that throws, and a disk that fails, end the process: a supervisor starts it again from what is durable.
+ */
+export const runService = async <State>({
+  configuration,
+  service,
+  onLog,
+  goodbye = true,
+  observer = createObserver(configuration.name),
+  limits = transportLimits,
+}: ServiceRun<State>): Promise<RunningService> => {
+  const presence = await watchMembers(configuration, "presence.", (members) =>
+    enqueue(loop, { kind: "presence", members }),
+  );
+  const store = openStore(join(configuration.directory, "state.sqlite"));
+  const loop: Loop<State> = {
+    node: createNode(service, store.load(), configuration.name, instant(), randomUUID(), presence.members),
+    store,
+    listeners: new Set([observer.record]),
+    numbers: createServiceNumbers(),
+    forget: () => undefined,
+    timers: new Map(),
+    requests: new Map(),
+    transport: null,
+    queue: [],
+    // Nothing is stepped before there is a transport to carry it out.
+    scheduled: true,
+    nextRequest: 0,
+    stopped: false,
+  };
+  if (onLog !== undefined) loop.listeners.add(onLog);
+  const log = (event: EventName, fields: LogLine["fields"]): void => {
+    for (const listener of loop.listeners) listener({ event, fields, wallMs: Date.now() });
+  };
+  enqueue(loop, { kind: "start" });
+  try {
+    loop.transport = await createTransport(configuration, { input: (input) => enqueue(loop, input), log }, limits);
+  } catch (error) {
+    loop.stopped = true;
+    presence.stop();
+    store.close();
+    throw error;
+  }
+  const { transport } = loop;
+  log("process/started", { role: configuration.role, port: transport.port, pid: process.pid });
+  loop.scheduled = false;
+  runQueue(loop);
+  observer.backup = sealedCopies(configuration, store);
+  const forgetNumbers = observer.measures(() => [
+    ...loop.numbers.metrics({ queued: loop.queue.length, timers: loop.timers.size, storeBytes: store.bytes() }),
+    ...measureDistribution(loop.node.distribution),
+    ...transport.measure(),
+    ...(service.measure?.(loop.node.state) ?? []),
+  ]);
+  observer.leftovers = leftoversOfLoop(loop);
+  loop.forget = () => {
+    observer.backup = null;
+    observer.leftovers = null;
+    forgetNumbers();
+    presence.stop();
+  };
+  const stop = (options: { readonly goodbye: boolean } = { goodbye }): Promise<void> => {
+    unregister();
+    if (!loop.stopped) log("process/stopped", { goodbye: options.goodbye });
+    return stopLoop(loop, options.goodbye);
+  };
+  const unregister = stopAtSignals(() => stop());
+  return {
+    distributionPort: transport.port,
+    beginLife: (life) => enqueue(loop, { kind: "life", life }),
+    declaredDead: (peer, life) => enqueue(loop, { kind: "declared-dead", peer, life }),
+    observer,
+    request: (request) =>
+      new Promise((resolve, reject) => {
+        if (loop.stopped) {
+          reject(new Error("the service has stopped"));
+          return;
+        }
+        loop.nextRequest += 1;
+        loop.requests.set(loop.nextRequest, { resolve, reject });
+        enqueue(loop, { kind: "request", id: loop.nextRequest, request });
+      }),
+    subscribeLog: (listener) => {
+      loop.listeners.add(listener);
+      return () => loop.listeners.delete(listener);
+    },
+    stop,
+  };
+};

@@ -1,0 +1,192 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { after, test } from "node:test";
+import { connect } from "node:tls";
+import { limits, protocolVersion } from "../../core/distribution/node/frames.ts";
+import { type Effect, readAnything, type Service } from "../../core/env.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { createTestInstallation, eventually } from "../installation.testing.ts";
+import type { ProcessConfiguration } from "../installation.ts";
+import type { LogEvent } from "../observation/events.ts";
+import { type RunningService, runService } from "../process/process.ts";
+import { readCredentials } from "./mutual-tls.ts";
+
+/** A real service, a good client of it, and peers that behave badly one after the other (issue "Bad input"). */
+const serverName = peerName("placer");
+const badName = peerName("controller.bad");
+
+interface Seen {
+  readonly values: Map<string, Json>;
+  readonly desired: string[];
+}
+const service = (to: PeerName | null, seen: Seen): Service<null> => ({
+  restore: () => null,
+  entitled: () => true,
+  accepts: (_peer, key) => key.startsWith("wish/"),
+  read: readAnything,
+  audience: () => null,
+  step: (state, input) => {
+    if (input.kind === "start" && to !== null) return { state, effects: [{ kind: "subscribe", to, prefix: "" }] };
+    if (input.kind === "actual") seen.values.set(input.key, input.value);
+    if (input.kind === "desired") seen.desired.push(`${input.from} ${input.key}`);
+    if (input.kind !== "request") return { state, effects: [] };
+    const publish: Effect = { kind: "publish", key: "count", value: input.request };
+    return { state, effects: [publish, { kind: "reply", id: input.id, response: null }] };
+  },
+});
+const seenBy = (): Seen => ({ values: new Map(), desired: [] });
+
+const running: RunningService[] = [];
+const installation = await createTestInstallation("bad-peers");
+after(async () => {
+  for (const each of running) await each.stop();
+  await installation.remove();
+});
+const begin = async (name: PeerName, to: PeerName | null, seen: Seen, log: LogEvent[]): Promise<RunningService> => {
+  const { configuration } = await installation.configure(name);
+  const each = await runService({
+    configuration,
+    service: service(to, seen),
+    onLog: (event) => log.push(event),
+  });
+  running.push(each);
+  return each;
+};
+
+const [serverSeen, goodSeen] = [seenBy(), seenBy()];
+const [serverLog, goodLog]: [LogEvent[], LogEvent[]] = [[], []];
+const server = await begin(serverName, null, serverSeen, serverLog);
+await begin(peerName("controller.good"), serverName, goodSeen, goodLog);
+const bad = (await installation.configure(badName)).configuration;
+
+const framed = (value: Json): Buffer => {
+  const body = Buffer.from(JSON.stringify(value));
+  const head = Buffer.alloc(4);
+  head.writeUInt32BE(body.length);
+  return Buffer.concat([head, body]);
+};
+let session = 0;
+const hello = (version: number): Buffer => {
+  session += 1;
+  return framed({ frame: "hello", version, generation: 1, session, name: badName });
+};
+
+/** Says it and waits for the end of the connection, unless `until` comes first. */
+const say = async (what: Buffer, until?: () => boolean, configuration: ProcessConfiguration = bad): Promise<void> => {
+  const socket = connect({
+    ...readCredentials(configuration),
+    host: "127.0.0.1",
+    port: server.distributionPort,
+    checkServerIdentity: () => undefined,
+  });
+  socket.on("error", () => undefined);
+  socket.resume();
+  const ended = once(socket, "close");
+  socket.write(what);
+  if (until === undefined) await ended;
+  else {
+    await eventually("it was taken note of", until);
+    assert.equal(socket.closed, false, "its connection stands");
+    socket.destroy();
+  }
+};
+
+const count = async (reason: string): Promise<number> => {
+  const metrics = await server.observer.metrics();
+  const samples = metrics
+    .filter(({ name }) => name === "cells_distribution_refused_total")
+    .flatMap((metric) => metric.samples);
+  return samples.find(({ labels }) => labels.reason === reason)?.value ?? 0;
+};
+
+let published = 0;
+/** Does it three times: counted each time, logged once, and the good client hears the next news after each. */
+const check = async (reason: string, misbehave: () => Promise<void>, times = 1): Promise<void> => {
+  for (let round = 1; round <= 3; round += 1) {
+    await misbehave();
+    await eventually(`"${reason}" is counted`, async () => (await count(reason)) === round * times);
+    published += 1;
+    await server.request(published);
+    await eventually("the good client hears of it", () => goodSeen.values.get("count") === published);
+  }
+  const lines = serverLog.filter(({ fields }) => fields.reason === reason);
+  assert.deepEqual(
+    lines.map(({ fields }) => fields.count),
+    [1],
+    `"${reason}" is logged once`,
+  );
+  assert.deepEqual(
+    goodLog.filter(({ event }) => event.startsWith("peer/")).map(({ event }) => event),
+    ["peer/reachable"],
+    "the good client was never cut off",
+  );
+};
+
+test("versions that are too old and too new", async () => {
+  await check("unsupported version", async () => {
+    await say(hello(protocolVersion + 2));
+  });
+  await say(hello(protocolVersion - 2));
+  assert.equal(await count("unsupported version"), 4);
+});
+
+test("garbage, and a frame that is too long", async () => {
+  const long = Buffer.alloc(4);
+  long.writeUInt32BE(limits.frameBytes + 1);
+  await check(
+    "no frame",
+    async () => {
+      await say(Buffer.concat([hello(protocolVersion), Buffer.from("GET / HTTP/1.1\r\n\r\n")]));
+      await say(long);
+    },
+    2,
+  );
+});
+
+test("frames that make no sense instead of a greeting, and none", async () => {
+  await check("malformed frame", () => say(framed(7)));
+  await check("out of order", () => say(framed({ frame: "subscribe", prefix: "" })));
+  await check("name differs from certificate", () =>
+    say(framed({ frame: "hello", version: protocolVersion, generation: 1, session: 1, name: "controller.good" })),
+  );
+});
+
+test("a certificate of another installation, and none at all", async () => {
+  const authority = installation.foreignAuthority;
+  const { configuration } = await installation.configure(peerName("controller.foreign"), { authority });
+  const { caFile } = bad.certificate;
+  const trusting = { ...configuration, certificate: { ...configuration.certificate, caFile } };
+  await check("no certificate of this installation", () => say(hello(protocolVersion), undefined, trusting));
+  const nobody = connect({ host: "127.0.0.1", port: server.distributionPort, rejectUnauthorized: false });
+  nobody.on("error", () => undefined);
+  nobody.resume();
+  await once(nobody, "close");
+  await eventually("it is counted", async () => (await count("no certificate of this installation")) === 4);
+});
+
+test("documents that are not accepted here, and more subscriptions than there may be", async () => {
+  let wish = 0;
+  await check("not accepted here", async () => {
+    wish += 1;
+    const [bad_, allowed] = [
+      { key: "order/1", seq: 1 },
+      { key: `wish/${wish}`, seq: 2 },
+    ].map((fields) => framed({ frame: "desire", ...fields, value: wish }));
+    // The one behind it is taken: a refused document holds up nothing.
+    await say(Buffer.concat([hello(protocolVersion), bad_ ?? Buffer.alloc(0), allowed ?? Buffer.alloc(0)]), () =>
+      serverSeen.desired.includes(`${badName} wish/${wish}`),
+    );
+  });
+  assert.ok(!serverSeen.desired.some((key) => key.includes("order/")));
+  await check("too many subscriptions", async () => {
+    const prefixes = Array.from({ length: limits.subscriptions + 1 }, (_, at) =>
+      framed({ frame: "subscribe", prefix: `p${at}` }),
+    );
+    wish += 1;
+    const last = framed({ frame: "desire", key: `wish/${wish}`, seq: 1, value: 1 });
+    await say(Buffer.concat([hello(protocolVersion), ...prefixes, last]), () =>
+      serverSeen.desired.includes(`${badName} wish/${wish}`),
+    );
+  });
+});

@@ -1,0 +1,87 @@
+import { type Frame, limits } from "../../core/distribution/node/frames.ts";
+import type { Json } from "../../model/json/json.ts";
+
+/**
+ * Frames on a byte stream: four bytes of length, most significant first, then that many bytes of JSON in UTF-8.
+ * Length 0 says only that the sender is alive.
+ */
+export const aliveFrame: Buffer = Buffer.alloc(4);
+
+/** A frame that goes to many is turned into bytes once; what is kept lives as long as the frame itself. */
+const made = new WeakMap<Frame, Buffer>();
+
+/** Null when the frame is longer than the limit. The bytes must not be changed. */
+export const encodeFrame = (frame: Frame): Buffer | null => {
+  const known = made.get(frame);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(frame);
+  const length = Buffer.byteLength(text);
+  if (length > limits.frameBytes) return null;
+  const buffer = Buffer.allocUnsafe(4 + length);
+  buffer.writeUInt32BE(length);
+  buffer.write(text, 4);
+  made.set(frame, buffer);
+  return buffer;
+};
+
+/** Cuts a stream into frames. Throws on what is no frame: the stream is of no use afterwards. */
+export interface FrameReader {
+  read(chunk: Buffer): Json[];
+  /** Frames that were cut off so far, signs of life among them. */
+  readonly cut: number;
+  /** Bytes that are here of a frame that is not. */
+  readonly waiting: number;
+}
+
+/**
+ * What is here of a frame lies in one buffer, which doubles: a frame that comes in single bytes costs at most twice what
+ * has come of it, and one that is only announced costs nothing.
+ */
+export const createFrameReader = (): FrameReader => {
+  let rest = Buffer.alloc(0);
+  let waiting = 0;
+  let cut = 0;
+  const keep = (bytes: Buffer): void => {
+    if (waiting + bytes.length > rest.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(2 * rest.length, waiting + bytes.length, 64));
+      rest.copy(larger, 0, 0, waiting);
+      rest = larger;
+    }
+    bytes.copy(rest, waiting);
+    waiting += bytes.length;
+  };
+  return {
+    read: (chunk) => {
+      let bytes = chunk;
+      if (waiting > 0) {
+        keep(chunk);
+        bytes = rest.subarray(0, waiting);
+      }
+      const frames: Json[] = [];
+      let at = 0;
+      while (bytes.length - at >= 4) {
+        const length = bytes.readUInt32BE(at);
+        if (length > limits.frameBytes)
+          throw new Error(`a frame of ${length} bytes is longer than ${limits.frameBytes}`);
+        if (bytes.length - at - 4 < length) break;
+        if (length > 0) frames.push(JSON.parse(bytes.toString("utf8", at + 4, at + 4 + length)) as Json);
+        cut += 1;
+        at += 4 + length;
+      }
+      if (waiting === 0 || at > 0) {
+        const left = bytes.subarray(at);
+        // A buffer of its own again: a large one is not kept for what follows.
+        if (at > 0) rest = Buffer.alloc(0);
+        waiting = 0;
+        if (left.length > 0) keep(left);
+      }
+      return frames;
+    },
+    get cut() {
+      return cut;
+    },
+    get waiting() {
+      return waiting;
+    },
+  };
+};

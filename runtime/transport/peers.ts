@@ -1,0 +1,51 @@
+import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+import { type PeerBook, type ProcessConfiguration, ports } from "../installation.ts";
+
+export interface PeerAddress {
+  readonly host: string;
+  readonly distributionPort: number;
+  readonly httpPort: number;
+}
+
+const isPort = (port: number): boolean => Number.isInteger(port) && port > 0 && port < 65536;
+
+/** Reads one entry of the peers file, as `PeerBook` describes it. */
+export const parsePeerAddress = (entry: string): Result<PeerAddress, string> => {
+  const [host = "", ...numbers] = entry.split(":");
+  const [distributionPort = ports.distribution, httpPort = numbers.length === 0 ? ports.http : distributionPort + 1] =
+    numbers.map(Number);
+  if (host === "" || numbers.length > 2 || !isPort(distributionPort) || !isPort(httpPort)) {
+    return fail(`"${entry}" is no address of a peer; it would be "10.0.1.1" or "127.0.0.1:7100:7101"`);
+  }
+  return ok({ host, distributionPort, httpPort });
+};
+
+/** Names in the peers file that start with `prefix`, sorted. Rejects when the file cannot be read. */
+export const listPeers = async (configuration: ProcessConfiguration, prefix: string): Promise<readonly PeerName[]> => {
+  const book = JSON.parse(await readFile(configuration.peersFile, "utf8")) as PeerBook;
+  const names = Object.keys(book.peers).filter((name) => name.startsWith(prefix));
+  return names.sort().map(peerName);
+};
+
+/**
+ * Where a peer is. The file is read at each look-up: look-ups come only with new connections, which their back-off
+ * bounds, and a peer that moved is found at once. A small file in memory is read in a fraction of what it costs to have
+ * another thread read it.
+ */
+export const findPeer = async (
+  configuration: ProcessConfiguration,
+  peer: PeerName,
+): Promise<Result<PeerAddress, string>> => {
+  const { peersFile } = configuration;
+  try {
+    const book = JSON.parse(readFileSync(peersFile, "utf8")) as PeerBook;
+    const entry = Object.hasOwn(book.peers, peer) ? book.peers[peer] : undefined;
+    if (entry === undefined) return fail(`the peers file ${peersFile} does not name "${peer}"`);
+    return parsePeerAddress(entry);
+  } catch (error) {
+    return fail(`the peers file ${peersFile} cannot be read: ${(error as Error).message}`);
+  }
+};

@@ -1,0 +1,51 @@
+import type { Invariant } from "../invariant.ts";
+
+/**
+ * An interface that can send or receive has the rules of its cell in force, a machine starts with its interfaces in place, and
+ * every packet that arrives was permitted by some version of its cell; across cells, by some version of both, each of which
+ * showed the other its end.
+ */
+export const rulesBeforePackets: Invariant = {
+  number: 20,
+  title: "no packet passes before its rules are in place, none crosses cells without consent",
+  watch: ({ truth, users, installation }, verdict) => {
+    const cellOf = (cellNumber: number): string => installation.cellOf(cellNumber);
+    const shows = (cell: string, name: string): boolean =>
+      (users.submitted.get(cell) ?? []).some(({ machines }) =>
+        machines.some((machine) => machine.name === name && machine.shown === true),
+      );
+    const bothPermit = (fromCell: number, from: string, toCell: number, to: string, port: number): boolean => {
+      const [one, two] = [cellOf(fromCell), cellOf(toCell)];
+      const sends = permits(fromCell, from, `${two}/${to}`, port);
+      return sends && permits(toCell, `${one}/${from}`, to, port) && shows(one, from) && shows(two, to);
+    };
+    const permits = (cellNumber: number, from: string, to: string, port: number): boolean =>
+      (users.submitted.get(cellOf(cellNumber)) ?? []).some(({ rules }) =>
+        rules.some((rule) => rule.from === from && rule.to === to && rule.port === port),
+      );
+    truth.watchers.push({
+      endpointOpened: (host, { cellNumber, desired }, { policies }) => {
+        const hasRules = [...policies.values()].some((policy) => policy.cellNumber === cellNumber);
+        verdict.check(hasRules, () => `${desired.path} opened at ${host} before the rules of its cell were there`);
+      },
+      machineStarted: ({ vm, host, interfaces }) => {
+        const { taps, endpoints } = truth.dataplane(host);
+        for (const { uid, path, address } of interfaces) {
+          const isThere = taps.has(uid) && endpoints.get(address)?.desired.uid === uid;
+          verdict.check(isThere, () => `${vm} started at ${host} before its interface ${path} was in place`);
+        }
+      },
+      delivered: ({ from, to, fromCell, toCell, port }) => {
+        const isPermitted =
+          fromCell === toCell
+            ? permits(fromCell, from.name, to.name, port)
+            : bothPermit(fromCell, from.name, toCell, to.name, port);
+        verdict.check(
+          isPermitted,
+          () => `a packet from ${from.name} (cell ${fromCell}) reached port ${port} of ${to.name} (cell ${toCell})`,
+        );
+      },
+    });
+    return undefined;
+  },
+};

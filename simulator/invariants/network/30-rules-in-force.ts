@@ -1,0 +1,69 @@
+import { isObject } from "../../../core/outbox.ts";
+import type { HostName } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
+import type { LogFields } from "../../kernel/kernel.ts";
+import type { Invariant } from "../invariant.ts";
+
+/**
+ * A rule that is said to be ready is met by packets at each host where a machine of its cell runs, and one that is said to be
+ * removed by none any more. Of a machine that a controller without its newer store does not know it says nothing.
+ */
+export const rulesInForce: Invariant = {
+  number: 30,
+  title: "a rule that is said to be ready is in force where its cell's machines run, and one that was removed is not",
+  watch: ({ kernel, truth, installation }, verdict) => {
+    const hostsOf = (cell: string): ReadonlySet<HostName> => {
+      const hosts = new Set<HostName>();
+      const known = installation.controllers.get(cell)?.state?.elements;
+      for (const { vm, host, interfaces } of truth.machines)
+        if (known?.has(vm) === true && interfaces.some(({ address }) => cellAt(host, address) === cell))
+          hosts.add(host);
+      return hosts;
+    };
+    const cellAt = (host: HostName, address: string): string | null => {
+      const endpoint = truth.dataplane(host).endpoints.get(address);
+      return endpoint === undefined ? null : installation.cellOf(endpoint.cellNumber);
+    };
+    const isInForce = (host: HostName, cell: string, path: unknown): boolean =>
+      truth
+        .dataplane(host)
+        .policies.get(cell)
+        ?.rules.some((rule) => rule.path === path) === true;
+    /** Cell → the model in force after a step; null: its cell is being deleted. */
+    const models = new Map<string, Json>();
+    const look = (cell: string, event: string, fields: LogFields): void => {
+      if (event === "element/state" && fields.phase === "ready") {
+        for (const host of hostsOf(cell))
+          verdict.check(
+            isInForce(host, cell, fields.path),
+            () => `${fields.path} is ready and not in force at ${host}`,
+          );
+      }
+      // With its cell a rule ends when the last machine does.
+      const model = models.get(cell) ?? null;
+      if (event !== "element/removed" || model === null || has(model, String(fields.path))) return;
+      for (const host of hostsOf(cell))
+        verdict.check(!isInForce(host, cell, fields.path), () => `${fields.path} is removed and in force at ${host}`);
+    };
+    // By step and not by the log: several steps may share a commit, and the next one of them may be of another model.
+    kernel.watchers.push({
+      stepped: (who, _input, effects) => {
+        if (!who.startsWith("controller.")) return;
+        const cell = who.slice("controller.".length);
+        for (const effect of effects) {
+          if (effect.kind === "write" && effect.key === "model" && isObject(effect.value))
+            models.set(cell, effect.value.document ?? null);
+          if (effect.kind === "log" && effect.fields.type === "NetworkRule") look(cell, effect.event, effect.fields);
+        }
+      },
+    });
+    return undefined;
+  },
+};
+
+/** Is there an element at this path of the model? */
+const has = (model: Json, path: string): boolean => {
+  let at: Json | undefined = model;
+  for (const name of path.split("/")) at = isObject(at) ? at[name] : undefined;
+  return at !== undefined;
+};

@@ -1,0 +1,27 @@
+import type { Invariant } from "../invariant.ts";
+
+/** A controller mints the next incarnation of a VM only when nothing of an earlier one runs, whatever it can see. */
+export const unknownIsNotStopped: Invariant = {
+  number: 7,
+  title: "unknown is never taken for stopped",
+  watch: ({ kernel, truth }, verdict) => {
+    const minted = new Map<string, number>();
+    kernel.watchers.push({
+      log: (who, event, { vm, incarnation, stage }) => {
+        if (!who.startsWith("controller.") || event !== "vm/stage" || stage === "none") return;
+        const before = minted.get(String(vm)) ?? 0;
+        if (Number(incarnation) <= before) return;
+        minted.set(String(vm), Number(incarnation));
+        if (before === 0) return;
+        const still = [...truth.machines].find(
+          (machine) => machine.vm === vm && machine.incarnation < Number(incarnation),
+        );
+        verdict.check(
+          still === undefined,
+          () => `incarnation ${incarnation} of ${vm} was minted while ${still?.incarnation} runs at ${still?.host}`,
+        );
+      },
+    });
+    return undefined;
+  },
+};

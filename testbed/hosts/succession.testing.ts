@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { InstallationStatus } from "../../model/api.ts";
+import type { Testbed } from "../harness.ts";
+import { cells, stateOf, until } from "../lab.testing.ts";
+import { processesOf, tenant, vmState } from "../management/self-hosted.testing.ts";
+
+/**
+ * The bootstrap host is lost for good: nothing of it runs any more, and nobody else could start the root controller's VM.
+ * Another host does, and everything goes on; when the lost one comes back, it leaves the VM where it is.
+ */
+const core = "root/core1/vm";
+
+/** All machines that run in a member's own network, and the wire: as when a plug is pulled. */
+const pull = `ip link set eth0 down
+for pid in $(pgrep -f '^qemu-system'); do
+  [ "$(readlink /proc/$pid/ns/net)" = "$(readlink /proc/self/ns/net)" ] && kill -KILL "$pid"
+done
+true`;
+
+export interface Succession {
+  readonly t: Testbed;
+  readonly reached: (what: string) => void;
+  /** Seconds. */
+  readonly patience: number;
+  /** A tenant's cell, as `tenant` gives it. */
+  readonly cell: string;
+}
+
+export const losesBootstrapHost = async ({ t, reached, patience, cell }: Succession): Promise<void> => {
+  const before = await vmState(t, core);
+  const lost = before.host;
+  // Of these every host but the lost one may have some; who can be asked then is not the subject of this test.
+  for (const path of ["primary/gateway/vm", `root/controllers/${cell}/vm`])
+    assert.notEqual((await vmState(t, path)).host, lost, `${path} is on the host that is to be lost`);
+  // The one that is placed last is where there is most room left: a second one is elsewhere than the first.
+  const file = join(dirname(t.configFile), `${cell}.sf`);
+  const more = `
+  boot2 extends VolumeCopy { x.image "<ref:/${cell}/golden>"; }
+  vm2 extends VM { x.memory 96; x.restartOnFailure true; }
+  disk2 extends VolumeConnection { x.vm "<ref:/${cell}/vm2>"; x.volume "<ref:/${cell}/boot2>"; x.bootOrder 0; }
+`;
+  const withMore = tenant(cell).replace(/\}\s*$/, `${more}}\n`);
+  writeFileSync(file, withMore);
+  await cells(t, "apply", file, "--yes");
+  const machines = [`${cell}/vm`, `${cell}/vm2`];
+  const states = await Promise.all(machines.map((path) => vmState(t, path)));
+  const elsewhere = machines.filter((_, at) => states[at]?.host !== lost);
+  assert.notEqual(elsewhere.length, 0, `all of the tenant's machines are on ${lost}`);
+  for (const path of elsewhere) await cells(t, "exec", path, "--", "sh", "-c", "echo kept > /tmp/lost");
+
+  // Who the operator is only the root controller can say, so the tenant's own credential is what opens its cell meanwhile.
+  const tenantOnly = join(dirname(t.configFile), `${cell}.json`);
+  await cells(t, "credential", "add", cell, "--out", tenantOnly);
+
+  await t.exec(lost, ["sh", "-c", pull]);
+  await t.stop(lost);
+  assert.deepEqual(await processesOf(t, lost, `^qemu-system.*guest=cells-${before.uid}-`), []);
+  reached(`${lost}, where the root controller's VM ran, is gone`);
+  let answered = 0;
+  const now = await until(
+    "the root controller's VM runs on another host",
+    async () => {
+      for (const path of elsewhere) {
+        const { code, stderr } = await t.cells(["exec", path, "--", "cat", "/tmp/lost"], tenantOnly);
+        assert.equal(code, 0, `${path} does not answer while the root controller is away: ${stderr}`);
+        answered += 1;
+      }
+      return stateOf(t, core);
+    },
+    (state) => typeof state?.host === "string" && state.host !== lost && state.phase === "ready",
+    patience,
+  );
+  assert.ok(answered > 0 && (now?.incarnation ?? 0) > (before.incarnation ?? 0), JSON.stringify(now));
+  reached(
+    `${now?.host} has started it as incarnation ${now?.incarnation}; tenants' VMs answered ${answered} times meanwhile`,
+  );
+  writeFileSync(file, withMore.replace(/\}\s*$/, "  extra extends Volume { x.size 8; }\n}\n"));
+  // Something of the cell may be on the lost host, where it is not known how it is.
+  await cells(t, "apply", file, "--yes", "--no-wait");
+  await until(
+    "a volume that is asked for now",
+    () => stateOf(t, `${cell}/extra`),
+    (state) => state?.phase === "ready",
+    patience,
+  );
+  reached("a change was accepted and carried out");
+  await comesBack(t, lost, patience);
+  const after = await vmState(t, core);
+  assert.deepEqual([after.host, after.incarnation], [now?.host, now?.incarnation], "it stays where it is");
+  assert.deepEqual(await machinesAt(t, lost, before.uid), [], `${lost} runs nothing of it`);
+  for (const path of elsewhere) assert.equal((await cells(t, "exec", path, "--", "cat", "/tmp/lost")).trim(), "kept");
+  reached(`${lost} has come back, and left it where it is`);
+};
+
+const comesBack = async (t: Testbed, host: string, patience: number): Promise<void> => {
+  await t.exec(host, ["ip", "link", "set", "eth0", "up"]);
+  await t.start(host);
+  await until(
+    `${host} is back`,
+    async () => {
+      const { code, stdout } = await t.cells(["status", "--output", "json"]);
+      return code === 0 ? (JSON.parse(stdout) as InstallationStatus) : null;
+    },
+    (status) => status?.hosts.find((each) => each.host === host)?.presence?.state === "up",
+    patience,
+  );
+};
+
+/** QEMUs of a VM that run in a host's own network; the others' are to be seen as well. */
+const machinesAt = async (t: Testbed, host: string, uid: string): Promise<readonly string[]> => {
+  const { stdout } = await t.exec(host, ["sh", "-c", "readlink /proc/self/ns/net"]);
+  const found: string[] = [];
+  for (const pid of await processesOf(t, host, `^qemu-system.*guest=cells-${uid}-[0-9]+`))
+    if ((await t.exec(host, ["readlink", `/proc/${pid}/ns/net`])).stdout === stdout) found.push(pid);
+  return found;
+};

@@ -1,0 +1,178 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { test } from "node:test";
+import type { ElementState, ImageSummary } from "../../model/api.ts";
+import { type Testbed, withTestbed } from "../harness.ts";
+import { cacheDirectory } from "../places.ts";
+
+/**
+ * Images from outside, as an operator brings them in: through the command line, the gateway and two real storage servers,
+ * to volumes of a cell. What each hostile byte does is tried in `host/storage-agent/images/image-convert.test.ts`.
+ */
+const skip = process.getuid?.() === 0 ? false : "needs root, for namespaces";
+const tiny = join(cacheDirectory(), "images", "tiny");
+
+const said = async (t: Testbed, ...args: readonly string[]): Promise<string> => {
+  const { code, stdout, stderr } = await t.cells(args);
+  assert.equal(code, 0, `cells ${args.join(" ")}\n${stdout}\n${stderr}`);
+  return stdout;
+};
+const refused = async (t: Testbed, why: RegExp, ...args: readonly string[]): Promise<void> => {
+  const { code, stdout, stderr } = await t.cells(args);
+  assert.equal(code, 1, `cells ${args.join(" ")}\n${stdout}`);
+  assert.match(stderr, why);
+  assert.equal(stderr.trim().split("\n").length, 1, "one sentence");
+};
+/** Those from outside and the tiny one. What else this machine has built is provided too. */
+const images = async (t: Testbed): Promise<readonly ImageSummary[]> => {
+  const listed = JSON.parse(await said(t, "image", "list", "--output", "json")) as ImageSummary[];
+  return listed.filter(({ name, provided }) => !provided || name === "tiny");
+};
+const stateOf = async (t: Testbed, path: string): Promise<ElementState | undefined> =>
+  (JSON.parse(await said(t, "get", path, "--state", "--output", "json")) as { $state?: ElementState }).$state;
+const until = async (what: string, holds: () => Promise<boolean>): Promise<void> => {
+  const end = performance.now() + 60_000;
+  while (!(await holds())) {
+    assert.ok(performance.now() < end, `never came: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+};
+/** The disk of a volume as its server has it. */
+const diskOf = async (t: Testbed, path: string): Promise<string> => {
+  const state = await stateOf(t, path);
+  return join(t.at.directory, "members", String(state?.server), "data", "volumes", `${state?.uid}.qcow2`);
+};
+const qemu = (...command: readonly string[]): string =>
+  execFileSync(command[0] ?? "", command.slice(1), { encoding: "utf8" });
+
+test("images from outside become volumes, or are refused with their reason", { skip }, async (suite) => {
+  await withTestbed({ hosts: 1, servers: 2 }, async (t) => {
+    const work = dirname(t.configFile);
+    const raw = join(work, "tiny.raw");
+    const { disk } = JSON.parse(readFileSync(join(tiny, "manifest.json"), "utf8")) as { readonly disk: string };
+    qemu("qemu-img", "convert", "-f", "qcow2", "-O", "raw", join(tiny, disk), raw);
+
+    await suite.test("the same disk as raw and as qcow2", async () => {
+      await said(t, "image", "add", "from-raw", raw, "--format", "raw");
+      await said(t, "image", "add", "from-qcow2", join(tiny, disk), "--format", "qcow2");
+      const list = await images(t);
+      assert.deepEqual(
+        list.map(({ name, servers, provided }) => [name, servers.join(), provided]),
+        [
+          ["from-qcow2", "s1,s2", false],
+          ["from-raw", "s1,s2", false],
+          ["tiny", "s1,s2", true],
+        ],
+      );
+      assert.equal(list.find(({ name }) => name === "from-raw")?.digest, qemu("sha256sum", raw).split(" ")[0]);
+      for (const server of ["s1", "s2"]) {
+        for (const name of ["from-raw", "from-qcow2"]) {
+          const directory = join(t.at.directory, "members", server, "data", "images", name);
+          const file = readdirSync(directory).find((each) => each.endsWith(".qcow2")) ?? "";
+          qemu("qemu-img", "compare", "-q", "-f", "raw", "-F", "qcow2", raw, join(directory, file));
+        }
+      }
+    });
+
+    await suite.test("volumes are made of them, on the servers that have them", async () => {
+      writeFileSync(
+        join(work, "disks.sf"),
+        `disks extends Cell {
+          r extends Volume { x.import "from-raw"; x.size 96; }
+          q extends Volume { x.import "from-qcow2"; x.size 64; }
+        }`,
+      );
+      await said(t, "apply", join(work, "disks.sf"), "--yes");
+      for (const path of ["disks/r", "disks/q"]) {
+        assert.equal((await stateOf(t, path))?.phase, "ready", path);
+        // What is behind the image's end is zeros, which `compare` takes for the same.
+        qemu("qemu-img", "compare", "-q", "-f", "raw", "-F", "qcow2", raw, await diskOf(t, path));
+      }
+    });
+
+    await suite.test("what is hostile, or is not what it is said to be, is refused with its reason", async () => {
+      const secret = join(work, "secret");
+      writeFileSync(secret, "a line of the server\n".repeat(100));
+      const backing = join(work, "backing.qcow2");
+      qemu("qemu-img", "create", "-q", "-f", "qcow2", "-b", secret, "-F", "raw", backing);
+      await refused(t, /"evil" is refused: it names a backing file/, "image", "add", "evil", backing, "-f", "qcow2");
+      await refused(t, /begins as a qcow2 image, and was declared raw/, "image", "add", "evil", backing, "-f", "raw");
+      const vmdk = join(work, "disk.vmdk");
+      writeFileSync(vmdk, `# Disk DescriptorFile\nversion=1\nRW 8 FLAT "${secret}" 0\n`);
+      await refused(t, /VMDK descriptor, which names other files/, "image", "add", "evil", vmdk, "-f", "raw");
+      await refused(t, /comes with the installation/, "image", "add", "tiny", raw, "-f", "raw", "--replace");
+      await refused(t, /choose another name, or replace it/, "image", "add", "from-raw", raw, "-f", "raw");
+      for (const [args, why] of [
+        [["../evil", raw, "-f", "raw"], /cannot name an image/],
+        [["evil", join(work, "nothing"), "-f", "raw"], /there is no such file/],
+        [["evil", work, "-f", "raw"], /no regular file/],
+        [["evil", raw, "-f", "vmdk"], /raw or qcow2, not `vmdk`/],
+        [["evil", raw], /--format/],
+      ] as const) {
+        const { code, stderr } = await t.cells(["image", "add", ...args]);
+        assert.equal(code, 2, stderr);
+        assert.match(stderr, why);
+      }
+      assert.equal((await images(t)).length, 3);
+      for (const server of ["s1", "s2"]) {
+        const data = join(t.at.directory, "members", server, "data");
+        assert.deepEqual(readdirSync(join(data, "image-staging")), []);
+        assert.equal(qemu("sh", "-c", `grep -rl "a line of the server" ${data} || true`), "");
+      }
+    });
+
+    await suite.test("a server that was away lacks the image, and gets it when it is added again", async () => {
+      await t.stop("s2");
+      const first = await t.cells(["image", "add", "late", raw, "--format", "raw"]);
+      assert.equal(first.code, 0, first.stderr);
+      assert.match(first.stderr, /not on s2: .*does not answer/);
+      await refused(t, /every storage server must be there/, "image", "add", "late", raw, "-f", "raw", "--replace");
+      await t.start("s2");
+      await until("s2 answers", async () => (await images(t)).some(({ servers }) => servers.includes("s2")));
+      assert.deepEqual((await images(t)).find(({ name }) => name === "late")?.servers, ["s1"]);
+      await said(t, "image", "add", "late", raw, "--format", "raw");
+      assert.deepEqual((await images(t)).find(({ name }) => name === "late")?.servers, ["s1", "s2"]);
+    });
+
+    await suite.test("an agent that dies over an upload keeps nothing of it, and no server takes it", async () => {
+      const large = join(work, "large.raw");
+      qemu("sh", "-c", `head -c 128M /dev/urandom > ${large}`);
+      const adding = t.cells(["image", "add", "large", large, "--format", "raw"]);
+      const staging = join(t.at.directory, "members", "s1", "data", "image-staging");
+      await until("the upload is there", async () => readdirSync(staging).length > 0);
+      await t.kill("s1");
+      assert.notEqual((await adding).code, 0);
+      await until("s1 is back", async () => (await images(t)).some(({ servers }) => servers.includes("s1")));
+      await until("nothing is left", async () => readdirSync(staging).length === 0);
+      const left = await t.exec("s1", ["sh", "-c", "ls /proc/*/comm | xargs grep -l qemu-img 2>/dev/null || true"]);
+      assert.equal(left.stdout.trim(), "", "no sandbox is left");
+      assert.equal(
+        (await images(t)).some(({ name }) => name === "large"),
+        false,
+      );
+    });
+
+    await suite.test("deleting and replacing leave volumes as they are", async () => {
+      const before = qemu("sha256sum", await diskOf(t, "disks/q"));
+      await said(t, "image", "add", "from-qcow2", raw, "--format", "raw", "--replace");
+      await said(t, "image", "delete", "from-qcow2");
+      await refused(t, /there is no image "from-qcow2"/, "image", "delete", "from-qcow2");
+      assert.equal(qemu("sha256sum", await diskOf(t, "disks/q")), before);
+      assert.equal((await stateOf(t, "disks/q"))?.phase, "ready");
+      // A new volume of it waits, and says for what; it comes as soon as the image does.
+      writeFileSync(
+        join(work, "more.sf"),
+        `more extends Cell { v extends Volume { x.import "from-qcow2"; x.size 64; } }`,
+      );
+      await said(t, "apply", join(work, "more.sf"), "--yes", "--no-wait");
+      await until("the volume says what it waits for", async () =>
+        /no image "from-qcow2"/.test((await stateOf(t, "more/v"))?.reason ?? ""),
+      );
+      await said(t, "image", "add", "from-qcow2", join(tiny, disk), "--format", "qcow2");
+      await until("the volume is there", async () => (await stateOf(t, "more/v"))?.phase === "ready");
+      assert.ok(existsSync(await diskOf(t, "more/v")), basename(await diskOf(t, "more/v")));
+    });
+  });
+});
