@@ -12,8 +12,9 @@ import { createOutbox, isObject, takeEffects, toJson } from "../outbox.ts";
 import { createDeaths, followDeaths, followOthers, hearMember, takeDeath } from "../presence/group/deaths.ts";
 import { publishLife, refuseInitial, takeLife } from "./cells/life.ts";
 import { measureController } from "./explain/measure.ts";
-import { noteForgotten, noteLost, wasLost } from "./histories/forgotten.ts";
+import { noteForgotten } from "./histories/forgotten.ts";
 import { doubtRuns, olderDue, olderTimer, takeFork, takeKept, watchOlder } from "./histories/fork.ts";
+import { hearingDue, hearingTimer, noteLost, restoredHearing, watchHearing } from "./histories/hearing.ts";
 import { askForRoom, isChild, noRoom } from "./model/quota.ts";
 import { reconcile } from "./reconcile.ts";
 import { abroadKeyOf, isAbroadRecord, releasedAbroad } from "./references/foreign.ts";
@@ -72,6 +73,7 @@ function take(state: ControllerState, input: Input): void {
     case "start":
       state.started = true;
       if (state.wasPutBack) goOnAbove(state);
+      watchHearing(state);
       resumeReservation(state);
       state.outbox.effects.push(...followDeaths(state.deaths));
       for (const vm of state.vms.values()) {
@@ -91,6 +93,7 @@ function take(state: ControllerState, input: Input): void {
       if (input.peer.startsWith("host.")) watchHost(state, input.peer, input.reachable);
       hearMember(state.deaths, input.peer, input.reachable);
       watchOlder(state, input.peer);
+      watchHearing(state);
       state.reachable.set(input.peer, input.reachable);
       if (offersHeard(state) && !(isChild(state) && state.life === null)) answerWaiting(state);
       break;
@@ -130,6 +133,7 @@ function take(state: ControllerState, input: Input): void {
       if (input.name === reservationTimer) reservationDue(state);
       if (input.name === startTimer) state.starts.dueMs = null;
       if (input.name === upgradeTimer) upgradeDue(state);
+      if (input.name === hearingTimer) hearingDue(state);
       if (input.name.startsWith(olderTimer)) olderDue(state, peerName(input.name.slice(olderTimer.length)));
       if (input.name.startsWith(lostTimer)) state.lost.add(peerName(input.name.slice(lostTimer.length)));
       if (input.name.startsWith(retryTimer)) state.resting.delete(uid(input.name.slice(retryTimer.length)));
@@ -273,7 +277,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     kept: { claims: new Map(), connections: new Map(), raisedFrom: new Map() },
     olderPeers: new Set([...(restored.forkedAt ?? [])].flatMap(([peer, { itForked }]) => (itForked ? [peer] : []))),
     forgotten: new Map(),
-    hasLost: wasLost(restored.records),
+    ...restoredHearing(restored.records),
     deaths: createDeaths(options.presence),
     subscribed: new Set(),
     credentials: new Map(),

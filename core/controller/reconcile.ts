@@ -6,6 +6,7 @@ import { wishForDirectory, withForeignAudiences } from "./directory-wishes.ts";
 import { updateStates } from "./explain/element-state.ts";
 import { endForgotten, holdersOfForgotten } from "./histories/forgotten.ts";
 import { isForked } from "./histories/fork.ts";
+import { peersToHear } from "./histories/hearing.ts";
 import { forgetDeleted } from "./model/deletion.ts";
 import { advanceGrants, giveBack } from "./model/quota.ts";
 import { allocateAddresses, wishForSubnets } from "./network/addresses.ts";
@@ -103,10 +104,6 @@ function placeWishes(state: ControllerState, wishes: Wishes): void {
   }
 }
 
-/** Its store was lost, or put back from an older copy, as far as anybody has said. */
-const mayHaveForgotten = ({ options, forkedAt, hasLost }: ControllerState): boolean =>
-  options.directory === true && (forkedAt.size > 0 || hasLost);
-
 /**
  * Follows the core services and the hosts that have something of this cell. A host that was followed once is followed
  * until the next start: that a peer is in step is said only when it changes, and must not be missed.
@@ -117,7 +114,8 @@ export function followPeers(state: ControllerState): void {
   for (const { strays = [] } of state.vms.values()) for (const host of strays) wanted.add(hostPeer(host));
   for (const host of successors(state)) wanted.add(host);
   for (const holder of holdersOfForgotten(state) ?? []) wanted.add(holder);
-  if (state.abroad.size > 0 || mayHaveForgotten(state)) wanted.add(directory);
+  for (const peer of peersToHear(state)) wanted.add(peer);
+  if (state.abroad.size > 0) wanted.add(directory);
   if (state.options.root !== undefined) wanted.add(authority);
   // Also where this store knows of no child: it may be blank, and of a cell that has nothing but children nobody else says so.
   if (state.options.cellManager === true) wanted.add(cellManager);

@@ -31,6 +31,7 @@ import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
 import { supplyOf } from "../supply.ts";
+import type { Hearing } from "./histories/hearing.ts";
 import type { CredentialRecord } from "./requests/credentials.ts";
 import type { StartState } from "./vm/start-limit.ts";
 
@@ -264,7 +265,7 @@ export interface KeptOfVms {
   readonly raisedFrom: Map<string, number>;
 }
 
-export interface ControllerState {
+export interface ControllerState extends Hearing {
   readonly options: ControllerOptions;
   readonly outbox: Outbox;
   model: ModelRecord;
@@ -289,8 +290,6 @@ export interface ControllerState {
   readonly olderPeers: Set<PeerName>;
   /** Documents of this controller that its receivers hold and that it does not desire; of a connection, its host. Not durable. */
   readonly forgotten: Map<PeerName, Map<string, HostName | null>>;
-  /** An operator has let a store count that had forked (forgotten.ts). Record `lost`. */
-  hasLost: boolean;
   /** Hosts that have not been reachable for longer than a restart takes: what they run is not known any more. */
   readonly lost: Set<PeerName>;
   /** Hosts that the Presence group declared dead: their machines may run on, and are not started elsewhere. */

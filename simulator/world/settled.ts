@@ -98,15 +98,19 @@ const membershipFault = ({ hosts, participants, members }: Installation): string
   return null;
 };
 
-/** What an operator would still find to do. */
+/** What an operator would still find to do, or would have to and cannot find. */
 const leftOver = ({ processes }: Installation): readonly string[] =>
   [...processes.values()].flatMap(({ name, distribution }) => {
     const { clients, receivers } = distribution === null ? { clients: [], receivers: [] } : leftoversOf(distribution);
+    const unwanted = [...(distribution?.clients ?? [])].flatMap(([client, { documents }]) => {
+      const desired = processes.get(client)?.distribution?.targets.get(name)?.documents;
+      const isUnwanted = (key: string): boolean => (desired?.get(key)?.value ?? null) === null;
+      const keys = client.startsWith("controller.") ? [...documents.keys()].filter(isUnwanted) : [];
+      return keys.length === 0 ? [] : [`${name} has ${keys.join(", ")} of ${client}, which does not desire it`];
+    });
     return [
       ...clients.flatMap(({ client, forked }) => (forked ? [`${name} names the store of ${client} as lost`] : [])),
-      ...clients.flatMap(({ client, keys }) =>
-        client.startsWith("controller.") && keys.length > 0 ? [`${name} has ${keys.join(", ")} of ${client}`] : [],
-      ),
+      ...unwanted,
       ...receivers.map(({ receiver }) => `${name} or ${receiver} has a store that was lost`),
     ];
   });

@@ -3,7 +3,6 @@ import type { Json } from "../../../model/json/json.ts";
 import { actualPlacement } from "../../documents/readers/placement.ts";
 import { desiredConnection } from "../../documents/readers/storage.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
-import { write } from "../../outbox.ts";
 import {
   addressManager,
   type ControllerState,
@@ -20,19 +19,11 @@ import { takeBack } from "./fork.ts";
 /**
  * The end of a cell whose controller has lost its store, after an operator let the present one count: it knows nothing of what its
  * receivers hold for the cell, and said that the cell was empty; what the cell had then stayed for good, and nobody
- * was left to take it back. Now it hears every receiver first, takes back what they hold, and says so meanwhile. Which
- * hosts these are is known to the Placer and the Storage Manager.
+ * was left to take it back. Now it hears every receiver first (hearing.ts), takes back what they hold, and says so meanwhile.
+ * Hosts that this store did not know are known to the Placer and the Storage Manager, too.
  *
  * While the cell lives nothing of that is done: what an older store knows nothing of may be what its people want.
  */
-const lostRecord = "lost";
-
-/** An operator has let a store count that had forked. */
-export function noteLost(state: ControllerState): void {
-  if (!state.hasLost) write(state.outbox, lostRecord, { lost: true });
-  state.hasLost = true;
-}
-export const wasLost = (records: ReadonlyMap<string, Json>): boolean => records.has(lostRecord);
 
 /** A receiver holds it, and it is not desired here; null: it does not. */
 export function noteForgotten(state: ControllerState, peer: PeerName, key: string, value: Json): void {
