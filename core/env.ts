@@ -49,6 +49,8 @@ export type Input =
    * A tombstone (`desire` of null) ends one that is unknown. Null: the peer holds none, and did not take the one sent.
    */
   | { readonly kind: "kept"; readonly peer: PeerName; readonly key: string; readonly value: Json }
+  /** A client has said on its present connection all that it desires here. */
+  | { readonly kind: "complete"; readonly peer: PeerName }
   /** A client has connected that keeps no history of its store: it is of an earlier version, perhaps again. */
   | { readonly kind: "earlier"; readonly peer: PeerName }
   | { readonly kind: "timer"; readonly name: string }

@@ -1,5 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { AddressReport } from "../core/address/manager.ts";
+import { toJson } from "../core/outbox.ts";
 import { unconfirmedFile } from "./backup/put-back.ts";
 import { servePeers } from "./http/https.ts";
 import { certify } from "./identity/own/certify.ts";
@@ -10,6 +12,7 @@ import { runService } from "./process/process.ts";
 import { type Members, runWithMembers } from "./process/run-with-members.ts";
 import { stopAtSignals } from "./process/signals.ts";
 import { followPeers } from "./transport/peers-follow.ts";
+import { watchMembers } from "./transport/peers-watch.ts";
 
 /**
  * Which service each core role runs. A role's code is loaded only where it runs, so that a small VM carries no more than
@@ -51,14 +54,26 @@ const runPresence = async (configuration: ProcessConfiguration, observer: Observ
 const runAddressManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createAddressManager } = await import("../core/address/manager.ts");
   const { internalPool, externalPool, underlay } = network;
+  const asked = await serveQuestion(configuration, observer, "address-manager", offersQuestion);
+  let controllers: Members = [];
+  const tell = (found: Members): void => {
+    controllers = found;
+    const report: AddressReport = { kind: "controllers", controllers };
+    void asked.service?.request(toJson(report)).catch(() => undefined);
+  };
+  const watch = await watchMembers(configuration, "controller.", tell);
+  stopAtSignals(async () => watch.stop());
+  controllers = watch.members;
   const service = createAddressManager({
     self: configuration.name,
     internalPool,
     externalPool,
     reserved: [underlay],
+    controllers,
   });
-  const asked = await serveQuestion(configuration, observer, "address-manager", offersQuestion);
   await runAsked(asked, { configuration, observer, service });
+  // What has changed since it was read.
+  tell(controllers);
 };
 
 const runDnsManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {

@@ -9,15 +9,25 @@ import { desiredSubnet } from "../documents/readers/network.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { actualKey, type Progress } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import { createOutbox, log, type Outbox, progress, publish, takeEffects, toJson, write } from "../outbox.ts";
+import { createOutbox, isObject, log, type Outbox, progress, publish, takeEffects, toJson, write } from "../outbox.ts";
 import { isOffersRequest } from "../supply.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { type Block, type Blocks, createBlocks, firstFree, free, ownerIn, take } from "./blocks.ts";
+import {
+  beginRecovery,
+  forgot,
+  mayGiveNew,
+  type Recovery,
+  recoveryRecord,
+  restoreRecovery,
+  spoke,
+  takeControllers,
+} from "./recovery.ts";
 
 /*
  * The IP Address Manager gives every subnet of the installation a block of its own: no two overlap, so an address means
  * one interface everywhere and nothing is ever translated. A block is durable before its controller hears of it, and
- * stays until the subnet's tombstone.
+ * stays until the subnet's tombstone. What it does without its store: `recovery.ts`.
  */
 
 export interface AddressManagerOptions {
@@ -27,6 +37,13 @@ export interface AddressManagerOptions {
   readonly externalPool: string;
   /** CIDRs that nobody gets: the underlay and whatever else the machines need. */
   readonly reserved?: readonly string[];
+  /** `controller.<cell>` of each cell that there is at the start; later ones it is told (`AddressReport`). */
+  readonly controllers: readonly PeerName[];
+}
+/** From the service's edge: which cells there are. */
+export interface AddressReport {
+  readonly kind: "controllers";
+  readonly controllers: readonly PeerName[];
 }
 
 interface SubnetRecord {
@@ -48,6 +65,7 @@ export interface AddressState {
   readonly unplaced: Set<Uid>;
   /** Stored wishes that cannot be read: what they have stays theirs. */
   readonly unread: Set<Uid>;
+  readonly recovery: Recovery;
 }
 
 /** RFC 1918. */
@@ -56,12 +74,12 @@ const privateNetworks = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"];
 const smallestOrder = 3;
 const largestOrder = 24;
 
-/** Clients: `controller.<cell>`. Records: `subnet/<uid>`. */
+/** Clients: `controller.<cell>`. Records: `subnet/<uid>`, `recovery`. */
 export function createAddressManager(options: AddressManagerOptions): Service<AddressState> {
   const pools = { internal: blockOf(options.internalPool), external: blockOf(options.externalPool) };
   const offer = toJson(addressOfferOf(options));
   return {
-    restore: (restored) => restore(restored, options.reserved ?? []),
+    restore: (restored) => restore(restored, options),
     step: (state, input) => {
       receive(state, input, pools, offer);
       if (input.kind === "start") state.outbox.effects.push({ kind: "publish", key: "addresses", value: offer });
@@ -121,35 +139,50 @@ const cidrOf = (block: Block): string => `${formatIpv4(block.first)}/${32 - bloc
 const within = (block: Block, outer: Block): boolean =>
   block.order <= outer.order && block.first >= outer.first && block.first < outer.first + 2 ** outer.order;
 
-function restore(restored: Restored, reserved: readonly string[]): AddressState {
+function restore(restored: Restored, { reserved = [], controllers }: AddressManagerOptions): AddressState {
   const blocks = createBlocks<string>();
   for (const text of reserved) take(blocks, blockOf(text), "the installation itself");
   const subnets = new Map<Uid, SubnetRecord>();
   for (const [key, value] of restored.records) {
+    if (key === recoveryRecord) continue;
     const record = value as unknown as SubnetRecord;
     subnets.set(key.slice("subnet/".length) as Uid, record);
     take(blocks, blockOf(record.cidr), `"${record.path}"`);
   }
   const outbox = createOutbox(restored);
   const [wanted, unplaced, unread] = [new Map<Uid, Wanted>(), new Set<Uid>(), new Set<Uid>()];
-  return { outbox, started: false, wanted, subnets, blocks, unplaced, unread };
+  const recovery = restoreRecovery(restored.records.get(recoveryRecord), controllers);
+  return { outbox, started: false, wanted, subnets, blocks, unplaced, unread, recovery };
 }
 
 function receive(state: AddressState, input: Input, pools: Pools, offer: Json): void {
   if (input.kind === "desired") {
     const uid = input.key.slice("subnet/".length) as Uid;
+    const isNew = !state.wanted.has(uid) && !state.subnets.has(uid);
     takeDesired(state, input.from, uid, input.value);
-    if (state.started) reconcile(state, uid, pools);
+    if (!state.started) return;
+    if (isNew && state.wanted.get(uid)?.document.has !== undefined) forgot(state.recovery, state.outbox);
+    reconcile(state, uid, pools);
   } else if (input.kind === "start") {
     state.started = true;
     state.outbox.quiet = true;
     log(state.outbox, "service/restored", { subnets: state.subnets.size });
+    beginRecovery(state.recovery, state.outbox, state.subnets.size + state.wanted.size + state.unread.size === 0);
     // Those that have a block first, so that nothing new takes the place of a subnet that only changes.
     for (const uid of [...state.subnets.keys(), ...state.wanted.keys()]) reconcile(state, uid, pools);
+  } else if (input.kind === "complete") {
+    if (spoke(state.recovery, state.outbox, input.peer)) placeWaiting(state, pools);
   } else if (input.kind === "request") {
+    const report = input.request as unknown as AddressReport;
+    if (isObject(input.request) && report.kind === "controllers")
+      if (takeControllers(state.recovery, state.outbox, report.controllers)) placeWaiting(state, pools);
     const response = isOffersRequest(input.request) ? offer : { subnets: state.subnets.size };
     state.outbox.effects.push({ kind: "reply", id: input.id, response });
   }
+}
+
+function placeWaiting(state: AddressState, pools: Pools): void {
+  for (const uid of [...state.unplaced]) reconcile(state, uid, pools);
 }
 
 function takeDesired(state: AddressState, client: PeerName, uid: Uid, value: Json): void {
@@ -183,7 +216,7 @@ function reconcile(state: AddressState, uid: Uid, pools: Pools): void {
     release(state, uid, record);
     if (wanted === undefined) publish(state.outbox, actualKey(record.client, `subnet/${uid}`), null);
     else allocate(state, uid, wanted, pools);
-    for (const waiting of [...state.unplaced]) reconcile(state, waiting, pools);
+    placeWaiting(state, pools);
   } else if (record !== undefined && wanted !== undefined) {
     const renamed = { ...record, path: wanted.document.path };
     write(state.outbox, `subnet/${uid}`, renamed);
@@ -202,10 +235,7 @@ function release(state: AddressState, uid: Uid, record: SubnetRecord): void {
 }
 
 function allocate(state: AddressState, uid: Uid, { client, document }: Wanted, pools: Pools): void {
-  const found =
-    document.cidr === null
-      ? (given(state, document, pools) ?? cut(state, document, pools))
-      : fixed(state, document, pools);
+  const found = find(state, document, pools);
   if (!found.ok) {
     state.unplaced.add(uid);
     say(state, client, uid, found.error, null);
@@ -218,6 +248,14 @@ function allocate(state: AddressState, uid: Uid, { client, document }: Wanted, p
   write(state.outbox, `subnet/${uid}`, record);
   log(state.outbox, "subnet/allocated", { uid, path: record.path, cidr: record.cidr });
   say(state, client, uid, progress("ready"), record);
+}
+
+function find(state: AddressState, document: DesiredSubnet, pools: Pools): Result<Block, Progress> {
+  const had = document.cidr === null ? given(state, document, pools) : null;
+  if (had !== null) return had;
+  const may = mayGiveNew(state.recovery);
+  if (!may.ok && (document.cidr === null || document.cidr !== document.has)) return may;
+  return document.cidr === null ? cut(state, document, pools) : fixed(state, document, pools);
 }
 
 const orderFor = (size: number): number => Math.max(smallestOrder, Math.ceil(Math.log2(size)));
@@ -303,7 +341,3 @@ function say(state: AddressState, client: PeerName, uid: Uid, what: Progress, re
   };
   publish(state.outbox, actualKey(client, `subnet/${uid}`), actual);
 }
-
-/** For tests and for people: every subnet's block. */
-export const allocations = (state: AddressState): Json =>
-  toJson(Object.fromEntries([...state.subnets].map(([uid, record]) => [uid, record.cidr])));

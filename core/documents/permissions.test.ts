@@ -302,7 +302,7 @@ test("every service's own checks are those of the table", () => {
   };
   const pools = { internalPool: "10.64.0.0/10", externalPool: "198.18.0.0/15" };
   const real: Partial<Record<ServiceKind, ReturnType<typeof one>>> = {
-    "address-manager": one(createAddressManager({ self, ...pools })),
+    "address-manager": one(createAddressManager({ self, ...pools, controllers: [] })),
     "dns-manager": one(createDnsManager({ self })),
     placer: one(createPlacer({ self, hosts: [] })),
     "storage-manager": one(createStorageManager({ self, agents: [] })),

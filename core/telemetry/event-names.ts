@@ -156,8 +156,8 @@ export const eventNames = {
   "volume/placed": "a volume got its storage server",
   "volume/adopted": "the Storage Manager found a volume that it did not know where it is: path, agent",
   "recovery/waits":
-    "the Storage Manager has lost what it knew, or has an older store, and places no volume before these servers have said what they have",
-  "recovery/complete": "every storage server has said what it has",
+    "a service has lost what it knew, or has an older store: the Storage Manager places no volume before these servers have said what they have, the IP Address Manager gives no new range before these controllers have",
+  "recovery/complete": "all have said what they have",
   "recovery/adopted": "an operator adopted what a storage server has whose store or files are older",
   "store/older":
     "this storage server, its store or its files were put back from a copy: nothing is started until an operator adopts it; why, null: no longer",

@@ -126,6 +126,7 @@ const handle = (
         ? confirmEntrances(state.entrances, effects)
         : forgetUnconfirmed(state, input.peer, effects);
     case "released":
+    case "complete":
     case "earlier":
     case "forked":
     case "another":

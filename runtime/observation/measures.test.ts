@@ -33,7 +33,7 @@ test("every core service's numbers are valid from the beginning", () => {
   check("the Storage Manager", createStorageManager({ self, agents: [peerName("agent.s1")] }));
   check("the DNS Manager", createDnsManager({ self }));
   const pools = { internalPool: "10.64.0.0/10", externalPool: "198.18.0.0/15" };
-  check("the IP Address Manager", createAddressManager({ self, ...pools }));
+  check("the IP Address Manager", createAddressManager({ self, ...pools, controllers: [] }));
   check("a storage agent", createAgentService({ server: "s1", address: ipv4("10.0.2.1"), firstPort: 20_000 }));
   const cell = { cell: cellName("shop"), cellUid: uid("ab"), cellNumber: 1, domain: "cells.internal" };
   check("a controller", createController({ ...cell, address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01"), self }));

@@ -46,6 +46,7 @@ const create = (
         self: peerName("address-manager"),
         internalPool: "10.64.0.0/10",
         externalPool: "198.18.0.0/24",
+        controllers: [],
       }),
     ],
     "dns-manager": () => ["dns-manager", createDnsManager({ self: peerName("dns-manager") })],

@@ -1,4 +1,4 @@
-import { createAddressManager } from "../../core/address/manager.ts";
+import { type AddressReport, createAddressManager } from "../../core/address/manager.ts";
 import { boundPeers, servicePeerOf } from "../../core/cells/binding.ts";
 import { createCellManager } from "../../core/cells/manager.ts";
 import { createController } from "../../core/controller/controller.ts";
@@ -134,7 +134,10 @@ export class Installation {
     const numbers = count(history.services);
     const instances = { placer: numbers, storageManager: numbers };
     this.#add("address-manager", () =>
-      createAddressManager({ self: peerName("address-manager"), internalPool, externalPool, reserved: [underlay] }),
+      createAddressManager({
+        ...{ self: peerName("address-manager"), internalPool, externalPool, reserved: [underlay] },
+        controllers: this.#controllerNames(),
+      }),
     );
     this.#add("directory", () => createDirectory({ self: peerName("directory"), domain }));
     this.#add("dns-manager", () => createDnsManager({ self: peerName("dns-manager"), domain }));
@@ -185,15 +188,27 @@ export class Installation {
         this.childCells.set(cellNumber, cell);
         this.#addController(cell, cellUid, cellNumber, address, services);
         this.processes.get(peerName(`controller.${cell}`))?.start();
+        this.#tellControllers();
       },
       remove: ({ controller, cell }) => {
         const process = this.processes.get(controller);
         this.processes.delete(controller);
         this.controllers.delete(cell);
         process?.crash("its cell has ended");
+        this.#tellControllers();
         this.kernel.log(controller, "process/removed", {});
       },
     };
+  }
+
+  #controllerNames(): readonly PeerName[] {
+    return [...this.controllers.keys()].map((cell) => peerName(`controller.${cell}`));
+  }
+
+  /** As the IP Address Manager reads it in its book. */
+  #tellControllers(): void {
+    const report: AddressReport = { kind: "controllers", controllers: this.#controllerNames() };
+    void this.processes.get(peerName("address-manager"))?.request(report as unknown as Json);
   }
 
   /** A machine loses power with all that runs on it; `awayMs` later it boots. */

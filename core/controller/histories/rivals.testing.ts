@@ -57,7 +57,10 @@ export class Rivals {
     const hosts = room.hosts.map((_, index) => peerName(`host.h${index}`));
     const agents = room.servers.map((_, index) => peerName(`agent.s${index}`));
     const pools = { internalPool: room.pool, externalPool: "198.18.0.0/24" };
-    this.#serve(peerName("address-manager"), createAddressManager({ self: peerName("address-manager"), ...pools }));
+    this.#serve(
+      peerName("address-manager"),
+      createAddressManager({ self: peerName("address-manager"), ...pools, controllers: [] }),
+    );
     this.#serve(peerName("storage-manager"), createStorageManager({ self: peerName("storage-manager"), agents }));
     this.#serve(peerName("placer"), createPlacer({ self: peerName("placer"), hosts }));
     this.#serve(peerName("dns-manager"), createDnsManager({ self: peerName("dns-manager") }));

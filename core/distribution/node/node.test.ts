@@ -355,7 +355,7 @@ test("a long snapshot goes in bursts and is complete", () => {
   const told = { a: stateOf(network, "a").inputs.length, b: stateOf(network, "b").inputs.length };
   cut(network, wireBetween(network, "a", "b"), "client");
   settle(network);
-  assert.deepEqual(stateOf(network, "b").inputs.slice(told.b), []);
+  assert.deepEqual(stateOf(network, "b").inputs.slice(told.b), [{ kind: "complete", peer: "a" }]);
   assert.deepEqual(
     stateOf(network, "a")
       .inputs.slice(told.a)

@@ -246,6 +246,7 @@ const receiveComplete = (turn: Turn, link: ServerLink, client: Client): void => 
   const { seen } = link;
   link.seen = null;
   if (seen === null) return;
+  turn.inbox.push({ kind: "complete", peer: client.peer });
   const before = client.orphans.size;
   client.orphans.clear();
   for (const key of client.documents.keys()) if (!seen.has(key)) client.orphans.add(key);

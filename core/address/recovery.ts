@@ -1,0 +1,85 @@
+import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+import type { Progress } from "../documents/vocabulary.ts";
+import { isObject, log, type Outbox, progress, toJson, write } from "../outbox.ts";
+
+/**
+ * An IP Address Manager whose store is blank or older. Controllers say with each wish which range a subnet has had, so all
+ * that was forgotten comes back with what they say at their next connection. Before that nobody knows which ranges are free:
+ * whoever asked first would be given one that machines of another cell use. So nothing new is given until each controller
+ * that could have a range has said all that it desires. What a wish says it has is given at once.
+ *
+ * A blank store shows itself. That a store is older shows when somebody has a range here which the store does not know.
+ */
+export interface Recovery {
+  /** `controller.<cell>` of each cell that there is. */
+  controllers: ReadonlySet<PeerName>;
+  /** Those that have said all that they desire, since this start. */
+  readonly spoke: Set<PeerName>;
+  /** Those that have not, since ranges were forgotten. Durable; null: this store never had such a record. */
+  waitsFor: readonly PeerName[] | null;
+}
+
+export const recoveryRecord = "recovery";
+
+export const restoreRecovery = (stored: Json | undefined, controllers: readonly PeerName[]): Recovery => ({
+  controllers: new Set(controllers),
+  spoke: new Set(),
+  waitsFor: isObject(stored) ? (stored.waitsFor as unknown as readonly PeerName[]) : null,
+});
+
+/** At a start. @param isBlank no subnet has a range or wishes for one, by this store */
+export function beginRecovery(recovery: Recovery, outbox: Outbox, isBlank: boolean): void {
+  const { controllers, waitsFor } = recovery;
+  waitFor(recovery, outbox, waitsFor ?? (isBlank ? [...controllers].sort() : []));
+}
+
+/** A range is in use that this store has forgotten: whoever is silent may have others. */
+export function forgot(recovery: Recovery, outbox: Outbox): void {
+  const { controllers, spoke, waitsFor } = recovery;
+  const silent = [...controllers].filter((controller) => !spoke.has(controller));
+  waitFor(recovery, outbox, [...new Set([...(waitsFor ?? []), ...silent])].sort());
+}
+
+/** A client has said all that it desires. @returns whether new ranges may be given from now on */
+export function spoke(recovery: Recovery, outbox: Outbox, client: PeerName): boolean {
+  recovery.spoke.add(client);
+  return drop(recovery, outbox, (controller) => controller === client);
+}
+
+/** Which cells there are. @returns whether new ranges may be given from now on */
+export function takeControllers(recovery: Recovery, outbox: Outbox, controllers: readonly PeerName[]): boolean {
+  recovery.controllers = new Set(controllers);
+  return drop(recovery, outbox, (controller) => !recovery.controllers.has(controller));
+}
+
+function drop(recovery: Recovery, outbox: Outbox, isDone: (controller: PeerName) => boolean): boolean {
+  const { waitsFor } = recovery;
+  if (waitsFor === null || !waitsFor.some(isDone)) return false;
+  const left = waitsFor.filter((controller) => !isDone(controller));
+  waitFor(recovery, outbox, left);
+  return left.length === 0;
+}
+
+function waitFor(recovery: Recovery, outbox: Outbox, controllers: readonly PeerName[]): void {
+  const waitsFor = controllers.filter((controller) => recovery.controllers.has(controller));
+  const before = recovery.waitsFor ?? [];
+  if (waitsFor.length > before.length) log(outbox, "recovery/waits", { controllers: waitsFor });
+  else if (waitsFor.length === 0 && before.length > 0) log(outbox, "recovery/complete", {});
+  recovery.waitsFor = waitsFor;
+  // A version that knows no such record reads a subnet of nobody, and frees its range.
+  const asSubnet = { client: "address-manager", path: recoveryRecord, cidr: "0.0.0.0/29" };
+  write(outbox, recoveryRecord, { ...asSubnet, waitsFor: toJson(waitsFor) });
+}
+
+/** Whether a range may be given that nobody says to have had. Whose silence it is, is no other cell's business. */
+export const mayGiveNew = ({ waitsFor }: Recovery): Result<null, Progress> =>
+  waitsFor === null || waitsFor.length === 0
+    ? ok(null)
+    : fail(
+        progress(
+          "waiting",
+          "the IP Address Manager has lost what it knew and has yet to hear which ranges all cells have",
+        ),
+      );
