@@ -105,6 +105,8 @@ export interface Restored {
   readonly wasRestored?: boolean;
   /** Whoever put it back was sure that nothing runs any more on any host of then. */
   readonly hostsAreGone?: boolean;
+  /** 0 ≤ x < 1, drawn for this start. Absent: 0. */
+  readonly drawn?: number;
 }
 
 /** For services of tests, which say to each other whatever they like. */

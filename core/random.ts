@@ -19,3 +19,11 @@ export const seedOf = (seed: number): number => {
   return x === 0 ? 1 : x;
 };
 export const below = (state: Randomness, limit: number): number => Math.floor(nextRandom(state) * limit);
+/** FNV-1a over the text's code units, 32 bits with a sign. */
+export const hashText = (text: string): number => {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  return hash;
+};
+/** 0 ≤ x < 1, the same for the same text. */
+export const fractionOf = (text: string): number => nextRandom({ random: seedOf(hashText(text)) });

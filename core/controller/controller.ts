@@ -294,6 +294,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     ending: restored.records.has("ending"),
     started: false,
     wasPutBack: restored.wasRestored === true,
+    drawn: restored.drawn ?? 0,
     hostsAreGone: restored.hostsAreGone === true,
     resting: new Set(),
     starts: restoredStarts(restored.records.get("starts")),

@@ -322,6 +322,8 @@ export interface ControllerState extends Hearing {
   readonly wasPutBack: boolean;
   /** And nothing runs any more on any host of then. */
   readonly hostsAreGone: boolean;
+  /** 0 ≤ x < 1, of this start alone (kept-numbers.ts). */
+  readonly drawn: number;
   /** VMs that failed and whose back-off timer has not come yet. */
   readonly resting: Set<Uid>;
   readonly starts: StartState;

@@ -77,13 +77,14 @@ export function takeFork(state: ControllerState, peer: PeerName, forked: boolean
   const { cell } = state.options;
   log(state.outbox, before ? "controller/released" : "controller/forked", { cell, peer, reason: forkReason(state) });
   if (!before) return;
-  const { nextNumber, nextIdentity, nextRule } = state.counters;
+  const { drawn, counters } = state;
+  const { nextNumber, nextIdentity, nextRule } = counters;
   saveCounters(state, {
-    nextNumber: beyondUnheard("element", nextNumber),
-    nextIdentity: beyondUnheard("identity", nextIdentity),
-    nextRule: beyondUnheard("rule", nextRule),
+    nextNumber: beyondUnheard(drawn, "element", nextNumber),
+    nextIdentity: beyondUnheard(drawn, "identity", nextIdentity),
+    nextRule: beyondUnheard(drawn, "rule", nextRule),
   });
-  otherRulesUpTo(state, beyondUnheard("policy version", state.policy.version));
+  otherRulesUpTo(state, beyondUnheard(drawn, "policy version", state.policy.version));
 }
 
 /**

@@ -10,7 +10,7 @@ import type { ControllerState } from "../state.ts";
 export type Numbered = "element" | "identity" | "rule" | "policy version" | "incarnation";
 /** In one fork, above what the store says. A cell has at most 200,000 documents at a receiver. */
 const mostAhead: Readonly<Record<Numbered, number>> = {
-  element: 2 ** 32,
+  element: 2 ** 40,
   identity: 2 ** 22,
   rule: 2 ** 22,
   "policy version": 2 ** 32,
@@ -26,14 +26,24 @@ const greatest: Readonly<Record<Numbered, number>> = {
 };
 
 /**
- * What is skipped when a store that was lost is let count: numbers that the lost one gave out may be known to those alone who
- * were not heard meanwhile, a host above all, of which a blank store does not even know that there is something to ask.
+ * What is skipped when a store that was lost is let count, or was put back from a backup: numbers that the lost one gave out may
+ * be known to those alone who were not heard meanwhile, a host above all, of which a blank store does not even know that there is
+ * something to ask. More than a cell has of them, and as much again as was drawn for this start: from a copy that is put back a
+ * second time, it goes on elsewhere than it did after the first time.
  */
-const skipped = { element: 2 ** 20, identity: 2 ** 14, rule: 2 ** 14, "policy version": 2 ** 14 } as const;
+const skipped: Readonly<Record<Numbered, { readonly least: number; readonly drawn: number }>> = {
+  element: { least: 2 ** 20, drawn: 2 ** 36 },
+  identity: { least: 2 ** 16, drawn: 2 ** 18 },
+  rule: { least: 2 ** 16, drawn: 2 ** 18 },
+  "policy version": { least: 2 ** 16, drawn: 2 ** 28 },
+  incarnation: { least: 2 ** 8, drawn: 2 ** 12 },
+};
 
 /** @returns the number to go on with */
-export const beyondUnheard = (what: keyof typeof skipped, now: number): number =>
-  Math.max(now, Math.min(now + skipped[what], greatest[what]));
+export const beyondUnheard = (drawn: number, what: Numbered, now: number): number => {
+  const { least, drawn: span } = skipped[what];
+  return Math.max(now, Math.min(now + least + Math.floor(drawn * span), greatest[what]));
+};
 
 export interface Source {
   readonly peer: PeerName;

@@ -82,6 +82,18 @@ test("a store that was put back goes on above every number and incarnation that 
   }
 });
 
+test("a copy that is put back a second time goes on elsewhere than after the first", () => {
+  const [first, second] = [0.25, 0.5].map((drawn) => {
+    const world = grown({});
+    world.crash({ wasRestored: true, drawn });
+    world.ended.set(`${world.uidOf("shop/other")}@1`, { power: "off", ended: "crashed", phase: "failed" });
+    world.settle();
+    return { number: world.state.counters.nextNumber, incarnation: machine(world, "shop/other").incarnation };
+  });
+  assert.ok(first !== undefined && second !== undefined);
+  assert.ok(second.number > first.number + 200_000 && second.incarnation > first.incarnation + 200);
+});
+
 test("the root cell's VMs begin anew, on blank volumes for their stores, its controller's own before every other", () => {
   for (const crashing of [false, true]) {
     const world = grown();

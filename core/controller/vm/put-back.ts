@@ -1,5 +1,6 @@
 import { type ElementPath, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import { log, write } from "../../outbox.ts";
+import { beyondUnheard } from "../histories/kept-numbers.ts";
 import { serviceVms } from "../services/boot-disks.ts";
 import { lastBootedFirst, ownVm } from "../services/succession.ts";
 import {
@@ -18,22 +19,21 @@ import {
  * no store any more, where its receivers were lost as well, and lives on in the volumes of storage servers: their UIDs, and
  * the incarnations that hold their leases. So it goes on far above all that it can have given out since.
  */
-const ahead = { element: 2 ** 20, identity: 2 ** 16, rule: 2 ** 16, policy: 2 ** 16, incarnation: 2 ** 8 } as const;
-
 const withoutRun = (vm: VmRecord): VmRecord =>
   vm.run === null ? vm : { ...vm, failure: null, failures: 0, again: false, avoid: [], run: null };
 
 /** Once, at the first start of such a store. */
 export function goOnAbove(state: ControllerState): void {
-  const { nextNumber, nextIdentity, nextRule } = state.counters;
+  const { drawn, counters, policy } = state;
+  const { nextNumber, nextIdentity, nextRule } = counters;
   saveCounters(state, {
-    nextNumber: nextNumber + ahead.element,
-    nextIdentity: nextIdentity + ahead.identity,
-    nextRule: nextRule + ahead.rule,
+    nextNumber: beyondUnheard(drawn, "element", nextNumber),
+    nextIdentity: beyondUnheard(drawn, "identity", nextIdentity),
+    nextRule: beyondUnheard(drawn, "rule", nextRule),
   });
-  savePolicy(state, { ...state.policy, version: state.policy.version + ahead.policy });
+  savePolicy(state, { ...policy, version: beyondUnheard(drawn, "policy version", policy.version) });
   for (const vm of [...state.vms.values()]) {
-    const next = { ...vm, above: vm.incarnation + ahead.incarnation };
+    const next = { ...vm, above: beyondUnheard(drawn, "incarnation", vm.incarnation) };
     saveVm(state, state.hostsAreGone ? withoutRun(next) : next);
   }
   if (state.options.root === undefined || !state.hostsAreGone) return;

@@ -1,6 +1,7 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Effect, Instant, Service } from "../../env.ts";
+import { fractionOf } from "../../random.ts";
 import { deathIn } from "../deaths.ts";
 import { recovered } from "../fork.ts";
 import {
@@ -77,7 +78,7 @@ export const createNode = <State>(
   const stored = readStored(content);
   const node: Node<State> = {
     service,
-    state: service.restore(restoredOf(stored)),
+    state: service.restore({ ...restoredOf(stored), drawn: fractionOf(draw) }),
     distribution: {
       self,
       instance: service.instance,

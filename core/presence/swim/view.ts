@@ -1,6 +1,6 @@
 import type { HostName } from "../../../model/cell/identifiers.ts";
 import { isPlausible, mostAhead } from "../../documents/life-numbers.ts";
-import { below, nextRandom } from "../../random.ts";
+import { below, hashText, nextRandom } from "../../random.ts";
 import { enqueue } from "./gossip.ts";
 import { confirmationsNeeded, suspicionMs } from "./suspicion.ts";
 import type { Member, Packet, SwimOutput, SwimState, Update, Verdict } from "./types.ts";
@@ -22,11 +22,6 @@ export interface Turn extends SwimOutput {
   by: HostName | "the group" | null;
 }
 
-const hashText = (text: string): number => {
-  let hash = 0x811c9dc5;
-  for (let index = 0; index < text.length; index += 1) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
-  return hash;
-};
 const ended = (member: Member): boolean => member.status === "dead" || member.status === "left";
 /** Suspicion is left out: it passes, and comparing views while it does would be for nothing. */
 const hashOf = (member: Member): number => {
