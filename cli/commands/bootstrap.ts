@@ -5,15 +5,12 @@ import { setDefaultCACertificates } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { type BootstrapProgress, progressFile } from "../../host/bootstrap/bootstrap.ts";
 import type { Bootstrapped } from "../../host/machine/first-machine.ts";
-import {
-  type ClientConfiguration,
-  readClientConfiguration,
-  writeClientConfiguration,
-} from "../connection/client-config.ts";
-import { imagesFor } from "../machine-images.ts";
+import type { MachineRestore } from "../../host/machine/restore.ts";
+import { type ClientConfiguration, readClientConfiguration, writeClientConfiguration } from "../connection/client-config.ts";
 import { type Context, printJson } from "../program/context.ts";
-import { CommandFailure, exitCodes } from "../program/failure.ts";
+import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
 import { failing, type MachineArguments, sayTo } from "./host.ts";
+import { imagesFor } from "../machine-images.ts";
 
 /** `cells bootstrap`: the first machine of an installation, and the cloud that comes to run in itself on it. */
 export interface BootstrapArguments extends MachineArguments {
@@ -21,6 +18,14 @@ export interface BootstrapArguments extends MachineArguments {
   readonly address: string | undefined;
   readonly profile: "small" | "large";
   readonly specification: string | undefined;
+  /** A backup of the management, to go on from; undefined: a new cloud. */
+  readonly backup: string | undefined;
+  readonly passphraseFile: string | undefined;
+  readonly key: string | undefined;
+  readonly authority: string | undefined;
+  /** Names with commas in between. */
+  readonly poweredOff: string | undefined;
+  readonly lostServers: string | undefined;
 }
 const pauseMs = 1000;
 const patienceMs = 5000;
@@ -31,20 +36,53 @@ export const bootstrap = async (context: Context, options: BootstrapArguments): 
     options.specification ?? fileURLToPath(new URL(`../../examples/root/${profile}.sf`, import.meta.url));
   const say = sayTo(context);
   const { bootstrapMachine } = await import("../../host/machine/first-machine.ts");
-  const images = await failing(() => imagesFor(options.images, say));
-  const machine = { name, address, interface: options.interface, storage, images, specification, say, timeoutMs };
-  const made = await failing(() => bootstrapMachine(machine));
+  const restore = await restoreOf(context, options);
+  let made: Bootstrapped;
+  try {
+    const images = await failing(() => imagesFor(options.images, say));
+    const machine = { name, address, interface: options.interface, storage, images, specification, say, timeoutMs };
+    made = await failing(() => bootstrapMachine({ ...machine, restore }));
+  } finally {
+    await restore?.unpacked.remove();
+  }
   const client: ClientConfiguration = { url: made.url, credential: made.credential, authority: made.authority };
   if (readClientConfiguration()?.credential !== client.credential) {
     writeClientConfiguration(client);
     say("the operator's credential is in your configuration for `cells`, and is printed nowhere");
   }
+  for (const { name: other, file, isServer } of made.returning)
+    say(
+      `${other} comes back with the token in ${file}: on it, \`cells host join${isServer ? " --storage DIR" : ""} --token-file FILE\`${isServer ? `. Until it has said what is on its disk no volume is made anew` : ""}`,
+    );
   await untilBorn(made, client, timeoutMs, say);
   if (context.json) printJson(context, { url: client.url });
   else
     context.terminal.print(
       `up: the gateway is at ${client.url}. More machines join with \`cells host token NAME --address A\``,
     );
+};
+
+const namesIn = (text: string | undefined): readonly string[] =>
+  (text ?? "")
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+
+/** The backup, opened; null: none was named. */
+const restoreOf = async (context: Context, options: BootstrapArguments): Promise<MachineRestore | null> => {
+  const { backup, poweredOff, lostServers } = options;
+  if (backup === undefined) {
+    for (const name of ["key", "passphraseFile", "authority", "poweredOff", "lostServers"] as const)
+      if (options[name] !== undefined)
+        throw usage(
+          `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} is about a backup: say which, --backup FILE`,
+        );
+    return null;
+  }
+  const { openBackup } = await import("./management.ts");
+  const unpacked = await openBackup(context, backup, options);
+  for (const { name, why } of unpacked.missing) context.terminal.warn(`not in the backup: ${name}: ${why}`);
+  return { unpacked, poweredOff: namesIn(poweredOff), lostServers: namesIn(lostServers) };
 };
 
 const progressOf = async (file: string): Promise<BootstrapProgress | null> => {

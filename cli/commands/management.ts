@@ -119,12 +119,16 @@ export const fetchBackup = async (context: Context, name: string, file: string):
   else context.terminal.print(`${file} is the backup ${name}; \`cells management verify\` says whether it is whole`);
 };
 
-interface Opening {
+export interface Opening {
   readonly passphraseFile: string | undefined;
   readonly key: string | undefined;
   readonly authority: string | undefined;
 }
-const open = async (context: Context, file: string, { passphraseFile, key, authority }: Opening): Promise<Unpacked> => {
+export const openBackup = async (
+  context: Context,
+  file: string,
+  { passphraseFile, key, authority }: Opening,
+): Promise<Unpacked> => {
   const known =
     authority === undefined
       ? (readClientConfiguration()?.authority ?? null)
@@ -149,7 +153,7 @@ const showParts = ({ terminal }: Context, { parts }: Unpacked): void => {
 };
 
 export const verify = async (context: Context, file: string, opening: Opening): Promise<void> => {
-  const unpacked = await open(context, file, opening);
+  const unpacked = await openBackup(context, file, opening);
   await unpacked.remove();
   const { terminal } = context;
   if (context.json) printJson(context, { file, ...summaryOf(unpacked) });
@@ -174,7 +178,7 @@ export const restore = async (
 ): Promise<void> => {
   const { restoreTestbed } = await import("./up.ts");
   const { terminal } = context;
-  const unpacked = await open(context, file, options);
+  const unpacked = await openBackup(context, file, options);
   try {
     const age = Math.round((Date.now() - Date.parse(unpacked.issued)) / 60_000);
     const question = `The stores of ${unpacked.issued} (${age} minutes ago) take the place of those that are there. What the cloud was told since then is in none of them. Go on?`;

@@ -26,11 +26,24 @@ const bootstrapCommand: Register = (program, context, withHelp) => {
       .addOption(onInterface())
       .option("--storage <dir>", "where its volumes go", "/var/lib/cells/storage")
       .addOption(withImages())
+      .option("--backup <file>", "go on from this backup of a management that is lost")
+      .option("--passphrase-file <file>", "of the backup: read the passphrase from there (default: it is asked for)")
+      .option("--key <file>", "of the backup: your key, where the schedule made it")
+      .option("--authority <file>", "of the backup: the installation's authority, a certificate that you have kept")
+      .option("--powered-off <names>", "hosts of the backup: you have made sure that nothing runs on them any more")
+      .option(
+        "--lost-servers <names>",
+        "storage servers of the backup that will not come back: what they had begins empty",
+      )
       .addOption(withTimeout())
       .action(async ({ timeout, ...options }) =>
         (await import("../commands/bootstrap.ts")).bootstrap(context(), { ...options, timeoutMs: timeout * 1000 }),
       ),
-    ["sudo cells bootstrap --interface eth1", "sudo cells bootstrap --specification root.sf --storage /srv/volumes"],
+    [
+      "sudo cells bootstrap --interface eth1",
+      "sudo cells bootstrap --specification root.sf --storage /srv/volumes",
+      "sudo cells bootstrap --interface eth1 --backup cells.backup --key operator.key --powered-off h1,h2,h3",
+    ],
   );
 };
 

@@ -2,11 +2,13 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type BootstrapModel, bootstrapModel } from "../../core/bootstrap/bootstrap-model.ts";
+import { type BootstrapModel, bootstrapModel, gatewayAddress } from "../../core/bootstrap/bootstrap-model.ts";
+import type { IdentityGrant } from "../../core/documents/identity.ts";
+import { entryOf } from "../../core/identity/peer-book.ts";
+import { acceptedBefore } from "../../model/check/check-supply.ts";
 import type { ElementPath, Ipv4 } from "../../model/cell/identifiers.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
-import { acceptedBefore } from "../../model/check/check-supply.ts";
-import type { JsonObject } from "../../model/json/json.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
 import { checkDocument } from "../../model/specification/specification.ts";
 import { keepPart, keepsItsOwn } from "../../runtime/backup/kept-parts.ts";
 import { asideDirectory, putBack } from "../../runtime/backup/put-back.ts";
@@ -56,7 +58,7 @@ export interface PlacedBirth {
 export const placeBackupForBirth = async (
   { parts, issued }: Unpacked,
   directory: string,
-  wanted: Pick<BootstrapModel, "vm" | "address"> | null,
+  wanted: (Pick<BootstrapModel, "vm" | "address"> & { readonly gateway?: Ipv4 | undefined }) | null,
 ): Promise<PlacedBirth> => {
   const partOf = (name: string): UnpackedPart => {
     const found = parts.find(({ manifest }) => manifest.name === name);
@@ -64,10 +66,15 @@ export const placeBackupForBirth = async (
     return found;
   };
   const authority = partOf(goesOn.authority);
-  const { vm, address } = modelIn(partOf(goesOn.controller));
+  const { vm, address, gateway } = modelIn(partOf(goesOn.controller));
+  const instead = "put the specification of then in its place";
   if (wanted !== null && (wanted.vm !== vm || wanted.address !== address))
     throw new Error(
-      `the root controller of the backup runs in ${vm} at ${address}, and the root specification here says ${wanted.vm} at ${wanted.address}: put the specification of then in its place`,
+      `the root controller of the backup runs in ${vm} at ${address}, and the root specification here says ${wanted.vm} at ${wanted.address}: ${instead}`,
+    );
+  if (wanted?.gateway !== undefined && wanted.gateway !== gateway)
+    throw new Error(
+      `the gateway of the backup is at ${gateway ?? "no fixed address"}, and the root specification here says ${wanted.gateway}: ${instead}`,
     );
   await rm(restoredFile(directory), { force: true });
   const stores = birthStores(directory);
@@ -94,18 +101,41 @@ export const placeBackupForBirth = async (
 };
 
 /** The model of the root cell as the backup has it. */
-const modelIn = ({ files }: UnpackedPart): BootstrapModel => {
+const modelIn = (part: UnpackedPart): BootstrapModel & { readonly gateway: Ipv4 | undefined } => {
+  const { document } = (recordsIn(part, "model").get("model") ?? {}) as { readonly document?: JsonObject | null };
+  if (document == null) throw new Error("the root controller of the backup has no model yet");
+  const cell = checkDocument(document, acceptedBefore);
+  if (!cell.ok) throw new Error(`the root cell of the backup is refused: ${cell.error[0]?.message}`);
+  const model = bootstrapModel(cell.value);
+  if (!model.ok) throw new Error(`the root cell of the backup: ${model.error}`);
+  return { ...model.value, gateway: gatewayAddress(cell.value) };
+};
+
+/** Own records of a service's store whose key is this, or begins with it where it ends in `/`. */
+const recordsIn = ({ files }: UnpackedPart, key: string): ReadonlyMap<string, Json> => {
   const database = new DatabaseSync(files.get("state.sqlite") ?? "", { readOnly: true });
   try {
-    const found = database.prepare("SELECT value FROM entries WHERE key = 'own/model'").get();
-    const { document } = JSON.parse(String(found?.value ?? "{}")) as { readonly document?: JsonObject | null };
-    if (document == null) throw new Error("the root controller of the backup has no model yet");
-    const cell = checkDocument(document, acceptedBefore);
-    if (!cell.ok) throw new Error(`the root cell of the backup is refused: ${cell.error[0]?.message}`);
-    const model = bootstrapModel(cell.value);
-    if (!model.ok) throw new Error(`the root cell of the backup: ${model.error}`);
-    return model.value;
+    const pattern = key.endsWith("/") ? `own/${key}*` : `own/${key}`;
+    const rows = database.prepare("SELECT key, value FROM entries WHERE key GLOB ?").all(pattern);
+    return new Map(rows.map((row) => [String(row.key).slice("own/".length), JSON.parse(String(row.value)) as Json]));
   } finally {
     database.close();
   }
+};
+
+/**
+ * Everybody whom the authority of the backup had let in, or of whom there is a part, and where it was: an entry as in `PeerBook`;
+ * null: not known.
+ */
+export const placesIn = ({ parts, missing }: Unpacked): ReadonlyMap<string, string | null> => {
+  const found = new Map<string, string | null>();
+  for (const { manifest } of parts) found.set(manifest.name, null);
+  for (const { name } of missing) found.set(name, null);
+  const authority = parts.find(({ manifest }) => manifest.name === goesOn.authority);
+  const identities = authority === undefined ? [] : recordsIn(authority, "identity/").values();
+  for (const each of identities) {
+    const identity = each as unknown as IdentityGrant;
+    found.set(identity.name, entryOf(identity));
+  }
+  return new Map([...found].sort(([one], [other]) => (one < other ? -1 : 1)));
 };

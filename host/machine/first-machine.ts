@@ -4,16 +4,20 @@ import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { bootstrapModel, firstPlaces, gatewayAddress } from "../../core/bootstrap/bootstrap-model.ts";
 import { serviceRoles } from "../../core/service-roles.ts";
+import type { Bundle } from "../../model/cell/cell.ts";
 import { createAuthority, gossipKeyOf, readAuthority, signCertificate } from "../../runtime/identity/certificates.ts";
+import { makeDirectoryDurably, renameDurably, synchronize } from "../../runtime/process/durable-files.ts";
 import { fingerprintOfCertificate } from "../../runtime/identity/own/fingerprint.ts";
 import { hashOfToken, newToken, ownKey } from "../../runtime/identity/own/keys.ts";
 import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
 import { agentPorts, type ProcessConfiguration, ports } from "../../runtime/installation.ts";
-import { makeDirectoryDurably, renameDurably, synchronize } from "../../runtime/process/durable-files.ts";
 import { readBundle, readRoot } from "../bootstrap/bootstrap.ts";
+import { readRestoredBirth } from "../bootstrap/bootstrap-restored.ts";
 import { agentConfiguration, hostConfiguration, type Machine, places } from "./configuration.ts";
 import { examine, requireUnderlay } from "./examine.ts";
 import { type JoinOptions, machineOf, prepare, requireUnused, startMachine, writeConfigurations } from "./join.ts";
+import { type MachineRestore, restoreMachine } from "./restore.ts";
+import { type Returning, readReturning } from "./returning.ts";
 
 /**
  * Makes the first machine of an installation (SELF-HOSTING, Birth): there is no authority yet that could let it in. So its
@@ -28,6 +32,8 @@ export interface BootstrapMachineOptions extends JoinOptions {
   readonly storage: string;
   /** The root cell, a file. */
   readonly specification: string;
+  /** Null: a new installation. */
+  readonly restore: MachineRestore | null;
 }
 export interface Bootstrapped {
   readonly url: string;
@@ -36,6 +42,8 @@ export interface Bootstrapped {
   readonly authority: string;
   /** Of the Host Manager: what `progressFile` takes. */
   readonly directory: string;
+  /** Machines of a backup that are let in with the tokens in these files. */
+  readonly returning: readonly Returning[];
 }
 
 const authorityDirectory = join(places.state, "authority");
@@ -49,8 +57,8 @@ export const bootstrapMachine = async (options: BootstrapMachineOptions): Promis
   await requireUnused(name);
   const examined = await examine(options.interface, options.address);
   for (const warning of examined.warnings) say(`note: ${warning}`);
-  const rootFile = await chooseRoot(options.specification, say);
-  const root = readRoot(await readBundle(rootFile));
+  const { file: rootFile, bundle, isThere } = await chooseRoot(options.specification);
+  const root = readRoot(bundle);
   const model = bootstrapModel(root);
   if (!model.ok) throw new Error(`${rootFile}: ${model.error}`);
   const core = model.value.address;
@@ -65,6 +73,10 @@ export const bootstrapMachine = async (options: BootstrapMachineOptions): Promis
 
   await makeDirectoryDurably(places.configuration, 0o755);
   await makeDirectoryDurably(places.state, 0o755);
+  if (options.restore !== null)
+    await restoreMachine(options.restore, { name, wanted: { ...model.value, gateway }, authorityDirectory, say });
+  if (isThere) say(`the root cell is what ${rootFile} says`);
+  else await placeRoot(bundle, rootFile, say);
   await createAuthority(authorityDirectory);
   const authority = await readFile(join(authorityDirectory, "authority.pem"), "utf8");
   const credential = await keptOr(credentialFile, () => randomBytes(32).toString("base64url"));
@@ -73,31 +85,32 @@ export const bootstrapMachine = async (options: BootstrapMachineOptions): Promis
   const host = hostConfiguration(machine, known);
   const agent = agentConfiguration(machine, known);
   const peers = firstPlaces(core);
-  const own: Record<string, string> = {};
-  const tokenHashes: Record<string, string> = {};
+  const returning = (await readRestoredBirth(host.directory)) === null ? [] : await readReturning();
+  const everybody: Record<string, string> = Object.assign({}, ...returning.map((each) => each.peers));
+  const tokenHashes: Record<string, string> = Object.assign({}, ...returning.map((each) => each.tokenHashes));
   for (const each of [host, agent]) {
     if (each === null) continue;
     await prepare(each, peers);
     const tokenFile = await certifyFirst(each);
-    own[each.name] = entryOf(each);
+    everybody[each.name] = entryOf(each);
     tokenHashes[each.name] = hashOfToken((await readFile(tokenFile, "utf8")).trim()) ?? "";
   }
   const gossipKey = host.presence?.gossipKeyFile ?? "";
   if (!existsSync(gossipKey)) await replaceFile(gossipKey, `${await gossipKeyOf(authorityDirectory)}\n`);
-  const bootstrap = { specificationFile: rootFile, authorityDirectory, credentialFile, peers: own, tokenHashes };
+  const bootstrap = { specificationFile: rootFile, authorityDirectory, credentialFile, peers: everybody, tokenHashes };
   await writeConfigurations({ ...withToken(host), bootstrap }, agent === null ? null : withToken(agent));
   say(`the installation's authority is made, in ${authorityDirectory}`);
   await startMachine(host, options);
-  return { url: `https://${gateway}:${serviceRoles.gateway.http}`, credential, authority, directory: host.directory };
+  const url = `https://${gateway}:${serviceRoles.gateway.http}`;
+  return { url, credential, authority, directory: host.directory, returning };
 };
 
-/** The root cell as it was chosen first; what is in place already counts. Returns its main file there. */
-const chooseRoot = async (specification: string, say: (line: string) => void): Promise<string> => {
+/** The root cell as it was chosen first; what is in place already counts. */
+const chooseRoot = async (
+  specification: string,
+): Promise<{ readonly file: string; readonly bundle: Bundle; readonly isThere: boolean }> => {
   const file = join(rootDirectory, basename(specification));
-  if (existsSync(file)) {
-    say(`the root cell is what ${file} says`);
-    return file;
-  }
+  if (existsSync(file)) return { file, bundle: await readBundle(file), isThere: true };
   if (existsSync(rootDirectory))
     throw new Error(
       `${rootDirectory} has a root cell already, and no ${basename(file)}: go on with that, or remove the directory where no cloud has begun yet`,
@@ -105,7 +118,10 @@ const chooseRoot = async (specification: string, say: (line: string) => void): P
   const bundle = await readBundle(specification).catch((error: Error) => {
     throw new Error(`the root cell's specification cannot be read: ${error.message}`);
   });
-  readRoot(bundle);
+  return { file, bundle, isThere: false };
+};
+
+const placeRoot = async (bundle: Bundle, file: string, say: (line: string) => void): Promise<void> => {
   const draft = `${rootDirectory}.new`;
   await rm(draft, { recursive: true, force: true });
   await mkdir(draft, { recursive: true, mode: 0o755 });
@@ -113,7 +129,6 @@ const chooseRoot = async (specification: string, say: (line: string) => void): P
   await synchronize(draft);
   await renameDurably(draft, rootDirectory);
   say(`the root cell is copied to ${file}`);
-  return file;
 };
 
 const entryOf = ({ role, address }: ProcessConfiguration): string =>

@@ -10,6 +10,7 @@ import { EnrolmentRefused, enrolNow } from "../../runtime/identity/own/enrol.ts"
 import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
 import { type ProcessConfiguration, ports } from "../../runtime/installation.ts";
 import { makeDirectoryDurably } from "../../runtime/process/durable-files.ts";
+import { beginAnew } from "./anew.ts";
 import { agentConfiguration, agentFile, hostConfiguration, hostFile, type Machine, places } from "./configuration.ts";
 import { type Examined, examine, requireUnderlay } from "./examine.ts";
 import { commandsOf, installUnits, startUnits } from "./units.ts";
@@ -44,6 +45,7 @@ export const joinMachine = async (token: JoinToken, options: JoinOptions): Promi
   requireUnderlay(examined);
   for (const warning of examined.warnings) say(`note: ${warning}`);
   const machine: Machine = { ...machineOf(examined, options), name: token.name, storage, images };
+  if (token.anew === true) await beginAnew(token);
   const known = { authority: token.authority, fingerprint: token.fingerprint };
   const host = hostConfiguration(machine, known);
   const agent = agentConfiguration(machine, known);

@@ -21,6 +21,8 @@ export interface JoinToken {
   readonly host: string;
   /** Absent: the machine has no storage agent. */
   readonly agent?: string;
+  /** It is of a restored cloud: what the machine was as a host before counts for nothing. Absent: it may go on. */
+  readonly anew?: true;
   /** From then on its tokens are good for nothing. Milliseconds since 1970. */
   readonly endsAtMs: number;
 }
@@ -59,7 +61,7 @@ export const readJoinToken = (text: string): Result<JoinToken, string> => {
 
 const isJoinToken = (read: unknown): read is JoinToken => {
   if (typeof read !== "object" || read === null) return false;
-  const { name, address, authority, fingerprint, peers, host, agent, endsAtMs } = read as Partial<JoinToken>;
+  const { name, address, authority, fingerprint, peers, host, agent, anew, endsAtMs } = read as Partial<JoinToken>;
   const at = typeof authority === "string" ? authority.split(":") : [];
   return (
     typeof name === "string" &&
@@ -77,6 +79,7 @@ const isJoinToken = (read: unknown): read is JoinToken => {
     typeof host === "string" &&
     patterns.token.test(host) &&
     (agent === undefined || (typeof agent === "string" && patterns.token.test(agent))) &&
+    (anew === undefined || anew === true) &&
     typeof endsAtMs === "number"
   );
 };

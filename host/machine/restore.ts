@@ -1,0 +1,145 @@
+import { existsSync } from "node:fs";
+import { copyFile, readFile, rm, writeFile } from "node:fs/promises";
+import { connect } from "node:net";
+import { join } from "node:path";
+import type { BootstrapModel } from "../../core/bootstrap/bootstrap-model.ts";
+import type { Ipv4 } from "../../model/cell/identifiers.ts";
+import type { Unpacked } from "../../runtime/backup/unpack.ts";
+import { makeDirectoryDurably, renameDurably, synchronize } from "../../runtime/process/durable-files.ts";
+import { fingerprintOfCertificate } from "../../runtime/identity/own/fingerprint.ts";
+import { parsePeerAddress } from "../../runtime/transport/peers.ts";
+import { progressFile } from "../bootstrap/bootstrap.ts";
+import { placeBackupForBirth, placesIn, readRestoredBirth } from "../bootstrap/bootstrap-restored.ts";
+import { hostDirectory, requireNoHost, setAsideHost } from "./anew.ts";
+import { hostFile } from "./configuration.ts";
+import { makeReturning } from "./returning.ts";
+
+/**
+ * The first machine of a cloud whose management is gone goes on from a backup (decision 74). Whatever does not fit is refused
+ * before anything on the machine changes. What nobody can find out from here, that nothing runs any more on the hosts of then,
+ * the operator says of each by its name; one that answers is not believed to be off, whatever was said.
+ */
+export interface MachineRestore {
+  readonly unpacked: Unpacked;
+  /** Hosts of which the operator is sure that nothing of them runs any more. */
+  readonly poweredOff: readonly string[];
+  /** Storage servers that will not come back: what they had begins empty. */
+  readonly lostServers: readonly string[];
+}
+export interface RestoreTarget {
+  /** Of this machine. */
+  readonly name: string;
+  /** Of the root specification that is here. */
+  readonly wanted: Pick<BootstrapModel, "vm" | "address"> & { readonly gateway: Ipv4 };
+  readonly authorityDirectory: string;
+  readonly say: (line: string) => void;
+}
+
+const silentMs = 2000;
+
+/** Puts the backup into place, unless that was done before: then the birth goes on. Rejects with a sentence, nothing changed. */
+export const restoreMachine = async (restore: MachineRestore, target: RestoreTarget): Promise<void> => {
+  const { unpacked } = restore;
+  const before = await readRestoredBirth(hostDirectory);
+  if (before?.from === unpacked.issued && !hasLeft()) {
+    target.say(`the backup of ${before.from} is in place already, and this goes on from it`);
+    return;
+  }
+  await requireNoHost();
+  await requireSameAuthority(target.authorityDirectory, unpacked);
+  const known = placesIn(unpacked);
+  requireWord(restore, known, target.name);
+  const draft = `${hostDirectory}.restored`;
+  await rm(draft, { recursive: true, force: true });
+  await makeDirectoryDurably(draft, 0o700);
+  const { authority, placed } = await placeBackupForBirth(unpacked, draft, target.wanted);
+  const secrets = ["authority.key.pem", "authority.pem"].map((name) => {
+    const file = authority.files.get(`authority/${name}`);
+    if (file === undefined) throw new Error(`the backup's part of the authority has no ${name}`);
+    return [name, file] as const;
+  });
+  await requireSilence(known);
+  // Nothing was touched so far but the draft.
+  await makeDirectoryDurably(target.authorityDirectory, 0o700);
+  for (const [name, file] of secrets) await copySecret(file, join(target.authorityDirectory, name));
+  const left = new Set([target.name, ...restore.lostServers]);
+  await makeReturning(known, left, { core: target.wanted.address, fingerprint: unpacked.fingerprint });
+  await setAsideHost();
+  await renameDurably(draft, hostDirectory);
+  for (const name of placed) target.say(`restored ${name}`);
+};
+
+/** The machine has left since: what is in place went on once. */
+const hasLeft = (): boolean => !existsSync(hostFile) && existsSync(progressFile(hostDirectory));
+
+const requireSameAuthority = async (directory: string, { fingerprint }: Unpacked): Promise<void> => {
+  const file = join(directory, "authority.pem");
+  if (!existsSync(file)) return;
+  const here = fingerprintOfCertificate(await readFile(file, "utf8"));
+  if (here !== fingerprint)
+    throw new Error(
+      `the backup is of another installation: its authority is ${fingerprint}, the one in ${directory} is ${here}. Take the right backup, or move that directory away`,
+    );
+};
+
+/** Places by peer name, as `PeerBook` has them; null: not known. */
+type Known = ReadonlyMap<string, string | null>;
+const namesOf = (known: Known, role: "host" | "agent"): readonly string[] =>
+  [...known.keys()].filter((peer) => peer.startsWith(`${role}.`)).map((peer) => peer.slice(role.length + 1));
+
+/** Throws where something was said of whom the backup does not know, or nothing of whom it does. */
+const requireWord = ({ poweredOff, lostServers }: MachineRestore, known: Known, own: string): void => {
+  const [hosts, servers] = [namesOf(known, "host"), namesOf(known, "agent")];
+  const all = (names: readonly string[]): string => names.join(", ") || "none";
+  const noHost = poweredOff.find((name) => !hosts.includes(name));
+  if (noHost !== undefined) throw new Error(`the backup has no host ${noHost}; it has ${all(hosts)}`);
+  const noServer = lostServers.find((name) => !servers.includes(name));
+  if (noServer !== undefined) throw new Error(`the backup has no storage server ${noServer}; it has ${all(servers)}`);
+  if (lostServers.includes(own))
+    throw new Error(
+      `this machine is to be the storage server ${own}, and cannot be lost as well: give it another --name`,
+    );
+  const unsaid = hosts.filter((name) => !poweredOff.includes(name));
+  if (unsaid.length === 0) return;
+  throw new Error(
+    `the backup has the hosts ${all(hosts)}, and nobody has said of ${all(unsaid)} that nothing runs there any more; what they ran is started anew, and would run twice. ` +
+      `On one that still works, \`cells host leave --force\` ends all of it; one that does not is switched off. Then say so: --powered-off ${hosts.join(",")}`,
+  );
+};
+
+/** Of hosts and services of then; a storage server runs nothing, and is there again as soon as it can be. */
+const requireSilence = async (known: Known): Promise<void> => {
+  const asked = [...known].filter(([peer]) => !peer.startsWith("agent."));
+  const answers = await Promise.all(asked.map(async ([, entry]) => isHeard(entry)));
+  const heard = asked.filter((_each, index) => answers[index]);
+  if (heard.length === 0) return;
+  const named = heard.map(([peer, entry]) => `${peer} at ${entry}`).join(", ");
+  throw new Error(
+    `${named} still ${heard.length === 1 ? "answers" : "answer"}: what runs there would run twice. \`cells host leave --force\` on that machine, or its power off, and then this again`,
+  );
+};
+
+const isHeard = (entry: string | null): Promise<boolean> =>
+  new Promise((resolve) => {
+    const found = entry === null ? null : parsePeerAddress(entry);
+    if (found?.ok !== true) return resolve(false);
+    const { host, distributionPort: port } = found.value;
+    const socket = connect({ host, port, timeout: silentMs });
+    const settle = (answer: boolean) => () => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.once("connect", settle(true));
+    // Also where somebody refuses: a machine of then that has left has its address still.
+    socket.once("error", settle(false));
+    socket.once("timeout", settle(false));
+  });
+
+const copySecret = async (from: string, to: string): Promise<void> => {
+  const draft = `${to}.restored`;
+  await rm(draft, { force: true });
+  await writeFile(draft, "", { mode: 0o600 });
+  await copyFile(from, draft);
+  await synchronize(draft);
+  await renameDurably(draft, to);
+};
