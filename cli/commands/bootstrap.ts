@@ -6,11 +6,15 @@ import { fileURLToPath } from "node:url";
 import { type BootstrapProgress, progressFile } from "../../host/bootstrap/bootstrap.ts";
 import type { Bootstrapped } from "../../host/machine/first-machine.ts";
 import type { MachineRestore } from "../../host/machine/restore.ts";
-import { type ClientConfiguration, readClientConfiguration, writeClientConfiguration } from "../connection/client-config.ts";
+import {
+  type ClientConfiguration,
+  readClientConfiguration,
+  writeClientConfiguration,
+} from "../connection/client-config.ts";
+import { imagesFor } from "../machine-images.ts";
 import { type Context, printJson } from "../program/context.ts";
 import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
 import { failing, type MachineArguments, sayTo } from "./host.ts";
-import { imagesFor } from "../machine-images.ts";
 
 /** `cells bootstrap`: the first machine of an installation, and the cloud that comes to run in itself on it. */
 export interface BootstrapArguments extends MachineArguments {

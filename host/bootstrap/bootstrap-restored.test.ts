@@ -17,7 +17,7 @@ import { peerRequest } from "../../runtime/http/https.ts";
 import { createAuthority, issueCertificate } from "../../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { readBundle, readRoot } from "./bootstrap.ts";
-import { birthStores, placeBackupForBirth, readRestoredBirth } from "./bootstrap-restored.ts";
+import { birthStores, placeBackupForBirth, placesIn, readRestoredBirth } from "./bootstrap-restored.ts";
 import { birthConfigurations } from "./bootstrap-roles.ts";
 
 /**
@@ -149,7 +149,16 @@ test("a birth goes on from a backup: same authority, the whole model, its own VM
   const other = join(directory, "second");
   const elsewhere = { ...wanted.value, address: ipv4("10.0.0.99") };
   await assert.rejects(placeBackupForBirth(unpacked, other, elsewhere), /10\.0\.0\.31, and the root .* 10\.0\.0\.99/);
+  const moved = { ...wanted.value, gateway: ipv4("10.0.0.98") };
+  await assert.rejects(
+    placeBackupForBirth(unpacked, other, moved),
+    /gateway of the backup is at 10\.0\.0\.40.*10\.0\.0\.98/,
+  );
   assert.equal(await readRestoredBirth(other), null);
+  // Whoever had been let in, with its place, and whoever gave a part, or did not.
+  const known = placesIn({ ...unpacked, missing: [{ name: "host.h9", why: "it was silent" }] });
+  assert.equal(known.get("controller.root"), `${address}:7100:7101`);
+  assert.equal(known.get("host.h9"), null);
   await assert.rejects(
     placeBackupForBirth({ ...unpacked, parts: parts.slice(1) }, other, wanted.value),
     /no part of "authority"/,

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
-import { readFile, rename, rm } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { makeDirectoryDurably } from "../../runtime/process/durable-files.ts";
+import type { JoinToken } from "../../runtime/identity/join-token.ts";
 import { hashOfToken } from "../../runtime/identity/own/keys.ts";
 import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
-import type { JoinToken } from "../../runtime/identity/join-token.ts";
+import { makeDirectoryDurably, renameDurably } from "../../runtime/process/durable-files.ts";
 import { machineUsages } from "../drivers/hypervisor/usage.ts";
 import { hostFile, places } from "./configuration.ts";
 
@@ -33,7 +33,7 @@ export const setAsideHost = async (): Promise<void> => {
     if (!existsSync(directory)) continue;
     const aside = `${directory}.before-restore`;
     await rm(aside, { recursive: true, force: true });
-    await rename(directory, aside);
+    await renameDurably(directory, aside);
   }
 };
 

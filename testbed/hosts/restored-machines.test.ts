@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { peerName } from "../model/identifiers.ts";
-import { hashCredential } from "../runtime/credentials.ts";
-import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import { hashCredential } from "../../runtime/http/bearer.ts";
+import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { layWire, type Machine, type Running, type Wire } from "./machines.testing.ts";
 
 /**
@@ -65,7 +65,7 @@ after(() => wire.remove());
 const startGateway = async (machine: Machine, credential: string): Promise<void> => {
   const at = "/var/lib/cells/gateway";
   const issue = `
-    import { issueCertificate } from "${fileURLToPath(new URL("../runtime/certificates.ts", import.meta.url))}";
+    import { issueCertificate } from "${fileURLToPath(new URL("../../runtime/identity/certificates.ts", import.meta.url))}";
     await issueCertificate("/var/lib/cells/authority", "gateway", ["${gatewayAddress}"]);`;
   const configuration: ProcessConfiguration = {
     ...{ name: peerName("gateway"), role: "gateway", address: gatewayAddress, directory: at, runDirectory: at },
@@ -81,7 +81,7 @@ const startGateway = async (machine: Machine, credential: string): Promise<void>
   await inShell(machine, prepare, JSON.stringify(configuration));
   const issued = await machine.run([process.execPath, "--input-type=module-typescript", "-e", issue]);
   assert.equal(issued.code, 0, issued.stderr);
-  const main = fileURLToPath(new URL("../gateway/main.ts", import.meta.url));
+  const main = fileURLToPath(new URL("../../gateway/main.ts", import.meta.url));
   await says(machine.start([process.execPath, main, `${at}/config.json`]), /gateway\/listening/);
 };
 const credentialOf = async (machine: Machine): Promise<string> =>
@@ -165,7 +165,7 @@ test("what does not fit is refused, and nothing is touched", async () => {
   await refused(h1, /host\.h2 at 10\.0\.1\.2 still answers.*cells host leave --force/, ...restore, ...said);
   const moved =
     "mkdir /etc/other; cp -r \"$1\"/. /etc/other; sed -i 's/10\\.0\\.0\\.31/10.0.0.91/' /etc/other/small.sf";
-  const root = fileURLToPath(new URL("../examples/root", import.meta.url));
+  const root = fileURLToPath(new URL("../../examples/root", import.meta.url));
   assert.equal((await h1.run(["sh", "-euc", moved, "move", root])).code, 0);
   await refused(
     h1,
