@@ -40,7 +40,10 @@ interface Heard {
 }
 
 const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => void) => {
-  /** Host → life → newest generation of its source in that life, by what it says when it connects. */
+  /**
+   * Host → generation of its source → the life that it said when it connected. Not the other way round: a host that lost its
+   * store begins with its first life again, in a later generation than any of before.
+   */
   const lives = new Map<string, Map<number, number>>();
   const heard = new Map<string, Heard>();
   /** Who and of whom → the latest life that each member of the Presence group said to them is over; one alone is no word of the group. */
@@ -62,7 +65,7 @@ const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => v
       if (frame.frame === "hello" && from.startsWith("host.") && frame.life !== undefined) {
         const known = lives.get(from) ?? new Map<number, number>();
         lives.set(from, known);
-        known.set(frame.life, Math.max(frame.generation, known.get(frame.life) ?? 0));
+        known.set(frame.generation, frame.life);
       }
       if (frame.frame !== "actual" || !from.startsWith("presence.") || !frame.key.startsWith("dead/")) return;
       const { generation } = (frame.value ?? {}) as { readonly generation?: number };
@@ -75,10 +78,15 @@ const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => v
     },
   });
   const leftOver = (who: string, peer: string, life: number): string | null => {
-    const newest = Math.max(-1, ...[...(lives.get(peer) ?? [])].flatMap(([of, last]) => (of <= life ? [last] : [])));
+    const known = lives.get(peer) ?? new Map<number, number>();
+    const first = Math.min(...[...known].flatMap(([generation, of]) => (of > life ? [generation] : [])));
+    const newest = Math.max(-1, ...[...known.keys()].filter((generation) => generation < first));
+    // One in which it said no life is over where it is not after the last of those that are.
+    const isOver = (generation: number): boolean =>
+      (known.get(generation) ?? (generation <= newest ? 0 : Infinity)) <= life;
     const target = [...(distributionOf(installation, who)?.targets ?? [])].find(([name]) => name === peer)?.[1];
     for (const [key, { generation }] of target?.actual ?? [])
-      if (generation <= newest) return `${who} has ${key} of ${peer}, whose life ${life} was declared over`;
+      if (isOver(generation)) return `${who} has ${key} of ${peer}, whose life ${life} was declared over`;
     return null;
   };
   const look = (): void => {
