@@ -313,7 +313,9 @@ function compose(state: ManagerState, granted: ConnectionRecord): Attachment | P
     const record: VolumeRecord | undefined = state.volumes.get(at);
     const agent = record && state.agents.get(record.agent);
     const volume = agent?.volumes.get(at);
-    if (record === undefined || agent === undefined) {
+    if (record === undefined)
+      return progress("waiting", `"${nameOf(state, at)}", of which it is a copy, is on no storage server`);
+    if (agent === undefined) {
       return progress("waiting", `the storage server of "${nameOf(state, at)}" is no longer part of the installation`);
     }
     const trouble = troubleOf(state, record);

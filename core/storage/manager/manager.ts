@@ -31,6 +31,7 @@ import {
   type ManagerState,
   mark,
   markChains,
+  placesOf,
   provider,
   removeFrom,
   restoreManager,
@@ -292,6 +293,7 @@ function takeActual(state: ManagerState, agent: AgentView, key: string, value: J
     // How full it is changes all the time and decides nothing here.
     const changed = !sameJson(toJson({ ...before, usedMiB: 0 }), toJson({ ...after, usedMiB: 0 }));
     if (put(agent.volumes, id, after) && changed) markChains(state, [id]);
+    holdCopy(state, id, before?.about?.origin ?? null, after?.about?.origin ?? null);
     // One that has a place to be found may be wanted by now.
     if (state.wantedVolumes.has(id) && !state.volumes.has(id)) mark(state, id);
   } else if (kind === "bin") {
@@ -306,6 +308,14 @@ function takeActual(state: ManagerState, agent: AgentView, key: string, value: J
     if (record?.agent === agent.name && !record.frozen && agent.readers.has(id) && state.wantedVolumes.has(id))
       freeze(state, id);
   }
+}
+
+/** What it was a copy of may have waited for its end. */
+function holdCopy(state: ManagerState, copy: Uid, before: Uid | null, after: Uid | null): void {
+  if (after !== null) addTo(state.copiesHeldOf, after, copy);
+  if (before === null || before === after || placesOf(state, copy).length > 0) return;
+  removeFrom(state.copiesHeldOf, before, copy);
+  if (state.unplaced.has(before)) mark(state, before);
 }
 
 /** Sets or (null) deletes; true if that changed anything. */

@@ -312,3 +312,33 @@ test("what a server counts before it has heard what was seen of it is no later s
     "one that counted while nobody heard",
   );
 });
+
+test("an origin that is on no server is not made anew under its copies, which would read something else", () => {
+  const one = new StorageWorld({ s1: { freeMiB: 9000 }, s2: { freeMiB: 8999 } });
+  one.want("volume/a-2", volume("a-2", empty, 20));
+  one.settle();
+  one.want("volume/a-3", volume("a-3", copyOf("a-2")));
+  one.want("connection/a-7", connection("a-7", "a-3", "a-6", 5));
+  one.settle();
+  const [origin, copy] = ["a-2", "a-3"].map((id) => one.agents.get(peerName(placed(one, id).agent)) ?? assert.fail());
+  assert.ok(origin !== undefined && copy !== undefined && origin !== copy);
+  lose(one);
+  for (const key of ["volume/a-2", "readers/a-2"]) {
+    origin.actual.delete(key);
+    origin.desired.delete(key);
+  }
+  one.restart();
+  one.settle();
+  assert.ok(one.records.has("volume/a-3") && !one.records.has("volume/a-2"));
+  assert.match(
+    one.volume("a-2")?.reason ?? "",
+    /^its file is on no storage server, and "shop\/a-3" on s2 is a copy of it, .*: bring the server back that had it, or /,
+  );
+  assert.match(one.connection("a-7")?.reason ?? "", /^"shop\/a-2", of which it is a copy, is on no storage server$/);
+  assert.equal(one.connection("a-7")?.attachment, null);
+  // Without its copies nothing depends on what was in it.
+  one.want("connection/a-7", null);
+  one.want("volume/a-3", null);
+  one.settle();
+  assert.equal(one.volume("a-2")?.phase, "ready");
+});

@@ -7,6 +7,7 @@ import {
   keepVolume,
   type ManagerState,
   mark,
+  placesOf,
   provider,
   serverOf,
   type VolumeRecord,
@@ -125,11 +126,11 @@ export function findVolume(
   volume: Uid,
   wanted: Wanted<DesiredVolume>,
 ): Result<VolumeRecord, Obstacle> | null {
-  const having = [...state.agents.values()].filter(({ volumes }) => volumes.has(volume));
+  const having = placesOf(state, volume);
   const [agent, ...more] = having;
   if (agent === undefined) {
     const silent = state.recovery?.waitsFor ?? [];
-    if (silent.length === 0) return null;
+    if (silent.length === 0) return lostUnderCopies(state, volume);
     return waiting(
       `this Storage Manager has lost what it knew and has yet to hear what is on ${silent.map(serverOf).join(", ")}`,
     );
@@ -160,6 +161,17 @@ export function findVolume(
   });
 }
 const waiting = (reason: string) => fail(progress("waiting", reason));
+
+/** Whoever still has a copy of it would read something else, were it made anew. Null: nobody has one. */
+function lostUnderCopies(state: ManagerState, volume: Uid): Result<never, Obstacle> | null {
+  const [copy] = state.copiesHeldOf.get(volume) ?? [];
+  const [agent] = copy === undefined ? [] : placesOf(state, copy);
+  if (copy === undefined || agent === undefined) return null;
+  const path = agent.volumes.get(copy)?.about?.path ?? copy;
+  return waiting(
+    `its file is on no storage server, and "${path}" on ${serverOf(agent.name)} is a copy of it, which would read something else: bring the server back that had it, or delete its copies`,
+  );
+}
 
 const sourceOf = (origin: Uid | null, document: DesiredVolume | null): AgentVolume["source"] => {
   if (origin !== null) return { kind: "overlay" };

@@ -109,6 +109,8 @@ export interface ManagerState {
   /** Connections that want or have a volume, copies that are made of it, and copies that wait for it. */
   readonly connectionsOf: Map<Uid, Set<Uid>>;
   readonly copiesOf: Map<Uid, Set<Uid>>;
+  /** Copies that servers have, by what they are copies of, whether this manager knows of them or not. */
+  readonly copiesHeldOf: Map<Uid, Set<Uid>>;
   readonly waitingCopiesOf: Map<Uid, Set<Uid>>;
   /** Volumes without a place: looked at again whenever a server changes. */
   readonly unplaced: Set<Uid>;
@@ -145,6 +147,7 @@ export function restoreManager(
     connections: new Map(),
     connectionsOf: new Map(),
     copiesOf: new Map(),
+    copiesHeldOf: new Map(),
     waitingCopiesOf: new Map(),
     unplaced: new Set(),
     unread: new Set(),
@@ -193,6 +196,10 @@ export function forgetVolume(state: ManagerState, volume: Uid, record: VolumeRec
   state.kept.touched.add(volume);
   if (record.origin !== null) removeFrom(state.copiesOf, record.origin, volume);
 }
+
+/** Servers that say they have it. */
+export const placesOf = ({ agents }: ManagerState, volume: Uid): readonly AgentView[] =>
+  [...agents.values()].filter(({ volumes }) => volumes.has(volume));
 
 /** What is promised there by this manager and, as the server says, by others. */
 export const promisedMiB = ({ self }: ManagerState, { provisionedMiB, server }: AgentView): number =>
