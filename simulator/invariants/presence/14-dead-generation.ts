@@ -41,14 +41,17 @@ interface Heard {
 
 const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => void) => {
   /**
-   * Host → generation of its source → the life that it said when it connected. Not the other way round: a host that lost its
-   * store begins with its first life again, in a later generation than any of before.
+   * Host → generation of its source → its life and when it was first said, by what it says when it connects. The one does not
+   * follow from the other: a host without its store says lives again that are over, in later generations.
    */
-  const lives = new Map<string, Map<number, number>>();
+  const lives = new Map<string, Map<number, { readonly life: number; readonly sinceMs: number }>>();
+  /** Host and life → when anybody first heard that it is over. */
+  const over = new Map<string, number>();
   const heard = new Map<string, Heard>();
   /** Who and of whom → the latest life that each member of the Presence group said to them is over; one alone is no word of the group. */
   const said = new Map<string, Map<string, number>>();
   const hear = (who: string, peer: string, life: number): void => {
+    if (!over.has(`${peer} ${life}`)) over.set(`${peer} ${life}`, kernel.clock.nowMs);
     const before = heard.get(`${who} ${peer}`);
     if (before !== undefined && before.life >= life) return;
     heard.set(`${who} ${peer}`, { who, peer, life, atMs: kernel.clock.nowMs, counted: false });
@@ -63,9 +66,10 @@ const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => v
     },
     frame: (from, to, frame) => {
       if (frame.frame === "hello" && from.startsWith("host.") && frame.life !== undefined) {
-        const known = lives.get(from) ?? new Map<number, number>();
+        const known = lives.get(from) ?? new Map<number, { readonly life: number; readonly sinceMs: number }>();
         lives.set(from, known);
-        known.set(frame.generation, frame.life);
+        if (!known.has(frame.generation))
+          known.set(frame.generation, { life: frame.life, sinceMs: kernel.clock.nowMs });
       }
       if (frame.frame !== "actual" || !from.startsWith("presence.") || !frame.key.startsWith("dead/")) return;
       const { generation } = (frame.value ?? {}) as { readonly generation?: number };
@@ -78,15 +82,18 @@ const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => v
     },
   });
   const leftOver = (who: string, peer: string, life: number): string | null => {
-    const known = lives.get(peer) ?? new Map<number, number>();
-    const first = Math.min(...[...known].flatMap(([generation, of]) => (of > life ? [generation] : [])));
-    const newest = Math.max(-1, ...[...known.keys()].filter((generation) => generation < first));
-    // One in which it said no life is over where it is not after the last of those that are.
-    const isOver = (generation: number): boolean =>
-      (known.get(generation) ?? (generation <= newest ? 0 : Infinity)) <= life;
+    const known = lives.get(peer);
+    // What began when that life was over is not of it, whatever number it has.
+    const endedMs = over.get(`${peer} ${life}`) ?? Number.POSITIVE_INFINITY;
+    const isOver = (generation: number): boolean => {
+      const own = known?.get(generation);
+      return own !== undefined && own.life <= life && own.sinceMs < endedMs;
+    };
+    const newest = Math.max(-1, ...[...(known?.keys() ?? [])].filter(isOver));
     const target = [...(distributionOf(installation, who)?.targets ?? [])].find(([name]) => name === peer)?.[1];
     for (const [key, { generation }] of target?.actual ?? [])
-      if (isOver(generation)) return `${who} has ${key} of ${peer}, whose life ${life} was declared over`;
+      if (known?.has(generation) === true ? isOver(generation) : generation <= newest)
+        return `${who} has ${key} of ${peer}, whose life ${life} was declared over`;
     return null;
   };
   const look = (): void => {
