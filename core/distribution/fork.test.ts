@@ -40,15 +40,19 @@ const restart = (network: Network, name: string): void => {
   halt(network, machineOf(network, name));
   boot(network, machineOf(network, name));
 };
-const leftovers = (network: Network, name: string) => {
+const leftovers = (network: Network, name: string, isThere = (_peer: string): boolean => true) => {
   const { node } = machineOf(network, name);
-  return node === null ? assert.fail() : leftoversOf(node.distribution);
+  return node === null ? assert.fail() : leftoversOf(node.distribution, isThere);
 };
 const release = (network: Network, name: string, peer: string, keys?: readonly string[]): void =>
   feed(network, machineOf(network, name), {
     ...{ kind: "release", peer: peerName(peer) },
     ...(keys === undefined ? {} : { keys }),
   });
+
+/** The book of peers does not name it. */
+const endAsGone = (network: Network, name: string, peer: string, keys: readonly string[]): void =>
+  feed(network, machineOf(network, name), { kind: "release", peer: peerName(peer), keys, isGone: true });
 
 /** `controller.c` desired v1, of which there is a copy, and then changed it and desired v2. */
 const older = (): { readonly network: Network; readonly copy: Copy } => {
@@ -140,6 +144,33 @@ test("a release makes the older client's documents count; an operator's word end
   settle(network);
   assert.deepEqual(desiredAt(network, "b"), { "controller.c v1": 1, "controller.c v7": 7 });
   assert.deepEqual(leftovers(network, "b"), { clients: [], receivers: [] });
+});
+
+test("of a client that is gone for good, whom an older receiver still knows, an operator ends what is left", () => {
+  const network = createNetwork(["controller.c", "controller.d", "b"]);
+  for (const client of ["controller.c", "controller.d"]) desire(network, client, "b", "v1", 1);
+  settle(network);
+  const copy = copyOf(network, "b");
+  desire(network, "controller.c", "b", "v1", null);
+  settle(network);
+  for (const client of ["controller.c", "controller.d"]) halt(network, machineOf(network, client));
+  putBack(network, "b", copy);
+  settle(network);
+  const isThere = (peer: string): boolean => peer !== "controller.c";
+  assert.deepEqual(leftovers(network, "b").clients, [], "who is in the book may only be late");
+  assert.deepEqual(leftovers(network, "b", isThere).clients, [
+    { client: "controller.c", forked: false, kept: 0, keys: ["v1"], orphans: 1 },
+  ]);
+  const left = { "controller.c v1": 1, "controller.d v1": 1 };
+  release(network, "b", "controller.c", ["v1"]);
+  assert.deepEqual(desiredAt(network, "b"), left, "nor ends anything of one that is");
+  endAsGone(network, "b", "controller.c", ["v1"]);
+  assert.deepEqual(desiredAt(network, "b"), { "controller.d v1": 1 });
+  assert.deepEqual(leftovers(network, "b", isThere).clients, []);
+  boot(network, machineOf(network, "controller.d"));
+  settle(network);
+  endAsGone(network, "b", "controller.d", ["v1"]);
+  assert.deepEqual(desiredAt(network, "b"), { "controller.d v1": 1 }, "nor of one that has been heard");
 });
 
 test("a receiver that speaks of no fork any more ends none: an operator does, over restarts", () => {

@@ -48,11 +48,7 @@ async function configure(name: PeerName, role: ProcessConfiguration["role"]): Pr
   };
 }
 
-before(async () => {
-  root = await mkdtemp(join(tmpdir(), "gateway-orphans-"));
-  await mkdir(join(root, "ca"));
-  await createAuthority(join(root, "ca"));
-  await writeFile(join(root, "peers.json"), JSON.stringify({ peers: {} }));
+const startReceiver = async (): Promise<RunningService> => {
   const configuration = await configure(receiver, "placer");
   const observer = createObserver(receiver, () => undefined);
   const placer = await runService({ configuration, observer, service: service() });
@@ -61,6 +57,15 @@ before(async () => {
   servers.push(server);
   const peers = { [receiver]: `127.0.0.1:${placer.distributionPort}:${server.port}`, "agent.s9": "127.0.0.1:1:1" };
   await writeFile(join(root, "peers.json"), JSON.stringify({ peers }));
+  return placer;
+};
+
+before(async () => {
+  root = await mkdtemp(join(tmpdir(), "gateway-orphans-"));
+  await mkdir(join(root, "ca"));
+  await createAuthority(join(root, "ca"));
+  await writeFile(join(root, "peers.json"), JSON.stringify({ peers: {} }));
+  await startReceiver();
   app = fastify();
   app.setErrorHandler((error, _request, reply) => {
     if (error instanceof RefusedError) reply.code(error.statusCode).send({ error: error.refusal });
@@ -139,4 +144,14 @@ test("an operator sees what a controller without its store has left, lets it cou
       "it is in no book any more, and what it said may last",
     );
   assert.equal((await ask("DELETE", "/orphans/agent.s9/controller.shop?all=true")).status, 503);
+});
+
+test("what a service that was put back still has of an ended cell is listed, and ends by an operator's word", async () => {
+  // It starts again with what its client desired, and no book names that one any more.
+  for (const each of running.splice(0).reverse()) await each.stop();
+  await startReceiver();
+  const list = await until(({ services }) => services.length === 1);
+  assert.deepEqual(list.services[0]?.clients, [{ client, forked: false, kept: 0, keys: ["placement/c"], orphans: 1 }]);
+  assert.equal((await ask("DELETE", `/orphans/${receiver}/${client}?all=true`)).status, 200);
+  assert.deepEqual((await until(({ services }) => services.length === 0)).services, []);
 });

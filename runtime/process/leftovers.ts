@@ -6,10 +6,10 @@ import type { PeerHandler } from "../http/https.ts";
 
 /** What an operator may see and say of documents whose client has lost its store (`core/distribution/fork.ts`). */
 export interface LeftoversAccess {
-  list(): Leftovers;
+  list(): Promise<Leftovers>;
   /** What the peer desires here counts again, and what is desired of it. Resolves when that is durable. */
   release(peer: PeerName): Promise<void>;
-  /** Ends documents of a client that it did not repeat, or that are kept for it; null: all that it did not repeat. */
+  /** Ends documents of a client that it did not repeat, or that are kept for it; null: all that `list` names. */
   end(client: PeerName, keys: readonly string[] | null): Promise<void>;
 }
 export const leftoversPath = "/orphans";
@@ -36,7 +36,7 @@ export const answerLeftovers = async (
   if (access === null) return refuse(503, "unavailable", "the service is starting; ask again");
   const query = new URLSearchParams(url.split("?", 2)[1] ?? "");
   const about = query.get("peer") ?? "";
-  if (method === "GET") return answer(response, 200, access.list());
+  if (method === "GET") return answer(response, 200, await access.list());
   if (about === "") return refuse(400, "bad-request", "say of which peer: `peer=NAME`");
   if (method === "POST") await access.release(peerName(about));
   else if (method === "DELETE") {
@@ -45,5 +45,5 @@ export const answerLeftovers = async (
       return refuse(400, "bad-request", "say which documents end: `key=KEY`, once for each, or `all=true`");
     await access.end(peerName(about), keys.length === 0 ? null : keys);
   } else return refuse(405, "bad-request", "GET, POST and DELETE are answered here");
-  answer(response, 200, access.list());
+  answer(response, 200, await access.list());
 };

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { measureDistribution } from "../../core/distribution/measure.ts";
 import { type BatchEffects, carryOutBatch } from "../../core/distribution/node/batch.ts";
 import { createNode, type Node, stepNode } from "../../core/distribution/node/node.ts";
-import { leftoversOf } from "../../core/distribution/node/release.ts";
+import { type IsThere, leftoversOf, orphansOf } from "../../core/distribution/node/release.ts";
 import type { LogLine, NodeInput, NodeOutput } from "../../core/distribution/node/types.ts";
 import type { Instant, Service } from "../../core/env.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
@@ -15,6 +15,7 @@ import type { ProcessConfiguration } from "../installation.ts";
 import type { LogEvent } from "../observation/events.ts";
 import { createObserver, type Observer } from "../observation/observer.ts";
 import { createServiceNumbers, type ServiceNumbers } from "../observation/service-numbers.ts";
+import { listPeers } from "../transport/peers.ts";
 import { watchMembers } from "../transport/peers-watch.ts";
 import { createTransport, type Transport, type TransportLimits, transportLimits } from "../transport/transport.ts";
 import type { LeftoversAccess } from "./leftovers.ts";
@@ -185,13 +186,21 @@ const say = async <State>(loop: Loop<State>, input: NodeInput): Promise<void> =>
   enqueue(loop, input);
   await new Promise((resolve) => setImmediate(resolve));
 };
-const leftoversOfLoop = <State>(loop: Loop<State>): LeftoversAccess => {
+const leftoversOfLoop = <State>(loop: Loop<State>, configuration: ProcessConfiguration): LeftoversAccess => {
   const { distribution } = loop.node;
+  const book = async (): Promise<IsThere> => {
+    const peers = new Set(await listPeers(configuration, ""));
+    return (peer) => peers.has(peer);
+  };
   return {
-    list: () => leftoversOf(distribution),
+    list: async () => leftoversOf(distribution, await book()),
     release: (peer) => say(loop, { kind: "release", peer }),
-    end: (peer, keys) =>
-      say(loop, { kind: "release", peer, keys: keys ?? [...(distribution.clients.get(peer)?.orphans ?? [])] }),
+    end: async (peer, keys) => {
+      const isThere = await book();
+      const client = distribution.clients.get(peer);
+      const all = client === undefined ? [] : orphansOf(client, isThere);
+      await say(loop, { kind: "release", peer, keys: keys ?? all, isGone: !isThere(peer) });
+    },
   };
 };
 
@@ -251,7 +260,7 @@ export const runService = async <State>({
     ...transport.measure(),
     ...(service.measure?.(loop.node.state) ?? []),
   ]);
-  observer.leftovers = leftoversOfLoop(loop);
+  observer.leftovers = leftoversOfLoop(loop, configuration);
   loop.forget = () => {
     observer.backup = null;
     observer.leftovers = null;

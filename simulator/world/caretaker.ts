@@ -68,12 +68,14 @@ class Care {
     this.#installation.kernel.log("operator", verb, { words });
   }
 
+  readonly #isThere = (peer: PeerName): boolean => this.#installation.processes.has(peer);
+
   /** `cells orphans list`: of the services that answer. */
   #list(): ReadonlyMap<AnyProcess, Leftovers> {
     const found = new Map<AnyProcess, Leftovers>();
     for (const process of this.#installation.processes.values())
       if (process.isRunning && !process.isPaused && process.distribution !== null)
-        found.set(process, leftoversOf(process.distribution));
+        found.set(process, leftoversOf(process.distribution, this.#isThere));
     return found;
   }
 
@@ -114,7 +116,7 @@ class Care {
     if (!client.startsWith("controller.") || keys.length === 0) return;
     this.#say("ends", `${service.name} ${client} ${keys.join(" ")}`);
     for (const key of keys) this.#installation.endedByHand.add(key.split("/").slice(1).join("/"));
-    service.tell({ kind: "release", peer: client, keys });
+    service.tell({ kind: "release", peer: client, keys, isGone: !this.#isThere(client) });
   }
 
   /** What `cells why` says of a volume whose former file is in a bin: the one or the other. */

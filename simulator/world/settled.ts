@@ -101,7 +101,8 @@ const membershipFault = ({ hosts, participants, members }: Installation): string
 /** What an operator would still find to do, or would have to and cannot find. */
 const leftOver = ({ processes }: Installation): readonly string[] =>
   [...processes.values()].flatMap(({ name, distribution }) => {
-    const { clients, receivers } = distribution === null ? { clients: [], receivers: [] } : leftoversOf(distribution);
+    const { clients, receivers } =
+      distribution === null ? { clients: [], receivers: [] } : leftoversOf(distribution, (peer) => processes.has(peer));
     const unwanted = [...(distribution?.clients ?? [])].flatMap(([client, { documents }]) => {
       const desired = processes.get(client)?.distribution?.targets.get(name)?.documents;
       const isUnwanted = (key: string): boolean => (desired?.get(key)?.value ?? null) === null;

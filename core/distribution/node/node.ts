@@ -333,7 +333,7 @@ const take = (node: Distribution, turn: Turn, input: NodeInput): void => {
       turn.inbox.push({ kind: "request", id: input.id, request: input.request });
       return;
     case "release":
-      release(node, turn, input.peer, input.keys);
+      release(node, turn, input);
       return;
     default:
       connectionInput(node, turn, input);

@@ -1,7 +1,7 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import { forgetMark, hasForked, isKept, recovered, releaseClient, releaseSelf } from "../fork.ts";
 import { closeServer, remove } from "./server.ts";
-import type { Client, Distribution, Turn } from "./types.ts";
+import type { Client, Distribution, NodeInput, Turn } from "./types.ts";
 
 /** What stays in force at a receiver although its client does not desire it, or not so, to be read by an operator. */
 export interface Leftover {
@@ -10,7 +10,10 @@ export interface Leftover {
   readonly forked: boolean;
   /** How many documents are kept as they are. */
   readonly kept: number;
-  /** Keys of documents that the client did not repeat, sorted, at most `namedAtMost` of `orphans`. */
+  /**
+   * Keys of documents that the client did not repeat, sorted, at most `namedAtMost` of `orphans`; all of a client that is gone for
+   * good, whom an older store of this service still knows.
+   */
   readonly keys: readonly string[];
   readonly orphans: number;
 }
@@ -35,15 +38,29 @@ const keptIn = (client: Client): number => {
   return count;
 };
 
-export const leftoversOf = (node: Distribution): Leftovers => ({
+/** Is there anybody of this name in the cloud, as far as its book of peers says? */
+export type IsThere = (peer: PeerName) => boolean;
+
+const isGone = (client: Client, isThere: IsThere): boolean => client.session < 0 && !isThere(client.peer);
+
+/**
+ * What an operator may end of a client: what it did not repeat. One that nobody is any more, and that has not been heard since this
+ * start, repeats nothing: this store was put back, and what it knows of an ended cell is known to nobody else.
+ */
+export const orphansOf = (client: Client, isThere: IsThere): readonly string[] => [
+  ...(isGone(client, isThere) ? client.documents.keys() : client.orphans),
+];
+
+export const leftoversOf = (node: Distribution, isThere: IsThere): Leftovers => ({
   clients: [...node.clients.values()]
-    .filter((client) => client.orphans.size > 0 || hasForked(client))
-    .map((client) => ({
+    .map((client) => ({ client, orphans: orphansOf(client, isThere) }))
+    .filter(({ client, orphans }) => orphans.length > 0 || hasForked(client))
+    .map(({ client, orphans }) => ({
       client: client.peer,
       forked: hasForked(client),
       kept: keptIn(client),
-      keys: [...client.orphans].sort(byText).slice(0, namedAtMost),
-      orphans: client.orphans.size,
+      keys: [...orphans].sort(byText).slice(0, namedAtMost),
+      orphans: orphans.length,
     }))
     .sort((a, b) => byText(a.client, b.client)),
   receivers: [...node.targets.values()]
@@ -52,11 +69,13 @@ export const leftoversOf = (node: Distribution): Leftovers => ({
     .sort((a, b) => byText(a.receiver, b.receiver)),
 });
 
+type Release = Extract<NodeInput, { readonly kind: "release" }>;
+
 /** An operator's word about a peer (`NodeInput`). */
-export const release = (node: Distribution, turn: Turn, peer: PeerName, keys: readonly string[] | undefined): void => {
+export const release = (node: Distribution, turn: Turn, { peer, keys, isGone: gone }: Release): void => {
   const client = node.clients.get(peer);
   if (keys !== undefined) {
-    if (client !== undefined) end(turn, client, keys);
+    if (client !== undefined) end(turn, client, keys, () => gone !== true);
     return;
   }
   if (peer === node.self) releaseSelf(node, turn);
@@ -71,10 +90,11 @@ export const release = (node: Distribution, turn: Turn, peer: PeerName, keys: re
   if (client.link !== null) closeServer(node, turn, client.link);
 };
 
-const end = (turn: Turn, client: Client, keys: readonly string[]): void => {
+const end = (turn: Turn, client: Client, keys: readonly string[], isThere: IsThere): void => {
+  const orphans = new Set(orphansOf(client, isThere));
   const ended = keys.filter((key) => {
     const document = client.documents.get(key);
-    return document !== undefined && (client.orphans.has(key) || isKept(client, document));
+    return document !== undefined && (orphans.has(key) || isKept(client, document));
   });
   for (const key of ended) remove(turn, client, key);
   const fields = { peer: client.peer, count: ended.length, keys: ended.slice(0, 10) };

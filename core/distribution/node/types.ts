@@ -35,9 +35,10 @@ export type NodeInput =
   /**
    * An operator has looked: what the peer desires here counts again, and what this service desires there, whichever of the
    * two had forked. With `keys`, nothing of that, but these documents of the peer end here, as by its tombstones; only
-   * those that it did not repeat, or that are kept for it, do.
+   * those that it did not repeat, or that are kept for it, do; of a client that is in no book of peers (`isGone`) and has not been
+   * heard since this start, any.
    */
-  | { readonly kind: "release"; readonly peer: PeerName; readonly keys?: readonly string[] }
+  | { readonly kind: "release"; readonly peer: PeerName; readonly keys?: readonly string[]; readonly isGone?: boolean }
   /** Orderly end: says goodbye on every connection. */
   | { readonly kind: "stop" };
 
