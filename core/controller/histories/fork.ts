@@ -1,10 +1,13 @@
 import { type HostName, hostName, type PeerName, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
+import type { DesiredCell } from "../../documents/cells.ts";
 import { desiredConnection } from "../../documents/readers/storage.ts";
 import type { CellPolicy, DesiredConnection, DesiredVm } from "../../documents/vocabulary.ts";
 import { isObject, log, sameJson, toJson } from "../../outbox.ts";
+import { grantAnew, takeKeptGrant } from "../model/quota.ts";
 import {
   type ControllerState,
+  cellManager,
   confirmedGone,
   desiredNow,
   hostPeer,
@@ -85,6 +88,7 @@ export function takeFork(state: ControllerState, peer: PeerName, forked: boolean
     nextRule: beyondUnheard(drawn, "rule", nextRule),
   });
   otherRulesUpTo(state, beyondUnheard(drawn, "policy version", state.policy.version));
+  grantAnew(state);
 }
 
 /**
@@ -190,6 +194,8 @@ export function takeKept(state: ControllerState, peer: PeerName, key: string, va
   if (kind === "policy") raisePolicy(state, source, value as unknown as CellPolicy);
   if (kind === "connection" && peer === storageManagerOf(state))
     takeConnection(state, source, value as unknown as DesiredConnection);
+  if (kind === "cell" && peer === cellManager)
+    takeKeptGrant(state, source, uid(name), (value as unknown as DesiredCell).grant);
   if (kind === "placement") raiseIncarnation(state, source, value.vm, value.incarnation);
   if (kind === "vm" && peer.startsWith("host."))
     takeVm(state, source, hostName(peer.slice("host.".length)), value as unknown as DesiredVm);

@@ -7,7 +7,7 @@ import type { ControllerState } from "../state.ts";
  * receiver has seen must not be given out again; but a forged one must not use up a range either: whoever takes the highest
  * number has no next one, for good.
  */
-export type Numbered = "element" | "identity" | "rule" | "policy version" | "incarnation";
+export type Numbered = "element" | "identity" | "rule" | "policy version" | "incarnation" | "grant";
 /** In one fork, above what the store says. A cell has at most 200,000 documents at a receiver. */
 const mostAhead: Readonly<Record<Numbered, number>> = {
   element: 2 ** 40,
@@ -15,6 +15,7 @@ const mostAhead: Readonly<Record<Numbered, number>> = {
   rule: 2 ** 22,
   "policy version": 2 ** 32,
   incarnation: 2 ** 16,
+  grant: 2 ** 16,
 };
 /** Beyond this nothing is taken from outside: below it lie the ranges of the dataplane's tables, and of exact numbers. */
 const greatest: Readonly<Record<Numbered, number>> = {
@@ -23,6 +24,7 @@ const greatest: Readonly<Record<Numbered, number>> = {
   rule: 2 ** 32 - 2 ** 22,
   "policy version": 2 ** 52,
   incarnation: 2 ** 48,
+  grant: 2 ** 48,
 };
 
 /**
@@ -37,6 +39,7 @@ const skipped: Readonly<Record<Numbered, { readonly least: number; readonly draw
   rule: { least: 2 ** 16, drawn: 2 ** 18 },
   "policy version": { least: 2 ** 16, drawn: 2 ** 28 },
   incarnation: { least: 2 ** 8, drawn: 2 ** 12 },
+  grant: { least: 2 ** 8, drawn: 2 ** 12 },
 };
 
 /** @returns the number to go on with */

@@ -190,6 +190,81 @@ test("a parent that does not answer makes a change fail after a while, and chang
   assert.equal(member.vms, 0);
 });
 
+/** The parent's store is as it was then; what it desires at the Cell Manager now stays there until it is let count. */
+function putBack(family: Family, then: Pick<Member, "records" | "desired">, keeps: boolean): void {
+  const { parent } = family;
+  const kept = structuredClone(parent.desired);
+  parent.records = structuredClone(then.records);
+  parent.desired = structuredClone(then.desired);
+  parent.crash(null);
+  const peer = keeps ? cellManager : peerName("storage-manager");
+  parent.step({ kind: "forked", peer, forked: true, itForked: false });
+  if (keeps) for (const [key, value] of kept) parent.step({ kind: "kept", peer, key, value });
+  parent.step({ kind: "forked", peer, forked: false, itForked: false });
+  for (const own of family.children.keys()) family.tellParent(own);
+  family.settle();
+}
+
+test("a parent with an older store goes on above the grants that its children have seen, and counts with them", () => {
+  for (const keeps of [true, false]) {
+    const family = new Family();
+    const then = structuredClone({ records: family.parent.records, desired: family.parent.desired });
+    family.change("a", 2);
+    family.settle();
+    family.change("a", 3);
+    family.settle();
+    assert.equal(family.named("a").member.vms, 3);
+    putBack(family, then, keeps);
+    if (keeps) {
+      family.parent.put(parentModel(2));
+      assert.equal(family.parent.vms, 0, "its child has three of four");
+    }
+    family.change("a", 4);
+    family.settle();
+    assert.equal(family.named("a").member.vms, 4);
+    family.change("b", 1);
+    family.settle();
+    assert.equal(family.named("b").member.vms, 0);
+    family.change("a", 1);
+    family.settle();
+    family.change("b", 1);
+    family.settle();
+    assert.equal(family.named("b").member.vms, 1, "what one gives back the other may have");
+  }
+});
+
+test("no number that the Cell Manager keeps of a grant uses up the range of serials", () => {
+  const family = new Family();
+  const { own } = family.named("a");
+  const key = `cell/${own}`;
+  const document = family.parent.desired.get(key) as unknown as DesiredCell;
+  family.parent.step({ kind: "forked", peer: cellManager, forked: true, itForked: false });
+  const grant = { ...document.grant, serial: Number.MAX_SAFE_INTEGER };
+  family.parent.step({ kind: "kept", peer: cellManager, key, value: toJson({ ...document, grant }) });
+  assert.equal(family.parent.state.grants.get(uid(own))?.serial, document.grant.serial);
+});
+
+test("a child without its store asks under numbers that its parent has not answered yet", () => {
+  const family = new Family();
+  const { own, member } = family.named("a");
+  for (const vms of [2, 3, 2, 3]) {
+    family.change("a", vms);
+    family.settle();
+  }
+  member.records = new Map();
+  member.desired = new Map();
+  member.crash(structuredClone(family.lives.get(own) ?? null));
+  family.settle();
+  const before = member.answers.length;
+  family.change("a", 4);
+  family.settle();
+  assert.deepEqual(
+    member.answers.slice(before).map(({ status }) => status),
+    [200],
+  );
+  assert.equal(member.vms, 4);
+});
+
 const step = fc.oneof(
   fc.record({ do: fc.constant("change" as const), name: fc.constantFrom("a", "b"), vms: fc.nat(4) }),
   fc.record({ do: fc.constant("parent" as const), vms: fc.nat(3) }),

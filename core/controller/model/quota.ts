@@ -15,6 +15,7 @@ import type { Plan } from "../../../model/plan/plan-types.ts";
 import type { QuotaAsked, QuotaGrant } from "../../documents/cells.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
 import { isObject, log, toJson, write } from "../../outbox.ts";
+import { beyondUnheard, isPlausible, type Source } from "../histories/kept-numbers.ts";
 import { actualOf, type ControllerState, cellManager, elementOf, type RoomRecord } from "../state.ts";
 
 /**
@@ -55,6 +56,20 @@ export function createGrants(state: ControllerState): void {
   }
 }
 
+/**
+ * A cell whose store was older may have granted under later serials than it knows, and a child that has seen one takes no
+ * earlier word: without this neither would hear the other again. Those that the Cell Manager keeps say how much it was.
+ */
+export function grantAnew(state: ControllerState): void {
+  for (const [uid, grant] of [...state.grants])
+    saveGrant(state, uid, { ...grant, serial: beyondUnheard(state.drawn, "grant", grant.serial) });
+}
+export function takeKeptGrant(state: ControllerState, source: Source, uid: Uid, kept: QuotaGrant): void {
+  const now = state.grants.get(uid)?.serial;
+  if (now === undefined || !isPlausible(state, source, "grant", { to: kept.serial, now, of: uid })) return;
+  if (kept.serial > now) saveGrant(state, uid, { ...kept, amount: readUsage(kept.amount) });
+}
+
 /** What all children have once this plan is executed. */
 function childrenAfter(state: ControllerState, cell: Cell | null, plan: Plan): Usage {
   const added = plan.steps.flatMap(({ path, action }) => {
@@ -86,7 +101,8 @@ export function roomNeeded(state: ControllerState, cell: Cell | null, plan: Plan
 /** Asks the parent for so much in all. False: another question is under way. */
 export function askForRoom(state: ControllerState, amount: Usage, by: Uid | "change"): boolean {
   if (state.ask !== null) return false;
-  const number = state.room.asked + 1;
+  // A store that was lost knows of no question that was answered already.
+  const number = Math.max(state.room.asked, state.life?.grant.answered ?? 0) + 1;
   saveRoom(state, { ...state.room, asked: number });
   state.ask = { number, amount, by };
   return true;

@@ -1,6 +1,7 @@
 import { type ElementPath, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import { log, write } from "../../outbox.ts";
 import { beyondUnheard } from "../histories/kept-numbers.ts";
+import { grantAnew } from "../model/quota.ts";
 import { serviceVms } from "../services/boot-disks.ts";
 import { lastBootedFirst, ownVm } from "../services/succession.ts";
 import {
@@ -32,6 +33,7 @@ export function goOnAbove(state: ControllerState): void {
     nextRule: beyondUnheard(drawn, "rule", nextRule),
   });
   savePolicy(state, { ...policy, version: beyondUnheard(drawn, "policy version", policy.version) });
+  grantAnew(state);
   for (const vm of [...state.vms.values()]) {
     const next = { ...vm, above: beyondUnheard(drawn, "incarnation", vm.incarnation) };
     saveVm(state, state.hostsAreGone ? withoutRun(next) : next);
