@@ -23,6 +23,8 @@ export interface PresenceState {
   /** What these have declared, and which boot of this machine each says is over. */
   readonly declared: Declared;
   readonly ended: Map<PeerName, number>;
+  /** When a life of this host last ended by what any member says; monotonic. */
+  lifeEndedMs: number | null;
 }
 export type PresenceRequest =
   /** → a generation above every earlier one and above this number, once it is durable. */
@@ -46,6 +48,7 @@ export const restorePresence = (records: ReadonlyMap<string, Json>): PresenceSta
     members: new Set(),
     declared: new Map(),
     ended: new Map(),
+    lifeEndedMs: null,
   };
 };
 

@@ -113,7 +113,7 @@ test("hosts find each other, the group declares the one that is gone, and the ot
 test("a generation is above every earlier one and durable; only declarations of the group are taken", () => {
   const state: PresenceState = {
     ...{ generation: 4, boot: null, isSameBoot: false, self: null, members: new Set() },
-    ...{ declared: new Map(), ended: new Map() },
+    ...{ declared: new Map(), ended: new Map(), lifeEndedMs: null },
   };
   const declarationIn = (...said: readonly [ReadonlySet<PeerName>, PeerName, string, Json]) =>
     takeDeclared(new Map(), ...said);
@@ -141,7 +141,7 @@ test("a generation is above every earlier one and durable; only declarations of 
 test("a call of a member that is followed is answered to that member, and nothing else is", () => {
   const state: PresenceState = {
     ...{ generation: 1, boot: null, isSameBoot: false, self: null, members: new Set() },
-    ...{ declared: new Map(), ended: new Map() },
+    ...{ declared: new Map(), ended: new Map(), lifeEndedMs: null },
   };
   const effects: Effect[] = [];
   const [member, other] = [peerName("presence.1"), peerName("presence.2")];

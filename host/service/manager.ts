@@ -12,6 +12,7 @@ import type { FoundMachine, MachineCondition, MachineEnd } from "../drivers/hype
 import type { HealthChange } from "../liveness/liveness.ts";
 import { confirmEntrances, takeEntrance } from "../network/entrances.ts";
 import { freeNumbers, numbered, takeAddresses } from "../network/locations.ts";
+import { endLife } from "../presence/own-life.ts";
 import { answerCall, beginBoot, endsThisBoot, handlePresence } from "../presence/presence-state.ts";
 import {
   trialBegins,
@@ -110,6 +111,7 @@ const handle = (
       const { from, key, value } = input;
       const death = takeDeclared(state.presence.declared, state.presence.members, from, key, value);
       if (death !== null) options.onDeath?.(death.host, death.generation);
+      endLife(state.presence, options.host.host, state.now, options.onDeath, effects);
       const isOfLeases = hearSuccession(state.succession, state.presence.members, from, key, value, death);
       answerCall(state.presence, from, key, value, effects);
       if (from === authorityName) {
@@ -133,6 +135,7 @@ const handle = (
     case "kept":
       return false;
     case "timer":
+      endLife(state.presence, options.host.host, state.now, options.onDeath, effects);
       if (input.name === successionTimer) state.succession.wakeAt = null;
       if (input.name.startsWith(trialTimer))
         return trialIsOver(state, uid(input.name.slice(trialTimer.length)), effects);
