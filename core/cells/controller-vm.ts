@@ -1,8 +1,12 @@
-import type { CellName, Ipv4 } from "../../model/cell/identifiers.ts";
-import type { JsonObject } from "../../model/json/json.ts";
+import type { ServiceNumbers } from "../../model/cell/cell.ts";
+import type { CellName, Ipv4, Uid } from "../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import { Fault, object, optional, ordinal } from "../../model/json/reader.ts";
 import { rootCell } from "../documents/cells.ts";
-import { otherThanFirst } from "./binding.ts";
-import type { WantedController } from "./work.ts";
+import { cellText, uidText } from "../documents/readers/values.ts";
+import { isObject, toJson } from "../outbox.ts";
+import { firstServices, otherThanFirst } from "./binding.ts";
+import type { FoundController, WantedController } from "./work.ts";
 
 /**
  * The VM of a cell's controller, as elements of the root cell (decisions/0031): its boot volume is the provider's, a copy of
@@ -34,7 +38,7 @@ export function controllerElements(
   component: string,
   address: Ipv4,
 ): JsonObject {
-  const controller = { cell, cellUid: uid, cellNumber, ...otherThanFirst(services) };
+  const controller: ControllerRole = { cell, cellUid: uid, cellNumber, ...otherThanFirst(services) };
   const own = (name: string): string => `<ref:/${controllersPath}/${component}/${name}>`;
   const disk = (volume: string, bootOrder: number): JsonObject => ({
     "x.type": "VolumeConnection",
@@ -54,7 +58,7 @@ export function controllerElements(
       "x.liveness.protocol": "icmp",
       "x.liveness.intervalMs": 3000,
       "x.liveness.failures": 10,
-      "x.data": { service: { roles: { controller } } },
+      "x.data": { service: { roles: { controller: toJson(controller) } } },
     },
     bootDisk: disk("boot", 0),
     dataDisk: disk("data", 1),
@@ -65,4 +69,34 @@ export function controllerElements(
       "x.address": address,
     },
   };
+}
+
+const serviceNumber = optional(ordinal);
+const role = object<ControllerRole>({
+  ...{ cell: cellText, cellUid: uidText, cellNumber: ordinal },
+  ...{ placer: serviceNumber, storageManager: serviceNumber },
+});
+/** Elements of which one is the VM of a controller. */
+const readElements = object<{ readonly vm: { readonly "x.data": { readonly service: { readonly roles: Roles } } } }>({
+  vm: object({ "x.data": object({ service: object({ roles: object<Roles>({ controller: role }) }) }) }),
+});
+interface Roles {
+  readonly controller: ControllerRole;
+}
+interface ControllerRole extends ServiceNumbers {
+  readonly cell: CellName;
+  readonly cellUid: Uid;
+  readonly cellNumber: number;
+}
+
+/** @param all the elements of all controllers, by their components; null: there are none */
+export const controllersIn = (all: Json): readonly FoundController[] =>
+  isObject(all) ? Object.values(all).flatMap((elements) => controllerIn(elements) ?? []) : [];
+
+/** Null: they are something else, and nobody's cell. */
+function controllerIn(elements: Json): FoundController | null {
+  const read = readElements(elements);
+  if (read instanceof Fault) return null;
+  const { cell, cellUid, cellNumber, ...services } = read.vm["x.data"].service.roles.controller;
+  return { uid: cellUid, cell, cellNumber, services: { ...firstServices, ...services } };
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ipv4, type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
+import { cellName, ipv4, type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
 import { noUsage } from "../../model/check/check-limits.ts";
 import type { Json } from "../../model/json/json.ts";
 import { type ActualCell, type ActualLife, type DesiredLife, lifeKey } from "../documents/cells.ts";
@@ -9,7 +9,7 @@ import type { Input } from "../env.ts";
 import { toJson } from "../outbox.ts";
 import { instancesIn } from "./binding.ts";
 import { createCellManager } from "./manager.ts";
-import type { CellReport, CellWorkAnswer } from "./work.ts";
+import type { CellReport, CellWorkAnswer, FoundController } from "./work.ts";
 
 const self = peerName("cell-manager");
 const shop = peerName("controller.shop");
@@ -26,6 +26,7 @@ class World {
   state = service.restore({ records: new Map(), desiredAt: new Map() });
   constructor() {
     this.step({ kind: "start" });
+    this.report({ kind: "found", controllers: [] });
   }
   step(input: Input): void {
     const { state, effects } = service.step(this.state, input, { ms: 0, wallMs: 0 });
@@ -77,7 +78,14 @@ class World {
     this.state = service.restore({ records: new Map(this.records), desiredAt });
     for (const { from, key, value } of this.clients.values()) this.step({ kind: "desired", from, key, value });
     this.step({ kind: "start" });
+    this.answers.length = 0;
     return this;
+  }
+  /** Its store is gone, and its clients repeat what they want. */
+  lose(): this {
+    this.records.clear();
+    this.desired.clear();
+    return this.restart();
   }
 }
 
@@ -110,6 +118,7 @@ test("a child cell is made, told its first model, and taken away only when its c
   assert.deepEqual(world.work(), []);
   assert.deepEqual([...world.records.keys()], ["numbers"]);
   // No number is given twice.
+  world.report({ kind: "found", controllers: [] });
   world.want("s-2", "web.shop");
   assert.equal(world.work()[0]?.cellNumber, 101);
 });
@@ -226,4 +235,84 @@ test("only the root cell lets a child be the way in, and the child hears where u
   assert.deepEqual([life()?.ending, life()?.gateway], [true, gateway]);
   world.want("r-2", "shop", root);
   assert.equal((world.desired.get("controller.shop/life") as unknown as DesiredLife).gateway, undefined);
+});
+
+const found = (id: string, cell: string, cellNumber: number): FoundController => ({
+  ...{ uid: uid(id), cell: cellName(cell), cellNumber, services: { placer: 2, storageManager: 1 } },
+});
+
+test("a Cell Manager without its store makes no cell before it has heard which there are, and each keeps its number", () => {
+  const world = new World().want("s-1", "web.shop").want("s-2", "db.shop").want("s-1", null);
+  world.lose();
+  assert.deepEqual(world.work(), []);
+  assert.deepEqual(
+    [world.cell("s-2")?.phase, world.cell("s-2")?.reason],
+    ["waiting", "waits until the root cell's controller has said which cells there are"],
+  );
+  world.want("s-3", "mail.shop").report({ kind: "found", controllers: [found("s-2", "db.shop", 101)] });
+  const [db, mail] = world.work();
+  assert.deepEqual([db?.uid, db?.cellNumber, db?.services], ["s-2", 101, { placer: 2, storageManager: 1 }]);
+  assert.equal(mail?.uid, "s-3");
+  assert.ok(Number(mail?.cellNumber) > 102, "one that has ended since had a number as well");
+  // It knows them all by now, and nothing is left out a second time.
+  const next = Number(mail?.cellNumber) + 1;
+  world.restart().want("s-4", "new.shop");
+  world.report({ kind: "found", controllers: [found("s-2", "db.shop", 101)] });
+  assert.equal(world.work().at(-1)?.cellNumber, next);
+});
+
+test("a cell that was found stays as it is until its parent says something of it", () => {
+  const controllers = [found("s-1", "web.shop", 7), found("r-1", "shop", 3)];
+  const world = new World().report({ kind: "found", controllers });
+  assert.deepEqual(
+    world.work().map(({ uid: id, cellNumber, state }) => [id, cellNumber, state]),
+    [
+      ["s-1", 7, "run"],
+      ["r-1", 3, "run"],
+    ],
+  );
+  world.says({ phase: "ready" });
+  assert.deepEqual(world.life(), undefined, "what it was told before, it has");
+  assert.equal(world.cell("s-1")?.phase, "waiting");
+  assert.equal(world.cell("r-1", peerName("controller.root"))?.phase, "waiting");
+  world.restart().report({ kind: "found", controllers }).says({});
+  assert.equal(world.life(), undefined);
+  world.want("s-1", "web.shop", peerName("controller.bank"));
+  assert.equal(world.life(), undefined, "it is nobody else's");
+  world.want("s-1", "web.shop");
+  assert.equal(world.life()?.ending, false);
+  assert.equal(world.work()[0]?.cellNumber, 7);
+});
+
+test("a child is said to be ending until it has ended, also to a Cell Manager that has lost its store", () => {
+  const world = new World()
+    .want("s-1", "web.shop")
+    .report({ kind: "made", uid: uid("s-1"), address: ipv4("10.0.4.1") });
+  world.says({}).want("s-1", "web.shop", shop, { ending: true });
+  assert.equal(world.life()?.ending, true);
+  world.lose();
+  assert.equal(world.cell("s-1")?.ended, false, "it may be there");
+  world.report({ kind: "found", controllers: [found("s-1", "web.shop", 100)] }).says({ phase: "deleting" });
+  assert.equal(world.life()?.ending, true);
+  assert.equal(world.cell("s-1")?.ended, false);
+  world.says({ phase: "deleting", empty: true });
+  world.step({ kind: "released", peer: web, key: lifeKey });
+  assert.equal(world.work()[0]?.state, "end");
+  world.report({ kind: "ended", uid: uid("s-1") });
+  assert.equal(world.cell("s-1")?.ended, true);
+  assert.deepEqual(world.work(), []);
+  world.lose().report({ kind: "found", controllers: [] });
+  assert.equal(world.cell("s-1")?.ended, true, "nothing is made to be ended");
+  world.want("s-1", null);
+  assert.equal(world.cell("s-1"), undefined);
+});
+
+test("a name is that of the cell whose controller is there, whatever an older store says", () => {
+  const world = new World().want("s-1", "web.shop");
+  world.restart().report({ kind: "found", controllers: [found("s-9", "web.shop", 140)] });
+  assert.deepEqual(
+    world.work().map(({ uid: id, cellNumber }) => [id, cellNumber]),
+    [["s-9", 140]],
+  );
+  assert.match(world.cell("s-1")?.reason ?? "", /the name web\.shop is that of another child cell \(s-9\)/);
 });

@@ -1,4 +1,3 @@
-import type { Ipv4 } from "../../model/cell/identifiers.ts";
 import { type CellName, cellName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import { noUsage } from "../../model/check/check-limits.ts";
 import type { Json } from "../../model/json/json.ts";
@@ -32,7 +31,9 @@ import {
 } from "../outbox.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { bind, firstInstances, firstServices, type Instances } from "./binding.ts";
-import type { CellReport, WantedController } from "./work.ts";
+import { adopt } from "./found.ts";
+import { type CellRecord, controllerOf, servicesOf } from "./record.ts";
+import type { CellReport, FoundController, WantedController } from "./work.ts";
 
 /**
  * The Cell Manager: which child cells there are, and the life of their controllers (SELF-HOSTING, "Every cell has its own
@@ -44,6 +45,9 @@ import type { CellReport, WantedController } from "./work.ts";
  * A name belongs to the cell that had it first, until that is gone. A cell that is to end goes on being told so until its
  * controller says that nothing is left of it; only then is the controller itself taken away, so a cell never loses the one
  * who knows what it has. The stages after that are durable, one at a time, so a crash finds them where they were.
+ *
+ * A parent says that its child is to end (`ending`) until it hears that it has, and then takes its document back: a tombstone alone
+ * would mean nothing to a Cell Manager that has lost its store. What that does not know it hears first (found.ts).
  */
 export interface CellManagerOptions {
   readonly self: PeerName;
@@ -53,22 +57,12 @@ export interface CellManagerOptions {
   readonly instances?: Instances;
 }
 
-/** Record `cell/<uid>`. */
-interface CellRecord {
-  readonly uid: Uid;
-  readonly client: PeerName;
-  readonly cell: CellName;
-  readonly number: number;
-  readonly stage: "living" | "emptying" | "releasing" | "ending";
-  /** Null: its controller is being made. */
-  readonly address: Ipv4 | null;
-  /** Absent in the records of an earlier version: the first of each. */
-  readonly services?: CellServices;
-}
 export interface CellManagerState {
   readonly options: CellManagerOptions;
   readonly outbox: Outbox;
   started: boolean;
+  /** It was said since the start which controllers there are. */
+  hasFound: boolean;
   nextNumber: number;
   instances: Instances;
   readonly wanted: Map<Uid, { readonly client: PeerName; readonly document: DesiredCell }>;
@@ -113,6 +107,7 @@ function restore(options: CellManagerOptions, restored: Restored): CellManagerSt
     options,
     outbox: createOutbox(restored),
     started: false,
+    hasFound: false,
     nextNumber: isObject(numbers) ? Number(numbers.next) : options.firstNumber,
     instances: options.instances ?? firstInstances,
     wanted: new Map(),
@@ -206,7 +201,6 @@ function childOf(client: PeerName, document: DesiredCell | null): DesiredCell | 
   return document.gateway !== undefined && parent !== rootCell ? null : document;
 }
 
-const controllerOf = ({ cell }: CellRecord): PeerName => peerName(`controller.${cell}`);
 function save(state: CellManagerState, record: CellRecord): void {
   state.cells.set(record.uid, record);
   write(state.outbox, `cell/${record.uid}`, record);
@@ -226,6 +220,7 @@ function takeReport(state: CellManagerState, id: number, request: Json): void {
     return;
   }
   if (isObject(request) && report.kind === "instances") state.instances = report.instances;
+  if (isObject(request) && report.kind === "found") takeFound(state, report.controllers);
   const record = isObject(request) && typeof request.uid === "string" ? state.cells.get(request.uid as Uid) : undefined;
   if (record !== undefined) {
     if (report.kind === "made") {
@@ -236,9 +231,26 @@ function takeReport(state: CellManagerState, id: number, request: Json): void {
       }
     } else if (report.kind === "making") state.troubles.delete(record.uid);
     else if (report.kind === "failed") state.troubles.set(record.uid, report.reason);
-    else if (report.kind === "ended" && record.stage === "ending") forget(state, record);
+    else if (report.kind === "ended" && record.stage === "ending") {
+      forget(state, record);
+      log(state.outbox, "cell/ended", { cell: record.cell, uid: record.uid });
+    }
   }
   state.outbox.effects.push({ kind: "reply", id, response: { ok: true } });
+}
+
+function takeFound(state: CellManagerState, found: readonly FoundController[]): void {
+  const { saved, replaced, nextNumber } = adopt(state.cells, state.nextNumber, found);
+  state.hasFound = true;
+  if (nextNumber > state.nextNumber) {
+    state.nextNumber = nextNumber;
+    write(state.outbox, "numbers", { next: nextNumber });
+  }
+  for (const record of replaced) forget(state, record);
+  for (const record of saved) {
+    save(state, record);
+    log(state.outbox, "cell/found", { cell: record.cell, uid: record.uid, number: record.number });
+  }
 }
 
 function forget(state: CellManagerState, record: CellRecord): void {
@@ -252,7 +264,6 @@ function forget(state: CellManagerState, record: CellRecord): void {
   if (state.subscribed.delete(controller))
     state.outbox.effects.push({ kind: "unsubscribe", to: controller, prefix: `${state.options.self}/` });
   say(state, record.client, record.uid, null);
-  log(state.outbox, "cell/ended", { cell: record.cell, uid: record.uid });
 }
 
 /** One pass over all cells: brings each as far as it goes now. */
@@ -260,6 +271,12 @@ function settle(state: CellManagerState): void {
   for (const record of [...state.cells.values()]) advance(state, record);
   for (const [id, { client, document }] of state.wanted) {
     if (state.cells.has(id)) continue;
+    if (!state.hasFound || document.ending === true) {
+      const reason = "waits until the root cell's controller has said which cells there are";
+      if (!state.hasFound) say(state, client, id, notMade(document.cell, progress("waiting", reason)));
+      else say(state, client, id, { ...notMade(document.cell, progress("deleting")), ended: true });
+      continue;
+    }
     const holder = [...state.cells.values()].find(({ cell }) => cell === document.cell);
     const services = bindingOf(state, client, document);
     if (holder !== undefined) say(state, client, id, notMade(document.cell, nameIsTaken(holder)));
@@ -268,8 +285,6 @@ function settle(state: CellManagerState): void {
   }
   offerWork(state);
 }
-
-const servicesOf = ({ services }: CellRecord): CellServices => services ?? firstServices;
 
 /** A child of the root cell goes where the fewest are, another one where its parent is. */
 function bindingOf(state: CellManagerState, client: PeerName, { services }: DesiredCell): ReturnType<typeof bind> {
@@ -291,7 +306,7 @@ function create(
   const record: CellRecord = { uid, client, cell: cellName(cell), number, stage: "living", address: null, services };
   save(state, record);
   const { placer, storageManager } = services;
-  log(state.outbox, "cell/bound", { cell: record.cell, uid, placer, storageManager });
+  log(state.outbox, "cell/bound", { cell: record.cell, uid, number, placer, storageManager });
   return record;
 }
 
@@ -304,7 +319,7 @@ function nameIsTaken({ cell, stage, uid }: CellRecord): Progress {
 }
 const notMade = (cell: CellName, { phase, reason }: Progress): ActualCell => ({
   ...progress(phase, reason),
-  ...{ controller: peerName(`controller.${cell}`), address: null, version: 0, quota: null },
+  ...{ controller: peerName(`controller.${cell}`), address: null, version: 0, quota: null, ended: false },
 });
 
 function advance(state: CellManagerState, before: CellRecord): void {
@@ -312,7 +327,18 @@ function advance(state: CellManagerState, before: CellRecord): void {
   if (state.unread.has(before.uid)) return;
   const wanted = state.wanted.get(before.uid);
   let record = before;
-  if (wanted === undefined && record.stage === "living") {
+  if (record.unclaimed === true) {
+    // Nobody has said that it is to end. What it was told before, it has.
+    if (wanted === undefined) {
+      follow(state, controller);
+      say(state, record.client, record.uid, stateOf(state, record, state.lives.get(controller)));
+      return;
+    }
+    const { unclaimed: _unclaimed, ...claimed } = record;
+    record = claimed;
+    save(state, record);
+  }
+  if ((wanted === undefined || wanted.document.ending === true) && record.stage === "living") {
     record = { ...record, stage: "emptying" };
     save(state, record);
   }
@@ -324,19 +350,22 @@ function advance(state: CellManagerState, before: CellRecord): void {
   }
   follow(state, controller);
   if (record.stage === "living" && wanted !== undefined) {
-    const { uid, model, grant, startsPerMinute, gateway } = wanted.document;
-    const rate = startsPerMinute === undefined ? {} : { startsPerMinute };
-    const entrance = gateway === undefined ? {} : { gateway };
-    const life: DesiredLife = { uid, model, grant, ...rate, ending: false, ...entrance };
-    desire(state.outbox, controller, lifeKey, life);
+    desire(state.outbox, controller, lifeKey, { ...lifeOf(wanted.document), ending: false } satisfies DesiredLife);
   } else if (record.stage === "emptying") {
     // A cell whose controller was never told anything is told at least that: it says that it is empty.
     const nothing = { amount: noUsage, serial: 0, answered: 0, refusal: null };
-    const last = told ?? { uid: record.uid, model: {}, grant: nothing };
+    const wish = wanted === undefined ? { uid: record.uid, model: {}, grant: nothing } : lifeOf(wanted.document);
+    const last = told ?? wish;
     desire(state.outbox, controller, lifeKey, { ...last, ending: true });
   } else desire(state.outbox, controller, lifeKey, null);
   say(state, record.client, record.uid, stateOf(state, record, life));
 }
+
+const lifeOf = ({ uid, model, grant, startsPerMinute, gateway }: DesiredCell): Omit<DesiredLife, "ending"> => ({
+  ...{ uid, model, grant },
+  ...(startsPerMinute === undefined ? {} : { startsPerMinute }),
+  ...(gateway === undefined ? {} : { gateway }),
+});
 
 function follow(state: CellManagerState, controller: PeerName): void {
   if (state.subscribed.has(controller)) return;
@@ -349,6 +378,7 @@ function stateOf(state: CellManagerState, record: CellRecord, life: ActualLife |
   const common = {
     ...{ controller, address: record.address, version: life?.version ?? 0, quota: life?.quota ?? null },
     services: servicesOf(record),
+    ended: false,
   };
   const trouble = state.troubles.get(record.uid);
   if (record.stage !== "living") {
@@ -356,6 +386,11 @@ function stateOf(state: CellManagerState, record: CellRecord, life: ActualLife |
       record.stage === "emptying" ? (life?.reason ?? "waits for its controller to say that nothing is left") : null;
     return { ...common, ...progress("deleting", trouble ?? why ?? "its controller is being ended") };
   }
+  if (record.unclaimed === true)
+    return {
+      ...common,
+      ...progress("waiting", "the Cell Manager had lost its store, and waits for its parent's wish"),
+    };
   if (trouble !== undefined)
     return { ...common, ...progress("waiting", `its controller could not be made: ${trouble}`) };
   if (record.address === null) return { ...common, ...progress("working", "its controller is being made") };

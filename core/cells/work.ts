@@ -29,7 +29,11 @@ export interface CellWorkAnswer {
   readonly version: number;
   readonly controllers: readonly WantedController[];
 }
+/** A controller that there is, with what its cell was given for good. */
+export type FoundController = Pick<WantedController, "uid" | "cell" | "cellNumber" | "services">;
 export type CellReport =
+  /** All controllers that there are, said once at each start; no cell is made before. */
+  | { readonly kind: "found"; readonly controllers: readonly FoundController[] }
   | { readonly kind: "work"; readonly known: number }
   /** What makes it is on its way: what was in the way before is no more. */
   | { readonly kind: "making"; readonly uid: Uid }

@@ -70,6 +70,8 @@ export class World {
   readonly policiesAt = new Map<HostName, (policy: CellPolicy) => ActualPolicy | null>();
   /** What the directory answers to a want: `<domain>/<path>`. */
   readonly shown = new Map<string, ActualWant>();
+  /** What the Cell Manager says of each child whose document it has, by its UID. */
+  readonly children = new Map<string, object>();
   /** Other cells have rules that open the same. */
   agreed = false;
   crashing = false;
@@ -211,6 +213,7 @@ export class World {
     if (kind === "connection") return connectionAnswer(value as unknown as DesiredConnection);
     if (kind === "placement") return this.#place(value as unknown as DesiredPlacement);
     if (kind === "want") return this.shown.get(key.slice("want/".length)) ?? null;
+    if (kind === "cell") return this.children.get(id) ?? null;
     if (kind === "reach") return this.agreed ? { agreed: true, hosts: [] } : null;
     if (kind === "name") return { phase: "ready", reason: null };
     if (kind === "policy")

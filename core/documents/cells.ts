@@ -90,8 +90,8 @@ export const childName = (parent: CellName, label: string): CellName =>
   cellName(parent === rootCell ? label : `${label}.${parent}`);
 
 /**
- * A child cell of the client. The tombstone deletes it: its own children first, then what it has, then its controller; it is
- * gone when the Cell Manager says nothing of it any more.
+ * A child cell of the client. `ending`, or the tombstone, deletes it: its own children first, then what it has, then its
+ * controller; it is gone when the Cell Manager says that it has `ended`, or says nothing of it any more.
  */
 export interface DesiredCell {
   /** Of its CellController: the child's elements are `<uid>-<n>`. */
@@ -107,6 +107,8 @@ export interface DesiredCell {
   readonly startsPerMinute?: number;
   /** `x.services`; counts when the cell is made, and never again. */
   readonly services?: ServiceNumbers;
+  /** It is to end. Said until `ended` is; a Cell Manager of the previous version takes the tombstone alone. */
+  readonly ending?: true;
 }
 /** Numbers of those of several services that decide for a cell (decisions/0037). */
 export interface CellServices {
@@ -123,6 +125,8 @@ export interface ActualCell extends Progress {
   readonly quota: QuotaAsked | null;
   /** Absent: it was not made yet. */
   readonly services?: CellServices;
+  /** Nothing is left of it, as was asked for. Absent: a Cell Manager of the previous version, which knows no `ending`. */
+  readonly ended?: boolean;
 }
 /** The same, as the Cell Manager hands it to the child's controller. Key `life`. */
 export interface DesiredLife {

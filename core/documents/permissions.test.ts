@@ -222,6 +222,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     "cell-manager PUT /cells/root/model/root/controllers/shop-1",
     "cell-manager DELETE /cells/root/model/root/controllers/shop?allowDestroy=x",
     "cell-manager GET /cells/root/model/root/controllers/shop?state=true",
+    "cell-manager GET /cells/root/model/root/controllers",
     ...everyController("DELETE /tickets/ab12"),
   ],
   "gateway desires": [],

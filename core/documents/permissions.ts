@@ -155,7 +155,10 @@ export const permissions = {
       ...orders,
       gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "* /…"],
       // The VMs of other cells' controllers are elements of the root cell, and nobody's but the Cell Manager's to change.
-      "cell-manager": ["GET", "PUT", "DELETE"].map((method) => `${method} /cells/root/model/root/controllers/<uid>`),
+      "cell-manager": [
+        "GET /cells/root/model/root/controllers",
+        ...["GET", "PUT", "DELETE"].map((method) => `${method} /cells/root/model/root/controllers/<uid>`),
+      ],
       // From a VM of the cell whose rules let it: the part of the published contract that is the cell's own.
       user: ["* /cells/<name>", "* /cells/<name>/…"],
       // A host may only ask what its operator's credential opens: the root cell, which it helps into being.

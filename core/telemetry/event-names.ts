@@ -91,6 +91,7 @@ export const eventNames = {
   "peers/changed": "this process has another book of where everybody is: its version and how many are in it",
   "peers/waiting": "this process asked the authority in vain where everybody is: why; the 1st, 2nd, 4th, … time",
   // Cells, their models and elements.
+  "cell/found": "a Cell Manager took over a child cell of which its store knew nothing, or something else",
   "cell/bound": "a child cell got its Placer and its Storage Manager, for good",
   "cell/made": "a cell's controller was made, by the gateway or as a child's",
   "cell/ended": "nothing is left of a cell, and its controller was ended",

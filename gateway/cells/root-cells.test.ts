@@ -269,14 +269,10 @@ test("the Cell Manager may change controllers of cells and nothing else of the r
   };
   assert.equal(await status(manager, "PUT", "model/root/controllers/probe"), 200);
   assert.equal(await status(manager, "GET", "model/root/controllers/probe"), 200);
-  for (const path of [
-    "model",
-    "model/root",
-    "model/root/controllers",
-    "model/root/cells/x",
-    "model/root/core1",
-    "events",
-  ]) {
+  assert.equal(await status(manager, "GET", "model/root/controllers"), 200);
+  assert.equal(await status(manager, "PUT", "model/root/controllers"), 403);
+  assert.equal(await status(manager, "DELETE", "model/root/controllers"), 403);
+  for (const path of ["model", "model/root", "model/root/cells/x", "model/root/core1", "events"]) {
     assert.equal(await status(manager, "GET", path), 403, path);
     assert.equal(await status(manager, "PUT", path), 403, path);
   }

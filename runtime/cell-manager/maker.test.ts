@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { componentOf, controllerElements, volumesOf } from "../../core/cells/controller-vm.ts";
-import type { CellReport, CellWorkAnswer, WantedController } from "../../core/cells/work.ts";
+import type { CellReport, CellWorkAnswer, FoundController, WantedController } from "../../core/cells/work.ts";
 import { toJson } from "../../core/outbox.ts";
 import { cellName, elementPath, ipv4, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
@@ -16,6 +16,8 @@ class World {
   readonly calls: string[] = [];
   readonly reports: string[] = [];
   failing: string | null = null;
+  /** Null: it did not say yet which controllers there are. */
+  found: readonly FoundController[] | null = null;
   /** Elements that left the model and are not gone. */
   readonly leaving = new Map<string, () => void>();
   readonly #stop = new AbortController();
@@ -23,8 +25,13 @@ class World {
   #controllers: readonly WantedController[] = [];
   #asking: (() => void) | null = null;
   running: Promise<void>;
-  constructor() {
-    this.running = this.run();
+  readonly #tries: (() => void)[] = [];
+  constructor(isStarted = true) {
+    this.running = isStarted ? this.run() : Promise.resolve();
+  }
+  /** It has tried once more, in vain. */
+  failed(): Promise<void> {
+    return new Promise((resolve) => this.#tries.push(resolve));
   }
   run(): Promise<void> {
     return makeControllers({
@@ -32,6 +39,11 @@ class World {
       signal: this.#stop.signal,
       retryMs: { first: 1, last: 5 },
       components: {
+        all: async () => {
+          for (const tried of this.#tries.splice(0)) tried();
+          if (this.failing !== null) throw new Error(this.failing);
+          return Object.fromEntries(this.model);
+        },
         read: async (name) => this.#called(`read ${name}`, this.model.get(name) ?? null),
         put: async (name, elements) => {
           this.#called(`put ${name}`, null);
@@ -55,6 +67,10 @@ class World {
     return value;
   }
   async #report(report: CellReport): Promise<Json> {
+    if (report.kind === "found") {
+      this.found = report.controllers;
+      return null;
+    }
     if (report.kind !== "work" && report.kind !== "instances") {
       this.reports.push(
         report.kind === "failed" ? `failed ${report.uid}: ${report.reason}` : `${report.kind} ${report.uid}`,
@@ -159,4 +175,21 @@ test("the elements are a part of a sound root cell", () => {
     (type === "Volume" || type === "VolumeCopy") && path.startsWith("root/controllers/") ? [path] : [],
   );
   assert.deepEqual([...volumesOf("shop")].sort(), destroyed.sort());
+});
+
+test("which controllers there are is said first, as the root cell's model has them, as soon as that can be read", async () => {
+  const world = new World(false);
+  world.model.set("shop", controllerElements(wanted, "shop", ipv4("10.0.3.2")));
+  world.model.set("other", { vm: { "x.type": "VM" } });
+  world.failing = "the root controller does not answer";
+  world.running = world.run();
+  world.want({});
+  await world.failed();
+  assert.deepEqual([world.found, world.calls], [null, []]);
+  world.failing = null;
+  await eventually("it is said", () => world.found !== null);
+  const { uid: cellUid, cell, cellNumber, services } = wanted;
+  assert.deepEqual(world.found, [{ uid: cellUid, cell, cellNumber, services }]);
+  await eventually("it goes on", () => world.reports.length > 0);
+  await world.stop();
 });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { componentOf, controllerElements } from "../../core/cells/controller-vm.ts";
+import { componentOf, controllerElements, controllersIn } from "../../core/cells/controller-vm.ts";
 import type { CellReport, CellWorkAnswer, WantedController } from "../../core/cells/work.ts";
 import { sameJson } from "../../core/outbox.ts";
 import { type Ipv4, ipv4, type Uid } from "../../model/cell/identifiers.ts";
@@ -20,6 +20,7 @@ export interface Maker {
   readonly retryMs?: { readonly first: number; readonly last: number };
 }
 
+const retries = { first: 500, last: 15_000 } as const;
 /** Requests to the root controller at a time; after a start there is one for every cell. */
 const mostAtOnce = 8;
 
@@ -29,6 +30,7 @@ export const makeControllers = async (maker: Maker): Promise<void> => {
   const wanted = new Map<Uid, WantedController>();
   const tasks = new Map<Uid, Task>();
   const inTurn = createTurns(mostAtOnce);
+  await find(maker);
   for (let known = 0; !signal.aborted; ) {
     const answer = await report({ kind: "work", known }).catch(() => null);
     if (answer === null || signal.aborted) return;
@@ -42,6 +44,18 @@ export const makeControllers = async (maker: Maker): Promise<void> => {
       tasks.set(uid, task);
       if (!task.busy) void pursue(maker, inTurn, task, () => wanted.get(uid));
     }
+  }
+};
+
+/** Says which controllers there are, as soon as the root controller can be heard. */
+const find = async ({ report, components, signal, retryMs = retries }: Maker): Promise<void> => {
+  for (let pauseMs = retryMs.first; !signal.aborted; pauseMs = Math.min(pauseMs * 2, retryMs.last)) {
+    const controllers = await components.all().then(controllersIn, () => null);
+    if (controllers !== null) {
+      await report({ kind: "found", controllers }).catch(() => null);
+      return;
+    }
+    await sleep(pauseMs, undefined, { signal }).catch(() => null);
   }
 };
 
@@ -60,7 +74,7 @@ const pursue = async (
   task: Task,
   now: () => WantedController | undefined,
 ): Promise<void> => {
-  const { signal, report, retryMs = { first: 500, last: 15_000 } } = maker;
+  const { signal, report, retryMs = retries } = maker;
   task.busy = true;
   let pauseMs = retryMs.first;
   for (let wanted = now(); wanted !== undefined && !signal.aborted && !isDone(task, wanted); wanted = now()) {

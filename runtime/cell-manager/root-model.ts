@@ -10,6 +10,8 @@ import type { ProcessConfiguration } from "../installation.ts";
  * refuses.
  */
 export interface ControllerComponents {
+  /** All of them, by their names; null: there is none. */
+  all(): Promise<Json>;
   /** Null: there is none of that name. */
   read(component: string): Promise<Json>;
   put(component: string, elements: JsonObject): Promise<void>;
@@ -26,13 +28,14 @@ const heldBackMs = 90_000;
 export const createComponents = (configuration: ProcessConfiguration, signal: AbortSignal): ControllerComponents => {
   const ask = async (
     method: "GET" | "PUT" | "DELETE",
+    /** Empty: all of them. */
     component: string,
     { query = {}, body }: { readonly query?: Readonly<Record<string, string>>; readonly body?: JsonObject } = {},
   ): Promise<{ readonly status: number; readonly text: string }> => {
     const search = new URLSearchParams(query).toString();
     const answer = await peerRequest(configuration, root, {
       method,
-      path: `/cells/root/model/root/controllers/${component}${search === "" ? "" : `?${search}`}`,
+      path: `/cells/root/model/root/controllers${component === "" ? "" : `/${component}`}${search === "" ? "" : `?${search}`}`,
       idleTimeoutMs: heldBackMs,
       signal,
       ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
@@ -42,13 +45,16 @@ export const createComponents = (configuration: ProcessConfiguration, signal: Ab
   const refused = (what: string, { status, text }: { readonly status: number; readonly text: string }): Error =>
     new Error(`the root cell's controller ${what}: ${sentenceIn(text) ?? `it answered ${status}`}`);
 
+  const read = async (component: string): Promise<Json> => {
+    const answer = await ask("GET", component);
+    if (answer.status === 200) return JSON.parse(answer.text) as Json;
+    if (answer.status === 404) return null;
+    throw refused("did not show it", answer);
+  };
+
   return {
-    read: async (component) => {
-      const answer = await ask("GET", component);
-      if (answer.status === 200) return JSON.parse(answer.text) as Json;
-      if (answer.status === 404) return null;
-      throw refused("did not show it", answer);
-    },
+    all: () => read(""),
+    read,
     put: async (component, body) => {
       const answer = await ask("PUT", component, { body });
       if (answer.status !== 200) throw refused("did not take the controller's VM", answer);

@@ -5,6 +5,7 @@ import { quotas } from "./cells/25-quotas.ts";
 import { nothingLeft } from "./cells/26-nothing-left.ts";
 import { starts } from "./cells/28-starts.ts";
 import { severalPlacers } from "./cells/29-several-placers.ts";
+import { numberOfACell } from "./cells/45-number-of-a-cell.ts";
 import type { Invariant } from "./invariant.ts";
 import { rulesBeforePackets } from "./network/20-rules-before-packets.ts";
 import { needToKnow } from "./network/22-need-to-know.ts";
@@ -58,4 +59,5 @@ export const invariants: readonly Invariant[] = [
   rulesInForce,
   documentsRead,
   lostStores,
+  numberOfACell,
 ];

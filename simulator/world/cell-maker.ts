@@ -1,4 +1,4 @@
-import type { CellReport, CellWorkAnswer, WantedController } from "../../core/cells/work.ts";
+import type { CellReport, CellWorkAnswer, FoundController, WantedController } from "../../core/cells/work.ts";
 import { type Ipv4, ipv4, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { network } from "../../runtime/installation.ts";
@@ -6,6 +6,8 @@ import type { Life } from "../kernel/process.ts";
 
 /** What makes and ends controllers of child cells, as processes. */
 export interface Controllers {
+  /** All that there are. */
+  readonly list: () => readonly FoundController[];
   readonly has: (wanted: WantedController) => boolean;
   readonly add: (wanted: WantedController, address: Ipv4) => void;
   /** Its process and its store, for good. */
@@ -47,6 +49,8 @@ export const beginCellMaker = (life: Life, controllers: Controllers): void => {
     busy.delete(uid);
   };
   const follow = async (): Promise<void> => {
+    await sleep(makeMs);
+    await report({ kind: "found", controllers: controllers.list() });
     for (let known = 0; life.isAlive(); ) {
       const answer = (await report({ kind: "work", known })) as unknown as CellWorkAnswer;
       known = answer.version;

@@ -1,6 +1,7 @@
 import { type AddressReport, createAddressManager } from "../../core/address/manager.ts";
 import { boundPeers, servicePeerOf } from "../../core/cells/binding.ts";
 import { createCellManager } from "../../core/cells/manager.ts";
+import type { FoundController } from "../../core/cells/work.ts";
 import { createController } from "../../core/controller/controller.ts";
 import type { ControllerState } from "../../core/controller/state.ts";
 import { createDirectory } from "../../core/directory/directory.ts";
@@ -105,6 +106,8 @@ export class Installation {
   readonly endedByHand = new Set<string>();
   /** Every child cell that there ever was, by its number. */
   readonly childCells = new Map<number, string>();
+  /** Children's controllers that there are, by their cells: as the root cell's model has them. */
+  readonly #made = new Map<string, FoundController>();
   readonly #presence: readonly PeerName[];
   /** Of the present life of each storage agent. */
   readonly executors = new Map<PeerName, AgentExecutor>();
@@ -183,8 +186,10 @@ export class Installation {
 
   #childControllers(): Controllers {
     return {
+      list: () => [...this.#made.values()],
       has: ({ controller }) => this.processes.has(controller),
       add: ({ cell, uid: cellUid, cellNumber, services }, address) => {
+        this.#made.set(cell, { cell, uid: cellUid, cellNumber, services });
         this.childCells.set(cellNumber, cell);
         this.#addController(cell, cellUid, cellNumber, address, services);
         this.processes.get(peerName(`controller.${cell}`))?.start();
@@ -194,6 +199,7 @@ export class Installation {
         const process = this.processes.get(controller);
         this.processes.delete(controller);
         this.controllers.delete(cell);
+        this.#made.delete(cell);
         process?.crash("its cell has ended");
         this.#tellControllers();
         this.kernel.log(controller, "process/removed", {});

@@ -1,14 +1,18 @@
 import type { CellControllerElement } from "../../../model/cell/cell.ts";
 import { type NamedChild, namedChild } from "../../../model/cell/child-document.ts";
+import { cellName, uid } from "../../../model/cell/identifiers.ts";
+import { noUsage } from "../../../model/check/check-limits.ts";
 import { childName, type DesiredCell, type Entrance, entranceKey, rootCell } from "../../documents/cells.ts";
-import { actualCell } from "../../documents/readers/cells.ts";
-import type { Progress } from "../../documents/vocabulary.ts";
-import { progress, tooLong } from "../../outbox.ts";
+import { actualCell, desiredCell } from "../../documents/readers/cells.ts";
+import { actualKey, type Progress } from "../../documents/vocabulary.ts";
+import { cellOfController, progress, tooLong } from "../../outbox.ts";
+import { holdersOfForgotten } from "../histories/forgotten.ts";
 import {
   actualOf,
   authority,
   type ControllerState,
   cellManager,
+  desiredNow,
   type ElementRecord,
   elementOf,
   type Wishes,
@@ -26,6 +30,8 @@ const isRootsName = (state: ControllerState, { label }: NamedChild): boolean =>
 /** Child cells at the Cell Manager. What leaves the model is taken back, and stays "deleting" until it is gone. */
 export function wishForChildren(state: ControllerState, wishes: Wishes): void {
   if (state.options.cellManager !== true) return;
+  wishForEnds(state, wishes);
+  wishForForgottenEnds(state, wishes);
   const starts = startsOfChildren(state);
   for (const record of state.elements.values()) {
     const element = elementOf(state, record);
@@ -46,6 +52,51 @@ export function wishForChildren(state: ControllerState, wishes: Wishes): void {
     if (element.gateway !== undefined && state.options.root !== undefined)
       wish(wishes, authority, entranceKey(child.label), { address: element.gateway } satisfies Entrance);
   }
+}
+
+/**
+ * A child that left the model is said to be ending until the Cell Manager says that it has. That one may have lost its store,
+ * before or after it had taken a tombstone: it would know nothing of the child, and its silence would be taken for the end.
+ */
+function wishForEnds(state: ControllerState, wishes: Wishes): void {
+  for (const { uid, type, deleting } of state.elements.values()) {
+    const key = `cell/${uid}`;
+    if (type !== "CellController" || !deleting || mayTakeBack(state, key)) continue;
+    const last = desiredCell.of(desiredNow(state, cellManager, key), uid);
+    if (last !== null) wish(wishes, cellManager, key, { ...last, ending: true } satisfies DesiredCell);
+  }
+}
+
+/**
+ * Of some children that are to end the Cell Manager has no document that could be taken back, since it has lost its store: those of
+ * a cell that ends and has forgotten what it has (forgotten.ts), and those that were taken back before. It says that they are there.
+ */
+function wishForForgottenEnds(state: ControllerState, wishes: Wishes): void {
+  if (state.reachable.get(cellManager) !== true) return;
+  const prefix = actualKey(state.options.self, "cell/");
+  const grant = { amount: noUsage, serial: 0, answered: 0, refusal: null };
+  const all = holdersOfForgotten(state) !== null;
+  for (const [key, value] of state.actual.get(cellManager) ?? []) {
+    if (!key.startsWith(prefix)) continue;
+    const child = uid(key.slice(prefix.length));
+    const said = all || state.elements.get(child)?.deleting === true ? actualCell.of(value) : null;
+    const cell = said === null ? null : cellOfController(said.controller);
+    if (said?.ended !== false || cell === null || isTold(state, wishes, `cell/${child}`)) continue;
+    const document = { uid: child, cell: cellName(cell), model: {}, grant, ending: true } satisfies DesiredCell;
+    wish(wishes, cellManager, `cell/${child}`, document);
+  }
+}
+/** A document of it is there, or a tombstone is on its way. */
+const isTold = (state: ControllerState, wishes: Wishes, key: string): boolean =>
+  wishes.get(cellManager)?.has(key) === true ||
+  state.forgotten.get(cellManager)?.has(key) === true ||
+  state.outbox.releasing.get(cellManager)?.has(key) === true;
+
+/** It has ended; or was never known there; or the Cell Manager is of the previous version, which a tombstone is enough for. */
+function mayTakeBack(state: ControllerState, key: string): boolean {
+  const said = actualOf(actualCell, state, cellManager, key);
+  if (said !== undefined) return said.ended !== false;
+  return state.reachable.get(cellManager) === true && !state.olderPeers.has(cellManager);
 }
 
 export function childState(state: ControllerState, record: ElementRecord, element: CellControllerElement): Progress {

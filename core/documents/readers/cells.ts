@@ -45,6 +45,7 @@ import {
   uidText,
   usage,
   word,
+  yes,
 } from "./values.ts";
 
 /** Readers of what cells know of each other, and of the documents by which cells are made. */
@@ -117,6 +118,7 @@ export const desiredCell = document(
     gateway: optional(address),
     startsPerMinute: optional(count),
     services: optional(object<ServiceNumbers>({ placer: serviceNumber, storageManager: serviceNumber })),
+    ending: yes,
   }),
   byUid,
 );
@@ -128,6 +130,7 @@ export const actualCell = document(
     version: count,
     quota: nullable(quotaAsked),
     services: optional(object<CellServices>({ placer: ordinal, storageManager: ordinal })),
+    ended: optional(boolean),
   }),
 );
 export const desiredLife = document(

@@ -1,0 +1,21 @@
+import { type CellName, type Ipv4, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import type { CellServices } from "../documents/cells.ts";
+import { firstServices } from "./binding.ts";
+
+/** Record `cell/<uid>` of the Cell Manager. */
+export interface CellRecord {
+  readonly uid: Uid;
+  readonly client: PeerName;
+  readonly cell: CellName;
+  readonly number: number;
+  readonly stage: "living" | "emptying" | "releasing" | "ending";
+  /** Null: its controller is being made. */
+  readonly address: Ipv4 | null;
+  /** Absent in the records of an earlier version: the first of each. */
+  readonly services?: CellServices;
+  /** It was found (found.ts), and its parent has not said yet what it wants. Absent: it has. */
+  readonly unclaimed?: true;
+}
+
+export const controllerOf = ({ cell }: Pick<CellRecord, "cell">): PeerName => peerName(`controller.${cell}`);
+export const servicesOf = ({ services }: CellRecord): CellServices => services ?? firstServices;

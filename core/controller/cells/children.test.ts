@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../../../model/cell/identifiers.ts";
+import type { DesiredCell } from "../../documents/cells.ts";
+import { toJson } from "../../outbox.ts";
+import { World } from "../world.testing.ts";
+
+const cellManager = peerName("cell-manager");
+const child = { "x.type": "CellController", "x.cell": { web: { "x.type": "Cell" } } };
+const withChild = { shop: { "x.type": "Cell", web: child } };
+const without = { shop: { "x.type": "Cell" } };
+const said = (phase: string, more: object = {}): object => ({
+  ...{ phase, reason: null, controller: "controller.web.shop", address: "10.0.3.9", version: 1, quota: null },
+  ...{ services: { placer: 1, storageManager: 1 }, ended: false, ...more },
+});
+
+const wished = (world: World): DesiredCell | undefined => world.documents<DesiredCell>("cell-manager", "cell")[0];
+const isThere = (world: World): boolean => [...world.state.elements.values()].some(({ path }) => path === "shop/web");
+/** A cell with a child of which the Cell Manager says this. */
+const begin = (says: object): { world: World; uid: string } => {
+  const world = new World({ cellManager: true });
+  world.put(withChild);
+  const uid = wished(world)?.uid ?? assert.fail("no child is wished for");
+  world.children.set(uid, says);
+  world.settle();
+  return { world, uid };
+};
+
+test("a child that left the model is said to be ending until the Cell Manager says that it has ended", () => {
+  const { world, uid } = begin(said("ready"));
+  world.put(without);
+  assert.deepEqual([wished(world)?.uid, wished(world)?.ending, wished(world)?.cell], [uid, true, "web.shop"]);
+  world.crash();
+  world.settle();
+  assert.equal(wished(world)?.ending, true);
+  world.children.set(uid, said("deleting"));
+  world.settle();
+  assert.ok(isThere(world));
+  world.children.set(uid, said("deleting", { ended: true }));
+  world.settle();
+  assert.equal(wished(world), undefined);
+  assert.ok(!isThere(world));
+});
+
+test("what a Cell Manager without its store does not say is no child's end", () => {
+  const { world, uid } = begin(said("ready"));
+  world.silent.add(cellManager);
+  world.settle();
+  world.put(without);
+  assert.equal(wished(world)?.ending, true, "it is not heard now");
+  world.step({ kind: "forked", peer: cellManager, forked: false, itForked: true });
+  world.children.delete(uid);
+  world.silent.delete(cellManager);
+  world.settle();
+  assert.equal(wished(world)?.ending, true);
+  assert.ok(isThere(world));
+  world.children.set(uid, said("waiting"));
+  world.settle();
+  assert.equal(wished(world)?.ending, true);
+  world.children.set(uid, said("deleting", { ended: true }));
+  world.settle();
+  assert.ok(!isThere(world));
+});
+
+test("one of the previous version is given the tombstone, as is one that never heard of the child", () => {
+  const { ended: _ended, ...previous } = said("ready") as { readonly ended: boolean };
+  const { world, uid } = begin(previous);
+  world.put(without);
+  assert.equal(wished(world), undefined);
+  assert.ok(!isThere(world), `it says nothing more of ${uid}`);
+  const other = new World({ cellManager: true });
+  other.put(withChild);
+  other.put(without);
+  assert.equal(wished(other), undefined);
+  assert.ok(!isThere(other));
+});
+
+test("a child that was taken back before, and that the Cell Manager has found again, is said to be ending", () => {
+  const { ended: _ended, ...previous } = said("ready") as { readonly ended: boolean };
+  const { world, uid } = begin(previous);
+  const key = `controller.shop/cell/${uid}`;
+  world.silent.add(cellManager);
+  world.settle();
+  world.put(without);
+  assert.equal(wished(world), undefined, "the tombstone was enough for the previous version");
+  world.step({ kind: "released", peer: cellManager, key: `cell/${uid}` });
+  world.step({ kind: "actual", from: cellManager, key, value: toJson(said("waiting")) });
+  world.step({ kind: "reachable", peer: cellManager, reachable: true });
+  assert.deepEqual([wished(world)?.ending, wished(world)?.cell], [true, "web.shop"]);
+  world.step({ kind: "actual", from: cellManager, key, value: toJson(said("deleting", { ended: true })) });
+  assert.equal(wished(world), undefined);
+});
