@@ -337,10 +337,13 @@ export function saveElement(state: ControllerState, record: ElementRecord): void
   state.elements.set(record.uid, record);
   write(state.outbox, `element/${record.uid}`, record);
 }
+/** A number that others have seen may be minted anew above a run that goes on. */
+const newestOf = ({ run, incarnation }: VmRecord): number => run?.incarnation ?? incarnation;
 export function saveVm(state: ControllerState, record: VmRecord): void {
   const before = state.vms.get(record.uid);
-  const { run, incarnation, failure } = record;
-  if (before !== undefined && (before.run?.stage !== run?.stage || before.incarnation !== incarnation)) {
+  const { run, failure } = record;
+  const incarnation = newestOf(record);
+  if (before !== undefined && (before.run?.stage !== run?.stage || newestOf(before) !== incarnation)) {
     const path = state.elements.get(record.uid)?.path ?? null;
     const stage = { stage: run?.stage ?? "none", host: run?.host ?? null, reason: failure };
     log(state.outbox, "vm/stage", { vm: record.uid, path, incarnation, ...stage });

@@ -42,6 +42,20 @@ test("a controller with an older store refuses changes, stops nothing, and takes
   assert.equal(world.state.vms.get(web.uid)?.run?.stage, "running");
 });
 
+test("an incarnation of which a receiver knows is not said to run where an earlier one does", () => {
+  const world = new World();
+  world.put(shop());
+  const vm = world.uidOf("shop/web");
+  const placer = peerName("placer");
+  world.step({ kind: "forked", peer: placer, forked: true, itForked: false });
+  const effects = world.step({ kind: "kept", peer: placer, key: `placement/${vm}`, value: { vm, incarnation: 7 } });
+  assert.equal(world.state.vms.get(vm)?.incarnation, 7);
+  assert.deepEqual(
+    effects.filter((effect) => effect.kind === "log" && effect.event === "vm/stage"),
+    [],
+  );
+});
+
 test("what a receiver says that it keeps is read as what is desired of it, for its key", () => {
   const { read } = createController(options);
   const host = peerName("host.h1");
