@@ -1,3 +1,4 @@
+import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Invariant } from "../invariant.ts";
 
@@ -21,6 +22,8 @@ export const quotas: Invariant = {
   number: 25,
   title: "the quotas of all ancestors hold at every moment",
   watch: ({ kernel, installation }, verdict) => {
+    /** Of each cell's controller, as it said last. */
+    const uids = new Map<string, Uid>();
     const modelOf = (cell: string): Json => {
       const process = installation.controllers.get(cell);
       if (process === undefined) return null;
@@ -28,12 +31,25 @@ export const quotas: Invariant = {
       const stored = process.disk.load().get("own/model");
       return isComponent(stored) ? (stored.document ?? null) : null;
     };
+    /** Its parent, or one above that, lost its store and does not know it any more: nobody's quota has it until somebody ends it. */
+    const isOrphan = (child: string, below: string): boolean => {
+      for (let cell = child; cell !== below; cell = cell.slice(cell.indexOf(".") + 1)) {
+        const parent = installation.controllers.get(cell.slice(cell.indexOf(".") + 1));
+        const own = uids.get(cell);
+        if (parent === undefined || own === undefined || !installation.losses.has(parent.name)) continue;
+        if (parent.state?.elements.has(own) === false) return true;
+      }
+      return false;
+    };
     kernel.watchers.push({
       stepped: (who, _input, effects) => {
         if (!who.startsWith("controller.")) return;
+        const stepped = who.slice("controller.".length);
+        const now = installation.controllers.get(stepped)?.state?.options.cellUid;
+        if (now !== undefined) uids.set(stepped, now);
         if (!effects.some((effect) => effect.kind === "write" && effect.key === "model")) return;
         // Every cell that it is below, and itself.
-        const parts = who.slice("controller.".length).split(".");
+        const parts = stepped.split(".");
         for (let from = 0; from < parts.length; from += 1) {
           const cell = parts.slice(from).join(".");
           const [limits] = Object.values(modelOf(cell) ?? {}).filter(isComponent);
@@ -41,7 +57,7 @@ export const quotas: Invariant = {
             const limit = limits?.[name];
             if (typeof limit !== "number") continue;
             const family = [...installation.controllers.keys()].filter(
-              (each) => each === cell || each.endsWith(`.${cell}`),
+              (each) => each === cell || (each.endsWith(`.${cell}`) && !isOrphan(each, cell)),
             );
             const used = family.reduce((sum, each) => sum + count(modelOf(each), measure), 0);
             verdict.check(

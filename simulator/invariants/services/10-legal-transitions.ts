@@ -10,7 +10,10 @@ export const legalTransitions: Invariant = {
   watch: ({ kernel }, verdict) => {
     const known = new Map<string, { readonly at: number; readonly incarnation: number }>();
     kernel.watchers.push({
-      log: (who, event, { vm, stage, incarnation }) => {
+      log: (who, event, { vm, stage, incarnation, why }) => {
+        // An older store knows earlier stages.
+        if (event === "process/crashed" && why === "its store is lost")
+          for (const key of known.keys()) if (key.startsWith(`${who} `)) known.delete(key);
         const stages = event === "vm/stage" ? controllerStages : event === "machine/stage" ? hostStages : null;
         if (stages === null) return;
         const key = `${who} ${vm}`;
