@@ -91,6 +91,9 @@ export interface Step<State> {
   readonly effects: readonly Effect[];
 }
 
+/** Their names; `all`: every one that there was. */
+export type GoneHosts = "all" | readonly string[];
+
 /** What a service finds when it starts again. */
 export interface Restored {
   /** Own records, as written. */
@@ -103,8 +106,8 @@ export interface Restored {
   readonly forkedAt?: ReadonlyMap<PeerName, Forks>;
   /** This store was put back from a copy since the last start. */
   readonly wasRestored?: boolean;
-  /** Whoever put it back was sure that nothing runs any more on any host of then. */
-  readonly hostsAreGone?: boolean;
+  /** Hosts of then at which nothing runs any more, of which whoever put it back was sure. Absent: nothing was said. */
+  readonly goneHosts?: GoneHosts;
   /** 0 ≤ x < 1, drawn for this start. Absent: 0. */
   readonly drawn?: number;
 }

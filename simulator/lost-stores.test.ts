@@ -104,3 +104,61 @@ test("all machines but the storage servers are lost: what the backup has comes b
     assert.equal(files, null, "no file of a volume goes");
   }
 });
+
+/** What `disaster` leaves: a host with its machines, of which its operator has not said that it is gone. */
+interface Survival {
+  readonly host: string;
+  /** A VM has moved to another host since the copies were made. */
+  readonly moved: boolean;
+  /** It hears nobody at first, nor does anybody hear it. */
+  readonly cutForMs: number;
+}
+const survivals: readonly Survival[] = ["h2", "h3"].flatMap((host) =>
+  [false, true].flatMap((moved) => [0, 5000].map((cutForMs) => ({ host, moved, cutForMs }))),
+);
+
+/** Machines by VM, as the log has them come and go; `twice`: those that started while another incarnation ran. */
+const machinesIn = (log: string) => {
+  const running = new Map<string, string[]>();
+  const twice: string[] = [];
+  for (const line of log.split("\n")) {
+    const [, host, verb, fields] = / machine\.(\S+) (started|ended) (.*)$/.exec(line) ?? [];
+    if (fields === undefined) continue;
+    const { vm, incarnation } = JSON.parse(fields) as { readonly vm: string; readonly incarnation: number };
+    const there = running.get(vm) ?? [];
+    if (verb === "started" && there.length > 0) twice.push(line);
+    const name = `${host}@${incarnation}`;
+    running.set(vm, verb === "started" ? [...there, name] : there.filter((each) => each !== name));
+  }
+  return { running, twice };
+};
+
+test("a host of then lives on, and nobody said that it is gone: what it runs goes on, and nothing starts twice", async () => {
+  for (const { host, moved, cutForMs } of survivals) {
+    const what = JSON.stringify({ host, moved, cutForMs });
+    const history = parseHistory(`
+      hosts 3
+      servers 2
+      cells 1
+      seed 1
+      at 100 apply c1 ${first} vm:d:64
+      at 12000 copy controller.c1
+      at 12000 copy cell-manager
+      at 12000 copy address-manager
+      ${moved ? "at 12100 power-off h1 for 11000\nat 20000 dead h1" : ""}
+      ${cutForMs > 0 ? `at 30000 cut ${host} * for ${cutForMs}` : ""}
+      at 30000 disaster ${host} for 500
+      until 60000`);
+    const { faults, log } = await runHistory(history, { keepLog: true, mustSettle: false });
+    assert.deepEqual(faults, [], what);
+    const until = log.split("\n").findIndex((line) => / history disaster /.test(line));
+    const before = machinesIn(log.split("\n").slice(0, until).join("\n")).running;
+    const { running, twice } = machinesIn(log);
+    assert.deepEqual(twice, [], what);
+    for (const [vm, there] of before)
+      for (const each of there)
+        if (each.startsWith(`${host}@`)) assert.deepEqual(running.get(vm), [each], `${what}: ${vm} goes on`);
+    const others = [...running.values()].filter((there) => !there.some((each) => each.startsWith(`${host}@1`)));
+    assert.ok(before.size === 3 && others.every((there) => there.length === 1), `${what}: the others are back`);
+  }
+});

@@ -23,6 +23,7 @@ import { answer } from "./requests/requests.ts";
 import { controllerIdentity } from "./rules/cell-policy.ts";
 import {
   type AbroadRecord,
+  type AfterRestore,
   type ControllerOptions,
   type ControllerState,
   type CountersRecord,
@@ -295,7 +296,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     started: false,
     wasPutBack: restored.wasRestored === true,
     drawn: restored.drawn ?? 0,
-    hostsAreGone: restored.hostsAreGone === true,
+    afterRestore: afterRestoreOf(restored),
     resting: new Set(),
     starts: restoredStarts(restored.records.get("starts")),
     upgradeClock: null,
@@ -319,6 +320,12 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
   }
   return state;
 }
+
+/** What was said at an earlier restore is no word about this one. */
+const afterRestoreOf = ({ records, wasRestored, goneHosts }: Restored): AfterRestore | null => {
+  if (wasRestored !== true) return (records.get("gone") ?? null) as unknown as AfterRestore | null;
+  return goneHosts === undefined ? null : { gone: goneHosts, unheard: [] };
+};
 
 /** A document was checked when it was accepted; that it no longer passes can only mean a defect or a damaged store. */
 function restoredCell(document: JsonObject): Cell {

@@ -112,6 +112,7 @@ export function followPeers(state: ControllerState): void {
   const wanted = new Set<PeerName>([storageManagerOf(state), addressManager, dnsManager, placerOf(state)]);
   for (const { run } of runs(state)) if (run.host !== null) wanted.add(hostPeer(run.host));
   for (const { strays = [] } of state.vms.values()) for (const host of strays) wanted.add(hostPeer(host));
+  for (const host of state.afterRestore?.unheard ?? []) wanted.add(hostPeer(host));
   for (const host of successors(state)) wanted.add(host);
   for (const holder of holdersOfForgotten(state) ?? []) wanted.add(holder);
   for (const peer of peersToHear(state)) wanted.add(peer);

@@ -27,7 +27,7 @@ import { hostOffers } from "../documents/readers/placement.ts";
 import { actualKept, desiredVolume, storageOffers } from "../documents/readers/storage.ts";
 import { actualKey, type DesiredConnection, type DesiredVm, type Phase } from "../documents/vocabulary.ts";
 
-import type { Instant } from "../env.ts";
+import type { GoneHosts, Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
 import { supplyOf } from "../supply.ts";
@@ -190,6 +190,11 @@ export interface VmRecord {
   readonly incarnation: number;
   /** The next one is above this, too: the store was put back, and others may know later ones (put-back.ts). Absent: it never was. */
   readonly above?: number;
+  /**
+   * The store was put back, and not every host of then is known to be gone: hosts beside those at which incarnations that it does
+   * not know have ended. Absent: it never was, or an incarnation was handed over since.
+   */
+  readonly endedAt?: readonly HostName[];
   /** Ends in a row that nobody asked for; the next start waits the longer for it. */
   readonly failures: number;
   /** Why the last incarnation ended by itself; null when it ended on request or runs. */
@@ -253,6 +258,14 @@ export interface RoomRecord {
   readonly holds: Usage;
   /** The last question's number. */
   readonly asked: number;
+}
+
+/** What is known of the hosts of a backup from which this store was put back last (put-back.ts). */
+export interface AfterRestore {
+  /** Nothing of then runs there any more. */
+  readonly gone: GoneHosts;
+  /** The others of whom the store knew, and that have not been heard since. */
+  readonly unheard: readonly HostName[];
 }
 
 /** Not durable: who keeps them says so again. */
@@ -320,8 +333,8 @@ export interface ControllerState extends Hearing {
   started: boolean;
   /** This store was put back from a copy since the last start. */
   readonly wasPutBack: boolean;
-  /** And nothing runs any more on any host of then. */
-  readonly hostsAreGone: boolean;
+  /** Record `gone`; null: it was not put back, or nobody said anything of the hosts of then. */
+  afterRestore: AfterRestore | null;
   /** 0 ≤ x < 1, of this start alone (kept-numbers.ts). */
   readonly drawn: number;
   /** VMs that failed and whose back-off timer has not come yet. */

@@ -23,8 +23,9 @@ import type {
   DesiredPlacement,
   DesiredVm,
   DesiredVolume,
+  LeaseHolder,
 } from "../documents/vocabulary.ts";
-import type { Effect, Input, Restored, Service } from "../env.ts";
+import type { Effect, GoneHosts, Input, Restored, Service } from "../env.ts";
 import { sameJson, toJson } from "../outbox.ts";
 import { createController } from "./controller.ts";
 import type { ControllerResponse } from "./requests/requests.ts";
@@ -64,6 +65,8 @@ export class World {
   readonly silent = new Set<PeerName>();
   /** Volumes that their server cannot make yet. */
   readonly slowVolumes = new Set<Uid>();
+  /** By volume: who has its lease, where its controller asks first. */
+  readonly holders = new Map<Uid, LeaseHolder>();
   /** Hosts that take their time to stop a VM. */
   readonly slowStops = new Set<HostName>();
   /** What a host says of a policy, where that is not that it is in force. */
@@ -126,7 +129,7 @@ export class World {
   }
 
   /** The process dies between two steps, and starts again from what was durable. What peers say comes again. */
-  crash(putBack: Pick<Restored, "wasRestored" | "hostsAreGone" | "forkedAt" | "drawn"> = {}): void {
+  crash(putBack: Pick<Restored, "wasRestored" | "goneHosts" | "forkedAt" | "drawn"> = {}): void {
     this.timers.clear();
     this.#subscribed.clear();
     this.#tombstones = [];
@@ -139,8 +142,8 @@ export class World {
     this.step({ kind: "start" });
   }
   /** It ends, and its store is put back from a copy that is as it is. */
-  putBack(hostsAreGone = false): void {
-    this.crash({ wasRestored: true, hostsAreGone });
+  putBack(goneHosts?: GoneHosts): void {
+    this.crash({ wasRestored: true, ...(goneHosts === undefined ? {} : { goneHosts }) });
   }
 
   /** Lets peers act, and the controller see it, until nothing moves any more. */
@@ -210,7 +213,13 @@ export class World {
       } as unknown as ActualSubnet;
     }
     if (kind === "volume") return this.#volume(value as unknown as DesiredVolume);
-    if (kind === "connection") return connectionAnswer(value as unknown as DesiredConnection);
+    if (kind === "connection") {
+      const wish = value as unknown as DesiredConnection;
+      const holder = this.holders.get(wish.volume);
+      if (holder === undefined || wish.asksFirst !== true) return connectionAnswer(wish);
+      const { incarnation } = wish;
+      return { phase: "waiting", reason: "is being written", incarnation, attachment: null, holder };
+    }
     if (kind === "placement") return this.#place(value as unknown as DesiredPlacement);
     if (kind === "want") return this.shown.get(key.slice("want/".length)) ?? null;
     if (kind === "cell") return this.children.get(id) ?? null;

@@ -102,6 +102,11 @@ export interface DesiredConnection {
   readonly cell: CellName;
   /** The VM is that of the root controller: hosts may give its next incarnation the lease themselves (decision 35). */
   readonly succession?: true;
+  /**
+   * Its controller's store was put back, and an earlier incarnation may run where nobody knows of it (decision 74): its lease
+   * is not ended, and who has it is said.
+   */
+  readonly asksFirst?: true;
 }
 export interface ActualConnection extends Progress {
   readonly incarnation: number;
@@ -110,7 +115,7 @@ export interface ActualConnection extends Progress {
   /** The volume is not there, or not for this cell: which of the two is not said. */
   readonly hidden?: true;
   /**
-   * Of a connection that hosts may take over (`succession`): who has the volume's lease by the agent's own word; null:
+   * Of a connection that hosts may take over (`succession`) or whose controller asks first for this very VM: who has the volume's lease by the agent's own word; null:
    * nobody, or nobody knows. Absent: any other connection, or a Storage Manager of the previous version.
    */
   readonly holder?: LeaseHolder | null;

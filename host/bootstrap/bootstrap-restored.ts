@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type BootstrapModel, bootstrapModel, gatewayAddress } from "../../core/bootstrap/bootstrap-model.ts";
 import type { IdentityGrant } from "../../core/documents/identity.ts";
+import type { GoneHosts } from "../../core/env.ts";
 import { entryOf } from "../../core/identity/peer-book.ts";
 import type { ElementPath, Ipv4 } from "../../model/cell/identifiers.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
@@ -50,15 +51,16 @@ export interface PlacedBirth {
 }
 
 /**
- * Puts the backup where the birth of this host begins, which must not have begun. Whoever does is sure that no machine of then
- * runs on any host. The mark that there is one is durable last.
+ * Puts the backup where the birth of this host begins, which must not have begun. The mark that there is one is durable last.
  * Rejects with a sentence for a backup that no root cell can come from.
  * @param wanted the bootstrap model of the root specification that is there; null: any
+ * @param goneHosts where whoever does is sure of that
  */
 export const placeBackupForBirth = async (
   { parts, issued }: Unpacked,
   directory: string,
   wanted: (Pick<BootstrapModel, "vm" | "address"> & { readonly gateway?: Ipv4 | undefined }) | null,
+  goneHosts: GoneHosts = "all",
 ): Promise<PlacedBirth> => {
   const partOf = (name: string): UnpackedPart => {
     const found = parts.find(({ manifest }) => manifest.name === name);
@@ -85,14 +87,14 @@ export const placeBackupForBirth = async (
     const own = join(stores, role);
     await mkdir(own, { recursive: true, mode: 0o700 });
     const taken = { ...manifest, files: manifest.files.filter(isTaken) };
-    await putBack({ manifest: taken, files }, own, { hostsAreGone: true });
+    await putBack({ manifest: taken, files }, own, goneHosts);
     await rm(join(own, asideDirectory), { recursive: true, force: true });
     placed.push(name);
   }
   for (const part of parts) {
     const { name } = part.manifest;
     if (placed.includes(name) || !keepsItsOwn(peerName(name))) continue;
-    await keepPart(part, join(stores, goesOn.authority));
+    await keepPart(part, join(stores, goesOn.authority), goneHosts);
     placed.push(name);
   }
   const mark: RestoredBirth = { from: issued, vm, address };

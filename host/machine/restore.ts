@@ -52,7 +52,7 @@ export const restoreMachine = async (restore: MachineRestore, target: RestoreTar
   const draft = `${hostDirectory}.restored`;
   await rm(draft, { recursive: true, force: true });
   await makeDirectoryDurably(draft, 0o700);
-  const { authority, placed } = await placeBackupForBirth(unpacked, draft, target.wanted);
+  const { authority, placed } = await placeBackupForBirth(unpacked, draft, target.wanted, restore.poweredOff);
   const secrets = ["authority.key.pem", "authority.pem"].map((name) => {
     const file = authority.files.get(`authority/${name}`);
     if (file === undefined) throw new Error(`the backup's part of the authority has no ${name}`);

@@ -7,6 +7,7 @@ import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { kindOf, mayAsk } from "../../core/documents/permissions.ts";
+import type { GoneHosts } from "../../core/env.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
@@ -49,14 +50,22 @@ interface Kept {
   /** Of the cell whose controller it is of; null: of none, or its store does not say. */
   readonly cellUid: string | null;
 }
-const longestManifest = 64 * 1024;
+/** With the names of hosts. */
+const longestManifest = 256 * 1024;
 const pauseMs = 2000;
 
 /** Of the others nothing is put back: what they know they hear again from those that desire it of them. */
 export const keepsItsOwn = (peer: PeerName): boolean => mayAsk("authority", peer, "GET", keptPath);
 
-/** @param directory the authority's own */
-export const keepPart = async ({ manifest, files }: UnpackedPart, directory: string): Promise<void> => {
+/**
+ * @param directory the authority's own
+ * @param goneHosts as in `noteRestored`
+ */
+export const keepPart = async (
+  { manifest, files }: UnpackedPart,
+  directory: string,
+  goneHosts: GoneHosts = "all",
+): Promise<void> => {
   const own = join(keptPartsDirectory(directory), manifest.name);
   await rm(own, { recursive: true, force: true });
   await mkdir(own, { recursive: true, mode: 0o700 });
@@ -68,7 +77,7 @@ export const keepPart = async ({ manifest, files }: UnpackedPart, directory: str
     await copyFile(files.get(path) ?? "", join(own, String(index)));
     await synchronize(join(own, String(index)));
   }
-  await replaceFile(join(own, manifestFile), JSON.stringify({ ...manifest, files: kept, cellUid }));
+  await replaceFile(join(own, manifestFile), JSON.stringify({ ...manifest, files: kept, cellUid, goneHosts }));
 };
 
 /**
@@ -153,8 +162,9 @@ const attempt = async (configuration: ProcessConfiguration, log: Log): Promise<v
   // Of a taking that was broken off before its store was in place.
   await rm(join(directory, unconfirmedFile), { force: true });
   try {
-    const manifest = await manifestOf(configuration, log);
-    if (manifest === null) return;
+    const found = await manifestOf(configuration, log);
+    if (found === null) return;
+    const { manifest, goneHosts } = found;
     await mkdir(draft, { recursive: true, mode: 0o700 });
     const files = new Map<string, string>();
     for (const [index, file] of manifest.files.entries()) {
@@ -165,7 +175,7 @@ const attempt = async (configuration: ProcessConfiguration, log: Log): Promise<v
     }
     if (isOfAnother(files.get("state.sqlite") ?? "", configuration)) return;
     await replaceFile(join(directory, unconfirmedFile), randomUUID());
-    await putBack({ manifest, files }, directory, { hostsAreGone: true });
+    await putBack({ manifest, files }, directory, goneHosts);
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
@@ -191,7 +201,10 @@ const ask = async (configuration: ProcessConfiguration, path: string) => {
 };
 
 /** Null: there is none. */
-const manifestOf = async (configuration: ProcessConfiguration, log: Log): Promise<PartManifest | null> => {
+const manifestOf = async (
+  configuration: ProcessConfiguration,
+  log: Log,
+): Promise<{ readonly manifest: PartManifest; readonly goneHosts: GoneHosts } | null> => {
   const answer = await ask(configuration, keptPath);
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -206,7 +219,10 @@ const manifestOf = async (configuration: ProcessConfiguration, log: Log): Promis
   const manifest = manifestIn(Buffer.concat(chunks), { name, role });
   if (!manifest.files.every(isKept) || manifest.files.at(-1)?.path !== "state.sqlite")
     throw new BackupFault(null, `the manifest of "${name}" names files that are not put back, or no store`);
-  return manifest;
+  const { goneHosts = "all" } = manifest as Partial<{ readonly goneHosts: GoneHosts }>;
+  if (goneHosts !== "all" && !(Array.isArray(goneHosts) && goneHosts.every((host) => typeof host === "string")))
+    throw new BackupFault(null, `the manifest of "${name}" says of no host that it is gone, and not of all`);
+  return { manifest, goneHosts };
 };
 
 const takeFile = async (

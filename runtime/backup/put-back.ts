@@ -1,5 +1,6 @@
 import { copyFile, mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { GoneHosts } from "../../core/env.ts";
 import { renameDurably, synchronize } from "../process/durable-files.ts";
 import { noteRestored } from "../process/store.ts";
 import type { UnpackedPart } from "./unpack.ts";
@@ -14,12 +15,12 @@ export const unconfirmedFile = "put-back.unconfirmed";
  * journal belongs to it. Each file is renamed into place when it is durable; broken off, the same again completes it. A store
  * has a note with it, so that its service says so at its next start; by its history each peer that has seen later things of
  * it knows that it is older, and lets it take nothing back.
- * @param hostsAreGone as in `noteRestored`
+ * @param goneHosts as in `noteRestored`
  */
 export const putBack = async (
   { manifest, files }: UnpackedPart,
   directory: string,
-  { hostsAreGone = false }: { readonly hostsAreGone?: boolean } = {},
+  goneHosts: GoneHosts | null = null,
 ): Promise<void> => {
   await mkdir(directory, { recursive: true });
   const aside = join(directory, asideDirectory);
@@ -33,7 +34,7 @@ export const putBack = async (
     const draft = `${to}.restored`;
     await rm(draft, { force: true });
     await copyFile(from, draft);
-    if (kind === "store") noteRestored(draft, `the backup of ${manifest.taken}`, Date.now(), hostsAreGone);
+    if (kind === "store") noteRestored(draft, `the backup of ${manifest.taken}`, Date.now(), goneHosts);
     await synchronize(draft);
     for (const ending of kind === "file" ? [""] : ["-wal", "-shm", ""])
       await renameDurably(`${to}${ending}`, join(aside, `${path.replaceAll("/", "+")}${ending}`)).catch(ignoreAbsent);

@@ -1,6 +1,7 @@
 import { closeSync, openSync, statSync } from "node:fs";
 import { backup, DatabaseSync, type StatementSync } from "node:sqlite";
 import { setTimeout } from "node:timers/promises";
+import type { GoneHosts } from "../../core/env.ts";
 import type { Json } from "../../model/json/json.ts";
 
 /** Named JSON values on disk. */
@@ -127,18 +128,21 @@ const statementsOf = (database: DatabaseSync, table: "entries" | "history"): Sta
  *
  * @param from where the copy is from, for people: the name of a backup and the time at which it was made
  * @param wallMs when it was put back, milliseconds since 1970
- * @param hostsAreGone whoever puts it back is sure that nothing runs any more on any host of then: machines under their names
- *   are others, of which the service has seen nothing (`Restored.hostsAreGone`)
+ * @param goneHosts whoever puts it back is sure that nothing runs any more on these hosts of then: machines under their names
+ *   are others, of which the service has seen nothing (`Restored.goneHosts`); null: nothing is known
  */
-export const noteRestored = (file: string, from: string, wallMs: number, hostsAreGone = false): void => {
+export const noteRestored = (file: string, from: string, wallMs: number, goneHosts: GoneHosts | null = null): void => {
   const database = new DatabaseSync(file, { timeout: lockTimeoutMs });
   try {
     // Throws where there is no such table.
     database.prepare("SELECT count(*) FROM entries").get();
     database.exec(createHistory);
     const put = database.prepare("INSERT OR REPLACE INTO history (key, value) VALUES ('history/restored', ?)");
-    put.run(JSON.stringify({ from, wallMs, ...(hostsAreGone ? { hosts: "gone" } : {}) }));
-    if (hostsAreGone) database.exec("DELETE FROM history WHERE key LIKE 'history/peer/host.%'");
+    const hosts = goneHosts === "all" ? "gone" : goneHosts;
+    put.run(JSON.stringify({ from, wallMs, ...(hosts === null ? {} : { hosts }) }));
+    if (goneHosts === "all") database.exec("DELETE FROM history WHERE key LIKE 'history/peer/host.%'");
+    const forget = database.prepare("DELETE FROM history WHERE key = ?");
+    for (const host of goneHosts === "all" ? [] : (goneHosts ?? [])) forget.run(`history/peer/host.${host}`);
   } finally {
     database.close();
   }

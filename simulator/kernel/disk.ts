@@ -1,3 +1,4 @@
+import type { GoneHosts } from "../../core/env.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { Random } from "./random.ts";
 
@@ -41,11 +42,14 @@ export class Disk {
     this.#become(this.#copy);
     this.#copy = content;
   }
-  /** The same where no host of then runs anything any more (`noteRestored` of runtime/process/store.ts). */
-  putBackAnew(): void {
+  /** The same where nothing of then runs any more at these hosts, or at any (`noteRestored` of runtime/process/store.ts). */
+  putBackAnew(gone: GoneHosts): void {
     this.putBack();
-    for (const key of [...this.#durable.keys()]) if (key.startsWith("history/peer/host.")) this.#durable.delete(key);
-    this.#durable.set("history/restored", JSON.stringify({ from: "a copy", wallMs: 0, hosts: "gone" }));
+    const forgets = (key: string): boolean =>
+      gone === "all" ? key.startsWith("history/peer/host.") : gone.some((host) => key === `history/peer/host.${host}`);
+    for (const key of [...this.#durable.keys()]) if (forgets(key)) this.#durable.delete(key);
+    const hosts = gone === "all" ? "gone" : gone;
+    this.#durable.set("history/restored", JSON.stringify({ from: "a copy", wallMs: 0, hosts }));
   }
   /** Everything on it is gone. */
   lose(): void {

@@ -218,15 +218,19 @@ const copy = ({ installation, args: [name = ""] }: Performance): void => {
 
 /**
  * All machines but the storage servers are lost, and their services go on from the last copies on fresh ones: those that a
- * restore puts back (decision 59) from theirs, all others blank.
+ * restore puts back (decision 59) from theirs, all others blank. Hosts that are named live on, with all that they run, and
+ * nobody has said of them that they do not.
  */
-const disaster = ({ steps, installation, forMs }: Performance): void => {
-  const lost = [...installation.processes.values()].filter(({ name }) => !name.startsWith("agent."));
+const disaster = ({ steps, installation, args: spared, forMs }: Performance): void => {
+  const lost = [...installation.processes.values()].filter(
+    ({ name, machine }) => !name.startsWith("agent.") && !spared.includes(machine),
+  );
   for (const machine of new Set(lost.map((process) => process.machine)))
     steps.lasting(forMs, installation.powerOff(machine, forMs));
+  const gone = spared.length === 0 ? "all" : [...installation.hosts.keys()].filter((host) => !spared.includes(host));
   for (const process of lost) {
     const { name, disk } = process;
-    if (mayAsk("authority", name, "GET", "/put-back")) disk.putBackAnew();
+    if (mayAsk("authority", name, "GET", "/put-back")) disk.putBackAnew(gone);
     else disk.lose();
     process.wallOffsetMs = process.latestOffsetMs;
     installation.losses.add(name);

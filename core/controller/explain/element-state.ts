@@ -35,6 +35,7 @@ import { reservationReason, shortened } from "../vm/all-or-none.ts";
 import { hostDied } from "../vm/host-died.ts";
 import { actualVmOf, connectionOf, retryDelayMs } from "../vm/life-cycle.ts";
 import { placementOf, refusalReason } from "../vm/placement.ts";
+import { unheardReason } from "../vm/put-back.ts";
 import { requirementsOf } from "../vm/requirements.ts";
 import { startWait } from "../vm/start-limit.ts";
 
@@ -150,7 +151,7 @@ function pending(state: ControllerState, peer: PeerName, name: string): Progress
 function vmState(state: ControllerState, record: ElementRecord, element: VmElement): Progress {
   const vm = state.vms.get(record.uid);
   if (vm === undefined) throw new Error(`${record.path} has no record of its incarnations`);
-  const strays = straysReason(state, vm);
+  const strays = straysReason(state, vm) ?? unheardReason(state, vm);
   if (strays !== null && vm.run?.handedOver !== true && element.desiredState === "on")
     return progress("waiting", strays);
   if (vm.run !== null) return runState(state, record, element, vm, vm.run);

@@ -144,9 +144,10 @@ export function straysReason(state: ControllerState, vm: VmRecord): string | nul
 }
 
 /** They have all ended it: the next incarnation is above theirs. */
-export function withoutStrays({ strays: _strays, straysUpTo = 0, ...record }: VmRecord): VmRecord {
+export function withoutStrays({ strays = [], straysUpTo = 0, endedAt, ...record }: VmRecord): VmRecord {
   const run = record.run?.handedOver === true ? record.run : null;
-  return { ...record, incarnation: Math.max(record.incarnation, straysUpTo), run };
+  const ended = endedAt === undefined ? {} : { endedAt: [...new Set([...endedAt, ...strays])].sort() };
+  return { ...record, ...ended, incarnation: Math.max(record.incarnation, straysUpTo), run };
 }
 
 /** Of what was given to that host, its silence says nothing from now on; null: it does, an operator has looked. */

@@ -21,7 +21,7 @@ import {
   type VmRecord,
 } from "../state.ts";
 import { placementOf } from "./placement.ts";
-import { waitsForOwnVm } from "./put-back.ts";
+import { askFirst, settleUnheard, unheardReason, waitsForOwnVm } from "./put-back.ts";
 import { requirementsOf } from "./requirements.ts";
 import { chargeStart, settleStarts, takeStart } from "./start-limit.ts";
 
@@ -68,6 +68,7 @@ export function attachmentOf(state: ControllerState, connection: Uid, run: Run):
 
 /** Advances every VM as far as it goes now. */
 export function advanceVms(state: ControllerState): void {
+  settleUnheard(state);
   serveQueue(state);
   for (const uid of [...state.vms.keys()]) {
     // A run has four stages: no VM can move on more often than that without news from outside.
@@ -136,7 +137,7 @@ function nextRun(state: ControllerState, vm: VmRecord): Run | null {
   if (vm.strays !== undefined) return null;
   const record = state.elements.get(vm.uid);
   if (record !== undefined && isHeldBack(state, record)) return null;
-  if (waitsForOwnVm(state, vm.uid)) return null;
+  if (waitsForOwnVm(state, vm.uid) || unheardReason(state, vm) !== null) return null;
   const { disks, interfaces, missing } = requirementsOf(state, element);
   if (missing.length > 0) return null;
   const incarnation = Math.max(vm.incarnation, vm.above ?? 0) + 1;
@@ -169,8 +170,12 @@ function advanceConnecting(state: ControllerState, vm: VmRecord, run: Run): void
     placeEnded(state, vm, run, true);
     return;
   }
-  if (run.disks.some((disk) => attachmentOf(state, disk.connection, run) === null)) return;
-  saveVm(state, { ...vm, run: { ...run, stage: "running", handedOver: true } });
+  if (run.disks.some((disk) => attachmentOf(state, disk.connection, run) === null)) {
+    askFirst(state, vm, run);
+    return;
+  }
+  const { endedAt: _endedAt, ...rest } = vm;
+  saveVm(state, { ...rest, run: { ...run, stage: "running", handedOver: true } });
 }
 
 function advanceRunning(state: ControllerState, vm: VmRecord, run: Run): void {

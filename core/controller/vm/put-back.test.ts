@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Cidr, ipv4, peerName } from "../../../model/cell/identifiers.ts";
+import { type Cidr, hostName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { DesiredConnection, DesiredVm, DesiredVolume } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
@@ -54,6 +54,7 @@ const grown = (more: Partial<ConstructorParameters<typeof World>[0]> = { root })
   return world;
 };
 const machine = (world: World, path: string): DesiredVm => (world.vm(path) as { document: DesiredVm }).document;
+const reasonOf = (world: World, path: string): string => world.state.elements.get(world.uidOf(path))?.reason ?? "";
 
 test("a store that was put back goes on above every number and incarnation that it may have given out since", () => {
   for (const crashing of [false, true]) {
@@ -103,7 +104,7 @@ test("the root cell's VMs begin anew, on blank volumes for their stores, its con
     // The Placer of the birth knows one host, and what ran elsewhere has ended with its machine.
     world.slowVolumes.add(`${world.state.options.cellUid}-${world.state.counters.nextNumber + 2 ** 20}` as never);
     world.ended.set(`${world.uidOf("shop/other")}@1`, { power: "off", ended: "crashed", phase: "failed" });
-    world.putBack(true);
+    world.putBack("all");
     world.settle();
     const stores = world.uidOf("shop/data");
     assert.ok(!before.includes(stores) && !before.includes(world.uidOf("shop/otherData")));
@@ -137,9 +138,67 @@ test("where nothing runs any more on any host of then, every VM starts anew, and
     world.putBack();
     world.settle();
     assert.equal(machine(world, "shop/other").incarnation, 1, "without that word an older store waits for its host");
-    world.putBack(true);
+    world.putBack("all");
     world.silent.clear();
     world.settle();
     for (const path of ["shop/core", "shop/other"]) assert.ok(machine(world, path).incarnation > 200, path);
+  }
+});
+
+test("where some host of then may live on, nothing starts before each has been heard, and what runs goes on", () => {
+  for (const crashing of [false, true]) {
+    const world = grown({});
+    const [core, other] = [machine(world, "shop/core"), machine(world, "shop/other")];
+    const hostOf = ({ uid }: DesiredVm): string =>
+      String(world.state.vms.get(uid)?.run?.host ?? assert.fail("it runs nowhere"));
+    // One of the two lives; of the other one nothing was left, as its operator said.
+    const living = hostOf(core);
+    const gone = living === "h1" ? "h2" : "h1";
+    const stays = [core, other].filter((each) => hostOf(each) === living);
+    const moves = [core, other].filter((each) => hostOf(each) !== living);
+    assert.ok(stays.length > 0);
+    world.crashing = crashing;
+    world.silent.add(peerName(`host.${living}`));
+    world.putBack([gone]);
+    world.settle();
+    for (const { path } of moves) {
+      assert.equal(world.vm(path), null, "it may have moved since to the one that lives");
+      assert.match(reasonOf(world, path), new RegExp(`may run at host ${living}, which is not heard.*cells host dead`));
+    }
+    world.crash();
+    world.settle();
+    for (const { path } of moves) assert.equal(world.vm(path), null, "nor after another start");
+    for (const { path } of stays) assert.equal(machine(world, path).incarnation, 1);
+    world.silent.clear();
+    world.settle();
+    for (const { path } of moves) assert.ok(machine(world, path).incarnation > 200, path);
+    for (const { path } of stays) assert.equal(machine(world, path).incarnation, 1, "it goes on where it runs");
+  }
+});
+
+test("a VM whose disk is held from a host that the backup does not know starts when that host has ended it", () => {
+  for (const crashing of [false, true]) {
+    const world = grown({});
+    const { uid } = machine(world, "shop/core");
+    const holder = { vm: uid, incarnation: 7, host: hostName("h9") };
+    for (const path of ["shop/boot", "shop/data"]) world.holders.set(world.uidOf(path), holder);
+    world.silent.add(peerName("host.h9"));
+    world.crashing = crashing;
+    world.putBack(["h1", "h2"]);
+    world.settle();
+    assert.equal(world.vm("shop/core"), null);
+    assert.match(reasonOf(world, "shop/core"), /host h9 may run an incarnation of it/);
+    assert.ok(machine(world, "shop/other").incarnation > 200, "nobody holds anything of it");
+    world.silent.clear();
+    world.settle();
+    assert.ok(machine(world, "shop/core").incarnation > 200, "that host has nothing of it");
+    // What a host that is gone held is taken.
+    const again = grown({});
+    const before = { vm: machine(again, "shop/core").uid, incarnation: 7, host: hostName("h2") };
+    again.holders.set(again.uidOf("shop/data"), before);
+    again.crashing = crashing;
+    again.putBack(["h1", "h2"]);
+    again.settle();
+    assert.ok(machine(again, "shop/core").incarnation > 200);
   }
 });

@@ -1,17 +1,27 @@
-import { type ElementPath, type Uid, uid } from "../../../model/cell/identifiers.ts";
+import { type ElementPath, type HostName, hostName, type Uid, uid } from "../../../model/cell/identifiers.ts";
+import { actualConnection } from "../../documents/readers/storage.ts";
+import type { LeaseHolder } from "../../documents/vocabulary.ts";
+import type { GoneHosts } from "../../env.ts";
 import { log, write } from "../../outbox.ts";
+import { hasEnded } from "../../presence/group/deaths.ts";
 import { beyondUnheard } from "../histories/kept-numbers.ts";
 import { grantAnew } from "../model/quota.ts";
 import { serviceVms } from "../services/boot-disks.ts";
+import { isService } from "../services/service-data.ts";
 import { lastBootedFirst, ownVm } from "../services/succession.ts";
 import {
+  actualOf,
   type ControllerState,
+  elementOf,
+  hostPeer,
   linksOf,
+  type Run,
   recordAt,
   saveCounters,
   saveElement,
   savePolicy,
   saveVm,
+  storageManagerOf,
   type VmRecord,
 } from "../state.ts";
 
@@ -22,6 +32,92 @@ import {
  */
 const withoutRun = (vm: VmRecord): VmRecord =>
   vm.run === null ? vm : { ...vm, failure: null, failures: 0, again: false, avoid: [], run: null };
+
+const isIn = (gone: GoneHosts, host: HostName): boolean => gone === "all" || gone.includes(host);
+const isGone = ({ afterRestore }: ControllerState, host: HostName): boolean =>
+  afterRestore !== null && isIn(afterRestore.gone, host);
+
+/** Those to which this store has said anything. */
+const hostsInStore = ({ outbox }: ControllerState): readonly HostName[] =>
+  [...outbox.desired.keys()].flatMap((peer) =>
+    peer.startsWith("host.") ? [hostName(peer.slice("host.".length))] : [],
+  );
+
+function noteUnheard(state: ControllerState, unheard: readonly HostName[]): void {
+  if (state.afterRestore !== null) state.afterRestore = { ...state.afterRestore, unheard };
+  write(state.outbox, "gone", state.afterRestore);
+}
+
+/**
+ * Hosts of the backup of which nobody has said that they are gone, and that have not said yet what they run: until they have, or
+ * are known to be off, no VM of the backup starts, since it may have moved there.
+ */
+const unheardHosts = ({ afterRestore, reachable, deaths }: ControllerState): readonly HostName[] =>
+  (afterRestore?.unheard ?? []).filter((host) => reachable.get(hostPeer(host)) !== true && !hasEnded(deaths, host, 0));
+
+/** One that was heard is not waited for again. */
+export function settleUnheard(state: ControllerState): void {
+  const still = unheardHosts(state);
+  if (still.length < (state.afterRestore?.unheard.length ?? 0)) noteUnheard(state, still);
+}
+
+/** Why a VM does not start; null: not for that. */
+export function unheardReason(state: ControllerState, vm: VmRecord): string | null {
+  const hosts = vm.endedAt === undefined ? [] : unheardHosts(state);
+  if (hosts.length === 0) return null;
+  return (
+    `the store of this cell's controller is from a backup, and it may run at host ${hosts.join(", ")}, which is not heard: ` +
+    `if its power is off, say so with \`cells host dead ${hosts[0]} --power-is-off\``
+  );
+}
+
+/**
+ * What ran at a host that is gone has ended. What ran elsewhere goes on; and it may have moved since, to a host of which this
+ * store knows nothing. VMs of the cloud itself go by the word about the management as a whole: without them nobody could say more.
+ */
+function afterHosts(state: ControllerState, vm: VmRecord): VmRecord {
+  const host = vm.run?.host ?? null;
+  const next = host === null || isGone(state, host) ? withoutRun(vm) : vm;
+  const record = state.elements.get(vm.uid);
+  const element = record === undefined ? undefined : elementOf(state, record);
+  const isOurs = element?.type === "VM" && isService(state, element.data);
+  return state.afterRestore?.gone === "all" || isOurs ? next : { ...next, endedAt: [] };
+}
+
+/**
+ * Of an incarnation that may be the first one since the store was put back: whom the Storage Manager has found with the leases
+ * of its disks. `clear`: the leases may be taken; null: not all of it is known yet.
+ */
+function holdersOf(state: ControllerState, vm: VmRecord, run: Run): "clear" | readonly LeaseHolder[] | null {
+  const { endedAt = [] } = vm;
+  const living: LeaseHolder[] = [];
+  for (const { connection } of run.disks) {
+    const actual = actualOf(actualConnection, state, storageManagerOf(state), `connection/${connection}`);
+    const said = actual?.incarnation === run.incarnation ? actual : undefined;
+    if (said?.phase === "ready") continue;
+    const holder = said?.holder ?? null;
+    if (holder === null) return null;
+    const isEarlier = holder.vm === vm.uid && holder.incarnation < run.incarnation;
+    if (isEarlier && !isGone(state, holder.host) && !endedAt.includes(holder.host)) living.push(holder);
+  }
+  return living.length === 0 ? "clear" : living;
+}
+
+/** The store was put back: nothing is taken from an incarnation that may run where nobody has said that it ended. */
+export function askFirst(state: ControllerState, vm: VmRecord, run: Run): void {
+  if (vm.endedAt === undefined) return;
+  const holders = holdersOf(state, vm, run);
+  if (holders === null) return;
+  if (holders === "clear") {
+    const { endedAt: _endedAt, ...rest } = vm;
+    saveVm(state, rest);
+    return;
+  }
+  const strays = [...new Set(holders.map(({ host }) => host))].sort();
+  const straysUpTo = holders.reduce((most, { incarnation }) => Math.max(most, incarnation), vm.straysUpTo ?? 0);
+  saveVm(state, { ...vm, strays, straysUpTo });
+  log(state.outbox, "vm/strays", { vm: vm.uid, path: state.elements.get(vm.uid)?.path ?? null, hosts: strays });
+}
 
 /** Once, at the first start of such a store. */
 export function goOnAbove(state: ControllerState): void {
@@ -34,11 +130,13 @@ export function goOnAbove(state: ControllerState): void {
   });
   savePolicy(state, { ...policy, version: beyondUnheard(drawn, "policy version", policy.version) });
   grantAnew(state);
+  const { afterRestore } = state;
   for (const vm of [...state.vms.values()]) {
     const next = { ...vm, above: beyondUnheard(drawn, "incarnation", vm.incarnation) };
-    saveVm(state, state.hostsAreGone ? withoutRun(next) : next);
+    saveVm(state, afterRestore === null ? next : afterHosts(state, next));
   }
-  if (state.options.root === undefined || !state.hostsAreGone) return;
+  noteUnheard(state, afterRestore === null ? [] : hostsInStore(state).filter((host) => !isGone(state, host)));
+  if (state.options.root === undefined || afterRestore === null) return;
   for (const { path } of serviceVms(state)) giveNewStores(state, path);
 }
 

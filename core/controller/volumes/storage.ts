@@ -53,6 +53,7 @@ export function wishForStorage(state: ControllerState, wishes: Wishes): void {
         host: run.host,
         cell: state.options.cell,
         ...(isOwnVm(state, vm) ? { succession: true as const } : {}),
+        ...(state.vms.get(vm)?.endedAt === undefined ? {} : { asksFirst: true as const }),
       } satisfies DesiredConnection);
     }
   }

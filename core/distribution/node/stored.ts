@@ -126,9 +126,13 @@ function takeHistory(stored: StoredNode, kind: string, name: string, value: Json
   if (kind === "peer") stored.peerMarks.set(peerName(name), value as unknown as StoredPeer);
 }
 
-const putBackOf = ({ restored }: StoredNode): Pick<Restored, "wasRestored" | "hostsAreGone"> => ({
+const goneHostsOf = (hosts: Json | undefined): Pick<Restored, "goneHosts"> => {
+  if (hosts === "gone") return { goneHosts: "all" };
+  return Array.isArray(hosts) ? { goneHosts: hosts.map(String) } : {};
+};
+const putBackOf = ({ restored }: StoredNode): Pick<Restored, "wasRestored" | "goneHosts"> => ({
   wasRestored: restored !== null,
-  hostsAreGone: (restored as { readonly hosts?: Json } | null)?.hosts === "gone",
+  ...goneHostsOf((restored as { readonly hosts?: Json } | null)?.hosts),
 });
 
 /** What the service itself gets to see of its store. */

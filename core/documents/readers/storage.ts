@@ -103,6 +103,7 @@ export const desiredConnection = document(
     host: hostText,
     cell: cellText,
     succession: yes,
+    asksFirst: yes,
   }),
   { key: { field: "uid", of: ({ uid }) => uid } },
 );

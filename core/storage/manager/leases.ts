@@ -54,7 +54,7 @@ export function reconcileLease(state: ManagerState, volume: Uid) {
   if (lease.epoch > 0) askFor(state, volume, record, lease);
   const reported = lease.epoch === 0 || actual?.epoch === lease.epoch;
   if (lease.holder !== null) {
-    if (isKept(state, volume, lease)) return;
+    if (isKept(state, volume, lease) || isAskedAbout(state, volume, lease)) return;
     // Not reported: the agent may still refuse that epoch, so the same one is asked for without a holder. Had it been
     // granted after all, the agent keeps the holder and says so, and `adopt` leads to the next epoch.
     lease = { epoch: reported ? lease.epoch + 1 : lease.epoch, holder: null, connection: null };
@@ -167,6 +167,15 @@ function isSuperseded(state: ManagerState, volume: Uid, { holder }: LeaseRecord)
   });
 }
 
+/** Whoever comes after the holder does not know where it runs, and has yet to say that it ended there. */
+function isAskedAbout(state: ManagerState, volume: Uid, { holder }: LeaseRecord): boolean {
+  return [...(state.connectionsOf.get(volume) ?? [])].some((id) => {
+    const document = state.wantedConnections.get(id)?.document;
+    if (document?.volume !== volume || document.asksFirst !== true) return false;
+    return document.vm === holder?.vm && document.incarnation > holder.incarnation;
+  });
+}
+
 /** The volume is confirmed to have no holder: no connection may still count as writing it. */
 function releaseWriters(state: ManagerState, volume: Uid): void {
   for (const id of [...(state.connectionsOf.get(volume) ?? [])]) {
@@ -252,13 +261,18 @@ function publishConnection(
   publish(state.outbox, actualKey(client, `connection/${id}`), actual);
 }
 
-/** The root controller believes no host that it runs there before the agent has said so (decision 49). */
+/**
+ * The root controller believes no host that it runs there before the agent has said so (decision 49), and one whose store was
+ * put back hears where its own VM has the lease that it would take (decision 74).
+ */
 function holderSaid(state: ManagerState, id: Uid): Pick<ActualConnection, "holder"> {
   const wanted = state.wantedConnections.get(id);
-  if (wanted === undefined || !isSuccession(wanted)) return {};
-  const { volume } = wanted.document;
+  if (wanted === undefined || !(isSuccession(wanted) || wanted.document.asksFirst === true)) return {};
+  const { volume, vm } = wanted.document;
   const agent = state.agents.get(state.volumes.get(volume)?.agent ?? ("" as PeerName));
-  return { holder: agent?.leases.get(volume)?.holder ?? null };
+  const holder = agent?.leases.get(volume)?.holder ?? null;
+  const isTold = isSuccession(wanted) || (holder?.vm === vm && mayUse(state, "connect", volume, wanted.client, vm));
+  return { holder: isTold ? holder : null };
 }
 
 /** Attaches an immutable or read-only volume through its readers; otherwise says what a writer waits for. */

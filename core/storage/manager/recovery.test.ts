@@ -151,6 +151,33 @@ test("a holder whom nobody wishes for any more is cut off when controllers have 
   assert.equal(one.connection("b-8")?.phase, "ready");
 });
 
+test("whoever asks first takes no lease of an earlier incarnation, and hears where it ran", () => {
+  for (const asksFirst of [true, false]) {
+    const one = world();
+    const now = epochs(one);
+    lose(one);
+    one.wanted.delete("controller.shop/connection/a-8");
+    one.restart();
+    // Of a controller from a backup, which places the next incarnation without having heard of the one that runs.
+    const next = connection("a-8", "a-1", "a-9", 9, "h2");
+    one.want("connection/a-8", asksFirst ? { ...next, asksFirst } : next);
+    one.settle();
+    one.explain();
+    one.settle();
+    if (!asksFirst) {
+      assert.equal(one.connection("a-8")?.phase, "ready", "as before");
+      continue;
+    }
+    assert.deepEqual(epochs(one), now);
+    const said = one.connection("a-8");
+    assert.match(said?.reason ?? "", /is being written by VM a-9 \(incarnation 3 on h1\)/);
+    assert.deepEqual(said?.holder, { vm: "a-9", incarnation: 3, host: "h1" });
+    one.want("connection/a-8", next);
+    one.settle();
+    assert.equal(one.connection("a-8")?.phase, "ready", "it has ended there");
+  }
+});
+
 test("a UID that two servers have, or that is another cell's, or nobody's, is given to nobody", () => {
   const one = world();
   const about = { cell: "shop", path: "shop/a-1", origin: null };

@@ -11,9 +11,11 @@ export const legalTransitions: Invariant = {
     const known = new Map<string, { readonly at: number; readonly incarnation: number }>();
     kernel.watchers.push({
       log: (who, event, { vm, stage, incarnation, why }) => {
-        // An older store knows earlier stages.
+        // An older store knows earlier stages; after a disaster all controllers go on from such ones.
         if (event === "process/crashed" && why === "its store is lost")
           for (const key of known.keys()) if (key.startsWith(`${who} `)) known.delete(key);
+        if (who === "history" && event === "disaster")
+          for (const key of known.keys()) if (key.startsWith("controller.")) known.delete(key);
         const stages = event === "vm/stage" ? controllerStages : event === "machine/stage" ? hostStages : null;
         if (stages === null) return;
         const key = `${who} ${vm}`;
