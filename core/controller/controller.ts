@@ -23,7 +23,6 @@ import { answer } from "./requests/requests.ts";
 import { controllerIdentity } from "./rules/cell-policy.ts";
 import {
   type AbroadRecord,
-  type AfterRestore,
   type ControllerOptions,
   type ControllerState,
   type CountersRecord,
@@ -38,6 +37,7 @@ import {
   type VmRecord,
 } from "./state.ts";
 import { upgradeDue, upgradeTimer } from "./upgrade/upgrade.ts";
+import { afterRestoreOf } from "./vm/after-restore.ts";
 import { reservationDue, reservationTimer, resumeReservation } from "./vm/all-or-none.ts";
 import { delayRetry, retryTimer } from "./vm/life-cycle.ts";
 import { goOnAbove } from "./vm/put-back.ts";
@@ -320,12 +320,6 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
   }
   return state;
 }
-
-/** What was said at an earlier restore is no word about this one. */
-const afterRestoreOf = ({ records, wasRestored, goneHosts }: Restored): AfterRestore | null => {
-  if (wasRestored !== true) return (records.get("gone") ?? null) as unknown as AfterRestore | null;
-  return goneHosts === undefined ? null : { gone: goneHosts, unheard: [] };
-};
 
 /** A document was checked when it was accepted; that it no longer passes can only mean a defect or a damaged store. */
 function restoredCell(document: JsonObject): Cell {

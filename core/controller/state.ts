@@ -27,12 +27,13 @@ import { hostOffers } from "../documents/readers/placement.ts";
 import { actualKept, desiredVolume, storageOffers } from "../documents/readers/storage.ts";
 import { actualKey, type DesiredConnection, type DesiredVm, type Phase } from "../documents/vocabulary.ts";
 
-import type { GoneHosts, Instant } from "../env.ts";
+import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
 import { supplyOf } from "../supply.ts";
 import type { Hearing } from "./histories/hearing.ts";
 import type { CredentialRecord } from "./requests/credentials.ts";
+import type { AfterRestore } from "./vm/after-restore.ts";
 import type { StartState } from "./vm/start-limit.ts";
 
 /**
@@ -258,14 +259,6 @@ export interface RoomRecord {
   readonly holds: Usage;
   /** The last question's number. */
   readonly asked: number;
-}
-
-/** What is known of the hosts of a backup from which this store was put back last (put-back.ts). */
-export interface AfterRestore {
-  /** Nothing of then runs there any more. */
-  readonly gone: GoneHosts;
-  /** The others of whom the store knew, and that have not been heard since. */
-  readonly unheard: readonly HostName[];
 }
 
 /** Not durable: who keeps them says so again. */

@@ -1,0 +1,16 @@
+import type { HostName } from "../../../model/cell/identifiers.ts";
+import type { GoneHosts, Restored } from "../../env.ts";
+
+/** What is known of the hosts of a backup from which this store was put back last (put-back.ts). */
+export interface AfterRestore {
+  /** Nothing of then runs there any more. */
+  readonly gone: GoneHosts;
+  /** The others of whom the store knew, and that have not been heard since. */
+  readonly unheard: readonly HostName[];
+}
+
+/** What was said at an earlier restore is no word about this one. */
+export const afterRestoreOf = ({ records, wasRestored, goneHosts }: Restored): AfterRestore | null => {
+  if (wasRestored !== true) return (records.get("gone") ?? null) as unknown as AfterRestore | null;
+  return goneHosts === undefined ? null : { gone: goneHosts, unheard: [] };
+};
