@@ -173,6 +173,27 @@ test("of a client that is gone for good, whom an older receiver still knows, an 
   assert.deepEqual(desiredAt(network, "b"), { "controller.d v1": 1 }, "nor of one that has been heard");
 });
 
+test("a client whose older store has said again what its receiver has is older once more when that copy is put back again", () => {
+  const network = createNetwork(["manager", "b"]);
+  subscribe(network, "manager", "b", "");
+  settle(network);
+  const copy = copyOf(network, "manager");
+  desire(network, "manager", "b", "v", 1);
+  settle(network);
+  const isForked = (): boolean => leftovers(network, "b").clients.some(({ forked }) => forked);
+  for (const time of ["first", "second"]) {
+    putBack(network, "manager", copy);
+    settle(network);
+    assert.ok(isForked(), `the ${time} time`);
+    cause(network, "manager", { kind: "recovered", at: peerName("b") });
+    settle(network);
+    assert.ok(!isForked());
+    desire(network, "manager", "b", "v", 1);
+    settle(network);
+    assert.deepEqual(desiredAt(network, "b"), { "manager v": 1 });
+  }
+});
+
 test("a receiver that speaks of no fork any more ends none: an operator does, over restarts", () => {
   const { network, copy } = older();
   putBack(network, "controller.c", copy);
