@@ -208,9 +208,14 @@ const loseStore =
     installation.awayMs.set(name as PeerName, forMs);
     process.crash("its store is lost");
     process.disk[how]();
-    process.wallOffsetMs = process.latestOffsetMs;
-    installation.losses.add(process.name);
+    noteLoss(installation, process);
   };
+/** Said besides its end: a process that does not run when its store is taken has none. */
+const noteLoss = (installation: Installation, process: ReturnType<Installation["process"]>): void => {
+  process.wallOffsetMs = process.latestOffsetMs;
+  installation.losses.add(process.name);
+  installation.kernel.log(process.name, "store/taken", {});
+};
 
 const copy = ({ installation, args: [name = ""] }: Performance): void => {
   if (!isAbsentChild(installation, name)) installation.process(name).disk.copy();
@@ -232,8 +237,7 @@ const disaster = ({ steps, installation, args: spared, forMs }: Performance): vo
     const { name, disk } = process;
     if (mayAsk("authority", name, "GET", "/put-back")) disk.putBackAnew(gone);
     else disk.lose();
-    process.wallOffsetMs = process.latestOffsetMs;
-    installation.losses.add(name);
+    noteLoss(installation, process);
   }
 };
 

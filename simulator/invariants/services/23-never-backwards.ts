@@ -44,8 +44,8 @@ export const neverBackwards: Invariant = {
         for (const [to, { documents }] of targets ?? [])
           for (const [key, { value }] of documents) give(`desire ${who} ${to} ${key}`, value);
       },
-      log: (who, event, { why }) => {
-        if (event === "process/crashed" && why === "its store is lost") isOlder.add(who);
+      log: (who, event) => {
+        if (event === "store/taken") isOlder.add(who);
       },
       stepped: (who, input, effects) => {
         if (input.kind === "desired") take(who, `desire ${input.from} ${who} ${input.key}`, input.value);
