@@ -94,6 +94,9 @@ function take(state: ManagerState, input: Input): void {
     if (agent !== undefined) forgetFormer(state, agent);
   } else if (input.kind === "timer" && input.name === explainTimer) {
     explained(state);
+  } else if (input.kind === "kept") {
+    const agent = state.agents.get(input.peer);
+    if (agent !== undefined && input.value !== null) takeBackOnceMore(state, agent, input.key);
   } else if (input.kind === "released") {
     state.outbox.releasing.get(input.peer)?.delete(input.key);
   } else if (input.kind === "request") {
@@ -328,6 +331,21 @@ function put<K, V extends object>(map: Map<K, V>, key: K, value: V | null): bool
 
 function touchUnplaced(state: ManagerState): void {
   for (const volume of state.unplaced) mark(state, volume);
+}
+
+/**
+ * An agent has a document that was taken back there, and that the agent has forgotten since: its store was put back. Where the
+ * volume's end is still waited for it is taken back once more; nobody would ever say that it has ended otherwise. What is no volume of
+ * this manager any more stays with its agent, for an operator.
+ */
+function takeBackOnceMore(state: ManagerState, agent: AgentView, key: string): void {
+  const [, volume] = splitKey(key);
+  const isEnding = state.volumes.get(volume)?.agent === agent.name && !state.wantedVolumes.has(volume);
+  const { desired, releasing, effects } = state.outbox;
+  const isTombstoned = desired.get(agent.name)?.has(`volume/${volume}`) !== true;
+  if (!isEnding || !isTombstoned || isUnread(state, volume)) return;
+  releasing.set(agent.name, (releasing.get(agent.name) ?? new Set()).add(key));
+  effects.push({ kind: "desire", to: agent.name, key, value: null });
 }
 
 /** For the operator: how much lies where. */

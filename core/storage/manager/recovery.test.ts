@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ipv4, peerName, uid } from "../../../model/cell/identifiers.ts";
 import type { AgentLease } from "../../documents/vocabulary.ts";
+import { toJson } from "../../outbox.ts";
 import { connection, copyOf, StorageWorld, type TestAgent, volume } from "./manager.testing.ts";
 import { createStorageManager } from "./manager.ts";
 
@@ -368,4 +369,39 @@ test("an origin that is on no server is not made anew under its copies, which wo
   one.want("volume/a-3", null);
   one.settle();
   assert.equal(one.volume("a-2")?.phase, "ready");
+});
+
+test("a server that was put back to before a volume's end is told of that end once more", () => {
+  const one = new StorageWorld({ s1: { freeMiB: 9000 } });
+  one.want("volume/a-2", volume("a-2", empty, 20));
+  one.want("volume/a-3", volume("a-3", empty, 20));
+  one.want("connection/a-7", connection("a-7", "a-2", "a-6", 5));
+  one.settle();
+  const agent = one.agent("s1");
+  const [desired, actual, leases] = structuredClone([agent.desired, agent.actual, agent.leases]) as [
+    typeof agent.desired,
+    typeof agent.actual,
+    typeof agent.leases,
+  ];
+  one.want("connection/a-7", null);
+  one.settle();
+  // The tombstones have arrived, and nobody hears what came of them.
+  one.cut(agent);
+  one.want("volume/a-2", null);
+  one.onTheWay.splice(0);
+  agent.leases.clear();
+  for (const [id, lease] of leases) agent.leases.set(id, lease);
+  for (const [key, value] of desired) agent.desired.set(key, value);
+  for (const [key, value] of actual) agent.actual.set(key, value);
+  one.connect(agent);
+  one.settle();
+  assert.equal(one.volume("a-2")?.reason, "storage server s1 is removing it");
+  for (const [key, value] of agent.desired)
+    if (!one.desiredAt.get(agent.name)?.has(key)) one.input({ kind: "kept", peer: agent.name, key, value });
+  one.settle();
+  assert.equal(one.volume("a-2"), undefined, "it has ended");
+  assert.equal(one.volume("a-3")?.phase, "ready");
+  assert.ok(agent.actual.has("volume/a-3") && !agent.actual.has("volume/a-2"));
+  one.input({ kind: "kept", peer: agent.name, key: "volume/a-9", value: toJson(volume("a-9", empty, 20)) });
+  assert.deepEqual(one.onTheWay, [], "of what is no volume of its own it says nothing");
 });
