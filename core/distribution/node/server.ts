@@ -230,8 +230,7 @@ const receiveDesire = (
   link.seen?.add(key);
   client.orphans.delete(key);
   // That it was said in this start is worth a record: from a copy of before, the client would be an older one.
-  if (unchanged && frame.at?.start === client.mark?.start) return;
-  advanceClient(turn, client, frame.at);
+  if (!unchanged || frame.at?.start !== client.mark?.start) advanceClient(turn, client, frame.at);
   if (unchanged) return;
   turn.writes.push({ key: storeKey.in(link.peer, key), value: { generation, seq, value } });
   turn.inbox.push({ kind: "desired", from: link.peer, key, value: document });
