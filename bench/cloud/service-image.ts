@@ -52,7 +52,7 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
   // QEMU's user passes through.
   chmodSync(directory, 0o711);
   const machine = await Machine.start();
-  const host = new Agent(machine, "../../../../../testbed/service-guest.ts", directory, image);
+  const host = new Agent(machine, "../../../../../testbed/management/service-guest.ts", directory, image);
   try {
     await host.call("prepare");
     const idleMs = quick ? 1000 : 10_000;

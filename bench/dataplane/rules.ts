@@ -16,7 +16,7 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
     for (const device of ["eth0", "other"]) machine.run("ip", "link", "set", device, "up");
     mkdirSync(join(directory, "run"));
     // An agent's file is named from where the agents of the driver's own tests lie.
-    const file = "../../../../../bench/rules-process.ts";
+    const file = "../../../../../bench/dataplane/rules-process.ts";
     agent = new Agent(machine, file, join(directory, "data"), join(directory, "run"));
     await agent.call("init");
     const figures: Figure[] = [];

@@ -34,7 +34,7 @@ const withGuest = async (t: TestContext, use: (directory: string, host: Agent) =
   const directory = mkdtempSync(join(tmpdir(), "cells-service-"));
   chmodSync(directory, 0o711);
   const machine = await Machine.start();
-  const host = new Agent(machine, "../../../../../testbed/service-guest.ts", directory, image);
+  const host = new Agent(machine, "../../../../../testbed/management/service-guest.ts", directory, image);
   try {
     await host.call("prepare");
     await use(directory, host);
