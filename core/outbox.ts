@@ -1,6 +1,6 @@
 import type { PeerName } from "../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../model/json/json.ts";
-import { limits } from "./distribution/node/frames.ts";
+import { limits } from "./distribution/limits.ts";
 import type { Phase, Progress } from "./documents/vocabulary.ts";
 import type { Effect, Restored } from "./env.ts";
 import type { EventName } from "./telemetry/event-names.ts";

@@ -2,7 +2,7 @@ import { text } from "node:stream/consumers";
 import { kindOf, mayAsk } from "../core/documents/permissions.ts";
 import type { PeerName } from "../model/cell/identifiers.ts";
 import type { Json } from "../model/json/json.ts";
-import type { PeerHandler } from "../runtime/http/https.ts";
+import type { PeerHandler } from "../runtime/http/peer-handler.ts";
 import type { HypervisorDriver } from "./drivers/hypervisor/driver.ts";
 import type { NetworkDriver, PacketQuestion } from "./drivers/network/driver.ts";
 import type { ExecTarget } from "./service/host-requests.ts";

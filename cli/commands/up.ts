@@ -1,4 +1,5 @@
-import type { Restored, RestoreOptions } from "../../testbed/management/restore.ts";
+import type { RestoreOptions } from "../../testbed/management/restore.ts";
+import type { Restored } from "../../testbed/management/restore-self-hosted.ts";
 import { type Context, printJson } from "../program/context.ts";
 import { CommandFailure, exitCodes } from "../program/failure.ts";
 

@@ -12,7 +12,7 @@ import {
   type WorkspaceEdit,
 } from "vscode-languageserver/node";
 import type { TextDocument } from "vscode-languageserver-textdocument";
-import type { Completion } from "../../model/editor/completions.ts";
+import type { Completion } from "../../model/editor/completion.ts";
 import type { Location } from "../../model/editor/occurrences.ts";
 import type { Rename } from "../../model/editor/rename.ts";
 import type { Span } from "../../model/editor/sources/source.ts";

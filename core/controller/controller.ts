@@ -17,8 +17,8 @@ import { doubtRuns, olderDue, olderTimer, takeFork, takeKept, watchOlder } from 
 import { hearingDue, hearingTimer, noteLost, restoredHearing, watchHearing } from "./histories/hearing.ts";
 import { askForRoom, isChild, noRoom } from "./model/quota.ts";
 import { reconcile } from "./reconcile.ts";
+import type { CredentialRecord } from "./records.ts";
 import { abroadKeyOf, isAbroadRecord, releasedAbroad } from "./references/foreign.ts";
-import type { CredentialRecord } from "./requests/credentials.ts";
 import { answer } from "./requests/requests.ts";
 import { controllerIdentity } from "./rules/cell-policy.ts";
 import {

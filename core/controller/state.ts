@@ -31,10 +31,8 @@ import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
 import { supplyOf } from "../supply.ts";
-import type { Hearing } from "./histories/hearing.ts";
-import type { CredentialRecord } from "./requests/credentials.ts";
+import type { CredentialRecord, Hearing, StartState } from "./records.ts";
 import type { AfterRestore } from "./vm/after-restore.ts";
-import type { StartState } from "./vm/start-limit.ts";
 
 /**
  * What a Cell Controller knows. Everything it must not forget is in records (`outbox.records`) and in the documents

@@ -1,32 +1,12 @@
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { HelloFrame } from "./node/frames.ts";
-import { contains, type Mark, writeTarget } from "./node/history.ts";
+import { writeTarget } from "./node/history.ts";
+import { contains, type Mark } from "./node/marks.ts";
 import { countRefusal, readDocument, refuse } from "./node/refuse.ts";
 import { shareOf } from "./node/share.ts";
 import { type StoredDocument, storeKey } from "./node/stored.ts";
 import type { Client, ClientLink, Distribution, ServerLink, Target, Turn } from "./node/types.ts";
-
-/**
- * What follows where one of the two stores of a connection has forked (`history.ts`).
- *
- * A client that forked may add documents, and may change and take back what it added since. What its receiver took before
- * stays as it is, per document: the client is told what is kept, a tombstone for it is never acknowledged as taken, and
- * later frames pass. That lasts, over restarts of both, until somebody releases it: an operator, or the client itself where
- * all that it desires follows from what others say.
- *
- * No document of its former life is needed at a receiver that has none of it: then there is nothing to protect, and no fork.
- * Nor is a client with another `instance` a fork: it is another one under the same name, and its predecessor's documents
- * are orphans.
- */
-export interface ClientMark extends Mark {
-  /** Of what the client is, as its hello said. */
-  readonly instance?: string;
-  /** How far the store was from which the client's present one forked. */
-  readonly lost?: Mark;
-  /** Documents of this generation and of earlier ones are kept as they are. */
-  readonly keptUpTo?: number;
-}
 
 /** Is what greets under a name another one than what did before? One that never said what it is may be the same. */
 export const isAnother = (before: string | null | undefined, now: string | undefined): boolean =>

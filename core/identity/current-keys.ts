@@ -3,7 +3,7 @@ import { isoTime } from "../../model/iso-time.ts";
 import type { Json } from "../../model/json/json.ts";
 import { type Document, dictionary, document, nullable, object, wallMs } from "../../model/json/reader.ts";
 import { sha256 } from "../documents/readers/values.ts";
-import { isPinnable, type Presented } from "./may-connect.ts";
+import { isPinnable, type Presented } from "./presented.ts";
 
 /**
  * Which key a name has now, told to everybody beside where everybody is: a certificate is good for a day, and within it the

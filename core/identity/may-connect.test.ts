@@ -3,7 +3,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { CurrentKeys } from "./current-keys.ts";
-import { mayConnect as decide, type Expected, type Pins, type Presented, span, type Verdict } from "./may-connect.ts";
+import { mayConnect as decide, type Expected, type Pins, span, type Verdict } from "./may-connect.ts";
+import type { Presented } from "./presented.ts";
 
 const mayConnect = (
   shown: Presented | null,

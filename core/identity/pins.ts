@@ -1,7 +1,8 @@
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { isObject } from "../outbox.ts";
-import { isPinnable, type Pins } from "./may-connect.ts";
+import type { Pins } from "./may-connect.ts";
+import { isPinnable } from "./presented.ts";
 
 /**
  * What a host keeps of the keys that the authority publishes (`pin/<name>`), beyond the authority's own life: they matter

@@ -1,6 +1,6 @@
 import { gauge, type Metric, mebibyte, sample } from "../telemetry/metrics.ts";
 import { cpusFor, memoryFor, noUse, takenMiB } from "./candidate.ts";
-import type { PlacerState } from "./placer.ts";
+import type { PlacerState } from "./state.ts";
 
 /** Room on every host, and who has no place. */
 export function measurePlacer(state: PlacerState): readonly Metric[] {

@@ -6,14 +6,12 @@ import { actualHost, actualTaken, desiredPlacement } from "../documents/readers/
 import { documentsOf } from "../documents/readers/table.ts";
 import { type ActualPlacement, actualKey, type DesiredPlacement, takenKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import { createOutbox, isObject, log, type Outbox, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
-import { createDeaths, type Deaths, deathOf, diedAt, followDeaths, takeDeath } from "../presence/group/deaths.ts";
+import { createOutbox, isObject, log, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
+import { createDeaths, deathOf, diedAt, followDeaths, takeDeath } from "../presence/group/deaths.ts";
 import { isOffersRequest } from "../supply.ts";
 import {
   apartFrom,
   cpusFor,
-  type HostUse,
-  type HostView,
   memoryFor,
   noteTaken,
   noUse,
@@ -27,6 +25,7 @@ import {
 import { measurePlacer } from "./measure.ts";
 import { offersOf } from "./offers.ts";
 import { defaultRatios, place } from "./place.ts";
+import type { PlacerState, Wanted } from "./state.ts";
 
 /*
  * The Placer keeps a reservation per VM incarnation. A reservation never moves by itself: the VM may be running there. A
@@ -46,36 +45,7 @@ export interface PlacerOptions {
   readonly presence?: readonly PeerName[];
   readonly ratios?: Ratios;
 }
-interface Wanted {
-  readonly client: PeerName;
-  readonly document: DesiredPlacement;
-}
-export interface PlacerState {
-  readonly outbox: Outbox;
-  readonly ratios: Ratios;
-  started: boolean;
-  readonly hosts: Map<PeerName, HostView>;
-  /** Nothing is placed at a host that is not heard; these say why it is not. */
-  readonly deaths: Deaths;
-  readonly wanted: Map<Uid, Wanted>;
-  /** Stored wishes that cannot be read: their places stay theirs. */
-  readonly unread: Set<Uid>;
-  readonly reservations: Map<Uid, Reservation>;
-  readonly usage: Map<HostName, HostUse>;
-  /**
-   * Hosts that have neither answered nor been found unreachable since the start. Nothing is placed before: the first that
-   * answers would get everything.
-   */
-  readonly silent: Set<PeerName>;
-  /**
-   * Hosts that were heard since the start, and whether they were once more than half of those that are not declared dead. No
-   * VM of the root cell is placed before: it would share what few hosts came up first with all others (SELF-HOSTING, Birth 4).
-   */
-  readonly heard: Set<PeerName>;
-  hasQuorum: boolean;
-  /** In order of arrival. */
-  readonly waiting: Set<Uid>;
-}
+
 /** Answer to the request `{kind: "hosts"}`. */
 export interface HostRoom {
   readonly host: HostName;

@@ -5,7 +5,8 @@ import { type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ActualPlacement, ActualTaken } from "../documents/vocabulary.ts";
 import { machineShares } from "../machine-memory.ts";
-import { createPlacer, type HostRoom, type PlacerState } from "./placer.ts";
+import { createPlacer, type HostRoom } from "./placer.ts";
+import type { PlacerState } from "./state.ts";
 
 /** Memory for VMs at each host, a machine's own need included. */
 const hostMiB = 1000;

@@ -1,4 +1,5 @@
 import { rootCell } from "../../core/documents/cells.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import { refused } from "../edge/refused.ts";
 
 /*
@@ -44,3 +45,5 @@ export function requireFreeName(cell: string): void {
     `no new cell can be called "${cell}", which names ${meaning}: give the cell another name, in the specification too`,
   );
 }
+
+export const controllerOf = (cell: string): PeerName => peerName(`controller.${cell}`);

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CellSummary } from "../../model/api.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { Observer } from "../../runtime/observation/observer.ts";
-import { controllerOf, type Way } from "../edge/forward.ts";
+import type { Way } from "../edge/forward.ts";
+import { controllerOf } from "./cell-names.ts";
 import type { Registry, Summary } from "./registry.ts";
 
 /** Which cells there are, and the life of their controllers. */

@@ -7,9 +7,8 @@ import type { Json, JsonObject } from "../../model/json/json.ts";
 import { isAuthorized } from "../../runtime/http/bearer.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
-import { controllerOf } from "../edge/forward.ts";
 import { RefusedError, refused } from "../edge/refused.ts";
-import { isChildName } from "./cell-names.ts";
+import { controllerOf, isChildName } from "./cell-names.ts";
 import type { Registry } from "./registry.ts";
 
 /*

@@ -2,10 +2,10 @@ import type { FastifyReply } from "fastify";
 import { bearerOf, hashCredential } from "../../runtime/http/bearer.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { controllerOf } from "../cells/cell-names.ts";
 import type { Cells } from "../cells/cells.ts";
 import { type PlaceLimits, Places, type QuestionLimits, Questions } from "../cells/places.ts";
 import type { Scope } from "./credentials.ts";
-import { controllerOf } from "./forward.ts";
 import { RefusedError, refused } from "./refused.ts";
 
 /**

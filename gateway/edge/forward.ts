@@ -1,9 +1,9 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import { type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { controllerOf } from "../cells/cell-names.ts";
 import { RefusedError } from "./refused.ts";
 import type { Present } from "./tickets.ts";
 
@@ -22,8 +22,6 @@ const passedOn = ["content-type", "accept", "if-match", "if-none-match", "last-e
 const passedBack = ["content-type", "etag", "cache-control", "retry-after"];
 /** `exec` answers at its end, which its own limit bounds. */
 const idleTimeoutMs = 11 * 60_000;
-
-export const controllerOf = (cell: string): PeerName => peerName(`controller.${cell}`);
 
 /** How a controller is asked, and what it is shown. */
 export interface Way {

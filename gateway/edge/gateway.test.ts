@@ -12,7 +12,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { bundleMediaType, type Changed, type Refusal } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
-import { type PeerHandler, type PeerServer, servePeers } from "../../runtime/http/https.ts";
+import { type PeerServer, servePeers } from "../../runtime/http/https.ts";
+import type { PeerHandler } from "../../runtime/http/peer-handler.ts";
 import { createAuthority, issueCertificate } from "../../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 

@@ -4,10 +4,9 @@ import type { FastifyInstance } from "fastify";
 import { capabilityPrefix, sessionProtocol } from "../../model/cell/session-messages.ts";
 import { passUpgradeBack, peerUpgrade, refuseUpgrade } from "../../runtime/http/websocket-hop.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { isCellName } from "../cells/cell-names.ts";
+import { controllerOf, isCellName } from "../cells/cell-names.ts";
 import { type PlaceLimits, Places } from "../cells/places.ts";
 import type { Scope } from "./credentials.ts";
-import { controllerOf } from "./forward.ts";
 import type { GrantedSessions } from "./granted.ts";
 
 /**

@@ -3,7 +3,7 @@ import { hashCredential, isAuthorized } from "../../runtime/http/bearer.ts";
 import { type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import { type IssuedTickets, newTicket, shownAgainMs, ticketPath } from "../../runtime/identity/tickets.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { controllerOf } from "./forward.ts";
+import { controllerOf } from "../cells/cell-names.ts";
 import { refused } from "./refused.ts";
 
 /**

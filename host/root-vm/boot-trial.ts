@@ -1,7 +1,7 @@
 import type { ActualTrial, DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
-import type { VmRecord } from "../service/planner.ts";
+import type { TrialRecord, VmRecord } from "../service/vm-record.ts";
 
 /**
  * A new boot disk for the VM that its host starts again by itself (decision 34). While the VM of the root controller
@@ -10,13 +10,6 @@ import type { VmRecord } from "../service/planner.ts";
  * runs in it has not taken the new disk over in time. Taking it over (the document without the trial, with the new disk
  * among `disks`) is the proof: it says that the controller runs, can write its store, and is heard.
  */
-export interface TrialRecord {
-  /** Of the disk on trial. */
-  readonly connection: Uid;
-  readonly starts: number;
-  /** Why its host has gone back, a sentence; null: it has not. */
-  readonly refused: string | null;
-}
 
 /** A machine may end once for reasons that are not the disk's. */
 export const mostStarts = 2;

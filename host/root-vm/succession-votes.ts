@@ -4,7 +4,7 @@ import type { Effect } from "../../core/env.ts";
 import { toJson } from "../../core/outbox.ts";
 import { type HostName, type PeerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import type { SuccessionState } from "./succession.ts";
+import type { SuccessionState } from "./succession-state.ts";
 
 /** A document of this host at an agent. */
 export interface Asked {

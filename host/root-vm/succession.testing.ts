@@ -4,7 +4,7 @@ import type { Effect, Input } from "../../core/env.ts";
 import { toJson } from "../../core/outbox.ts";
 import { takeDeclared } from "../../core/presence/declaration.ts";
 import { createAgentService } from "../../core/storage/agent/agent.ts";
-import type { AgentState } from "../../core/storage/agent/state.ts";
+import type { AgentState } from "../../core/storage/agent/records.ts";
 import type { AgentReport, WorkAnswer } from "../../core/storage/agent/work.ts";
 import {
   cellName,
@@ -28,10 +28,10 @@ import {
   hearSuccession,
   restraints,
   type SuccessionRequest,
-  type SuccessionState,
   takeStandby,
   withSuccession,
 } from "./succession.ts";
+import type { SuccessionState } from "./succession-state.ts";
 
 /**
  * Hosts that may succeed one another, and the storage agents that they ask: both are the real ones, and what is between them

@@ -2,7 +2,8 @@ import type { DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import type { MachineCondition } from "../drivers/hypervisor/driver.ts";
 import type { HealthChange, ProbeTarget } from "../liveness/liveness.ts";
-import type { Found, VmRecord, Wanted } from "./planner.ts";
+import type { Found, Wanted } from "./planner.ts";
+import type { VmRecord } from "./vm-record.ts";
 
 /** What a VM that runs says of itself, through its hypervisor and its answers: kept in its record, published on change. */
 

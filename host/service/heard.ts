@@ -4,7 +4,8 @@ import type { Effect } from "../../core/env.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { freeNumbers, mostLocations, numbered, placesOf, withController } from "../network/locations.ts";
-import { type HostState, inner } from "./host-state.ts";
+import { inner } from "./host-state.ts";
+import type { HostState } from "./known.ts";
 
 /** What this host hears of the network: rules and places from controllers, locations from other hosts. */
 const cellOf = (controller: PeerName): string => controller.slice("controller.".length);

@@ -1,23 +1,18 @@
 import { actualLocation } from "../../core/documents/readers/network.ts";
-import type { ActualHost, ActualLocation, CellPolicy, DesiredVm } from "../../core/documents/vocabulary.ts";
+import type { ActualHost, DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { Effect, Restored } from "../../core/env.ts";
 import { cpuRatio } from "../../core/placer/candidate.ts";
-import { type HostName, type PeerName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
+import { type HostName, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import type { FoundMachine } from "../drivers/hypervisor/driver.ts";
 import type { NetworkAllocation, PolicyInForce } from "../drivers/network/driver.ts";
 import type { Claims } from "../network/addresses.ts";
-import { type EntranceState, restoreEntrances } from "../network/entrances.ts";
-import { believedLocations, numberRecord, type Places } from "../network/locations.ts";
-import { type PresenceState, restorePresence } from "../presence/presence-state.ts";
-import {
-  advanceSuccession,
-  createSuccession,
-  restraints,
-  type SuccessionState,
-  withSuccession,
-} from "../root-vm/succession.ts";
-import { type Found, shortage, type VmRecord, type Wanted } from "./planner.ts";
+import { restoreEntrances } from "../network/entrances.ts";
+import { believedLocations, numberRecord } from "../network/locations.ts";
+import { restorePresence } from "../presence/presence-state.ts";
+import { advanceSuccession, createSuccession, restraints, withSuccession } from "../root-vm/succession.ts";
+import type { HostState } from "./known.ts";
+import { type Found, shortage, type Wanted } from "./planner.ts";
+import type { VmRecord } from "./vm-record.ts";
 
 /** What the Host Manager's service knows, how it comes back after a restart, and what the planner sees of it. */
 export interface HostManagerOptions {
@@ -32,53 +27,6 @@ export interface HostManagerOptions {
   readonly onPin?: (key: string, value: Json) => void;
   /** There is an authority, which says whose gateway may be on the management network. */
   readonly hasAuthority?: true;
-}
-
-/** What this host has to do and what it knows. Everything in `records` and `locations` is durable. */
-export interface HostState {
-  readonly vms: Map<Uid, { readonly client: PeerName; readonly desired: DesiredVm }>;
-  readonly policies: Map<string, CellPolicy>;
-  /** Host → address → location. Kept over a restart, so that the dataplane is never blanked. */
-  readonly locations: Map<PeerName, Map<string, ActualLocation>>;
-  /** What controllers say of where addresses are, by cell; absent: one of the previous version. */
-  readonly places: Map<string, Places>;
-  /** By cell: its number here. Durable. */
-  readonly numbers: Map<string, number>;
-  /** As controllers sent them; `policies` is what of it counts here. */
-  readonly saidPolicies: Map<string, CellPolicy>;
-  /** Where peers are on the underlay; null: not known, and what controllers say of themselves is believed. */
-  peerAddresses: ReadonlyMap<string, string> | null;
-  /** Of `locations` what counts; null: to be worked out. And the number of the cell whose each address then is. */
-  believed: readonly ActualLocation[] | null;
-  held: ReadonlyMap<string, number>;
-  readonly ownAddress: string;
-  /** Null: to be worked out. */
-  claims: Claims | null;
-  /** Hosts that said of more addresses than one can have. */
-  readonly overfull: Set<PeerName>;
-  /** Stored locations that their host has not repeated since this start. */
-  readonly unconfirmed: Map<PeerName, Set<string>>;
-  readonly records: Map<Uid, VmRecord>;
-  readonly entrances: EntranceState;
-  /** Machines without a record, and null before the machines were listed. */
-  strangers: Map<Uid, FoundMachine> | null;
-  started: boolean;
-  revision: string | null;
-  allocation: NetworkAllocation;
-  readonly busy: Set<Uid | "network">;
-  /** VMs whose CPUs stand still because of a disk, with a sentence. Told anew after a start. */
-  readonly stalled: Map<Uid, string>;
-  /** Failures whose action rests until its timer. */
-  readonly troubles: Map<Uid | "network", string>;
-  readonly published: Map<string, string>;
-  /** Address → who may see where it is; another map whenever that changes. */
-  audiences: ReadonlyMap<string, ReadonlySet<PeerName>>;
-  readonly subscribed: Set<PeerName>;
-  readonly presence: PresenceState;
-  /** This host's part in bringing the root controller's VM back when its host is lost. */
-  readonly succession: SuccessionState;
-  /** Of the step: monotonic. */
-  now: number;
 }
 
 export const restoreState = (restored: Restored, { host }: HostManagerOptions): HostState => {

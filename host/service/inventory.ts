@@ -1,6 +1,6 @@
 import { gauge, type Metric, mebibyte, perPhase, sample } from "../../core/telemetry/metrics.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
-import type { HostState } from "./host-state.ts";
+import type { HostState } from "./known.ts";
 import { usedMiB } from "./planner.ts";
 
 /** What a host has, with the names that people know it by: numbers that come from drivers are told under these. */

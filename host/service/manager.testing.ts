@@ -15,7 +15,7 @@ import {
 } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { HostRequest, Outcome } from "./host-requests.ts";
-import type { HostState } from "./host-state.ts";
+import type { HostState } from "./known.ts";
 import { createHostManager } from "./manager.ts";
 import type { Action } from "./planner.ts";
 

@@ -33,18 +33,12 @@ import {
 import { logHealth, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
 import { forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
 import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-requests.ts";
-import {
-  foundOf,
-  type HostManagerOptions,
-  type HostState,
-  restoreState,
-  succeed,
-  takeAllocation,
-  wantedOf,
-} from "./host-state.ts";
+import { foundOf, type HostManagerOptions, restoreState, succeed, takeAllocation, wantedOf } from "./host-state.ts";
 import { inventoryOf, measureHost } from "./inventory.ts";
-import { type Action, planHost, startingRecord, usedMiB, type VmRecord } from "./planner.ts";
+import type { HostState } from "./known.ts";
+import { type Action, planHost, startingRecord, usedMiB } from "./planner.ts";
 import { audiencesOf, publications, sameAudiences } from "./publications.ts";
+import type { VmRecord } from "./vm-record.ts";
 
 /** After a failure the same action is planned again this much later. */
 const retryMs = 3000;

@@ -1,6 +1,5 @@
 import type {
   ActualLocation,
-  ActualVm,
   CellPolicy,
   DesiredDisk,
   DesiredInterface,
@@ -12,7 +11,8 @@ import { dataExcess } from "../../model/check/data-size.ts";
 import type { GlobalNetwork, LocalInterface, NetworkAllocation } from "../drivers/network/driver.ts";
 import { addressTaken, type Claims, type Holder, heldAddresses, noClaims } from "../network/addresses.ts";
 import { admitted, type Entrances, trespass } from "../network/management.ts";
-import { runsOtherwise, startedFrom, type TrialRecord } from "../root-vm/boot-trial.ts";
+import { runsOtherwise, startedFrom } from "../root-vm/boot-trial.ts";
+import type { VmRecord } from "./vm-record.ts";
 
 /**
  * What a host must do next: wanted × found → actions. Pure, without memory, and asked again after every change; what it
@@ -20,31 +20,6 @@ import { runsOtherwise, startedFrom, type TrialRecord } from "../root-vm/boot-tr
  * is no order among the actions of one plan, and planning again after they were carried out says the next ones, or none.
  */
 
-/** Durable knowledge about the newest incarnation of a VM that this host took on. Written before anything is started. */
-export interface VmRecord {
-  readonly client: PeerName;
-  /** As it was started. */
-  readonly vm: DesiredVm;
-  /** `starting`: may run or not; `ended`: confirmed that nothing of it runs. */
-  readonly stage: "starting" | "running" | "ended";
-  /** How it ended; null while it has not, and when it never started. */
-  readonly ended: ActualVm["ended"];
-  readonly reason: string | null;
-  /** Its disks' credentials are gone. */
-  readonly released: boolean;
-  /** With stage `starting`: its start failed and its process was killed, but is not confirmed gone. It is stopped until it is. */
-  readonly ending?: true;
-  /** What its liveness probes said last; absent: no answer yet. */
-  readonly health?: ActualVm["health"];
-  /** Why it is silent, a sentence. */
-  readonly silence?: string;
-  /** Resets of this incarnation's guest. */
-  readonly reboots?: number;
-  /** It was never tried here, and its controller was told that it never will be. */
-  readonly refused?: true;
-  /** Of a VM that its host starts again by itself: the new boot disk that it is or was tried with. */
-  readonly trial?: TrialRecord;
-}
 export interface WantedVm {
   readonly client: PeerName;
   readonly desired: DesiredVm;

@@ -13,7 +13,8 @@ import type { Json } from "../../model/json/json.ts";
 import type { LocalInterface } from "../drivers/network/driver.ts";
 import { trialState } from "../root-vm/boot-trial.ts";
 import { healthOf } from "./health.ts";
-import { type Found, localInterfaces, mayStart, obstacle, type VmRecord, type Wanted } from "./planner.ts";
+import { type Found, localInterfaces, mayStart, obstacle, type Wanted } from "./planner.ts";
+import type { VmRecord } from "./vm-record.ts";
 
 /** What this host says is so, by key, as a function of what it knows. */
 export const publications = (

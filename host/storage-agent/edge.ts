@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { mayAsk } from "../../core/documents/permissions.ts";
 import type { InstallationStatus } from "../../model/api.ts";
-import type { PeerHandler, PeerRequest } from "../../runtime/http/https.ts";
+import type { PeerHandler, PeerRequest } from "../../runtime/http/peer-handler.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { everyImage, type ImagePlaces } from "./images/images.ts";
 import { MiB } from "./images/qcow2.ts";

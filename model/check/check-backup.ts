@@ -1,5 +1,5 @@
 import type { BackupSchedule, Cell } from "../cell/cell.ts";
-import type { ReportFault } from "./check-cell.ts";
+import type { ReportFault } from "./fault.ts";
 
 /** Backups of the management are made for the root cell alone; what its controller is called is fixed (SELF-HOSTING). */
 const rootName = "root";

@@ -1,8 +1,8 @@
 import type { Cell, Element, VmElement, VolumeCopyElement } from "../cell/cell.ts";
 import type { ElementPath } from "../cell/identifiers.ts";
 import { limits } from "../cell/limits.ts";
-import type { ReportFault } from "./check-cell.ts";
 import { dataExcess } from "./data-size.ts";
+import type { ReportFault } from "./fault.ts";
 
 /** What a host or a storage service must bear for one element. A model that was accepted before is read as it was. */
 export function checkBounds(cell: Cell, fault: ReportFault): void {

@@ -13,14 +13,7 @@ import type { ElementPath } from "../cell/identifiers.ts";
 import { checkBackup } from "./check-backup.ts";
 import { sizeOf } from "./check-limits.ts";
 import { checkManagement } from "./check-management.ts";
-
-/** Reports a fault of the element at `path`, at its attribute if one is named. */
-export type ReportFault = (
-  code: string,
-  message: string,
-  path: string,
-  more?: { readonly hint?: string | undefined; readonly attribute?: string },
-) => void;
+import type { ReportFault } from "./fault.ts";
 
 /** What no element shows alone: names and addresses that clash, copies in circles, links that make no sense together. */
 export function checkCell(cell: Cell, fault: ReportFault): void {

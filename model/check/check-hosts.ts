@@ -1,5 +1,5 @@
 import type { Cell, Element, VmElement } from "../cell/cell.ts";
-import type { ReportFault } from "./check-cell.ts";
+import type { ReportFault } from "./fault.ts";
 
 /**
  * What a host can hold when it is empty: what the Placer would promise there at most. The management's own share is taken

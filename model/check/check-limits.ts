@@ -2,7 +2,7 @@ import { parseNetwork } from "../addresses.ts";
 import type { Cell, CellControllerElement, CellLimits, Element, VolumeCopyElement } from "../cell/cell.ts";
 import type { ElementPath } from "../cell/identifiers.ts";
 import type { Json } from "../json/json.ts";
-import type { ReportFault } from "./check-cell.ts";
+import type { ReportFault } from "./fault.ts";
 
 /**
  * Quotas. What a cell may have is bounded by its `x.limits.*`, and what it gives to its child cells comes out of that: a

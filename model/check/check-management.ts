@@ -1,6 +1,6 @@
 import type { Cell, RuleEnd, VirtualInterfaceElement } from "../cell/cell.ts";
 import type { ElementPath } from "../cell/identifiers.ts";
-import type { ReportFault } from "./check-cell.ts";
+import type { ReportFault } from "./fault.ts";
 
 /** Is that a subnet of the management network, which is the underlay itself? (decision 31) */
 export function isManagementSubnet(cell: Cell, path: ElementPath): boolean {

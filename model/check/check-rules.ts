@@ -3,7 +3,7 @@ import type { Cell, NetworkRuleElement, RuleEnd, SubnetElement } from "../cell/c
 import type { ElementPath } from "../cell/identifiers.ts";
 import { limits } from "../cell/limits.ts";
 import { NetworkIndex } from "../cell/network-index.ts";
-import type { ReportFault } from "./check-cell.ts";
+import type { ReportFault } from "./fault.ts";
 import { openings } from "./rule-openings.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { Cell, Element, VolumeCopyElement, VolumeElement } from "../cell/cell.ts";
-import type { ReportFault } from "./check-cell.ts";
 import { allAsk } from "./check-hosts.ts";
+import type { ReportFault } from "./fault.ts";
 
 /** What all storage servers together say of their room, in MiB. Without free ones a volume waits; with none large enough it is refused. */
 export interface StorageOffer {

@@ -1,8 +1,8 @@
 import type { Cell, Element } from "../cell/cell.ts";
 import { type AddressOffer, checkAddresses, checkAddressesOfAll } from "./check-addresses.ts";
-import type { ReportFault } from "./check-cell.ts";
 import { checkHosts, checkHostsOfAll, type HostOffer } from "./check-hosts.ts";
 import { checkStorage, checkStorageOfAll, type StorageOffer } from "./check-storage.ts";
+import type { ReportFault } from "./fault.ts";
 
 /**
  * What the installation could ever give. A part that is null is not known (its service was not heard, or does not know all

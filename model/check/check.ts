@@ -23,10 +23,11 @@ import type { Json, JsonObject } from "../json/json.ts";
 import { isObject } from "../reference/reference.ts";
 import { backupOf } from "./check-backup.ts";
 import { checkBounds } from "./check-bounds.ts";
-import { checkCell, type ReportFault } from "./check-cell.ts";
+import { checkCell } from "./check-cell.ts";
 import { checkKept, checkLimits, limitsOf } from "./check-limits.ts";
 import { checkRules } from "./check-rules.ts";
 import { acceptedBefore, checkSupply, type Supply } from "./check-supply.ts";
+import type { ReportFault } from "./fault.ts";
 
 /**
  * Step 2: a canonical document to a cell. Every component of the cell is checked against the schema and its references

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { marked } from "../testing/marked.ts";
-import { type Completion, completionsAt } from "./completions.ts";
+import type { Completion } from "./completion.ts";
+import { completionsAt } from "./completions.ts";
 
 const items = (files: Readonly<Record<string, string>> | string): readonly Completion[] => {
   const { view, file, offset } = marked(typeof files === "string" ? { "shop.sf": files } : files);

@@ -1,28 +1,12 @@
 import type { AttributeSchema } from "../cell/schema.ts";
 import { standardPrototypes } from "../cell/schema.ts";
+import type { Completion } from "./completion.ts";
 import { type Cursor, cursorAt, elementType, schemaFor } from "./cursor.ts";
 import { inText, referenceTexts } from "./path-completions.ts";
 import type { BundleView, TreeNode } from "./sources/bundle-tree.ts";
 import { attributesOf, attributeText, kindText, literalsOf, requiredOf, typeText } from "./sources/schema-text.ts";
 import type { SourceAttribute, SourceReference, Span } from "./sources/source.ts";
 
-/** One thing that could stand at the cursor. */
-export interface Completion {
-  readonly label: string;
-  readonly kind: "attribute" | "value" | "type" | "component" | "file" | "keyword";
-  readonly replace: Span;
-  readonly insert: string;
-  /** The same with places to fill in, in the snippet syntax of the language server protocol. */
-  readonly snippet?: string;
-  /** What the letters already written are compared with, if not the label. */
-  readonly filter?: string;
-  /** One line. */
-  readonly detail?: string;
-  /** Markdown. */
-  readonly docs?: string;
-  /** Those with a lower one come first. */
-  readonly rank: number;
-}
 export interface Completions {
   readonly items: readonly Completion[];
   /** There are more; with further letters others may come. */

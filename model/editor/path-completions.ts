@@ -1,7 +1,7 @@
 import type { ElementType } from "../cell/cell.ts";
 import type { AttributeSchema } from "../cell/schema.ts";
 import { standardPrototypes } from "../cell/schema.ts";
-import type { Completion } from "./completions.ts";
+import type { Completion } from "./completion.ts";
 import { type Cursor, elementType, schemaFor } from "./cursor.ts";
 import type { Member, TreeNode } from "./sources/bundle-tree.ts";
 import { nodesOf, pathIn } from "./sources/bundle-tree.ts";

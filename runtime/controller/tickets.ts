@@ -2,7 +2,8 @@ import type { ServerResponse } from "node:http";
 import { mayAsk } from "../../core/documents/permissions.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import { bearerOf, hashCredential, isAuthorized } from "../http/bearer.ts";
-import { type PeerHandler, type PeerRequest, peerRequest } from "../http/https.ts";
+import { peerRequest } from "../http/https.ts";
+import type { PeerHandler, PeerRequest } from "../http/peer-handler.ts";
 import {
   cellOfController,
   type IssuedTickets,

@@ -21,23 +21,7 @@ import { addressOf, createStrangers } from "../transport/admission.ts";
 import { clientCredentials, followCredentials, readCredentials, tlsFault } from "../transport/mutual-tls.ts";
 import { findPeer } from "../transport/peers.ts";
 import { createRefusals, type Refusals, reasonOf } from "../transport/refusals.ts";
-
-/**
- * HTTPS between services, for what is asked by a person or is a stream: a controller's REST, a session, boot files. The
- * same certificates as state distribution, on both sides.
- */
-export interface PeerRequest {
-  /** Common name of the client's certificate; `user` where it has none and need not have one. */
-  readonly peer: PeerName;
-  readonly method: string;
-  /** Path and query. */
-  readonly url: string;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: Readable;
-  /** The same request for a framework that wants Node's own. */
-  readonly raw: IncomingMessage;
-}
-export type PeerHandler = (request: PeerRequest, response: ServerResponse) => void | Promise<void>;
+import type { PeerHandler } from "./peer-handler.ts";
 
 /** A request to leave HTTP for another protocol. The handler answers on the socket, or destroys it. */
 export interface PeerUpgrade {

@@ -5,7 +5,7 @@ import { mayAsk } from "../../core/documents/permissions.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { Metric } from "../../core/telemetry/metrics.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
-import type { PeerHandler } from "../http/https.ts";
+import type { PeerHandler } from "../http/peer-handler.ts";
 import { answerLeftovers, type LeftoversAccess, leftoversPath } from "../process/leftovers.ts";
 import { createEventRing, type EventRing, type LogEvent, serviceHeading, streamEvents } from "./events.ts";
 import { encodeMetrics, metricsMediaType, processMetrics } from "./metrics.ts";

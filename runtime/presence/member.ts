@@ -1,6 +1,7 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { countRefusal, type RefusalLog } from "../../core/distribution/node/refuse.ts";
+import { countRefusal } from "../../core/distribution/node/refuse.ts";
+import type { RefusalLog } from "../../core/distribution/node/types.ts";
 import type { PacketFault } from "../../core/presence/swim/codec.ts";
 import type { SwimInput, SwimState } from "../../core/presence/swim/types.ts";
 import type { HostName } from "../../model/cell/identifiers.ts";

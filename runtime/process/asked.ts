@@ -1,7 +1,8 @@
 import { mayAsk, type ServiceKind } from "../../core/documents/permissions.ts";
 import { offersRequest } from "../../core/supply.ts";
 import type { Json } from "../../model/json/json.ts";
-import { type PeerHandler, servePeers } from "../http/https.ts";
+import { servePeers } from "../http/https.ts";
+import type { PeerHandler } from "../http/peer-handler.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { type Observer, observed } from "../observation/observer.ts";
 import { type RunningService, runService, type ServiceRun } from "./process.ts";

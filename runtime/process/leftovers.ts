@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Leftovers } from "../../core/distribution/node/release.ts";
 import { mayAsk } from "../../core/documents/permissions.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
-import type { PeerHandler } from "../http/https.ts";
+import type { PeerHandler } from "../http/peer-handler.ts";
 
 /** What an operator may see and say of documents whose client has lost its store (`core/distribution/fork.ts`). */
 export interface LeftoversAccess {

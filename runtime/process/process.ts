@@ -10,7 +10,7 @@ import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { removeLeftCopy } from "../backup/left-copy.ts";
-import type { PeerHandler } from "../http/https.ts";
+import type { PeerHandler } from "../http/peer-handler.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import type { LogEvent } from "../observation/events.ts";
 import { createObserver, type Observer } from "../observation/observer.ts";

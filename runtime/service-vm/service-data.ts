@@ -1,4 +1,4 @@
-import { isPinnable } from "../../core/identity/may-connect.ts";
+import { isPinnable } from "../../core/identity/presented.ts";
 import { isServiceRole, placeOf, type ServiceRole, serviceRoles } from "../../core/service-roles.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";

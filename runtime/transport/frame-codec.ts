@@ -1,4 +1,5 @@
-import { type Frame, limits } from "../../core/distribution/node/frames.ts";
+import { limits } from "../../core/distribution/limits.ts";
+import type { Frame } from "../../core/distribution/node/frames.ts";
 import type { Json } from "../../model/json/json.ts";
 
 /**

@@ -1,4 +1,5 @@
-import { countRefusal, type RefusalLog } from "../../core/distribution/node/refuse.ts";
+import { countRefusal } from "../../core/distribution/node/refuse.ts";
+import type { RefusalLog } from "../../core/distribution/node/types.ts";
 import type { Refusal } from "../../core/identity/may-connect.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import { counter, type Metric, sample } from "../../core/telemetry/metrics.ts";

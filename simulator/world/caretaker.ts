@@ -1,7 +1,6 @@
 import { type Leftovers, leftoversOf } from "../../core/distribution/node/release.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { AnyProcess, Installation } from "./installation.ts";
-import type { Steps } from "./steps.ts";
 
 /**
  * An operator who does what the documentation says of lost stores, some time after each of them: looks at `cells orphans list`,
@@ -20,7 +19,15 @@ const graceMs = 15_000;
 /** A guest that stood still for so long does not go on by itself. */
 const stalledMs = 30_000;
 
-export const beginCare = (installation: Installation, steps: Steps): void => {
+/** What the caretaker is told of the history, and asks of it. */
+export interface CaredFor {
+  /** All faults have ended. */
+  readonly isHealing: boolean;
+  /** The cell's users say once more what they want. */
+  wishAgain(cell: string): void;
+}
+
+export const beginCare = (installation: Installation, steps: CaredFor): void => {
   const care = new Care(installation, steps);
   const look = (): void => {
     installation.kernel.clock.after(lookEveryMs, look);
@@ -31,13 +38,13 @@ export const beginCare = (installation: Installation, steps: Steps): void => {
 
 class Care {
   readonly #installation: Installation;
-  readonly #steps: Steps;
+  readonly #steps: CaredFor;
   readonly #random;
   #healedMs: number | null = null;
   /** Since when a machine stands still. */
   readonly #stalled = new Map<number, number>();
 
-  constructor(installation: Installation, steps: Steps) {
+  constructor(installation: Installation, steps: CaredFor) {
     this.#installation = installation;
     this.#steps = steps;
     this.#random = installation.kernel.random.fork("operator of stores");

@@ -19,7 +19,7 @@ import { createStorageManager } from "../../core/storage/manager/manager.ts";
 import { createProber } from "../../host/liveness/prober.ts";
 import type { PresencePart } from "../../host/presence/presence-part.ts";
 import { createExecutor } from "../../host/service/executor.ts";
-import type { HostState } from "../../host/service/host-state.ts";
+import type { HostState } from "../../host/service/known.ts";
 import { createHostManager } from "../../host/service/manager.ts";
 import { overheadMiB } from "../../host/service/planner.ts";
 import { Executor as AgentExecutor } from "../../host/storage-agent/executor.ts";

@@ -12,7 +12,6 @@ import type { InstallationRecord } from "../record.ts";
 import { bootstrapHost, type Profile, rootSpecification } from "../self-hosted.ts";
 import { firstProcesses } from "../supervisor/first-process.ts";
 import { membersOf } from "../supervisor/members.ts";
-import type { Restored } from "./restore.ts";
 
 /**
  * Puts a backup into a testbed whose management runs in VMs: the next `up` is a birth that goes on from it. The hosts begin as
@@ -59,3 +58,11 @@ export const restoreSelfHosted = async (
     anew: names.filter((name) => !name.startsWith("agent.") && !placed.includes(name)),
   };
 };
+
+export interface Restored {
+  readonly restored: readonly string[];
+  /** In the backup, and not put back. */
+  readonly left: readonly string[];
+  /** They begin without a store, and hear what they need from the others. */
+  readonly anew: readonly string[];
+}

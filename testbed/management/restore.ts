@@ -12,7 +12,7 @@ import { firstProcesses } from "../supervisor/first-process.ts";
 import { type Member, membersOf } from "../supervisor/members.ts";
 import { supervisorPart } from "../supervisor/supervisor-backup.ts";
 import { memberStatus } from "../supervisor/supervisor-client.ts";
-import { restoreSelfHosted } from "./restore-self-hosted.ts";
+import { type Restored, restoreSelfHosted } from "./restore-self-hosted.ts";
 
 export interface RestoreOptions {
   readonly unpacked: Unpacked;
@@ -20,13 +20,6 @@ export interface RestoreOptions {
   readonly directory?: string;
   /** Peer names. Default: all that is no host and no storage server: what these have goes with their volumes and machines. */
   readonly only?: readonly string[] | undefined;
-}
-export interface Restored {
-  readonly restored: readonly string[];
-  /** In the backup, and not put back. */
-  readonly left: readonly string[];
-  /** They begin without a store, and hear what they need from the others. */
-  readonly anew: readonly string[];
 }
 
 /** Puts stores of a backup into a testbed. Rejects, with nothing changed, where one runs. */

@@ -2,6 +2,7 @@ import { hostName, type PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { hostOffers } from "../../documents/readers/placement.ts";
 import { write } from "../../outbox.ts";
+import type { Hearing } from "../records.ts";
 import { type ControllerState, directory, hostPeer, placerOf } from "../state.ts";
 import { isForked } from "./fork.ts";
 
@@ -16,12 +17,6 @@ import { isForked } from "./fork.ts";
  */
 const record = "lost";
 
-export interface Hearing {
-  /** An operator has let a store count that had forked. Record `lost`. */
-  hasLost: boolean;
-  /** And everybody has said since what they hold of it. */
-  hasHeardAll: boolean;
-}
 export const restoredHearing = (records: ReadonlyMap<string, Json>): Hearing => {
   const stored = records.get(record) as { readonly heard?: true } | undefined;
   return { hasLost: stored !== undefined, hasHeardAll: stored?.heard === true };

@@ -1,5 +1,6 @@
 import { fail, ok, type Result } from "../../../model/result.ts";
 import { log, write } from "../../outbox.ts";
+import type { CredentialRecord } from "../records.ts";
 import type { ControllerState } from "../state.ts";
 
 /**
@@ -7,13 +8,6 @@ import type { ControllerState } from "../state.ts";
  * that what opens a cell is a matter of that cell alone: no other controller, and no gateway, could let somebody in.
  */
 
-/** Record `credential/<id>`. `hash`: SHA-256 of the credential, hexadecimal. `since`: milliseconds since 1970. */
-export interface CredentialRecord {
-  readonly id: string;
-  readonly hash: string;
-  readonly note: string;
-  readonly since: number;
-}
 const mostCredentials = 64;
 
 type Unanswered = { readonly status: number; readonly message: string };

@@ -9,7 +9,7 @@ import { sizeOfRules } from "../../../model/check/check-rules.ts";
 import { acceptedBefore } from "../../../model/check/check-supply.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { checkDocument } from "../../../model/specification/specification.ts";
-import { limits as frames } from "../../distribution/node/frames.ts";
+import { limits as frames } from "../../distribution/limits.ts";
 import { contains } from "../network/ipv4-range.ts";
 import { compilePolicy } from "../network/policy.ts";
 

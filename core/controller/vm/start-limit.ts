@@ -2,6 +2,7 @@ import type { Uid } from "../../../model/cell/identifiers.ts";
 import { readChild } from "../../../model/check/check.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { isObject, write } from "../../outbox.ts";
+import type { StartState } from "../records.ts";
 import { type ControllerState, elementOf } from "../state.ts";
 
 /**
@@ -29,20 +30,6 @@ export const startTimer = "starts";
 /** A pass over the cell for each single token would cost more than the moment of waiting. */
 const shortestWaitMs = 100;
 const minuteMs = 60_000;
-
-export interface StartState {
-  /** Tokens that were taken and are not there again. */
-  used: number;
-  /** When `used` was right; null: not since this process started, `wallMs` says more. */
-  atMs: number | null;
-  wallMs: number;
-  /** Since it was written down. */
-  isTaken: boolean;
-  /** VMs in the order in which they could have started. */
-  readonly queue: Set<Uid>;
-  /** When the timer is due; null: none is set. */
-  dueMs: number | null;
-}
 
 /** From the record `starts`. What comes in while the process is away counts, by the wall clock. */
 export function restoredStarts(record: unknown): StartState {

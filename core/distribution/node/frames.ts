@@ -1,7 +1,8 @@
 import type { Json } from "../../../model/json/json.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
+import { limits } from "../limits.ts";
 import { type Digest, isBuckets, isDigest } from "./digest.ts";
-import { type History, type Mark, mostStarts, startLength } from "./history.ts";
+import { type History, type Mark, mostStarts, startLength } from "./marks.ts";
 
 /**
  * What goes over one connection. The client is the side that dialled; it desires and subscribes. The server publishes.
@@ -21,22 +22,6 @@ export const protocolVersion = 2;
 /** The version that a connection to such a peer speaks; null: none. */
 export const spokenWith = (version: number): number | null =>
   Math.abs(version - protocolVersion) <= 1 ? Math.min(version, protocolVersion) : null;
-
-export const limits = {
-  /** Of one encoded frame. */
-  frameBytes: 8 * 1024 * 1024,
-  /** Of a key or a prefix, in characters. */
-  keyLength: 1024,
-  /** Of a value as JSON text, in characters: at most three bytes each, so that it always fits into a frame. */
-  valueLength: 2 * 1024 * 1024,
-  /**
-   * Objects and arrays of a value inside one another. What a specification may nest (256) lies in documents with levels of
-   * their own. Without a bound of ours it is the stack's, and that is another one wherever a value is written or compared.
-   */
-  nesting: 512,
-  /** Prefixes that one client may follow at one server. */
-  subscriptions: 4096,
-} as const;
 
 /**
  * First frame in both directions. `generation` grows with each start of a service. `session` counts the connections of

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
+import { limits } from "../limits.ts";
 import {
   cause,
   createNetwork,
@@ -18,7 +19,7 @@ import {
   stateOf,
   subscribe,
 } from "../network.testing.ts";
-import { limits, protocolVersion, textOf } from "./frames.ts";
+import { protocolVersion, textOf } from "./frames.ts";
 import { shareOf } from "./share.ts";
 
 const outOf = (network: Network, name: string): string[] =>

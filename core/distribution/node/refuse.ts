@@ -2,14 +2,11 @@ import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { DocumentVerb } from "../../env.ts";
 import type { Refusal } from "./frames.ts";
-import type { Distribution, LogLine, Turn } from "./types.ts";
+import type { Distribution, LogLine, RefusalLog, Turn } from "./types.ts";
 
 const logEveryMs = 60_000;
 /** Pairs that are remembered. Further ones are counted and not logged, until some have been quiet for a minute. */
 const mostPairs = 1000;
-
-/** `<peer> <reason>` → how often it was refused, and when that was last logged. */
-export type RefusalLog = Map<string, { loggedMs: number; count: number }>;
 
 /**
  * Of each pair at most one line a minute goes to the log, so that whoever repeats itself cannot fill the disk.

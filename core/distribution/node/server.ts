@@ -1,13 +1,13 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { advanceClient, hasForked, isKept, judgeClient, keep, releaseClient } from "../fork.ts";
+import { limits } from "../limits.ts";
 import { bucketOf, type Digest, differing, digestBuckets, digestOf, RunningDigest } from "./digest.ts";
 import { follow, followersOf, follows, unfollow } from "./followers.ts";
 import {
   type ClientFrame,
   type Holds,
   isKey,
-  limits,
   parseClientFrame,
   type ServerFrame,
   spokenWith,

@@ -3,11 +3,9 @@ import type { Json } from "../../../model/json/json.ts";
 import type { DocumentReader, Input, Instant } from "../../env.ts";
 import type { Declared } from "../../presence/declaration.ts";
 import type { EventName } from "../../telemetry/event-names.ts";
-import type { ClientMark } from "../fork.ts";
 import type { RunningDigest } from "./digest.ts";
 import type { Frame, Refusal, ServerFrame } from "./frames.ts";
-import type { Mark, OwnHistory } from "./history.ts";
-import type { RefusalLog } from "./refuse.ts";
+import type { ClientMark, Mark, OwnHistory } from "./marks.ts";
 import type { StoredDocument } from "./stored.ts";
 
 /** Which side of a connection this service is: the client dialled. */
@@ -234,3 +232,6 @@ export interface Distribution {
   readonly timersSet: Set<"digest" | "window">;
   phase: "created" | "running" | "stopped";
 }
+
+/** `<peer> <reason>` → how often it was refused, and when that was last logged. */
+export type RefusalLog = Map<string, { loggedMs: number; count: number }>;

@@ -1,8 +1,9 @@
 import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { Input, Step } from "../../env.ts";
-import { type AuthorityOptions, type AuthorityState, createAuthorityService } from "./authority.ts";
+import { createAuthorityService } from "./authority.ts";
 import type { AuthorityAnswer } from "./requests.ts";
+import type { AuthorityOptions, AuthorityState } from "./state.ts";
 
 export const self = peerName("authority");
 export const root = peerName("controller.root");

@@ -7,84 +7,17 @@ import { entrance } from "../../documents/readers/identity.ts";
 import { documentsOf } from "../../documents/readers/table.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import type { Input, Instant, Restored, Service } from "../../env.ts";
-import { createOutbox, isObject, log, type Outbox, publish, takeEffects, toJson, write } from "../../outbox.ts";
-import { type CurrentKeys, readCurrentKeys, writeCurrentKeys } from "../current-keys.ts";
-import { isPinnable } from "../may-connect.ts";
-import type { PeerEntries } from "../peer-book.ts";
+import { createOutbox, isObject, log, publish, takeEffects, toJson, write } from "../../outbox.ts";
+import { readCurrentKeys, writeCurrentKeys } from "../current-keys.ts";
+import { isPinnable } from "../presented.ts";
 import { publishedPins, publishPin } from "../published-pins.ts";
-import { type Book, defaultLifetimeMs, newBook, selfRecord, validFromOf } from "./book.ts";
-import { answerGossip, type GossipEpochs, restoreGossip } from "./gossip-epochs.ts";
-import { addressFault, enrolmentFault, equalHashes, type ParentOf, readEnrolment } from "./grants.ts";
+import { defaultLifetimeMs, newBook, selfRecord, validFromOf } from "./book.ts";
+import { answerGossip, restoreGossip } from "./gossip-epochs.ts";
+import { addressFault, enrolmentFault, equalHashes, readEnrolment } from "./grants.ts";
 import { isOfLaterLife, type KeyRecord, noteIssued, wasReplaced } from "./key-records.ts";
 import { measure } from "./measure.ts";
 import type { AuthorityAnswer, AuthorityRefusal, Issue } from "./requests.ts";
-
-/**
- * The installation's certificate authority decides here who gets which certificate; its edge holds the key and signs what
- * was decided (decision 29).
- *
- * What may be enrolled is desired by controllers; the two facts that are the authority's own are durable before anyone is
- * answered: which key spent a token (`spent/`), and which key a name has (`identity/`). So a request that comes again,
- * after a lost answer or a crash between any two steps, gets the same answer, for the same key and for no other.
- * A name is renewed as long as some enrolment grants it; taking back the last one ends it.
- */
-export interface AuthorityOptions {
-  readonly self: PeerName;
-  /** Of a certificate; default 24 h. */
-  readonly lifetimeMs?: number;
-  /**
-   * Which cell is whose child; default: no cell has one, so that the root controller alone has services enrolled. Asked
-   * from `restore` on, so it answers from what is durable: an enrolment that it does not allow then ends what it granted.
-   */
-  readonly parentOf?: ParentOf;
-  /** Where peers are that nobody enrols, as in the peers file; an enrolment of the same name counts more. */
-  readonly fixedPeers?: PeerEntries;
-}
-
-interface Enrolment {
-  readonly client: PeerName;
-  readonly document: DesiredEnrolment;
-  /** As it came: what is allowed may change. */
-  readonly asked: Json;
-  /** Why it grants nothing. */
-  readonly fault: string | null;
-  /** Why its token was refused last, since it was taken last. */
-  readonly refused?: string;
-}
-interface Spent {
-  readonly hash: string;
-  readonly key: string;
-}
-export interface Identity extends IdentityGrant {
-  readonly cell: string;
-  /** Fingerprint of its key. */
-  readonly key: string;
-}
-export interface AuthorityState {
-  readonly options: AuthorityOptions;
-  readonly outbox: Outbox;
-  started: boolean;
-  /** By wish, `<client>/enrolment/<id>`, as `spent` is. */
-  readonly enrolments: Map<string, Enrolment>;
-  readonly spent: Map<string, Spent>;
-  /** Stored wishes that cannot be read. While there is one, no identity ends: it may be the one that grants it. */
-  readonly unread: Set<string>;
-  /** By cell: children of the root cell that may have the operator's gateway, and where. */
-  readonly entrances: Map<string, Ipv4>;
-  readonly identities: Map<PeerName, Identity>;
-  /** From when on which key is whose, of every name that there is or was. */
-  readonly keys: Map<PeerName, KeyRecord>;
-  /** What everybody had been told of keys at the start; the store may be older. */
-  told: CurrentKeys;
-  readonly gossip: GossipEpochs;
-  /** Where everybody is; null: something that it follows from has changed. */
-  book: Book | null;
-  /** Questions for the book that wait for news: id and the version that is known. The edge has one at a time. */
-  readonly waiting: Map<number, number>;
-  readonly refused: Map<AuthorityRefusal, number>;
-  /** `Instant.ms` of the last line of log about a reason. */
-  readonly refusedLogged: Map<AuthorityRefusal, number>;
-}
+import type { AuthorityOptions, AuthorityState, Identity, Spent } from "./state.ts";
 
 const logEveryMs = 60_000;
 const mostPerClient = 2048;

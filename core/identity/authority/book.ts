@@ -4,9 +4,9 @@ import { isObject, write } from "../../outbox.ts";
 import type { CurrentKeys } from "../current-keys.ts";
 import type { Ring } from "../gossip-ring.ts";
 import { type BookRecord, bookOf, entryOf, type GrantedPlace, type PeerEntries, recordOf } from "../peer-book.ts";
-import type { AuthorityState } from "./authority.ts";
 import { rotateGossip } from "./gossip-epochs.ts";
 import { publishedKeys, settleKeys } from "./key-records.ts";
+import type { AuthorityState } from "./state.ts";
 
 /** What the authority tells everybody, as it follows from its state: where all are, and which keys are theirs. */
 export interface Book {

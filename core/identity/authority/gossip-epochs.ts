@@ -2,8 +2,8 @@ import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { isObject, log, type Outbox, write } from "../../outbox.ts";
 import { firstRing, isSettled, nextRing, type Ring, readRing } from "../gossip-ring.ts";
-import type { AuthorityState } from "./authority.ts";
 import type { AuthorityAnswer } from "./requests.ts";
+import type { AuthorityState } from "./state.ts";
 
 /**
  * The authority leads the change of the key under which hosts' datagrams are sealed: whenever a host has left or its name

@@ -2,7 +2,7 @@ import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { type Outbox, write } from "../../outbox.ts";
 import { bounded, type CurrentKey, type CurrentKeys } from "../current-keys.ts";
-import { isPinnable } from "../may-connect.ts";
+import { isPinnable } from "../presented.ts";
 
 /**
  * What the authority keeps of each name's keys beyond the identity itself: from when on which one is the name's. It outlives

@@ -1,6 +1,6 @@
 import { counter, gauge, type Metric, sample } from "../../telemetry/metrics.ts";
-import type { AuthorityState } from "./authority.ts";
 import { authorityRefusals } from "./requests.ts";
+import type { AuthorityState } from "./state.ts";
 
 /** The authority's numbers. */
 export function measure(state: AuthorityState): readonly Metric[] {

@@ -1,5 +1,6 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
-import { isPinnable, span } from "../may-connect.ts";
+import { span } from "../may-connect.ts";
+import { isPinnable } from "../presented.ts";
 import { toleranceMs } from "./book.ts";
 
 /**

@@ -1,5 +1,4 @@
 import type { HostName } from "../../../model/cell/identifiers.ts";
-import type { Witnesses } from "./witness.ts";
 
 /** How often, how long, how many. `decisions/0025-presence.md` says why these and not others. */
 export interface SwimConfig {
@@ -213,4 +212,17 @@ export interface SwimState {
   changedAt: number;
   /** Packets that were not for this host or made no sense. */
   refused: number;
+}
+
+/**
+ * Whose word about the end of a life counts. Datagrams carry one key that every host has, so that anybody who has taken one
+ * host can say anything in anybody's name. A death in one of them, or in a broadcast, is a hint: this host then compares its
+ * view with those of others over the reliable channel, where each shows its own certificate. Two of these that say the same
+ * are believed; the Presence group is at once. One host alone, whatever it sends, ends no life.
+ */
+export interface Witnesses {
+  /** By host that is said to be dead: the life that each host said last is over. */
+  readonly said: Map<HostName, Map<HostName, number>>;
+  /** Hints that nothing has settled yet: of which host, and since when. */
+  readonly rumours: Map<HostName, number>;
 }

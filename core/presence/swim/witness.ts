@@ -1,18 +1,6 @@
 import type { HostName } from "../../../model/cell/identifiers.ts";
-import type { SwimState, Update } from "./types.ts";
+import type { SwimState, Update, Witnesses } from "./types.ts";
 
-/**
- * Whose word about the end of a life counts. Datagrams carry one key that every host has, so that anybody who has taken one
- * host can say anything in anybody's name. A death in one of them, or in a broadcast, is a hint: this host then compares its
- * view with those of others over the reliable channel, where each shows its own certificate. Two of these that say the same
- * are believed; the Presence group is at once. One host alone, whatever it sends, ends no life.
- */
-export interface Witnesses {
-  /** By host that is said to be dead: the life that each host said last is over. */
-  readonly said: Map<HostName, Map<HostName, number>>;
-  /** Hints that nothing has settled yet: of which host, and since when. */
-  readonly rumours: Map<HostName, number>;
-}
 export const createWitnesses = (): Witnesses => ({ said: new Map(), rumours: new Map() });
 
 const needed = 2;

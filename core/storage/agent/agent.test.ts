@@ -6,8 +6,8 @@ import type { Json } from "../../../model/json/json.ts";
 import type { AgentLeaseActual, AgentReadersActual, AgentVolumeActual } from "../../documents/vocabulary.ts";
 import type { Input } from "../../env.ts";
 import { createAgentService } from "./agent.ts";
+import type { AgentState } from "./records.ts";
 import { heldBackReason } from "./reserve.ts";
-import type { AgentState } from "./state.ts";
 import type { AgentReport, LeaseRecord, VolumeWork, WorkAnswer } from "./work.ts";
 
 const manager = peerName("storage-manager");

@@ -24,8 +24,9 @@ import { adoptedSince, forgetSeen, markAnswer, markOf, mayServe, type RecordWrit
 import { measureAgent } from "./measure.ts";
 import { claim, isOwnersToSee, newVolume, promisedTo, settleOwner } from "./owners.ts";
 import { readersActual } from "./readers.ts";
+import type { AgentState } from "./records.ts";
 import { heldBackReason, updateHeldBack } from "./reserve.ts";
-import { type AgentState, restoreAgent } from "./state.ts";
+import { restoreAgent } from "./state.ts";
 import { keepAsked, nextLease, successionActual, successionKey, successorOf } from "./succession.ts";
 import { volumeActual } from "./volume-actual.ts";
 import type {

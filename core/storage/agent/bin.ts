@@ -3,7 +3,7 @@ import type { Json } from "../../../model/json/json.ts";
 import type { AgentVolume } from "../../documents/vocabulary.ts";
 import type { Effect } from "../../env.ts";
 import { type BinFile, binnedOf, binRules, isInBin, mayBeEmptied, whatGoes } from "../bin.ts";
-import type { AgentState } from "./state.ts";
+import type { AgentState } from "./records.ts";
 import type { BinAnswer, BinLabel, VolumeRecord } from "./work.ts";
 
 /** What an agent makes of its bin; the rules are in `bin.ts`. */

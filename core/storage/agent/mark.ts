@@ -4,7 +4,7 @@ import type { AgentMark, AgentSeen, Mark } from "../../documents/bin.ts";
 import { rootCell } from "../../documents/cells.ts";
 import type { Effect } from "../../env.ts";
 import { newOrigin, noLease } from "./lease.ts";
-import type { AgentState } from "./state.ts";
+import type { AgentState } from "./records.ts";
 import type { AgentReport, LeaseRecord, OriginRecord, VolumeRecord } from "./work.ts";
 
 /**

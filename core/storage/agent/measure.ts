@@ -1,5 +1,5 @@
 import { counter, gauge, type Metric, mebibyte, sample } from "../../telemetry/metrics.ts";
-import type { AgentState } from "./state.ts";
+import type { AgentState } from "./records.ts";
 
 /** What a storage agent holds and serves. */
 export function measureAgent(state: AgentState): readonly Metric[] {

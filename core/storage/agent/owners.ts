@@ -1,6 +1,6 @@
 import { type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import type { AgentServer, AgentVolume } from "../../documents/vocabulary.ts";
-import type { AgentState } from "./state.ts";
+import type { AgentState } from "./records.ts";
 import type { VolumeRecord } from "./work.ts";
 
 /**

@@ -1,5 +1,5 @@
 import type { Uid } from "../../../model/cell/identifiers.ts";
-import type { AgentState } from "./state.ts";
+import type { AgentState } from "./records.ts";
 
 /**
  * Files are sparse and servers promise more than they have, so what is really used has a bound of its own. Without one a

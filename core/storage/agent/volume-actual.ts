@@ -1,8 +1,8 @@
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { AgentVolumeActual } from "../../documents/vocabulary.ts";
 import { whyNotAnew } from "./bin.ts";
+import type { AgentState } from "./records.ts";
 import { lostVolume, sizeRemark } from "./remarks.ts";
-import type { AgentState } from "./state.ts";
 
 /** What is said of a volume, key `volume/<uid>`; null: nobody wants one, and there is none. @param use why its file cannot go yet */
 export function volumeActual(state: AgentState, uid: Uid, use: string | null): AgentVolumeActual | null {

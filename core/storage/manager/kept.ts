@@ -2,9 +2,10 @@ import { type PeerName, type Uid, uid } from "../../../model/cell/identifiers.ts
 import { type ActualKept, actualKey } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
 import { servicePeer } from "../../service-roles.ts";
+import type { Counted, Kept, Left } from "./records.ts";
 import type { ManagerState } from "./state.ts";
 
-/**
+/*
  * What stays of deleted volumes. An origin goes only with its last copy, and what others have connected only with its last
  * connection; until then it is in no model and so in no quota, and two cells that copy from each other in turn and delete
  * their parts would have all but the last one for nothing. So it counts for whoever left it, and for those whose copies lie
@@ -13,35 +14,6 @@ import type { ManagerState } from "./state.ts";
  * Volumes change by the thousand, so what is known of one is kept as it was counted, and what became of it is counted anew
  * along the chain below it alone.
  */
-export interface Kept {
-  /** What may be otherwise than it was counted. */
-  readonly touched: Set<Uid>;
-  readonly counted: Map<Uid, Counted>;
-  /** How many volumes over it, at any distance, each client wants. */
-  readonly over: Map<Uid, Map<PeerName, number>>;
-  /** MiB by client, and there by the UID of the cell that left them; "": what lies under its copies. */
-  readonly sums: Map<PeerName, Map<Uid | "", number>>;
-  /** Whose sums were touched, and what each client was told last, as JSON. */
-  readonly unsaid: Set<PeerName>;
-  readonly said: Map<PeerName, string>;
-}
-interface Counted {
-  /** Who wants it. */
-  readonly client: PeerName | null;
-  readonly origin: Uid | null;
-  readonly left: Left | null;
-}
-/** Nobody wants it, and it is there. */
-interface Left {
-  readonly sizeMiB: number;
-  readonly by: PeerName;
-  /** Others have it connected. */
-  readonly inUse: boolean;
-}
-
-export const createKept = (): Kept => ({
-  ...{ touched: new Set(), counted: new Map(), over: new Map(), sums: new Map(), unsaid: new Set(), said: new Map() },
-});
 
 export function publishKept(state: ManagerState): void {
   if (!state.started) return;

@@ -3,6 +3,7 @@ import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { ComposedDisk } from "../storage/driver.ts";
 import type { MachineConsole } from "./guest/console.ts";
+import type { GuestResult } from "./guest/guest-agent.ts";
 import type { GuestCommand, GuestOutput, GuestRun } from "./guest/guest-command.ts";
 
 export type Accelerator = "kvm" | "tcg";
@@ -55,11 +56,6 @@ export interface MachineCondition {
   readonly detail: string;
   /** Of a stalled machine: the connections whose disks gave errors. */
   readonly connections?: readonly string[];
-}
-export interface GuestResult {
-  readonly exitCode: number;
-  readonly stdout: string;
-  readonly stderr: string;
 }
 
 export interface RunningConsole {

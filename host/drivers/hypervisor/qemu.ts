@@ -8,7 +8,6 @@ import { type ConditionWatch, watchCondition } from "./condition.ts";
 import type {
   Accelerator,
   FoundMachine,
-  GuestResult,
   HypervisorDriver,
   MachineCondition,
   MachineEnd,
@@ -16,7 +15,7 @@ import type {
   RunningConsole,
 } from "./driver.ts";
 import { type MachineConsole, openConsole } from "./guest/console.ts";
-import { createGuestAgent, type GuestAgent } from "./guest/guest-agent.ts";
+import { createGuestAgent, type GuestAgent, type GuestResult } from "./guest/guest-agent.ts";
 import { type GuestCommand, type GuestOutput, type GuestRun, runInGuest } from "./guest/guest-command.ts";
 import { writeSeed } from "./guest/seed.ts";
 import { boundLog, type LogBound } from "./log-bound.ts";

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { mayAsk } from "../../../core/documents/permissions.ts";
-import type { PeerRequest } from "../../../runtime/http/https.ts";
+import type { PeerRequest } from "../../../runtime/http/peer-handler.ts";
 import type { BackupStore } from "./backup-store.ts";
 
 const answer = (response: ServerResponse, status: number, body: unknown): void => {

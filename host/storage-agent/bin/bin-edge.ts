@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { mayAsk } from "../../../core/documents/permissions.ts";
 import { type BinFile, isBinFileName } from "../../../core/storage/bin.ts";
 import type { BinEntry } from "../../../model/api.ts";
-import type { PeerRequest } from "../../../runtime/http/https.ts";
+import type { PeerRequest } from "../../../runtime/http/peer-handler.ts";
 import type { Executor } from "../executor.ts";
 import type { BinFiles } from "./bin-files.ts";
 

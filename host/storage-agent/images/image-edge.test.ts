@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { test } from "node:test";
 import { peerName } from "../../../model/cell/identifiers.ts";
-import type { PeerRequest } from "../../../runtime/http/https.ts";
+import type { PeerRequest } from "../../../runtime/http/peer-handler.ts";
 import { recordResponse } from "../../../runtime/http/response.testing.ts";
 import { createImageEdge } from "./image-edge.ts";
 import type { ImageStore } from "./image-store.ts";

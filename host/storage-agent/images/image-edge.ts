@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { mayAsk } from "../../../core/documents/permissions.ts";
-import type { PeerRequest } from "../../../runtime/http/https.ts";
+import type { PeerRequest } from "../../../runtime/http/peer-handler.ts";
 import type { ImageRefusal, ImageStore } from "./image-store.ts";
 import { type ImagePlaces, listImages } from "./images.ts";
 

@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { after, before, test } from "node:test";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import { hashCredential } from "../../http/bearer.ts";
-import type { PeerRequest } from "../../http/https.ts";
+import type { PeerRequest } from "../../http/peer-handler.ts";
 import { recordResponse } from "../../http/response.testing.ts";
 import { createTestInstallation, type TestInstallation } from "../../installation.testing.ts";
 import type { ProcessConfiguration } from "../../installation.ts";

@@ -8,7 +8,8 @@ import { cellName, hostName, ipv4, peerName } from "../../../model/cell/identifi
 import { read as readAs } from "../../../model/contract/schema.ts";
 import { hostJoin } from "../../../model/contract/values.ts";
 import { Fault } from "../../../model/json/reader.ts";
-import { type PeerRequest, peerRequest } from "../../http/https.ts";
+import { peerRequest } from "../../http/https.ts";
+import type { PeerRequest } from "../../http/peer-handler.ts";
 import { isMachineName } from "../../identity/join-token.ts";
 import { agentPorts, type PeerBook, type ProcessConfiguration, ports } from "../../installation.ts";
 import { parsePeerAddress } from "../../transport/peers.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
-import type { PeerHandler } from "../../http/https.ts";
+import type { PeerHandler } from "../../http/peer-handler.ts";
 import { createAuthority, gossipKeyOf } from "../certificates.ts";
 import { gossipKeyBytes, markOfGossipKey } from "../own/gossip-key.ts";
 import { serveGossip } from "./gossip.ts";

@@ -3,7 +3,7 @@ import type { AuthorityAnswer } from "../../../core/identity/authority/requests.
 import { epochsOf, isSettled, type Ring, readRing } from "../../../core/identity/gossip-ring.ts";
 import type { PeerEntries } from "../../../core/identity/peer-book.ts";
 import type { Json } from "../../../model/json/json.ts";
-import type { PeerHandler } from "../../http/https.ts";
+import type { PeerHandler } from "../../http/peer-handler.ts";
 import type { RunningService } from "../../process/process.ts";
 import { gossipKeyOf } from "../certificates.ts";
 import { gossipKeyBytes, markOfGossipKey } from "../own/gossip-key.ts";

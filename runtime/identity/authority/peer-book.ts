@@ -5,7 +5,7 @@ import type { PeerEntries } from "../../../core/identity/peer-book.ts";
 import { gauge, type Metric, sample } from "../../../core/telemetry/metrics.ts";
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
-import type { PeerHandler } from "../../http/https.ts";
+import type { PeerHandler } from "../../http/peer-handler.ts";
 import { type ProcessConfiguration, ports } from "../../installation.ts";
 import type { RunningService } from "../../process/process.ts";
 

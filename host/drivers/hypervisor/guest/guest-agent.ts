@@ -1,6 +1,5 @@
 import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { GuestResult } from "../driver.ts";
 import type { LineLimits } from "../process/bounded-lines.ts";
 import type { Rate } from "../process/byte-rate.ts";
 import { asRecord, connectLines, type LineSocket } from "../process/lines.ts";
@@ -167,3 +166,9 @@ const guestResult = (status: Readonly<Record<string, unknown>>): GuestResult => 
       : 128 + (typeof status.signal === "number" ? status.signal : 0);
   return { exitCode, stdout: text(status["out-data"]), stderr: text(status["err-data"]) };
 };
+
+export interface GuestResult {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}

@@ -1,0 +1,34 @@
+import type { PeerName } from "../../model/cell/identifiers.ts";
+
+/**
+ * Who is at the other end, and may it be there? The one decision behind every authenticated connection; what it is given
+ * was read from the certificate that the other end presented, after TLS proved that it holds the certificate's key.
+ *
+ * A certificate counts: signed by the installation's authority, with the expected name, within its dates. Dates alone may
+ * be made up for, and by one thing alone: a key that this machine pinned while hosts joined, between two hosts, or a machine
+ * (its Host Manager, its storage agent) and the root controller. That is what brings back an installation that was dark past the end of all its certificates,
+ * when nobody is there yet who could issue new ones (decision 29). A pin never stands in for the signature or the name, nor
+ * for a key that the name has no more (decision 58).
+ */
+export interface Presented {
+  /** The certificate's common name; null when it has none, or several. */
+  readonly name: PeerName | null;
+  /** Signed by the installation's authority, for both ends of a connection and not for signing; dates left out of it. */
+  readonly signed: boolean;
+  /** Fingerprint of its key: SHA-256 (hexadecimal) of the SubjectPublicKeyInfo (RFC 7469, section 2.4). */
+  readonly key: string;
+  /** Milliseconds since 1970. */
+  readonly validFromMs: number;
+  readonly validToMs: number;
+}
+
+/** Whose keys hosts pin, and the root controller does. */
+export const isPinnable = (name: PeerName): boolean => isMachine(name) || rootController.has(name);
+
+/** A storage agent belongs to its machine: the disks of the root controller's VM are exported before anybody can renew. */
+export const isMachine = (name: PeerName): boolean => isHost(name) || /^agent\.[a-z0-9-]+$/.test(name);
+
+export const isHost = (name: PeerName): boolean => /^host\.[a-z0-9-]+$/.test(name);
+
+/** The root controller's two names: of the root cell's controller and of the authority beside it. */
+export const rootController: ReadonlySet<string> = new Set(["controller.root", "authority"]);

@@ -1,0 +1,37 @@
+import type { HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { DesiredPlacement } from "../documents/vocabulary.ts";
+import type { Outbox } from "../outbox.ts";
+import type { Deaths } from "../presence/group/deaths.ts";
+import type { HostUse, HostView, Ratios, Reservation } from "./candidate.ts";
+
+export interface PlacerState {
+  readonly outbox: Outbox;
+  readonly ratios: Ratios;
+  started: boolean;
+  readonly hosts: Map<PeerName, HostView>;
+  /** Nothing is placed at a host that is not heard; these say why it is not. */
+  readonly deaths: Deaths;
+  readonly wanted: Map<Uid, Wanted>;
+  /** Stored wishes that cannot be read: their places stay theirs. */
+  readonly unread: Set<Uid>;
+  readonly reservations: Map<Uid, Reservation>;
+  readonly usage: Map<HostName, HostUse>;
+  /**
+   * Hosts that have neither answered nor been found unreachable since the start. Nothing is placed before: the first that
+   * answers would get everything.
+   */
+  readonly silent: Set<PeerName>;
+  /**
+   * Hosts that were heard since the start, and whether they were once more than half of those that are not declared dead. No
+   * VM of the root cell is placed before: it would share what few hosts came up first with all others (SELF-HOSTING, Birth 4).
+   */
+  readonly heard: Set<PeerName>;
+  hasQuorum: boolean;
+  /** In order of arrival. */
+  readonly waiting: Set<Uid>;
+}
+
+export interface Wanted {
+  readonly client: PeerName;
+  readonly document: DesiredPlacement;
+}

@@ -1,0 +1,57 @@
+import type { ActualLocation, CellPolicy, DesiredVm } from "../../core/documents/vocabulary.ts";
+import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { FoundMachine } from "../drivers/hypervisor/driver.ts";
+import type { NetworkAllocation } from "../drivers/network/driver.ts";
+import type { Claims } from "../network/addresses.ts";
+import type { EntranceState } from "../network/entrances.ts";
+import type { Places } from "../network/locations.ts";
+import type { PresenceState } from "../presence/presence-state.ts";
+import type { SuccessionState } from "../root-vm/succession-state.ts";
+import type { VmRecord } from "./vm-record.ts";
+
+/** What this host has to do and what it knows. Everything in `records` and `locations` is durable. */
+export interface HostState {
+  readonly vms: Map<Uid, { readonly client: PeerName; readonly desired: DesiredVm }>;
+  readonly policies: Map<string, CellPolicy>;
+  /** Host → address → location. Kept over a restart, so that the dataplane is never blanked. */
+  readonly locations: Map<PeerName, Map<string, ActualLocation>>;
+  /** What controllers say of where addresses are, by cell; absent: one of the previous version. */
+  readonly places: Map<string, Places>;
+  /** By cell: its number here. Durable. */
+  readonly numbers: Map<string, number>;
+  /** As controllers sent them; `policies` is what of it counts here. */
+  readonly saidPolicies: Map<string, CellPolicy>;
+  /** Where peers are on the underlay; null: not known, and what controllers say of themselves is believed. */
+  peerAddresses: ReadonlyMap<string, string> | null;
+  /** Of `locations` what counts; null: to be worked out. And the number of the cell whose each address then is. */
+  believed: readonly ActualLocation[] | null;
+  held: ReadonlyMap<string, number>;
+  readonly ownAddress: string;
+  /** Null: to be worked out. */
+  claims: Claims | null;
+  /** Hosts that said of more addresses than one can have. */
+  readonly overfull: Set<PeerName>;
+  /** Stored locations that their host has not repeated since this start. */
+  readonly unconfirmed: Map<PeerName, Set<string>>;
+  readonly records: Map<Uid, VmRecord>;
+  readonly entrances: EntranceState;
+  /** Machines without a record, and null before the machines were listed. */
+  strangers: Map<Uid, FoundMachine> | null;
+  started: boolean;
+  revision: string | null;
+  allocation: NetworkAllocation;
+  readonly busy: Set<Uid | "network">;
+  /** VMs whose CPUs stand still because of a disk, with a sentence. Told anew after a start. */
+  readonly stalled: Map<Uid, string>;
+  /** Failures whose action rests until its timer. */
+  readonly troubles: Map<Uid | "network", string>;
+  readonly published: Map<string, string>;
+  /** Address → who may see where it is; another map whenever that changes. */
+  audiences: ReadonlyMap<string, ReadonlySet<PeerName>>;
+  readonly subscribed: Set<PeerName>;
+  readonly presence: PresenceState;
+  /** This host's part in bringing the root controller's VM back when its host is lost. */
+  readonly succession: SuccessionState;
+  /** Of the step: monotonic. */
+  now: number;
+}

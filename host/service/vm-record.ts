@@ -1,0 +1,37 @@
+import type { ActualVm, DesiredVm } from "../../core/documents/vocabulary.ts";
+import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
+
+/** A new boot disk on trial (`host/root-vm/boot-trial.ts`). */
+export interface TrialRecord {
+  /** Of the disk on trial. */
+  readonly connection: Uid;
+  readonly starts: number;
+  /** Why its host has gone back, a sentence; null: it has not. */
+  readonly refused: string | null;
+}
+
+/** Durable knowledge about the newest incarnation of a VM that this host took on. Written before anything is started. */
+export interface VmRecord {
+  readonly client: PeerName;
+  /** As it was started. */
+  readonly vm: DesiredVm;
+  /** `starting`: may run or not; `ended`: confirmed that nothing of it runs. */
+  readonly stage: "starting" | "running" | "ended";
+  /** How it ended; null while it has not, and when it never started. */
+  readonly ended: ActualVm["ended"];
+  readonly reason: string | null;
+  /** Its disks' credentials are gone. */
+  readonly released: boolean;
+  /** With stage `starting`: its start failed and its process was killed, but is not confirmed gone. It is stopped until it is. */
+  readonly ending?: true;
+  /** What its liveness probes said last; absent: no answer yet. */
+  readonly health?: ActualVm["health"];
+  /** Why it is silent, a sentence. */
+  readonly silence?: string;
+  /** Resets of this incarnation's guest. */
+  readonly reboots?: number;
+  /** It was never tried here, and its controller was told that it never will be. */
+  readonly refused?: true;
+  /** Of a VM that its host starts again by itself: the new boot disk that it is or was tried with. */
+  readonly trial?: TrialRecord;
+}
