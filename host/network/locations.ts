@@ -3,7 +3,7 @@ import type { DesiredPlaces } from "../../core/documents/network.ts";
 import type { ActualLocation, CellPolicy } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import { type HostName, hostName, ipv4, type PeerName } from "../../model/cell/identifiers.ts";
-import type { HostState } from "../service/known.ts";
+import type { HostState, Places } from "../service/known.ts";
 
 /**
  * What this host believes of where addresses are, and by which numbers it knows cells. Other hosts and controllers may be in
@@ -111,11 +111,6 @@ function confirmed(
   return isForeign ? as(claim, { cellNumber: foreignNumber }) : null;
 }
 
-/** `places/<cell>`, to be looked up. */
-export interface Places {
-  readonly own: ReadonlyMap<string, DesiredPlaces["own"][number]>;
-  readonly foreign: ReadonlySet<string> | null;
-}
 export const placesOf = ({ own, foreign }: DesiredPlaces): Places => ({
   own: new Map(own.map((place) => [place.address, place])),
   foreign: foreign === null ? null : new Set(foreign.map(({ address, host }) => `${address} ${host}`)),

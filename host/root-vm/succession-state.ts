@@ -1,6 +1,11 @@
-import type { ActualSuccessor, AgentLeaseActual, DesiredStandby, DesiredVm } from "../../core/documents/vocabulary.ts";
+import type {
+  ActualSuccessor,
+  AgentLease,
+  AgentLeaseActual,
+  DesiredStandby,
+  DesiredVm,
+} from "../../core/documents/vocabulary.ts";
 import type { HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
-import type { Asked } from "./succession-votes.ts";
 
 /**
  * Who starts the VM of the root controller when its host is lost (SELF-HOSTING, Death and return; decision 35). Nobody can be
@@ -46,4 +51,10 @@ export interface SuccessionState {
 export interface Silence {
   readonly since: number;
   readonly enough: boolean;
+}
+
+/** A document of this host at an agent. */
+export interface Asked {
+  readonly agent: PeerName;
+  readonly lease: AgentLease;
 }

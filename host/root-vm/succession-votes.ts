@@ -4,13 +4,8 @@ import type { Effect } from "../../core/env.ts";
 import { toJson } from "../../core/outbox.ts";
 import { type HostName, type PeerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import type { SuccessionState } from "./succession-state.ts";
+import type { Asked, SuccessionState } from "./succession-state.ts";
 
-/** A document of this host at an agent. */
-export interface Asked {
-  readonly agent: PeerName;
-  readonly lease: AgentLease;
-}
 export const askPrefix = "succession/";
 
 /** What this host asked of an agent before it started again. */

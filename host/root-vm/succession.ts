@@ -11,8 +11,8 @@ import type { EventName } from "../../core/telemetry/event-names.ts";
 import { type HostName, hostName, type PeerName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { Wanted } from "../service/planner.ts";
-import type { Silence, SuccessionState } from "./succession-state.ts";
-import { type Asked, askedAt, askPrefix, castVotes, isSucceeded, votesOf } from "./succession-votes.ts";
+import type { Asked, Silence, SuccessionState } from "./succession-state.ts";
+import { askedAt, askPrefix, castVotes, isSucceeded, votesOf } from "./succession-votes.ts";
 
 /** What the Host Manager knows beside. */
 export interface SuccessionFacts {

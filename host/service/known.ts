@@ -1,10 +1,10 @@
+import type { DesiredPlaces } from "../../core/documents/network.ts";
 import type { ActualLocation, CellPolicy, DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 import type { FoundMachine } from "../drivers/hypervisor/driver.ts";
 import type { NetworkAllocation } from "../drivers/network/driver.ts";
 import type { Claims } from "../network/addresses.ts";
 import type { EntranceState } from "../network/entrances.ts";
-import type { Places } from "../network/locations.ts";
 import type { PresenceState } from "../presence/presence-state.ts";
 import type { SuccessionState } from "../root-vm/succession-state.ts";
 import type { VmRecord } from "./vm-record.ts";
@@ -54,4 +54,10 @@ export interface HostState {
   readonly succession: SuccessionState;
   /** Of the step: monotonic. */
   now: number;
+}
+
+/** `places/<cell>`, to be looked up. */
+export interface Places {
+  readonly own: ReadonlyMap<string, DesiredPlaces["own"][number]>;
+  readonly foreign: ReadonlySet<string> | null;
 }

@@ -2,19 +2,10 @@ import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Instant } from "../../env.ts";
 import { isObject, write } from "../../outbox.ts";
 import type { CurrentKeys } from "../current-keys.ts";
-import type { Ring } from "../gossip-ring.ts";
-import { type BookRecord, bookOf, entryOf, type GrantedPlace, type PeerEntries, recordOf } from "../peer-book.ts";
+import { type BookRecord, bookOf, entryOf, type GrantedPlace, recordOf } from "../peer-book.ts";
 import { rotateGossip } from "./gossip-epochs.ts";
 import { publishedKeys, settleKeys } from "./key-records.ts";
-import type { AuthorityState } from "./state.ts";
-
-/** What the authority tells everybody, as it follows from its state: where all are, and which keys are theirs. */
-export interface Book {
-  readonly version: number;
-  readonly peers: PeerEntries;
-  readonly keys: CurrentKeys;
-  readonly ring: Ring;
-}
+import type { AuthorityState, Book } from "./state.ts";
 
 export const selfRecord = "self";
 const bookRecord = "book";

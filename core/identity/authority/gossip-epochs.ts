@@ -3,21 +3,8 @@ import type { Json } from "../../../model/json/json.ts";
 import { isObject, log, type Outbox, write } from "../../outbox.ts";
 import { firstRing, isSettled, nextRing, type Ring, readRing } from "../gossip-ring.ts";
 import type { AuthorityAnswer } from "./requests.ts";
-import type { AuthorityState } from "./state.ts";
+import type { AuthorityState, GossipEpochs } from "./state.ts";
 
-/**
- * The authority leads the change of the key under which hosts' datagrams are sealed: whenever a host has left or its name
- * has another key. It knows numbers alone; the edge derives the keys.
- */
-export interface GossipEpochs {
-  ring: Ring;
-  /** Another host left meanwhile, which has seen the newest. */
-  again: boolean;
-  /** What hosts said that they have, since this start; the edge has seen that they have the keys. */
-  readonly had: Map<PeerName, Ring>;
-  /** As it was last logged. */
-  waits: string;
-}
 const record = "gossip";
 
 export function restoreGossip(records: ReadonlyMap<string, Json>): GossipEpochs {

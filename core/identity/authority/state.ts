@@ -3,9 +3,8 @@ import type { Json } from "../../../model/json/json.ts";
 import type { DesiredEnrolment, IdentityGrant } from "../../documents/identity.ts";
 import type { Outbox } from "../../outbox.ts";
 import type { CurrentKeys } from "../current-keys.ts";
+import type { Ring } from "../gossip-ring.ts";
 import type { PeerEntries } from "../peer-book.ts";
-import type { Book } from "./book.ts";
-import type { GossipEpochs } from "./gossip-epochs.ts";
 import type { ParentOf } from "./grants.ts";
 import type { KeyRecord } from "./key-records.ts";
 import type { AuthorityRefusal } from "./requests.ts";
@@ -78,4 +77,26 @@ export interface AuthorityOptions {
   readonly parentOf?: ParentOf;
   /** Where peers are that nobody enrols, as in the peers file; an enrolment of the same name counts more. */
   readonly fixedPeers?: PeerEntries;
+}
+
+/** What the authority tells everybody, as it follows from its state: where all are, and which keys are theirs. */
+export interface Book {
+  readonly version: number;
+  readonly peers: PeerEntries;
+  readonly keys: CurrentKeys;
+  readonly ring: Ring;
+}
+
+/**
+ * The authority leads the change of the key under which hosts' datagrams are sealed: whenever a host has left or its name
+ * has another key. It knows numbers alone; the edge derives the keys.
+ */
+export interface GossipEpochs {
+  ring: Ring;
+  /** Another host left meanwhile, which has seen the newest. */
+  again: boolean;
+  /** What hosts said that they have, since this start; the edge has seen that they have the keys. */
+  readonly had: Map<PeerName, Ring>;
+  /** As it was last logged. */
+  waits: string;
 }

@@ -1,52 +1,12 @@
 import type { PeerName, Uid } from "../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
-import type { AgentMark, AgentSeen, Mark } from "../../documents/bin.ts";
+import type { AgentMark, Mark } from "../../documents/bin.ts";
 import { rootCell } from "../../documents/cells.ts";
 import type { Effect } from "../../env.ts";
 import { newOrigin, noLease } from "./lease.ts";
-import type { AgentState } from "./records.ts";
+import type { AgentState, Marks } from "./records.ts";
 import type { AgentReport, LeaseRecord, OriginRecord, VolumeRecord } from "./work.ts";
 
-/**
- * Is this server still what others know, or was it put back from a copy? Its store holds the names and keys of exports: one
- * that is older would start them again, and guests that had paused would go on over disks that have gone back under them.
- *
- * Each start of the agent draws an id and counts minutes. The mark (start, count) is in its store, beside the volumes' files,
- * and with each Storage Manager, which says at every start what it saw last. The server is older where
- *  - the mark beside the files is not that of the store: one of the two was put back. The store's comes first, and goes
- *    on only once the files' has followed, so a disk without room is at most one behind;
- *  - a Storage Manager has seen a mark that the store does not contain: both were;
- *  - a lease is asked for that skips an epoch, which nobody asks who has seen the present one.
- * Then nothing starts, is fenced, granted or removed; what runs goes on, since its file is open. An operator adopts what there
- * is: every lease ends, and the next epochs are above all that anybody has seen.
- *
- * Until the Manager of a volume has answered, no export that others know starts again, except for the root cell, in whose
- * machines the Manager runs. A Manager that never said what it saw is of an earlier version, and is not waited for; nor is one
- * that has gone back to such a version, or is in no peers file any more.
- */
-export interface Marks {
-  /** Oldest first, each with its last count. Durable: record `mark`. */
-  starts: readonly Mark[];
-  /** Drawn for this start; null: the executor has not begun. */
-  start: string | null;
-  /** Minutes of this start; 0: it has not been confirmed. */
-  tick: number;
-  /** The mark at which an operator adopted an older store last; null: nobody did. Durable, with `starts`. */
-  adopted: Mark | null;
-  /** Beside the files at this start. */
-  found: Mark | null;
-  /** What was beside the files when an operator adopted them, until another one is written there. Durable, with `starts`. */
-  accepted: { readonly found: Mark | null } | null;
-  /** An operator has adopted what there is: a file counts that the store does not know. Durable, with `starts`. */
-  finds: boolean;
-  /** The files' mark is not the store's: a sentence. */
-  foreign: string | null;
-  readonly seen: Map<PeerName, AgentSeen>;
-  /** Volumes whose lease skips an epoch. */
-  readonly behind: Set<Uid>;
-  /** What was said last. */
-  older: string | null;
-}
 /** Whoever has not heard of a server during so many of its starts takes it for another one. */
 const mostStarts = 256;
 

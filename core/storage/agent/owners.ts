@@ -1,18 +1,8 @@
 import { type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import type { AgentServer, AgentVolume } from "../../documents/vocabulary.ts";
-import type { AgentState } from "./records.ts";
+import type { AgentState, Owner } from "./records.ts";
 import type { VolumeRecord } from "./work.ts";
 
-/**
- * Which of several Storage Managers decides for a volume (decisions/0037): the one that wanted it first, as long as anything
- * of the volume is wanted or there. No other may say anything of it, or hears of it: the next epoch of a lease is for one
- * alone to ask for. The file's record says it durably.
- */
-export interface Owner {
-  readonly manager: PeerName;
-  /** What its file may become, as it is counted in `promisedMiB`. */
-  countedMiB: number;
-}
 const firstManager = peerName("storage-manager");
 
 /** In the records of an earlier version there was one manager alone. */

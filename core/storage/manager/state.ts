@@ -23,8 +23,8 @@ import type {
 } from "../../documents/vocabulary.ts";
 import type { Restored } from "../../env.ts";
 import { createOutbox, type Outbox } from "../../outbox.ts";
-import { createKept } from "./records.ts";
 import type { Kept, Recovery } from "./records.ts";
+import { createKept } from "./records.ts";
 
 /** Where a volume lies and what it is made of. Written before the agent hears of it. */
 export interface VolumeRecord {
