@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { dirname, join, normalize } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { basename, dirname, join, normalize } from "node:path";
 import { test } from "node:test";
 
 /**
@@ -19,20 +19,19 @@ interface Source {
 }
 const isTest = (path: string): boolean => path.endsWith(".test.ts") || path.includes("/testing/");
 
-const list = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "*.ts"], {
+const list = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
   cwd: import.meta.dirname,
   encoding: "utf8",
 });
-const sources: readonly Source[] = list
-  .split("\n")
-  .filter((path) => path !== "" && path !== "tidy.test.ts")
-  .flatMap((path) => {
-    try {
-      return [{ path, text: readFileSync(join(import.meta.dirname, path), "utf8") }];
-    } catch {
-      return []; // Deleted, not yet committed.
-    }
-  });
+const tracked = list.split("\n").filter((path) => path !== "" && existsSync(join(import.meta.dirname, path)));
+const read = (path: string): Source => ({ path, text: readFileSync(join(import.meta.dirname, path), "utf8") });
+const sources: readonly Source[] = tracked.filter((path) => path.endsWith(".ts") && path !== "tidy.test.ts").map(read);
+/** Whatever may name a file that it runs or reads. */
+const texts: readonly Source[] = tracked
+  .filter((path) =>
+    /\.(ts|json|service|sh|c|cjs)$|^(cells|\.ci\/run|testbed\/run-tests|docs\/.*|README\.md)$/.test(path),
+  )
+  .map(read);
 
 /** Comments and strings say whatever they like; the bans are about code. */
 function codeOnly(text: string): string {
@@ -41,11 +40,13 @@ function codeOnly(text: string): string {
     .replace(/(^|\s)\/\/.*$/gm, "$1");
 }
 
-function importsOf({ path, text }: Source): readonly string[] {
+/** @param dynamic those too that are asked for while it runs */
+function importsOf({ path, text }: Source, dynamic = true): readonly string[] {
   const found: string[] = [];
   const statements = /(?:^|\n)\s*(?:import|export)\s(?:[^"';]*?\sfrom\s)?"([^"]+)"|\bimport\(\s*"([^"]+)"/g;
   for (const match of codeOnly(text).matchAll(statements)) {
-    const target = match[1] ?? match[2] ?? "";
+    const target = match[1] ?? (dynamic ? match[2] : undefined) ?? "";
+    if (target === "") continue;
     found.push(target.startsWith(".") ? normalize(join(dirname(path), target)) : target);
   }
   return found;
@@ -164,16 +165,98 @@ function sizeFaults({ path, text }: Source): readonly string[] {
   return faults;
 }
 
+/** Files that import one another in a circle: what one knows belongs into a third. */
+function circleFaults(all: readonly Source[]): readonly string[] {
+  const known = new Map(all.map((source) => [source.path, source]));
+  const done = new Set<string>();
+  const faults: string[] = [];
+  const visit = (path: string, way: readonly string[]): void => {
+    const at = way.indexOf(path);
+    if (at >= 0)
+      faults.push(`${[...way.slice(at), path].join(" → ")}: a circle; give what both need a file of its own`);
+    const source = known.get(path);
+    if (at >= 0 || source === undefined || done.has(path)) return;
+    for (const target of importsOf(source, false)) visit(target, [...way, path]);
+    done.add(path);
+  };
+  for (const { path } of all) visit(path, []);
+  return faults;
+}
+
+/** Lists of many of one kind, which nobody looks through. */
+const collections = ["model/cases", "simulator/mutations", "simulator/scenarios", "decisions"];
+const maximumEntries = 20;
+/** A folder is looked through at one glance. */
+function folderFaults(paths: readonly string[]): readonly string[] {
+  const entries = new Map<string, Set<string>>();
+  for (const path of paths)
+    for (let below = path; below.includes("/"); below = dirname(below))
+      entries.set(dirname(below), (entries.get(dirname(below)) ?? new Set()).add(below));
+  return [...entries].flatMap(([folder, { size }]) =>
+    size > maximumEntries && !collections.includes(folder)
+      ? [`${folder}/ has ${size} entries; look for the parts that it is made of`]
+      : [],
+  );
+}
+
+/**
+ * Within core/, services do not import each other: they say what they want and what is so, in documents. What every one may use
+ * stands at the top; who follows another's protocol is named here.
+ */
+const shared = ["documents", "telemetry"];
+const followers: Readonly<Record<string, readonly string[]>> = {
+  controller: ["bootstrap", "presence"],
+  placer: ["presence"],
+  presence: ["distribution"],
+  identity: ["distribution"],
+};
+function coreFaults(source: Source): readonly string[] {
+  const [layer, own = "", ...rest] = source.path.split("/");
+  if (layer !== "core" || /\.(test|testing)\.ts$/.test(source.path)) return [];
+  const allowed = rest.length === 0 ? shared : [own, ...shared, ...(followers[own] ?? [])];
+  return importsOf(source).flatMap((target) => {
+    const [of, folder = "", ...below] = target.split("/");
+    if (of !== "core" || below.length === 0 || allowed.includes(folder)) return [];
+    if (commonFiles.includes(target)) return [];
+    return [`${source.path} imports ${target}: a service of core/ knows others by their documents alone`];
+  });
+}
+/** Limits of what may be said, wherever it is said. */
+const commonFiles = ["core/distribution/limits.ts"];
+
+/** Nobody imports it, names it or starts it. */
+function deadFaults(all: readonly Source[], texts: readonly Source[]): readonly string[] {
+  const imported = new Set(all.flatMap((source) => importsOf(source)));
+  return all.flatMap(({ path, text }) => {
+    if (imported.has(path) || path.endsWith(".test.ts") || /\bimport\.meta\.main\b/.test(text)) return [];
+    const name = basename(path);
+    const isNamed = texts.some((other) => other.path !== path && other.text.includes(name));
+    return isNamed ? [] : [`${path} is used by nothing; delete it`];
+  });
+}
+
 const report = (faults: readonly string[]): void => assert.equal(faults.join("\n"), "");
 
 test("layers import only from those below them", () => report(sources.flatMap(layerFaults)));
 test("what is banned has its replacement", () => report(sources.flatMap(banFaults)));
 test("files and functions stay small", () => report(sources.flatMap(sizeFaults)));
+test("no files import each other in a circle", () => report(circleFaults(sources)));
+test("a folder has few entries", () => report(folderFaults(tracked)));
+test("services of core/ know each other by documents", () => report(sources.flatMap(coreFaults)));
+test("every file is used", () => report(deadFaults(sources, texts)));
 test("each rule catches what breaks it", () => {
   assert.equal(layerFaults({ path: "model/a.ts", text: 'import { x } from "../core/b.ts";' }).length, 1);
   assert.equal(layerFaults({ path: "core/a.ts", text: 'import { x } from "node:fs";' }).length, 1);
   assert.equal(layerFaults({ path: "host/a.ts", text: 'import { x } from "../testbed/b.ts";' }).length, 1);
   assert.equal(layerFaults({ path: "host/a.ts", text: 'import { x } from "../core/b.ts";' }).length, 0);
+  const one = { path: "core/a.ts", text: 'import { x } from "./b.ts";' };
+  assert.equal(circleFaults([one, { path: "core/b.ts", text: 'import type { y } from "./a.ts";' }]).length, 1);
+  assert.equal(circleFaults([one, { path: "core/b.ts", text: 'const y = await import("./a.ts");' }]).length, 0);
+  assert.equal(folderFaults(Array.from({ length: maximumEntries + 1 }, (_, number) => `a/${number}/b.ts`)).length, 1);
+  assert.equal(coreFaults({ path: "core/dns/a.ts", text: 'import { x } from "../storage/bin.ts";' }).length, 1);
+  assert.equal(coreFaults({ path: "core/dns/a.ts", text: 'import { x } from "../documents/bin.ts";' }).length, 0);
+  assert.deepEqual(deadFaults([one], [one]).length, 1);
+  assert.deepEqual(deadFaults([one], [one, { path: "cells", text: "run core/a.ts" }]).length, 0);
   for (const ban of bans) assert.equal(banFaults({ path: "core/a.ts", text: `${ban.breaks}\n` }).length, 1, ban.breaks);
   assert.equal(sizeFaults({ path: "a.ts", text: "\n".repeat(maximumLines + 1) }).length, 1);
   assert.equal(

@@ -2,7 +2,6 @@ import type { PeerName } from "../../model/cell/identifiers.ts";
 import { desire } from "../outbox.ts";
 import { wishForChildren } from "./cells/children.ts";
 import { advanceEnding, publishLife } from "./cells/life.ts";
-import { wishForDirectory, withForeignAudiences } from "./directory-wishes.ts";
 import { updateStates } from "./explain/element-state.ts";
 import { endForgotten, holdersOfForgotten } from "./histories/forgotten.ts";
 import { isForked } from "./histories/fork.ts";
@@ -14,6 +13,7 @@ import { wishForNames } from "./network/names.ts";
 import { audiences } from "./network/policy.ts";
 import { learnAbroad } from "./references/foreign.ts";
 import { currentPolicy, wishForPlaces, wishForPolicies } from "./rules/cell-policy.ts";
+import { wishForDirectory, withForeignAudiences } from "./rules/directory-wishes.ts";
 import { wishForEnrolments } from "./services/enrolments.ts";
 import { adoptSuccession, successors, wishForStandby } from "./services/succession.ts";
 import {

@@ -1,7 +1,7 @@
 import { type HostName, hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
+import { takeDeclared } from "../documents/declaration.ts";
 import { presenceKey } from "../documents/presence.ts";
-import { takeDeclared } from "../presence/declaration.ts";
 import type { Distribution, Target } from "./node/types.ts";
 
 /**

@@ -1,8 +1,8 @@
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
+import { contains, type Mark } from "./marks.ts";
 import type { HelloFrame } from "./node/frames.ts";
 import { writeTarget } from "./node/history.ts";
-import { contains, type Mark } from "./node/marks.ts";
 import { countRefusal, readDocument, refuse } from "./node/refuse.ts";
 import { shareOf } from "./node/share.ts";
 import { type StoredDocument, storeKey } from "./node/stored.ts";

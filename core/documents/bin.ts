@@ -1,4 +1,5 @@
 import type { CellName, ElementPath, Uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 
 /** Whose a volume is, kept with its file. */
 export interface VolumeAbout {
@@ -53,3 +54,8 @@ export interface ServerLabel {
   readonly binMiB?: number;
   readonly mark?: AgentMark;
 }
+
+const nameForm = /^[A-Za-z0-9][A-Za-z0-9-]{0,62}\.[1-9][0-9]{0,8}$/;
+/** It becomes a file's name. */
+export const isBinFileName = (name: Json | undefined): name is string =>
+  typeof name === "string" && nameForm.test(name);

@@ -3,11 +3,12 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { cellName, elementPath, ipv4, peerName, serverName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
+import { isBinFileName } from "../documents/bin.ts";
 import type { AgentVolumeActual } from "../documents/vocabulary.ts";
 import type { Effect } from "../env.ts";
 import { createAgentService } from "./agent/agent.ts";
 import type { AgentReport, BinAnswer, VolumeWork, WorkAnswer } from "./agent/work.ts";
-import { type BinFile, binRules, isBinFileName, mayBeEmptied, whatGoes } from "./bin.ts";
+import { type BinFile, binRules, mayBeEmptied, whatGoes } from "./bin.ts";
 import { copyOf, StorageWorld, volume } from "./manager/manager.testing.ts";
 
 const hourMs = 60 * 60_000;

@@ -1,5 +1,4 @@
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
-import type { Json } from "../../model/json/json.ts";
 import type { AgentBinned, VolumeAbout } from "../documents/bin.ts";
 
 /**
@@ -50,11 +49,6 @@ export const binRules = ({ keepHours, reserveMiB }: BinOptions, totalMiB: number
   keepMs: (keepHours ?? usualKeepHours) * hourMs,
   reserveMiB: reserveMiB ?? Math.min(largestReserveMiB, Math.floor(totalMiB / 20)),
 });
-
-const nameForm = /^[A-Za-z0-9][A-Za-z0-9-]{0,62}\.[1-9][0-9]{0,8}$/;
-/** It becomes a file's name. */
-export const isBinFileName = (name: Json | undefined): name is string =>
-  typeof name === "string" && nameForm.test(name);
 
 export interface Emptied {
   readonly file: BinFile;

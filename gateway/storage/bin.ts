@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { FastifyInstance } from "fastify";
-import { isBinFileName } from "../../core/storage/bin.ts";
+import { isBinFileName } from "../../core/documents/bin.ts";
 import type { BinEntry, BinList, MissingServer, Refusal, ServerAdopted } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import { peerRequest } from "../../runtime/http/https.ts";

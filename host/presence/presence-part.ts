@@ -1,4 +1,4 @@
-import type { Death } from "../../core/presence/declaration.ts";
+import type { Death } from "../../core/documents/declaration.ts";
 import { type HostPublication, ownLife, reportOf } from "../../core/presence/group/host-publications.ts";
 import type { SwimInput, SwimOutput, SwimState, VerdictChange } from "../../core/presence/swim/types.ts";
 import { viewFromJson, viewToJson } from "../../core/presence/view.ts";

@@ -1,8 +1,8 @@
+import { agreedOn, type Declared } from "../../core/documents/declaration.ts";
 import { isBoot, isGeneration } from "../../core/documents/life-numbers.ts";
 import { presenceKey } from "../../core/documents/presence.ts";
 import type { Effect } from "../../core/env.ts";
 import { isObject } from "../../core/outbox.ts";
-import { agreedOn, type Declared } from "../../core/presence/declaration.ts";
 import { answerTo, type HostPublication } from "../../core/presence/group/host-publications.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
+import { takeDeclared } from "../../core/documents/declaration.ts";
 import type { ActualSuccessor, AgentLeaseActual, DesiredStandby, DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { Effect, Input } from "../../core/env.ts";
 import { toJson } from "../../core/outbox.ts";
-import { takeDeclared } from "../../core/presence/declaration.ts";
 import { createAgentService } from "../../core/storage/agent/agent.ts";
 import type { AgentState } from "../../core/storage/agent/records.ts";
 import type { AgentReport, WorkAnswer } from "../../core/storage/agent/work.ts";

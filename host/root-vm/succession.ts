@@ -1,3 +1,4 @@
+import type { Death } from "../../core/documents/declaration.ts";
 import { isPlausible } from "../../core/documents/life-numbers.ts";
 import { presenceKey } from "../../core/documents/presence.ts";
 import { desiredVm } from "../../core/documents/readers/host.ts";
@@ -6,7 +7,6 @@ import { actualSuccessor, agentLeaseActual } from "../../core/documents/readers/
 import type { AgentLease, DesiredStandby, DesiredVm, Layer, StandbyVolume } from "../../core/documents/vocabulary.ts";
 import type { Effect, Restored } from "../../core/env.ts";
 import { toJson } from "../../core/outbox.ts";
-import type { Death } from "../../core/presence/declaration.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import { type HostName, hostName, type PeerName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";

@@ -1,11 +1,11 @@
 import { entrancePrefix } from "../../core/documents/cells.ts";
+import { takeDeclared } from "../../core/documents/declaration.ts";
 import { mayDesire, maySee } from "../../core/documents/permissions.ts";
 import { desiredStandby, desiredVm } from "../../core/documents/readers/host.ts";
 import { documentsOf } from "../../core/documents/readers/table.ts";
 import { standbyKey } from "../../core/documents/vocabulary.ts";
 import type { Effect, Input, Service } from "../../core/env.ts";
 import { authorityName } from "../../core/identity/pins.ts";
-import { takeDeclared } from "../../core/presence/declaration.ts";
 import { type HostName, type PeerName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "../drivers/hypervisor/driver.ts";

@@ -1,7 +1,7 @@
 import { createGossip, type GossipInput, type GossipState, stepGossip } from "../../core/distribution/gossip.ts";
+import type { Death } from "../../core/documents/declaration.ts";
 import { decodeBroadcast, encodeBroadcast, isBroadcast } from "../../core/presence/broadcast/codec.ts";
 import { deathGossip, deathItem, deathOf } from "../../core/presence/broadcast/death-broadcast.ts";
-import type { Death } from "../../core/presence/declaration.ts";
 import { decodePacket, encodePacket, type PacketFault, type Seal } from "../../core/presence/swim/codec.ts";
 import { createSwim, stepSwim } from "../../core/presence/swim/swim.ts";
 import {

@@ -3,7 +3,6 @@ import type { DesiredPlace, DesiredPlaces } from "../../documents/network.ts";
 import { cellPolicy } from "../../documents/readers/network.ts";
 import type { CellPolicy, CompiledRule } from "../../documents/vocabulary.ts";
 import { sameJson, toJson } from "../../outbox.ts";
-import { foreignHosts, foreignPlaces } from "../directory-wishes.ts";
 import { isManagement, isOnManagement } from "../network/management.ts";
 import { compilePolicy, type PolicyInterface } from "../network/policy.ts";
 import { foreignNetworks } from "../references/foreign.ts";
@@ -22,6 +21,7 @@ import {
   wish,
 } from "../state.ts";
 import { placedInterfaces, policyInterface } from "../vm/virtual-machines.ts";
+import { foreignHosts, foreignPlaces } from "./directory-wishes.ts";
 
 /** Identity of the cell's controller in every policy. */
 export const controllerIdentity = 1;

@@ -1,8 +1,8 @@
 import type { Json } from "../../../model/json/json.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import { limits } from "../limits.ts";
+import { type History, type Mark, mostStarts, startLength } from "../marks.ts";
 import { type Digest, isBuckets, isDigest } from "./digest.ts";
-import { type History, type Mark, mostStarts, startLength } from "./marks.ts";
 
 /**
  * What goes over one connection. The client is the side that dialled; it desires and subscribes. The server publishes.

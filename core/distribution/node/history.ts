@@ -1,4 +1,4 @@
-import { type History, type Mark, mostStarts, type OwnHistory } from "./marks.ts";
+import { type History, type Mark, mostStarts, type OwnHistory } from "../marks.ts";
 import { storeKey } from "./stored.ts";
 import type { Distribution, Target, Turn } from "./types.ts";
 

@@ -1,8 +1,8 @@
 import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Forks, Restored } from "../../env.ts";
+import type { ClientMark, Mark, StoredPeer } from "../marks.ts";
 import { textOf } from "./frames.ts";
-import type { ClientMark, Mark, StoredPeer } from "./marks.ts";
 
 /**
  * Layout of a service's store: one flat set of named JSON values.

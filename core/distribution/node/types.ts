@@ -1,11 +1,11 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
+import type { Declared } from "../../documents/declaration.ts";
 import type { DocumentReader, Input, Instant } from "../../env.ts";
-import type { Declared } from "../../presence/declaration.ts";
 import type { EventName } from "../../telemetry/event-names.ts";
+import type { ClientMark, Mark, OwnHistory } from "../marks.ts";
 import type { RunningDigest } from "./digest.ts";
 import type { Frame, Refusal, ServerFrame } from "./frames.ts";
-import type { ClientMark, Mark, OwnHistory } from "./marks.ts";
 import type { StoredDocument } from "./stored.ts";
 
 /** Which side of a connection this service is: the client dialled. */

@@ -18,8 +18,8 @@ import {
   pattern,
   secret,
 } from "../../../model/json/reader.ts";
-import { isBinFileName } from "../../storage/bin.ts";
 import type { AgentBinned, AgentMark, AgentSeen, Mark, VolumeAbout } from "../bin.ts";
+import { isBinFileName } from "../bin.ts";
 import type {
   ActualConnection,
   ActualKept,

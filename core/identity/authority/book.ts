@@ -7,6 +7,8 @@ import { rotateGossip } from "./gossip-epochs.ts";
 import { publishedKeys, settleKeys } from "./key-records.ts";
 import type { AuthorityState, Book } from "./state.ts";
 
+/* What the authority tells everybody, as it follows from its state: where all are, and which keys are theirs. */
+
 export const selfRecord = "self";
 const bookRecord = "book";
 const hourMs = 3_600_000;

@@ -5,6 +5,11 @@ import { firstRing, isSettled, nextRing, type Ring, readRing } from "../gossip-r
 import type { AuthorityAnswer } from "./requests.ts";
 import type { AuthorityState, GossipEpochs } from "./state.ts";
 
+/*
+ * The authority leads the change of the key under which hosts' datagrams are sealed: whenever a host has left or its name
+ * has another key. It knows numbers alone; the edge derives the keys.
+ */
+
 const record = "gossip";
 
 export function restoreGossip(records: ReadonlyMap<string, Json>): GossipEpochs {

@@ -79,7 +79,7 @@ export interface AuthorityOptions {
   readonly fixedPeers?: PeerEntries;
 }
 
-/** What the authority tells everybody, as it follows from its state: where all are, and which keys are theirs. */
+/** What the authority tells everybody (`book.ts`). */
 export interface Book {
   readonly version: number;
   readonly peers: PeerEntries;
@@ -87,10 +87,7 @@ export interface Book {
   readonly ring: Ring;
 }
 
-/**
- * The authority leads the change of the key under which hosts' datagrams are sealed: whenever a host has left or its name
- * has another key. It knows numbers alone; the edge derives the keys.
- */
+/** Epochs of the key under which datagrams are sealed (`gossip-epochs.ts`). */
 export interface GossipEpochs {
   ring: Ring;
   /** Another host left meanwhile, which has seen the newest. */

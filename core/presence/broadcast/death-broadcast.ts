@@ -1,8 +1,8 @@
 import { hostName } from "../../../model/cell/identifiers.ts";
 import { type GossipConfig, gossipDefaults, type Item } from "../../distribution/gossip.ts";
+import type { Death } from "../../documents/declaration.ts";
 import { isGeneration } from "../../documents/life-numbers.ts";
 import { presenceKey } from "../../documents/presence.ts";
-import type { Death } from "../declaration.ts";
 import { swimDefaults } from "../swim/types.ts";
 
 /**

@@ -1,11 +1,11 @@
 import { type HostName, hostName, type PeerName } from "../../../model/cell/identifiers.ts";
 import { isoTime } from "../../../model/iso-time.ts";
 import type { Json } from "../../../model/json/json.ts";
+import { agreedOn, majorityOf } from "../../documents/declaration.ts";
 import { isBoot } from "../../documents/life-numbers.ts";
 import { type ActualPresenceDeath, presenceKey } from "../../documents/presence.ts";
 import { presenceDeath } from "../../documents/readers/presence.ts";
 import type { Effect } from "../../env.ts";
-import { agreedOn, majorityOf } from "../declaration.ts";
 
 /**
  * What a service knows of declared deaths, for what it says to people: that what a dead host said is withdrawn is the work

@@ -1,5 +1,6 @@
 import { type HostName, hostName, type PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
+import { agreedOn } from "../../documents/declaration.ts";
 import { isGeneration, isIncarnation, isPlausible } from "../../documents/life-numbers.ts";
 import { maySee } from "../../documents/permissions.ts";
 import {
@@ -13,7 +14,6 @@ import { documentsOf } from "../../documents/readers/table.ts";
 import type { Input, Restored, Service } from "../../env.ts";
 import { createOutbox, isObject, log, takeEffects, toJson, write } from "../../outbox.ts";
 import { counter, gauge, type Metric, sample } from "../../telemetry/metrics.ts";
-import { agreedOn } from "../declaration.ts";
 import { beginCalls, callIn, callsBefore, endCall, heardSince, isCallRecord, takeAnswer } from "./call.ts";
 import { answerEnd, isEndToTake, knownIn, laterDeath, lifeRecord, noteLife, readEndRequest } from "./end.ts";
 import {

@@ -7,6 +7,24 @@ import { newOrigin, noLease } from "./lease.ts";
 import type { AgentState, Marks } from "./records.ts";
 import type { AgentReport, LeaseRecord, OriginRecord, VolumeRecord } from "./work.ts";
 
+/*
+ * Is this server still what others know, or was it put back from a copy? Its store holds the names and keys of exports: one
+ * that is older would start them again, and guests that had paused would go on over disks that have gone back under them.
+ *
+ * Each start of the agent draws an id and counts minutes. The mark (start, count) is in its store, beside the volumes' files,
+ * and with each Storage Manager, which says at every start what it saw last. The server is older where
+ *  - the mark beside the files is not that of the store: one of the two was put back. The store's comes first, and goes
+ *    on only once the files' has followed, so a disk without room is at most one behind;
+ *  - a Storage Manager has seen a mark that the store does not contain: both were;
+ *  - a lease is asked for that skips an epoch, which nobody asks who has seen the present one.
+ * Then nothing starts, is fenced, granted or removed; what runs goes on, since its file is open. An operator adopts what there
+ * is: every lease ends, and the next epochs are above all that anybody has seen.
+ *
+ * Until the Manager of a volume has answered, no export that others know starts again, except for the root cell, in whose
+ * machines the Manager runs. A Manager that never said what it saw is of an earlier version, and is not waited for; nor is one
+ * that has gone back to such a version, or is in no peers file any more.
+ */
+
 /** Whoever has not heard of a server during so many of its starts takes it for another one. */
 const mostStarts = 256;
 

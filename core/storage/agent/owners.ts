@@ -3,6 +3,12 @@ import type { AgentServer, AgentVolume } from "../../documents/vocabulary.ts";
 import type { AgentState, Owner } from "./records.ts";
 import type { VolumeRecord } from "./work.ts";
 
+/*
+ * Which of several Storage Managers decides for a volume (decisions/0037): the one that wanted it first, as long as anything
+ * of the volume is wanted or there. No other may say anything of it, or hears of it: the next epoch of a lease is for one
+ * alone to ask for. The file's record says it durably.
+ */
+
 const firstManager = peerName("storage-manager");
 
 /** In the records of an earlier version there was one manager alone. */

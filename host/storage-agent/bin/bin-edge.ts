@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
+import { isBinFileName } from "../../../core/documents/bin.ts";
 import { mayAsk } from "../../../core/documents/permissions.ts";
-import { type BinFile, isBinFileName } from "../../../core/storage/bin.ts";
+import type { BinFile } from "../../../core/storage/bin.ts";
 import type { BinEntry } from "../../../model/api.ts";
 import type { PeerRequest } from "../../../runtime/http/peer-handler.ts";
 import type { Executor } from "../executor.ts";

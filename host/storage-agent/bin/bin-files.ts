@@ -1,7 +1,8 @@
 import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { isBinFileName } from "../../../core/documents/bin.ts";
 import type { BinLabel } from "../../../core/storage/agent/work.ts";
-import { type BinFile, isBinFileName } from "../../../core/storage/bin.ts";
+import type { BinFile } from "../../../core/storage/bin.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import { replaceFile } from "../../../runtime/identity/own/replace-file.ts";
 import { renameDurably, synchronize } from "../../../runtime/process/durable-files.ts";

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import { peerName, uid } from "../../model/cell/identifiers.ts";
+import { desiredVm, policy, Room } from "../service/manager.testing.ts";
 import { readBootMark } from "./boot.ts";
-import { desiredVm, policy, Room } from "./manager.testing.ts";
 
 const bootOf = (room: Room): number | undefined => (room.published.get("host") as ActualHost | undefined)?.boot;
 const member = peerName("presence.1");

@@ -1,8 +1,8 @@
 import { type HostName, hostName, type PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import { isGeneration } from "../documents/life-numbers.ts";
-import { presenceKey } from "../documents/presence.ts";
 import { isObject } from "../outbox.ts";
+import { isGeneration } from "./life-numbers.ts";
+import { presenceKey } from "./presence.ts";
 
 /** A life of a host that is over. */
 export interface Death {

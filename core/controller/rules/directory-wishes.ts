@@ -1,6 +1,6 @@
-import type { NetworkRuleElement } from "../../model/cell/cell.ts";
-import { type Cidr, cidr, type ElementPath, type HostName, type Uid } from "../../model/cell/identifiers.ts";
-import { openings } from "../../model/check/rule-openings.ts";
+import type { NetworkRuleElement } from "../../../model/cell/cell.ts";
+import { type Cidr, cidr, type ElementPath, type HostName, type Uid } from "../../../model/cell/identifiers.ts";
+import { openings } from "../../../model/check/rule-openings.ts";
 import {
   type ActualReach,
   type DesiredPublic,
@@ -8,15 +8,15 @@ import {
   directoryKey,
   type PublicElement,
   type ReachOpening,
-} from "../documents/cells.ts";
-import type { DesiredPlace, DesiredPlaces } from "../documents/network.ts";
-import { actualReach, desiredPublic } from "../documents/readers/cells.ts";
-import { actualVolume } from "../documents/readers/storage.ts";
+} from "../../documents/cells.ts";
+import type { DesiredPlace, DesiredPlaces } from "../../documents/network.ts";
+import { actualReach, desiredPublic } from "../../documents/readers/cells.ts";
+import { actualVolume } from "../../documents/readers/storage.ts";
 
-import { serviceNumber } from "../service-roles.ts";
-import { isManagement, isOnManagement } from "./network/management.ts";
-import type { PlacedInterface } from "./network/policy.ts";
-import { foreignEnd, longestKey, saveAbroad, wantsOf } from "./references/foreign.ts";
+import { serviceNumber } from "../../service-roles.ts";
+import { isManagement, isOnManagement } from "../network/management.ts";
+import type { PlacedInterface } from "../network/policy.ts";
+import { foreignEnd, longestKey, saveAbroad, wantsOf } from "../references/foreign.ts";
 import {
   actualOf,
   type ControllerState,
@@ -29,9 +29,9 @@ import {
   storageManagerOf,
   type Wishes,
   wish,
-} from "./state.ts";
-import { seenByOthers } from "./upgrade-follow.ts";
-import { placedInterfaces } from "./vm/virtual-machines.ts";
+} from "../state.ts";
+import { seenByOthers } from "../upgrade-follow.ts";
+import { placedInterfaces } from "../vm/virtual-machines.ts";
 
 /** Everything that should be known at the directory. */
 export function wishForDirectory(state: ControllerState, wishes: Wishes): void {
