@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { takeDeclared } from "../../core/documents/declaration.ts";
 import type { Effect } from "../../core/env.ts";
-import { takeDeclared } from "../../core/presence/declaration.ts";
 import { hostName, peerName } from "../../model/cell/identifiers.ts";
 import { endLife } from "./own-life.ts";
 import { handlePresence, restorePresence } from "./presence-state.ts";
