@@ -1,5 +1,5 @@
 import type { DesiredInterface, DesiredVm } from "../../core/documents/vocabulary.ts";
-import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { ElementPath, PeerName, Uid } from "../../model/cell/identifiers.ts";
 
 /**
  * Addresses that a cell's controller must not give to an interface here, whatever made it do so: one of the underlay, behind
@@ -20,13 +20,33 @@ export interface Holder {
   readonly vm: DesiredVm;
 }
 
-/** By address, who has it here: machines that run, and none beside another cell's. */
-export function heldAddresses(running: Iterable<Holder>): ReadonlyMap<string, PeerName> {
-  const held = new Map<string, PeerName>();
+/** Who has an address here: the first one that has it. */
+export interface Held {
+  readonly client: PeerName;
+  readonly uid: Uid;
+  readonly vm: ElementPath;
+}
+
+/** By address, who has it here: machines that run, and none beside another one's. */
+export function heldAddresses(running: Iterable<Holder>): ReadonlyMap<string, Held> {
+  const held = new Map<string, Held>();
   for (const { client, vm } of running)
-    for (const { address, management } of vm.interfaces)
-      if (management !== true && !held.has(address)) held.set(address, client);
+    for (const { address, management, uid } of vm.interfaces)
+      if (management !== true && !held.has(address)) held.set(address, { client, uid, vm: vm.path });
   return held;
+}
+
+/**
+ * Why an interface has to wait for its address, as a sentence; null: it need not. Another one of the same cell has it here: a
+ * machine that is about to end, or one of which an older store of the cell's controller does not know.
+ */
+export function addressInUse(
+  { address, management, path, uid }: DesiredInterface,
+  held: ReadonlyMap<string, Held>,
+): string | null {
+  const holder = management === true ? undefined : held.get(address);
+  if (holder === undefined || holder.uid === uid) return null;
+  return `its interface ${path} has the address ${address}, which a machine of ${holder.vm} has here until it ends`;
 }
 
 /** Why an interface of that controller cannot have its address here, as a sentence; null: it can. */
@@ -34,13 +54,14 @@ export function addressTaken(
   { client, vm }: Holder,
   { address, management, path }: DesiredInterface,
   { underlay, placed }: Claims,
-  held: ReadonlyMap<string, PeerName>,
+  held: ReadonlyMap<string, Held>,
 ): string | null {
   if (management === true) return null;
   const its = `its interface ${path} cannot have the address ${address}`;
   if (underlay.has(address)) return `${its}, which is that of a host or a service of the installation`;
   const holder = held.get(address);
-  if (holder !== undefined) return holder === client ? null : `${its}, which an interface of another cell has here`;
+  if (holder !== undefined)
+    return holder.client === client ? null : `${its}, which an interface of another cell has here`;
   const cell = placed.get(address);
   return cell === undefined || cell === vm.cell ? null : `${its}, which an interface of another cell has elsewhere`;
 }

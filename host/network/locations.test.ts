@@ -173,3 +173,30 @@ test("an interface gets no address of the underlay, and none that another cell h
   room.settle();
   assert.equal(room.machines.has(uid("f")), false);
 });
+
+test("of two machines of one cell with an address the one that runs has it, and the other starts when it has ended", () => {
+  const room = new Network();
+  room.desire("policy/shop", policy());
+  const [link] = desiredVm("a", 1).interfaces;
+  const withLink = (name: string, id: string) =>
+    desiredVm(name, 1, {
+      interfaces: link === undefined ? [] : [{ ...link, uid: uid(id), address: ipv4("10.64.1.9") }],
+    });
+  room.desire("vm/old", withLink("old", "old-i"));
+  room.settle();
+  assert.equal(room.vm("old")?.phase, "ready");
+  room.desire("vm/new", withLink("new", "new-i"));
+  assert.deepEqual(
+    room.now().interfaces.map(({ vm }) => vm),
+    [uid("old")],
+  );
+  room.settle();
+  assert.equal(room.machines.has(uid("new")), false);
+  assert.match(
+    room.vm("new")?.reason ?? "",
+    /has the address 10\.64\.1\.9, which a machine of \S+ has here until it ends/,
+  );
+  room.desire("vm/old", null);
+  room.settle();
+  assert.deepEqual([room.machines.has(uid("old")), room.vm("new")?.phase], [false, "ready"]);
+});

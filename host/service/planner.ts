@@ -9,7 +9,7 @@ import { machineShares } from "../../core/machine-memory.ts";
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 import { dataExcess } from "../../model/check/data-size.ts";
 import type { GlobalNetwork, LocalInterface, NetworkAllocation } from "../drivers/network/driver.ts";
-import { addressTaken, type Claims, type Holder, heldAddresses, noClaims } from "../network/addresses.ts";
+import { addressInUse, addressTaken, type Claims, type Holder, heldAddresses, noClaims } from "../network/addresses.ts";
 import { admitted, type Entrances, trespass } from "../network/management.ts";
 import { runsOtherwise, startedFrom } from "../root-vm/boot-trial.ts";
 import type { VmRecord } from "./vm-record.ts";
@@ -204,7 +204,11 @@ export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): stri
     return "waits for the authority to say whether this cell may be on the management network";
   if (desired.interfaces.length > 0 && !wanted.policies.some((policy) => policy.cell === desired.cell))
     return `the rules of cell ${desired.cell} have not reached this host yet`;
-  for (const { uid, path } of desired.interfaces) {
+  const inUse = heldAddresses(runningHere(wanted, found.records));
+  for (const link of desired.interfaces) {
+    const why = addressInUse(link, inUse);
+    if (why !== null) return why;
+    const { uid, path } = link;
     const allocated = found.allocation.interfaces.find((candidate) => candidate.interface === uid);
     if (allocated?.ready !== true)
       return `the interface ${path} is not in place yet${allocated?.reason ? `: ${allocated.reason}` : ""}`;
@@ -212,13 +216,19 @@ export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): stri
   return shortage(desired, found);
 };
 
-const runningHere = (records: Found["records"]): readonly Holder[] =>
-  [...records.values()].filter(({ stage }) => stage !== "ended");
+/** The same incarnation's newer document decides alone: what it no longer names is closed. */
+const runningHere = ({ vms }: Wanted, records: Found["records"]): readonly Holder[] =>
+  [...records.values()]
+    .filter(({ stage }) => stage !== "ended")
+    .map(({ client, vm }) => {
+      const newer = vms.get(vm.uid)?.desired;
+      return { client, vm: newer?.incarnation === vm.incarnation ? newer : vm };
+    });
 
 const addressRefusal = (desired: DesiredVm, wanted: Wanted, { records }: Found): string | null => {
   const client = wanted.vms.get(desired.uid)?.client;
   if (client === undefined) return null;
-  const held = heldAddresses(runningHere(records));
+  const held = heldAddresses(runningHere(wanted, records));
   for (const link of desired.interfaces) {
     const why = addressTaken({ client, vm: desired }, link, wanted.claims ?? noClaims, held);
     if (why !== null) return why;
@@ -282,8 +292,10 @@ const byText = <T>(values: Iterable<T>, text: (value: T) => string): readonly T[
 export const localInterfaces = (wanted: Wanted, records: ReadonlyMap<Uid, VmRecord>): readonly LocalInterface[] => {
   const cellNumbers = new Map(wanted.policies.map((policy) => [policy.cell, policy.cellNumber]));
   const interfaces = new Map<Uid, LocalInterface>();
+  const running = runningHere(wanted, records);
+  const inUse = heldAddresses(running);
   const held = heldAddresses([
-    ...runningHere(records),
+    ...running,
     ...[...wanted.vms.values()].map(({ client, desired }) => ({ client, vm: desired })),
   ]);
   const add = (vm: DesiredVm, client: PeerName): void => {
@@ -291,6 +303,7 @@ export const localInterfaces = (wanted: Wanted, records: ReadonlyMap<Uid, VmReco
     if (cellNumber === undefined) return;
     for (const desired of admitted(client, vm, wanted.entrances)) {
       if (addressTaken({ client, vm }, desired, wanted.claims ?? noClaims, held) !== null) continue;
+      if (addressInUse(desired, inUse) !== null) continue;
       interfaces.set(desired.uid, { vm: vm.uid, cellNumber, desired });
     }
   };
