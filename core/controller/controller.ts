@@ -10,7 +10,7 @@ import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, takeEffects, toJson } from "../outbox.ts";
 import { createDeaths, followDeaths, followOthers, hearMember, takeDeath } from "../presence/group/deaths.ts";
-import { publishLife, refuseInitial, takeLife } from "./cells/life.ts";
+import { heldInitial, publishLife, refuseInitial, takeLife } from "./cells/life.ts";
 import { measureController } from "./explain/measure.ts";
 import { noteForgotten } from "./histories/forgotten.ts";
 import { doubtRuns, olderDue, olderTimer, takeFork, takeKept, watchOlder } from "./histories/fork.ts";
@@ -146,6 +146,8 @@ function take(state: ControllerState, input: Input): void {
   if (!state.started) return;
   reconcile(state);
   resumeRoom(state);
+  const held = heldInitial(state);
+  if (held !== null) submit(state, initialId, { method: "PUT", path: "", json: held });
 }
 
 /** A Host Manager that starts again is away for less than this, and nothing is to be said of its machines. */

@@ -308,7 +308,8 @@ export interface ControllerState extends Hearing {
   /** What the parent says of a child cell; null: nothing yet, or it has no parent. */
   life: DesiredLife | null;
   /** The first model that was submitted, until there is one; and why it was refused. */
-  initial: { readonly model: Json; readonly refusal: string | null } | null;
+  /** `held`: refused while the store was thought to be older, and for nothing else. */
+  initial: { readonly model: Json; readonly refusal: string | null; readonly held?: boolean } | null;
   room: RoomRecord;
   /** What the parent is being asked for, for a change of the model or for a child. */
   ask: { readonly number: number; readonly amount: Usage; readonly by: Uid | "change" } | null;

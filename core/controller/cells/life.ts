@@ -46,8 +46,16 @@ export function takeLife(state: ControllerState, value: Json): LifeNews {
 /** The first model was not accepted. The cell stays without one until it is given another, by its parent or by its users. */
 export function refuseInitial(state: ControllerState, why: string): void {
   if (state.initial === null) return;
-  state.initial = { ...state.initial, refusal: why };
+  state.initial = { ...state.initial, refusal: why, held: forkReason(state) !== null };
   log(state.outbox, "children/refused", { cell: state.options.cell, reason: why });
+}
+
+/** The first model that was refused only since the store was thought to be older, as soon as this one counts; null: there is none. */
+export function heldInitial(state: ControllerState): Json | null {
+  const { initial, life, model } = state;
+  if (initial?.held !== true || model.version > 0 || life?.ending !== false || forkReason(state) !== null) return null;
+  state.initial = { model: initial.model, refusal: null };
+  return initial.model;
 }
 
 const isChildRecord = ({ type }: { readonly type: string }): boolean => type === "CellController";

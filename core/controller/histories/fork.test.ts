@@ -271,3 +271,18 @@ test("a blank controller follows who may hold what it has forgotten: the Cell Ma
     "what it has forgotten is forgotten for good",
   );
 });
+
+test("the first model of a blank child is submitted again once an operator lets its store count", () => {
+  const world = new World({ child: true });
+  forked(world, true);
+  const amount = { vms: 9, memoryMiB: 4096, cpus: 9, volumes: 9, storageMiB: 4096, subnets: 9, addresses: 900 };
+  const grant = { amount, serial: 1, answered: 0, refusal: null };
+  const life = { uid: world.state.options.cellUid, model: shop(), grant, ending: false };
+  world.step({ kind: "desired", from: peerName("cell-manager"), key: "life", value: toJson(life) });
+  world.settle();
+  assert.equal(world.state.model.version, 0);
+  assert.match(world.state.initial?.refusal ?? "", /was lost or is older/);
+  forked(world, false);
+  world.settle();
+  assert.equal(world.state.model.version, 1);
+});
