@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { elementPath, type PeerName, peerName, uid } from "../../../model/cell/identifiers.ts";
+import { elementPath, hostName, type PeerName, peerName, uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredSubnet } from "../../documents/network.ts";
 import type { CellPolicy, DesiredVm } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
@@ -82,11 +82,11 @@ const claim = (world: World, from: string, more: readonly string[] = []): Desire
   return document;
 };
 const runOfWeb = (world: World) => world.state.vms.get(world.state.uids.get(elementPath("shop/web")) ?? uid(""));
-const connected = (world: World, { uid: vm, disks: [disk] }: DesiredVm, host: string): void =>
+const connected = (world: World, { uid: vm, disks: [disk] }: DesiredVm, host: string, incarnation = 7): void =>
   void world.step({
     ...{ kind: "kept", peer: manager, key: `connection/${disk?.connection}` },
     value: toJson({
-      ...{ uid: disk?.connection, volume: disk?.attachment.volume, vm, incarnation: 7, host, cell: "shop" },
+      ...{ uid: disk?.connection, volume: disk?.attachment.volume, vm, incarnation, host, cell: "shop" },
     }),
   });
 
@@ -124,6 +124,23 @@ test("a VM that went to another host since is found there by its connections, in
     claim(world, `host.${before?.host}`);
     assert.equal(runOfWeb(world)?.run?.host, other, "its former host does not take it back");
   }
+});
+
+test("what is known to run is no news, and one that is being stopped goes on being stopped", () => {
+  const world = new World();
+  world.put(shop());
+  const web = world.vm("shop/web")?.document as DesiredVm;
+  const host = runOfWeb(world)?.run?.host ?? "";
+  world.slowStops.add(hostName(host));
+  const off = { "x.type": "VM", "x.memory": 1024, "x.desiredState": "off", "x.restartOnFailure": true };
+  world.put(shop({ web: off }));
+  assert.equal(runOfWeb(world)?.run?.stage, "stopping");
+  const peer = peerName(`host.${host}`);
+  forked(world, true);
+  connected(world, web, host, web.incarnation);
+  world.step({ kind: "forked", peer, forked: true, itForked: false });
+  world.step({ kind: "kept", peer, key: `vm/${web.uid}`, value: toJson(web) });
+  assert.equal(runOfWeb(world)?.run?.stage, "stopping");
 });
 
 test("a host that says it has endless documents fills no store of the controller", () => {

@@ -290,10 +290,14 @@ const inner = <Key, Name, Value>(map: Map<Key, Map<Name, Value>>, key: Key): Map
   return found;
 };
 
+/** Then the document is no news, and how far that run is, is known better here. */
+const isKnownRun = (run: Run | null, host: HostName, incarnation: number): boolean =>
+  run?.handedOver === true && run.host === host && run.incarnation === incarnation;
+
 function adopt(state: ControllerState, host: HostName, document: DesiredVm): void {
   const { uid: vm, incarnation } = document;
   const record = state.vms.get(vm);
-  if (record === undefined) return;
+  if (record === undefined || isKnownRun(record.run, host, incarnation)) return;
   const run = confirmedRun(state, record, host, document) ?? laterRun(state, record, host, document);
   if (run === null || sameJson(toJson(run), record.run === null ? null : toJson(record.run))) return;
   const path = state.elements.get(vm)?.path ?? null;
