@@ -405,3 +405,24 @@ test("a server that was put back to before a volume's end is told of that end on
   one.input({ kind: "kept", peer: agent.name, key: "volume/a-9", value: toJson(volume("a-9", empty, 20)) });
   assert.deepEqual(one.onTheWay, [], "of what is no volume of its own it says nothing");
 });
+
+test("what waits for an origin is looked at again when the origin is found, later than its copy", () => {
+  const one = new StorageWorld({ s1: { freeMiB: 9000 }, s2: { freeMiB: 8999 } });
+  one.want("volume/a-2", volume("a-2", empty, 20));
+  one.settle();
+  one.want("volume/a-3", volume("a-3", copyOf("a-2")));
+  one.want("connection/a-7", connection("a-7", "a-3", "a-6", 5));
+  one.settle();
+  const layers = one.connection("a-7")?.attachment?.layers;
+  const origin = one.agents.get(peerName(placed(one, "a-2").agent)) ?? assert.fail();
+  assert.equal(layers?.length, 2);
+  assert.notEqual(placed(one, "a-3").agent, origin.name);
+  lose(one);
+  one.cut(origin);
+  one.restart();
+  one.settle();
+  assert.match(one.connection("a-7")?.reason ?? "", /^"shop\/a-2", of which it is a copy, is on no storage server/);
+  one.connect(origin);
+  one.settle();
+  assert.deepEqual(one.connection("a-7")?.attachment?.layers, layers);
+});

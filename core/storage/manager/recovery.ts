@@ -7,6 +7,7 @@ import {
   keepVolume,
   type ManagerState,
   mark,
+  markChains,
   placesOf,
   provider,
   serverOf,
@@ -189,5 +190,5 @@ export function adopt(state: ManagerState, volume: Uid, record: VolumeRecord): v
   write(state.outbox, `volume/${volume}`, record);
   keepVolume(state, volume, record);
   log(state.outbox, "volume/adopted", { volume, path: record.path, agent: record.agent });
-  mark(state, volume);
+  markChains(state, [volume]);
 }
