@@ -37,9 +37,10 @@ const volumesOn = (t: Testbed, server: string): readonly string[] =>
     .map((name) => name.replace(/\.qcow2$/, ""))
     .sort();
 
-/** Copies go to the server with the most room; of two, one is beside what both are copies of. */
-const boots = ["boot", "again"];
-const again = '  again extends VolumeCopy { x.image "<ref:/one/golden>"; }\n}\n';
+/** Copies go to the server with the most room, in turn where two are alike; of so many, one is beside what all are copies of. */
+const others = ["again", "third", "fourth", "fifth"];
+const boots = ["boot", ...others];
+const copies = others.map((name) => `  ${name} extends VolumeCopy { x.image "<ref:/one/golden>"; }\n`).join("");
 const uidOf = async (t: Testbed, path: string): Promise<string> => String((await stateOf(t, path))?.uid);
 
 /**
@@ -47,7 +48,7 @@ const uidOf = async (t: Testbed, path: string): Promise<string> => String((await
  * the other one may be lost. Resolves with that server.
  */
 const tenantOfOneServer = async (t: Testbed, file: string): Promise<string> => {
-  const whole = tenant("one").trimEnd().replace(/\}$/, again);
+  const whole = tenant("one").trimEnd().replace(/\}$/, `${copies}}\n`);
   const volumes = whole
     .split("\n")
     .filter((line) => !/extends (VM|VolumeConnection|Subnet|VirtualInterface)\b/.test(line));
