@@ -143,10 +143,12 @@ test("the root cell's model alone gives the primary cell its gateway: at its con
     return { configuration, service: { ...service, restore } };
   });
   await running.request({ kind: "found", machines: [] });
-  await run("cell-manager", (configuration) => ({
+  const cells = await run("cell-manager", (configuration) => ({
     configuration,
     service: createCellManager({ self: configuration.name, firstNumber: 2 }),
   }));
+  // What its maker reads in the root cell's model.
+  await cells.request({ kind: "found", controllers: [] });
   await run("placer", (configuration) => ({
     configuration,
     service: createPlacer({ self: configuration.name, hosts: [peerName("host.h1")] }),
