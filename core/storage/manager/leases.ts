@@ -161,20 +161,23 @@ const mayBeExplained = ({ explained, lost, spoke, volumes }: ManagerState, volum
 /** A later incarnation of the holder is wished for, or the volume is not wished for any more. */
 function isSuperseded(state: ManagerState, volume: Uid, { holder }: LeaseRecord): boolean {
   if (!state.wantedVolumes.has(volume)) return true;
-  return [...(state.connectionsOf.get(volume) ?? [])].some((id) => {
-    const document = state.wantedConnections.get(id)?.document;
-    return document?.volume === volume && document.vm === holder?.vm && document.incarnation > holder.incarnation;
-  });
+  return wishesFor(state, volume).some(({ vm, incarnation }) => vm === holder?.vm && incarnation > holder.incarnation);
 }
 
 /** Whoever comes after the holder does not know where it runs, and has yet to say that it ended there. */
 function isAskedAbout(state: ManagerState, volume: Uid, { holder }: LeaseRecord): boolean {
-  return [...(state.connectionsOf.get(volume) ?? [])].some((id) => {
-    const document = state.wantedConnections.get(id)?.document;
-    if (document?.volume !== volume || document.asksFirst !== true) return false;
-    return document.vm === holder?.vm && document.incarnation > holder.incarnation;
-  });
+  return wishesFor(state, volume).some(
+    ({ asksFirst, vm, incarnation }) => asksFirst === true && vm === holder?.vm && incarnation > holder.incarnation,
+  );
 }
+
+/** Of those who may use the volume: nobody else's wish keeps a lease or ends it. */
+const wishesFor = (state: ManagerState, volume: Uid): readonly DesiredConnection[] =>
+  [...(state.connectionsOf.get(volume) ?? [])].flatMap((id) => {
+    const { client, document } = state.wantedConnections.get(id) ?? {};
+    if (client === undefined || document?.volume !== volume) return [];
+    return mayUse(state, "connect", volume, client, document.vm) ? [document] : [];
+  });
 
 /** The volume is confirmed to have no holder: no connection may still count as writing it. */
 function releaseWriters(state: ManagerState, volume: Uid): void {

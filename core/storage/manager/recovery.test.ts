@@ -179,6 +179,31 @@ test("whoever asks first takes no lease of an earlier incarnation, and hears whe
   }
 });
 
+test("another cell's wish for a later incarnation neither keeps a lease nor ends it", () => {
+  const later = { ...connection("t-1", "a-1", "a-9", 1000), cell: "bank" };
+  for (const wish of [later, { ...later, asksFirst: true }]) {
+    const one = world();
+    const now = epochs(one);
+    one.want("connection/t-1", wish, bank);
+    one.settle();
+    lose(one);
+    one.wanted.delete("controller.shop/connection/a-8");
+    one.restart();
+    one.settle();
+    assert.deepEqual(epochs(one), now, "its own cell has yet to say what it wishes");
+    one.want("connection/a-8", connection("a-8", "a-1", "a-9", 3));
+    one.settle();
+    one.explain();
+    one.settle();
+    assert.deepEqual(epochs(one), now);
+    // The machine moves.
+    one.want("connection/a-8", connection("a-8", "a-1", "a-9", 4, "h2"));
+    one.settle();
+    assert.equal(one.connection("a-8")?.phase, "ready");
+    assert.equal(one.connection("t-1", bank)?.attachment, null);
+  }
+});
+
 test("a UID that two servers have, or that is another cell's, or nobody's, is given to nobody", () => {
   const one = world();
   const about = { cell: "shop", path: "shop/a-1", origin: null };
