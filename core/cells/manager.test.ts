@@ -284,6 +284,24 @@ test("a cell that was found stays as it is until its parent says something of it
   assert.equal(world.work()[0]?.cellNumber, 7);
 });
 
+test("a cell that was found is stored where the previous version does not take it for one that is to end", () => {
+  const controllers = [found("s-1", "web.shop", 7)];
+  const world = new World().report({ kind: "found", controllers });
+  assert.deepEqual([...world.records.keys()].sort(), ["found/s-1", "numbers"]);
+  world.want("s-1", "web.shop");
+  assert.deepEqual([...world.records.keys()].sort(), ["cell/s-1", "numbers"]);
+  // The previous version has made a record of its own, beside the one that it does not know.
+  const other = new World().report({ kind: "found", controllers });
+  const [record] = [...other.records.values()].filter((value) => JSON.stringify(value).includes("web.shop"));
+  const { unclaimed: _unclaimed, ...claimed } = record as { readonly unclaimed: true };
+  const address = "10.0.4.1";
+  other.records.set("cell/s-1", toJson({ ...claimed, stage: "ending", address }));
+  other.restart().report({ kind: "found", controllers });
+  assert.equal(other.work()[0]?.state, "end");
+  other.report({ kind: "ended", uid: uid("s-1") });
+  assert.deepEqual([...other.records.keys()], ["numbers"]);
+});
+
 test("a child is said to be ending until it has ended, also to a Cell Manager that has lost its store", () => {
   const world = new World()
     .want("s-1", "web.shop")

@@ -32,7 +32,7 @@ import {
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { bind, firstInstances, firstServices, type Instances } from "./binding.ts";
 import { adopt } from "./found.ts";
-import { type CellRecord, controllerOf, servicesOf } from "./record.ts";
+import { type CellRecord, controllerOf, recordKey, recordKinds, servicesOf } from "./record.ts";
 import type { CellReport, FoundController, WantedController } from "./work.ts";
 
 /**
@@ -82,7 +82,7 @@ export interface CellManagerState {
   readonly waiting: Map<number, number>;
 }
 
-/** Clients: `controller.<cell>`, each for children of its own. Records: `cell/<uid>`, `numbers`. Requests: `CellReport`. */
+/** Clients: `controller.<cell>`, each for children of its own. Records: `cell/<uid>`, `found/<uid>`, `numbers`. Requests: `CellReport`. */
 export function createCellManager(options: CellManagerOptions): Service<CellManagerState> {
   return {
     restore: (restored) => restore(options, restored),
@@ -121,11 +121,12 @@ function restore(options: CellManagerOptions, restored: Restored): CellManagerSt
     work: { version: 0, controllers: [] },
     waiting: new Map(),
   };
-  for (const [key, value] of restored.records) {
-    if (!key.startsWith("cell/")) continue;
-    const record = value as unknown as CellRecord;
-    state.cells.set(record.uid, record);
-  }
+  for (const kind of recordKinds)
+    for (const [key, value] of restored.records) {
+      if (!key.startsWith(`${kind}/`)) continue;
+      const record = value as unknown as CellRecord;
+      state.cells.set(record.uid, record);
+    }
   return state;
 }
 
@@ -203,7 +204,7 @@ function childOf(client: PeerName, document: DesiredCell | null): DesiredCell | 
 
 function save(state: CellManagerState, record: CellRecord): void {
   state.cells.set(record.uid, record);
-  write(state.outbox, `cell/${record.uid}`, record);
+  write(state.outbox, recordKey(record), record);
 }
 
 function released(state: CellManagerState, peer: PeerName, key: string): void {
@@ -256,7 +257,7 @@ function takeFound(state: CellManagerState, found: readonly FoundController[]): 
 function forget(state: CellManagerState, record: CellRecord): void {
   state.cells.delete(record.uid);
   state.troubles.delete(record.uid);
-  write(state.outbox, `cell/${record.uid}`, null);
+  for (const kind of recordKinds) write(state.outbox, `${kind}/${record.uid}`, null);
   const controller = controllerOf(record);
   state.lives.delete(controller);
   state.silent.delete(controller);
@@ -336,6 +337,7 @@ function advance(state: CellManagerState, before: CellRecord): void {
     }
     const { unclaimed: _unclaimed, ...claimed } = record;
     record = claimed;
+    write(state.outbox, recordKey(before), null);
     save(state, record);
   }
   if ((wanted === undefined || wanted.document.ending === true) && record.stage === "living") {

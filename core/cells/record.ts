@@ -2,7 +2,7 @@ import { type CellName, type Ipv4, type PeerName, peerName, type Uid } from "../
 import type { CellServices } from "../documents/cells.ts";
 import { firstServices } from "./binding.ts";
 
-/** Record `cell/<uid>` of the Cell Manager. */
+/** Record `cell/<uid>` of the Cell Manager, or `found/<uid>` while it is unclaimed. */
 export interface CellRecord {
   readonly uid: Uid;
   readonly client: PeerName;
@@ -17,5 +17,11 @@ export interface CellRecord {
   readonly unclaimed?: true;
 }
 
+/**
+ * The previous version skips `found/<uid>`. Under `cell/<uid>` it would take an unclaimed cell for one that its parent no longer
+ * wishes for, and end it with all that it has. Where it has made a record of its own meanwhile there are both: the last counts.
+ */
+export const recordKinds = ["found", "cell"] as const;
+export const recordKey = ({ uid, unclaimed }: CellRecord): string => `${unclaimed === true ? "found" : "cell"}/${uid}`;
 export const controllerOf = ({ cell }: Pick<CellRecord, "cell">): PeerName => peerName(`controller.${cell}`);
 export const servicesOf = ({ services }: CellRecord): CellServices => services ?? firstServices;
