@@ -103,7 +103,7 @@ export interface DesiredConnection {
   /** The VM is that of the root controller: hosts may give its next incarnation the lease themselves (decision 35). */
   readonly succession?: true;
   /**
-   * Its controller's store was put back, and an earlier incarnation may run where nobody knows of it (decision 74): its lease
+   * Its controller's store was put back, and another incarnation may run where nobody knows of it (decision 74): its lease
    * is not ended, and who has it is said.
    */
   readonly asksFirst?: true;

@@ -204,3 +204,21 @@ test("a VM whose disk is held from a host that the backup does not know starts w
     assert.ok(machine(again, "shop/core").incarnation > 200);
   }
 });
+
+test("a disk that is held for a later incarnation, of an earlier restore, is not taken either, and the next start is above it", () => {
+  for (const crashing of [false, true]) {
+    const world = grown({});
+    const { uid } = machine(world, "shop/core");
+    const holder = { vm: uid, incarnation: 100_000, host: hostName("h9") };
+    for (const path of ["shop/boot", "shop/data"]) world.holders.set(world.uidOf(path), holder);
+    world.silent.add(peerName("host.h9"));
+    world.crashing = crashing;
+    world.putBack(["h1", "h2"]);
+    world.settle();
+    assert.equal(world.vm("shop/core"), null);
+    assert.match(reasonOf(world, "shop/core"), /host h9 may run an incarnation of it/);
+    world.silent.clear();
+    world.settle();
+    assert.ok(machine(world, "shop/core").incarnation > holder.incarnation, "that host has nothing of it");
+  }
+});

@@ -97,8 +97,10 @@ function holdersOf(state: ControllerState, vm: VmRecord, run: Run): "clear" | re
     if (said?.phase === "ready") continue;
     const holder = said?.holder ?? null;
     if (holder === null) return null;
-    const isEarlier = holder.vm === vm.uid && holder.incarnation < run.incarnation;
-    if (isEarlier && !isGone(state, holder.host) && !endedAt.includes(holder.host)) living.push(holder);
+    // A later one as well: after a first restore of the same backup, which may have drawn a higher number (decision 73).
+    const isRun = holder.incarnation === run.incarnation && holder.host === run.host;
+    const isOther = holder.vm === vm.uid && !isRun;
+    if (isOther && !isGone(state, holder.host) && !endedAt.includes(holder.host)) living.push(holder);
   }
   return living.length === 0 ? "clear" : living;
 }

@@ -164,10 +164,13 @@ function isSuperseded(state: ManagerState, volume: Uid, { holder }: LeaseRecord)
   return wishesFor(state, volume).some(({ vm, incarnation }) => vm === holder?.vm && incarnation > holder.incarnation);
 }
 
-/** Whoever comes after the holder does not know where it runs, and has yet to say that it ended there. */
+/**
+ * Whoever comes after the holder does not know where it runs, and has yet to say that it ended there. Its number may well be
+ * the lower one: the same backup may have been restored before, with a higher one drawn (decision 73).
+ */
 function isAskedAbout(state: ManagerState, volume: Uid, { holder }: LeaseRecord): boolean {
   return wishesFor(state, volume).some(
-    ({ asksFirst, vm, incarnation }) => asksFirst === true && vm === holder?.vm && incarnation > holder.incarnation,
+    (wish) => wish.asksFirst === true && wish.vm === holder?.vm && !sameHolder(holderOf(wish), holder),
   );
 }
 

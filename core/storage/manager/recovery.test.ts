@@ -179,6 +179,30 @@ test("whoever asks first takes no lease of an earlier incarnation, and hears whe
   }
 });
 
+test("whoever asks first takes no lease of a later incarnation either: an earlier restore may have drawn higher", () => {
+  for (const [incarnation, host] of [
+    [2, "h2"],
+    [3, "h2"],
+    [9, "h1"],
+  ] as const) {
+    const one = world();
+    const now = epochs(one);
+    lose(one);
+    one.wanted.delete("controller.shop/connection/a-8");
+    one.restart();
+    const next = connection("a-8", "a-1", "a-9", incarnation, host);
+    one.want("connection/a-8", { ...next, asksFirst: true });
+    one.settle();
+    one.explain();
+    one.settle();
+    assert.deepEqual(epochs(one), now);
+    assert.deepEqual(one.connection("a-8")?.holder, { vm: "a-9", incarnation: 3, host: "h1" });
+    one.want("connection/a-8", next);
+    one.settle();
+    assert.equal(one.connection("a-8")?.phase, "ready", "it has ended there");
+  }
+});
+
 test("another cell's wish for a later incarnation neither keeps a lease nor ends it", () => {
   const later = { ...connection("t-1", "a-1", "a-9", 1000), cell: "bank" };
   for (const wish of [later, { ...later, asksFirst: true }]) {
