@@ -90,3 +90,23 @@ test("a child that was taken back before, and that the Cell Manager has found ag
   world.step({ kind: "actual", from: cellManager, key, value: toJson(said("deleting", { ended: true })) });
   assert.equal(wished(world), undefined);
 });
+
+test("a tombstone that the previous version took ends no child at a Cell Manager that has lost its store since", () => {
+  const { ended: _ended, ...previous } = said("ready") as { readonly ended: boolean };
+  const { world, uid } = begin(previous);
+  const key = `controller.shop/cell/${uid}`;
+  world.silent.add(cellManager);
+  world.settle();
+  world.put(without);
+  world.step({ kind: "released", peer: cellManager, key: `cell/${uid}` });
+  // It has not heard yet which controllers there are, and says nothing of any.
+  world.step({ kind: "forked", peer: cellManager, forked: false, itForked: true });
+  world.step({ kind: "actual", from: cellManager, key, value: null });
+  world.step({ kind: "reachable", peer: cellManager, reachable: true });
+  assert.ok(isThere(world));
+  world.step({ kind: "actual", from: cellManager, key, value: toJson(said("waiting")) });
+  assert.deepEqual([wished(world)?.uid, wished(world)?.ending], [uid, true]);
+  assert.ok(isThere(world));
+  world.step({ kind: "actual", from: cellManager, key, value: toJson(said("deleting", { ended: true })) });
+  assert.deepEqual([wished(world), isThere(world)], [undefined, false]);
+});

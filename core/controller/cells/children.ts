@@ -1,6 +1,6 @@
 import type { CellControllerElement } from "../../../model/cell/cell.ts";
 import { type NamedChild, namedChild } from "../../../model/cell/child-document.ts";
-import { cellName, uid } from "../../../model/cell/identifiers.ts";
+import { cellName, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import { noUsage } from "../../../model/check/check-limits.ts";
 import { childName, type DesiredCell, type Entrance, entranceKey, rootCell } from "../../documents/cells.ts";
 import { actualCell, desiredCell } from "../../documents/readers/cells.ts";
@@ -12,6 +12,7 @@ import {
   authority,
   type ControllerState,
   cellManager,
+  confirmedGone,
   desiredNow,
   type ElementRecord,
   elementOf,
@@ -97,6 +98,17 @@ function mayTakeBack(state: ControllerState, key: string): boolean {
   const said = actualOf(actualCell, state, cellManager, key);
   if (said !== undefined) return said.ended !== false;
   return state.reachable.get(cellManager) === true && !state.olderPeers.has(cellManager);
+}
+
+/**
+ * Nothing is left of a child that is to end, and its document is taken back. A tombstone that a Cell Manager took before it lost its
+ * store proves nothing: the child may be there, and that one says nothing before it has heard which there are.
+ */
+export function hasChildEnded(state: ControllerState, child: Uid, wishes: Wishes): boolean {
+  const key = `cell/${child}`;
+  if (wishes.get(cellManager)?.has(key) === true) return false;
+  if (actualOf(actualCell, state, cellManager, key)?.ended === true) return true;
+  return confirmedGone(state, cellManager, key) && !state.olderPeers.has(cellManager);
 }
 
 export function childState(state: ControllerState, record: ElementRecord, element: CellControllerElement): Progress {

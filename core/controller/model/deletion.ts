@@ -1,11 +1,11 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import { log, write } from "../../outbox.ts";
+import { hasChildEnded } from "../cells/children.ts";
 import { isManagement, isManagementGone } from "../network/management.ts";
 import { type RulesAtHost, rulesAtHosts, whyNotInForce } from "../rules/rules-in-force.ts";
 import {
   addressManager,
   type ControllerState,
-  cellManager,
   confirmedGone,
   dnsManager,
   type ElementRecord,
@@ -54,7 +54,7 @@ function isGone(state: ControllerState, record: ElementRecord, wishes: Wishes, h
     case "VirtualInterface":
       return record.name === null || isWithdrawn(state, dnsManager, `name/${record.uid}`, wishes);
     case "CellController":
-      return isWithdrawn(state, cellManager, `cell/${record.uid}`, wishes) || state.options.cellManager !== true;
+      return state.options.cellManager !== true || hasChildEnded(state, record.uid, wishes);
     case "NetworkRule":
       return whyNotInForce(state, record, hosts) === null;
     case "VolumeGrant":
