@@ -126,7 +126,10 @@ const logFork = (turn: Turn, peer: PeerName, side: string): void => {
   turn.logs.push({ event: "distribution/forked", fields: { peer, side } });
 };
 
-/** A receiver keeps a document as it is, or has one that is not known here. One that makes no sense is no news to the service. */
+/**
+ * A receiver keeps a document as it is, or has one that is not known here. One that makes no sense is no news to the service; and a
+ * receiver that lies names no more of the second kind than this service could have desired there.
+ */
 export const takeKept = (
   node: Distribution,
   turn: Turn,
@@ -146,8 +149,10 @@ export const takeKept = (
   }
   const document = value === null ? null : readDocument(node, turn, "kept", target.peer, key, value);
   if (document === null && value !== null) return;
-  const hasRoom = target.orphans.size < shareOf(node.self).documents;
-  if (seq === undefined && !known && hasRoom) target.orphans.add(key);
+  if (!known && !target.orphans.has(key)) {
+    if (target.orphans.size >= shareOf(node.self).documents) return;
+    target.orphans.add(key);
+  }
   turn.inbox.push({ kind: "kept", peer: target.peer, key, value: document });
 };
 

@@ -84,11 +84,25 @@ test("what a receiver says that it keeps is read before the service sees it, and
   assert.deepEqual(named(network, "controller.c")[0], ["b", "vm/2", "at it: found nothing good"]);
   const { orphans } = a.node?.distribution.targets.get(peerName("b")) ?? assert.fail();
   assert.deepEqual([...orphans], ["vm/3"]);
-  for (let count = orphans.size; count < shareOf(peerName("controller.c")).documents; count += 1)
-    orphans.add(`vm/more-${count}`);
-  const { size } = orphans;
-  feed(network, a, { kind: "frame", connection, frame: { frame: "kept", key: "vm/4", value: 4 } });
-  assert.equal(orphans.size, size, "no more than this service could have desired there");
+});
+
+test("a receiver that lies names no more that it keeps than its client could have desired there", () => {
+  const network = createNetwork(["controller.c", "b"]);
+  desire(network, "controller.c", "b", "vm/1", 1);
+  settle(network);
+  const a = machineOf(network, "controller.c");
+  const [connection = 0] = a.node?.distribution.links.keys() ?? [];
+  const { orphans } = a.node?.distribution.targets.get(peerName("b")) ?? assert.fail();
+  const most = shareOf(peerName("controller.c")).documents;
+  for (let count = 1; count < most; count += 1) orphans.add(`vm/more-${count}`);
+  // One is said of its own accord, the other as an answer to a wish that there never was.
+  for (const said of [{ key: "vm/2" }, { key: "vm/3" }, { key: "vm/4", seq: 1 }, { key: "vm/1" }, { key: "vm/2" }])
+    feed(network, a, { kind: "frame", connection, frame: { frame: "kept", ...said, value: 3 } });
+  assert.equal(orphans.size, most);
+  assert.deepEqual(
+    stateOf(network, "controller.c").inputs.flatMap((input) => (input.kind === "kept" ? [input.key] : [])),
+    ["vm/2", "vm/1", "vm/2"],
+  );
 });
 
 test("a stored wish that this version cannot read is kept, and the service knows that it is there", () => {
