@@ -51,6 +51,8 @@ export type Input =
   | { readonly kind: "kept"; readonly peer: PeerName; readonly key: string; readonly value: Json }
   /** A client has said on its present connection all that it desires here. */
   | { readonly kind: "complete"; readonly peer: PeerName }
+  /** An operator has looked at the peer, and lets count what it says here: it is waited for no more. */
+  | { readonly kind: "excused"; readonly peer: PeerName }
   /** A client has connected that keeps no history of its store: it is of an earlier version, perhaps again. */
   | { readonly kind: "earlier"; readonly peer: PeerName }
   | { readonly kind: "timer"; readonly name: string }

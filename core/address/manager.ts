@@ -15,11 +15,11 @@ import { gauge, sample } from "../telemetry/metrics.ts";
 import { type Block, type Blocks, createBlocks, firstFree, free, ownerIn, take } from "./blocks.ts";
 import {
   beginRecovery,
-  forgot,
   mayGiveNew,
   type Recovery,
   recoveryRecord,
   restoreRecovery,
+  showsRange,
   spoke,
   takeControllers,
 } from "./recovery.ts";
@@ -151,26 +151,28 @@ function restore(restored: Restored, { reserved = [], controllers }: AddressMana
   }
   const outbox = createOutbox(restored);
   const [wanted, unplaced, unread] = [new Map<Uid, Wanted>(), new Set<Uid>(), new Set<Uid>()];
-  const recovery = restoreRecovery(restored.records.get(recoveryRecord), controllers);
+  const recovery = restoreRecovery(restored, controllers);
   return { outbox, started: false, wanted, subnets, blocks, unplaced, unread, recovery };
 }
 
 function receive(state: AddressState, input: Input, pools: Pools, offer: Json): void {
   if (input.kind === "desired") {
     const uid = input.key.slice("subnet/".length) as Uid;
-    const isNew = !state.wanted.has(uid) && !state.subnets.has(uid);
+    const hadNone = !state.subnets.has(uid) && state.wanted.get(uid)?.document.has === undefined;
     takeDesired(state, input.from, uid, input.value);
     if (!state.started) return;
-    if (isNew && state.wanted.get(uid)?.document.has !== undefined) forgot(state.recovery, state.outbox);
+    if (hadNone && state.wanted.get(uid)?.document.has !== undefined)
+      showsRange(state.recovery, state.outbox, input.from);
     reconcile(state, uid, pools);
   } else if (input.kind === "start") {
     state.started = true;
     state.outbox.quiet = true;
     log(state.outbox, "service/restored", { subnets: state.subnets.size });
-    beginRecovery(state.recovery, state.outbox, state.subnets.size + state.wanted.size + state.unread.size === 0);
+    const isBlank = state.subnets.size + state.wanted.size + state.unread.size === 0;
+    beginRecovery(state.recovery, state.outbox, isBlank);
     // Those that have a block first, so that nothing new takes the place of a subnet that only changes.
     for (const uid of [...state.subnets.keys(), ...state.wanted.keys()]) reconcile(state, uid, pools);
-  } else if (input.kind === "complete") {
+  } else if (input.kind === "complete" || input.kind === "excused") {
     if (spoke(state.recovery, state.outbox, input.peer)) placeWaiting(state, pools);
   } else if (input.kind === "request") {
     const report = input.request as unknown as AddressReport;

@@ -34,15 +34,16 @@ function world(controllers: readonly PeerName[]) {
       else if (effect.kind === "publish") published.set(effect.key, effect.value as never);
     }
   };
-  const start = (): void => {
+  const start = (wasRestored = false): void => {
     published.clear();
-    state = service.restore({ ...empty, records: new Map(records) });
+    state = service.restore({ ...empty, records: new Map(records), wasRestored });
     for (const document of wanted.values()) input({ kind: "desired", ...document });
     input({ kind: "start" });
   };
   start();
   return {
     start,
+    excuse: (peer: PeerName) => input({ kind: "excused", peer }),
     copy: () => ({ records: new Map(records), wanted: new Map(wanted) }),
     putBack: (store: { readonly records: Map<string, Json>; readonly wanted: typeof wanted }) => {
       records = new Map(store.records);
@@ -134,6 +135,70 @@ test("an older store shows when a cell has a range that it does not know; what i
   }
   complete(shop);
   assert.equal(get(web, "w-2")?.cidr, "10.64.0.24/29");
+});
+
+test("it shows also where the wish is known, and had no range yet", () => {
+  const { want, get, complete, copy, putBack } = world([shop, web]);
+  for (const controller of [shop, web]) complete(controller);
+  for (let i = 0; i < 32; i += 1) want(web, `w-${i}`);
+  want(shop, "s-1");
+  assert.equal(get(shop, "s-1")?.phase, "waiting", "the pool is full");
+  putBack(copy());
+  want(shop, "s-1", { has: "192.168.0.0/29" });
+  want(shop, "s-2", { cidr: "192.168.1.0/29" });
+  complete(shop);
+  assert.equal(get(shop, "s-2")?.phase, "waiting", "web may have more");
+  complete(web);
+  assert.equal(get(shop, "s-2")?.phase, "ready");
+});
+
+test("a store that was put back waits for all, though nobody shows a range that it has forgotten", () => {
+  const { want, get, complete, start } = world([shop, web]);
+  for (const controller of [shop, web]) complete(controller);
+  want(shop, "s-1");
+  start(true);
+  want(web, "w-1");
+  complete(web);
+  assert.equal(get(web, "w-1")?.phase, "waiting");
+  start();
+  assert.equal(get(web, "w-1")?.phase, "waiting", "nor after one more start");
+  for (const controller of [shop, web]) complete(controller);
+  assert.equal(get(web, "w-1")?.phase, "ready");
+});
+
+test("a controller that has said all and makes up a range then holds up nobody, also after a restart", () => {
+  const liar = peerName("controller.liar");
+  const { want, get, complete, start } = world([shop, web, liar]);
+  for (const controller of [shop, web, liar]) complete(controller);
+  start();
+  for (const controller of [shop, liar]) complete(controller);
+  want(liar, "l-1", { has: "10.64.0.128/29" });
+  want(shop, "s-1");
+  assert.equal(get(shop, "s-1")?.phase, "ready", "web is silent, and nobody waits for it");
+  start();
+  want(shop, "s-2");
+  assert.equal(get(shop, "s-2")?.phase, "ready");
+});
+
+test("an operator drops a controller that does not come back, and one that goes on making up ranges", () => {
+  const liar = peerName("controller.liar");
+  const { want, get, complete, excuse, start } = world([shop, web, liar]);
+  for (const controller of [shop, web, liar]) complete(controller);
+  start();
+  complete(shop);
+  want(liar, "l-1", { has: "10.64.0.128/29" });
+  want(shop, "s-1");
+  assert.equal(get(shop, "s-1")?.phase, "waiting", "the liar does not say that this is all");
+  excuse(web);
+  assert.equal(get(shop, "s-1")?.phase, "waiting");
+  excuse(liar);
+  assert.equal(get(shop, "s-1")?.phase, "ready");
+  want(liar, "l-2", { has: "10.64.0.136/29" });
+  want(shop, "s-2");
+  assert.equal(get(shop, "s-2")?.phase, "ready", "what it makes up after that counts no more than before");
+  start();
+  want(shop, "s-3");
+  assert.equal(get(shop, "s-3")?.phase, "ready");
 });
 
 test("the record of whom it waits for is a subnet of nobody to a version that does not know it", () => {

@@ -1,7 +1,7 @@
 import type { PeerName } from "../../model/cell/identifiers.ts";
-import type { Json } from "../../model/json/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import type { Progress } from "../documents/vocabulary.ts";
+import type { Restored } from "../env.ts";
 import { isObject, log, type Outbox, progress, toJson, write } from "../outbox.ts";
 
 /**
@@ -10,39 +10,53 @@ import { isObject, log, type Outbox, progress, toJson, write } from "../outbox.t
  * whoever asked first would be given one that machines of another cell use. So nothing new is given until each controller
  * that could have a range has said all that it desires. What a wish says it has is given at once.
  *
- * A blank store shows itself. That a store is older shows when somebody has a range here which the store does not know.
+ * A blank store shows itself, and one that was put back from a copy says so. That one is older of which nobody said it, shows
+ * when a controller has a range here which the store does not know. A controller shows that while it says, for the first time
+ * since this start, all that it desires. Later it has only what was given here since, so whoever makes up a range then holds
+ * up nobody. One that goes on making them up, or does not come back, is for an operator: `cells orphans release` drops it.
  */
 export interface Recovery {
   /** `controller.<cell>` of each cell that there is. */
   controllers: ReadonlySet<PeerName>;
-  /** Those that have said all that they desire, since this start. */
+  /** Those that have said all that they desire, since this start, or of which an operator says that it is all. */
   readonly spoke: Set<PeerName>;
   /** Those that have not, since ranges were forgotten. Durable; null: this store never had such a record. */
   waitsFor: readonly PeerName[] | null;
+  /** The store was put back from a copy since the last start. */
+  readonly wasPutBack: boolean;
 }
 
 export const recoveryRecord = "recovery";
 
-export const restoreRecovery = (stored: Json | undefined, controllers: readonly PeerName[]): Recovery => ({
-  controllers: new Set(controllers),
-  spoke: new Set(),
-  waitsFor: isObject(stored) ? (stored.waitsFor as unknown as readonly PeerName[]) : null,
-});
+export function restoreRecovery({ records, wasRestored }: Restored, controllers: readonly PeerName[]): Recovery {
+  const stored = records.get(recoveryRecord);
+  return {
+    controllers: new Set(controllers),
+    spoke: new Set(),
+    waitsFor: isObject(stored) ? (stored.waitsFor as unknown as readonly PeerName[]) : null,
+    wasPutBack: wasRestored === true,
+  };
+}
 
 /** At a start. @param isBlank no subnet has a range or wishes for one, by this store */
 export function beginRecovery(recovery: Recovery, outbox: Outbox, isBlank: boolean): void {
-  const { controllers, waitsFor } = recovery;
-  waitFor(recovery, outbox, waitsFor ?? (isBlank ? [...controllers].sort() : []));
+  const { controllers, waitsFor, wasPutBack } = recovery;
+  const all = [...controllers].sort();
+  waitFor(recovery, outbox, wasPutBack ? all : (waitsFor ?? (isBlank ? all : [])));
 }
 
-/** A range is in use that this store has forgotten: whoever is silent may have others. */
-export function forgot(recovery: Recovery, outbox: Outbox): void {
+/**
+ * A client has a range that this store does not know. Where it has not said all that it desires since this start, the store has
+ * forgotten that: whoever is silent may have others.
+ */
+export function showsRange(recovery: Recovery, outbox: Outbox, client: PeerName): void {
   const { controllers, spoke, waitsFor } = recovery;
+  if (spoke.has(client)) return;
   const silent = [...controllers].filter((controller) => !spoke.has(controller));
   waitFor(recovery, outbox, [...new Set([...(waitsFor ?? []), ...silent])].sort());
 }
 
-/** A client has said all that it desires. @returns whether new ranges may be given from now on */
+/** A client has said all that it desires, or an operator says that nobody is to wait for it. @returns whether new ranges may be given from now on */
 export function spoke(recovery: Recovery, outbox: Outbox, client: PeerName): boolean {
   recovery.spoke.add(client);
   return drop(recovery, outbox, (controller) => controller === client);

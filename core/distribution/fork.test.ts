@@ -427,3 +427,12 @@ test("one that lost its store while its clock is behind is heard, as a client an
   assert.deepEqual(Object.fromEntries(stateOf(receiver, "a").actual), { "b x": 2 });
   assert.equal(stateOf(receiver, "a").reachable.get("b"), true);
 });
+
+test("a service hears of whom an operator says that it counts, and not of itself", () => {
+  const network = createNetwork(["a", "b"]);
+  release(network, "b", "a");
+  release(network, "b", "b");
+  release(network, "b", "a", ["v1"]);
+  settle(network);
+  assert.deepEqual(inputsOf(network, "b", "excused"), [{ kind: "excused", peer: "a" }]);
+});

@@ -123,6 +123,7 @@ const handle = (
         : forgetUnconfirmed(state, input.peer, effects);
     case "released":
     case "complete":
+    case "excused":
     case "earlier":
     case "forked":
     case "another":

@@ -79,6 +79,7 @@ export const release = (node: Distribution, turn: Turn, { peer, keys, isGone: go
     return;
   }
   if (peer === node.self) releaseSelf(node, turn);
+  else turn.inbox.push({ kind: "excused", peer });
   const target = node.targets.get(peer);
   if (target !== undefined) recovered(node, turn, target);
   if (client === undefined) return;
