@@ -420,6 +420,23 @@ test("an origin that is on no server is not made anew under its copies, which wo
   assert.equal(one.volume("a-2")?.phase, "ready");
 });
 
+test("whose origin is on no server is not told what another cell called its copy", () => {
+  for (const [cell, reason] of [
+    ["shop", /^its file is on no storage server, and "shop\/secret" on s2 is a copy of it, /],
+    ["bank", /^its file is on no storage server, and a volume of another cell on s2 is a copy of it, /],
+  ] as const) {
+    const one = new StorageWorld({ s1: { freeMiB: 9000 }, s2: { freeMiB: 8999 } });
+    one.settle();
+    const about = { cell, path: `${cell}/secret`, origin: "a-1" };
+    const file = { phase: "ready", reason: null, sizeMiB: 10, usedMiB: 1, boot: null, about };
+    one.say(one.agent("s2"), "volume/a-4", file);
+    one.want("volume/a-1", volume("a-1", empty, 10));
+    one.settle();
+    assert.match(one.volume("a-1")?.reason ?? "", reason);
+    assert.equal(one.volume("a-1")?.reason?.includes("secret"), cell === "shop");
+  }
+});
+
 test("a server that was put back to before a volume's end is told of that end once more", () => {
   const one = new StorageWorld({ s1: { freeMiB: 9000 } });
   one.want("volume/a-2", volume("a-2", empty, 20));

@@ -114,7 +114,7 @@ export function findVolume(
   const [agent, ...more] = having;
   if (agent === undefined) {
     const silent = state.recovery?.waitsFor ?? [];
-    if (silent.length === 0) return lostUnderCopies(state, volume);
+    if (silent.length === 0) return lostUnderCopies(state, volume, wanted);
     return waiting(
       `this Storage Manager has lost what it knew and has yet to hear what is on ${silent.map(serverOf).join(", ")}`,
     );
@@ -147,13 +147,19 @@ export function findVolume(
 const waiting = (reason: string) => fail(progress("waiting", reason));
 
 /** Whoever still has a copy of it would read something else, were it made anew. Null: nobody has one. */
-function lostUnderCopies(state: ManagerState, volume: Uid): Result<never, Obstacle> | null {
+function lostUnderCopies(
+  state: ManagerState,
+  volume: Uid,
+  wanted: Wanted<DesiredVolume>,
+): Result<never, Obstacle> | null {
   const [copy] = state.copiesHeldOf.get(volume) ?? [];
   const [agent] = copy === undefined ? [] : placesOf(state, copy);
   if (copy === undefined || agent === undefined) return null;
-  const path = agent.volumes.get(copy)?.about?.path ?? copy;
+  const about = agent.volumes.get(copy)?.about;
+  // What another cell has is not this one's to read.
+  const name = about?.cell === wanted.document.cell ? `"${about.path}"` : "a volume of another cell";
   return waiting(
-    `its file is on no storage server, and "${path}" on ${serverOf(agent.name)} is a copy of it, which would read something else: bring the server back that had it, or delete its copies`,
+    `its file is on no storage server, and ${name} on ${serverOf(agent.name)} is a copy of it, which would read something else: bring the server back that had it, or delete its copies`,
   );
 }
 
