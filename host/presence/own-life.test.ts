@@ -54,6 +54,14 @@ test("a member that goes on lying has a life begun once a minute, and none by a 
   assert.deepEqual([state.generation, timers()], [1, []]);
 });
 
+test("one member's word ends the present life and none that is to come, a majority's all that it names", () => {
+  const { state, say, ended } = living();
+  for (let minute = 0; minute < 5; minute += 1) say(minute * 60_000, 3, state.generation + 1024);
+  assert.deepEqual([ended, state.generation], [[1, 2, 3, 4, 5], 6]);
+  say(300_000, 1, 100);
+  assert.deepEqual([ended.at(-1), state.generation], [100, 101]);
+});
+
 test("who is no member of the group says nothing about it", () => {
   const { say, ended } = living();
   say(0, 4, 1);
