@@ -28,12 +28,15 @@ export interface Held {
 }
 
 /** By address, who has it here: machines that run, and none beside another one's. */
-export function heldAddresses(running: Iterable<Holder>): ReadonlyMap<string, Held> {
+export function heldAddresses(running: Iterable<Holder>): Map<string, Held> {
   const held = new Map<string, Held>();
-  for (const { client, vm } of running)
-    for (const { address, management, uid } of vm.interfaces)
-      if (management !== true && !held.has(address)) held.set(address, { client, uid, vm: vm.path });
+  for (const holder of running) holdAddresses(held, holder);
   return held;
+}
+/** One more machine that runs. */
+export function holdAddresses(held: Map<string, Held>, { client, vm }: Holder): void {
+  for (const { address, management, uid } of vm.interfaces)
+    if (management !== true && !held.has(address)) held.set(address, { client, uid, vm: vm.path });
 }
 
 /**

@@ -113,9 +113,9 @@ test("the child that the authority says is the way in has its gateway there, at 
     planHost(unheard, nothing).map(({ kind }) => kind),
     ["implement-network"],
   );
-  assert.match(obstacle(gateway, unheard, nothing) ?? "", /^waits for the authority to say/);
+  assert.match(obstacle(gateway, unheard, nothing, new Map()) ?? "", /^waits for the authority to say/);
   assert.deepEqual(localInterfaces(unheard, new Map()), []);
-  assert.equal(obstacle(gateway, { ...unheard, entrances }, nothing)?.startsWith("the interface"), true);
+  assert.equal(obstacle(gateway, { ...unheard, entrances }, nothing, new Map())?.startsWith("the interface"), true);
   // What is taken back is closed at once, also to a machine that runs.
   const running = new Map([[uid("vm"), { ...startingRecord(shop, gateway), stage: "running" as const }]]);
   assert.equal(localInterfaces(wanted, running).length, 1);

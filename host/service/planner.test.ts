@@ -1,8 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ActualLocation, CellPolicy } from "../../core/documents/vocabulary.ts";
-import { cellName, hostName, ipv4, mac } from "../../model/cell/identifiers.ts";
-import { revisionOf } from "./planner.ts";
+import type {
+  ActualHost,
+  ActualLocation,
+  CellPolicy,
+  DesiredInterface,
+  DesiredVm,
+} from "../../core/documents/vocabulary.ts";
+import { cellName, elementPath, hostName, ipv4, mac, peerName, uid } from "../../model/cell/identifiers.ts";
+import { type Found, planHost, revisionOf, startingRecord, type Wanted } from "./planner.ts";
+import { publications } from "./publications.ts";
 
 const policy = (version: number): CellPolicy => ({
   cell: cellName("shop"),
@@ -45,4 +52,66 @@ test("a revision costs no look at the rules", () => {
   };
   assert.throws(() => JSON.stringify(large), /the rules were read/);
   assert.equal(network([large]), network([large]));
+});
+
+const shop = peerName("controller.shop");
+const machine = (name: string, address: string): DesiredVm => {
+  const card: DesiredInterface = {
+    ...{ uid: uid(`${name}-if`), path: elementPath(`shop/${name}/net`), mac: mac("02:ce:0a:00:00:1e") },
+    ...{ address: ipv4(address), prefixLength: 16, gateway: ipv4("10.64.0.1"), nameServer: ipv4("10.0.3.1") },
+    ...{ hostName: name, domain: "shop.cells.internal", identity: 1, vmIdentity: 2, subnetIdentity: 3, audience: [] },
+  };
+  return {
+    ...{ uid: uid(name), cell: cellName("shop"), path: elementPath(`shop/${name}`), name, incarnation: 1, power: "on" },
+    ...{ memoryMiB: 1, cpus: 0, disks: [], interfaces: [card], data: null },
+  };
+};
+const wantedOf = (vms: readonly DesiredVm[]): Wanted => ({
+  vms: new Map(vms.map((desired) => [desired.uid, { client: shop, desired }])),
+  ...{ policies: [policy(1)], locations: [], entrances: new Map() },
+});
+const foundOf = (running: readonly DesiredVm[], ready: readonly DesiredVm[]): Found => ({
+  records: new Map(running.map((vm) => [vm.uid, { ...startingRecord(shop, vm), stage: "running" as const }])),
+  allocation: {
+    interfaces: ready.flatMap(({ interfaces }) =>
+      interfaces.map((each) => ({ interface: each.uid, tap: `tap-${each.uid}`, ready: true, reason: null })),
+    ),
+    policies: [],
+  },
+  ...{ revision: null, busy: new Set(), stalled: new Map(), boot: null, capacityMiB: 100_000, capacityCpus: 16 },
+});
+const started = (wanted: Wanted, found: Found): readonly string[] =>
+  planHost(wanted, found).flatMap((action) => (action.kind === "start-machine" ? [action.vm] : []));
+
+test("what runs is not looked through again for every VM that waits", () => {
+  const reads = (count: number): number => {
+    let read = 0;
+    const plain = machine("running", "10.64.1.1");
+    const running: DesiredVm = {
+      ...plain,
+      get interfaces() {
+        read += 1;
+        return plain.interfaces;
+      },
+    };
+    const waiting = Array.from({ length: count }, (_, index) => machine(`vm-${index}`, `10.64.2.${index + 1}`));
+    const wanted = wantedOf([running, ...waiting]);
+    const found = foundOf([running], []);
+    assert.deepEqual(started(wanted, found), []);
+    publications(wanted, found, { host: hostName("h1") } as ActualHost, new Map());
+    return read;
+  };
+  assert.ok(reads(1) > 0);
+  assert.equal(reads(40), reads(1));
+});
+
+test("of two VMs with one address the first starts, and the other one waits for its end, also in the same plan", () => {
+  const [one, two, other] = [
+    machine("one", "10.64.2.1"),
+    machine("two", "10.64.2.1"),
+    machine("zero", "10.64.2.2"),
+  ] as const;
+  const all = [one, two, other];
+  assert.deepEqual(started(wantedOf(all), foundOf([], all)), ["one", "zero"]);
+  assert.deepEqual(started(wantedOf(all), foundOf([two], all)), ["zero"]);
 });

@@ -9,7 +9,16 @@ import { machineShares } from "../../core/machine-memory.ts";
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 import { dataExcess } from "../../model/check/data-size.ts";
 import type { GlobalNetwork, LocalInterface, NetworkAllocation } from "../drivers/network/driver.ts";
-import { addressInUse, addressTaken, type Claims, type Holder, heldAddresses, noClaims } from "../network/addresses.ts";
+import {
+  addressInUse,
+  addressTaken,
+  type Claims,
+  type Held,
+  type Holder,
+  heldAddresses,
+  holdAddresses,
+  noClaims,
+} from "../network/addresses.ts";
 import { admitted, type Entrances, trespass } from "../network/management.ts";
 import { runsOtherwise, startedFrom } from "../root-vm/boot-trial.ts";
 import type { VmRecord } from "./vm-record.ts";
@@ -82,13 +91,17 @@ export const planHost = (wanted: Wanted, found: Found): readonly Action[] => {
   if (revision !== found.revision && !found.busy.has("network"))
     actions.push({ kind: "implement-network", global, revision });
   const records = new Map(found.records);
+  const inUse = addressesInUse(wanted, records);
   for (const vm of [...new Set([...wanted.vms.keys(), ...records.keys()])].sort()) {
     if (found.busy.has(vm)) continue;
-    const action = planVm(vm, wanted, { ...found, records }, revision === found.revision);
+    const action = planVm(vm, wanted, { ...found, records }, inUse, revision === found.revision);
     if (action === null) continue;
     actions.push(action);
-    // Its memory is spoken for when the next VM is looked at.
-    if (action.kind === "start-machine") records.set(vm, startingRecord(wanted.vms.get(vm)?.client, action.desired));
+    if (action.kind !== "start-machine") continue;
+    // Its memory and its addresses are spoken for when the next VM is looked at.
+    const record = startingRecord(wanted.vms.get(vm)?.client, action.desired);
+    records.set(vm, record);
+    holdAddresses(inUse, holderOf(wanted, record));
   }
   return actions;
 };
@@ -118,7 +131,13 @@ export const startingRecord = (client: PeerName | undefined, vm: DesiredVm): VmR
   released: false,
 });
 
-const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean): Action | null => {
+const planVm = (
+  vm: Uid,
+  wanted: Wanted,
+  found: Found,
+  inUse: AddressesInUse,
+  networkInPlace: boolean,
+): Action | null => {
   const record = found.records.get(vm);
   const { client, desired } = wanted.vms.get(vm) ?? {};
   if (record?.stage === "starting" && record.ending === true)
@@ -144,7 +163,7 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
   if (trespassing !== null && wanted.entrancesUnheard === true) return null;
   const reason =
     trespassing ??
-    addressRefusal(desired, wanted, found) ??
+    addressRefusal(desired, wanted, inUse) ??
     earlierBoot(desired, found) ??
     oversized(desired) ??
     shortage(desired, found);
@@ -154,7 +173,7 @@ const planVm = (vm: Uid, wanted: Wanted, found: Found, networkInPlace: boolean):
   const refusal = refusedInterface(desired, found);
   if (refusal !== null)
     return startsAgain(desired, record) ? null : { kind: "refuse-machine", vm, desired, reason: refusal };
-  if (obstacle(desired, wanted, found) !== null) return null;
+  if (obstacle(desired, wanted, found, inUse) !== null) return null;
   const interfaces = readyInterfaces(desired, found.allocation);
   return { kind: "start-machine", vm, desired: startedFrom(desired, record), interfaces };
 };
@@ -193,7 +212,7 @@ const oversized = ({ data }: DesiredVm): string | null => {
 };
 
 /** Why a VM that should start cannot start yet, as a sentence; null: nothing is in its way. */
-export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): string | null => {
+export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found, inUse: AddressesInUse): string | null => {
   const before = found.records.get(desired.uid);
   if (before !== undefined && before.stage !== "ended")
     return `incarnation ${before.vm.incarnation} must be gone from this host first`;
@@ -204,7 +223,6 @@ export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): stri
     return "waits for the authority to say whether this cell may be on the management network";
   if (desired.interfaces.length > 0 && !wanted.policies.some((policy) => policy.cell === desired.cell))
     return `the rules of cell ${desired.cell} have not reached this host yet`;
-  const inUse = heldAddresses(runningHere(wanted, found.records));
   for (const link of desired.interfaces) {
     const why = addressInUse(link, inUse);
     if (why !== null) return why;
@@ -217,20 +235,23 @@ export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found): stri
 };
 
 /** The same incarnation's newer document decides alone: what it no longer names is closed. */
-const runningHere = ({ vms }: Wanted, records: Found["records"]): readonly Holder[] =>
-  [...records.values()]
-    .filter(({ stage }) => stage !== "ended")
-    .map(({ client, vm }) => {
-      const newer = vms.get(vm.uid)?.desired;
-      return { client, vm: newer?.incarnation === vm.incarnation ? newer : vm };
-    });
+const holderOf = ({ vms }: Wanted, { client, vm }: VmRecord): Holder => {
+  const newer = vms.get(vm.uid)?.desired;
+  return { client, vm: newer?.incarnation === vm.incarnation ? newer : vm };
+};
+const runningHere = (wanted: Wanted, records: Found["records"]): readonly Holder[] =>
+  [...records.values()].filter(({ stage }) => stage !== "ended").map((record) => holderOf(wanted, record));
 
-const addressRefusal = (desired: DesiredVm, wanted: Wanted, { records }: Found): string | null => {
+type AddressesInUse = ReadonlyMap<string, Held>;
+/** Of what runs here. Made once for all VMs that are looked at: a host has many of them. */
+export const addressesInUse = (wanted: Wanted, records: Found["records"]): Map<string, Held> =>
+  heldAddresses(runningHere(wanted, records));
+
+const addressRefusal = (desired: DesiredVm, wanted: Wanted, inUse: AddressesInUse): string | null => {
   const client = wanted.vms.get(desired.uid)?.client;
   if (client === undefined) return null;
-  const held = heldAddresses(runningHere(wanted, records));
   for (const link of desired.interfaces) {
-    const why = addressTaken({ client, vm: desired }, link, wanted.claims ?? noClaims, held);
+    const why = addressTaken({ client, vm: desired }, link, wanted.claims ?? noClaims, inUse);
     if (why !== null) return why;
   }
   return null;

@@ -13,7 +13,7 @@ import type { Json } from "../../model/json/json.ts";
 import type { LocalInterface } from "../drivers/network/driver.ts";
 import { trialState } from "../root-vm/boot-trial.ts";
 import { healthOf } from "./health.ts";
-import { type Found, localInterfaces, mayStart, obstacle, type Wanted } from "./planner.ts";
+import { addressesInUse, type Found, localInterfaces, mayStart, obstacle, type Wanted } from "./planner.ts";
 import type { VmRecord } from "./vm-record.ts";
 
 /** What this host says is so, by key, as a function of what it knows. */
@@ -25,9 +25,10 @@ export const publications = (
   troubles: ReadonlyMap<Uid | "network", string>,
 ): ReadonlyMap<string, Json> => {
   const result = new Map<string, Json>([["host", host as unknown as Json]]);
+  const inUse = addressesInUse(wanted, found.records);
   for (const vm of new Set([...wanted.vms.keys(), ...found.records.keys()])) {
     const client = wanted.vms.get(vm)?.client ?? found.records.get(vm)?.client;
-    const actual = withTrialState(actualVm(vm, wanted, found, troubles), vm, wanted, found);
+    const actual = withTrialState(actualVm(vm, wanted, found, inUse, troubles), vm, wanted, found);
     if (client !== undefined && actual !== null) result.set(actualKey(client, `vm/${vm}`), actual as unknown as Json);
   }
   for (const local of locatedInterfaces(wanted, found)) {
@@ -113,6 +114,7 @@ const actualVm = (
   vm: Uid,
   wanted: Wanted,
   found: Found,
+  inUse: ReturnType<typeof addressesInUse>,
   troubles: ReadonlyMap<Uid | "network", string>,
 ): ActualVm | null => {
   const record = found.records.get(vm);
@@ -131,7 +133,7 @@ const actualVm = (
       power: "off",
       ended: null,
       phase: "waiting",
-      reason: obstacle(desired, wanted, found) ?? troubles.get("network") ?? "it is about to be started",
+      reason: obstacle(desired, wanted, found, inUse) ?? troubles.get("network") ?? "it is about to be started",
     };
   if (record !== undefined) {
     const { incarnation } = record.vm;
