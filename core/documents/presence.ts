@@ -38,6 +38,8 @@ export interface ActualPresenceDeath extends ActualPresence {
    * more, whatever has become of the host since. Absent: nothing of the kind is known, and silence is no end.
    */
   readonly ended?: number;
+  /** The generation that the host was in when that was said: of a later one it says nothing. Absent: not known. */
+  readonly endedIn?: number;
 }
 export const presenceKey = {
   all: "presence/",

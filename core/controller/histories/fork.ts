@@ -4,6 +4,7 @@ import type { DesiredCell } from "../../documents/cells.ts";
 import { desiredConnection } from "../../documents/readers/storage.ts";
 import type { CellPolicy, DesiredConnection, DesiredVm } from "../../documents/vocabulary.ts";
 import { isObject, log, sameJson, toJson } from "../../outbox.ts";
+import { isOff } from "../../presence/group/deaths.ts";
 import { grantAnew, takeKeptGrant } from "../model/quota.ts";
 import {
   type ControllerState,
@@ -129,9 +130,14 @@ function noteStrays(state: ControllerState): void {
   }
 }
 
-/** Those hosts that have not yet said that they ended what they run of it: of what is kept as it is, none says so. */
+/**
+ * Those hosts that have not yet said that they ended what they run of it, and are not known to be off: of what is kept as it is,
+ * none says so.
+ */
 export const straysOf = (state: ControllerState, { uid: vm, strays = [] }: VmRecord): readonly HostName[] =>
-  strays.filter((host) => isHeldAt(state, host) || !confirmedGone(state, hostPeer(host), `vm/${vm}`));
+  strays.filter(
+    (host) => isHeldAt(state, host) || !(confirmedGone(state, hostPeer(host), `vm/${vm}`) || isOff(state.deaths, host)),
+  );
 
 /** Why the next incarnation waits for them; null: it does not. */
 export function straysReason(state: ControllerState, vm: VmRecord): string | null {
@@ -140,7 +146,7 @@ export function straysReason(state: ControllerState, vm: VmRecord): string | nul
   if (held !== undefined)
     return `may run at host ${held}, which says that it was told to run it: ${heldReason(state, held)}`;
   if (hosts.length === 0) return null;
-  return `host ${hosts.join(", ")} may run an incarnation of it that this cell's controller has forgotten: it is to end it first`;
+  return `host ${hosts.join(", ")} may run an incarnation of it that this cell's controller has forgotten: it is to end it first, or its power to be off: then say so with \`cells host dead ${hosts[0]} --power-is-off\``;
 }
 
 /** They have all ended it: the next incarnation is above theirs. */

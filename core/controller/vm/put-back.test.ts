@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Cidr, hostName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
+import { presenceKey } from "../../documents/presence.ts";
 import type { DesiredConnection, DesiredVm, DesiredVolume } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
 import type { RootOptions } from "../state.ts";
@@ -221,4 +222,53 @@ test("a disk that is held for a later incarnation, of an earlier restore, is not
     world.settle();
     assert.ok(machine(world, "shop/core").incarnation > holder.incarnation, "that host has nothing of it");
   }
+});
+
+/** As most members of the Presence group say. */
+const declare = (world: World, host: string, more: JsonObject): void => {
+  const death = { host, generation: 3, incarnation: 0, declaredAt: 1, reporters: 3, ...more };
+  for (const member of [1, 2, 3])
+    world.step({
+      kind: "actual",
+      from: peerName(`presence.${member}`),
+      key: presenceKey.death(host),
+      value: toJson(death),
+    });
+  world.settle();
+};
+/** Of a host that came back since, or that nobody has said this of in the life that is over. */
+const ofEarlierLives: readonly JsonObject[] = [
+  { ended: 50, endedIn: 3, returned: 4 },
+  { ended: 50, endedIn: 2 },
+  { ended: 50 },
+  {},
+];
+
+test("a host of then whose power is off is waited for no more; an end that it had in an earlier life is none", () => {
+  const world = grown({}, 200);
+  const living = String(world.state.vms.get(machine(world, "shop/core").uid)?.run?.host);
+  world.silent.add(peerName(`host.${living}`));
+  world.putBack([living === "h1" ? "h2" : "h1"]);
+  for (const earlier of ofEarlierLives) {
+    declare(world, living, earlier);
+    assert.equal(world.vm("shop/other"), null, `it may have moved there: ${JSON.stringify(earlier)}`);
+  }
+  declare(world, living, { ended: 60, endedIn: 3 });
+  assert.ok(machine(world, "shop/other").incarnation > 200);
+});
+
+test("what a host may run that nobody knew of ends with its power", () => {
+  const world = grown({});
+  const holder = { vm: machine(world, "shop/core").uid, incarnation: 7, host: hostName("h9") };
+  for (const path of ["shop/boot", "shop/data"]) world.holders.set(world.uidOf(path), holder);
+  world.silent.add(peerName("host.h9"));
+  world.putBack(["h1", "h2"]);
+  world.settle();
+  assert.match(reasonOf(world, "shop/core"), /host h9 may run an incarnation of it.*cells host dead h9 --power-is-off/);
+  for (const earlier of ofEarlierLives) {
+    declare(world, "h9", earlier);
+    assert.equal(world.vm("shop/core"), null, JSON.stringify(earlier));
+  }
+  declare(world, "h9", { ended: 60, endedIn: 3 });
+  assert.ok(machine(world, "shop/core").incarnation > 200);
 });

@@ -3,7 +3,7 @@ import { actualConnection } from "../../documents/readers/storage.ts";
 import type { LeaseHolder } from "../../documents/vocabulary.ts";
 import type { GoneHosts } from "../../env.ts";
 import { log, write } from "../../outbox.ts";
-import { hasEnded } from "../../presence/group/deaths.ts";
+import { isOff } from "../../presence/group/deaths.ts";
 import { beyondUnheard } from "../histories/kept-numbers.ts";
 import { grantAnew } from "../model/quota.ts";
 import { serviceVms } from "../services/boot-disks.ts";
@@ -53,7 +53,7 @@ function noteUnheard(state: ControllerState, unheard: readonly HostName[]): void
  * are known to be off, no VM of the backup starts, since it may have moved there.
  */
 const unheardHosts = ({ afterRestore, reachable, deaths }: ControllerState): readonly HostName[] =>
-  (afterRestore?.unheard ?? []).filter((host) => reachable.get(hostPeer(host)) !== true && !hasEnded(deaths, host, 0));
+  (afterRestore?.unheard ?? []).filter((host) => reachable.get(hostPeer(host)) !== true && !isOff(deaths, host));
 
 /** One that was heard is not waited for again. */
 export function settleUnheard(state: ControllerState): void {

@@ -34,6 +34,7 @@ export const presenceDeath = document(
     reporters: count,
     returned: optional(generation),
     ended: optional(boot),
+    endedIn: optional(generation),
   }),
   ofHost,
 );

@@ -67,9 +67,15 @@ export function hearMember({ members, silent }: Deaths, peer: PeerName, reachabl
  * that are lost, one of the rest is enough. It is durable there before it is said, and never taken back. That the host is
  * there again in another boot changes nothing.
  */
-export function hasEnded({ members, said, silent }: Deaths, host: HostName, boot: number): boolean {
-  let count = 0;
-  for (const { ended } of said.get(host)?.values() ?? []) if (isBoot(ended) && boot <= ended) count += 1;
+export const hasEnded = (deaths: Deaths, host: HostName, boot: number): boolean =>
+  isSaid(deaths, host, ({ ended }) => isBoot(ended) && boot <= ended);
+
+function isSaid(
+  { members, said, silent }: Deaths,
+  host: HostName,
+  by: (death: ActualPresenceDeath) => boolean,
+): boolean {
+  const count = [...(said.get(host)?.values() ?? [])].filter(by).length;
   const majority = majorityOf(members.size);
   return count >= (members.size - silent.size < majority ? 1 : majority);
 }
@@ -87,3 +93,12 @@ export function deathOf({ members, said }: Deaths, host: HostName): ActualPresen
 
 /** `2026-11-21T20:40:07Z`: the members' clocks are no better than whole seconds. */
 export const diedAt = ({ declaredAt }: ActualPresenceDeath): string => `${isoTime(declaredAt).slice(0, 19)}Z`;
+
+/**
+ * Is it certain that nothing runs at a host now, of whose boots this service knows none? Its latest life is over, and in that
+ * one its power was known to be off. Such a word about an earlier life says nothing of what began after it.
+ */
+export function isOff(deaths: Deaths, host: HostName): boolean {
+  const death = deathOf(deaths, host);
+  return death !== null && isSaid(deaths, host, ({ endedIn }) => endedIn !== undefined && endedIn >= death.generation);
+}

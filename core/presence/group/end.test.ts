@@ -112,7 +112,7 @@ test("the end is durable, never taken back, and taken over by the others; a late
   member.end();
   assert.deepEqual(member.status(1), ["dead", true]);
   member.restart();
-  assert.equal(member.death?.ended, 100);
+  assert.deepEqual([member.death?.ended, member.death?.endedIn], [100, 3]);
   assert.deepEqual(member.status(1), ["dead", true]);
   member.say(peer(1), presenceKey.self, { ...life(1, 4), answers: true, boot: 101 });
   member.hear(1, true);
@@ -123,7 +123,7 @@ test("the end is durable, never taken back, and taken over by the others; a late
   const death = { ...life(1, 4), declaredAt: 5, reporters: 2 };
   const others = members.slice(1);
   for (const other of others) member.say(other, presenceKey.death("h1"), death);
-  assert.deepEqual([member.death?.generation, member.death?.ended], [4, 100]);
+  assert.deepEqual([member.death?.generation, member.death?.ended, member.death?.endedIn], [4, 100, 3]);
   member.say(members[1] ?? peerName(""), presenceKey.death("h1"), {
     ...life(1, 3),
     declaredAt: 5,
@@ -131,7 +131,7 @@ test("the end is durable, never taken back, and taken over by the others; a late
     ended: 99,
   });
   assert.deepEqual([member.death?.generation, member.death?.ended], [4, 100]);
-  const end = { ...death, ended: 101 };
+  const end = { ...death, ended: 101, endedIn: 4 };
   member.say(members[2] ?? peerName(""), presenceKey.death("h1"), end);
   assert.equal(member.death?.ended, 100, "this member hears the host");
   member.lose();
@@ -141,7 +141,7 @@ test("the end is durable, never taken back, and taken over by the others; a late
   assert.equal(member.death?.ended, 101);
   assert.match(member.end({ generation: 4, boot: 102 }).against ?? "", /never heard in boot 102/);
   member.restart();
-  assert.equal(member.death?.ended, 101);
+  assert.deepEqual([member.death?.ended, member.death?.endedIn], [101, 4]);
 });
 
 test("several members know together what one of them does, and what speaks against it for one does for all", () => {

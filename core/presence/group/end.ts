@@ -70,8 +70,9 @@ export function laterDeath(known: ActualPresenceDeath | null, said: ActualPresen
   const ended = Math.max(known?.ended ?? -1, said.ended ?? -1);
   const isLater = known === null || said.generation > known.generation;
   if (!isLater && ended === (known.ended ?? -1)) return null;
-  const { ended: _ended, ...death } = isLater ? said : known;
-  return ended < 0 ? death : { ...death, ended };
+  const { ended: _ended, endedIn: _endedIn, ...death } = isLater ? said : known;
+  const { endedIn } = known !== null && ended === known.ended ? known : said;
+  return ended < 0 ? death : { ...death, ended, ...(endedIn === undefined ? {} : { endedIn }) };
 }
 
 export const readEndRequest = (request: Json): EndRequest | null => {
@@ -94,7 +95,8 @@ export function answerEnd(
   const against = whyNot(state, view) ?? (end === null ? null : whyNotThat(view, end));
   if (against === null && end !== null) {
     const { generation, boot } = end;
-    declare(view, { host, generation, incarnation: 0, declaredAt: wallMs, reporters: view.reports.size, ended: boot });
+    const over = { ended: boot, endedIn: generation };
+    declare(view, { host, generation, incarnation: 0, declaredAt: wallMs, reporters: view.reports.size, ...over });
   }
   return toJson({ known: view.known, against, ended: view.declared?.ended ?? null } satisfies EndAnswer);
 }

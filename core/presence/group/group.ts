@@ -230,8 +230,8 @@ function takeFromMember(
   } else if (kind === "dead" && life !== null) {
     const death = presenceDeath.of(value, name);
     if (death === null) return;
-    const { declaredAt, reporters, ended } = death;
-    const end = ended === undefined ? {} : { ended };
+    const { declaredAt, reporters, ended, endedIn } = death;
+    const end = ended === undefined ? {} : { ended, ...(endedIn === undefined ? {} : { endedIn }) };
     view.claims.set(from, { host: view.host, ...life, declaredAt, reporters, ...end });
     evaluate(state, view, wallMs);
   }
@@ -309,7 +309,7 @@ function takeOver(state: GroupState, view: HostView, wallMs: number): void {
   const claims = [...view.claims.values()].sort((one, other) => one.generation - other.generation);
   const death = claims.find(({ generation }) => agreed !== null && generation >= agreed);
   if (death !== undefined && agreed !== null) {
-    const { ended: _, ...silence } = death;
+    const { ended: _, endedIn: _in, ...silence } = death;
     declare(state, view, { ...silence, generation: agreed }, wallMs);
   }
   for (const claim of claims) if (isEndToTake(state, view, claim)) declare(state, view, claim, wallMs);
