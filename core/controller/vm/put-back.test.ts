@@ -166,7 +166,10 @@ test("where some host of then may live on, nothing starts before each has been h
     world.settle();
     for (const { path } of moves) {
       assert.equal(world.vm(path), null, "it may have moved since to the one that lives");
-      assert.match(reasonOf(world, path), new RegExp(`may run at host ${living}, which is not heard.*cells host dead`));
+      assert.match(
+        reasonOf(world, path),
+        new RegExp(`may run at host ${living}, which is not heard.*cells host dead.*join as ${living}`),
+      );
     }
     world.crash();
     world.settle();

@@ -67,7 +67,8 @@ export function unheardReason(state: ControllerState, vm: VmRecord): string | nu
   if (hosts.length === 0) return null;
   return (
     `the store of this cell's controller is from a backup, and it may run at host ${hosts.join(", ")}, which is not heard: ` +
-    `if its power is off, say so with \`cells host dead ${hosts[0]} --power-is-off\``
+    `if its power is off, say so with \`cells host dead ${hosts[0]} --power-is-off\`, or, where that knows no such host, ` +
+    `let a machine join as ${hosts[0]}`
   );
 }
 
