@@ -50,10 +50,11 @@ export const makeControllers = async (maker: Maker): Promise<void> => {
 /** Says which controllers there are, as soon as the root controller can be heard. */
 const find = async ({ report, components, signal, retryMs = retries }: Maker): Promise<void> => {
   for (let pauseMs = retryMs.first; !signal.aborted; pauseMs = Math.min(pauseMs * 2, retryMs.last)) {
-    const controllers = await components.all().then(controllersIn, () => null);
-    if (controllers !== null) {
-      await report({ kind: "found", controllers }).catch(() => null);
+    try {
+      await report({ kind: "found", controllers: controllersIn(await components.all()) });
       return;
+    } catch {
+      // The root controller cannot be heard, or the service has not started.
     }
     await sleep(pauseMs, undefined, { signal }).catch(() => null);
   }
