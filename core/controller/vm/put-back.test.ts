@@ -55,7 +55,8 @@ const grown = (more: Partial<ConstructorParameters<typeof World>[0]> = { root },
   world.put(cell);
   return world;
 };
-const machine = (world: World, path: string): DesiredVm => (world.vm(path) as { document: DesiredVm }).document;
+const machine = (world: World, path: string): DesiredVm =>
+  (world.vm(path) as { document: DesiredVm } | null)?.document ?? assert.fail(`${path} is desired at no host`);
 const reasonOf = (world: World, path: string): string => world.state.elements.get(world.uidOf(path))?.reason ?? "";
 
 test("a store that was put back goes on above every number and incarnation that it may have given out since", () => {
