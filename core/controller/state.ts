@@ -250,7 +250,7 @@ export interface AbroadRecord {
   readonly answer: Json;
 }
 
-/** Record `room`, of a child cell: what it may have (room.ts). */
+/** Record `room`, of a child cell: what it may have (quota.ts). */
 export interface RoomRecord {
   /** Of the newest grant that was seen. */
   readonly serial: number;

@@ -8,6 +8,19 @@ import { shareOf } from "./node/share.ts";
 import { type StoredDocument, storeKey } from "./node/stored.ts";
 import type { Client, ClientLink, Distribution, ServerLink, Target, Turn } from "./node/types.ts";
 
+/*
+ * What follows where one of the two stores of a connection has forked (`history.ts`).
+ *
+ * A client that forked may add documents, and may change and take back what it added since. What its receiver took before
+ * stays as it is, per document: the client is told what is kept, a tombstone for it is never acknowledged as taken, and
+ * later frames pass. That lasts, over restarts of both, until somebody releases it: an operator, or the client itself where
+ * all that it desires follows from what others say.
+ *
+ * No document of its former life is needed at a receiver that has none of it: then there is nothing to protect, and no fork.
+ * Nor is a client with another `instance` a fork: it is another one under the same name, and its predecessor's documents
+ * are orphans.
+ */
+
 /** Is what greets under a name another one than what did before? One that never said what it is may be the same. */
 export const isAnother = (before: string | null | undefined, now: string | undefined): boolean =>
   now !== undefined && before !== undefined && before !== null && before !== now;

@@ -47,18 +47,7 @@ export interface StoredPeer {
   readonly itForked?: true;
 }
 
-/**
- * What follows where one of the two stores of a connection has forked (`history.ts`).
- *
- * A client that forked may add documents, and may change and take back what it added since. What its receiver took before
- * stays as it is, per document: the client is told what is kept, a tombstone for it is never acknowledged as taken, and
- * later frames pass. That lasts, over restarts of both, until somebody releases it: an operator, or the client itself where
- * all that it desires follows from what others say.
- *
- * No document of its former life is needed at a receiver that has none of it: then there is nothing to protect, and no fork.
- * Nor is a client with another `instance` a fork: it is another one under the same name, and its predecessor's documents
- * are orphans.
- */
+/** How far a client's store was, and what of it is kept (`fork.ts`). */
 export interface ClientMark extends Mark {
   /** Of what the client is, as its hello said. */
   readonly instance?: string;

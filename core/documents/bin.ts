@@ -31,7 +31,7 @@ export interface VolumeLabel {
   readonly from?: string;
 }
 
-/** How far a storage server is: which start of its agent, and how many minutes of that (`agent-mark.ts`). */
+/** How far a storage server is: which start of its agent, and how many minutes of that (`core/storage/agent/mark.ts`). */
 export interface Mark {
   readonly start: string;
   readonly tick: number;

@@ -16,8 +16,8 @@ import type { ServerLabel, VolumeAbout, VolumeLabel } from "./bin.ts";
 
 /**
  * The documents that services publish to each other: the whole vocabulary of "desired down, actual up".
- * One table: who says it to whom, under which key. Those between cells are in `cell-documents.ts`, what is believed of the network in `network-documents.ts`,
- * those of the bin in `storage/bin-documents.ts`, those of Presence and of the authority in `presence/documents.ts` and `identity/documents.ts`. Every document is plain JSON.
+ * One table: who says it to whom, under which key. Those between cells are in `cells.ts`, what is believed of the network in `network.ts`,
+ * those of the bin in `bin.ts`, those of Presence and of the authority in `presence.ts` and `identity.ts`, all beside this. Every document is plain JSON.
  *
  * | key                     | desired by → at                    | actual from                       |
  * | volume/<uid>            | controller → storage-manager       | storage-manager → that controller |

@@ -3,6 +3,17 @@ import { isoTime } from "../../model/iso-time.ts";
 import { type CurrentKeys, supersededFault } from "./current-keys.ts";
 import { isHost, isMachine, type Presented, rootController } from "./presented.ts";
 
+/*
+ * Who is at the other end, and may it be there? The one decision behind every authenticated connection; what it is given
+ * was read from the certificate that the other end presented, after TLS proved that it holds the certificate's key.
+ *
+ * A certificate counts: signed by the installation's authority, with the expected name, within its dates. Dates alone may
+ * be made up for, and by one thing alone: a key that this machine pinned while hosts joined, between two hosts, or a machine
+ * (its Host Manager, its storage agent) and the root controller. That is what brings back an installation that was dark past the end of all its certificates,
+ * when nobody is there yet who could issue new ones (decision 29). A pin never stands in for the signature or the name, nor
+ * for a key that the name has no more (decision 58).
+ */
+
 export interface Expected {
   /** Who asks. */
   readonly self: PeerName;

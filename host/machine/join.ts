@@ -1,7 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { existsSync } from "node:fs";
 import { chmod, mkdir, readFile } from "node:fs/promises";
-import { connect } from "node:net";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EventName } from "../../core/telemetry/event-names.ts";
@@ -13,6 +12,7 @@ import { makeDirectoryDurably } from "../../runtime/process/durable-files.ts";
 import { beginAnew } from "./anew.ts";
 import { agentConfiguration, agentFile, hostConfiguration, hostFile, type Machine, places } from "./configuration.ts";
 import { type Examined, examine, requireUnderlay } from "./examine.ts";
+import { listens } from "./listens.ts";
 import { commandsOf, installUnits, startUnits } from "./units.ts";
 
 /** Makes this machine a host of an installation (SELF-HOSTING, Identity). */
@@ -140,7 +140,7 @@ export const startMachine = async (
   }
   const end = performance.now() + timeoutMs;
   say(`waiting for ${name} to listen at ${address}:${ports.distribution}`);
-  while (!(await listens(address, ports.distribution))) {
+  while (!(await listens(address, ports.distribution, pauseMs))) {
     if (performance.now() > end)
       throw new Error(
         `${name} does not listen at ${address}:${ports.distribution}: \`journalctl -u cells-host\` says why`,
@@ -149,15 +149,3 @@ export const startMachine = async (
   }
   say(`${name} is running at ${address}`);
 };
-
-const listens = (host: string, port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect({ host, port, timeout: pauseMs });
-    const settle = (answer: boolean) => () => {
-      socket.destroy();
-      resolve(answer);
-    };
-    socket.once("connect", settle(true));
-    socket.once("error", settle(false));
-    socket.once("timeout", settle(false));
-  });

@@ -1,17 +1,18 @@
 import { existsSync } from "node:fs";
-import { copyFile, readFile, rm, writeFile } from "node:fs/promises";
-import { connect } from "node:net";
+import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { BootstrapModel } from "../../core/bootstrap/bootstrap-model.ts";
 import type { Ipv4 } from "../../model/cell/identifiers.ts";
 import type { Unpacked } from "../../runtime/backup/unpack.ts";
 import { fingerprintOfCertificate } from "../../runtime/identity/own/fingerprint.ts";
-import { makeDirectoryDurably, renameDurably, synchronize } from "../../runtime/process/durable-files.ts";
+import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
+import { makeDirectoryDurably, renameDurably } from "../../runtime/process/durable-files.ts";
 import { parsePeerAddress } from "../../runtime/transport/peers.ts";
 import { progressFile } from "../bootstrap/bootstrap.ts";
 import { placeBackupForBirth, placesIn, readRestoredBirth } from "../bootstrap/bootstrap-restored.ts";
 import { hostDirectory, requireNoHost, setAsideHost } from "./anew.ts";
 import { hostFile } from "./configuration.ts";
+import { listens } from "./listens.ts";
 import { makeReturning } from "./returning.ts";
 
 /**
@@ -61,7 +62,8 @@ export const restoreMachine = async (restore: MachineRestore, target: RestoreTar
   await requireSilence(known);
   // Nothing was touched so far but the draft.
   await makeDirectoryDurably(target.authorityDirectory, 0o700);
-  for (const [name, file] of secrets) await copySecret(file, join(target.authorityDirectory, name));
+  for (const [name, file] of secrets)
+    await replaceFile(join(target.authorityDirectory, name), await readFile(file, "utf8"));
   const left = new Set([target.name, ...restore.lostServers]);
   await makeReturning(known, left, { core: target.wanted.address, fingerprint: unpacked.fingerprint });
   await setAsideHost();
@@ -119,27 +121,8 @@ const requireSilence = async (known: Known): Promise<void> => {
   );
 };
 
-const isHeard = (entry: string | null): Promise<boolean> =>
-  new Promise((resolve) => {
-    const found = entry === null ? null : parsePeerAddress(entry);
-    if (found?.ok !== true) return resolve(false);
-    const { host, distributionPort: port } = found.value;
-    const socket = connect({ host, port, timeout: silentMs });
-    const settle = (answer: boolean) => () => {
-      socket.destroy();
-      resolve(answer);
-    };
-    socket.once("connect", settle(true));
-    // Also where somebody refuses: a machine of then that has left has its address still.
-    socket.once("error", settle(false));
-    socket.once("timeout", settle(false));
-  });
-
-const copySecret = async (from: string, to: string): Promise<void> => {
-  const draft = `${to}.restored`;
-  await rm(draft, { force: true });
-  await writeFile(draft, "", { mode: 0o600 });
-  await copyFile(from, draft);
-  await synchronize(draft);
-  await renameDurably(draft, to);
+/** A machine of then that has left has its address still. */
+const isHeard = async (entry: string | null): Promise<boolean> => {
+  const found = entry === null ? null : parsePeerAddress(entry);
+  return found?.ok === true && listens(found.value.host, found.value.distributionPort, silentMs);
 };

@@ -13,7 +13,7 @@ import { type ControllerState, cellManager, saveElement } from "../state.ts";
 
 /**
  * The life of a cell that is another's child: it gets its first model from its parent, once; it may have what its parent
- * granted (room.ts); and it ends when its parent says so. Whoever ends it, a cell with children ends from below: first its child
+ * granted (quota.ts); and it ends when its parent says so. Whoever ends it, a cell with children ends from below: first its child
  * cells, and once nothing of them is left, what it has itself.
  */
 

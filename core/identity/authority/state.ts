@@ -57,15 +57,7 @@ export interface Identity extends IdentityGrant {
   readonly key: string;
 }
 
-/**
- * The installation's certificate authority decides here who gets which certificate; its edge holds the key and signs what
- * was decided (decision 29).
- *
- * What may be enrolled is desired by controllers; the two facts that are the authority's own are durable before anyone is
- * answered: which key spent a token (`spent/`), and which key a name has (`identity/`). So a request that comes again,
- * after a lost answer or a crash between any two steps, gets the same answer, for the same key and for no other.
- * A name is renewed as long as some enrolment grants it; taking back the last one ends it.
- */
+/** What the authority is told at its start. */
 export interface AuthorityOptions {
   readonly self: PeerName;
   /** Of a certificate; default 24 h. */

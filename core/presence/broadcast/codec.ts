@@ -16,7 +16,7 @@ import {
 } from "../swim/codec.ts";
 
 /**
- * Broadcasts as bytes: a packet of their own kind in the frame of `swim-codec.ts`, over the same socket and under the same key.
+ * Broadcasts as bytes: a packet of their own kind in the frame of `swim/codec.ts`, over the same socket and under the same key.
  *
  *     magic 2 | version 1 | kind 1 | 0 18 | length 1 | from | JSON in ASCII | tag 16
  *

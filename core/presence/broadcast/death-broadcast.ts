@@ -8,7 +8,7 @@ import { swimDefaults } from "../swim/types.ts";
 /**
  * Declared deaths as broadcast state: a host that hears no member of the Presence group, but other hosts, learns of them too.
  * A broadcast is a hint alone, since every host has the key of all datagrams: who hears it looks at what other hosts say over
- * mutual TLS (`swim-view.ts`). Of each host the latest dead generation counts, which is what gossip does with generations anyway.
+ * mutual TLS (`swim/view.ts`). Of each host the latest dead generation counts, which is what gossip does with generations anyway.
  */
 const source = "presence";
 

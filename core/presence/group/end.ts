@@ -5,6 +5,17 @@ import type { ActualPresenceDeath } from "../../documents/presence.ts";
 import { isObject, toJson, write } from "../../outbox.ts";
 import { type GroupState, type HostView, isGone, type KnownLife, thresholdCap, thresholdOf } from "./state.ts";
 
+/*
+ * The certain end of a host: its power is known to be off. That is nothing which silence could show, so somebody who knows
+ * it says it, for the boot that the host was in; a later boot is another one, and no word about the past reaches it. A
+ * member takes the word only of a host that it does not hear, and that others do not hear either as far as it can see: a
+ * host which still runs would have its machines started a second time. What it took is durable before it is told, never
+ * taken back, and taken over by the other members where they would take it themselves.
+ *
+ * Rejected: a vote on it. Nobody in the group knows anything about a power supply; a majority would only be in the way of
+ * whoever does, when a majority's own VMs were on that host.
+ */
+
 /** Asks whether a host's end could be said (`end` null), or says it. */
 export interface EndRequest {
   readonly kind: "host-end";

@@ -38,7 +38,7 @@ import {
  *  - more distinct hosts than a threshold report it, in its present generation and incarnation, and this member hears each
  *    of these hosts itself (a report of a host that has vanished may be old);
  *  - this member does not hear the reported host either: who is heard is alive, whatever is said;
- *  - at least half of all hosts have answered a call that it made when the above was so (`group-call.ts`), and it hears them
+ *  - at least half of all hosts have answered a call that it made when the above was so (`call.ts`), and it hears them
  *    still: otherwise it may be this member that was cut off.
  * It declares when it sees votes of a majority of the group, its own or those of members it hears, for one incarnation, or
  * when a majority has declared it or votes for it.

@@ -85,16 +85,7 @@ export function publish(state: GroupState, key: string, value: object | null): v
   state.outbox.effects.push({ kind: "publish", key, value: value === null ? null : toJson(value) });
 }
 
-/**
- * The certain end of a host: its power is known to be off. That is nothing which silence could show, so somebody who knows
- * it says it, for the boot that the host was in; a later boot is another one, and no word about the past reaches it. A
- * member takes the word only of a host that it does not hear, and that others do not hear either as far as it can see: a
- * host which still runs would have its machines started a second time. What it took is durable before it is told, never
- * taken back, and taken over by the other members where they would take it themselves.
- *
- * Rejected: a vote on it. Nobody in the group knows anything about a power supply; a majority would only be in the way of
- * whoever does, when a majority's own VMs were on that host.
- */
+/** The life of a host that a word about its end is for (`end.ts`). */
 export interface KnownLife {
   readonly generation: number;
   /** Null: a host of the previous version. */

@@ -12,7 +12,7 @@ import type { Packet, PacketKind, Status, Update } from "./types.ts";
  * A reader takes its own version, the one before and the one after. The next version may add kinds and statuses, which this
  * one passes over, and fields behind an update's last one, which its length tells how to skip.
  *
- * A kind that a reader does not know may have anything behind the head; `broadcast-codec.ts` is one.
+ * A kind that a reader does not know may have anything behind the head; `broadcast/codec.ts` is one.
  *
  * The tag authenticates everything before it with a key of the installation. Making and checking it is an effect of the edge
  * (`Seal`): a packet whose tag is wrong is not looked at.
@@ -32,7 +32,7 @@ export interface Seal {
 
 const kinds: readonly PacketKind[] = ["ping", "ack", "ping-req", "nack", "gossip"];
 const statuses: readonly Status[] = ["alive", "suspect", "dead", "left"];
-/** Behind those of `kinds`; `broadcast-codec.ts` reads it. */
+/** Behind those of `kinds`; `broadcast/codec.ts` reads it. */
 export const broadcastKind = 5;
 const longestName = 63;
 

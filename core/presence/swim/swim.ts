@@ -41,7 +41,7 @@ import { createWitnesses, isRipe } from "./witness.ts";
  * probed again for some seconds; so neither lost packets nor short pauses are ever gossip. Whoever hears of a suspicion
  * and has doubts of its own confirms at once, and of the others a few look for themselves (`confirmers`), so that a true
  * suspicion is confirmed within a second or two instead of whenever somebody's turn comes. And the end of a suspicion is
- * no death but a report, see `swim-view.ts`.
+ * no death but a report, see `view.ts`.
  *
  * One deadline (`wakeAt`) stands for all timers. A step that comes far too late means that this process stood still, and
  * whatever it could not hear meanwhile is no evidence against anyone.

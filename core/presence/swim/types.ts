@@ -214,12 +214,7 @@ export interface SwimState {
   refused: number;
 }
 
-/**
- * Whose word about the end of a life counts. Datagrams carry one key that every host has, so that anybody who has taken one
- * host can say anything in anybody's name. A death in one of them, or in a broadcast, is a hint: this host then compares its
- * view with those of others over the reliable channel, where each shows its own certificate. Two of these that say the same
- * are believed; the Presence group is at once. One host alone, whatever it sends, ends no life.
- */
+/** What was said of deaths, and by whom (`witness.ts`). */
 export interface Witnesses {
   /** By host that is said to be dead: the life that each host said last is over. */
   readonly said: Map<HostName, Map<HostName, number>>;

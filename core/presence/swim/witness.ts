@@ -1,6 +1,13 @@
 import type { HostName } from "../../../model/cell/identifiers.ts";
 import type { SwimState, Update, Witnesses } from "./types.ts";
 
+/*
+ * Whose word about the end of a life counts. Datagrams carry one key that every host has, so that anybody who has taken one
+ * host can say anything in anybody's name. A death in one of them, or in a broadcast, is a hint: this host then compares its
+ * view with those of others over the reliable channel, where each shows its own certificate. Two of these that say the same
+ * are believed; the Presence group is at once. One host alone, whatever it sends, ends no life.
+ */
+
 export const createWitnesses = (): Witnesses => ({ said: new Map(), rumours: new Map() });
 
 const needed = 2;

@@ -25,7 +25,7 @@ export interface AgentState {
   readonly promisedMiB: Map<PeerName, number>;
   /** As the executor told of it last. */
   space: { readonly totalMiB: number; readonly freeMiB: number } | null;
-  /** Cells whose writers wait, so that the rest of the server is left to others (`agent-reserve.ts`). */
+  /** Cells whose writers wait, so that the rest of the server is left to others (`reserve.ts`). */
   readonly heldBack: Set<string>;
   readonly portsInUse: Set<number>;
   /** Last failure the executor told of, per volume and subject (`<uid>/file`, `<uid>/export`). */

@@ -3,7 +3,7 @@ import type { AgentMark, AgentSeen, Mark } from "../../documents/bin.ts";
 import { desire, isObject, log, sameJson, toJson, write } from "../../outbox.ts";
 import { type AgentView, type ManagerState, serverOf } from "./state.ts";
 
-/** What this manager has seen of an agent's mark (`agent-mark.ts`). Durable: record `mark/<agent>`. */
+/** What this manager has seen of an agent's mark (`../agent/mark.ts`). Durable: record `mark/<agent>`. */
 interface SeenRecord {
   /** The agent's present start. */
   readonly start: string;

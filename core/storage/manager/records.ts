@@ -14,19 +14,7 @@ export interface Kept {
   readonly said: Map<PeerName, string>;
 }
 
-/**
- * A Storage Manager whose store is lost, blank or older than what others have seen. All that it decides follows from what
- * controllers wish and what agents hold, so it finds its own way back:
- *
- *  - A volume that some agent has is where that agent has it. It is adopted, never placed.
- *  - Nothing is placed before each server has said what it has: a blank file under the UID of a volume that lies on a server
- *    which is still silent would be taken for that volume.
- *  - A holder that only an agent remembers is left alone until its controller has spoken, and has had time to say that it
- *    wishes for it. It is fenced sooner only for a later incarnation of itself, and where the volume goes.
- *  - An agent has the last word on epochs, so the next one that is asked for exceeds what it has.
- *
- * That an old store is one is heard from the agents (`forked`); a blank one shows itself.
- */
+/** How far a Storage Manager without its store has come (`recovery.ts`). */
 export interface Recovery {
   /** Servers that have not said, since the store was lost, what they have. Durable: record `recovery`. */
   readonly waitsFor: readonly PeerName[];

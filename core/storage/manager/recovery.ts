@@ -15,6 +15,20 @@ import {
   type Wanted,
 } from "./state.ts";
 
+/*
+ * A Storage Manager whose store is lost, blank or older than what others have seen. All that it decides follows from what
+ * controllers wish and what agents hold, so it finds its own way back:
+ *
+ *  - A volume that some agent has is where that agent has it. It is adopted, never placed.
+ *  - Nothing is placed before each server has said what it has: a blank file under the UID of a volume that lies on a server
+ *    which is still silent would be taken for that volume.
+ *  - A holder that only an agent remembers is left alone until its controller has spoken, and has had time to say that it
+ *    wishes for it. It is fenced sooner only for a later incarnation of itself, and where the volume goes.
+ *  - An agent has the last word on epochs, so the next one that is asked for exceeds what it has.
+ *
+ * That an old store is one is heard from the agents (`forked`); a blank one shows itself.
+ */
+
 /** What controllers have, after a start, to say what they wish. */
 export const explainMs = 5 * 60_000;
 export const explainTimer = "explain";
@@ -172,7 +186,7 @@ const sourceOf = (origin: Uid | null, document: DesiredVolume | null): AgentVolu
 export function adoptOrigins(state: ManagerState, copy: VolumeRecord): void {
   for (let origin = copy.origin; origin !== null && !state.volumes.has(origin); ) {
     const at: Uid = origin;
-    const agent = [...state.agents.values()].find(({ volumes }) => volumes.has(at));
+    const [agent] = placesOf(state, at);
     const actual = agent?.volumes.get(at);
     if (agent === undefined || actual?.about === undefined || actual.sizeMiB === null) return;
     const { cell, path, origin: next } = actual.about;

@@ -88,7 +88,7 @@ export interface ManagerState {
   /** Below which every cell has its own. */
   readonly domain: string;
   started: boolean;
-  /** Null: this store never had any (`manager-recovery.ts`). */
+  /** Null: this store never had any (`recovery.ts`). */
   recovery: Recovery | null;
   /** Agents that know documents of this manager which its store has not. */
   readonly lostAt: Set<PeerName>;
