@@ -154,11 +154,14 @@ function sizeFaults({ path, text }: Source): readonly string[] {
   if (isTest(path)) return faults;
   lines.forEach((line, index) => {
     const opening =
-      /^(\s*)(export )?(async )?(function\b|(private |public |protected |static |async )*[\w#]+\(.*\{$)/.exec(line);
+      /^(\s*)(?:.* => \{$|(export )?(async )?(function\b|(private |public |protected |static |async )*[\w#]+\(.*\{$))/.exec(
+        line,
+      );
     if (opening === null || !line.trimEnd().endsWith("{") || /^\s*(if|for|while|switch|catch)\b/.test(line)) return;
-    const end = lines.findIndex((later, at) => at > index && later === `${opening[1] ?? ""}}`);
+    const indent = opening[1] ?? "";
+    const end = lines.findIndex((later, at) => at > index && later.startsWith(`${indent}}`));
     // A factory that only holds an object's methods is as long as these are together.
-    const limit = /function create[A-Z]/.test(line) ? 2 * maximumFunctionLines : maximumFunctionLines;
+    const limit = /(function|const) create[A-Z]/.test(line) ? 2 * maximumFunctionLines : maximumFunctionLines;
     if (end - index > limit)
       faults.push(`${path}:${index + 1}: a function of ${end - index} lines; split it where its purpose changes`);
   });
@@ -259,10 +262,13 @@ test("each rule catches what breaks it", () => {
   assert.deepEqual(deadFaults([one], [one, { path: "cells", text: "run core/a.ts" }]).length, 0);
   for (const ban of bans) assert.equal(banFaults({ path: "core/a.ts", text: `${ban.breaks}\n` }).length, 1, ban.breaks);
   assert.equal(sizeFaults({ path: "a.ts", text: "\n".repeat(maximumLines + 1) }).length, 1);
-  assert.equal(
-    sizeFaults({ path: "a.ts", text: `function f() {\n${"\n".repeat(maximumFunctionLines + 1)}}\n` }).length,
-    1,
-  );
+  for (const opening of ["function f() {", "const f = (): number => {", "  watch: (view) => {"]) {
+    const end = `${/^ */.exec(opening)?.[0] ?? ""}}\n`;
+    assert.equal(
+      sizeFaults({ path: "a.ts", text: `${opening}\n${"\n".repeat(maximumFunctionLines + 1)}${end}` }).length,
+      1,
+    );
+  }
 });
 test("licence, change log and documents are there", () => {
   for (const name of ["LICENSE", "README.md", "ARCHITECTURE.md", "STYLE.md", "CHANGELOG.md"])

@@ -40,7 +40,7 @@ import { replaceFile } from "../own/replace-file.ts";
 import { answerOrder, isOrderQuestion } from "./backup-order.ts";
 import { isGossipQuestion, serveGossip } from "./gossip.ts";
 import { presented, readKeys } from "./judge.ts";
-import { fixedPeers, isPeersQuestion, servePeerBook } from "./peer-book.ts";
+import { createPeerBook, fixedPeers, isPeersQuestion } from "./peer-book.ts";
 
 /**
  * The authority as a process: holds the installation's signing key in `<directory>/authority`, asks its service what to
@@ -359,7 +359,7 @@ export const runAuthority = async (
   for (const [id, wish] of births) await enrol(id, wish as unknown as Json);
   const enrolment = await serveEnrolment(signing);
   const epochs = serveGossip({ directory, request: running.request, heardAt: (peer) => book.heardAt(peer) });
-  const book = servePeerBook(running, async (keys, peers) => {
+  const book = createPeerBook(running, async (keys, peers) => {
     await keepKeys(configuration, keys);
     epochs.look(peers);
   });

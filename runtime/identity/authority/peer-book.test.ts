@@ -8,7 +8,7 @@ import { peerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { eventually } from "../../installation.testing.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
-import { fixedPeers, isPeersQuestion, type PeerBookLimits, peerBookLimits, servePeerBook } from "./peer-book.ts";
+import { createPeerBook, fixedPeers, isPeersQuestion, type PeerBookLimits, peerBookLimits } from "./peer-book.ts";
 
 const closing: (() => void)[] = [];
 after(() => {
@@ -23,7 +23,7 @@ const serve = async (
   let book = { version: 1, peers };
   let asked = 0;
   let waiting: (() => void) | null = null;
-  const served = servePeerBook(
+  const served = createPeerBook(
     {
       request: async (asking: Json) => {
         asked += 1;

@@ -66,7 +66,12 @@ export const fixedPeers = ({
   return { ...authority?.peers, [name]: own };
 };
 
-export const servePeerBook = (
+const refuse = (response: ServerResponse, status: number, code: string, message: string): void => {
+  response.writeHead(status, { "content-type": "application/json", "retry-after": "10" });
+  response.end(JSON.stringify({ error: { code, message } }));
+};
+
+export const createPeerBook = (
   { request }: Pick<RunningService, "request">,
   /** Told of each book before anybody else is. */
   onBook: (keys: CurrentKeys, peers: PeerEntries) => Promise<void>,
@@ -124,17 +129,19 @@ export const servePeerBook = (
   follow().catch(() => undefined);
 
   const answer: PeerHandler = ({ peer, method, url }, response) => {
-    const refuse = (status: number, code: string, message: string): void => {
-      response.writeHead(status, { "content-type": "application/json", "retry-after": "10" });
-      response.end(JSON.stringify({ error: { code, message } }));
-    };
     heard.set(peer, performance.now());
     const before = held.get(peer);
-    if (method !== "GET") return refuse(405, "not-allowed", "where everybody is can only be asked: GET /peers");
+    if (method !== "GET")
+      return refuse(response, 405, "not-allowed", "where everybody is can only be asked: GET /peers");
     if (!mayAsk("authority", peer, method, url))
-      return refuse(403, "forbidden", `only what runs for the installation may ask for it, and this is "${peer}"`);
+      return refuse(
+        response,
+        403,
+        "forbidden",
+        `only what runs for the installation may ask for it, and this is "${peer}"`,
+      );
     if (before === undefined && held.size >= limits.followers)
-      return refuse(503, "busy", `${limits.followers} peers wait for news already`);
+      return refuse(response, 503, "busy", `${limits.followers} peers wait for news already`);
     // Its former connection is lost, and nobody has noticed.
     if (before !== undefined) nothing(peer, before);
     const known = Number(new URLSearchParams(url.split("?", 2)[1] ?? "").get("known") ?? -1);

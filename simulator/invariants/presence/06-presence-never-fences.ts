@@ -1,6 +1,19 @@
 import type { ActualPresenceDeath } from "../../../core/documents/presence.ts";
+import type { Effect, Input } from "../../../core/env.ts";
 import type { MachineTruth } from "../../world/truth.ts";
-import type { Invariant } from "../invariant.ts";
+import type { Invariant, Verdict } from "../invariant.ts";
+
+/** Whoever is told of a death desires nothing of anyone for it. */
+const checkAnswer = (who: string, input: Input, effects: readonly Effect[], verdict: Verdict): void => {
+  if (input.kind !== "actual" || !input.key.startsWith("dead/")) return;
+  if ((input.value as { readonly ended?: number } | null)?.ended !== undefined) return;
+  // Rules that were due from before may leave in the same step; a VM, its disks and its place are another matter.
+  const asked = effects.find(
+    (effect) =>
+      effect.kind === "unsubscribe" || (effect.kind === "desire" && /^(vm|connection|placement)\//.test(effect.key)),
+  );
+  verdict.check(asked === undefined, () => `${who} was told of a death and did: ${JSON.stringify(asked)}`);
+};
 
 /**
  * What runs on a host that is declared dead, or was lost with its power, is left alone until the host itself says more: nobody
@@ -46,17 +59,10 @@ export const presenceNeverFences: Invariant = {
         if (frame.frame === "hello" && (frame.life ?? 0) > (dead.get(host) ?? Number.POSITIVE_INFINITY)) returns(host);
       },
       stepped: (who, input, effects) => {
-        const isDeath = input.kind === "actual" && input.key.startsWith("dead/") && !who.startsWith("presence.");
-        if (isDeath && (input.value as { readonly ended?: number } | null)?.ended === undefined) {
-          // Rules that were due from before may leave in the same step; a VM, its disks and its place are another matter.
-          const asked = effects.find(
-            (effect) =>
-              effect.kind === "unsubscribe" ||
-              (effect.kind === "desire" && /^(vm|connection|placement)\//.test(effect.key)),
-          );
-          verdict.check(asked === undefined, () => `${who} was told of a death and did: ${JSON.stringify(asked)}`);
+        if (!who.startsWith("presence.")) {
+          checkAnswer(who, input, effects, verdict);
+          return;
         }
-        if (!who.startsWith("presence.")) return;
         for (const effect of effects) {
           if (effect.kind !== "publish" || !effect.key.startsWith("dead/")) continue;
           const host = effect.key.replace("dead/", "");

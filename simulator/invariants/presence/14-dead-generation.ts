@@ -39,14 +39,41 @@ interface Heard {
   counted: boolean;
 }
 
+/**
+ * Host → generation of its source → its life and when it was first said, by what it says when it connects. The one does not
+ * follow from the other: a host without its store says lives again that are over, in later generations.
+ */
+type Lives = Map<string, Map<number, { readonly life: number; readonly sinceMs: number }>>;
+
+/**
+ * What `who` still has of a life of `peer` that is over, as a sentence.
+ * @param over host and life → when anybody first heard that it is over
+ */
+const leftOver = (
+  { installation, lives, over }: { installation: Installation; lives: Lives; over: ReadonlyMap<string, number> },
+  who: string,
+  peer: string,
+  life: number,
+): string | null => {
+  const known = lives.get(peer);
+  // What began when that life was over is not of it, whatever number it has.
+  const endedMs = over.get(`${peer} ${life}`) ?? Number.POSITIVE_INFINITY;
+  const isOver = (generation: number): boolean => {
+    const own = known?.get(generation);
+    return own !== undefined && own.life <= life && own.sinceMs < endedMs;
+  };
+  const newest = Math.max(-1, ...[...(known?.keys() ?? [])].filter(isOver));
+  const target = [...(distributionOf(installation, who)?.targets ?? [])].find(([name]) => name === peer)?.[1];
+  for (const [key, { generation }] of target?.actual ?? [])
+    if (known?.has(generation) === true ? isOver(generation) : generation <= newest)
+      return `${who} has ${key} of ${peer}, whose life ${life} was declared over`;
+  return null;
+};
+
 const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => void) => {
-  /**
-   * Host → generation of its source → its life and when it was first said, by what it says when it connects. The one does not
-   * follow from the other: a host without its store says lives again that are over, in later generations.
-   */
-  const lives = new Map<string, Map<number, { readonly life: number; readonly sinceMs: number }>>();
-  /** Host and life → when anybody first heard that it is over. */
+  const lives: Lives = new Map();
   const over = new Map<string, number>();
+  const known = { installation, lives, over };
   const heard = new Map<string, Heard>();
   /** Who and of whom → the latest life that each member of the Presence group said to them is over; one alone is no word of the group. */
   const said = new Map<string, Map<string, number>>();
@@ -66,10 +93,9 @@ const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => v
     },
     frame: (from, to, frame) => {
       if (frame.frame === "hello" && from.startsWith("host.") && frame.life !== undefined) {
-        const known = lives.get(from) ?? new Map<number, { readonly life: number; readonly sinceMs: number }>();
-        lives.set(from, known);
-        if (!known.has(frame.generation))
-          known.set(frame.generation, { life: frame.life, sinceMs: kernel.clock.nowMs });
+        const own = lives.get(from) ?? new Map<number, { readonly life: number; readonly sinceMs: number }>();
+        lives.set(from, own);
+        if (!own.has(frame.generation)) own.set(frame.generation, { life: frame.life, sinceMs: kernel.clock.nowMs });
       }
       if (frame.frame !== "actual" || !from.startsWith("presence.") || !frame.key.startsWith("dead/")) return;
       const { generation } = (frame.value ?? {}) as { readonly generation?: number };
@@ -81,21 +107,6 @@ const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => v
       if (agreed !== undefined) hear(to, peer, agreed);
     },
   });
-  const leftOver = (who: string, peer: string, life: number): string | null => {
-    const known = lives.get(peer);
-    // What began when that life was over is not of it, whatever number it has.
-    const endedMs = over.get(`${peer} ${life}`) ?? Number.POSITIVE_INFINITY;
-    const isOver = (generation: number): boolean => {
-      const own = known?.get(generation);
-      return own !== undefined && own.life <= life && own.sinceMs < endedMs;
-    };
-    const newest = Math.max(-1, ...[...(known?.keys() ?? [])].filter(isOver));
-    const target = [...(distributionOf(installation, who)?.targets ?? [])].find(([name]) => name === peer)?.[1];
-    for (const [key, { generation }] of target?.actual ?? [])
-      if (known?.has(generation) === true ? isOver(generation) : generation <= newest)
-        return `${who} has ${key} of ${peer}, whose life ${life} was declared over`;
-    return null;
-  };
   const look = (): void => {
     for (const each of heard.values()) {
       const { who, peer, life, atMs } = each;
@@ -103,7 +114,7 @@ const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => v
       // A controller that was taken away with its cell hears nothing any more.
       if (process === undefined || !process.isRunning || process.isPaused) continue;
       if (kernel.clock.nowMs - Math.max(atMs, process.wellSinceMs) < boundMs) continue;
-      const found = leftOver(who, peer, life);
+      const found = leftOver(known, who, peer, life);
       if (found !== null) verdict.violate(`${found} ${kernel.clock.nowMs - atMs} ms ago`);
       else if (!each.counted) verdict.check(true, () => "");
       each.counted = true;
@@ -116,7 +127,7 @@ const watchDeaths = ({ kernel, installation }: View, verdict: Verdict): (() => v
     for (const { peer, life } of heard.values()) last.set(peer, Math.max(life, last.get(peer) ?? 0));
     for (const [peer, life] of last)
       for (const { name } of installation.processes.values()) {
-        const found = leftOver(name, peer, life);
+        const found = leftOver(known, name, peer, life);
         verdict.check(found === null, () => `at rest ${found}`);
       }
   };
