@@ -161,7 +161,10 @@ function sizeFaults({ path, text }: Source): readonly string[] {
     const indent = opening[1] ?? "";
     const end = lines.findIndex((later, at) => at > index && later.startsWith(`${indent}}`));
     // A factory that only holds an object's methods is as long as these are together.
-    const limit = /(function|const) create[A-Z]/.test(line) ? 2 * maximumFunctionLines : maximumFunctionLines;
+    const first = lines
+      .slice(0, index + 1)
+      .findLast((before) => before.startsWith(indent) && /^[^\s)]/.test(before.slice(indent.length)));
+    const limit = /(function|const) create[A-Z]/.test(first ?? line) ? 2 * maximumFunctionLines : maximumFunctionLines;
     if (end - index > limit)
       faults.push(`${path}:${index + 1}: a function of ${end - index} lines; split it where its purpose changes`);
   });

@@ -10,7 +10,7 @@ import { bootstrapProgress, rootSpecification } from "../self-hosted.ts";
 import { processesOf, tenant, untilAllReady, vmState } from "./self-hosted.testing.ts";
 
 /**
- * The profile `large`, each service in a VM of its own: `node --test testbed/management/large-alone.testing.ts`, by hand, since its
+ * The profile `large`, each service in a VM of its own: only with `./cells test --all`, since its
  * twelve service VMs keep two cores of emulated processors busy for many minutes. Its `cells up` is killed at each step;
  * a second Placer and Storage Manager come by the root specification and go by it; cells stand within cells.
  */

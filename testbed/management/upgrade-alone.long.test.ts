@@ -7,10 +7,9 @@ import { tenant, untilAllReady } from "./self-hosted.testing.ts";
 import { upgradeCloud } from "./upgrade.testing.ts";
 
 /**
- * The upgrade by itself, in a cloud of its own: `node --test testbed/management/upgrade-alone.testing.ts`, by hand. It is no
- * part of the suite and cannot be: beside the birth, ten starts of service VMs come one after another, each with its boot on
- * an emulated processor and most with the 15 s of their proof, and that one waits for the other is what is tried. What needs
- * no machines of all this is in core/controller/upgrade/upgrade.test.ts and upgrade-follow.test.ts.
+ * The upgrade by itself, in a cloud of its own: only with `./cells test --all`. Beside the birth, ten service VMs start one
+ * after another, each on an emulated processor and most with the 15 s of their proof, and that one waits for the other is
+ * what is tried. What needs no machines is in core/controller/upgrade/upgrade.test.ts and upgrade-follow.test.ts.
  */
 test("a new service image goes in, and goes back by itself", async (context) => {
   const start = performance.now();
