@@ -13,6 +13,7 @@ const spy = peerName("controller.spy");
 
 /** A directory with clients' durable documents, which it is given again when it starts again. */
 class World {
+  readonly refused: { readonly key: Json | undefined; readonly why: Json | undefined }[] = [];
   state = service.restore({ records: new Map(), desiredAt: new Map() });
   readonly published = new Map<string, Json>();
   readonly documents = new Map<string, { from: PeerName; key: string; value: Json }>();
@@ -20,6 +21,8 @@ class World {
     const { state, effects } = service.step(this.state, input, { ms: 0, wallMs: 0 });
     this.state = state;
     for (const effect of effects) {
+      if (effect.kind === "log" && effect.event === "document/refused")
+        this.refused.push({ key: effect.fields.key, why: effect.fields.why });
       if (effect.kind !== "publish") continue;
       if (effect.value === null) this.published.delete(effect.key);
       else this.published.set(effect.key, effect.value);
@@ -160,6 +163,114 @@ test("malformed documents change nothing but their own key", () => {
   assert.deepEqual([...world.published.keys()], [`${shop}/${key}`]);
   world.say(bank, "public/b-1", { uid: "b-1", path: "bank/db", shows: { kind: "addresses", networks: ["all"] } });
   assert.deepEqual([...world.published.keys()], []);
+});
+
+test("what is malformed is refused with the reason, and what is taken back or taken is not", () => {
+  const world = new World().start();
+  world.say(bank, "public/b-1", network("b-1", "bank/db", "10.64.0.2/32")).say(bank, "public/b-1", null);
+  assert.deepEqual(world.refused, []);
+  world.say(spy, "public/b-1", { uid: "b-1" });
+  assert.deepEqual(world.refused, [
+    { key: "public/b-1", why: "the document is malformed; see core/documents/vocabulary.ts for its fields" },
+  ]);
+});
+
+test("a path that another element took over is the first one's again, and of no third", () => {
+  const world = new World().start().say(shop, key, bankDb);
+  const told = (): string => (world.answer(shop, key) as { uid: string }).uid;
+  world.say(bank, "public/b-3", network("b-3", "bank/other", "10.64.0.4/32"));
+  world.say(bank, "public/b-1", network("b-1", "bank/db", "10.64.0.2/32"));
+  world.say(bank, "public/b-2", network("b-2", "bank/db", "10.64.0.3/32"));
+  assert.equal(told(), "b-2");
+  world.say(bank, "public/b-1", network("b-1", "bank/db", "10.64.0.2/32"));
+  assert.equal(told(), "b-1");
+  // Whoever does not stand in front leaves nothing to put back.
+  world.say(bank, "public/b-2", null);
+  assert.equal(told(), "b-1");
+  world.say(bank, "public/b-2", network("b-2", "bank/db", "10.64.0.3/32"));
+  world.say(bank, "public/b-2", null);
+  assert.equal(told(), "b-1");
+});
+
+test("a rule that names another cell instead is agreed to there, and by its former partner no more", () => {
+  const world = new World().start();
+  world.say(bank, "public/b-1", network("b-1", "bank/db", "10.64.0.2/32"));
+  world.say(spy, "public/x-1", network("x-1", "spy/db", "10.64.2.2/32"));
+  world.say(shop, "public/s-1", network("s-1", "shop/web", "10.64.1.2/32"));
+  world.say(bank, "reach/b-9", reach("b-9", shopWeb, "10.64.0.2", "h2", "in"));
+  world.say(spy, "reach/x-9", reach("x-9", shopWeb, "10.64.2.2", "h3", "in"));
+  const agreed = (): readonly unknown[] =>
+    [world.answer(bank, "reach/b-9"), world.answer(spy, "reach/x-9")].map(
+      (each) => (each as { agreed: boolean }).agreed,
+    );
+  world.say(shop, "reach/s-9", reach("s-9", bankDb, "10.64.1.2", "h1", "out"));
+  assert.deepEqual(agreed(), [true, false]);
+  world.say(shop, "reach/s-9", reach("s-9", want("spy.cells.internal", "spy/db"), "10.64.1.2", "h1", "out"));
+  assert.deepEqual(agreed(), [false, true]);
+  world.say(shop, "reach/s-9", null);
+  assert.deepEqual(agreed(), [false, false]);
+});
+
+test("nothing is kept of cells that have taken back all", () => {
+  const world = new World().start();
+  world.say(bank, "public/b-1", network("b-1", "bank/db", "10.64.0.2/32"));
+  world.say(shop, key, bankDb).say(shop, "reach/s-9", reach("s-9", bankDb, "10.64.1.2", "h1", "out"));
+  assert.deepEqual([...world.state.askers.keys()], ["bank.cells.internal"]);
+  world.say(shop, key, null).say(shop, "reach/s-9", null).say(bank, "public/b-1", null);
+  assert.deepEqual([world.state.askers.size, world.state.cells.size], [0, 0]);
+});
+
+test("a cell that has all the documents it may have puts others in their place, and no more; others have room", () => {
+  const world = new World();
+  const names = (number: number) => want("bank.cells.internal", `bank/vm${number}`);
+  const rule = (id: string, host: string) => reach(id, bankDb, "10.64.1.2", host, "out");
+  for (let number = 0; number < 9_999; number += 1) {
+    world.say(shop, `want/bank.cells.internal/bank/vm${number}`, names(number));
+    world.say(shop, `reach/s-${number}`, rule(`s-${number}`, "h1"));
+  }
+  world.say(shop, key, bankDb).say(shop, "public/s-1", network("s-1", "shop/web", "10.64.1.2/32"));
+  assert.deepEqual(world.refused, []);
+  for (const [more, document] of [
+    ["public/s-2", network("s-2", "shop/other", "10.64.1.3/32")],
+    ["want/bank.cells.internal/bank/more", want("bank.cells.internal", "bank/more")],
+    ["reach/s-more", rule("s-more", "h1")],
+  ] as const) {
+    world.refused.length = 0;
+    world.say(shop, more, document);
+    const why = "this cell has 20000 documents here already, and no more are taken";
+    assert.deepEqual(world.refused, [{ key: more, why }]);
+  }
+  world.refused.length = 0;
+  world.say(shop, "public/s-1", network("s-1", "shop/new", "10.64.1.2/32"));
+  world.say(shop, key, bankDb).say(shop, "reach/s-1", reach("s-1", bankDb, "10.64.1.2", "h5", "out"));
+  world.say(bank, "public/b-1", network("b-1", "bank/db", "10.64.0.2/32"));
+  world.say(bank, "reach/b-9", reach("b-9", want("shop.cells.internal", "new"), "10.64.0.2", "h2", "in"));
+  assert.deepEqual(world.refused, []);
+  const places = (): readonly unknown[] =>
+    (world.answer(bank, "reach/b-9") as { there: readonly { host: string }[] }).there;
+  world.start();
+  assert.deepEqual(
+    places().map((place) => (place as { host: string }).host),
+    ["h1", "h5"],
+  );
+  assert.equal((world.answer(shop, key) as { uid: string }).uid, "b-1");
+  // One less, and there is room for another.
+  world.say(shop, "reach/s-0", null).say(shop, "public/s-2", network("s-2", "shop/other", "10.64.1.3/32"));
+  assert.deepEqual(world.refused, []);
+});
+
+test("what it counts is what cells have said", () => {
+  const world = new World().start();
+  for (const [cell, name] of [
+    [bank, "bank"],
+    [shop, "shop"],
+  ] as const) {
+    for (const id of ["1", "2"])
+      world.say(cell, `public/${name}-${id}`, network(`${name}-${id}`, `${name}/${id}`, "10.64.0.2/32"));
+    world.say(cell, key, bankDb);
+  }
+  const counts = service.measure?.(world.state).map(({ samples }) => samples.map(({ value }) => value));
+  assert.deepEqual(counts, [[4], [2], [0]]);
 });
 
 test("property: what it says follows from the documents alone, whatever their order and however often it starts again", () => {

@@ -185,9 +185,6 @@ function putReach(
   if (before !== undefined) {
     view.reaches.delete(id);
     countAsker(state, before.other.domain, client, -1);
-    // Its former partner hears of it too.
-    const partner = controllerOf(state, before.other.domain);
-    if (partner !== null && before.other.domain !== document?.other.domain) state.touched.add(partner);
   }
   if (document === null || (isFull && before === undefined)) {
     say(state, client, directoryKey.reach(id), null);
@@ -207,12 +204,9 @@ function countAsker(state: DirectoryState, domain: string, client: PeerName, by:
 }
 
 const domainOf = (state: DirectoryState, client: PeerName): string => `${cellOfController(client)}.${state.domain}`;
-function controllerOf(state: DirectoryState, domain: string): PeerName | null {
-  const client = domain.endsWith(`.${state.domain}`)
-    ? (`controller.${domain.slice(0, -state.domain.length - 1)}` as PeerName)
-    : null;
-  return client !== null && state.cells.has(client) ? client : null;
-}
+/** Whose cell has this domain, or would have it; null: no cell of this installation can. */
+const controllerOf = (state: DirectoryState, domain: string): PeerName | null =>
+  domain.endsWith(`.${state.domain}`) ? (`controller.${domain.slice(0, -state.domain.length - 1)}` as PeerName) : null;
 
 /** A reference names the whole path of the other's document, or one below its cell's component. */
 function find(state: DirectoryState, { domain, path }: DesiredWant): DesiredPublic | null {
@@ -224,17 +218,15 @@ function find(state: DirectoryState, { domain, path }: DesiredWant): DesiredPubl
   return uid === undefined ? null : (view.publics.get(uid) ?? null);
 }
 
-/** Says what has changed to the cells that are concerned: those that were touched, and those that name something in them. */
+/**
+ * Says what has changed to the cells that are concerned: those that were touched, and those that name something in them. The
+ * partner of a rule is among the latter, or has no rule that it could be told of.
+ */
 function settle(state: DirectoryState): void {
   const concerned = new Set<PeerName>();
   for (const client of state.touched) {
     concerned.add(client);
     for (const asker of state.askers.get(domainOf(state, client))?.keys() ?? []) concerned.add(asker);
-    // What its rules' partners may know follows from its own rules, also where it no longer has any.
-    for (const { other } of state.cells.get(client)?.reaches.values() ?? []) {
-      const partner = controllerOf(state, other.domain);
-      if (partner !== null) concerned.add(partner);
-    }
   }
   state.touched.clear();
   for (const client of concerned) {

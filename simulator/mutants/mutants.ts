@@ -1,0 +1,121 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Node, type SourceFile, SyntaxKind } from "typescript/unstable/ast";
+import {
+  isBinaryExpression,
+  isConditionalExpression,
+  isPrefixUnaryExpression,
+  isStringLiteralLikeNode,
+  isTemplateExpression,
+} from "typescript/unstable/ast/is";
+import { API } from "typescript/unstable/sync";
+
+/** A text in which one operator is another. */
+export interface Mutant {
+  /** Below the folder that was read. */
+  readonly file: string;
+  /** Of the operator; from 1. */
+  readonly line: number;
+  readonly column: number;
+  /** The expression before and after, each on one line. */
+  readonly before: string;
+  readonly after: string;
+  /** The whole text of the file with it. */
+  readonly text: string;
+}
+
+/**
+ * What each operator becomes: that which is most easily written in its place. `??` has none, since nearly every one here stands
+ * before a value that no other code can tell from the first.
+ */
+const others: ReadonlyMap<SyntaxKind, string> = new Map([
+  [SyntaxKind.EqualsEqualsEqualsToken, "!=="],
+  [SyntaxKind.ExclamationEqualsEqualsToken, "==="],
+  [SyntaxKind.LessThanToken, "<="],
+  [SyntaxKind.LessThanEqualsToken, "<"],
+  [SyntaxKind.GreaterThanToken, ">="],
+  [SyntaxKind.GreaterThanEqualsToken, ">"],
+  [SyntaxKind.AmpersandAmpersandToken, "||"],
+  [SyntaxKind.BarBarToken, "&&"],
+  [SyntaxKind.PlusToken, "-"],
+  [SyntaxKind.MinusToken, "+"],
+  [SyntaxKind.AsteriskToken, "/"],
+  [SyntaxKind.SlashToken, "*"],
+  [SyntaxKind.PercentToken, "*"],
+  [SyntaxKind.PlusEqualsToken, "-="],
+  [SyntaxKind.MinusEqualsToken, "+="],
+]);
+
+/** What is put together with a text is one. */
+const isText = (node: Node): boolean =>
+  isStringLiteralLikeNode(node) ||
+  isTemplateExpression(node) ||
+  (isBinaryExpression(node) && (isText(node.left) || isText(node.right)));
+
+/** From where to where a node's operator is replaced, and by what; null: it has none that is. */
+function changeOf(node: Node, source: SourceFile): { from: number; to: number; by: string; at: number } | null {
+  const whole = { from: node.getStart(source), to: node.end };
+  const of = (part: Node): string => part.getText(source);
+  if (isBinaryExpression(node)) {
+    const { left, operatorToken, right } = node;
+    const other = others.get(operatorToken.kind);
+    // Of texts there is no difference.
+    if (other === undefined || isText(left) || isText(right)) return null;
+    const at = operatorToken.getStart(source);
+    const by = `${of(left)} ${other} ${of(right)}`;
+    // An assignment stands where no parentheses need to be, and all else binds as it did.
+    return { ...whole, by: other.endsWith("=") && other.length === 2 && /^[+-]/.test(other) ? by : `(${by})`, at };
+  }
+  if (isPrefixUnaryExpression(node) && node.operator === SyntaxKind.ExclamationToken)
+    return { ...whole, by: `(${of(node.operand)})`, at: whole.from };
+  if (isConditionalExpression(node)) {
+    const by = `((${of(node.condition)}) ? ${of(node.whenFalse)} : ${of(node.whenTrue)})`;
+    return { ...whole, by, at: node.questionToken.getStart(source) };
+  }
+  return null;
+}
+
+const oneLine = (text: string): string => text.replace(/\s+/g, " ");
+
+/** All of one text, in the order of their operators. */
+function mutantsOf(file: string, source: SourceFile): readonly Mutant[] {
+  const found: (Mutant & { readonly at: number })[] = [];
+  const starts = source.getLineStarts();
+  const visit = (node: Node): void => {
+    const change = changeOf(node, source);
+    if (change !== null) {
+      const { from, to, by, at } = change;
+      const line = starts.findLastIndex((start) => start <= at);
+      const text = source.text.slice(0, from) + by + source.text.slice(to);
+      const before = oneLine(source.text.slice(from, to));
+      found.push({ file, line: line + 1, column: at - (starts[line] ?? 0) + 1, before, after: oneLine(by), text, at });
+    }
+    node.forEachChild(visit);
+  };
+  visit(source);
+  return found.sort((a, b) => a.at - b.at).map(({ at: _, ...mutant }) => mutant);
+}
+
+/**
+ * Of files below `root`, in their order. The compiler's own parser reads them, in a process that ends with this call; nothing is
+ * resolved and no type is checked, for which it would have to read the whole of the code.
+ */
+export function mutantsIn(root: string, files: readonly string[]): readonly Mutant[] {
+  const folder = mkdtempSync(join(tmpdir(), "cells-parser-"));
+  const project = join(folder, "tsconfig.json");
+  const compilerOptions = { noLib: true, noResolve: true, types: [], allowImportingTsExtensions: true, noEmit: true };
+  writeFileSync(project, JSON.stringify({ compilerOptions, files: files.map((file) => join(root, file)) }));
+  const api = new API({ cwd: folder });
+  try {
+    const [opened] = api.updateSnapshot({ openProject: project }).getProjects();
+    return files.flatMap((file) => {
+      const source = opened?.program.getSourceFile(join(root, file));
+      if (source === undefined) throw new Error(`${file} is no file below ${root}`);
+      return mutantsOf(file, source);
+    });
+  } finally {
+    api.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,191 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, relative, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { createRandom } from "../kernel/random.ts";
+import { type Mutant, mutantsIn } from "./mutants.ts";
+
+/**
+ * What would the tests not notice? Of all operators of a folder some are drawn by a seed, and each is exchanged for another,
+ * alone and in a copy of the code. The unit tests of its folder are run, and where these pass the scenarios and some
+ * seeds. What lives is printed: it is a line that no test holds, or one that says the same in both ways. Which of the two,
+ * a reader has to judge.
+ *
+ * The guards of `mutations/` are chosen, and each is run with every test; this draws from all that there is, and takes hours.
+ */
+const usage = `Usage: node simulator/mutants/sample.ts [FOLDER | FILE…] [--minutes N] [--seed N] [--units]
+
+Exchanges operators of these files one at a time, and prints what no test notices; core and model without FOLDER. --minutes: for
+as long, 10 without. --units: unit tests alone, without scenarios and seeds.`;
+
+const root = join(import.meta.dirname, "../..");
+const copied = ["model", "core", "runtime", "host", "simulator", "examples", "docs", "package.json", "tsconfig.json"];
+const isTest = (name: string): boolean => /\.(test|testing)\.ts$|\/testing\//.test(name);
+
+const filesBelow = (folder: string): readonly string[] =>
+  folder.endsWith(".ts")
+    ? [folder]
+    : readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+        .map((name) => join(folder, name))
+        .filter((name) => name.endsWith(".ts"))
+        .sort();
+
+const testsBelow = (folder: string): readonly string[] =>
+  filesBelow(folder).filter((name) => name.endsWith(".test.ts"));
+
+/** The tests of a file: those of its folder, or of the next above that has some, and then all of its service or subject. */
+function stagesOf(file: string): readonly (readonly string[])[] {
+  let folder = dirname(file);
+  while (testsBelow(folder).length === 0) folder = dirname(folder);
+  const whole = file.split("/").slice(0, 2).join("/");
+  const near = testsBelow(folder);
+  const rest = testsBelow(whole).filter((name) => !near.includes(name));
+  return rest.length === 0 ? [near] : [near, rest];
+}
+
+/** Longest that tests of one stage may take. A mutant that never ends is killed by that. */
+const longestMs = 300_000;
+
+/** True: it ends well. Whatever it has started is ended with it. */
+const passes = (copy: string, words: readonly string[], isFailure: RegExp): Promise<boolean> =>
+  new Promise((resolve) => {
+    const env = { ...process.env, CELLS_RUNS: "50", CELLS_SEED: "1", NODE_TEST_CONTEXT: undefined };
+    const child: ChildProcess = spawn(process.execPath, [...words], {
+      ...{ cwd: copy, env, detached: true, stdio: ["ignore", "pipe", "ignore"] },
+    });
+    let isWell = true;
+    const fail = (): void => {
+      isWell = false;
+      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, "SIGKILL");
+    };
+    const timer = setTimeout(fail, longestMs);
+    let text = "";
+    child.stdout?.setEncoding("utf8").on("data", (part: string) => {
+      text += part;
+      if (isWell && isFailure.test(text)) fail();
+      text = text.slice(text.lastIndexOf("\n") + 1);
+    });
+    child.on("close", (code) => {
+      clearTimeout(timer);
+      resolve(isWell && code === 0);
+    });
+  });
+
+const runTests = (copy: string, files: readonly string[]): Promise<boolean> =>
+  passes(copy, ["--disable-warning=ExperimentalWarning", "--test", "--test-reporter=tap", ...files], /^\s*not ok/m);
+
+interface Judge {
+  readonly name: string;
+  /** True: it notices nothing. */
+  readonly passes: (copy: string, file: string) => Promise<boolean>;
+}
+const judges = (units: boolean): readonly Judge[] => [
+  {
+    name: "unit tests",
+    passes: async (copy, file) => {
+      for (const tests of stagesOf(file)) if (!(await runTests(copy, tests))) return false;
+      return true;
+    },
+  },
+  ...(units
+    ? []
+    : [
+        { name: "scenarios", passes: (copy: string) => runTests(copy, ["simulator/scenarios.test.ts"]) },
+        {
+          name: "seeds",
+          passes: (copy: string) => passes(copy, ["simulator/mutations/play.testing.ts", "seeds", "1-6"], /^seed/m),
+        },
+      ]),
+];
+
+/** Name of what notices it; null: nothing does. */
+async function noticedBy(copy: string, file: string, all: readonly Judge[]): Promise<string | null> {
+  for (const judge of all) if (!(await judge.passes(copy, file))) return judge.name;
+  return null;
+}
+
+const makeCopy = (): string => {
+  const copy = mkdtempSync(join(tmpdir(), "cells-mutants-"));
+  for (const name of copied) cpSync(join(root, name), join(copy, name), { recursive: true });
+  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
+  return copy;
+};
+
+const lineOf = ({ file, line, column, before, after }: Mutant): string =>
+  `${file}:${line}:${column}\n    ${before}\n    ${after}`;
+
+interface Wanted {
+  readonly folders: readonly string[];
+  readonly minutes: number;
+  readonly seed: number;
+  readonly units: boolean;
+}
+
+/** Draws without putting back. */
+function shuffled<T>(values: readonly T[], seed: number): readonly T[] {
+  const random = createRandom(seed, "mutants");
+  return values
+    .map((value) => ({ value, at: random.next() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ value }) => value);
+}
+
+async function sample({ folders, minutes, seed, units }: Wanted, print: (line: string) => void): Promise<void> {
+  const files = folders.flatMap(filesBelow).filter((name) => !isTest(name));
+  const mutants = shuffled(mutantsIn(root, files), seed);
+  const all = judges(units);
+  const copy = makeCopy();
+  const kills = new Map<string, number>();
+  const green = new Set<string>();
+  let tried = 0;
+  /** Tests that fail without any change would kill all. */
+  const assertGreen = async (file: string): Promise<void> => {
+    const key = stagesOf(file).join();
+    if (green.has(key)) return;
+    const by = await noticedBy(copy, file, green.size === 0 ? all : all.slice(0, 1));
+    if (by !== null) throw new Error(`the ${by} of ${file} fail without any change`);
+    green.add(key);
+  };
+  try {
+    // The time is what drawing takes; each that was begun is ended.
+    const endMs = performance.now() + minutes * 60_000;
+    for (const mutant of mutants) {
+      if (performance.now() > endMs) break;
+      await assertGreen(mutant.file);
+      const path = join(copy, mutant.file);
+      writeFileSync(path, mutant.text);
+      const by = await noticedBy(copy, mutant.file, all);
+      cpSync(join(root, mutant.file), path);
+      tried += 1;
+      if (by === null) print(lineOf(mutant));
+      else kills.set(by, (kills.get(by) ?? 0) + 1);
+    }
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+  const killed = [...kills.values()].reduce((sum, count) => sum + count, 0);
+  const each = [...kills].map(([name, count]) => `${name} ${count}`).join(", ");
+  print(`seed ${seed}: ${killed} of ${tried} killed (${each}), ${tried - killed} live; there are ${mutants.length}`);
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      minutes: { type: "string", default: "10" },
+      seed: { type: "string", default: "1" },
+      units: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  const print = (line: string): void => console.log(line);
+  if (values.help) return print(usage);
+  const folders = (positionals.length === 0 ? ["core", "model"] : positionals).map((name) =>
+    relative(root, resolve(name)),
+  );
+  const [minutes, seed] = [Number(values.minutes), Number(values.seed)];
+  await sample({ folders, minutes, seed, units: values.units }, print);
+}
+
+if (import.meta.main) await main();
