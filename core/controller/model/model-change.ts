@@ -99,7 +99,7 @@ function executePlan(state: ControllerState, cell: Cell | null, plan: Plan): voi
   saveCounters(state, { nextNumber });
   saveModel(state, { version, document: cell?.document ?? null }, cell);
   adoptElements(state, cell, cell === null ? new Map() : withKept(state, cell, uids));
-  createGrants(state);
+  createGrants(state, plan);
   beginUpgrades(state, upgrades);
   for (const step of plan.steps) {
     const uid = step.type === "VM" ? state.uids.get(step.path) : undefined;

@@ -176,6 +176,41 @@ test("a child grows while its parent has room, waits for it, and is told why not
   assert.equal(family.parent.vms, 1);
 });
 
+test("a first model that is changed before the child has taken one counts anew, and no more once it has one", () => {
+  const family = new Family();
+  const { own } = family.named("a");
+  const withA = (vms: number, inA: number): JsonObject => {
+    const { p } = parentModel(vms) as { p: JsonObject };
+    return { p: { ...p, a: child("a", inA) } };
+  };
+  const granted = (): unknown => family.parent.state.grants.get(uid(own))?.amount.vms;
+  // As if its controller were still being made.
+  const begun = new Member("a.p", own);
+  family.children.delete(own);
+  family.heard.delete(own);
+  family.parent.step({
+    kind: "actual",
+    from: cellManager,
+    key: actualKey(peerName("controller.p"), `cell/${own}`),
+    value: null,
+  });
+  family.change("b", 1);
+  family.settle();
+  family.parent.put(withA(1, 3));
+  assert.match(JSON.stringify(family.parent.answers.at(-1)?.body), /With its child cells, the cell `p` has 5 VMs/);
+  assert.equal(granted(), 1);
+  family.parent.put(withA(0, 3));
+  assert.equal(granted(), 3);
+  family.children.set(own, begun);
+  family.lives.delete(own);
+  family.settle();
+  assert.equal(begun.vms, 3);
+  // From now on it is the child's own affair.
+  family.parent.put(withA(0, 4));
+  assert.equal(family.parent.answers.at(-1)?.status, 200);
+  assert.equal(granted(), 3);
+});
+
 test("a parent that does not answer makes a change fail after a while, and changes come in their order", () => {
   const family = new Family();
   const { member } = family.named("a");

@@ -11,7 +11,7 @@ import {
   usageFrom,
 } from "../../../model/check/check-limits.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
-import type { Plan } from "../../../model/plan/plan-types.ts";
+import type { Plan, PlanStep } from "../../../model/plan/plan-types.ts";
 import type { QuotaAsked, QuotaGrant } from "../../documents/cells.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
 import { isObject, log, toJson, write } from "../../outbox.ts";
@@ -46,15 +46,28 @@ function saveRoom(state: ControllerState, room: RoomRecord): void {
 }
 export const forgetGrant = (state: ControllerState, uid: Uid): void => saveGrant(state, uid, null);
 
-/** With a model, what it asks for new children is granted to them. */
-export function createGrants(state: ControllerState): void {
+/**
+ * With a model, what it asks for new children is granted to them, and what it says anew to those that have no model of their own
+ * yet: they begin with that.
+ */
+export function createGrants(state: ControllerState, plan: Plan): void {
+  const steps = new Map(plan.steps.map((step) => [step.path, step]));
   for (const record of state.elements.values()) {
     const element = elementOf(state, record);
-    if (element?.type !== "CellController" || state.grants.has(record.uid)) continue;
+    if (element?.type !== "CellController") continue;
+    const grant = state.grants.get(record.uid);
     const amount = initialDemand(element.cell, readChild);
-    saveGrant(state, record.uid, { amount, serial: 1, answered: 0, refusal: null });
+    if (grant === undefined) saveGrant(state, record.uid, { amount, serial: 1, answered: 0, refusal: null });
+    else if (isFirstModelAnew(state, record.uid, steps.get(record.path)) && shortages(amount, grant.amount).length > 0)
+      change(state, record.uid, { ...grant, amount: mostOf(amount, grant.amount), serial: grant.serial + 1 });
   }
 }
+/** The first model of a child is another one, and nobody says that the child has taken one. */
+function isFirstModelAnew(state: ControllerState, child: Uid, step: PlanStep | undefined): boolean {
+  if (step?.action !== "change" || !step.causes.some(({ attribute }) => attribute === "x.cell")) return false;
+  return (actualOf(actualCell, state, cellManager, `cell/${child}`)?.version ?? 0) === 0;
+}
+const mostOf = (one: Usage, other: Usage): Usage => usageFrom((key) => Math.max(one[key], other[key]));
 
 /**
  * A cell whose store was older may have granted under later serials than it knows, and a child that has seen one takes no
@@ -72,9 +85,15 @@ export function takeKeptGrant(state: ControllerState, source: Source, uid: Uid, 
 
 /** What all children have once this plan is executed. */
 function childrenAfter(state: ControllerState, cell: Cell | null, plan: Plan): Usage {
-  const added = plan.steps.flatMap(({ path, action }) => {
-    const element = action === "create" || action === "replace" ? cell?.elements.get(path) : undefined;
-    return element?.type === "CellController" ? [initialDemand(element.cell, readChild)] : [];
+  const added = plan.steps.flatMap((step) => {
+    const element = cell?.elements.get(step.path);
+    if (element?.type !== "CellController") return [];
+    const demand = initialDemand(element.cell, readChild);
+    if (step.action === "create" || step.action === "replace") return [demand];
+    const uid = state.uids.get(step.movedFrom ?? step.path);
+    const grant = uid === undefined ? undefined : state.grants.get(uid);
+    if (uid === undefined || grant === undefined || !isFirstModelAnew(state, uid, step)) return [];
+    return [usageFrom((key) => Math.max(0, demand[key] - grant.amount[key]))];
   });
   return sumOf([grantedTo(state), ...added]);
 }
@@ -179,7 +198,7 @@ function answerChild(
   // What it holds already it goes on holding. It may hold more than it asks for: it crashed with a question under way, asked
   // for less, and had the answer to the first question after that. Under one serial what is held only falls.
   const asked = readUsage(asks.amount);
-  const amount = usageFrom((key) => Math.max(asked[key], held[key]));
+  const amount = mostOf(asked, held);
   const answer = (given: Usage, refusal: string | null): void =>
     change(state, uid, { amount: given, serial: grant.serial + 1, answered: asks.number, refusal });
   const why = whyNot(state, uid, amount);
