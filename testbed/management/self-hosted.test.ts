@@ -113,10 +113,13 @@ describe("the cloud that runs in itself", { skip }, () => {
       const { host, incarnation } = await vmState(t, "one/vm");
       assert.match(await inTenant(t, "nslookup me.one.cells.internal && echo found"), /found/);
       // The root controller, the gateway's side towards the services, the other controllers, the hosts.
-      for (const address of ["10.0.0.31", "10.0.0.40", "10.0.3.2", "10.0.3.3", "10.0.1.1", "10.0.1.2"])
-        assert.match(await inTenant(t, `ping -c 1 -W 1 ${address} >/dev/null 2>&1 || echo unreachable`), /unreachable/);
-      for (const place of ["10.0.0.31 7100", "10.0.0.31 7101", "10.0.0.31 7102", "10.0.0.40 7127"])
-        assert.match(await inTenant(t, `nc -w 1 ${place} </dev/null >/dev/null 2>&1 || echo closed`), /closed/);
+      const addresses = ["10.0.0.31", "10.0.0.40", "10.0.3.2", "10.0.3.3", "10.0.1.1", "10.0.1.2"];
+      const doors = ["10.0.0.31 7100", "10.0.0.31 7101", "10.0.0.31 7102", "10.0.0.40 7127"];
+      const knocks = [
+        ...addresses.map((address) => `(ping -c 1 -W 1 ${address} >/dev/null 2>&1 && echo ${address} answers) &`),
+        ...doors.map((place) => `(nc -w 1 ${place} </dev/null >/dev/null 2>&1 && echo ${place} answers) &`),
+      ];
+      assert.equal(await inTenant(t, `${knocks.join(" ")} wait; echo asked`), "asked\n");
       await primaryIsTheWayIn(t);
 
       reached("the root cell is as declared, and out of reach");
