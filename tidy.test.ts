@@ -17,7 +17,8 @@ interface Source {
   readonly path: string;
   readonly text: string;
 }
-const isTest = (path: string): boolean => path.endsWith(".test.ts") || path.includes("/testing/");
+/** A test, or what only tests use: both stand beside what they are about. */
+const isTest = (path: string): boolean => /\.(test|testing)\.ts$/.test(path);
 
 const list = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
   cwd: import.meta.dirname,

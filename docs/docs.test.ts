@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { elementSchemas } from "../model/cell/schema.ts";
-import { callFault, cellOf, printedBy, scriptCommands } from "./testing/command-line.ts";
-import { type Block, blocksOf, type Document, entriesOf, isShown, wordsOf } from "./testing/documents.ts";
+import { callFault, cellOf, printedBy, scriptCommands } from "./testing/command-line.testing.ts";
+import { type Block, blocksOf, type Document, entriesOf, isShown, wordsOf } from "./testing/documents.testing.ts";
 import {
   attributeFaults,
   blockFaults,
@@ -19,7 +19,7 @@ import {
   linkFaults,
   pathFaults,
   specificationFaults,
-} from "./testing/rules.ts";
+} from "./testing/rules.testing.ts";
 
 /** JSON that a specification in TypeScript reads, or its compiler. */
 const isPart = /^examples\/shop-typescript\/.*\.json$/;

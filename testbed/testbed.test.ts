@@ -15,7 +15,7 @@ import type { UpOptions } from "./up.ts";
  * The testbed itself, with stand-ins in the members' places: what it makes, what members can see of one another, and
  * that nothing stays behind however it ends. Needs root.
  */
-const standIn = [process.execPath, fileURLToPath(new URL("supervisor/stand-in.fixture.ts", import.meta.url))];
+const standIn = [process.execPath, fileURLToPath(new URL("supervisor/stand-in.testing.ts", import.meta.url))];
 const roles: readonly Role[] = [
   ...(["controller", "storage-manager", "address-manager", "dns-manager", "directory"] as const),
   ...(["placer", "presence", "host", "agent", "gateway"] as const),

@@ -7,8 +7,8 @@ import type { Attachment, DesiredDisk, DesiredInterface, Layer } from "../../cor
 import { createQemuDriver } from "../../host/drivers/hypervisor/qemu.ts";
 import { tapName } from "../../host/drivers/network/diverter/devices.ts";
 import { createDiverter } from "../../host/drivers/network/diverter/diverter.ts";
-import { policy, rule } from "../../host/drivers/network/diverter/testing/installation.ts";
-import { serve } from "../../host/drivers/network/diverter/testing/serve.ts";
+import { policy, rule } from "../../host/drivers/network/diverter/testing/installation.testing.ts";
+import { serve } from "../../host/drivers/network/diverter/testing/serve.testing.ts";
 import { createStorageDriver } from "../../host/drivers/storage/driver-nbd.ts";
 import { type ExportProcess, endExport, startExport } from "../../host/storage-agent/export-process.ts";
 import { bootRecord } from "../../host/storage-agent/images/images.ts";

@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { Agent, Machine } from "../../host/drivers/network/diverter/testing/namespaces.ts";
+import { Agent, Machine } from "../../host/drivers/network/diverter/testing/namespaces.testing.ts";
 import { buildTinyImage } from "../../image/build.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { interleave, median, rangeOf, ratios } from "../measure.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ServiceRole } from "../../core/service-roles.ts";
-import { Agent, Machine } from "../../host/drivers/network/diverter/testing/namespaces.ts";
+import { Agent, Machine } from "../../host/drivers/network/diverter/testing/namespaces.testing.ts";
 import { buildServiceImage } from "../../image/service.ts";
 import type { Json } from "../../model/json/json.ts";
 import { createServiceAuthority } from "../../testbed/management/service-authority.ts";

@@ -8,8 +8,8 @@ import {
   policy,
   rule,
   uidOf,
-} from "../../host/drivers/network/diverter/testing/installation.ts";
-import { Machine } from "../../host/drivers/network/diverter/testing/namespaces.ts";
+} from "../../host/drivers/network/diverter/testing/installation.testing.ts";
+import { Machine } from "../../host/drivers/network/diverter/testing/namespaces.testing.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { interleave, median, percentile, ratios } from "../measure.ts";
 import { type PacketPath, PacketProgram } from "./packet-program.ts";

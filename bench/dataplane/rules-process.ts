@@ -1,6 +1,6 @@
 import { createDiverter } from "../../host/drivers/network/diverter/diverter.ts";
-import { policy, rule } from "../../host/drivers/network/diverter/testing/installation.ts";
-import { serve } from "../../host/drivers/network/diverter/testing/serve.ts";
+import { policy, rule } from "../../host/drivers/network/diverter/testing/installation.testing.ts";
+import { serve } from "../../host/drivers/network/diverter/testing/serve.testing.ts";
 import { ipv4, mac } from "../../model/cell/identifiers.ts";
 
 /** A host's network driver with nothing but rules, in a machine of its own. Arguments: directory, run directory. */

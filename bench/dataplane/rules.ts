@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Agent, Machine } from "../../host/drivers/network/diverter/testing/namespaces.ts";
+import { Agent, Machine } from "../../host/drivers/network/diverter/testing/namespaces.testing.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { median, rangeOf, ratios } from "../measure.ts";
 import type { RuleCosts } from "./rules-process.ts";

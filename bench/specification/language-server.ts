@@ -2,7 +2,7 @@ import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Editor, type Place, startServer } from "../../cli/language-server/testing/client.ts";
+import { Editor, type Place, startServer } from "../../cli/language-server/testing/client.testing.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { interleave, median, rangeOf, ratios } from "../measure.ts";
 import { measuredNode } from "./specification.ts";

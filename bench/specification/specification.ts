@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { hostileTexts } from "../../model/testing/hostile.ts";
-import type { HostileOutcome } from "../../model/testing/hostile-process.ts";
+import { hostileTexts } from "../../model/testing/hostile.testing.ts";
+import type { HostileOutcome } from "../../model/testing/hostile-process.testing.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { interleave, median, rangeOf, ratios } from "../measure.ts";
 import type { ReadCosts } from "./specification-process.ts";
@@ -12,7 +12,7 @@ import { jsonnetText, smartFrogText, vmsFor } from "./specification-texts.ts";
 
 const reader = fileURLToPath(new URL("specification-process.ts", import.meta.url));
 const cells = fileURLToPath(new URL("../../cells", import.meta.url));
-const hostileReader = fileURLToPath(new URL("../../model/testing/hostile-process.ts", import.meta.url));
+const hostileReader = fileURLToPath(new URL("../../model/testing/hostile-process.testing.ts", import.meta.url));
 
 /** Runs a program to its end; its output, and how long the whole process took. */
 export function measured(

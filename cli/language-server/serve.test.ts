@@ -11,7 +11,7 @@ import {
   type TextEdit,
   type WorkspaceEdit,
 } from "vscode-languageserver/node";
-import { Editor, exitOf, type Place, startServer } from "./testing/client.ts";
+import { Editor, exitOf, type Place, startServer } from "./testing/client.testing.ts";
 
 /** The real process, spoken to as an editor speaks to it. */
 const directory = realpathSync(mkdtempSync(join(tmpdir(), "cells-serve-")));

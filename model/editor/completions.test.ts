@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { marked } from "../testing/marked.ts";
+import { marked } from "../testing/marked.testing.ts";
 import type { Completion } from "./completion.ts";
 import { completionsAt } from "./completions.ts";
 

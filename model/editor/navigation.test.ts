@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readSpecification } from "../specification/specification.ts";
-import { marked } from "../testing/marked.ts";
+import { marked } from "../testing/marked.testing.ts";
 import { hoverAt } from "./hover.ts";
 import { definitionOf, referencesOf } from "./navigation.ts";
 

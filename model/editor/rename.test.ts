@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { Bundle } from "../cell/cell.ts";
 import { planChange } from "../plan/plan.ts";
 import { readSpecification } from "../specification/specification.ts";
-import { marked } from "../testing/marked.ts";
+import { marked } from "../testing/marked.testing.ts";
 import { type Rename, renameElement } from "./rename.ts";
 import { viewBundle } from "./sources/bundle-tree.ts";
 import { attributesIn } from "./sources/source.ts";

@@ -13,7 +13,7 @@ import {
 } from "../cell/schema.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import { checkDocument } from "../specification/specification.ts";
-import { cells } from "../testing/cells.ts";
+import { cells } from "../testing/cells.testing.ts";
 import { specificationSchema } from "./json-schema.ts";
 import { isObject } from "./reference.ts";
 

@@ -9,7 +9,7 @@ import { broken, numbersOf, shrunk, Texts } from "./specification.fuzz.ts";
  *   CELLS_FUZZ_SECONDS=28800 ./cells test model/specification/fuzz.test.ts
  * CELLS_SEED repeats a run; a run that failed names its seed and the text, made small.
  */
-const program = fileURLToPath(new URL("../testing/fuzz-process.ts", import.meta.url));
+const program = fileURLToPath(new URL("../testing/fuzz-process.testing.ts", import.meta.url));
 const seconds = Number(process.env.CELLS_FUZZ_SECONDS ?? 5);
 const seed = Number(process.env.CELLS_SEED ?? Math.floor(Math.random() * 2 ** 31));
 /** Without a sign of progress for so long, a text hangs: a hundred take a fraction of a second. */

@@ -2,16 +2,16 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { unitsOfASecond } from "../testing/cpu-unit.ts";
-import { hostileTexts } from "../testing/hostile.ts";
-import type { HostileOutcome } from "../testing/hostile-process.ts";
+import { unitsOfASecond } from "../testing/cpu-unit.testing.ts";
+import { hostileTexts } from "../testing/hostile.testing.ts";
+import type { HostileOutcome } from "../testing/hostile-process.testing.ts";
 
 /*
  * What somebody might submit who means the service ill. Each text is read in a process of its own, whose heap cannot
  * grow beyond what it may have; one that hangs is ended. What each costs is told in units of work, which the same process
  * measures before: a second of CPU, on a machine of any speed.
  */
-const program = fileURLToPath(new URL("../testing/hostile-process.ts", import.meta.url));
+const program = fileURLToPath(new URL("../testing/hostile-process.testing.ts", import.meta.url));
 const memoryMiB = 256;
 const watchdogMs = 60_000;
 /** Texts that one process works on, one after another: most of the time would go into starting processes. */

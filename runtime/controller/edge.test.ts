@@ -16,7 +16,7 @@ import {
   type Refusal,
 } from "../../model/api.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
-import { assertConforms } from "../../model/contract/testing/conforms.ts";
+import { assertConforms } from "../../model/contract/testing/conforms.testing.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { hashCredential, newCredential } from "../http/bearer.ts";
 import { type PeerResponse, type PeerServer, peerRequest, servePeers } from "../http/https.ts";

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { unitsOfASecond } from "../../model/testing/cpu-unit.ts";
-import { hostileYaml } from "./testing/yaml-hostile.ts";
-import type { YamlOutcome } from "./testing/yaml-hostile-process.ts";
+import { unitsOfASecond } from "../../model/testing/cpu-unit.testing.ts";
+import { hostileYaml } from "./testing/yaml-hostile.testing.ts";
+import type { YamlOutcome } from "./testing/yaml-hostile-process.testing.ts";
 
 /* As `model/specification/hostile.test.ts`: each text in a process of its own, with bounded memory and a watchdog. */
-const program = fileURLToPath(new URL("testing/yaml-hostile-process.ts", import.meta.url));
+const program = fileURLToPath(new URL("testing/yaml-hostile-process.testing.ts", import.meta.url));
 const memoryMiB = 256;
 
 function outcomeOf(name: string): Promise<YamlOutcome> {

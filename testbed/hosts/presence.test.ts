@@ -130,7 +130,7 @@ const strangers = async (t: Testbed, context: TestContext): Promise<void> => {
   mkdirSync(join(foreign, "s1"), { recursive: true });
   await certify(join(foreign, "authority"), join(foreign, "s1"), serverMember(1));
   const own = join(t.at.directory, "members/s1/certificate");
-  const fixture = fileURLToPath(new URL("stranger.fixture.ts", import.meta.url));
+  const fixture = fileURLToPath(new URL("stranger.testing.ts", import.meta.url));
   const play = async (as: string, what: string, directory = ""): Promise<void> => {
     const { code, stderr } = await t.exec(as, [process.execPath, fixture, what, "10.0.1.1", directory]);
     assert.equal(code, 0, `${what}: ${stderr}`);

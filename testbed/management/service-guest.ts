@@ -11,7 +11,7 @@ import { type Frame, protocolVersion } from "../../core/distribution/node/frames
 import type { DesiredInterface } from "../../core/documents/vocabulary.ts";
 import type { MachineSpecification } from "../../host/drivers/hypervisor/driver.ts";
 import { createQemuDriver } from "../../host/drivers/hypervisor/qemu.ts";
-import { serve } from "../../host/drivers/network/diverter/testing/serve.ts";
+import { serve } from "../../host/drivers/network/diverter/testing/serve.testing.ts";
 import type { ComposedDisk } from "../../host/drivers/storage/driver.ts";
 import { ipv4, mac, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";

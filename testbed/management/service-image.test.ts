@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ServiceRole, serviceRoles } from "../../core/service-roles.ts";
-import { Agent, Machine } from "../../host/drivers/network/diverter/testing/namespaces.ts";
+import { Agent, Machine } from "../../host/drivers/network/diverter/testing/namespaces.testing.ts";
 import { buildServiceImage } from "../../image/service.ts";
 import { createAuthority } from "../../runtime/identity/certificates.ts";
 import { cacheDirectory } from "../places.ts";

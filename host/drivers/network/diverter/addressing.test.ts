@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { type GuestPlan, hosts, Installation, policy } from "./testing/installation.ts";
-import { canRun } from "./testing/namespaces.ts";
+import { type GuestPlan, hosts, Installation, policy } from "./testing/installation.testing.ts";
+import { canRun } from "./testing/namespaces.testing.ts";
 
 const seed = Number(process.env.CELLS_SEED ?? randomInt(2 ** 31));
 /** A small generator of numbers below a limit, the same for the same seed. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 
-import { arp, ethernet, everyone, icmp, icmpTypes, ip, tcp, tcpFlags, udp } from "./testing/frames.ts";
-import { Hand, markPort } from "./testing/hands.ts";
+import { arp, ethernet, everyone, icmp, icmpTypes, ip, tcp, tcpFlags, udp } from "./testing/frames.testing.ts";
+import { Hand, markPort } from "./testing/hands.testing.ts";
 import {
   controllerAddress,
   controllerMac,
@@ -11,8 +11,8 @@ import {
   Installation,
   policy,
   rule,
-} from "./testing/installation.ts";
-import { type Agent, canRun } from "./testing/namespaces.ts";
+} from "./testing/installation.testing.ts";
+import { type Agent, canRun } from "./testing/namespaces.testing.ts";
 
 /**
  * Attacks on what the dataplane remembers and on whom it believes: a server that wants to open connections, floods against
@@ -285,7 +285,7 @@ describe("attacks on flows and locations", { skip: !canRun() }, () => {
 
   test("on the wire, a frame without a source is from no host", async () => {
     // A bridge drops such a frame, so it comes out of the cable's own end.
-    const cable = installation.agent(installation.machines[0]!, "guest-process.ts");
+    const cable = installation.agent(installation.machines[0]!, "guest-process.testing.ts");
     const nobody = "00:00:00:00:00:00";
     const before = await far.counters();
     const frames = [nobody, "01:00:5e:00:00:01"].flatMap((mac) =>
@@ -331,7 +331,7 @@ describe("attacks on flows and locations", { skip: !canRun() }, () => {
   test("the machine's own frames pass the uplink untouched", async () => {
     const { machine, agent } = installation.controller;
     const host = installation.hostMachines.a;
-    const own = installation.agent(host, "guest-process.ts");
+    const own = installation.agent(host, "guest-process.testing.ts");
     await own.call("listen", 2222);
     assert.equal(await agent.call("open", hosts.a[0], 2222), "open");
     assert.equal(await agent.call("echo", 200_000, 5000), true);

@@ -17,10 +17,10 @@ import {
   tcp,
   tcpFlags,
   udp,
-} from "./testing/frames.ts";
-import { Hand, markPort } from "./testing/hands.ts";
-import { type GuestPlan, hosts, Installation, macOf, policy, rule } from "./testing/installation.ts";
-import { canRun } from "./testing/namespaces.ts";
+} from "./testing/frames.testing.ts";
+import { Hand, markPort } from "./testing/hands.testing.ts";
+import { type GuestPlan, hosts, Installation, macOf, policy, rule } from "./testing/installation.testing.ts";
+import { canRun } from "./testing/namespaces.testing.ts";
 
 /**
  * What a guest sends that no honest stack would, by hand at a real tap, to a guest of the same host and to one across the
@@ -363,7 +363,7 @@ describe("a guest that attacks", { skip: !canRun() }, () => {
     /** What the host's own stack has received: packets, by protocol. */
     const received = (host: "a" | "b"): string =>
       installation.hostMachines[host].run("sh", "-c", "grep -E '^(Ip|Icmp|Udp|Tcp):' /proc/net/snmp");
-    const listener = installation.agent(installation.hostMachines.a, "guest-process.ts");
+    const listener = installation.agent(installation.hostMachines.a, "guest-process.testing.ts");
     await listener.call("bindUdp", 4711, false);
     await attacker.arrivedAt(near);
     const before = { a: received("a"), b: received("b") };

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { tapName } from "./devices.ts";
-import { type GuestPlan, Installation, policy, rule, uidOf } from "./testing/installation.ts";
-import { canRun } from "./testing/namespaces.ts";
+import { type GuestPlan, Installation, policy, rule, uidOf } from "./testing/installation.testing.ts";
+import { canRun } from "./testing/namespaces.testing.ts";
 
 /**
  * Packets while the dataplane is changed under them, counted: what is allowed all the while loses none, and what is denied

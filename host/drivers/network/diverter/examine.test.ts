@@ -25,8 +25,8 @@ import {
   policy,
   rule,
   uidOf,
-} from "./testing/installation.ts";
-import { canRun } from "./testing/namespaces.ts";
+} from "./testing/installation.testing.ts";
+import { canRun } from "./testing/namespaces.testing.ts";
 
 /** One entry at a time is changed in the maps in force, past the driver: packets and `examine` must both notice. */
 const web: GuestPlan = { name: "web", host: "a", address: "10.64.0.51", number: 1, cell: 1, identities: [1, 101, 10] };

@@ -4,9 +4,9 @@ import type { InterfaceCounters, LivenessProbe } from "../driver.ts";
 import { tapName } from "./devices.ts";
 import { gatewayMac } from "./diverter.ts";
 import { checksum } from "./probe.ts";
-import { ethernet, icmp, icmpTypes, ip, readFrame, udp } from "./testing/frames.ts";
-import { type GuestPlan, Installation, macOf, policy, uidOf } from "./testing/installation.ts";
-import { type Agent, canRun } from "./testing/namespaces.ts";
+import { ethernet, icmp, icmpTypes, ip, readFrame, udp } from "./testing/frames.testing.ts";
+import { type GuestPlan, Installation, macOf, policy, uidOf } from "./testing/installation.testing.ts";
+import { type Agent, canRun } from "./testing/namespaces.testing.ts";
 
 /** `guest` and `other` are ordinary stacks, `hand` and `forger` taps whose frames are made by hand; no rule at all. */
 const plan = (name: string, number: number): GuestPlan => ({
@@ -60,7 +60,7 @@ describe("liveness probes", { skip: !canRun() }, () => {
     const { a } = await installation.apply(plans, [policy(1, 1, [])]);
     assert.ok(a.allocation.interfaces.every(({ ready }) => ready));
     for (const name of ["hand", "forger"] as const) {
-      taps[name] = installation.agent(installation.hostMachines.a, "guest-process.ts");
+      taps[name] = installation.agent(installation.hostMachines.a, "guest-process.testing.ts");
       await taps[name].call("openTap", tapName(uidOf(name === "hand" ? hand : forger)));
     }
   });

@@ -3,8 +3,8 @@ import { after, before, describe, test } from "node:test";
 import { ipv4, mac } from "../../../../model/cell/identifiers.ts";
 import type { InterfaceCounters, LivenessProbe, PacketCheck } from "../driver.ts";
 import { tapName } from "./devices.ts";
-import { arp, ethernet, everyone, icmp, ip, macHex, readFrame, udp } from "./testing/frames.ts";
-import { Hand } from "./testing/hands.ts";
+import { arp, ethernet, everyone, icmp, ip, macHex, readFrame, udp } from "./testing/frames.testing.ts";
+import { Hand } from "./testing/hands.testing.ts";
 import {
   type Applied,
   controllerAddress,
@@ -17,8 +17,8 @@ import {
   policy,
   rule,
   uidOf,
-} from "./testing/installation.ts";
-import { canRun } from "./testing/namespaces.ts";
+} from "./testing/installation.testing.ts";
+import { canRun } from "./testing/namespaces.testing.ts";
 
 const service = (name: string, host: HostKey, number: number): GuestPlan => ({
   ...{ name, host, address: `10.0.0.${30 + number}`, number, cell: 1, identities: [number, 100 + number, 11] },
@@ -255,7 +255,7 @@ describe("the management network at the hosts' bridges", { skip: !canRun() }, ()
   test("a host without a bridge refuses such an interface, and says what to configure", async () => {
     const { machine } = installation.controller;
     const run = `${installation.directory}/c`;
-    const driver = installation.agent(machine, "driver-process.ts", `${run}/data`, `${run}/run`);
+    const driver = installation.agent(machine, "driver-process.testing.ts", `${run}/data`, `${run}/run`);
     const uplink = { device: "eth0", address: controllerAddress, mac: "02:00:00:00:03:01" };
     await assert.rejects(driver.call("init", { ...uplink, bridge: "cells0" }), /there is no bridge "cells0"/);
     machine.run("ip", "link", "add", "cells0", "type", "bridge");

@@ -5,7 +5,7 @@ import { tapName } from "./devices.ts";
 import { gatewayMac } from "./diverter.ts";
 import { checksum } from "./probe.ts";
 import { octets } from "./program/layout.ts";
-import { arp, dhcp, ethernet, everyone, hex, ip, macHex, udp } from "./testing/frames.ts";
+import { arp, dhcp, ethernet, everyone, hex, ip, macHex, udp } from "./testing/frames.testing.ts";
 import {
   controllerAddress,
   type GuestPlan,
@@ -15,8 +15,8 @@ import {
   policy,
   rule,
   uidOf,
-} from "./testing/installation.ts";
-import { type Agent, canRun } from "./testing/namespaces.ts";
+} from "./testing/installation.testing.ts";
+import { type Agent, canRun } from "./testing/namespaces.testing.ts";
 
 /** `vm` is a real tap with frames made by hand, `peer` an ordinary stack on the same host, `lease` one without an address. */
 const vm: GuestPlan = { name: "vm", host: "a", address: "10.64.0.21", number: 1, cell: 1, identities: [1, 101, 10] };
@@ -49,7 +49,7 @@ describe("Diverter at a real tap", { skip: !canRun() }, () => {
     leasing.machine.run("ip", "addr", "flush", "dev", "eth0");
     const { a } = await installation.apply(plans, [shop]);
     assert.ok(a.allocation.interfaces.every(({ ready }) => ready));
-    tap = installation.agent(installation.hostMachines.a, "guest-process.ts");
+    tap = installation.agent(installation.hostMachines.a, "guest-process.testing.ts");
     await tap.call("openTap", tapName(uidOf(vm)));
   });
   after(() => installation.stop());
@@ -167,7 +167,7 @@ describe("Diverter at a real tap", { skip: !canRun() }, () => {
 
   test("from the wire: only the host that has an address speaks for it", async () => {
     const { machine } = installation.controller;
-    const forger = installation.agent(machine, "guest-process.ts");
+    const forger = installation.agent(machine, "guest-process.testing.ts");
     machine.run("ip", "addr", "add", `${lease.address}/32`, "dev", "eth0");
     machine.run("ip", "route", "replace", `${vm.address}/32`, "dev", "eth0", "src", lease.address);
     machine.run("ip", "neigh", "replace", vm.address, "lladdr", hosts.a[1], "dev", "eth0");

@@ -11,8 +11,8 @@ import {
   policy,
   rule,
   uidOf,
-} from "../testing/installation.ts";
-import { canRun } from "../testing/namespaces.ts";
+} from "../testing/installation.testing.ts";
+import { canRun } from "../testing/namespaces.testing.ts";
 import { policyKey } from "./layout.ts";
 
 /** Identities of cell 1: subnets 10 and 11; of cell 2: subnet 20. */

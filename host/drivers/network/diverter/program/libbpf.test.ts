@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { canRun } from "../testing/namespaces.ts";
+import { canRun } from "../testing/namespaces.testing.ts";
 import { createMap, mapTypes, noPreallocation } from "./libbpf.ts";
 
 describe("maps of the kernel", { skip: !canRun() }, () => {

@@ -3,8 +3,8 @@ import { randomInt } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import type { CellPolicy, CompiledRule } from "../../../../../core/documents/vocabulary.ts";
 import type { RuleCounters } from "../../driver.ts";
-import { hosts, Installation, policy, rule } from "../testing/installation.ts";
-import { canRun } from "../testing/namespaces.ts";
+import { hosts, Installation, policy, rule } from "../testing/installation.testing.ts";
+import { canRun } from "../testing/namespaces.testing.ts";
 
 const seed = Number(process.env.CELLS_SEED ?? randomInt(2 ** 31));
 /** A small generator of numbers below a limit, the same for the same seed. */

@@ -1,7 +1,7 @@
 import type { Uid } from "../../../../../model/cell/identifiers.ts";
 import type { GlobalNetwork, LivenessProbe, PacketQuestion } from "../../driver.ts";
 import { createDiverter } from "../diverter.ts";
-import { serve } from "./serve.ts";
+import { serve } from "./serve.testing.ts";
 
 /** A host's driver, as a Host Manager has it. Arguments: directory, run directory. */
 const [directory = "", runDirectory = ""] = process.argv.slice(2);

@@ -8,9 +8,9 @@ import { renderPlan } from "../plan/render-plan.ts";
 import { smartFrogTree } from "../smartfrog/tree.ts";
 import { formatSmartFrog } from "../smartfrog-format/format.ts";
 import { checkDocument, readSpecification } from "../specification/specification.ts";
-import { cpuUnitMs } from "./cpu-unit.ts";
-import { hostileTexts } from "./hostile.ts";
-import type { HostileText } from "./hostile-builders.ts";
+import { cpuUnitMs } from "./cpu-unit.testing.ts";
+import { hostileTexts } from "./hostile.testing.ts";
+import type { HostileText } from "./hostile-builders.testing.ts";
 
 /**
  * What came of one hostile text, as a line that this program writes for each. Arguments: the texts' names. They are
@@ -23,7 +23,7 @@ export interface HostileOutcome {
   readonly faults: readonly { readonly code: string; readonly message: string }[];
   /** CPU time of the longest step of the work, such as reading or planning, in milliseconds, of all threads. */
   readonly cpuMs: number;
-  /** The same in units of work (`cpu-unit.ts`). */
+  /** The same in units of work (`cpu-unit.testing.ts`). */
   readonly units: number;
   /** Largest resident memory of the whole process. */
   readonly memoryMiB: number;

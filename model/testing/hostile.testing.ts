@@ -1,5 +1,5 @@
-import { cell, each, files, type HostileText, json, mebi, range, smartFrog } from "./hostile-builders.ts";
-import { hostileWork } from "./hostile-work.ts";
+import { cell, each, files, type HostileText, json, mebi, range, smartFrog } from "./hostile-builders.testing.ts";
+import { hostileWork } from "./hostile-work.testing.ts";
 
 const nesting: Readonly<Record<string, HostileText>> = {
   "components nested 100,000 deep": { text: () => smartFrog("a extends { ".repeat(100_000)), code: "limit/nesting" },

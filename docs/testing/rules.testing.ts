@@ -5,8 +5,8 @@ import { diagnosticPages, explanationOf } from "../../model/diagnostics/diagnost
 import { planChange } from "../../model/plan/plan.ts";
 import { formatSmartFrog } from "../../model/smartfrog-format/format.ts";
 import { readSpecification } from "../../model/specification/specification.ts";
-import { callFault } from "./command-line.ts";
-import { anchorsOf, blocksOf, type Document, entriesOf, inlineCodeOf, linksOf, wordsOf } from "./documents.ts";
+import { callFault } from "./command-line.testing.ts";
+import { anchorsOf, blocksOf, type Document, entriesOf, inlineCodeOf, linksOf, wordsOf } from "./documents.testing.ts";
 
 /** What is wrong with the documents, a line for each fault. All rules are about texts; what exists is told to them. */
 export interface Library {

@@ -1,13 +1,13 @@
-import { cpuUnitMs } from "../../../model/testing/cpu-unit.ts";
+import { cpuUnitMs } from "../../../model/testing/cpu-unit.testing.ts";
 import { evaluate } from "../evaluate.ts";
-import { hostileYaml } from "./yaml-hostile.ts";
+import { hostileYaml } from "./yaml-hostile.testing.ts";
 
 /** What reading one hostile text came to, as the one line that this program writes. Argument: the text's name. */
 export interface YamlOutcome {
   readonly faults: readonly { readonly code: string; readonly message: string }[];
   /** CPU time of reading alone, of all threads. */
   readonly cpuMs: number;
-  /** The same in units of work (`cpu-unit.ts`). */
+  /** The same in units of work (`cpu-unit.testing.ts`). */
   readonly units: number;
   /** Largest resident memory of the whole process. */
   readonly memoryMiB: number;

@@ -4,9 +4,9 @@ import type { InterfaceCounters } from "../../driver.ts";
 import { tapName } from "../devices.ts";
 import { gatewayMac } from "../diverter.ts";
 import { flowKey } from "../program/layout.ts";
-import { ethernet, ip, readFrame, udp } from "./frames.ts";
-import { type GuestPlan, type Installation, macOf, uidOf } from "./installation.ts";
-import type { Agent } from "./namespaces.ts";
+import { ethernet, ip, readFrame, udp } from "./frames.testing.ts";
+import { type GuestPlan, type Installation, macOf, uidOf } from "./installation.testing.ts";
+import type { Agent } from "./namespaces.testing.ts";
 
 /** Port that the tests' rules open for marks, and for nothing else. */
 export const markPort = 4999;
@@ -31,7 +31,7 @@ export class Hand {
     this.#agent = agent;
   }
   static async open(installation: Installation, plan: GuestPlan): Promise<Hand> {
-    const agent = installation.agent(installation.hostMachines[plan.host], "guest-process.ts");
+    const agent = installation.agent(installation.hostMachines[plan.host], "guest-process.testing.ts");
     await agent.call("openTap", tapName(uidOf(plan)));
     return new Hand(installation, plan, agent);
   }

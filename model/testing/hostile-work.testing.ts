@@ -1,4 +1,14 @@
-import { cell, each, groups, type HostileText, json, jsonCell, mebi, range, smartFrog } from "./hostile-builders.ts";
+import {
+  cell,
+  each,
+  groups,
+  type HostileText,
+  json,
+  jsonCell,
+  mebi,
+  range,
+  smartFrog,
+} from "./hostile-builders.testing.ts";
 
 /*
  * Texts that are within the limits, or hardly beyond one, and make some stage do the most that it can for their length:

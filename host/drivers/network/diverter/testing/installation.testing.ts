@@ -10,7 +10,7 @@ import type {
 import { cellName, cidr, elementPath, hostName, ipv4, mac, uid } from "../../../../../model/cell/identifiers.ts";
 import type { GlobalNetwork, NetworkAllocation, NetworkChanges } from "../../driver.ts";
 import { tapName } from "../devices.ts";
-import { Agent, Machine } from "./namespaces.ts";
+import { Agent, Machine } from "./namespaces.testing.ts";
 
 /** Two hosts, a controller's machine and a few guests on one underlay, for the tests of the dataplane. */
 export const hosts = { a: ["10.0.1.1", "02:00:00:00:01:01"], b: ["10.0.1.2", "02:00:00:00:01:02"] } as const;
@@ -131,7 +131,7 @@ export class Installation {
     }
     const machine = await plug("wc", controllerAddress, controllerMac);
     machine.run("ip", "route", "add", "10.64.0.0/10", "dev", "eth0");
-    this.controller = { machine, agent: this.agent(machine, "guest-process.ts") };
+    this.controller = { machine, agent: this.agent(machine, "guest-process.testing.ts") };
   }
   /** What the host had on its uplink is the bridge's from now on. */
   #bridge(key: HostKey, bridge: string): void {
@@ -149,7 +149,7 @@ export class Installation {
     mkdirSync(runDirectory, { recursive: true });
     this.drivers[key] = this.agent(
       this.hostMachines[key],
-      "driver-process.ts",
+      "driver-process.testing.ts",
       join(this.directory, key, "data"),
       runDirectory,
     );
@@ -167,7 +167,7 @@ export class Installation {
     machine.run("ip", "addr", "add", `${plan.address}/${plan.management === true ? 16 : 24}`, "dev", "eth0");
     const way = plan.management === true ? ["dev", "eth0"] : ["via", "10.64.0.1"];
     machine.run("ip", "route", "add", "default", ...way);
-    const guest = { plan, machine, agent: this.agent(machine, "guest-process.ts") };
+    const guest = { plan, machine, agent: this.agent(machine, "guest-process.testing.ts") };
     this.guests[plan.name] = guest;
     return guest;
   }

@@ -2,7 +2,7 @@ import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { closeSync, openSync, read, writeSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { indexOf, ioctl, openPacketSocket, sendFrame as sendOut } from "../program/libbpf.ts";
-import { serve } from "./serve.ts";
+import { serve } from "./serve.testing.ts";
 
 /** What runs in a guest of the tests: TCP and UDP ends, and the raw end of a tap. */
 let server: Server | null = null;
