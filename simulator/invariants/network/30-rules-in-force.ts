@@ -29,8 +29,6 @@ export const rulesInForce: Invariant = {
         .dataplane(host)
         .policies.get(cell)
         ?.rules.some((rule) => rule.path === path) === true;
-    /** Cell → the model in force after a step; null: its cell is being deleted. */
-    const models = new Map<string, Json>();
     const look = (cell: string, event: string, fields: LogFields): void => {
       if (event === "element/state" && fields.phase === "ready") {
         for (const host of hostsOf(cell))
@@ -39,8 +37,8 @@ export const rulesInForce: Invariant = {
             () => `${fields.path} is ready and not in force at ${host}`,
           );
       }
-      // With its cell a rule ends when the last machine does.
-      const model = models.get(cell) ?? null;
+      // With its cell a rule ends when the last machine does. A model that the disk refused is in force nowhere.
+      const model = installation.controllers.get(cell)?.state?.model.document ?? null;
       if (event !== "element/removed" || model === null || has(model, String(fields.path))) return;
       for (const host of hostsOf(cell))
         verdict.check(!isInForce(host, cell, fields.path), () => `${fields.path} is removed and in force at ${host}`);
@@ -50,11 +48,8 @@ export const rulesInForce: Invariant = {
       stepped: (who, _input, effects) => {
         if (!who.startsWith("controller.")) return;
         const cell = who.slice("controller.".length);
-        for (const effect of effects) {
-          if (effect.kind === "write" && effect.key === "model" && isObject(effect.value))
-            models.set(cell, effect.value.document ?? null);
+        for (const effect of effects)
           if (effect.kind === "log" && effect.fields.type === "NetworkRule") look(cell, effect.event, effect.fields);
-        }
       },
     });
     return undefined;
