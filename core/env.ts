@@ -53,6 +53,8 @@ export type Input =
   | { readonly kind: "complete"; readonly peer: PeerName }
   /** An operator has looked at the peer, and lets count what it says here: it is waited for no more. */
   | { readonly kind: "excused"; readonly peer: PeerName }
+  /** An operator ends what was named of a peer as `unclaimed`. */
+  | { readonly kind: "ended"; readonly peer: PeerName; readonly keys: readonly string[] }
   /** A client has connected that keeps no history of its store: it is of an earlier version, perhaps again. */
   | { readonly kind: "earlier"; readonly peer: PeerName }
   | { readonly kind: "timer"; readonly name: string }
@@ -148,6 +150,11 @@ export interface Service<State> {
    * is counted, logged and otherwise as if it had not been sent, so that the last good one stays.
    */
   read: DocumentReader;
+  /**
+   * Keys under which a client had wishes here, as follows from what they led to, though this service's store does not know them any more. What
+   * the client does not repeat of them is an orphan, and an operator may end it (`ended`).
+   */
+  unclaimed?(state: State): ReadonlyMap<PeerName, readonly string[]>;
   /** What its state says in numbers. Asked now and then; changes nothing. */
   measure?(state: State): readonly Metric[];
 }

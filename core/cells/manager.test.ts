@@ -284,6 +284,28 @@ test("a cell that was found stays as it is until its parent says something of it
   assert.equal(world.work()[0]?.cellNumber, 7);
 });
 
+test("a cell that was found, and that its parent does not know any more, ends when an operator says so", () => {
+  const controllers = [found("s-1", "web.shop", 7)];
+  const world = new World().report({ kind: "found", controllers }).says({ phase: "ready" });
+  const named = () => service.unclaimed?.(world.state).get(shop) ?? [];
+  world.want("s-9", "web.shop");
+  assert.match(world.cell("s-9")?.reason ?? "", /`cells orphans end cell-manager controller\.shop cell\/s-1`/);
+  assert.deepEqual(named(), ["cell/s-1"]);
+  world.step({ kind: "ended", peer: peerName("controller.bank"), keys: ["cell/s-1"] });
+  assert.equal(world.life(), undefined, "it is nobody else's");
+  world.step({ kind: "ended", peer: shop, keys: ["cell/s-1", "cell/s-9"] });
+  assert.equal(world.life()?.ending, true);
+  assert.deepEqual(named(), []);
+  world.restart().report({ kind: "found", controllers }).says({ phase: "deleting", empty: true });
+  world.step({ kind: "released", peer: web, key: lifeKey });
+  assert.equal(world.work()[0]?.state, "end");
+  world.report({ kind: "ended", uid: uid("s-1") });
+  assert.deepEqual(
+    world.work().map(({ uid: id, state }) => [id, state]),
+    [["s-9", "run"]],
+  );
+});
+
 test("a cell that was found is stored where the previous version does not take it for one that is to end", () => {
   const controllers = [found("s-1", "web.shop", 7)];
   const world = new World().report({ kind: "found", controllers });
@@ -332,5 +354,5 @@ test("a name is that of the cell whose controller is there, whatever an older st
     world.work().map(({ uid: id, cellNumber }) => [id, cellNumber]),
     [["s-9", 140]],
   );
-  assert.match(world.cell("s-1")?.reason ?? "", /the name web\.shop is that of another child cell \(s-9\)/);
+  assert.match(world.cell("s-1")?.reason ?? "", /the name web\.shop is that of a former child cell \(s-9/);
 });

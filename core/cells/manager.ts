@@ -95,6 +95,7 @@ export function createCellManager(options: CellManagerOptions): Service<CellMana
     entitled: (_state, peer, key) => maySee("cell-manager", peer, key),
     accepts: (peer, key) => mayDesire("cell-manager", peer, key),
     read: documentsOf("cell-manager"),
+    unclaimed: unclaimedIn,
     measure: ({ cells }) => [
       gauge("cells_child_cells", "Child cells, those that are ending included.", [sample(cells.size)]),
     ],
@@ -158,6 +159,9 @@ function take(state: CellManagerState, input: Input): void {
     case "request":
       takeReport(state, input.id, input.request);
       return;
+    case "ended":
+      for (const key of input.keys) endUnclaimed(state, input.peer, key);
+      return;
     case "timer":
       return;
   }
@@ -205,6 +209,28 @@ function childOf(client: PeerName, document: DesiredCell | null): DesiredCell | 
 function save(state: CellManagerState, record: CellRecord): void {
   state.cells.set(record.uid, record);
   write(state.outbox, recordKey(record), record);
+}
+
+/**
+ * Cells that were found, and that their parents say nothing of. A parent whose own store was lost as well does not know its
+ * child, and what it makes under that name is another cell, which has to wait.
+ */
+function unclaimedIn(state: CellManagerState): ReadonlyMap<PeerName, readonly string[]> {
+  const found = [...state.cells.values()].filter(({ unclaimed, uid }) => unclaimed === true && !state.unread.has(uid));
+  return new Map(
+    [...Map.groupBy(found, ({ client }) => client)].map(([client, all]) => [
+      client,
+      all.map(({ uid }) => `cell/${uid}`),
+    ]),
+  );
+}
+/** An operator says that nobody wishes for it. */
+function endUnclaimed(state: CellManagerState, client: PeerName, key: string): void {
+  const record = state.cells.get(key.slice("cell/".length) as Uid);
+  if (record?.unclaimed !== true || record.client !== client) return;
+  const { unclaimed: _unclaimed, ...claimed } = record;
+  write(state.outbox, recordKey(record), null);
+  save(state, { ...claimed, stage: "emptying" });
 }
 
 function released(state: CellManagerState, peer: PeerName, key: string): void {
@@ -311,12 +337,20 @@ function create(
   return record;
 }
 
-function nameIsTaken({ cell, stage, uid }: CellRecord): Progress {
-  const reason =
-    stage === "living"
-      ? `the name ${cell} is that of another child cell (${uid}): give one of the two another x.name`
-      : `waits until the former cell ${cell} is gone`;
-  return progress(stage === "living" ? "failed" : "waiting", reason);
+function nameIsTaken({ client, cell, stage, uid, unclaimed }: CellRecord): Progress {
+  const former = `${uid}, of which nothing is known here since stores were lost`;
+  const verb = `\`cells orphans end cell-manager ${client} cell/${uid}\``;
+  if (unclaimed === true)
+    return progress(
+      "failed",
+      `the name ${cell} is that of a former child cell (${former}): give this one another x.name, or let an operator end the former one with all that it has (${verb})`,
+    );
+  if (stage === "living")
+    return progress(
+      "failed",
+      `the name ${cell} is that of another child cell (${uid}): give one of the two another x.name`,
+    );
+  return progress("waiting", `waits until the former cell ${cell} is gone`);
 }
 const notMade = (cell: CellName, { phase, reason }: Progress): ActualCell => ({
   ...progress(phase, reason),

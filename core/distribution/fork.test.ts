@@ -146,6 +146,31 @@ test("a release makes the older client's documents count; an operator's word end
   assert.deepEqual(leftovers(network, "b"), { clients: [], receivers: [] });
 });
 
+test("what a service knows to be a client's without a document of it is an orphan once the client has said all, or is gone", () => {
+  const network = createNetwork(["controller.c", "controller.d", "b"]);
+  desire(network, "controller.c", "b", "v1", 1);
+  settle(network);
+  halt(network, machineOf(network, "controller.c"));
+  restart(network, "b");
+  for (const client of ["controller.c", "controller.d"])
+    stateOf(network, "b").unclaimed.set(peerName(client), ["v1", "v2"]);
+  const isThere = (peer: string): boolean => peer === "controller.c";
+  const gone = { client: "controller.d", forked: false, kept: 0, keys: ["v1", "v2"], orphans: 2 };
+  assert.deepEqual(leftovers(network, "b", isThere).clients, [gone]);
+  release(network, "b", "controller.c", ["v2"]);
+  release(network, "b", "controller.d", ["v2"]);
+  assert.deepEqual(inputsOf(network, "b", "ended"), [], "both may have something to say of it");
+  endAsGone(network, "b", "controller.d", ["v2", "v7"]);
+  assert.deepEqual(inputsOf(network, "b", "ended"), [{ kind: "ended", peer: "controller.d", keys: ["v2"] }]);
+  boot(network, machineOf(network, "controller.c"));
+  settle(network);
+  const heard = { client: "controller.c", forked: false, kept: 0, keys: ["v2"], orphans: 1 };
+  assert.deepEqual(leftovers(network, "b", isThere).clients, [heard, gone], "what it repeats is claimed");
+  release(network, "b", "controller.c", ["v1", "v2"]);
+  assert.deepEqual(inputsOf(network, "b", "ended").slice(1), [{ kind: "ended", peer: "controller.c", keys: ["v2"] }]);
+  assert.deepEqual(desiredAt(network, "b"), { "controller.c v1": 1 });
+});
+
 test("of a client that is gone for good, whom an older receiver still knows, an operator ends what is left", () => {
   const network = createNetwork(["controller.c", "controller.d", "b"]);
   for (const client of ["controller.c", "controller.d"]) desire(network, client, "b", "v1", 1);

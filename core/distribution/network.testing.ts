@@ -19,6 +19,8 @@ export interface ProbeState {
   readonly inputs: Input[];
   /** `<peer> <key>` that may not be seen; kept over restarts. */
   readonly hidden: Set<string>;
+  /** Of no document, and gone with the process. */
+  readonly unclaimed: Map<PeerName, readonly string[]>;
   readonly subscriptions: Set<string>;
 }
 export type ProbeRequest =
@@ -93,11 +95,13 @@ export const createProbe = (): Service<ProbeState> => ({
       reachable: new Map(),
       inputs: [],
       hidden: under("hidden "),
+      unclaimed: new Map(),
       subscriptions: under("follows "),
     };
   },
   step: (state, input) => ({ state, effects: stepProbe(state, input) }),
   entitled: (state, peer, key) => !state.hidden.has(`${peer} ${key}`),
+  unclaimed: ({ unclaimed }) => unclaimed,
   accepts: (_peer, key) => !key.startsWith("forbidden/"),
   read: (verb, from, key, value) =>
     value === malformed ? fail("at it: found nothing good") : readAnything(verb, from, key, value),

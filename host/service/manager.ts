@@ -124,6 +124,7 @@ const handle = (
     case "released":
     case "complete":
     case "excused":
+    case "ended":
     case "earlier":
     case "forked":
     case "another":

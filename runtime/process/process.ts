@@ -197,9 +197,8 @@ const leftoversOfLoop = <State>(loop: Loop<State>, configuration: ProcessConfigu
     release: (peer) => say(loop, { kind: "release", peer }),
     end: async (peer, keys) => {
       const isThere = await book();
-      const client = distribution.clients.get(peer);
-      const all = client === undefined ? [] : orphansOf(client, isThere);
-      await say(loop, { kind: "release", peer, keys: keys ?? all, isGone: !isThere(peer) });
+      const all = keys ?? orphansOf(distribution, peer, isThere);
+      await say(loop, { kind: "release", peer, keys: all, isGone: !isThere(peer) });
     },
   };
 };

@@ -100,6 +100,7 @@ export const createNode = <State>(
       prefixLengths: new Map(),
       entitled: (peer, key) => service.entitled(node.state, peer, key),
       accepts: (peer, key) => service.accepts(peer, key),
+      unclaimed: () => service.unclaimed?.(node.state) ?? new Map(),
       read: (verb, from, key, value) => service.read(verb, from, key, value),
       seq: 0,
       scanning: false,

@@ -41,24 +41,34 @@ const keptIn = (client: Client): number => {
 /** Is there anybody of this name in the cloud, as far as its book of peers says? */
 export type IsThere = (peer: PeerName) => boolean;
 
-const isGone = (client: Client, isThere: IsThere): boolean => client.session < 0 && !isThere(client.peer);
+const isGone = (peer: PeerName, client: Client | undefined, isThere: IsThere): boolean =>
+  (client?.session ?? -1) < 0 && !isThere(peer);
 
 /**
  * What an operator may end of a client: what it did not repeat. One that nobody is any more, and that has not been heard since this
- * start, repeats nothing: this store was put back, and what it knows of an ended cell is known to nobody else.
+ * start, repeats nothing: this store was put back, and what it knows of an ended cell is known to nobody else. What the service
+ * knows to be the client's without a document of it counts once the client has said all that it desires.
  */
-export const orphansOf = (client: Client, isThere: IsThere): readonly string[] => [
-  ...(isGone(client, isThere) ? client.documents.keys() : client.orphans),
-];
+export const orphansOf = (node: Distribution, peer: PeerName, isThere: IsThere): readonly string[] => {
+  const client = node.clients.get(peer);
+  const all = isGone(peer, client, isThere) ? client?.documents.keys() : client?.orphans;
+  return [...(all ?? []), ...unclaimedOf(node, peer, isThere)];
+};
+const unclaimedOf = (node: Distribution, peer: PeerName, isThere: IsThere): readonly string[] => {
+  const client = node.clients.get(peer);
+  const hasSaidAll = client?.link?.seen === null;
+  if (!hasSaidAll && !isGone(peer, client, isThere)) return [];
+  return (node.unclaimed().get(peer) ?? []).filter((key) => client?.documents.has(key) !== true);
+};
 
 export const leftoversOf = (node: Distribution, isThere: IsThere): Leftovers => ({
-  clients: [...node.clients.values()]
-    .map((client) => ({ client, orphans: orphansOf(client, isThere) }))
-    .filter(({ client, orphans }) => orphans.length > 0 || hasForked(client))
-    .map(({ client, orphans }) => ({
-      client: client.peer,
-      forked: hasForked(client),
-      kept: keptIn(client),
+  clients: [...new Set([...node.clients.keys(), ...node.unclaimed().keys()])]
+    .map((peer) => ({ peer, client: node.clients.get(peer), orphans: orphansOf(node, peer, isThere) }))
+    .filter(({ client, orphans }) => orphans.length > 0 || (client !== undefined && hasForked(client)))
+    .map(({ peer, client, orphans }) => ({
+      client: peer,
+      forked: client !== undefined && hasForked(client),
+      kept: client === undefined ? 0 : keptIn(client),
       keys: [...orphans].sort(byText).slice(0, namedAtMost),
       orphans: orphans.length,
     }))
@@ -75,7 +85,7 @@ type Release = Extract<NodeInput, { readonly kind: "release" }>;
 export const release = (node: Distribution, turn: Turn, { peer, keys, isGone: gone }: Release): void => {
   const client = node.clients.get(peer);
   if (keys !== undefined) {
-    if (client !== undefined) end(turn, client, keys, () => gone !== true);
+    end(node, turn, peer, keys, () => gone !== true);
     return;
   }
   if (peer === node.self) releaseSelf(node, turn);
@@ -91,13 +101,17 @@ export const release = (node: Distribution, turn: Turn, { peer, keys, isGone: go
   if (client.link !== null) closeServer(node, turn, client.link);
 };
 
-const end = (turn: Turn, client: Client, keys: readonly string[], isThere: IsThere): void => {
-  const orphans = new Set(orphansOf(client, isThere));
-  const ended = keys.filter((key) => {
-    const document = client.documents.get(key);
-    return document !== undefined && (orphans.has(key) || isKept(client, document));
+const end = (node: Distribution, turn: Turn, peer: PeerName, keys: readonly string[], isThere: IsThere): void => {
+  const client = node.clients.get(peer);
+  const orphans = new Set(orphansOf(node, peer, isThere));
+  const unclaimed = keys.filter((key) => orphans.has(key) && client?.documents.has(key) !== true);
+  const held = keys.filter((key) => {
+    const document = client?.documents.get(key);
+    return client !== undefined && document !== undefined && (orphans.has(key) || isKept(client, document));
   });
-  for (const key of ended) remove(turn, client, key);
-  const fields = { peer: client.peer, count: ended.length, keys: ended.slice(0, 10) };
+  if (client !== undefined) for (const key of held) remove(turn, client, key);
+  if (unclaimed.length > 0) turn.inbox.push({ kind: "ended", peer, keys: unclaimed });
+  const ended = [...held, ...unclaimed];
+  const fields = { peer, count: ended.length, keys: ended.slice(0, 10) };
   if (ended.length > 0) turn.logs.push({ event: "distribution/ended", fields });
 };

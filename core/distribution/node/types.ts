@@ -220,6 +220,8 @@ export interface Distribution {
   readonly prefixLengths: Map<number, number>;
   readonly entitled: (peer: PeerName, key: string) => boolean;
   readonly accepts: (peer: PeerName, key: string) => boolean;
+  /** Of the service (`Service.unclaimed`). */
+  readonly unclaimed: () => ReadonlyMap<PeerName, readonly string[]>;
   readonly read: DocumentReader;
   /** Of the last document or publication of this generation. */
   seq: number;
