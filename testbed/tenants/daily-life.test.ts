@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { type Ended, type Testbed, withTestbed } from "../harness.ts";
+
+/** A day's work of somebody with one small cell: what each command says is done is done, in the guest too. */
+const specification = `day extends Cell {
+  golden extends Volume { x.size 64; x.access "ro"; x.import "tiny"; }
+  net extends Subnet { x.size 16; }
+  web extends {
+    boot extends VolumeCopy { x.image "<ref:/day/golden>"; }
+    vm extends VM { x.memory 128; }
+    disk extends VolumeConnection { x.vm "<ref:../vm>"; x.volume "<ref:../boot>"; x.bootOrder 0; }
+    nic extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:/day/net>"; x.vifName "web"; }
+  }
+}
+`;
+
+const cells = async (t: Testbed, ...args: readonly string[]): Promise<string> => {
+  const { code, stdout, stderr } = await t.cells(args);
+  assert.equal(code, 0, `cells ${args.join(" ")}\n${stdout}\n${stderr}`);
+  return stdout;
+};
+/** In the guest, as soon as its agent answers. */
+const inGuest = async (t: Testbed, command: string): Promise<string> => {
+  const end = performance.now() + 120_000;
+  for (;;) {
+    const { code, stdout, stderr }: Ended = await t.cells(["exec", "day/web/vm", "--", "sh", "-c", command]);
+    if (code === 0) return stdout.trim();
+    assert.ok(performance.now() < end, `${command}: ${code} ${stderr}`);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+};
+
+test("a day's work with one cell", { skip: process.getuid?.() === 0 ? false : "needs root" }, async (t) => {
+  await withTestbed({ hosts: 1, servers: 1 }, async (testbed) => {
+    const file = join(dirname(testbed.configFile), "day.sf");
+    writeFileSync(file, specification);
+
+    await t.test("a cell is applied, and its guest answers", async () => {
+      assert.match(await cells(testbed, "apply", file, "--yes"), /day is as declared/);
+      assert.equal(await inGuest(testbed, "cat /proc/sys/kernel/ostype"), "Linux");
+    });
+  });
+});
