@@ -1,3 +1,4 @@
+import type { ElementType } from "./cell/cell.ts";
 import type { ElementPath } from "./cell/identifiers.ts";
 import type { Diagnostic } from "./diagnostics/diagnostic.ts";
 import type { Json } from "./json/json.ts";
@@ -31,6 +32,13 @@ export interface Changed {
    * go back to what they run from where the new one does not come up. Absent: none.
    */
   readonly upgraded?: readonly ElementPath[];
+  /** What has failed and is left so by the change. Absent: nothing. */
+  readonly failed?: readonly FailedElement[];
+}
+export interface FailedElement {
+  readonly path: ElementPath;
+  readonly type: ElementType;
+  readonly reason: string | null;
 }
 export type Unchecked = "hosts" | "storage" | "addresses";
 /** Body of every answer that is not a success. */
@@ -56,6 +64,8 @@ export interface ElementState {
   /** ISO 8601. */
   readonly since: string;
   readonly uid: string;
+  /** It stays as it is until somebody changes something: it has failed, or needs what has. */
+  readonly stuck?: true;
   // VM
   readonly host?: string | null;
   readonly incarnation?: number;

@@ -14,7 +14,7 @@ import {
 import { table } from "../output/terminal.ts";
 import type { Context } from "../program/context.ts";
 import { CommandFailure, exitCodes } from "../program/failure.ts";
-import { apply } from "./change.ts";
+import { apply } from "./model/change.ts";
 import { type UpArguments, up } from "./up.ts";
 
 /**

@@ -9,7 +9,7 @@ import { readSince, renderServiceEvent } from "../output/timeline.ts";
 import { type Context, printJson } from "../program/context.ts";
 import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
 import type { Register } from "../program/register.ts";
-import { events as cellEvents } from "./change.ts";
+import { events as cellEvents } from "./model/change.ts";
 import { testbedStatus } from "./up.ts";
 
 /** `cells status`, `cells events` and `cells metrics`: what the installation is and what happens in it. */

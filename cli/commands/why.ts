@@ -2,7 +2,7 @@ import { parseConnection } from "../connection/connection.ts";
 import { renderElementAnswer, renderWhy } from "../output/render.ts";
 import { type Context, cellOfPath, printJson } from "../program/context.ts";
 import { exitCodes } from "../program/failure.ts";
-import { onlyCell } from "./change.ts";
+import { onlyCell } from "./model/change.ts";
 
 /** `cells why`. */
 

@@ -159,6 +159,12 @@ export class Client {
     return this.#gateway.ask("putModel", { parameters: { cell }, ...asking });
   }
 
+  /** One part of the model, an attribute too; `path` as above. */
+  put(cell: string, path: string, json: Json, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
+    const asking = { query: queryOf(dryRun, conditions), headers: headersOf(conditions), body: json };
+    return this.#gateway.ask("putElement", { parameters: { cell, path }, ...asking });
+  }
+
   delete(cell: string, path: string, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
     const asking = { query: queryOf(dryRun, conditions), headers: headersOf(conditions) };
     return path === ""

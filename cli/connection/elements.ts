@@ -42,6 +42,10 @@ export const describe = (element: ElementWithState): string => element.state.rea
 
 export const isReady = ({ state }: ElementWithState): boolean => state.phase === "ready";
 
+/** Nothing more comes of it by itself. */
+export const isSettled = ({ state }: ElementWithState): boolean =>
+  state.phase === "ready" || state.phase === "failed" || state.stuck === true;
+
 /** Number of elements per phase. */
 export const countPhases = (elements: readonly ElementWithState[]): ReadonlyMap<string, number> => {
   const counts = new Map<string, number>();

@@ -1,9 +1,10 @@
+import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import { renderElements, renderSummary } from "../output/render.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { CommandFailure, exitCodes } from "../program/failure.ts";
 import { watchCell } from "./changes.ts";
 import { type Client, Refused } from "./client.ts";
-import { type ElementWithState, elementsOf, isReady } from "./elements.ts";
+import { type ElementWithState, elementsOf, isReady, isSettled } from "./elements.ts";
 
 /** Actual state of a cell's elements; none when the cell or the path is not there. */
 export const readElements = async (client: Client, cell: string, path = ""): Promise<readonly ElementWithState[]> => {
@@ -39,6 +40,8 @@ export interface FollowOptions {
   readonly silent?: boolean;
   /** Whoever asks has just been answered: who is away is away for a moment. */
   readonly known?: boolean;
+  /** Looks again after this long, also where nothing happens. */
+  readonly lookAgainMs?: () => number;
   /** Restricts what is shown and waited for. */
   readonly filter?: (element: ElementWithState) => boolean;
 }
@@ -78,7 +81,7 @@ export const follow = async (
       before = elements;
       if (options.until(elements)) return { elements, reached: true };
       if (performance.now() > end) return { elements, reached: false };
-      await changes.next(end - performance.now());
+      await changes.next(Math.min(end - performance.now(), options.lookAgainMs?.() ?? Number.POSITIVE_INFINITY));
     }
   } finally {
     changes.close();
@@ -102,29 +105,89 @@ const show = (before: readonly ElementWithState[], elements: readonly ElementWit
   for (const path of gone) terminal.print(`- removed  ${path}`);
 };
 
+/** Before what has failed counts as failed for good: a service may have to hear of the change yet. */
+const graceMs = 2_000;
+const mostExplained = 3;
+
 /**
- * After a change was accepted: waits until every element is ready that was declared, and says what is stuck otherwise. Rejects with exit code 4.
- * `concerned`: their paths. Others may be added to the cell at the same time, to the root cell by whoever makes a cell:
- * those are somebody else's to wait for.
+ * After a change was accepted: waits until every element is ready that was declared, and rejects with exit code 4 where that
+ * does not come, in time or at all. What is stuck is not waited for, nor what waits for something and is not `touched` by
+ * the change (absent: all is). `concerned`: the paths of all that was declared. Others may be added to the cell at the same
+ * time, to the root cell by whoever makes a cell: those are somebody else's to wait for.
  */
 export const followUntilReady = async (
   client: Client,
   cell: string,
   terminal: Terminal,
-  wanted: { readonly timeoutMs: number; readonly silent: boolean; readonly concerned: ReadonlySet<string> },
+  wanted: {
+    readonly timeoutMs: number;
+    readonly silent: boolean;
+    readonly concerned: ReadonlySet<string>;
+    readonly touched?: ReadonlySet<string>;
+  },
 ): Promise<readonly ElementWithState[]> => {
-  const { timeoutMs, silent, concerned } = wanted;
-  const until = (elements: readonly ElementWithState[]): boolean => elements.every(isReady);
+  const { timeoutMs, silent, concerned, touched = concerned } = wanted;
+  const isOthers = ({ path, state }: ElementWithState): boolean => !touched.has(path) && state.phase !== "working";
+  let settledAt: number | null = null;
+  const until = (elements: readonly ElementWithState[]): boolean => {
+    if (elements.every(isReady)) return true;
+    const isOver = elements.every((element) => isSettled(element) || isOthers(element));
+    settledAt = isOver ? (settledAt ?? performance.now()) : null;
+    return settledAt !== null && performance.now() - settledAt >= graceMs;
+  };
+  const lookAgainMs = (): number => (settledAt === null ? Number.POSITIVE_INFINITY : graceMs);
   const filter = ({ path }: ElementWithState): boolean => concerned.has(path);
-  const { elements, reached } = await follow(client, cell, terminal, { timeoutMs, until, silent, filter, known: true });
-  if (reached) return elements;
-  const stuck = elements.filter((element) => !isReady(element));
+  const options = { timeoutMs, until, silent, filter, lookAgainMs, known: true };
+  const { elements, reached } = await follow(client, cell, terminal, options);
+  const open = elements.filter((element) => !isReady(element));
+  if (open.length === 0) return elements;
+  const list = (shown: readonly ElementWithState[]): readonly string[] =>
+    renderElements(shown, terminal.paint).map((line) => `  ${line}`);
+  if (!reached)
+    throw new CommandFailure(
+      exitCodes.notAsDeclared,
+      [
+        `${open.length} of ${elements.length} elements are not ready after ${timeoutMs / 1000} s:`,
+        ...list(open),
+        `The cell's controller goes on trying: \`cells watch ${cell}\` shows it.`,
+      ].join("\n"),
+    );
+  const [stuck, others] = [open.filter(isSettled), open.filter((element) => !isSettled(element))];
   throw new CommandFailure(
     exitCodes.notAsDeclared,
     [
-      `${stuck.length} of ${elements.length} elements are not ready after ${timeoutMs / 1000} s:`,
-      ...renderElements(stuck, terminal.paint).map((line) => `  ${line}`),
-      `The cell's controller goes on trying: \`cells watch ${cell}\` shows it.`,
+      ...(stuck.length === 0
+        ? []
+        : [
+            `${stuck.length} of ${elements.length} elements do not become ready before something is changed:`,
+            ...list(stuck),
+            ...(await remedies(client, cell, stuck)),
+          ]),
+      ...(others.length === 0
+        ? []
+        : [
+            `Not ready, and not touched by this change:`,
+            ...list(others),
+            `\`cells watch ${cell}\` shows what becomes of it.`,
+          ]),
     ].join("\n"),
   );
+};
+
+/** What to do about those that failed, as `cells why` says it. */
+const remedies = async (
+  client: Client,
+  cell: string,
+  stuck: readonly ElementWithState[],
+): Promise<readonly string[]> => {
+  const failed = stuck.filter(({ state }) => state.phase === "failed").slice(0, mostExplained);
+  const verdicts = await Promise.all(
+    failed.map(({ path }) =>
+      client.whyElement(cell, path).then(
+        ({ verdict }) => verdict,
+        () => null,
+      ),
+    ),
+  );
+  return verdicts.flatMap((verdict) => (verdict === null ? [] : [printable(verdict)]));
 };

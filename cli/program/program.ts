@@ -1,10 +1,11 @@
 import { type Command, Option } from "commander";
 import { registerApi } from "../commands/api.ts";
 import { adoptServer, emptyBin, listBin, restoreFromBin } from "../commands/bin.ts";
-import { apply, get, plan, remove, watch } from "../commands/change.ts";
 import { addCredential, listCredentials, revokeCredential } from "../commands/credential.ts";
 import { registerExplain } from "../commands/explain.ts";
 import { addImage, deleteImage, listImages } from "../commands/image.ts";
+import { apply, get, plan, remove, watch } from "../commands/model/change.ts";
+import { power } from "../commands/model/power.ts";
 import { observeCommands } from "../commands/observe.ts";
 import { endOrphans, listOrphans, releaseOrphans } from "../commands/orphans.ts";
 import { sessionCommands } from "../commands/session-verbs.ts";
@@ -129,6 +130,25 @@ const changeCommands = (program: Command, context: () => Context): void => {
       ),
     ["cells delete shop/web", "cells delete shop/db --yes --allow-destroy shop/db/data,shop/db/bootvol"],
   );
+};
+
+const powerCommands = (program: Command, context: () => Context): void => {
+  const verbs = {
+    start: "start a VM that is off, or that has failed, and wait until it runs",
+    stop: "switch a VM off, and wait until it is; it stays off until it is started",
+    restart: "end what runs of a VM and start it again",
+  } as const;
+  for (const verb of ["start", "stop", "restart"] as const)
+    withHelp(
+      program
+        .command(verb)
+        .description(verbs[verb])
+        .argument("<vm>", "path of the VM")
+        .option("--no-wait", "return when the change is accepted")
+        .addOption(new Option("--timeout <seconds>", "how long to wait").default(300).argParser(secondsOf))
+        .action((vm, { wait, timeout }) => power(context(), verb, vm, { wait, timeoutMs: timeout * 1000 })),
+      [`cells ${verb} shop/web/vm`],
+    );
 };
 
 const viewCommands = (program: Command, context: () => Context): void => {
@@ -313,6 +333,7 @@ export const createProgram = (
     testbedCommands(program, context);
     machineCommands(program, context, withHelp);
     changeCommands(program, context);
+    powerCommands(program, context);
     viewCommands(program, context);
     observeCommands(program, context, withHelp);
     sessionCommands(program, context, withHelp);

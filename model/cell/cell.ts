@@ -61,6 +61,8 @@ export interface VmElement extends ElementBase {
   /** 0 = any. */
   readonly cpuSpeedMHz: number;
   readonly desiredState: "on" | "off";
+  /** `x.restart`, which starts it again by growing; absent: 0. */
+  readonly restart?: number;
   /** "resume": its first start on an unwritten disk goes on from the saved state of the image, where that can be. */
   readonly start: "boot" | "resume";
   readonly restartOnFailure: boolean;

@@ -47,6 +47,7 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
         ["x.cpus", element.cpus],
         ["x.cpuSpeed", element.cpuSpeedMHz],
         ["x.desiredState", element.desiredState],
+        ["x.restart", element.restart],
         ["x.start", element.start],
         ["x.restartOnFailure", element.restartOnFailure],
         ["x.liveness.protocol", element.liveness?.protocol],

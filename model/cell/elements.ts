@@ -207,6 +207,7 @@ function vm(values: AttributeValues): Own<Element> {
     cpus: values.needNumber("x.cpus"),
     cpuSpeedMHz: values.needNumber("x.cpuSpeed"),
     desiredState: values.needChoice("x.desiredState", ["on", "off"]),
+    ...optional("restart", values.number("x.restart")),
     start: values.needChoice("x.start", ["boot", "resume"]),
     restartOnFailure: values.needBoolean("x.restartOnFailure"),
     ...optional("liveness", liveness),

@@ -123,6 +123,10 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       docs: "Least speed of a processor; 0 is any.",
     },
     "x.desiredState": { kind: choice("on", "off"), default: "on", effect: "change", docs: "Whether the VM runs." },
+    "x.restart": {
+      ...{ kind: integer(0, Number.MAX_SAFE_INTEGER), effect: "restart" },
+      docs: "A counter: the VM is started again when it grows, and left alone when it falls or goes; absent is 0.",
+    },
     "x.start": {
       kind: choice("boot", "resume"),
       default: "boot",

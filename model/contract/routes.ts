@@ -43,7 +43,7 @@ const follow = may(boolean, "The stream stays open, and goes on with what happen
 const state = may(boolean, "With `$state` in every element, and with those that are still being taken away.");
 const until = may(
   oneOf("ready", "gone"),
-  "With `state=true`: held back, up to 45 s, until the element there is ready or has failed, or until nothing is there or left of what was.",
+  "With `state=true`: held back, up to 45 s, until the element there is ready or is `stuck`, or until nothing is there or left of what was.",
 );
 const specification = [bundleMediaType, jsonType, yamlMediaType];
 const ofChange =

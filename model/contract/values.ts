@@ -90,6 +90,7 @@ export const changed = record<api.Changed>(
     dryRun: boolean,
     unchecked: optional(list(oneOf("hosts", "storage", "addresses"))),
     upgraded: optional(list(path)),
+    failed: optional(list(record<api.FailedElement>({ path, type: oneOf(...elementTypes), reason: maybe.text }))),
   },
   "Changed",
 );
@@ -120,7 +121,7 @@ export const cellStanding = record<api.CellSummary & { readonly empty: boolean }
 export const elementState = record<api.ElementState>(
   {
     phase: oneOf("waiting", "working", "ready", "failed", "deleting"),
-    ...{ reason: maybe.text, since: time, uid: text() },
+    ...{ reason: maybe.text, since: time, uid: text(), stuck: optional(exactly(true)) },
     ...{ host: optional(maybe.text), incarnation: optional(integer()), power: optional(oneOf("on", "off")) },
     ...{ health: optional(oneOf("starting", "answering", "silent")), reboots: optional(integer()) },
     lastEnd: optional(

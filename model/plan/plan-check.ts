@@ -256,7 +256,8 @@ function addDifferences(reasons: Reasons, former: Element, element: Element, is:
     const effect = attributeSchema(element.type, name)?.effect ?? "change";
     const smaller = name === "x.size" && typeof old === "number" && typeof now === "number" && now < old;
     const own = effect === "restart" && element.type !== "VM" ? "change" : effect;
-    const action = smaller ? "replace" : own;
+    const counted = name === "x.restart" && !(typeof now === "number" && now > (typeof old === "number" ? old : 0));
+    const action = smaller ? "replace" : counted ? "none" : own;
     if (action !== "none") reasons.set(name, { from: old, to: now, action, needed: true });
   }
 }

@@ -168,6 +168,8 @@ function actionOf(element: Element, attribute: string, old: Json | undefined, no
   const effect: ChangeEffect = attributeSchema(element.type, attribute)?.effect ?? "change";
   // A volume can grow where it is; there is no way to make it smaller.
   if (attribute === "x.size" && typeof old === "number" && typeof now === "number" && now < old) return "replace";
+  // What a text does not say of the counter is no order.
+  if (attribute === "x.restart") return Number(now ?? 0) > Number(old ?? 0) ? "restart" : "none";
   // Only a VM is started; what a link changes about its VM is drawn later.
   return effect === "restart" && element.type !== "VM" ? "change" : effect;
 }

@@ -4,7 +4,7 @@ import type { Json } from "../../model/json/json.ts";
 
 /**
  * An answer that is held back until it says that something is so, for whoever makes or ends what is a part of this cell:
- * `ready`, the element is as declared, or has failed; `gone`, nothing is left of it, and the answer is 404. Looked at again
+ * `ready`, the element is as declared, or cannot be before something is changed; `gone`, nothing is left of it, and the answer is 404. Looked at again
  * after each event of the cell, and given as it is after a while, so that a connection that broke is noticed.
  */
 export type Awaited = "ready" | "gone";
@@ -45,11 +45,6 @@ export async function heldBack(
 
 const isSo = (until: Awaited, { status, body }: ControllerResponse): boolean => {
   if (until === "gone" || status !== 200) return status !== 200;
-  const phase = phaseIn(body);
-  return phase === "ready" || phase === "failed";
+  const state = (body as { readonly $state?: { readonly phase?: Json; readonly stuck?: Json } } | null)?.$state;
+  return state?.phase === "ready" || state?.phase === "failed" || state?.stuck === true;
 };
-
-function phaseIn(body: Json): Json {
-  const state = (body as { readonly $state?: { readonly phase?: Json } } | null)?.$state;
-  return state?.phase ?? null;
-}

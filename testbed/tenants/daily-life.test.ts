@@ -42,5 +42,26 @@ test("a day's work with one cell", { skip: process.getuid?.() === 0 ? false : "n
       assert.match(await cells(testbed, "apply", file, "--yes"), /day is as declared/);
       assert.equal(await inGuest(testbed, "cat /proc/sys/kernel/ostype"), "Linux");
     });
+
+    await t.test("power by verb, and what powered itself off is told and started again", async () => {
+      assert.match(await cells(testbed, "stop", "day/web/vm"), /x\.desiredState: "on" → "off"[\s\S]*power off/);
+      assert.match(await cells(testbed, "start", "day/web/vm"), /"off" → "on"[\s\S]*power on, on h1, incarnation 2/);
+      await inGuest(testbed, "(sleep 0.3; poweroff) >/dev/null 2>&1 </dev/null &");
+      let plan = "";
+      for (const end = performance.now() + 60_000; !plan.includes("Failed, and left so by this:"); ) {
+        assert.ok(performance.now() < end, plan);
+        plan = await cells(testbed, "plan", file);
+      }
+      assert.match(plan, /its guest powered off by itself.*`cells start day\/web\/vm` starts it again/);
+      const unchanged = await testbed.cells(["apply", file, "--yes"]);
+      assert.equal(unchanged.code, 4, unchanged.stderr);
+      assert.match(
+        unchanged.stderr,
+        /3 of \d+ elements do not become ready[\s\S]*To lift that: `cells start day\/web\/vm`/,
+      );
+      assert.match(await cells(testbed, "start", "day/web/vm"), /x\.restart: nothing → 1[\s\S]*incarnation 3/);
+      assert.match(await cells(testbed, "apply", file, "--yes"), /day is as declared/);
+      assert.match(await cells(testbed, "restart", "day/web/vm"), /x\.restart: nothing → 1[\s\S]*incarnation 4/);
+    });
   });
 });

@@ -46,7 +46,7 @@ test("the cause comes before its effects: a volume that nobody can make, seen fr
 test("what was switched off, and what failed for good, say what starts them", () => {
   const world = new World();
   world.put(shop({ web: vm({ "x.desiredState": "off" }), db: vm({ "x.restartOnFailure": false }) }));
-  assert.match(why(world, "shop/web").verdict, /x.desiredState is "off". To lift that: write x.desiredState "on"/);
+  assert.match(why(world, "shop/web").verdict, /x.desiredState is "off". To lift that: `cells start shop\/web`/);
   const run = world.vm("shop/db");
   assert.ok(run !== null);
   world.ended.set(`${world.uidOf("shop/db")}@${run.document.incarnation}`, {
@@ -56,7 +56,10 @@ test("what was switched off, and what failed for good, say what starts them", ()
     reason: "its QEMU process ended unexpectedly",
   });
   world.settle();
-  assert.match(why(world, "shop/db").verdict, /"may start again": crashed.*x.restartOnFailure true/);
+  assert.match(
+    why(world, "shop/db").verdict,
+    /"may start again": crashed.*`cells start shop\/db`; and with x.restartOnFailure true/,
+  );
 });
 
 test("a lost host is named", () => {

@@ -141,6 +141,10 @@ function dependencies(state: ControllerState, element: Element): readonly Elemen
   }
 }
 
+/** As commands write it: a child cell has its whole name in front. */
+const commandPath = (state: ControllerState, path: ElementPath): string =>
+  [state.options.cell, ...path.split("/").slice(1)].join("/");
+
 /** Why a required volume of another cell is no disk here. */
 function foreignVolumeOf(state: ControllerState, link: LinkElement): NotVisible | null {
   const record = link.type === "VolumeConnection" && link.requires ? recordAt(state, link.path) : undefined;
@@ -149,7 +153,10 @@ function foreignVolumeOf(state: ControllerState, link: LinkElement): NotVisible 
 
 function vmChecks(state: ControllerState, record: ElementRecord, vm: VmElement, checks: ElementCheck[]): void {
   const on = vm.desiredState === "on";
-  checks.push(check("wanted on", on, `x.desiredState is "${vm.desiredState}"`, 'write x.desiredState "on"'));
+  const start = `\`cells start ${commandPath(state, vm.path)}\``;
+  checks.push(
+    check("wanted on", on, `x.desiredState is "${vm.desiredState}"`, `${start}, which writes x.desiredState "on"`),
+  );
   for (const link of linksOf(state, vm.path)) {
     const abroad = foreignVolumeOf(state, link);
     if (abroad !== null) checks.push(check(link.path, false, abroad.reason, abroad.lifts));
@@ -160,11 +167,11 @@ function vmChecks(state: ControllerState, record: ElementRecord, vm: VmElement, 
   }
   const known = state.vms.get(record.uid);
   if (known === undefined || !on) return;
-  if (known.run === null) idleChecks(state, known, checks);
+  if (known.run === null) idleChecks(state, record.path, known, checks);
   else runChecks(state, record, known, known.run, checks);
 }
 
-function idleChecks(state: ControllerState, vm: VmRecord, checks: ElementCheck[]): void {
+function idleChecks(state: ControllerState, path: ElementPath, vm: VmRecord, checks: ElementCheck[]): void {
   const turn = startQueueOf(state, vm.uid);
   if (turn !== null) {
     checks.push(check("its turn to start", false, turn.detail, turn.lifts));
@@ -172,7 +179,8 @@ function idleChecks(state: ControllerState, vm: VmRecord, checks: ElementCheck[]
   }
   if (vm.failure === null) return;
   if (!vm.again) {
-    const lifts = "change the VM or switch it off and on to try again, or write x.restartOnFailure true";
+    const start = `\`cells start ${commandPath(state, path)}\``;
+    const lifts = `${start}; and with x.restartOnFailure true it is started again by itself`;
     checks.push(check("may start again", false, `${vm.failure}; x.restartOnFailure is false`, lifts));
   } else if (state.resting.has(vm.uid)) {
     const detail = `${vm.failure}; failed ${vm.failures} times in a row`;

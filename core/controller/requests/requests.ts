@@ -3,6 +3,7 @@ import {
   type Changed,
   type CredentialSummary,
   type ElementState,
+  type FailedElement,
   invalidSpecification,
   type Refusal,
 } from "../../../model/api.ts";
@@ -16,6 +17,7 @@ import { isoTime } from "../../../model/iso-time.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { destroysDataRefusal, unnamedLosses } from "../../../model/plan/data-loss.ts";
 import { isEmptyPlan } from "../../../model/plan/plan.ts";
+import type { Plan } from "../../../model/plan/plan-types.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import { checkDocument, readSpecification } from "../../../model/specification/specification.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
@@ -24,6 +26,7 @@ import { actualVolume } from "../../documents/readers/storage.ts";
 import { isObject, isReleasing, sameJson, toJson } from "../../outbox.ts";
 import { serviceNumber } from "../../service-roles.ts";
 import { beginEnding, hasChildren, whyClosed } from "../cells/life.ts";
+import { stuckElements } from "../explain/stuck.ts";
 import { whyElement } from "../explain/why-element.ts";
 import { forkNote, forkReason } from "../histories/fork.ts";
 import { acceptModel, planFor, refusalsOf } from "../model/model-change.ts";
@@ -156,6 +159,7 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
   const cell = target.value;
   const plan = planFor(state, cell);
   const upgraded = upgradedBy(state, plan.steps);
+  const failed = leftFailed(state, plan);
   const diagnostics = cell === null ? [] : [...refusalsOf(state, cell, plan), ...limitFaults(state, cell, plan)];
   if (diagnostics.length > 0) return fail(invalid(diagnostics));
   const shut = whyStaysOpen(state, cell, plan);
@@ -174,9 +178,20 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
     if (faults.length > 0) return fail(refused(500, "internal", wrongPlan(faults)));
   }
   const unchecked = dryRun && cell !== null ? uncheckedIn(offersOf(state)) : [];
-  const more = { ...(unchecked.length > 0 ? { unchecked } : {}), ...(upgraded.length > 0 ? { upgraded } : {}) };
+  const more = {
+    ...(unchecked.length > 0 ? { unchecked } : {}),
+    ...(upgraded.length > 0 ? { upgraded } : {}),
+    ...(failed.length > 0 ? { failed } : {}),
+  };
   return ok(toJson({ plan, version: state.model.version, dryRun, ...more } satisfies Changed));
 }
+
+/** What has failed, and what the plan does not touch. */
+const leftFailed = (state: ControllerState, { steps }: Plan): readonly FailedElement[] =>
+  steps.flatMap(({ action, path, type, movedFrom }) => {
+    const record = action === "none" ? recordAt(state, movedFrom ?? path) : undefined;
+    return record?.phase === "failed" ? [{ path, type, reason: record.reason }] : [];
+  });
 
 const noRoomNow = (state: ControllerState, needed: Usage): Refused => {
   const [more = "more than it may have"] = shortages(needed, state.room.holds);
@@ -238,7 +253,7 @@ function read(state: ControllerState, path: string, withState: boolean): Result<
   const leaving = withState ? [...state.elements.values()].filter((record) => record.deleting) : [];
   if (document === null && leaving.length === 0) return fail(noModel(state));
   const whole = document ?? {};
-  const shown = withState ? withLeaving(state, annotate(state, whole, ""), leaving) : whole;
+  const shown = withState ? withLeaving(state, annotate(state, whole, "", stuckElements(state)), leaving) : whole;
   const found = getAt(shown, path);
   return found.ok ? found : fail(notFound(found.error.message));
 }
@@ -271,15 +286,18 @@ function elementAnswer(state: ControllerState, path: string): ReturnType<typeof 
 }
 
 /** The document with "$state" in every element below `path`. */
-function annotate(state: ControllerState, json: Json, path: string): Json {
+function annotate(state: ControllerState, json: Json, path: string, stuck: ReadonlySet<Uid>): Json {
   if (!isObject(json)) return json;
   const entries: [string, Json][] = Object.entries(json).map(([name, value]) => [
     name,
     // Attributes hold values, everything else may hold elements.
-    name.startsWith("x.") ? value : annotate(state, value, path === "" ? name : `${path}/${name}`),
+    name.startsWith("x.") ? value : annotate(state, value, path === "" ? name : `${path}/${name}`, stuck),
   ]);
   const record = recordAt(state, elementPath(path));
-  if (record !== undefined) entries.push(["$state", toJson(elementState(state, record))]);
+  if (record !== undefined) {
+    const own = elementState(state, record);
+    entries.push(["$state", toJson(stuck.has(record.uid) ? { ...own, stuck: true } : own)]);
+  }
   return Object.fromEntries(entries);
 }
 

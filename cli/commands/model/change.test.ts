@@ -1,76 +1,13 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { type TestContext, test } from "node:test";
-import type { Changed } from "../../model/api.ts";
-import { elementPath } from "../../model/cell/identifiers.ts";
-import { destroysDataRefusal } from "../../model/plan/data-loss.ts";
-import { planChange } from "../../model/plan/plan.ts";
-import type { PlanStep } from "../../model/plan/plan-types.ts";
-import { checkDocument } from "../../model/specification/specification.ts";
-import { Client } from "../connection/client.ts";
-import { plain } from "../output/terminal.ts";
-import type { Context } from "../program/context.ts";
-import { CommandFailure } from "../program/failure.ts";
+import { test } from "node:test";
+import type { Changed } from "../../../model/api.ts";
+import { elementPath } from "../../../model/cell/identifiers.ts";
+import { destroysDataRefusal } from "../../../model/plan/data-loss.ts";
+import { planChange } from "../../../model/plan/plan.ts";
+import type { PlanStep } from "../../../model/plan/plan-types.ts";
+import { checkDocument } from "../../../model/specification/specification.ts";
 import { apply, plan, remove, type WaitOptions } from "./change.ts";
-
-/** The commands against a gateway that answers what a test says, at a terminal where `answer` is typed; null: none. */
-interface Scene {
-  readonly context: Context;
-  /** Method, URL and If-Match of each request that would change something. */
-  readonly asked: string[];
-  readonly printed: string[];
-  readonly questions: string[];
-  readonly file: string;
-}
-interface Answer {
-  readonly status: number;
-  readonly body: unknown;
-}
-type Gateway = (request: { readonly method: string; readonly url: string; readonly dryRun: boolean }) => Answer;
-
-const scene = async (t: TestContext, gateway: Gateway, answer: boolean | null = null): Promise<Scene> => {
-  const [asked, printed, questions]: [string[], string[], string[]] = [[], [], []];
-  const server = createServer((incoming: IncomingMessage, response) => {
-    const { method = "", url = "" } = incoming;
-    const dryRun = url.includes("dryRun=true");
-    if (method !== "GET" && !dryRun) asked.push(`${method} ${url} ${incoming.headers["if-match"]}`);
-    const { status, body } = gateway({ method, url, dryRun });
-    incoming.resume().once("end", () => {
-      response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
-    });
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const directory = mkdtempSync(join(tmpdir(), "cells-change-"));
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-    rmSync(directory, { recursive: true, force: true });
-  });
-  const file = join(directory, "shop.json");
-  writeFileSync(file, JSON.stringify({ shop: { "x.type": "Cell", db: { "x.type": "Volume", "x.size": 4 } } }));
-  const client = new Client({
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    credential: "secret",
-  });
-  const terminal: Context["terminal"] = {
-    ...{ paint: plain, colour: false, live: false, columns: 100, canAsk: answer !== null },
-    print: (text) => void printed.push(text),
-    warn: () => undefined,
-    draw: () => undefined,
-    settle: () => undefined,
-    ask: async (question) => {
-      questions.push(question);
-      return answer === true;
-    },
-  };
-  return { context: { terminal, json: false, client: () => client }, asked, printed, questions, file };
-};
+import { type Answer, failure, type Gateway, scene } from "./scene.testing.ts";
 
 const cellOf = (made: object) => {
   const result = checkDocument({ shop: { "x.type": "Cell", ...made } });
@@ -86,16 +23,6 @@ const gone = planChange(volumes, null);
 const known = { status: 200, body: [{ cell: "shop", version: 4, phases: {}, elements: 2 }] } as const;
 const deleting: Gateway = ({ method }) => (method === "GET" ? known : changed({ plan: gone }));
 const options: WaitOptions = { yes: true, wait: false, timeoutMs: 1000 };
-const failure = async (work: Promise<void>): Promise<CommandFailure> => {
-  try {
-    await work;
-  } catch (error) {
-    assert.ok(error instanceof CommandFailure, String(error));
-    return error;
-  }
-  throw new Error("it did not fail");
-};
-
 test("where nobody can be asked, the option that is missing is named and nothing is sent", async (t) => {
   const { context, asked } = await scene(t, deleting);
   const { exitCode, message } = await failure(remove(context, "shop", options));
@@ -259,4 +186,58 @@ test("what the controller says of data is told whole, also of a text", async (t)
   );
   const { message } = await failure(apply(context, file, options));
   assert.match(message, /^this would destroy the data of a volume.*\n {2}shop\/log .*\n.*--allow-destroy shop\/log\n/);
+});
+
+const one = (type: string, phase: string, more: object = {}) => ({
+  "x.type": type,
+  $state: { phase, reason: null, since: "", uid: "c1-1", ...more },
+});
+const verdict = "shop/log is held up: there is no such image. To lift that: `cells image add`";
+/** A cell of two volumes that is changed, with what it comes to. */
+const settled =
+  (plan: ReturnType<typeof planChange>, document: object): Gateway =>
+  ({ method, dryRun, url }) => {
+    if (method === "PUT") return changed({ plan, dryRun });
+    if (url.includes("events")) return { status: 404, body: {} };
+    if (url.includes("why")) return { status: 200, body: { path: "", checks: [], verdict } };
+    if (!url.includes("/model")) return known;
+    return { status: 200, body: { shop: { "x.type": "Cell", ...document } } };
+  };
+const waiting: WaitOptions = { yes: true, wait: true, timeoutMs: 600_000 };
+
+test("apply stops where what it touches does not become ready, and says which and what to do", async (t) => {
+  const failed = { reason: "there is no image", stuck: true };
+  const created = settled(planChange(null, cellOf({ db: { "x.type": "Volume", "x.size": 4 } })), {
+    db: one("Volume", "failed", failed),
+  });
+  const { context, file } = await scene(t, created);
+  const { exitCode, message } = await failure(apply(context, file, waiting));
+  assert.equal(exitCode, 4);
+  assert.match(message, /^1 of 1 elements do not become ready before something is changed:\n.*there is no image\n/);
+  assert.ok(message.endsWith(verdict), message);
+});
+
+test("what waits for something and is not touched by the change is told and not waited for", async (t) => {
+  const document = { db: { "x.type": "Volume", "x.size": 4 } };
+  const plan = planChange(cellOf(document), cellOf({ ...document, log: { "x.type": "Volume", "x.size": 2 } }));
+  const gateway = settled(plan, { db: one("Volume", "waiting", { reason: "no room" }), log: one("Volume", "ready") });
+  const { context, file } = await scene(t, gateway);
+  const { exitCode, message } = await failure(apply(context, file, waiting));
+  assert.equal(exitCode, 4);
+  assert.match(message, /^Not ready, and not touched by this change:\n.*shop\/db .*no room\n/);
+});
+
+test("an unchanged file over what has failed says so in its plan, and apply does not wait for it", async (t) => {
+  const same = planChange(volumes, volumes);
+  const reason = "its guest powered off by itself; it stays off because x.restartOnFailure is false";
+  const failed = [{ path: elementPath("shop/vm"), type: "VM", reason }] as const;
+  const gateway = settled(same, { db: one("Volume", "failed", { stuck: true }) });
+  const { context, file, printed } = await scene(t, (request) => {
+    const answer = gateway(request);
+    return request.method === "PUT" ? { ...answer, body: { ...(answer.body as Changed), failed } } : answer;
+  });
+  await plan(context, file, { all: false });
+  const said = `  shop/vm (VM): ${reason}; \`cells start shop/vm\` starts it again`;
+  assert.deepEqual(printed.slice(1), ["Failed, and left so by this:", said]);
+  assert.equal((await failure(apply(context, file, waiting))).exitCode, 4);
 });

@@ -1,6 +1,6 @@
-import type { Changed } from "../../model/api.ts";
-import type { Bundle } from "../../model/cell/cell.ts";
-import { printable, printableLines } from "../../model/diagnostics/render-diagnostic.ts";
+import type { Changed } from "../../../model/api.ts";
+import type { Bundle, Cell } from "../../../model/cell/cell.ts";
+import { printable, printableLines } from "../../../model/diagnostics/render-diagnostic.ts";
 import {
   allowDestroyFlag,
   destroysData,
@@ -8,23 +8,23 @@ import {
   losesOf,
   lossLines,
   unnamedLosses,
-} from "../../model/plan/data-loss.ts";
-import { isEmptyPlan } from "../../model/plan/plan.ts";
-import type { Plan } from "../../model/plan/plan-types.ts";
-import { renderPlan } from "../../model/plan/render-plan.ts";
-import { readSpecification } from "../../model/specification/specification.ts";
-import { evaluate } from "../../runtime/specification/evaluate.ts";
-import { noWalls } from "../../runtime/specification/no-walls.ts";
-import { type Changes, watchCell } from "../connection/changes.ts";
-import { type Client, Refused } from "../connection/client.ts";
-import { type ElementWithState, elementsOf } from "../connection/elements.ts";
-import { follow, followUntilReady, readElements } from "../connection/follow.ts";
-import { renderElements, renderSummary } from "../output/render.ts";
-import type { Terminal } from "../output/terminal.ts";
-import { type Context, cellOfPath, ownNameOf, printJson } from "../program/context.ts";
-import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
-import { readBundle } from "../spec/bundle.ts";
-import { rendered } from "../spec/diagnostics.ts";
+} from "../../../model/plan/data-loss.ts";
+import { isEmptyPlan } from "../../../model/plan/plan.ts";
+import type { Plan } from "../../../model/plan/plan-types.ts";
+import { renderPlan } from "../../../model/plan/render-plan.ts";
+import { readSpecification } from "../../../model/specification/specification.ts";
+import { evaluate } from "../../../runtime/specification/evaluate.ts";
+import { noWalls } from "../../../runtime/specification/no-walls.ts";
+import { type Changes, watchCell } from "../../connection/changes.ts";
+import { type Client, Refused } from "../../connection/client.ts";
+import { type ElementWithState, elementsOf } from "../../connection/elements.ts";
+import { follow, followUntilReady, readElements } from "../../connection/follow.ts";
+import { renderElements, renderSummary } from "../../output/render.ts";
+import type { Terminal } from "../../output/terminal.ts";
+import { type Context, cellOfPath, ownNameOf, printJson } from "../../program/context.ts";
+import { CommandFailure, exitCodes, usage } from "../../program/failure.ts";
+import { readBundle } from "../../spec/bundle.ts";
+import { rendered } from "../../spec/diagnostics.ts";
 
 /** `cells plan`, `cells apply` and `cells delete`: what changes a cell's model. */
 
@@ -100,11 +100,12 @@ export const plan = async (
   file: string,
   { all, cell }: { readonly all: boolean; readonly cell?: string | undefined },
 ): Promise<void> => {
-  const { changed } = await planOf(context, file, cell);
+  const { changed, name } = await planOf(context, file, cell);
   if (context.json) printJson(context, changed);
   else {
     context.terminal.print(renderPlan(changed.plan, { color: context.terminal.colour, all }));
-    for (const line of [...upgradeLines(changed), ...uncheckedLines(changed)]) context.terminal.print(line);
+    for (const line of [...failedLines(name, changed), ...upgradeLines(changed), ...uncheckedLines(changed)])
+      context.terminal.print(line);
     const lost = losesOf(changed.plan).map(({ path }) => path);
     if (lost.length > 0) context.terminal.print(`Applying it without being asked needs ${allowDestroyFlag(lost)}`);
   }
@@ -138,8 +139,8 @@ const confirm = async (
 };
 
 /** Somebody else was faster. */
-const overtaken = (error: unknown): error is Refused => error instanceof Refused && error.status === 412;
-const conflict = (cell: string, error: Refused, again: string): CommandFailure =>
+export const overtaken = (error: unknown): error is Refused => error instanceof Refused && error.status === 412;
+export const conflict = (cell: string, error: Refused, again: string): CommandFailure =>
   new CommandFailure(
     exitCodes.refused,
     `nothing was changed: the cell ${cell} is not the one any more for which the plan was made (${error.message}). ${again} shows what would happen now.`,
@@ -220,6 +221,28 @@ export interface WaitOptions {
   readonly cell?: string | undefined;
 }
 
+/** What a change moves: its own steps, and the links of VMs that start with it, which are ready with them. */
+const touchedBy = (cell: Cell, { steps }: Plan): ReadonlySet<string> => {
+  const touched = new Set<string>(steps.flatMap(({ action, path }) => (action === "none" ? [] : [path])));
+  for (const element of cell.elements.values())
+    if ((element.type === "VirtualInterface" || element.type === "VolumeConnection") && touched.has(element.vm))
+      touched.add(element.path);
+  return touched;
+};
+
+/** What has failed, and is left so. */
+const failedLines = (cell: string, { failed = [] }: Changed): readonly string[] =>
+  failed.length === 0
+    ? []
+    : [
+        "Failed, and left so by this:",
+        ...failed.map(({ path, type, reason }) => {
+          const named = [cell, ...path.split("/").slice(1)].join("/");
+          const start = type === "VM" ? `; \`cells start ${named}\` starts it again` : "";
+          return printable(`  ${path} (${type}): ${reason ?? "it has failed"}${start}`);
+        }),
+      ];
+
 /** There was nothing before. */
 const isFirst = ({ steps }: Plan): boolean => steps.every(({ action }) => action === "create");
 
@@ -229,7 +252,7 @@ export const apply = async (context: Context, file: string, options: WaitOptions
   const { bundle, cell, name, changed: planned } = await planOf(context, file, options.cell);
   if (!json) {
     terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
-    for (const line of upgradeLines(planned)) terminal.print(line);
+    for (const line of [...failedLines(name, planned), ...upgradeLines(planned)]) terminal.print(line);
   }
   const allowDestroy = isEmptyPlan(planned.plan)
     ? []
@@ -252,7 +275,9 @@ export const apply = async (context: Context, file: string, options: WaitOptions
       ...steps.flatMap(({ action, path }) => (action === "none" ? [] : [path])),
     ]);
     const { timeoutMs } = options;
-    elements = await followUntilReady(client, name, terminal, { timeoutMs, silent: json, concerned });
+    const touched = touchedBy(cell, changed.plan);
+    const wanted = { timeoutMs, silent: json, concerned, ...(touched.size === 0 ? {} : { touched }) };
+    elements = await followUntilReady(client, name, terminal, wanted);
     await untilRemoved(client, name, terminal, changed.plan, { timeoutMs });
   }
   if (json) printJson(context, { ...changed, elements });
@@ -303,14 +328,14 @@ export const onlyCell = async (client: Client): Promise<string> => {
 export const events = async (context: Context, cellText: string | undefined, followOn: boolean): Promise<void> => {
   const client = context.client();
   const cell = cellText === undefined ? await onlyCell(client) : cellOfPath(cellText).cell;
-  const { renderEvent } = await import("../output/render.ts");
+  const { renderEvent } = await import("../../output/render.ts");
   for await (const event of client.events(cell, followOn)) {
     context.terminal.print(context.json ? JSON.stringify(event) : renderEvent(event, context.terminal.paint));
   }
 };
 
 const putYaml = async ({ terminal }: Context, value: unknown): Promise<void> => {
-  const { printYaml } = await import("../../runtime/specification/yaml-print.ts");
+  const { printYaml } = await import("../../../runtime/specification/yaml-print.ts");
   terminal.print(printYaml(JSON.parse(JSON.stringify(value))).replace(/\n$/, ""));
 };
 
@@ -342,7 +367,7 @@ export const get = async (context: Context, pathText: string | undefined, state:
     printJson(context, document);
     return;
   }
-  const { renderElements } = await import("../output/render.ts");
+  const { renderElements } = await import("../../output/render.ts");
   const elements = elementsOf(document, whole ? "" : path);
   for (const line of renderElements(elements, terminal.paint)) terminal.print(line);
   terminal.print(renderSummary(elements, terminal.paint));
