@@ -14,7 +14,7 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
 const patches = join(import.meta.dirname, "mutations");
-const folders = ["model", "core", "runtime", "host", "simulator"];
+const folders = ["model", "core", "runtime", "host", "gateway", "simulator"];
 const longestMs = 120_000;
 /** As many at a time as the cores that a test run may count on. */
 const copies: string[] = [];

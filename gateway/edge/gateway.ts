@@ -25,6 +25,7 @@ import { createRootCells } from "../cells/root-cells.ts";
 import { SupervisorError } from "../cells/supervisor.ts";
 import { installationSupply } from "../cells/supply.ts";
 import { firstPlan, readFirstModel } from "../cells/unknown-cell.ts";
+import { createConnections } from "../observation/connections.ts";
 import { registerObservation } from "../observation/observation.ts";
 import { createStatus } from "../observation/status.ts";
 import { registerBackup } from "../storage/backup.ts";
@@ -110,15 +111,15 @@ export function createGateway(
     return context.cells.summaries(authorization, scope?.kind === "cell" ? scope.cell : null);
   });
   serveRoute(app, "readOpenApi", () => openApi());
-  const { status, close } = createStatus(configuration, supervisorSocket);
-  app.addHook("onClose", async () => close());
-  serveRoute(app, "readStatus", status);
+  const connections = createConnections(configuration);
+  app.addHook("onClose", async () => connections.close());
+  serveRoute(app, "readStatus", createStatus(configuration, supervisorSocket, connections));
   registerImages(app, configuration);
   registerBin(app, configuration);
   registerBackup(app, configuration, supervisorSocket);
   registerOrphans(app, configuration);
   registerAdoption(app, configuration);
-  registerObservation(app, configuration, supervisorSocket, observer);
+  registerObservation(app, configuration, supervisorSocket, observer, connections);
   registerSessions(app, configuration, granted);
   // Also what the table does not name: a controller of the next version may serve it.
   for (const url of ["/cells/:cell", "/cells/:cell/*"]) {

@@ -27,10 +27,11 @@ export const readEventFilter = (query: URLSearchParams): Result<EventFilter, str
 export const isService = (service: string, asked: string): boolean =>
   service === asked || service.slice(service.indexOf(".") + 1) === asked;
 
-export const passes = (event: ServiceEvent, { sinceMs, cell, service }: EventFilter): boolean =>
-  Date.parse(event.time) >= sinceMs &&
-  (cell === null || event.cell === cell) &&
-  (service === null || isService(event.service, service));
+export const passes = (event: ServiceEvent, filter: EventFilter): boolean =>
+  passesUnnamed(event, filter) && (filter.cell === null || event.cell === filter.cell);
+/** The same, as far as it can be said before it is known which element an event is about. */
+export const passesUnnamed = (event: ServiceEvent, { sinceMs, service }: EventFilter): boolean =>
+  Date.parse(event.time) >= sinceMs && (service === null || isService(event.service, service));
 
 export const eventKey = ({ service, id }: ServiceEvent): string => `${service} ${id}`;
 
@@ -42,6 +43,33 @@ export const inOrder = (events: readonly ServiceEvent[]): readonly ServiceEvent[
     .sort((a, b) => textOrder(a.event.time, b.event.time) || a.index - b.index)
     .map(({ event }) => event);
 
+/** Keeps the newest of all that it is given; of twice as many at a time it sorts out the rest. */
+export class Newest {
+  readonly #most: number;
+  #events: readonly ServiceEvent[] = [];
+  #added: ServiceEvent[] = [];
+  leftOut = 0;
+  constructor(most: number) {
+    this.#most = most;
+  }
+  add(event: ServiceEvent): void {
+    this.#added.push(event);
+    if (this.#added.length >= this.#most) this.#cut();
+  }
+  /** In order. */
+  all(): readonly ServiceEvent[] {
+    this.#cut();
+    return this.#events;
+  }
+  #cut(): void {
+    const events = inOrder([...this.#events, ...this.#added]);
+    const over = Math.max(0, events.length - this.#most);
+    this.#events = events.slice(over);
+    this.#added = [];
+    this.leftOut += over;
+  }
+}
+
 /** How many elements' names are remembered; the oldest go first. */
 const mostNames = 20_000;
 const uidFields = ["uid", "vm", "volume"] as const;
@@ -51,6 +79,7 @@ const uidFields = ["uid", "vm", "volume"] as const;
  * learned stays true until the element moves, which is said by an event of its own.
  */
 export interface PathBook {
+  learn(event: ServiceEvent): void;
   /** Learns from the events, then gives those without a path that of the element they are about. */
   annotate(events: readonly ServiceEvent[]): readonly ServiceEvent[];
 }
@@ -79,6 +108,7 @@ export const createPathBook = (): PathBook => {
     return event;
   };
   return {
+    learn,
     annotate: (events) => {
       for (const event of events) learn(event);
       return events.map(name);

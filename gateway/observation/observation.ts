@@ -1,4 +1,5 @@
 import type { FastifyInstance } from "fastify";
+import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { ServiceEvent } from "../../model/api.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { serviceHeading, streamEvents } from "../../runtime/observation/events.ts";
@@ -6,10 +7,11 @@ import { metricsMediaType } from "../../runtime/observation/metrics.ts";
 import type { Observer } from "../../runtime/observation/observer.ts";
 import { refused } from "../edge/refused.ts";
 import { serveRoute } from "../edge/serve.ts";
-import { passes, readEventFilter } from "./event-merge.ts";
+import type { Connections } from "./connections.ts";
+import { type EventFilter, isService, passes, passesUnnamed, readEventFilter } from "./event-merge.ts";
 import { installationMetrics } from "./metrics.ts";
 import { createSources } from "./sources.ts";
-import { attach, createTimeline } from "./timeline.ts";
+import { attach, createTimeline, type Past } from "./timeline.ts";
 
 /** `GET /metrics` and `GET /events`: all services at one place, for the operator. */
 export const registerObservation = (
@@ -17,8 +19,9 @@ export const registerObservation = (
   configuration: ProcessConfiguration,
   supervisorSocket: string | null,
   observer: Observer,
+  connections: Connections,
 ): void => {
-  const sources = createSources(configuration, supervisorSocket);
+  const sources = createSources(configuration, supervisorSocket, connections);
   const timeline = createTimeline(sources, observer.events);
   app.addHook("onClose", async () => timeline.stop());
   serveRoute(app, "readMetrics", async ({ query: { service: only = null } }, reply) => {
@@ -31,8 +34,10 @@ export const registerObservation = (
     const filter = readEventFilter(new URLSearchParams(request.url.split("?")[1]));
     if (!filter.ok) throw refused(400, "bad-request", filter.error);
     const wanted = (event: ServiceEvent): boolean => passes(event, filter.value);
-    const attached = filter.value.follow ? await attach(timeline) : null;
-    const past = (attached?.past ?? (await timeline.past())).filter(wanted);
+    const first = (event: ServiceEvent): boolean => passesUnnamed(event, filter.value);
+    const attached = filter.value.follow ? await attach(timeline, first) : null;
+    const told = attached?.past ?? (await timeline.past(first));
+    const past = [...told.events.filter(wanted), ...whatIsMissing(told, filter.value, configuration.name)];
     reply.hijack();
     if (attached !== null && reply.raw.destroyed) {
       attached.leave();
@@ -44,4 +49,14 @@ export const registerObservation = (
       }) ?? (() => undefined);
     streamEvents(reply.raw, { past, heading: serviceHeading, ...(attached === null ? {} : { follow }) });
   });
+};
+
+/** A line at the end of a past that is not whole, so that nobody takes silence for peace. */
+const whatIsMissing = ({ silent, leftOut }: Past, { service }: EventFilter, self: string): readonly ServiceEvent[] => {
+  const asked = silent.filter((name) => service === null || isService(name, service));
+  if (asked.length === 0 && leftOut === 0) return [];
+  const time = new Date().toISOString();
+  const event = "timeline/incomplete" satisfies EventName;
+  const fields = { silent: asked.join(", "), leftOut };
+  return [{ id: `${time}-1`, time, service: self, event, cell: null, path: null, fields }];
 };

@@ -3,8 +3,10 @@ import { type IncomingMessage, request } from "node:http";
 import type { ServiceEvent } from "../../model/api.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import { readEventStream } from "../../runtime/http/event-stream.ts";
-import { peerRequest } from "../../runtime/http/https.ts";
+import { type OutgoingPeerRequest, type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
+import { watchPeers } from "../../runtime/transport/peers-watch.ts";
+import type { Connections } from "./connections.ts";
 
 /** Whom the gateway asks about itself: every service, and the supervisor. */
 export interface Sources {
@@ -12,6 +14,8 @@ export interface Sources {
   readonly supervisor: readonly string[];
   /** Services as they are in the peers file now, this gateway left out. */
   services(): Promise<readonly PeerName[]>;
+  /** Tells when they may be others. Returns how to be told no more. */
+  watch(changed: () => void): () => void;
   /** Events of one service or of `supervisor`. Ends when the source ends; rejects when it does not answer. */
   events(source: string, follow: boolean, signal: AbortSignal): AsyncGenerator<ServiceEvent>;
   /** A service's exposition. Rejects when it does not answer, or not with one. */
@@ -22,16 +26,32 @@ export const supervisorName = "supervisor";
 /** Events come with a sign of life every 15 s. */
 const silenceMs = 40_000;
 
-export const createSources = (configuration: ProcessConfiguration, supervisorSocket: string | null): Sources => {
+export const createSources = (
+  configuration: ProcessConfiguration,
+  supervisorSocket: string | null,
+  connections: Connections,
+): Sources => {
+  /** Once more where the connection was one to a former life of the service, which only its use shows. */
+  const askKept = async (
+    service: PeerName,
+    asked: OutgoingPeerRequest & { readonly signal: AbortSignal },
+  ): Promise<PeerResponse> => {
+    const ask = () => peerRequest(configuration, service, { ...asked, connection: connections.to(service) });
+    try {
+      return await ask();
+    } catch (error) {
+      if (asked.signal.aborted) throw error;
+      return ask();
+    }
+  };
   const open = async (source: string, follow: boolean, signal: AbortSignal): Promise<IncomingMessage> => {
     const path = `/events${follow ? "?follow=true" : ""}`;
     if (source === supervisorName && supervisorSocket !== null) return askSocket(supervisorSocket, path, signal);
-    const answer = await peerRequest(configuration, peerName(source), {
-      method: "GET",
-      path,
-      signal,
-      idleTimeoutMs: silenceMs,
-    });
+    const asked = { method: "GET", path, signal, idleTimeoutMs: silenceMs };
+    // Who follows keeps a connection of its own.
+    const answer = await (follow
+      ? peerRequest(configuration, peerName(source), asked)
+      : askKept(peerName(source), asked));
     if (answer.status === 200) return answer.body;
     answer.body.destroy();
     throw new Error(`"${source}" answered ${answer.status} when asked for its events`);
@@ -44,11 +64,12 @@ export const createSources = (configuration: ProcessConfiguration, supervisorSoc
         .filter((name) => name !== configuration.name)
         .map(peerName);
     },
+    watch: (changed) => watchPeers(configuration.peersFile, changed),
     events: async function* (source, follow, signal) {
       yield* readEventStream<ServiceEvent>(await open(source, follow, signal));
     },
     metrics: async (service, signal) => {
-      const answer = await peerRequest(configuration, service, { method: "GET", path: "/metrics", signal });
+      const answer = await askKept(service, { method: "GET", path: "/metrics", signal });
       const text = await answer.text();
       if (answer.status !== 200) throw new Error(`"${service}" answered ${answer.status} when asked for its metrics`);
       return text;

@@ -2,11 +2,12 @@ import { readFile } from "node:fs/promises";
 import type { Leftovers } from "../../core/distribution/node/release.ts";
 import type { HostPresence } from "../../core/presence/group/group.ts";
 import type { InstallationStatus } from "../../model/api.ts";
-import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
-import { type KeptConnection, keepConnection, peerRequest } from "../../runtime/http/https.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { leftoversPath } from "../../runtime/process/leftovers.ts";
 import { askSupervisor } from "../cells/supervisor.ts";
+import { type Connections, patienceWithVmsMs } from "./connections.ts";
 import { mergePresence } from "./presence.ts";
 
 type Host = InstallationStatus["hosts"][number];
@@ -15,36 +16,21 @@ interface PresenceAnswer {
   readonly hosts: readonly HostPresence[];
 }
 const patienceMs = 5_000;
-/** Where all are emulated VMs: the first handshakes with each of them, all at once, take the gateway many seconds. */
-const patienceWithVmsMs = 20_000;
 
 /**
  * Answers with the state of the whole installation: services from the supervisor, or where there is none from themselves,
  * hosts and storage servers from themselves, who is alive from Presence. One that does not answer in time is listed as what it
- * is. Whoever was asked is asked over the same connection the next time.
+ * is.
  */
-export function createStatus(
-  configuration: ProcessConfiguration,
-  supervisorSocket: string | null,
-): { readonly status: () => Promise<InstallationStatus>; readonly close: () => void } {
-  const connections = new Map<string, KeptConnection>();
-  const connectionTo = (peer: PeerName): KeptConnection => {
-    const connection = connections.get(peer) ?? keepConnection(configuration, peer);
-    connections.set(peer, connection);
-    return connection;
-  };
-  return {
-    status: () => installationStatus(configuration, supervisorSocket, connectionTo),
-    close: () => {
-      for (const { agent } of connections.values()) agent.destroy();
-    },
-  };
-}
+export const createStatus =
+  (configuration: ProcessConfiguration, supervisorSocket: string | null, connections: Connections) =>
+  (): Promise<InstallationStatus> =>
+    installationStatus(configuration, supervisorSocket, connections);
 
 async function installationStatus(
   configuration: ProcessConfiguration,
   supervisorSocket: string | null,
-  connectionTo: (peer: PeerName) => KeptConnection,
+  connections: Connections,
 ): Promise<InstallationStatus> {
   const patience = supervisorSocket === null ? patienceWithVmsMs : patienceMs;
   const { peers } = JSON.parse(await readFile(configuration.peersFile, "utf8")) as PeerBook;
@@ -54,7 +40,7 @@ async function installationStatus(
   const answerOf = async <T>(peer: string, path: string, read: (text: string) => T): Promise<T | null> => {
     try {
       const [name, signal] = [peerName(peer), AbortSignal.timeout(patience)];
-      const asked = { method: "GET", path, signal, connection: connectionTo(name) };
+      const asked = { method: "GET", path, signal, connection: connections.to(name) };
       const answer = await peerRequest(configuration, name, asked);
       const text = await answer.text();
       return answer.status === 200 ? read(text) : null;

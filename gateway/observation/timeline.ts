@@ -1,6 +1,7 @@
 import type { ServiceEvent } from "../../model/api.ts";
 import type { EventRing } from "../../runtime/observation/events.ts";
-import { createPathBook, eventKey, inOrder, isNews, type Mark, markOf } from "./event-merge.ts";
+import { patienceWithVmsMs } from "./connections.ts";
+import { createPathBook, eventKey, inOrder, isNews, type Mark, markOf, Newest } from "./event-merge.ts";
 import { type Sources, supervisorName } from "./sources.ts";
 
 /**
@@ -9,14 +10,25 @@ import { type Sources, supervisorName } from "./sources.ts";
  * answers again, so a connection that broke is not tried blindly but in long intervals.
  */
 export interface Timeline {
-  /** What every source still knows, in order. A source that does not answer in time is left out. */
-  past(): Promise<readonly ServiceEvent[]>;
+  /** What every source still knows of what is wanted. */
+  past(wanted?: (event: ServiceEvent) => boolean): Promise<Past>;
   /** What happens from now on, and possibly some of what happened a moment ago. Returns how to stop. */
   follow(listener: (event: ServiceEvent) => void): () => void;
   stop(): void;
 }
 
+export interface Past {
+  /** In order. */
+  readonly events: readonly ServiceEvent[];
+  /** Sources that did not answer in time: what they know is not there, or not all of it. */
+  readonly silent: readonly string[];
+  /** So many older ones were left out, since all of them would be too many for one answer. */
+  readonly leftOut: number;
+}
+
 const patienceMs = 2_000;
+/** A process keeps a thousand, and there may be a thousand processes. */
+const mostPast = 20_000;
 /** Events of different machines arrive in another order than they happened: they wait this long for one another. */
 const reorderMs = 200;
 const retryMs = { first: 500, last: 15_000 } as const;
@@ -36,21 +48,31 @@ export const createTimeline = (sources: Sources, own: EventRing): Timeline => {
   let waiting: ServiceEvent[] = [];
   let flush: NodeJS.Timeout | null = null;
   let forgetOwn: (() => void) | null = null;
+  let forgetPeers: (() => void) | null = null;
 
-  const past = async (): Promise<readonly ServiceEvent[]> => {
+  const past = async (wanted: (event: ServiceEvent) => boolean = () => true): Promise<Past> => {
     const names = [...sources.supervisor, ...(await sources.services())];
-    const parts = await Promise.all(
+    // Where there is no supervisor, services are VMs.
+    const patience = sources.supervisor.length === 0 ? patienceWithVmsMs : patienceMs;
+    const newest = new Newest(mostPast);
+    const take = (event: ServiceEvent): void => {
+      book.learn(event);
+      if (wanted(event)) newest.add(event);
+    };
+    const silent: string[] = [];
+    await Promise.all(
       names.map(async (name) => {
-        const events: ServiceEvent[] = [];
         try {
-          for await (const event of sources.events(name, false, AbortSignal.timeout(patienceMs))) events.push(event);
+          for await (const event of sources.events(name, false, AbortSignal.timeout(patience))) take(event);
         } catch {
           // What came until then counts.
+          silent.push(name);
         }
-        return events;
       }),
     );
-    return book.annotate(inOrder([...parts.flat(), ...own.past()]));
+    for (const event of own.past()) take(event);
+    const events = book.annotate(newest.all());
+    return { events, silent: silent.sort(), leftOut: newest.leftOut };
   };
 
   const arrived = (event: ServiceEvent): void => {
@@ -107,9 +129,17 @@ export const createTimeline = (sources: Sources, own: EventRing): Timeline => {
   const start = async (): Promise<void> => {
     forgetOwn = own.subscribe(arrived);
     for (const name of sources.supervisor) connect(name);
-    for (const name of await sources.services().catch(() => [])) if (listeners.size > 0) connect(name);
+    const connectAll = async (): Promise<void> => {
+      for (const name of await sources.services().catch(() => []))
+        if (listeners.size > 0 && !followed.has(name)) connect(name);
+    };
+    // Who comes to be there later: no supervisor tells of a VM.
+    forgetPeers = sources.watch(() => void connectAll());
+    await connectAll();
   };
   const stop = (): void => {
+    forgetPeers?.();
+    forgetPeers = null;
     forgetOwn?.();
     forgetOwn = null;
     for (const source of followed.values()) {
@@ -139,7 +169,7 @@ export const createTimeline = (sources: Sources, own: EventRing): Timeline => {
 };
 
 export interface Attached {
-  readonly past: readonly ServiceEvent[];
+  readonly past: Past;
   /** What was not in the past, in order; to be called once. Returns how to stop. */
   listen(listener: (event: ServiceEvent) => void): () => void;
 }
@@ -148,18 +178,21 @@ export interface Attached {
  * The past and then what comes, every event once and none left out in between: following begins before the past is asked
  * for. Whoever does not `listen` must `leave`.
  */
-export const attach = async (timeline: Timeline): Promise<Attached & { leave(): void }> => {
+export const attach = async (
+  timeline: Timeline,
+  wanted?: (event: ServiceEvent) => boolean,
+): Promise<Attached & { leave(): void }> => {
   let early: ServiceEvent[] = [];
   let listener: ((event: ServiceEvent) => void) | null = null;
   const leave = timeline.follow((event) => {
     if (listener === null) early.push(event);
     else listener(event);
   });
-  const past = await timeline.past().catch((error: Error) => {
+  const past = await timeline.past(wanted).catch((error: Error) => {
     leave();
     throw error;
   });
-  const told = new Set(past.map(eventKey));
+  const told = new Set(past.events.map(eventKey));
   return {
     past,
     leave,
