@@ -293,6 +293,11 @@ export interface ImageRemoved {
   /** Servers that did not answer, and still have it. */
   readonly missing: readonly MissingServer[];
 }
+/** A controller starts again with a copy of its store. */
+export interface StoreReturned {
+  /** The cell's UID, which the copy is of. */
+  readonly returned: string;
+}
 /** Documents that stay in force at a service although their client does not desire them any more, or not so. */
 export interface ServiceOrphans {
   readonly service: string;

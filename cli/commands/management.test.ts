@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
@@ -30,6 +31,8 @@ let directory = "";
 let url = "";
 /** What `GET /management/backups/<name>` answers with. */
 let kept = Buffer.alloc(0);
+/** What a controller was given as its store. */
+let given = Buffer.alloc(0);
 const server = createServer((incoming, response) => void answer(incoming, response));
 const at = (name: string): string => join(directory, name);
 
@@ -37,6 +40,10 @@ const answer = async (incoming: IncomingMessage, response: ServerResponse): Prom
   const json = (status: number, body: unknown): void =>
     void response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   const { method, url: path = "" } = incoming;
+  if (method === "PUT" && path === "/cells/shop/store") {
+    given = Buffer.concat(await incoming.toArray());
+    return json(200, { returned: "c1" });
+  }
   const body = await text(incoming);
   if (path === "/management/orders")
     return json(200, await ordered((JSON.parse(body) as { recipient: string }).recipient));
@@ -60,13 +67,27 @@ const partOf = async (name: string, signed: SignedOrder): Promise<Readable> => {
   const sha256 = createHash("sha256")
     .update(await readFile(file))
     .digest("hex");
-  const files = [{ path: "root-secret", kind: "file", bytes: (await stat(file)).size, sha256 }] as const;
+  const secret = { path: "root-secret", kind: "file", bytes: (await stat(file)).size, sha256 } as const;
+  const store = name === "controller.shop" ? await storeOf(name) : null;
+  const files = store === null ? [secret] : [secret, store.described];
   const own = { name, role: name.split(".")[0] ?? "" };
   const manifest: PartManifest = { format: 1, ...own, taken: new Date().toISOString(), history: null, files };
   const order = openOrder(signed, new X509Certificate(signed.authority), null);
   const [certificate, privateKey] = [await readFile(certFile, "utf8"), createPrivateKey(await readFile(keyFile))];
   const sealed = { order, orderHash: hashOfOrder(signed), certificate, privateKey };
-  return Readable.from(writePart({ ...own, ...sealed, manifest, files: [file] }));
+  return Readable.from(
+    writePart({ ...own, ...sealed, manifest, files: [file, ...(store === null ? [] : [store.file])] }),
+  );
+};
+const storeOf = async (name: string) => {
+  const file = at(`${name}.sqlite`);
+  await rm(file, { force: true });
+  const database = new DatabaseSync(file);
+  database.exec("CREATE TABLE entries (key TEXT, value TEXT)");
+  database.close();
+  const bytes = await readFile(file);
+  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  return { file, described: { path: "state.sqlite", kind: "store", bytes: bytes.length, sha256 } as const };
 };
 
 const cells = (...args: readonly string[]): Promise<Ended> =>
@@ -158,4 +179,16 @@ test("by the schedule: a key of one's own, what servers have, and what the key o
   await refused(/not the passphrase/, "verify", file, "--key", key, "--passphrase-file", at("wrong"));
   await done("key", at("other.key"), ...opening());
   await refused(/is sealed to the key .* and .*other\.key is/, "verify", file, "--key", at("other.key"), ...opening());
+});
+
+test("a controller that has lost its store is given the one of a backup, and nothing else is given to anybody", async () => {
+  const file = at("returned.backup");
+  await done("backup", file, ...opening());
+  await refused(/"placer" is no cell's controller/, "return", file, "placer", ...opening(), "--yes");
+  await refused(/has no store of controller\.other/, "return", file, "controller.other", ...opening(), "--yes");
+  await refused(/nothing was given back; --yes does not ask/, "return", file, "controller.shop", ...opening());
+  assert.equal(given.length, 0);
+  const said = await done("return", file, "controller.shop", ...opening(), "--yes");
+  assert.match(said, /controller\.shop starts again with its store of .*cells orphans release controller\.shop/);
+  assert.deepEqual(given, await readFile(at("controller.shop.sqlite")));
 });

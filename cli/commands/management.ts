@@ -1,6 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import { createWriteStream, existsSync } from "node:fs";
-import { readFile, rm } from "node:fs/promises";
+import { readFile, rm, stat } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import type { LockedKey } from "../../runtime/backup/sealing.ts";
@@ -197,6 +197,40 @@ export const restore = async (
       "`cells up` starts them. Where hosts and storage servers hold newer things of one, nothing of these is taken back: `cells orphans list` names them, and whose store is older.",
     );
     for (const { name, why } of unpacked.missing) terminal.warn(`not in the backup: ${name}: ${why}`);
+  } finally {
+    await unpacked.remove();
+  }
+};
+
+export const returnStore = async (
+  context: Context,
+  file: string,
+  service: string,
+  options: Opening & { readonly yes: boolean },
+): Promise<void> => {
+  const { terminal } = context;
+  const cell = /^controller\.(.+)$/.exec(service)?.[1];
+  if (cell === undefined)
+    throw usage(
+      `"${printable(service)}" is no cell's controller, such as controller.root; other services find back by themselves`,
+    );
+  const unpacked = await openBackup(context, file, options);
+  try {
+    const part = unpacked.parts.find(({ manifest }) => manifest.name === service);
+    const store = part?.files.get("state.sqlite");
+    if (part === undefined || store === undefined)
+      throw new CommandFailure(
+        exitCodes.refused,
+        `${file} has no store of ${printable(service)}; \`cells management verify\` shows what it has`,
+      );
+    const question = `${service} goes on with its store of ${part.manifest.taken}. What it was told since then is not in it. Go on?`;
+    if (!options.yes && !(terminal.canAsk && (await terminal.ask(question))))
+      throw new CommandFailure(exitCodes.refused, "nothing was given back; --yes does not ask");
+    const answer = await context.client().returnStore(cell, store, (await stat(store)).size);
+    if (context.json) return printJson(context, { ...answer, taken: part.manifest.taken });
+    terminal.print(
+      `${service} starts again with its store of ${part.manifest.taken}. If others hold newer things of it, it stands still until you have looked (\`cells orphans list\`) and say \`cells orphans release ${service}\``,
+    );
   } finally {
     await unpacked.remove();
   }

@@ -24,6 +24,7 @@ import type {
   Refusal,
   ServerAdopted,
   ServiceOrphans,
+  StoreReturned,
 } from "../../model/api.ts";
 import type { Bundle } from "../../model/cell/cell.ts";
 import type { SessionGrant, SessionRequest } from "../../model/cell/session-messages.ts";
@@ -247,6 +248,15 @@ export class Client {
 
   deleteImage(name: string): Promise<ImageRemoved> {
     return this.#gateway.ask("removeImage", { parameters: { name } });
+  }
+
+  /** A cell's controller starts again with this file as its store. */
+  async returnStore(cell: string, file: string, bytes: number): Promise<StoreReturned> {
+    const url = `${this.#configuration.url}${addressOf("returnStore", { cell }, {})}`;
+    const upload = { file, bytes, onProgress: () => undefined };
+    const { status, text } = await sendFile(url, this.#configuration.credential, upload);
+    if (status !== 200) throw refusalOf(status, text);
+    return JSON.parse(text) as StoreReturned;
   }
 
   orphans(): Promise<OrphanList> {

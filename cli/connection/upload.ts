@@ -23,7 +23,7 @@ export interface ImageUpload {
 export async function sendFile(
   url: string,
   credential: string,
-  { file, bytes, onProgress }: ImageUpload,
+  { file, bytes, onProgress }: Pick<ImageUpload, "file" | "bytes" | "onProgress">,
 ): Promise<{ readonly status: number; readonly text: string }> {
   const send = url.startsWith("https:") ? tlsRequest : plainRequest;
   const outgoing = send(url, {

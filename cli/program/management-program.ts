@@ -1,13 +1,14 @@
 import type { Register } from "./register.ts";
 
+const commands = () => import("../commands/management.ts");
+const passphrase = "--passphrase-file <file>";
+const passphraseHelp = "read the passphrase from there (default: it is asked for)";
+const keyOption = "--key <file>";
+const keyHelp = "your key, for a backup that the schedule made";
+
 /** `cells management`: a backup of what manages the cloud, and its way back. */
 export const managementCommands: Register = (program, context, withHelp) => {
-  const commands = () => import("../commands/management.ts");
   const management = program.command("management").description("back up what manages the cloud, and bring it back");
-  const passphrase = "--passphrase-file <file>";
-  const passphraseHelp = "read the passphrase from there (default: it is asked for)";
-  const keyOption = "--key <file>";
-  const keyHelp = "your key, for a backup that the schedule made";
   withHelp(
     management
       .command("backup")
@@ -46,6 +47,26 @@ export const managementCommands: Register = (program, context, withHelp) => {
       ),
     ["sudo cells management restore cells.backup", "sudo cells management restore cells.backup --only placer"],
   );
+  withHelp(
+    management
+      .command("return")
+      .description("give a cell's controller that has lost its store, and runs, the one that a backup has of it")
+      .argument("<file>", "the backup")
+      .argument("<controller>", "as `cells status` names it: controller.root, controller.shop")
+      .option(passphrase, passphraseHelp)
+      .option(keyOption, keyHelp)
+      .option("--authority <file>", "the installation's authority, a certificate that you have kept")
+      .option("-y, --yes", "do not ask")
+      .action(async (file, service, { yes, ...options }) =>
+        (await commands()).returnStore(context(), file, service, { ...options, yes: yes === true }),
+      ),
+    ["cells management return cells.backup controller.root"],
+  );
+  scheduleCommands(management, context, withHelp);
+};
+
+/** Of the backups that are made by themselves. */
+const scheduleCommands: Register = (management, context, withHelp) => {
   withHelp(
     management
       .command("key")

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -24,6 +24,7 @@ const running: RunningService[] = [];
 const receiver = peerName("placer");
 const client = peerName("controller.shop");
 
+const emptyHanded = { clients: [], receivers: [] };
 const service = (): Service<null> => ({
   restore: () => null,
   step: (_state, input) => ({
@@ -154,4 +155,26 @@ test("what a service that was put back still has of an ended cell is listed, and
   assert.deepEqual(list.services[0]?.clients, [{ client, forked: false, kept: 0, keys: ["placement/c"], orphans: 1 }]);
   assert.equal((await ask("DELETE", `/orphans/${receiver}/${client}?all=true`)).status, 200);
   assert.deepEqual((await until(({ services }) => services.length === 0)).services, []);
+});
+
+test("the root cell's controller is not let count before its store knows the cloud", async () => {
+  const root = peerName("controller.root");
+  let version = 0;
+  const server = await servePeers(await configure(root, "controller"), async ({ url }, response) => {
+    const answer =
+      url === "/cells/root" ? { cell: "root", version, phases: {}, elements: 0, empty: true } : emptyHanded;
+    response.end(JSON.stringify(answer));
+  });
+  servers.push(server);
+  const peers = join((await configure(root, "controller")).directory, "..", "peers.json");
+  const { peers: others } = JSON.parse(await readFile(peers, "utf8"));
+  await writeFile(peers, JSON.stringify({ peers: { ...others, [root]: `127.0.0.1:1:${server.port}` } }));
+  const blank = await ask("POST", `/orphans/${root}`);
+  assert.equal(blank.status, 409);
+  assert.equal(blank.body.error.code, "orphans/blank");
+  assert.match(blank.body.error.message, /second management.*cells management return/);
+  version = 7;
+  assert.equal((await ask("POST", `/orphans/${root}`)).status, 200);
+  await server.stop();
+  assert.equal((await ask("POST", `/orphans/${root}`)).status, 503);
 });

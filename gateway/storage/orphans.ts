@@ -1,10 +1,12 @@
 import { readFile } from "node:fs/promises";
 import type { FastifyInstance } from "fastify";
-import type { MissingService, OrphanList, Refusal, ServiceOrphans } from "../../model/api.ts";
+import { rootCell } from "../../core/documents/cells.ts";
+import type { CellSummary, MissingService, OrphanList, Refusal, ServiceOrphans } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { leftoversPath } from "../../runtime/process/leftovers.ts";
+import { controllerOf } from "../cells/cell-names.ts";
 import { refused } from "../edge/refused.ts";
 import { serveRoute } from "../edge/serve.ts";
 
@@ -17,9 +19,10 @@ type Said = Omit<ServiceOrphans, "service">;
 
 export function registerOrphans(app: FastifyInstance, configuration: ProcessConfiguration): void {
   serveRoute(app, "listOrphans", () => everywhere(configuration, "GET", leftoversPath));
-  serveRoute(app, "releaseOrphans", async ({ parameters: { peer } }) => {
+  serveRoute(app, "releaseOrphans", async ({ parameters: { peer }, request }) => {
     const path = `${leftoversPath}?peer=${encodeURIComponent(peer)}`;
     await requireName(configuration, peer);
+    if (peer === controllerOf(rootCell)) await requireRootModel(configuration, request.headers.authorization ?? "");
     return everywhere(configuration, "POST", path);
   });
   serveRoute(app, "endOrphans", async ({ parameters: { service, peer }, request }) => {
@@ -29,6 +32,33 @@ export function registerOrphans(app: FastifyInstance, configuration: ProcessConf
     const found = await ask(configuration, service, "DELETE", `${leftoversPath}?${query}`);
     return { service, ...found } satisfies ServiceOrphans;
   });
+}
+
+/**
+ * A controller that has no model and counts makes everything anew. Of other cells that is what an operator may want; the root
+ * cell's would make a second management, at the addresses of the one that runs.
+ */
+async function requireRootModel(configuration: ProcessConfiguration, authorization: string): Promise<void> {
+  const root = controllerOf(rootCell);
+  const asked = { method: "GET", path: `/cells/${rootCell}`, headers: { authorization } };
+  const signal = AbortSignal.timeout(patienceMs);
+  const answer = await peerRequest(configuration, root, { ...asked, signal }).catch((error: Error) => {
+    throw refused(
+      503,
+      "orphans/unreachable",
+      `"${root}" does not answer, so what its store knows is not known: ${error.message}`,
+    );
+  });
+  const said = JSON.parse(await answer.text()) as Partial<CellSummary & Refusal>;
+  if (answer.status !== 200)
+    throw refused(
+      answer.status,
+      said.error?.code ?? "orphans/failed",
+      said.error?.message ?? "it failed; its log says why",
+    );
+  if (said.version !== 0) return;
+  const message = `the store of ${root} knows nothing of the cloud: if it counted, it would make a second management at the addresses of the one that runs. Give it a copy of its store first: \`cells management return FILE ${root}\``;
+  throw refused(409, "orphans/blank", message);
 }
 
 /** What every service has left over, after it has heard this. */

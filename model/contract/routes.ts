@@ -228,6 +228,12 @@ export const routes = {
     doc: "Takes what a storage server has that is older than others knew it.",
     answer: gives(values.serverAdopted),
   }),
+  returnStore: route("PUT /cells/{cell}/store", "operator", "controller", {
+    doc: "Gives a controller that has lost its store a copy of it, `state.sqlite` of a backup's part, with which it starts again.",
+    more: "Refused with 400 for what is no store of this cell's controller, 409 where nobody says that its store was lost.",
+    body: { types: [bytesType], schema: null },
+    answer: gives(values.storeReturned),
+  }),
   listOrphans: route("GET /orphans", "operator", "gateway", {
     doc: "Documents that stay in force although their client, whose store was lost, does not desire them any more.",
     answer: gives(values.orphanList),

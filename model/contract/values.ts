@@ -277,6 +277,7 @@ export const imageRemoved = record<api.ImageRemoved>(
 
 // --- storage and what was lost ------------------------------------------------------------------------------------
 
+export const storeReturned = record<api.StoreReturned>({ returned: text() }, "StoreReturned");
 export const serviceOrphans = record<api.ServiceOrphans>(
   {
     service: text(),

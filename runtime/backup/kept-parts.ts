@@ -254,7 +254,7 @@ const isOfAnother = (store: string, { controller }: ProcessConfiguration): boole
 };
 
 /** By the elements in its controller's store, which have the UIDs `<cellUid>-<n>`; null: there is none. */
-const cellUidIn = (store: string): string | null => {
+export const cellUidIn = (store: string): string | null => {
   const prefix = "own/element/";
   const database = new DatabaseSync(store, { readOnly: true });
   try {

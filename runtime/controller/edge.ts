@@ -3,6 +3,7 @@ import { createController } from "../../core/controller/controller.ts";
 import { rootCell } from "../../core/documents/cells.ts";
 import { cellName, ipv4, mac, type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
+import { placeReturned } from "../backup/returned-store.ts";
 import { servePeers } from "../http/https.ts";
 import { network, type ProcessConfiguration, ports } from "../installation.ts";
 import { createObserver, type Observer, observed } from "../observation/observer.ts";
@@ -15,6 +16,8 @@ import { serveNames } from "./name-server.ts";
 import { serviceOptions } from "./root-secret.ts";
 import { createRoutes, createUpgrades } from "./routes.ts";
 import { createSessions } from "./sessions.ts";
+
+const answerMs = 100;
 
 export interface RunningController {
   readonly distributionPort: number;
@@ -32,6 +35,7 @@ export async function runController(
 ): Promise<RunningController> {
   const { controller, address, name } = configuration;
   if (controller === undefined) throw new Error(`the configuration of "${name}" has no part "controller"`);
+  await placeReturned(configuration.directory);
   const services = await serviceOptions(configuration);
   const service = createController({
     cell: cellName(controller.cell),
@@ -74,7 +78,12 @@ export async function runController(
       upstream: () => ({ address: manager.address(), port: ports.dns }),
     });
     closers.push(names.close);
-    const context = { configuration, controller, events, request: running.request };
+    const returning = {
+      isForked: async () => (await observer.leftovers?.list())?.receivers.some(({ forked }) => forked) === true,
+      // Its answer is on its way first.
+      restart: () => void setTimeout(() => process.kill(process.pid, "SIGTERM"), answerMs),
+    };
+    const context = { configuration, controller, events, request: running.request, returning };
     const sessions = createSessions({ configuration, cell: controller.cell, request: running.request });
     const routes = observed(observer, createRoutes(context, sessions));
     const server = await servePeers(configuration, routes, createUpgrades(controller.cell, sessions), {

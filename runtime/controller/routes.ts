@@ -31,6 +31,7 @@ import type { ProcessConfiguration } from "../installation.ts";
 import { streamEvents } from "../observation/events.ts";
 import { evaluate } from "../specification/evaluate.ts";
 import { orderBackup } from "./backups/order.ts";
+import { type Returning, returnStore } from "./backups/return-store.ts";
 import type { CellEvents } from "./events.ts";
 import { heldBack } from "./held-back.ts";
 import { hostHandler } from "./hosts/hosts.ts";
@@ -49,6 +50,8 @@ export interface EdgeContext {
   readonly controller: NonNullable<ProcessConfiguration["controller"]>;
   readonly events: CellEvents;
   readonly request: (request: Json) => Promise<Json>;
+  /** Absent: no store is taken back. */
+  readonly returning?: Returning;
 }
 /** Who was let in: the operator, or whoever holds the cell's own credential with this hash. */
 type Caller = { readonly operator: true } | { readonly operator: false; readonly hash: string };
@@ -88,6 +91,7 @@ const handlers: Handlers = {
   revokeCredential: (exchange) => revokeCredential(exchange),
   grantSession: (exchange) => grantSession(exchange),
   orderBackupAtRoot: ({ context, incoming, response }) => orderBackup(context.configuration, incoming, response),
+  returnStore: (exchange) => takeStore(exchange),
   admitHost: (exchange) => hosts(exchange),
   removeHost: (exchange) => hosts(exchange),
   readHostEnd: (exchange) => hosts(exchange, "end"),
@@ -172,6 +176,13 @@ const hosts = ({ context, caller, incoming, response, parameters }: Exchange, ..
     rest: [parameters.name ?? "", ...part],
     byOperator: caller?.operator === true,
   });
+
+async function takeStore({ context, caller, incoming, response }: Exchange<"returnStore">): Promise<void> {
+  const { configuration, returning } = context;
+  if (caller?.operator !== true || returning === undefined)
+    sendRefusal(response, 403, "forbidden", "a controller's store is the operator's to give back");
+  else await returnStore(configuration, returning, incoming, response);
+}
 
 interface Refused {
   readonly refused: { readonly status: number; readonly code: string; readonly message: string };
