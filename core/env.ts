@@ -95,6 +95,16 @@ export interface Step<State> {
   readonly effects: readonly Effect[];
 }
 
+/**
+ * A request to a service that names what is `unclaimed`: what goes on under this key is what the client wishes for under another one. The
+ * reply is null, or a sentence: why not.
+ */
+export interface AdoptRequest {
+  readonly kind: "adopt";
+  readonly client: PeerName;
+  readonly key: string;
+}
+
 /** Their names; `all`: every one that there was. */
 export type GoneHosts = "all" | readonly string[];
 
@@ -152,7 +162,7 @@ export interface Service<State> {
   read: DocumentReader;
   /**
    * Keys under which a client had wishes here, as follows from what they led to, though this service's store does not know them any more. What
-   * the client does not repeat of them is an orphan, and an operator may end it (`ended`).
+   * the client does not repeat of them is an orphan, and an operator may end it (`ended`), or give it back to its client (`AdoptRequest`).
    */
   unclaimed?(state: State): ReadonlyMap<PeerName, readonly string[]>;
   /** What its state says in numbers. Asked now and then; changes nothing. */

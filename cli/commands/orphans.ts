@@ -5,7 +5,7 @@ import { type Context, printJson } from "../program/context.ts";
 import { usage } from "../program/failure.ts";
 
 /**
- * `cells orphans list`, `release` and `end`: documents that stay in force although whoever desired them has lost its store, or
+ * `cells orphans list`, `release`, `adopt` and `end`: documents that stay in force although whoever desired them has lost its store, or
  * has an older one.
  */
 export const listOrphans = async (context: Context): Promise<void> => {
@@ -43,6 +43,14 @@ export const releaseOrphans = async (context: Context, peer: string): Promise<vo
   if (context.json) return printJson(context, list);
   context.terminal.print(`what ${printable(peer)} desires counts again; documents that it does not know stay in force`);
   print(context.terminal, list);
+};
+
+/** What goes on there is what the client declares anew. */
+export const adoptOrphan = async (context: Context, service: string, client: string, key: string): Promise<void> => {
+  const left = await context.client().adoptOrphan(service, client, key);
+  if (context.json) return printJson(context, left);
+  context.terminal.print(`${printable(key)} is what ${printable(client)} declares; it goes on as it is`);
+  print(context.terminal, { services: [left], missing: [] });
 };
 
 /** Asks nothing: the keys are said, or `--all`. */

@@ -267,6 +267,10 @@ export class Client {
     return this.#gateway.ask("releaseOrphans", { parameters: { peer } });
   }
 
+  adoptOrphan(service: string, client: string, key: string): Promise<ServiceOrphans> {
+    return this.#gateway.ask("adoptOrphan", { parameters: { service, peer: client }, query: { key } });
+  }
+
   /** Without keys all that the client did not repeat. */
   endOrphans(service: string, client: string, keys: readonly string[]): Promise<ServiceOrphans> {
     const query = keys.length === 0 ? { all: true } : { key: keys };

@@ -7,7 +7,7 @@ import { addImage, deleteImage, listImages } from "../commands/image.ts";
 import { apply, get, plan, remove, watch } from "../commands/model/change.ts";
 import { power } from "../commands/model/power.ts";
 import { observeCommands } from "../commands/observe.ts";
-import { endOrphans, listOrphans, releaseOrphans } from "../commands/orphans.ts";
+import { adoptOrphan, endOrphans, listOrphans, releaseOrphans } from "../commands/orphans.ts";
 import { sessionCommands } from "../commands/session-verbs.ts";
 import { simulateCommand } from "../commands/simulate.ts";
 import { down, up } from "../commands/up.ts";
@@ -264,6 +264,16 @@ const orphanCommands = (program: Command, context: () => Context): void => {
       .argument("<service>", "whose store was lost or is older, as `cells orphans list` names it")
       .action((service) => releaseOrphans(context(), service)),
     ["cells orphans release controller.shop"],
+  );
+  withHelp(
+    orphans
+      .command("adopt")
+      .description("say that a child cell which nobody claims is the one of its name that its parent declares anew")
+      .argument("<service>", "who has it")
+      .argument("<client>", "the parent's controller")
+      .argument("<key>", "as `cells orphans list` shows it")
+      .action((service, client, key) => adoptOrphan(context(), service, client, key)),
+    ["cells orphans adopt cell-manager controller.shop cell/3f-12"],
   );
   withHelp(
     orphans

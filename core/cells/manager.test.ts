@@ -356,3 +356,28 @@ test("a name is that of the cell whose controller is there, whatever an older st
   );
   assert.match(world.cell("s-1")?.reason ?? "", /the name web\.shop is that of a former child cell \(s-9/);
 });
+
+test("a cell that its parent does not know any more is given back to it when an operator says so", () => {
+  const controllers = [found("s-1", "web.shop", 7), found("r-1", "shop", 3)];
+  const world = new World().report({ kind: "found", controllers });
+  const adopt = (key = "cell/s-1", client = shop): Json | undefined => {
+    world.step({ kind: "request", id: 9, request: { kind: "adopt", client, key } });
+    return world.answers.at(-1);
+  };
+  assert.match(String(adopt()), /wishes for no child cell web\.shop that could be this one/);
+  assert.match(String(adopt("cell/s-2")), /no child cell cell\/s-2/);
+  world.want("s-40", "web.shop");
+  assert.match(world.cell("s-40")?.reason ?? "", /cells orphans adopt/);
+  assert.match(String(adopt("cell/s-1", peerName("controller.bank"))), /no child cell/);
+  assert.equal(world.cell("s-40")?.is, undefined);
+  assert.equal(adopt(), null);
+  assert.equal(world.cell("s-40")?.is, "s-1");
+  world.restart().report({ kind: "found", controllers });
+  assert.equal(world.cell("s-40")?.is, "s-1", "the word is durable");
+  world.want("s-1", "web.shop").want("s-40", null);
+  assert.deepEqual([world.work()[0]?.cellNumber, world.life()?.ending], [7, false]);
+  world.want("s-41", "web.shop");
+  assert.equal(world.cell("s-41")?.is, undefined, "it counted once");
+  world.want("s-1", null);
+  assert.match(String(adopt()), /being ended already/);
+});

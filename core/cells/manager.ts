@@ -15,7 +15,7 @@ import { mayDesire, maySee } from "../documents/permissions.ts";
 import { actualLife, desiredCell, desiredLife } from "../documents/readers/cells.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { actualKey, type Progress } from "../documents/vocabulary.ts";
-import type { Input, Restored, Service } from "../env.ts";
+import type { AdoptRequest, Input, Restored, Service } from "../env.ts";
 import {
   cellOfController,
   createOutbox,
@@ -33,6 +33,7 @@ import { gauge, sample } from "../telemetry/metrics.ts";
 import { bind, firstInstances, firstServices, type Instances } from "./binding.ts";
 import { adopt } from "./found.ts";
 import { type CellRecord, controllerOf, recordKey, recordKinds, servicesOf } from "./record.ts";
+import { adopted, rivalOf } from "./unclaimed.ts";
 import type { CellReport, FoundController, WantedController } from "./work.ts";
 
 /**
@@ -246,6 +247,10 @@ function takeReport(state: CellManagerState, id: number, request: Json): void {
     state.waiting.set(id, report.known);
     return;
   }
+  if (isObject(request) && request.kind === "adopt") {
+    state.outbox.effects.push({ kind: "reply", id, response: give(state, request as unknown as AdoptRequest) });
+    return;
+  }
   if (isObject(request) && report.kind === "instances") state.instances = report.instances;
   if (isObject(request) && report.kind === "found") takeFound(state, report.controllers);
   const record = isObject(request) && typeof request.uid === "string" ? state.cells.get(request.uid as Uid) : undefined;
@@ -264,6 +269,15 @@ function takeReport(state: CellManagerState, id: number, request: Json): void {
     }
   }
   state.outbox.effects.push({ kind: "reply", id, response: { ok: true } });
+}
+
+/** @returns null, or a sentence: why not */
+function give(state: CellManagerState, word: AdoptRequest): string | null {
+  const record = adopted(state, word);
+  if (typeof record === "string") return record;
+  save(state, record);
+  log(state.outbox, "cell/given", { cell: record.cell, uid: record.uid, client: record.client });
+  return null;
 }
 
 function takeFound(state: CellManagerState, found: readonly FoundController[]): void {
@@ -295,7 +309,13 @@ function forget(state: CellManagerState, record: CellRecord): void {
 
 /** One pass over all cells: brings each as far as it goes now. */
 function settle(state: CellManagerState): void {
-  for (const record of [...state.cells.values()]) advance(state, record);
+  for (const record of [...state.cells.values()]) {
+    // Its parent has taken the UID for its child's.
+    const { given, ...rest } = record;
+    const isTaken = given === true && rivalOf(state, record) === undefined;
+    if (isTaken) save(state, rest);
+    advance(state, isTaken ? rest : record);
+  }
   for (const [id, { client, document }] of state.wanted) {
     if (state.cells.has(id)) continue;
     if (!state.hasFound || document.ending === true) {
@@ -306,7 +326,8 @@ function settle(state: CellManagerState): void {
     }
     const holder = [...state.cells.values()].find(({ cell }) => cell === document.cell);
     const services = bindingOf(state, client, document);
-    if (holder !== undefined) say(state, client, id, notMade(document.cell, nameIsTaken(holder)));
+    const is = holder?.given === true && holder.client === client ? { is: holder.uid } : {};
+    if (holder !== undefined) say(state, client, id, { ...notMade(document.cell, nameIsTaken(holder)), ...is });
     else if (!services.ok) say(state, client, id, notMade(document.cell, progress("failed", services.error)));
     else advance(state, create(state, client, document, services.value));
   }
@@ -343,7 +364,7 @@ function nameIsTaken({ client, cell, stage, uid, unclaimed }: CellRecord): Progr
   if (unclaimed === true)
     return progress(
       "failed",
-      `the name ${cell} is that of a former child cell (${former}): give this one another x.name, or let an operator end the former one with all that it has (${verb})`,
+      `the name ${cell} is that of a former child cell (${former}): give this one another x.name, or let an operator end the former one with all that it has (${verb}), or say that it is this one (\`cells orphans adopt\`, likewise)`,
     );
   if (stage === "living")
     return progress(

@@ -15,6 +15,8 @@ export interface CellRecord {
   readonly services?: CellServices;
   /** It was found (found.ts), and its parent has not said yet what it wants. Absent: it has. */
   readonly unclaimed?: true;
+  /** An operator has given it to its parent, which wishes for a child of that name under another UID (unclaimed.ts). */
+  readonly given?: true;
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import { desire } from "../outbox.ts";
+import { adoptChildren } from "./cells/adopted.ts";
 import { wishForChildren } from "./cells/children.ts";
 import { advanceEnding, publishLife } from "./cells/life.ts";
 import { updateStates } from "./explain/element-state.ts";
@@ -51,6 +52,7 @@ export function reconcile(state: ControllerState): void {
   learnAbroad(state);
   followImages(state);
   advanceReservation(state);
+  adoptChildren(state);
   advanceGrants(state);
   // What one pass forgets may set free what the next one takes back: an interface's address, then its subnet.
   for (let forgotten = true; forgotten; ) {

@@ -127,6 +127,8 @@ export interface ActualCell extends Progress {
   readonly services?: CellServices;
   /** Nothing is left of it, as was asked for. Absent: a Cell Manager of the previous version, which knows no `ending`. */
   readonly ended?: boolean;
+  /** An operator says that this child is the one that has been there under another UID: its parent takes that for it. */
+  readonly is?: Uid;
 }
 /** The same, as the Cell Manager hands it to the child's controller. Key `life`. */
 export interface DesiredLife {

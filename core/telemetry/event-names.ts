@@ -92,11 +92,14 @@ export const eventNames = {
   "peers/waiting": "this process asked the authority in vain where everybody is: why; the 1st, 2nd, 4th, … time",
   // Cells, their models and elements.
   "cell/found": "a Cell Manager took over a child cell of which its store knew nothing, or something else",
+  "cell/given": "an operator said that a child cell which its parent has forgotten is the one that it declares anew",
   "cell/bound": "a child cell got its Placer and its Storage Manager, for good",
   "cell/made": "a cell's controller was made, by the gateway or as a child's",
   "cell/ended": "nothing is left of a cell, and its controller was ended",
   "quota/granted": "a child cell may have more, or gave some back: how much of each",
   "children/end-first": "a cell is being deleted, its child cells first",
+  "children/adopted":
+    "an operator said that a child cell which is there is the one that its parent declares anew: its UID, and the one of the declaration",
   "children/refused": "a child cell's first model was not accepted: why",
   "model/accepted": "a cell's model was changed: version and how many elements each action concerns",
   "model/plan-refused": "a defect of this service: the plan of a change was not right, and was not executed",

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type FastifyInstance, fastify } from "fastify";
-import { type Effect, readAnything, type Service } from "../../core/env.ts";
+import { type AdoptRequest, type Effect, readAnything, type Service } from "../../core/env.ts";
 import type { OrphanList, Refusal, ServiceOrphans } from "../../model/api.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
@@ -25,15 +25,20 @@ const receiver = peerName("placer");
 const client = peerName("controller.shop");
 
 const emptyHanded = { clients: [], receivers: [] };
+const asked: Json[] = [];
+const answerOf = (request: Json): Json => {
+  asked.push(request);
+  return (request as unknown as AdoptRequest).key === "cell/a" ? null : "there is no such thing";
+};
 const service = (): Service<null> => ({
   restore: () => null,
-  step: (_state, input) => ({
-    state: null,
-    effects:
-      input.kind === "request"
-        ? [...(input.request as unknown as Effect[]), { kind: "reply", id: input.id, response: null }]
-        : [],
-  }),
+  step: (_state, input) => {
+    if (input.kind !== "request") return { state: null, effects: [] };
+    const effects = Array.isArray(input.request) ? (input.request as unknown as Effect[]) : [];
+    const response = Array.isArray(input.request) ? null : answerOf(input.request);
+    return { state: null, effects: [...effects, { kind: "reply", id: input.id, response }] };
+  },
+  unclaimed: () => new Map(),
   entitled: () => true,
   read: readAnything,
   accepts: () => true,
@@ -145,6 +150,18 @@ test("an operator sees what a controller without its store has left, lets it cou
       "it is in no book any more, and what it said may last",
     );
   assert.equal((await ask("DELETE", "/orphans/agent.s9/controller.shop?all=true")).status, 503);
+});
+
+test("what a service has of a client, and that one wishes for anew, is given back to it by an operator's word", async () => {
+  const at = `/orphans/${receiver}/${client}`;
+  const refused = await ask("POST", `${at}?key=cell%2Fc`);
+  assert.deepEqual([refused.status, refused.body.error.message], [409, "there is no such thing"]);
+  assert.equal((await ask("POST", at)).status, 400, "the key is said");
+  assert.equal((await ask("POST", `${at}?key=cell%2Fa`)).status, 200);
+  assert.deepEqual(asked, [
+    { kind: "adopt", client, key: "cell/c" },
+    { kind: "adopt", client, key: "cell/a" },
+  ]);
 });
 
 test("what a service that was put back still has of an ended cell is listed, and ends by an operator's word", async () => {

@@ -25,6 +25,11 @@ export function registerOrphans(app: FastifyInstance, configuration: ProcessConf
     if (peer === controllerOf(rootCell)) await requireRootModel(configuration, request.headers.authorization ?? "");
     return everywhere(configuration, "POST", path);
   });
+  serveRoute(app, "adoptOrphan", async ({ parameters: { service, peer }, query: { key } }) => {
+    await requireName(configuration, service);
+    const path = `${leftoversPath}?${new URLSearchParams({ peer, adopt: key })}`;
+    return { service, ...(await ask(configuration, service, "POST", path)) } satisfies ServiceOrphans;
+  });
   serveRoute(app, "endOrphans", async ({ parameters: { service, peer }, request }) => {
     await requireName(configuration, service);
     const query = new URLSearchParams(request.url.split("?", 2)[1] ?? "");

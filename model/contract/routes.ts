@@ -242,6 +242,11 @@ export const routes = {
     doc: "What this service says counts again, as if its store had not been lost.",
     answer: gives(values.orphanList),
   }),
+  adoptOrphan: route("POST /orphans/{service}/{peer}", "operator", "gateway", {
+    doc: "What `service` has under this key, and `peer` did not repeat, is what that wishes for under another one: a child cell.",
+    query: { key: must(text(), "As the list has it: of a child cell.") },
+    answer: gives(values.serviceOrphans),
+  }),
   endOrphans: route("DELETE /orphans/{service}/{peer}", "operator", "gateway", {
     doc: "Ends documents that `service` keeps of `peer`: those that are named, or all.",
     query: {

@@ -11,6 +11,8 @@ export interface LeftoversAccess {
   release(peer: PeerName): Promise<void>;
   /** Ends documents of a client that it did not repeat, or that are kept for it; null: all that `list` names. */
   end(client: PeerName, keys: readonly string[] | null): Promise<void>;
+  /** What goes on under this key is what the client wishes for under another one. @returns null, or a sentence: why not */
+  adopt(client: PeerName, key: string): Promise<string | null>;
 }
 export const leftoversPath = "/orphans";
 
@@ -20,7 +22,8 @@ const answer = (response: ServerResponse, status: number, body: object): void =>
 };
 
 /**
- * `GET /orphans`: all that is left over here. `POST /orphans?peer=NAME` releases a peer. `DELETE /orphans?peer=NAME` ends
+ * `GET /orphans`: all that is left over here. `POST /orphans?peer=NAME` releases a peer, and with `&adopt=KEY` nothing of that, but
+ * gives what goes on under that key back to the peer. `DELETE /orphans?peer=NAME` ends
  * the documents with the keys `key=…`, any number of them, or with `all=true` all that the peer did not repeat. For the
  * gateway alone, which asks for the operator's credential.
  */
@@ -38,7 +41,11 @@ export const answerLeftovers = async (
   const about = query.get("peer") ?? "";
   if (method === "GET") return answer(response, 200, await access.list());
   if (about === "") return refuse(400, "bad-request", "say of which peer: `peer=NAME`");
-  if (method === "POST") await access.release(peerName(about));
+  const adopted = query.get("adopt");
+  if (method === "POST" && adopted !== null) {
+    const why = await access.adopt(peerName(about), adopted);
+    if (why !== null) return refuse(409, "orphans/refused", why);
+  } else if (method === "POST") await access.release(peerName(about));
   else if (method === "DELETE") {
     const keys = query.getAll("key");
     if (keys.length === 0 && query.get("all") !== "true")

@@ -5,7 +5,7 @@ import { type BatchEffects, carryOutBatch } from "../../core/distribution/node/b
 import { createNode, type Node, stepNode } from "../../core/distribution/node/node.ts";
 import { type IsThere, leftoversOf, orphansOf } from "../../core/distribution/node/release.ts";
 import type { LogLine, NodeInput, NodeOutput } from "../../core/distribution/node/types.ts";
-import type { Instant, Service } from "../../core/env.ts";
+import type { AdoptRequest, Instant, Service } from "../../core/env.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
@@ -169,6 +169,17 @@ const stopLoop = async <State>(loop: Loop<State>, goodbye: boolean): Promise<voi
   loop.store.close();
 };
 
+const askLoop = <State>(loop: Loop<State>, request: Json): Promise<Json> =>
+  new Promise((resolve, reject) => {
+    if (loop.stopped) {
+      reject(new Error("the service has stopped"));
+      return;
+    }
+    loop.nextRequest += 1;
+    loop.requests.set(loop.nextRequest, { resolve, reject });
+    enqueue(loop, { kind: "request", id: loop.nextRequest, request });
+  });
+
 /** What makes copies is loaded when the first one is asked for: most starts need none. */
 const sealedCopies = (configuration: ProcessConfiguration, store: Store): PeerHandler => {
   removeLeftCopy(configuration);
@@ -186,7 +197,7 @@ const say = async <State>(loop: Loop<State>, input: NodeInput): Promise<void> =>
   enqueue(loop, input);
   await new Promise((resolve) => setImmediate(resolve));
 };
-const leftoversOfLoop = <State>(loop: Loop<State>, configuration: ProcessConfiguration): LeftoversAccess => {
+const leftoversOfLoop = <State>(loop: Loop<State>, { configuration, service }: ServiceRun<State>): LeftoversAccess => {
   const { distribution } = loop.node;
   const book = async (): Promise<IsThere> => {
     const peers = new Set(await listPeers(configuration, ""));
@@ -200,6 +211,10 @@ const leftoversOfLoop = <State>(loop: Loop<State>, configuration: ProcessConfigu
       const all = keys ?? orphansOf(distribution, peer, isThere);
       await say(loop, { kind: "release", peer, keys: all, isGone: !isThere(peer) });
     },
+    adopt: async (client, key) => {
+      if (service.unclaimed === undefined) return `nothing at ${configuration.name} can be adopted; a child cell can`;
+      return (await askLoop(loop, { kind: "adopt", client, key } satisfies AdoptRequest)) as string | null;
+    },
   };
 };
 
@@ -208,14 +223,9 @@ const leftoversOfLoop = <State>(loop: Loop<State>, configuration: ProcessConfigu
  * Its store is `<configuration.directory>/state.sqlite`. Rejects when the store or the port is taken, or a file is missing.
  * A step that throws, and a disk that fails, end the process: a supervisor starts it again from what is durable.
  */
-export const runService = async <State>({
-  configuration,
-  service,
-  onLog,
-  goodbye = true,
-  observer = createObserver(configuration.name),
-  limits = transportLimits,
-}: ServiceRun<State>): Promise<RunningService> => {
+export const runService = async <State>(run: ServiceRun<State>): Promise<RunningService> => {
+  const { configuration, service, onLog, goodbye = true, limits = transportLimits } = run;
+  const { observer = createObserver(configuration.name) } = run;
   const presence = await watchMembers(configuration, "presence.", (members) =>
     enqueue(loop, { kind: "presence", members }),
   );
@@ -259,7 +269,7 @@ export const runService = async <State>({
     ...transport.measure(),
     ...(service.measure?.(loop.node.state) ?? []),
   ]);
-  observer.leftovers = leftoversOfLoop(loop, configuration);
+  observer.leftovers = leftoversOfLoop(loop, run);
   loop.forget = () => {
     observer.backup = null;
     observer.leftovers = null;
@@ -277,16 +287,7 @@ export const runService = async <State>({
     beginLife: (life) => enqueue(loop, { kind: "life", life }),
     declaredDead: (peer, life) => enqueue(loop, { kind: "declared-dead", peer, life }),
     observer,
-    request: (request) =>
-      new Promise((resolve, reject) => {
-        if (loop.stopped) {
-          reject(new Error("the service has stopped"));
-          return;
-        }
-        loop.nextRequest += 1;
-        loop.requests.set(loop.nextRequest, { resolve, reject });
-        enqueue(loop, { kind: "request", id: loop.nextRequest, request });
-      }),
+    request: (request) => askLoop(loop, request),
     subscribeLog: (listener) => {
       loop.listeners.add(listener);
       return () => loop.listeners.delete(listener);

@@ -1,8 +1,26 @@
+import type { CellManagerState } from "../../core/cells/manager.ts";
+import type { AdoptRequest } from "../../core/env.ts";
 import { type EndAnswer, mergeEnds } from "../../core/presence/group/end.ts";
-import type { HostName } from "../../model/cell/identifiers.ts";
+import { type HostName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { Random } from "../kernel/random.ts";
 import type { Installation } from "./installation.ts";
+
+/** What the Cell Manager knows; null: it does not run. */
+export const cellManagerState = ({ processes }: Installation): CellManagerState | null =>
+  (processes.get(peerName("cell-manager"))?.state ?? null) as CellManagerState | null;
+
+/** `cells orphans adopt` of a child cell, by its name. */
+export const adoptChild = (installation: Installation, cell: string): void => {
+  const { processes, kernel } = installation;
+  const record = [...(cellManagerState(installation)?.cells.values() ?? [])].find((each) => each.cell === cell);
+  if (record === undefined) return;
+  const { uid, client } = record;
+  void processes
+    .get(peerName("cell-manager"))
+    ?.request({ kind: "adopt", client, key: `cell/${uid}` } satisfies AdoptRequest)
+    ?.then((why) => kernel.log("operator", "adopts a child", { words: `${cell} ${uid}`, why }));
+};
 
 /**
  * An operator who knows that the power of a host is off, and says so as `cells host dead` does: asks every member of the

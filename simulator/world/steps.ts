@@ -8,7 +8,7 @@ import type { CrashPoint } from "../kernel/process.ts";
 import { beginCare } from "./caretaker.ts";
 import { type CellText, documentOf, familyOf, labelOf, parseCell } from "./cell-text.ts";
 import type { Host, Installation } from "./installation.ts";
-import { sayPowerIsOff } from "./operator.ts";
+import { adoptChild, sayPowerIsOff } from "./operator.ts";
 import type { ServerMachine } from "./server-machine.ts";
 
 /** What the user of a cell asked for last; null: that it be deleted. */
@@ -366,6 +366,7 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   exchange: loseStore("exchange"),
   disaster,
   release,
+  "adopt-child": ({ installation, args: [cell = ""] }) => adoptChild(installation, cell),
   lie,
   "power-off": ({ steps, installation, args: [machine = ""], forMs }) => {
     const boot = installation.powerOff(machine, forMs);

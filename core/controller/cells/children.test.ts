@@ -110,3 +110,27 @@ test("a tombstone that the previous version took ends no child at a Cell Manager
   world.step({ kind: "actual", from: cellManager, key, value: toJson(said("deleting", { ended: true })) });
   assert.deepEqual([wished(world), isThere(world)], [undefined, false]);
 });
+
+test("a child that an operator has given to its parent keeps its UID, and its parent hears it although it has forgotten its grants", () => {
+  const { world, uid } = begin(said("failed", { controller: "controller.web.shop" }));
+  const cell = world.state.options.cellUid;
+  const say = (key: string, value: object): void =>
+    void world.step({ kind: "actual", from: cellManager, key: `controller.shop/cell/${key}`, value: toJson(value) });
+  for (const is of ["c9-4", `${cell}-0`, `${cell}-x`, `${cell}-9007199254740991`]) {
+    say(uid, said("failed", { is }));
+    assert.equal(wished(world)?.uid, uid, `${is} is no number that this cell can have given`);
+  }
+  say(uid, said("failed", { is: `${cell}-4711` }));
+  const document = wished(world);
+  assert.equal(document?.uid, `${cell}-4711`);
+  assert.deepEqual([document?.cell, world.documents("cell-manager", "cell").length], ["web.shop", 1]);
+  assert.ok(world.state.counters.nextNumber > 4711);
+  const { amount: holds } = document?.grant ?? assert.fail();
+  const more = { ...holds, vms: 3 };
+  const quota = { serial: 70, holds: { ...holds, vms: 2 }, asks: { number: 9, amount: more } };
+  say(`${cell}-4711`, said("ready", { quota }));
+  assert.deepEqual(wished(world)?.grant, { amount: more, serial: 71, answered: 9, refusal: null });
+  world.crash();
+  world.settle();
+  assert.equal(wished(world)?.uid, `${cell}-4711`);
+});

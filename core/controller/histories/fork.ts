@@ -218,7 +218,7 @@ export function takeBack(state: ControllerState, peer: PeerName, key: string): v
   state.outbox.effects.push({ kind: "desire", to: peer, key, value: null });
 }
 
-function raiseUids(state: ControllerState, source: Source, name: string): void {
+export function raiseUids(state: ControllerState, source: Source, name: string): void {
   const prefix = `${state.options.cellUid}-`;
   if (!name.startsWith(prefix)) return;
   const [to, now] = [Number(name.slice(prefix.length)), state.counters.nextNumber];

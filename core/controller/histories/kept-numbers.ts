@@ -27,6 +27,9 @@ const greatest: Readonly<Record<Numbered, number>> = {
   grant: 2 ** 48,
 };
 
+/** Of a number that only its source would have to do without. */
+export const hasNext = (what: Numbered, to: number): boolean => Number.isSafeInteger(to) && to < greatest[what];
+
 /**
  * What is skipped when a store that was lost is let count, or was put back from a backup: numbers that the lost one gave out may
  * be known to those alone who were not heard meanwhile, a host above all, of which a blank store does not even know that there is

@@ -15,7 +15,7 @@ import type { Plan, PlanStep } from "../../../model/plan/plan-types.ts";
 import type { QuotaAsked, QuotaGrant } from "../../documents/cells.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
 import { isObject, log, toJson, write } from "../../outbox.ts";
-import { beyondUnheard, isPlausible, type Source } from "../histories/kept-numbers.ts";
+import { beyondUnheard, hasNext, isPlausible, type Source } from "../histories/kept-numbers.ts";
 import { actualOf, type ControllerState, cellManager, elementOf, type RoomRecord } from "../state.ts";
 
 /**
@@ -35,7 +35,7 @@ export const isChild = ({ options }: ControllerState): boolean => options.child 
 const grantedTo = (state: ControllerState, except?: Uid): Usage =>
   sumOf([...state.grants].flatMap(([uid, { amount }]) => (uid === except ? [] : [amount])));
 
-function saveGrant(state: ControllerState, uid: Uid, grant: QuotaGrant | null): void {
+export function saveGrant(state: ControllerState, uid: Uid, grant: QuotaGrant | null): void {
   if (grant === null) state.grants.delete(uid);
   else state.grants.set(uid, grant);
   write(state.outbox, `grant/${uid}`, grant);
@@ -168,6 +168,10 @@ export const quotaOf = ({ room, ask }: ControllerState): QuotaAsked => ({
 export function advanceGrants(state: ControllerState): void {
   for (const [uid, grant] of [...state.grants]) {
     const quota = actualOf(actualCell, state, cellManager, `cell/${uid}`)?.quota ?? null;
+    if (quota !== null && quota.serial > grant.serial) {
+      takeLaterGrant(state, uid, grant, quota);
+      continue;
+    }
     // A child that has not seen the newest grant speaks of an older one.
     if (quota === null || quota.serial !== grant.serial || !isObject(toJson(quota.holds))) continue;
     const held = readUsage(quota.holds);
@@ -180,6 +184,21 @@ export function advanceGrants(state: ControllerState): void {
   }
   // A child that does not ask any more does not hear it either.
   if (state.upRefusal !== null && state.upRefusal.by !== "change") state.upRefusal = null;
+}
+
+/**
+ * The child has seen a later grant than this store knows, which was lost or is older: neither would ever hear the other again. What it
+ * says that it holds is granted anew, under a serial above, as far as this cell lets it have so much.
+ */
+function takeLaterGrant(
+  state: ControllerState,
+  uid: Uid,
+  grant: QuotaGrant,
+  { serial, holds, asks }: QuotaAsked,
+): void {
+  if (!hasNext("grant", serial)) return;
+  const [held, number] = [readUsage(holds), asks?.number ?? grant.answered];
+  answerChild(state, uid, { ...grant, serial }, held, { number, amount: asks?.amount ?? grant.amount });
 }
 
 function change(state: ControllerState, uid: Uid, grant: QuotaGrant): void {

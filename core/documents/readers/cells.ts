@@ -131,6 +131,7 @@ export const actualCell = document(
     quota: nullable(quotaAsked),
     services: optional(object<CellServices>({ placer: ordinal, storageManager: ordinal })),
     ended: optional(boolean),
+    is: optional(uidText),
   }),
 );
 export const desiredLife = document(
