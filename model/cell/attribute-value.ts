@@ -7,6 +7,7 @@ import type { ElementType, PortRange, RuleEnd } from "./cell.ts";
 import { cidr, elementPath } from "./identifiers.ts";
 import { limits } from "./limits.ts";
 import type { AttributeKind, AttributeSchema } from "./schema.ts";
+import { inUnit } from "./units.ts";
 
 /** A value that is not what its attribute takes. */
 export class ValueFault {
@@ -182,25 +183,6 @@ function elementsOf(types: DocumentContext["types"], wanted: readonly ElementTyp
   }
   if (paths.length === 0) return "The cell has no such element yet: add one.";
   return paths.length === 1 ? `The only such element is ${paths[0]}.` : `Such elements are ${paths.join(" and ")}.`;
-}
-
-/** What one of a unit that people write is in the attribute's own. */
-const unitFactors: Readonly<Record<string, Readonly<Record<string, number>>>> = {
-  MiB: { k: 2 ** -10, m: 1, g: 2 ** 10, t: 2 ** 20 },
-  ms: { ms: 1, s: 1000, min: 60_000, h: 3_600_000 },
-  MHz: { mhz: 1, ghz: 1000 },
-};
-
-/** Attributes have fixed units; for a number with another one, what to write instead. */
-function inUnit(json: Json, unit: string | undefined): string | undefined {
-  const [, number, written = ""] =
-    typeof json === "string" ? (/^\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*$/i.exec(json) ?? []) : [];
-  if (number === undefined || unit === undefined) return undefined;
-  const lower = written.toLowerCase();
-  const factor = unitFactors[unit]?.[unit === "MiB" ? lower.replace(/^([kmgt])(i?b)?$/, "$1") : lower];
-  const value = factor === undefined ? Number.NaN : Number(number) * factor;
-  if (!Number.isInteger(value)) return `It is counted in ${unit}: write the number alone.`;
-  return `It is counted in ${unit}: write ${value}, without quotes and unit.`;
 }
 
 /** SmartFrog leaves a lazy reference to whoever runs the component, and here nobody does. */

@@ -35,18 +35,32 @@ function distanceOfDifferent(from: string, to: string, most: number): number {
 /** Names that are looked at: a hint is worth no more. */
 export const mostNames = 2_000;
 
-/** The known name that an author most likely meant by `name`, or undefined if none is near enough to be helpful. */
+/** What names have in common because of their kind and not of what they mean, as the `x.` of attributes. */
+const headOf = (name: string): string => /^(?:[^./:]*[./:])*/.exec(name)?.[0] ?? "";
+
+/** In common: more than half of their letters from `from` on, or half and the first of them. */
+const haveMuch = (name: string, other: string, from: number, different: number): boolean => {
+  const length = Math.max(name.length, other.length) - from;
+  return 2 * different < length || (2 * different === length && name[from] === other[from]);
+};
+
+/**
+ * The known name that an author most likely meant by `name`, or undefined if none is near enough to be helpful. What
+ * both begin with because of their kind is not counted.
+ */
 export function closestName(name: string, known: Iterable<string>): string | undefined {
   const most = name.length <= 3 ? 1 : name.length <= 8 ? 2 : 3;
   const wanted = name.slice(0, 100).toLowerCase();
+  const head = headOf(wanted);
   let best: string | undefined;
   let bestDistance = most + 1;
   let looked = 0;
   for (const candidate of known) {
     if (++looked > mostNames) break;
     if (candidate === name) continue;
-    const found = distance(wanted, candidate.toLowerCase(), most);
-    if (found < bestDistance) {
+    const other = candidate.toLowerCase();
+    const found = distance(wanted, other, most);
+    if (found < bestDistance && haveMuch(wanted, other, other.startsWith(head) ? head.length : 0, found)) {
       best = candidate;
       bestDistance = found;
     }

@@ -1,5 +1,6 @@
 import { isForEditors } from "../cell/document.ts";
 import { limits, tooManyElements } from "../cell/limits.ts";
+import { withoutUnit } from "../cell/units.ts";
 import type { Position } from "../diagnostics/diagnostic.ts";
 import type { Diagnostics } from "../diagnostics/diagnostics.ts";
 import { PositionedBuilder, type PositionedEntry, type Positions } from "../diagnostics/positions.ts";
@@ -181,7 +182,7 @@ class JsonParser {
     }
     const digits = /^[-+.]?[0-9]/.test(found);
     const hint = digits
-      ? "Numbers are decimal, without a `+`, leading zeros or a unit."
+      ? (withoutUnit(found) ?? "Numbers are decimal, without a `+`, leading zeros or a unit.")
       : /^(?:true|false|null)$/i.test(found)
         ? `Write \`${found.toLowerCase()}\`, in lower case.`
         : `A text stands in double quotes: "${found.replace(/'/g, "")}".`;

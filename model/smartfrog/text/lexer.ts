@@ -1,4 +1,5 @@
 import { limits } from "../../cell/limits.ts";
+import { withoutUnit } from "../../cell/units.ts";
 import type { Position } from "../../diagnostics/diagnostic.ts";
 import type { Diagnostics } from "../../diagnostics/diagnostics.ts";
 import type { NumberType, Token } from "./tokens.ts";
@@ -308,7 +309,7 @@ class Lexer {
         "syntax/number",
         `\`${text}\` is neither a number nor a name`,
         { ...position, length: text.length },
-        `A name does not start with a digit; a string is written "${text}".`,
+        withoutUnit(text) ?? `A name does not start with a digit; a string is written "${text}".`,
       );
       this.#advance(end);
       // Taken as a name from here on, so that the same is not told twice.
