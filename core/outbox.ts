@@ -1,3 +1,4 @@
+import type { CauseOf } from "../model/cause/cause.ts";
 import type { PeerName } from "../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../model/json/json.ts";
 import { limits } from "./distribution/limits.ts";
@@ -102,12 +103,10 @@ function isTooLong(outbox: Outbox, to: PeerName, key: string, value: object | nu
   return true;
 }
 
-/** Why a document is not said to its peer, with the numbers; null: it is, or is not wished for. */
-export function tooLong({ tooLong }: Outbox, to: PeerName, key: string): string | null {
-  const length = tooLong.get(to)?.get(key);
-  return length === undefined
-    ? null
-    : `the document ${key} has ${length} characters, and at most ${limits.valueLength} can be sent`;
+/** Why a document is not said to its peer; null: it is, or is not wished for. */
+export function tooLong({ tooLong }: Outbox, to: PeerName, key: string): CauseOf<"document-too-long"> | null {
+  const characters = tooLong.get(to)?.get(key);
+  return characters === undefined ? null : { kind: "document-too-long", to, key, characters, most: limits.valueLength };
 }
 
 /** Is there a document that was taken back while its peer may still have it? */

@@ -1,3 +1,4 @@
+import type { Cause } from "./cause/cause.ts";
 import type { ElementType } from "./cell/cell.ts";
 import type { ElementPath } from "./cell/identifiers.ts";
 import type { Diagnostic } from "./diagnostics/diagnostic.ts";
@@ -39,6 +40,8 @@ export interface FailedElement {
   readonly path: ElementPath;
   readonly type: ElementType;
   readonly reason: string | null;
+  /** `reason` as data. Absent: there is none, or it is of an earlier version. */
+  readonly causes?: readonly Cause[];
 }
 export type Unchecked = "hosts" | "storage" | "addresses";
 /** Body of every answer that is not a success. */
@@ -60,7 +63,10 @@ export function invalidSpecification(diagnostics: readonly Diagnostic[]): Refusa
 /** The value of "$state" in an element of `GET …?state=true`. Fields that do not apply to a type are absent. */
 export interface ElementState {
   readonly phase: "waiting" | "working" | "ready" | "failed" | "deleting";
+  /** In words. */
   readonly reason: string | null;
+  /** As data, the first foremost. Absent: there is nothing to say, or it is of an earlier version. */
+  readonly causes?: readonly Cause[];
   /** ISO 8601. */
   readonly since: string;
   readonly uid: string;
@@ -108,6 +114,8 @@ export interface CellEvent {
   readonly event: string;
   readonly phase?: string;
   readonly reason?: string | null;
+  /** `reason` as data. */
+  readonly causes?: readonly Cause[];
   readonly fields?: { readonly [key: string]: Json };
 }
 
@@ -197,7 +205,14 @@ export interface CellSummary {
   /** Numbers of those of several services that decide for it. Absent: an earlier version answered. */
   readonly services?: BoundServices;
   /** What is not ready and why: failed ones first, a few of them. */
-  readonly waiting?: readonly { readonly path: string; readonly phase: string; readonly reason: string | null }[];
+  readonly waiting?: readonly NotReady[];
+}
+export interface NotReady {
+  readonly path: string;
+  readonly phase: string;
+  readonly reason: string | null;
+  /** `reason` as data. Absent: there is none, or it is of an earlier version. */
+  readonly causes?: readonly Cause[];
 }
 export interface InstallationStatus {
   readonly services: readonly {
@@ -381,6 +396,8 @@ export interface ElementAnswer {
   readonly type: string;
   readonly phase: string;
   readonly reason: string | null;
+  /** `reason` as data. Absent: there is none, or it is of an earlier version. */
+  readonly causes?: readonly Cause[];
   readonly checks: readonly ElementCheck[];
   /** One sentence: what holds it up, and what would lift that. */
   readonly verdict: string;
@@ -391,6 +408,8 @@ export interface ElementCheck {
   readonly detail: string;
   /** What would let it pass; null where nobody can say. */
   readonly lifts: string | null;
+  /** Of one that does not pass: `detail` as data. Absent: of an earlier version, or there is no more to it. */
+  readonly causes?: readonly Cause[];
 }
 
 /** Why a connection passes or not, read from the maps in force on both hosts. */

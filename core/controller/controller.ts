@@ -1,3 +1,4 @@
+import { said } from "../../model/cause/cause.ts";
 import type { Cell } from "../../model/cell/cell.ts";
 import { type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
 import { acceptedBefore } from "../../model/check/check-supply.ts";
@@ -307,7 +308,7 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
   };
   for (const [key, value] of restored.records) {
     if (key.startsWith("element/")) {
-      const element = value as unknown as ElementRecord;
+      const element = restoredElement(options.self, value);
       state.elements.set(element.uid, element);
       if (!element.deleting) state.uids.set(element.path, element.uid);
     } else if (key.startsWith("vm/")) {
@@ -321,6 +322,14 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     } else if (isAbroadRecord(key)) state.abroad.set(abroadKeyOf(key), value as unknown as AbroadRecord);
   }
   return state;
+}
+
+/** The previous version wrote a sentence in place of causes. */
+function restoredElement(self: PeerName, value: Json): ElementRecord {
+  const { reason, ...record } = value as unknown as ElementRecord & { readonly reason?: string | null };
+  return (record.causes as ElementRecord["causes"] | undefined) === undefined
+    ? { ...record, causes: said(self, reason) }
+    : record;
 }
 
 /** A document was checked when it was accepted; that it no longer passes can only mean a defect or a damaged store. */

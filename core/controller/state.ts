@@ -1,3 +1,4 @@
+import type { Cause, EndKind } from "../../model/cause/cause.ts";
 import type {
   Cell,
   Element,
@@ -130,7 +131,8 @@ export interface ElementRecord {
   /** Name that was asked for at the DNS Manager. */
   readonly name: string | null;
   readonly phase: Phase | null;
-  readonly reason: string | null;
+  /** Why; empty: there is nothing to say. */
+  readonly causes: readonly Cause[];
   /** Milliseconds since 1970, for people. */
   readonly since: number;
 }
@@ -179,7 +181,7 @@ export interface Run {
  */
 export interface VmEnd {
   readonly incarnation: number;
-  readonly how: "exited" | "crashed" | "stopped" | "silent" | "not started" | "host died";
+  readonly how: EndKind;
   readonly reason: string | null;
 }
 /** Record `vm/<uid>`. */
@@ -218,7 +220,7 @@ export interface Upgrade {
   /** Connection of the disk that it is tried with now. */
   readonly trying?: Uid;
   /** The one that it went back from, and why. */
-  readonly refused?: { readonly connection: Uid; readonly reason: string };
+  readonly refused?: { readonly connection: Uid; readonly reason: string; readonly because?: readonly Cause[] };
 }
 /** Times of the one upgrade that is being tried, monotonic ms; counted anew after a start. */
 export interface UpgradeClock {

@@ -1,3 +1,5 @@
+import { type CauseKind, type CauseOf, kindsOf } from "../../model/cause/cause.ts";
+import { sentenceOf } from "../../model/cause/sentence.ts";
 import {
   type CellName,
   type HostName,
@@ -29,7 +31,7 @@ import type { Effect, GoneHosts, Input, Restored, Service } from "../env.ts";
 import { sameJson, toJson } from "../outbox.ts";
 import { createController } from "./controller.ts";
 import type { ControllerResponse } from "./requests/requests.ts";
-import type { ControllerOptions, ControllerState } from "./state.ts";
+import type { ControllerOptions, ControllerState, ElementRecord } from "./state.ts";
 
 /**
  * A controller with peers that do at once what is desired of them, unless a test says otherwise. Everything that the
@@ -325,9 +327,30 @@ export class World {
     return found.uid;
   }
 
+  /** In words, for messages of tests and the one test of sentences. */
   phase(path: string): string {
+    const { phase, causes } = this.recordOf(path);
+    const reason = sentenceOf(causes);
+    return reason === null ? `${phase}` : `${phase}: ${reason}`;
+  }
+
+  /** The same by kinds, each with what is behind it: `waiting: waits-for(said), before(ended)`. */
+  standing(path: string): string {
+    const { phase, causes } = this.recordOf(path);
+    return causes.length === 0 ? `${phase}` : `${phase}: ${kindsOf(causes)}`;
+  }
+
+  /** The first cause, where it is of that kind. */
+  cause<Kind extends CauseKind>(path: string, kind: Kind): CauseOf<Kind> {
+    const found = this.recordOf(path).causes.find((cause) => cause.kind === kind);
+    if (found === undefined) throw new Error(`${path} has no cause ${kind}: ${this.standing(path)}`);
+    return found as CauseOf<Kind>;
+  }
+
+  recordOf(path: string): ElementRecord {
     const record = this.state.elements.get(this.uidOf(path));
-    return record?.reason == null ? `${record?.phase}` : `${record.phase}: ${record.reason}`;
+    if (record === undefined) throw new Error(`${path} is no element`);
+    return record;
   }
 
   phases(): Readonly<Record<string, string>> {

@@ -6,6 +6,7 @@ import { type SessionGrant, type SessionRequest, sessionVerbs } from "../cell/se
 import type { Diagnostic, Position } from "../diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import type { CellStep, DataLoss, Plan, PlanStep } from "../plan/plan-types.ts";
+import { causes as causesOf } from "./causes.ts";
 import {
   boolean,
   branded,
@@ -90,7 +91,13 @@ export const changed = record<api.Changed>(
     dryRun: boolean,
     unchecked: optional(list(oneOf("hosts", "storage", "addresses"))),
     upgraded: optional(list(path)),
-    failed: optional(list(record<api.FailedElement>({ path, type: oneOf(...elementTypes), reason: maybe.text }))),
+    failed: optional(
+      list(
+        record<api.FailedElement>({
+          ...{ path, type: oneOf(...elementTypes), reason: maybe.text, causes: optional(causesOf) },
+        }),
+      ),
+    ),
   },
   "Changed",
 );
@@ -106,11 +113,7 @@ const summaryFields: Fields<api.CellSummary> = {
   elements: integer(),
   services: optional(services),
   waiting: optional(
-    list(
-      record<{ readonly path: string; readonly phase: string; readonly reason: string | null }>({
-        ...{ path: text(), phase: text(), reason: maybe.text },
-      }),
-    ),
+    list(record<api.NotReady>({ path: text(), phase: text(), reason: maybe.text, causes: optional(causesOf) })),
   ),
 };
 export const cellSummary = record(summaryFields, "CellSummary");
@@ -121,7 +124,7 @@ export const cellStanding = record<api.CellSummary & { readonly empty: boolean }
 export const elementState = record<api.ElementState>(
   {
     phase: oneOf("waiting", "working", "ready", "failed", "deleting"),
-    ...{ reason: maybe.text, since: time, uid: text(), stuck: optional(exactly(true)) },
+    ...{ reason: maybe.text, causes: optional(causesOf), since: time, uid: text(), stuck: optional(exactly(true)) },
     ...{ host: optional(maybe.text), incarnation: optional(integer()), power: optional(oneOf("on", "off")) },
     ...{ health: optional(oneOf("starting", "answering", "silent")), reboots: optional(integer()) },
     lastEnd: optional(
@@ -140,14 +143,19 @@ export const elementState = record<api.ElementState>(
 export const cellEvent = record<api.CellEvent>(
   {
     ...{ id: integer(), time, cell: text(), path: text(), type: text(), event: text() },
-    ...{ phase: optional(text()), reason: optional(maybe.text), fields: optional(fields) },
+    ...{ phase: optional(text()), reason: optional(maybe.text), causes: optional(causesOf) },
+    fields: optional(fields),
   },
   "CellEvent",
 );
 export const elementAnswer = record<api.ElementAnswer>(
   {
-    ...{ path: text(), type: text(), phase: text(), reason: maybe.text },
-    checks: list(record<api.ElementCheck>({ check: text(), passes: boolean, detail: text(), lifts: maybe.text })),
+    ...{ path: text(), type: text(), phase: text(), reason: maybe.text, causes: optional(causesOf) },
+    checks: list(
+      record<api.ElementCheck>({
+        ...{ check: text(), passes: boolean, detail: text(), lifts: maybe.text, causes: optional(causesOf) },
+      }),
+    ),
     verdict: text(),
   },
   "ElementAnswer",

@@ -3,6 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { Phase } from "../../core/documents/vocabulary.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { CellEvent } from "../../model/api.ts";
+import type { Cause } from "../../model/cause/cause.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { LogEvent } from "../observation/events.ts";
 
@@ -15,7 +16,7 @@ const publicNames: { readonly [event in EventName]?: CellEvent["event"] } = {
   "element/removed": "removed",
   "vm/rebooted": "rebooted",
 };
-const ownFields: readonly string[] = ["path", "type", "phase", "reason"];
+const ownFields: readonly string[] = ["path", "type", "phase", "reason", "causes"];
 
 /**
  * The events of one cell: the newest 2,000, kept over restarts in `<directory>/events.sqlite`, each with an id that only
@@ -63,10 +64,11 @@ export function openEvents(directory: string, cell: string): CellEvents {
 }
 
 /** The log line that an event was. */
-function lineOf({ time, path, type, event, phase, reason, fields }: CellEvent): readonly LogEvent[] {
+function lineOf({ time, path, type, event, phase, reason, causes, fields }: CellEvent): readonly LogEvent[] {
   const name = (Object.keys(publicNames) as EventName[]).find((each) => publicNames[each] === event);
   if (name === undefined) return [];
-  const told = { path, type, ...fields, ...(phase === undefined ? {} : { phase, reason: reason ?? null }) };
+  const why = { reason: reason ?? null, ...(causes === undefined ? {} : { causes: causes as unknown as Json }) };
+  const told = { path, type, ...fields, ...(phase === undefined ? {} : { phase, ...why }) };
   return [{ event: name, fields: told, wallMs: Date.parse(time) }];
 }
 
@@ -74,7 +76,7 @@ function lineOf({ time, path, type, event, phase, reason, fields }: CellEvent): 
 function eventOf({ event: name, fields, wallMs }: LogEvent, cell: string): Omit<CellEvent, "id"> | null {
   const event = publicNames[name];
   if (event === undefined) return null;
-  const { path, type, phase, reason } = fields;
+  const { path, type, phase, reason, causes } = fields;
   if (typeof path !== "string" || typeof type !== "string") return null;
   const more: Record<string, Json> = {};
   for (const [name, value] of Object.entries(fields)) if (!ownFields.includes(name)) more[name] = value;
@@ -86,6 +88,7 @@ function eventOf({ event: name, fields, wallMs }: LogEvent, cell: string): Omit<
     event,
     ...(typeof phase === "string" ? { phase: phase as Phase } : {}),
     ...(typeof reason === "string" || reason === null ? { reason } : {}),
+    ...(Array.isArray(causes) ? { causes: causes as unknown as readonly Cause[] } : {}),
     ...(Object.keys(more).length === 0 ? {} : { fields: more }),
   };
 }

@@ -1,4 +1,5 @@
 import { type Leftovers, leftoversOf } from "../../core/distribution/node/release.ts";
+import { sentenceOf } from "../../model/cause/sentence.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { AnyProcess, Installation } from "./installation.ts";
 
@@ -129,8 +130,8 @@ class Care {
   /** What `cells why` says of a volume whose former file is in a bin: the one or the other. */
   #emptyOrRestore(): void {
     const { controllers, servers, executors } = this.#installation;
-    const reasons = [...controllers.values()].flatMap(({ state }) => [...(state?.elements.values() ?? [])]);
-    const named = reasons.map(({ reason }) => /`cells bin restore ([^/`]+)\/([^`]+)`/.exec(reason ?? ""));
+    const elements = [...controllers.values()].flatMap(({ state }) => [...(state?.elements.values() ?? [])]);
+    const named = elements.map(({ causes }) => /`cells bin restore ([^/`]+)\/([^`]+)`/.exec(sentenceOf(causes) ?? ""));
     for (const [file, server] of new Map(named.flatMap((found) => (found ? [[found[2] ?? "", found[1] ?? ""]] : [])))) {
       const executor = executors.get(peerName(`agent.${server}`));
       const machine = [...servers.values()].find((each) => each.machine === server);

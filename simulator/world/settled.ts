@@ -1,5 +1,6 @@
 import type { ControllerState } from "../../core/controller/state.ts";
 import { leftoversOf } from "../../core/distribution/node/release.ts";
+import { sentenceOf } from "../../model/cause/sentence.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { type CellText, labelOf } from "./cell-text.ts";
@@ -117,7 +118,9 @@ const leftOver = ({ processes }: Installation): readonly string[] =>
   });
 
 const describe = (state: ControllerState): string =>
-  [...state.elements.values()].map(({ path, phase, reason }) => `${path} (${phase}: ${reason ?? ""})`).join(", ");
+  [...state.elements.values()]
+    .map(({ path, phase, causes }) => `${path} (${phase}: ${sentenceOf(causes) ?? ""})`)
+    .join(", ");
 
 /** Do other cells let this element have its effect? */
 const isLet = (cell: string, path: string, text: CellText, accepted: ReadonlyMap<string, CellText | null>): boolean => {
@@ -136,7 +139,7 @@ const unsettledCell = (
   { state, expected }: { readonly state: ControllerState; readonly expected: ReadonlyMap<string, CellText | null> },
 ): readonly string[] => {
   const faults: string[] = [];
-  for (const { path, phase, reason, deleting } of state.elements.values()) {
+  for (const { path, phase, causes, deleting } of state.elements.values()) {
     // A VM that its user wants left down after a crash stays failed, and what belongs to it waits.
     const isLeft = accepted.machines.some(({ name, once }) => once && path.startsWith(`${labelOf(cell)}/${name}`));
     // What names another cell waits until that one lets it.
@@ -144,7 +147,7 @@ const unsettledCell = (
       path.includes("Of") || (accepted.copies ?? []).some(({ name }) => path === `${labelOf(cell)}/${name}`);
     if (phase === "ready" || isLeft || (isAbroad && phase === "waiting" && !isLet(cell, path, accepted, expected)))
       continue;
-    faults.push(`${path} is ${deleting ? "still there" : `${phase}: ${reason ?? ""}`}`);
+    faults.push(`${path} is ${deleting ? "still there" : `${phase}: ${sentenceOf(causes) ?? ""}`}`);
   }
   for (const { name, off, once } of accepted.machines) {
     const record = [...state.elements.values()].find(

@@ -4,8 +4,9 @@ import { cellName, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import { noUsage } from "../../../model/check/check-limits.ts";
 import { childName, type DesiredCell, type Entrance, entranceKey, rootCell } from "../../documents/cells.ts";
 import { actualCell, desiredCell } from "../../documents/readers/cells.ts";
-import { actualKey, type Progress } from "../../documents/vocabulary.ts";
-import { cellOfController, progress, tooLong } from "../../outbox.ts";
+import { actualKey } from "../../documents/vocabulary.ts";
+import { cellOfController, tooLong } from "../../outbox.ts";
+import { asSaid, type Standing, standing, unanswered } from "../explain/standing.ts";
 import { holdersOfForgotten } from "../histories/forgotten.ts";
 import {
   actualOf,
@@ -111,26 +112,13 @@ export function hasChildEnded(state: ControllerState, child: Uid, wishes: Wishes
   return confirmedGone(state, cellManager, key) && !state.olderPeers.has(cellManager);
 }
 
-export function childState(state: ControllerState, record: ElementRecord, element: CellControllerElement): Progress {
-  if (state.options.cellManager !== true) {
-    const how =
-      "submit the child as a cell of its own, or run the cloud in its own VMs (`cells up` with another profile)";
-    return progress(
-      "failed",
-      `this installation runs as processes and has no Cell Manager to make child cells: ${how}`,
-    );
-  }
+export function childState(state: ControllerState, record: ElementRecord, element: CellControllerElement): Standing {
+  if (state.options.cellManager !== true) return standing("failed", { kind: "no-cell-manager" });
   const child = childOf(element);
-  if (child === null) {
-    const form = "a component of type Cell, or a document with one, with a DNS label as its name";
-    return progress("failed", `its x.cell is no cell: write ${form}`);
-  }
-  if (isRootsName(state, child))
-    return progress("failed", `no child cell is named ${rootCell}: give it another x.name`);
+  if (child === null) return standing("failed", { kind: "child-malformed" });
+  if (isRootsName(state, child)) return standing("failed", { kind: "child-named-root", name: rootCell });
   const untold = tooLong(state.outbox, cellManager, `cell/${record.uid}`);
-  if (untold !== null) return progress("failed", `the Cell Manager cannot be told of it: ${untold}`);
+  if (untold !== null) return standing("failed", untold);
   const actual = actualOf(actualCell, state, cellManager, `cell/${record.uid}`);
-  if (actual !== undefined) return { phase: actual.phase, reason: actual.reason };
-  const isLost = state.reachable.get(cellManager) === false;
-  return progress("waiting", isLost ? "the Cell Manager is not reachable" : "waits for the Cell Manager");
+  return actual === undefined ? unanswered(state, cellManager) : asSaid(cellManager, actual);
 }

@@ -1,16 +1,23 @@
+import { type Cause, said } from "../../../model/cause/cause.ts";
 import type { Element, VirtualInterfaceElement, VmElement, VolumeConnectionElement } from "../../../model/cell/cell.ts";
-import type { PeerName } from "../../../model/cell/identifiers.ts";
+import {
+  type ElementPath,
+  elementPath,
+  type HostName,
+  type PeerName,
+  type Uid,
+} from "../../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
 import { actualName, actualSubnet } from "../../documents/readers/network.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
 import type { Progress } from "../../documents/vocabulary.ts";
-import { log, progress, tooLong } from "../../outbox.ts";
-import { serviceNumber } from "../../service-roles.ts";
+import { log, sameJson, toJson, tooLong } from "../../outbox.ts";
 import { childState } from "../cells/children.ts";
-import { heldReason, isHeldAt, straysReason } from "../histories/fork.ts";
+import { isHeldAt, whyHeld, whyStrays } from "../histories/fork.ts";
 import { chooseAddress } from "../network/addresses.ts";
 import { isManagement } from "../network/management.ts";
-import { foreignLink, whyNoOrigin, whyNotAgreed, whyNotConnected, whyNotVisible } from "../references/foreign.ts";
+import { whyAbroad } from "../references/foreign.ts";
 import { type RulesAtHost, rulesAtHosts, whyNotInForce } from "../rules/rules-in-force.ts";
 import { bootLink } from "../services/boot-disks.ts";
 import { refusedEnrolments } from "../services/enrolments.ts";
@@ -31,13 +38,14 @@ import {
   type VmRecord,
 } from "../state.ts";
 import { keptFor, upgradeState } from "../upgrade/upgrade.ts";
-import { reservationReason, shortened } from "../vm/all-or-none.ts";
+import { whyGivenBack, whyPlaceIsHeld } from "../vm/all-or-none.ts";
 import { hostDied } from "../vm/host-died.ts";
-import { actualVmOf, connectionOf, retryDelayMs } from "../vm/life-cycle.ts";
-import { placementOf, refusalReason } from "../vm/placement.ts";
-import { unheardReason } from "../vm/put-back.ts";
+import { actualVmOf, connectionOf, lastEndOf, retryDelayMs } from "../vm/life-cycle.ts";
+import { noHost, placementOf } from "../vm/placement.ts";
+import { whyUnheard } from "../vm/put-back.ts";
 import { requirementsOf } from "../vm/requirements.ts";
-import { startWait } from "../vm/start-limit.ts";
+import { whyNoTurn } from "../vm/start-limit.ts";
+import { asSaid, because, type Standing, standing, target, told, unanswered } from "./standing.ts";
 
 /** Works out every element's state; a change of phase or reason is durable and one event. */
 export function updateStates(state: ControllerState): void {
@@ -69,32 +77,39 @@ function isHeardOf(state: ControllerState, record: ElementRecord, hosts: readonl
 }
 
 /** The one function that changes an element's state, and logs it. */
-function setState(state: ControllerState, record: ElementRecord, { phase, reason }: Progress): void {
-  if (record.phase === phase && record.reason === reason) return;
+function setState(state: ControllerState, record: ElementRecord, { phase, causes }: Standing): void {
+  if (record.phase === phase && sameJson(toJson(record.causes), toJson(causes))) return;
   const since = record.phase === phase ? record.since : state.now.wallMs;
-  saveElement(state, { ...record, phase, reason, since });
-  log(state.outbox, "element/state", { path: record.path, type: record.type, uid: record.uid, phase, reason });
+  saveElement(state, { ...record, phase, causes, since });
+  const { path, type, uid } = record;
+  log(state.outbox, "element/state", { path, type, uid, phase, ...(toJson(told(causes)) as JsonObject) });
 }
 
-function deletingState(state: ControllerState, record: ElementRecord, hosts: readonly RulesAtHost[]): Progress {
+function deletingState(state: ControllerState, record: ElementRecord, hosts: readonly RulesAtHost[]): Standing {
+  return standing("deleting", ...whyStillThere(state, record, hosts));
+}
+
+/** What the end of an element waits for. */
+function whyStillThere(state: ControllerState, record: ElementRecord, hosts: readonly RulesAtHost[]): readonly Cause[] {
   if (record.type === "NetworkRule") {
     const why = whyNotInForce(state, record, hosts);
-    return progress("deleting", why === null ? null : `its removal is not in force yet: ${why.reason}`);
+    return why === null ? [] : [{ kind: "removal-not-in-force", because: why.causes }];
   }
-  const run = state.vms.get(record.uid)?.run;
-  if (run?.host && state.reachable.get(hostPeer(run.host)) === false) {
-    return progress("deleting", hostDied(state, run.host) ?? `host ${run.host} is not reachable`);
+  const host = state.vms.get(record.uid)?.run?.host ?? null;
+  if (host !== null && state.reachable.get(hostPeer(host)) === false) {
+    return [hostDied(state, host) ?? { kind: "host-unreachable", host }];
   }
   if (record.type === "CellController") {
-    return progress("deleting", actualOf(actualCell, state, cellManager, `cell/${record.uid}`)?.reason ?? null);
+    return said(cellManager, actualOf(actualCell, state, cellManager, `cell/${record.uid}`)?.reason);
   }
   if (record.type === "Volume" || record.type === "VolumeCopy") {
-    const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${record.uid}`);
+    const manager = storageManagerOf(state);
+    const actual = actualOf(actualVolume, state, manager, `volume/${record.uid}`);
     const kept = keptFor(state, record.uid);
-    if (kept !== null) return progress("deleting", `kept until ${kept} has proved itself with its new boot volume`);
-    return progress("deleting", actual?.phase === "deleting" || actual?.available === false ? actual.reason : null);
+    if (kept !== null) return [{ kind: "upgrade-kept", vm: kept }];
+    return actual?.phase === "deleting" || actual?.available === false ? said(manager, actual.reason) : [];
   }
-  return progress("deleting", run?.host ? `waits for host ${run.host} to stop it` : null);
+  return host === null ? [] : [{ kind: "stops", host }];
 }
 
 function stateOf(
@@ -102,182 +117,167 @@ function stateOf(
   record: ElementRecord,
   element: Element,
   hosts: readonly RulesAtHost[],
-): Progress {
-  const heldBack = reservationReason(state, record);
-  if (heldBack !== null) return progress("waiting", heldBack);
+): Standing {
+  const back = whyGivenBack(state, record);
+  if (back !== null) return standing("waiting", back);
+  const abroad = whyAbroad(state, record, element);
+  if (abroad !== null) return standing("waiting", abroad);
   switch (element.type) {
     case "VM":
       return vmState(state, record, element);
     case "Volume":
     case "VolumeCopy": {
-      const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${record.uid}`);
-      const why = whyNoOrigin(state, record, element);
-      return why === null
-        ? (actual ?? pending(state, storageManagerOf(state), "the Storage Manager"))
-        : progress("waiting", why.reason);
+      const manager = storageManagerOf(state);
+      return answerOf(state, manager, actualOf(actualVolume, state, manager, `volume/${record.uid}`));
     }
-    case "Subnet": {
-      if (isManagement(state, record)) return progress("ready");
-      const actual = actualOf(actualSubnet, state, addressManager, `subnet/${record.uid}`);
-      return actual ?? pending(state, addressManager, "the IP Address Manager");
-    }
+    case "Subnet":
+      if (isManagement(state, record)) return standing("ready");
+      return answerOf(state, addressManager, actualOf(actualSubnet, state, addressManager, `subnet/${record.uid}`));
     case "VirtualInterface":
       return interfaceState(state, record, element);
     case "VolumeConnection":
       return connectionState(state, record, element);
-    case "NetworkRule": {
-      const why = whyNotAgreed(state, record.uid, element);
-      if (why !== null) return progress("waiting", why.reason);
-      return whyNotInForce(state, record, hosts) ?? progress("ready");
-    }
-    case "VolumeGrant": {
-      const want = element.to.kind === "vm" ? foreignLink(element.to.vm) : null;
-      const why = want === null ? null : whyNotVisible(state, want, "addresses");
-      return why === null ? progress("ready") : progress("waiting", why.reason);
-    }
+    case "NetworkRule":
+      return whyNotInForce(state, record, hosts) ?? standing("ready");
+    case "VolumeGrant":
+      return standing("ready");
     case "CellController":
       return childState(state, record, element);
   }
 }
 
-/** Said of a document that its receiver has not answered. */
-function pending(state: ControllerState, peer: PeerName, name: string): Progress {
-  const number = serviceNumber(peer);
-  const who = number === 1 ? name : `${name} ${number}`;
-  const isLost = state.reachable.get(peer) === false;
-  return progress("waiting", isLost ? `${who} is not reachable` : `waits for ${who}`);
-}
+const answerOf = (state: ControllerState, service: PeerName, actual: Progress | undefined): Standing =>
+  actual === undefined ? unanswered(state, service) : asSaid(service, actual);
 
-function vmState(state: ControllerState, record: ElementRecord, element: VmElement): Progress {
+function vmState(state: ControllerState, record: ElementRecord, element: VmElement): Standing {
   const vm = state.vms.get(record.uid);
   if (vm === undefined) throw new Error(`${record.path} has no record of its incarnations`);
-  const strays = straysReason(state, vm) ?? unheardReason(state, vm);
-  if (strays !== null && vm.run?.handedOver !== true && element.desiredState === "on")
-    return progress("waiting", strays);
+  const elsewhere = whyStrays(state, vm) ?? whyUnheard(state, vm);
+  if (elsewhere !== null && vm.run?.handedOver !== true && element.desiredState === "on")
+    return standing("waiting", elsewhere);
   if (vm.run !== null) return runState(state, record, element, vm, vm.run);
-  if (element.desiredState === "off") return progress("ready");
-  if (vm.failure !== null && !vm.again) {
-    return progress("failed", `${vm.failure}; it stays off because x.restartOnFailure is false`);
-  }
+  if (element.desiredState === "off") return standing("ready");
+  const end = lastEndOf(state, vm);
+  if (vm.failure !== null && !vm.again)
+    return standing("failed", ...end, { kind: "not-restarted", target: target(state, record.path) });
   if (vm.failure !== null && state.resting.has(record.uid)) {
-    return progress("waiting", `${vm.failure}; starts again after ${retryDelayMs(vm.failures) / 1000} s`);
+    const { failures } = vm;
+    return standing("waiting", ...end, { kind: "backs-off", seconds: retryDelayMs(failures) / 1000, failures });
   }
   const { missing } = requirementsOf(state, element);
-  const turn = startWait(state, record.uid);
-  const before = turn === null || vm.failure === null ? "" : `; before: ${vm.failure}`;
-  return progress("waiting", missing.join("; ") || `${turn ?? "is about to start"}${before}`);
+  if (missing.length > 0) return standing("waiting", ...missing);
+  const turn = whyNoTurn(state, record.uid);
+  return turn === null
+    ? standing("waiting", { kind: "about-to-start" })
+    : standing("waiting", turn, ...beforeThat(end));
 }
 
-function runState(state: ControllerState, record: ElementRecord, element: VmElement, vm: VmRecord, run: Run): Progress {
-  // What ended the last incarnation is worth reading until the next one runs.
-  const after = vm.failure === null ? "" : `; before: ${vm.failure}`;
+/** What ended the last incarnation is worth reading until the next one runs. */
+const beforeThat = (end: readonly Cause[]): readonly Cause[] =>
+  end.length === 0 ? [] : [{ kind: "before", because: end }];
+
+function runState(state: ControllerState, record: ElementRecord, element: VmElement, vm: VmRecord, run: Run): Standing {
+  const before = beforeThat(lastEndOf(state, vm));
   if (run.stage === "placing") {
     const placement = placementOf(state, vm.uid, run);
-    if (placement === undefined) return progress("working", `asks for a host${after}`);
-    if (placement.host === null) return progress("waiting", `${refusalReason(placement)}${after}`);
-    const others = shortened(state.reservation.lacking);
-    return progress("waiting", `all-or-none: waits until ${others} can be had too${after}`);
+    if (placement === undefined) return standing("working", { kind: "asks-for-host" }, ...before);
+    if (placement.host === null) return standing("waiting", noHost(placement), ...before);
+    return standing("waiting", whyPlaceIsHeld(state), ...before);
   }
   if (run.stage === "connecting") {
-    const reasons = run.disks.flatMap((disk) => {
+    const causes = run.disks.flatMap((disk): readonly Cause[] => {
       const connection = connectionOf(state, disk.connection, run);
       if (connection?.phase === "ready") return [];
-      const path = state.elements.get(disk.volume)?.path ?? disk.volume;
-      return [`waits to connect ${path}${connection?.reason ? `: ${connection.reason}` : ""}`];
+      const why = said(storageManagerOf(state), connection?.reason);
+      return [{ kind: "waits-for-lease", element: pathOf(state, disk.volume), ...because(why) }];
     });
-    return progress("working", `${reasons.join("; ") || "connects its volumes"}${after}`);
+    return standing("working", ...(causes.length > 0 ? causes : [{ kind: "connects-volumes" } as const]), ...before);
   }
-  const peer = run.host === null ? null : hostPeer(run.host);
-  if (run.host !== null && peer !== null && state.reachable.get(peer) === false) {
-    const died = hostDied(state, run.host);
-    if (died !== null) return progress("waiting", died);
-    const reason = `host ${run.host} is not reachable`;
-    if (state.lost.has(peer)) return progress("waiting", `${reason}: whether it still runs there is not known`);
-    return { phase: record.phase ?? "working", reason };
+  const { host } = run;
+  // Only what was handed over to a host is further than that.
+  if (host === null) return standing("working", ...before);
+  const peer = hostPeer(host);
+  if (state.reachable.get(peer) === false) {
+    const died = hostDied(state, host);
+    if (died !== null) return standing("waiting", died);
+    if (state.lost.has(peer)) return standing("waiting", { kind: "host-unreachable", host, unknown: true });
+    return standing(record.phase ?? "working", { kind: "host-unreachable", host });
   }
-  if (isHeldAt(state, run.host)) {
-    const actual = actualVmOf(state, vm.uid, run);
-    const said = actual?.reason == null ? "" : `${actual.reason}; `;
-    if (run.stage === "stopping" || actual?.power !== "on")
-      return progress("waiting", `${said}${heldReason(state, run.host)}`);
-  }
-  if (run.stage === "stopping") return stopping(run, after);
-  const untold = peer === null ? null : tooLong(state.outbox, peer, `vm/${vm.uid}`);
-  if (untold !== null) return progress("failed", `host ${run.host} cannot be told: ${untold}`);
   const actual = actualVmOf(state, vm.uid, run);
+  if (isHeldAt(state, host) && (run.stage === "stopping" || actual?.power !== "on"))
+    return standing("waiting", ...said(peer, actual?.reason), whyHeld(state, host));
+  if (run.stage === "stopping") return stopping(run, host, before);
+  const untold = tooLong(state.outbox, peer, `vm/${vm.uid}`);
+  if (untold !== null) return standing("failed", untold);
   if (actual?.power === "on") {
     const isLeft = actual.health === "silent" && !element.restartOnFailure;
-    const why = isLeft ? `${actual.reason}; it is left as it is because x.restartOnFailure is false` : actual.reason;
+    const left: readonly Cause[] = isLeft ? [{ kind: "silent-left" }] : [];
     const phase = actual.phase === "deleting" ? "working" : actual.phase;
-    return progress(phase, sentences(why, ...diskTroubles(state, run), ...refusedEnrolments(state, vm.uid)));
+    const more = [...diskTroubles(state, run), ...refusedEnrolments(state, vm.uid)];
+    return standing(phase, ...said(peer, actual.reason), ...left, ...more);
   }
-  if (actual !== undefined && actual.reason !== null) {
-    return progress(actual.phase === "ready" ? "working" : actual.phase, actual.reason);
-  }
-  return progress("working", `starts at ${run.host}${after}`);
+  if (actual !== undefined && actual.reason !== null)
+    return standing(actual.phase === "ready" ? "working" : actual.phase, ...said(peer, actual.reason));
+  return standing("working", { kind: "starts", host }, ...before);
 }
+
+const pathOf = (state: ControllerState, element: Uid): ElementPath =>
+  state.elements.get(element)?.path ?? elementPath(element);
 
 /** What keeps a running VM from its disks: a server that is away or full stops whoever reads or writes there. */
-function diskTroubles(state: ControllerState, run: Run): readonly string[] {
-  return run.disks.flatMap(({ volume }) => {
-    const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${volume}`);
+function diskTroubles(state: ControllerState, run: Run): readonly Cause[] {
+  const manager = storageManagerOf(state);
+  return run.disks.flatMap(({ volume }): readonly Cause[] => {
+    const actual = actualOf(actualVolume, state, manager, `volume/${volume}`);
     if (actual?.available !== false || actual.reason === null) return [];
-    return [`its disk ${state.elements.get(volume)?.path ?? volume}: ${actual.reason}`];
+    return [{ kind: "disk-unavailable", element: pathOf(state, volume), because: said(manager, actual.reason) }];
   });
 }
-
-const sentences = (...reasons: readonly (string | null)[]): string | null =>
-  reasons.filter((reason) => reason !== null).join("; ") || null;
 
 /** What a link's VM says: the link is ready with it, unless the incarnation that runs was started without the link. */
 function linkState(
   state: ControllerState,
   record: ElementRecord,
   element: VirtualInterfaceElement | VolumeConnectionElement,
-): Progress {
+): Standing {
   const vmRecord = recordAt(state, element.vm);
   const run = vmRecord === undefined ? null : (state.vms.get(vmRecord.uid)?.run ?? null);
   const upgrade = vmRecord === undefined ? null : upgradeState(state, vmRecord.uid);
   if (upgrade !== null && bootLink(state, element.vm)?.path === element.path) return upgrade;
   if (run !== null && run.stage !== "stopping") {
     const included = run.interfaces.includes(record.uid) || run.disks.some((disk) => disk.connection === record.uid);
-    if (!included) return progress("waiting", `takes effect when ${element.vm} starts next`);
+    if (!included) return standing("waiting", { kind: "next-start", vm: element.vm });
   }
-  if (vmRecord?.phase === "ready") return progress("ready");
-  return progress(vmRecord?.phase === "working" ? "working" : "waiting", `waits for ${element.vm}`);
+  if (vmRecord?.phase === "ready") return standing("ready");
+  const phase = vmRecord?.phase === "working" ? "working" : "waiting";
+  return standing(phase, { kind: "waits-for", element: element.vm });
 }
 
-function interfaceState(state: ControllerState, record: ElementRecord, element: VirtualInterfaceElement): Progress {
+function interfaceState(state: ControllerState, record: ElementRecord, element: VirtualInterfaceElement): Standing {
   if (record.allocation === null) {
     const choice = chooseAddress(state, record.uid, element);
-    return progress("waiting", typeof choice === "string" ? "gets its address" : choice.reason);
+    return standing("waiting", typeof choice === "string" ? { kind: "address-asked" } : choice);
   }
   const link = linkState(state, record, element);
   const name = actualOf(actualName, state, dnsManager, `name/${record.uid}`);
+  if (name?.phase !== "failed") return link;
   // A name that could not be made harms nobody but its user: it is said, and holds nothing up.
-  if (name?.phase === "failed") return { phase: link.phase, reason: `its name ${record.name}: ${name.reason}` };
-  return link;
+  const why = said(dnsManager, name.reason);
+  return standing(link.phase, { kind: "name-failed", name: record.name ?? "", ...because(why) });
 }
 
-function connectionState(state: ControllerState, record: ElementRecord, element: VolumeConnectionElement): Progress {
+function connectionState(state: ControllerState, record: ElementRecord, element: VolumeConnectionElement): Standing {
   const vmRecord = recordAt(state, element.vm);
   const run = vmRecord === undefined ? null : (state.vms.get(vmRecord.uid)?.run ?? null);
   const actual = run === null ? undefined : connectionOf(state, record.uid, run);
-  const why = whyNotConnected(state, element, actual);
-  if (why !== null) return progress("waiting", why.reason);
-  if (run?.stage === "connecting" && actual !== undefined && actual.phase !== "ready") return actual;
+  if (run?.stage === "connecting" && actual !== undefined && actual.phase !== "ready")
+    return asSaid(storageManagerOf(state), actual);
   return linkState(state, record, element);
 }
 
 /** A host that has lost its store says nothing by its silence, nor does another machine under its name: somebody has to look. */
-function stopping({ host, unsure }: Run, after: string): Progress {
-  const then = `then \`cells orphans release host.${host}\`${after}`;
-  if (unsure === "lost")
-    return progress("waiting", `host ${host} has lost its store and may run it still: look there, ${then}`);
-  if (unsure === "replaced")
-    return progress(
-      "waiting",
-      `another machine has the name ${host} by now, and the one before may run it still: make sure that its power is off, ${then}`,
-    );
-  return progress("working", `stops at ${host}${after}`);
+function stopping({ unsure }: Run, host: HostName, before: readonly Cause[]): Standing {
+  if (unsure === "lost") return standing("waiting", { kind: "host-lost-store", host }, ...before);
+  if (unsure === "replaced") return standing("waiting", { kind: "host-replaced", host }, ...before);
+  return standing("working", { kind: "stops", host }, ...before);
 }

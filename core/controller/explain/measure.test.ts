@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CellSummary } from "../../../model/api.ts";
 import { peerName } from "../../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
 import { shop, World, written } from "../world.testing.ts";
 import { measureController } from "./measure.ts";
 
@@ -20,11 +21,28 @@ test("a summary names what is not ready, causes before what waits for them, and 
   world.settle();
   const { waiting = [], elements } = summaryOf(world);
   assert.ok(waiting.length === 5 && waiting.length < elements);
-  assert.deepEqual(waiting[0], { path: "shop/golden", phase: "waiting", reason: "no server has room for it" });
+  const sentence = "no server has room for it";
+  const causes = [{ kind: "said", by: "storage-manager", sentence }];
+  assert.deepEqual(waiting[0], { path: "shop/golden", phase: "waiting", reason: sentence, causes });
   assert.ok(waiting.every(({ phase, reason }) => phase !== "ready" && reason !== null));
   world.slowVolumes.clear();
   world.settle();
   assert.deepEqual(summaryOf(world).waiting, []);
+});
+
+test("what comes first follows from the kinds of causes, whatever a service writes in its sentences", () => {
+  const world = new World();
+  const golden = shop().shop as JsonObject;
+  world.put({ shop: { "x.type": "Cell", golden: golden.golden ?? {}, other: golden.golden ?? {} } });
+  const says = (path: string, reason: string): void => {
+    const key = `controller.shop/volume/${world.uidOf(path)}`;
+    const value = { phase: "waiting", reason, server: null, sizeMiB: null };
+    world.step({ kind: "actual", from: peerName("storage-manager"), key, value });
+  };
+  says("shop/other", "no server has room for it");
+  says("shop/golden", "waits for shop/other");
+  const paths = (summaryOf(world).waiting ?? []).map(({ path }) => path);
+  assert.deepEqual(paths, ["shop/golden", "shop/other"], "in the order of the model: neither waits for an element");
 });
 
 test("a cell in numbers follows its elements and its VMs' lives", () => {

@@ -1,12 +1,13 @@
 import type { ElementAnswer, ElementCheck } from "../../../model/api.ts";
+import type { Cause, CauseKind, CauseOf } from "../../../model/cause/cause.ts";
+import { remedy } from "../../../model/cause/remedy.ts";
+import { sentenceOf } from "../../../model/cause/sentence.ts";
 import type { Element, VmElement } from "../../../model/cell/cell.ts";
 import type { ElementPath } from "../../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
-import type { Progress } from "../../documents/vocabulary.ts";
-import { forkReason, heldReason, isHeldAt } from "../histories/fork.ts";
-import { type NotVisible, whyAbroad } from "../references/foreign.ts";
+import { whyForked } from "../histories/fork.ts";
+import { whyAbroad } from "../references/foreign.ts";
 import { ruleSince, rulesAtHosts } from "../rules/rules-in-force.ts";
-import { refusedEnrolments } from "../services/enrolments.ts";
 import {
   type ControllerState,
   type ElementRecord,
@@ -16,30 +17,27 @@ import {
   linksOf,
   type Run,
   recordAt,
-  type VmRecord,
 } from "../state.ts";
-import { upgradeRemedy, upgradeState } from "../upgrade/upgrade.ts";
-import { reservationReason, shortened } from "../vm/all-or-none.ts";
-import { hostDied } from "../vm/host-died.ts";
-import { actualVmOf, connectionOf, retryDelayMs } from "../vm/life-cycle.ts";
-import { placementOf } from "../vm/placement.ts";
-import { startQueueOf } from "../vm/start-limit.ts";
+import { actualVmOf, connectionOf } from "../vm/life-cycle.ts";
+import { placeInQueue } from "../vm/start-limit.ts";
+import { target, told } from "./standing.ts";
 
 /**
  * Why an element is as it is: what it needs, in the order in which it is needed, each with what is so; the first that
- * does not hold is the one that blocks, and says what would lift it. It looks at the same records as the life of a VM
- * does, and decides nothing.
+ * does not hold is the one that blocks, and says what would lift it. What holds is read from the same records as the life of
+ * a VM; what does not hold are the causes of the elements' states (`element-state.ts`), and none is found here again.
  */
 export function whyElement(
   state: ControllerState,
   record: ElementRecord,
 ): Result<ElementAnswer, { readonly status: number; readonly message: string }> {
   const checks: ElementCheck[] = [];
-  const whole = storeCheck(state);
-  if (whole !== null) checks.push(whole);
+  const whole = whyForked(state);
+  if (whole !== null) checks.push(failed("the store of the cell's controller", [whole]));
   follow(state, record, checks, new Set());
-  const { path, type, phase, reason } = record;
-  const common = { path, type, phase: phase ?? "waiting", reason, checks };
+  const { path, type, phase, causes } = record;
+  const common = { path, type, phase: phase ?? "waiting", ...told(causes), checks };
+  const { reason } = common;
   const blocking = checks.find(({ passes }) => !passes);
   if (blocking === undefined) {
     const verdict =
@@ -47,42 +45,95 @@ export function whyElement(
     return ok({ ...common, verdict });
   }
   const { check, detail, lifts } = blocking;
-  const remedy = lifts === null ? "" : `. To lift that: ${lifts}`;
+  const lifted = lifts === null ? "" : `. To lift that: ${lifts}`;
   if (checks.length > 1000) return fail({ status: 413, message: `${path} depends on more than can be told` });
-  return ok({ ...common, verdict: `${path} is held up at "${check}": ${detail}${remedy}` });
+  return ok({ ...common, verdict: `${path} is held up at "${check}": ${detail}${lifted}` });
 }
 
-const check = (what: string, passes: boolean, detail: string, lifts: string | null = null): ElementCheck => ({
-  check: what,
-  passes,
-  detail,
-  lifts: passes ? null : lifts,
+const passed = (check: string, detail: string): ElementCheck => ({ check, passes: true, detail, lifts: null });
+const failed = (check: string, causes: readonly Cause[], detail = sentenceOf(causes) ?? ""): ElementCheck => ({
+  ...{ check, passes: false, detail, ...(causes.length === 0 ? {} : { causes }) },
+  lifts: causes.reduce<string | null>((found, cause) => found ?? remedy(cause), null),
 });
 
-function storeCheck(state: ControllerState): ElementCheck | null {
-  const forked = forkReason(state);
-  const lifts = `put the newer store back, or \`cells orphans release ${state.options.self}\``;
-  return forked === null ? null : check("the store of the cell's controller", false, forked, lifts);
+// --- a check for each cause ---------------------------------------------------------------------------------------
+
+/** What is looked at where a cause is found; of those that are not here, the element itself. */
+const subjects: { readonly [Kind in CauseKind]?: (cause: CauseOf<Kind>) => string } = {
+  "switched-off": () => "wanted on",
+  "all-or-none": () => "all or none",
+  "waits-its-turn": () => "its turn to start",
+  "not-restarted": () => "may start again",
+  "backs-off": () => "back-off",
+  "asks-for-host": () => "host",
+  "no-host": () => "host",
+  "waits-for-lease": ({ element }) => `lease of ${element}`,
+  "host-unreachable": ({ host }) => `host ${host} answers`,
+  "host-declared-dead": ({ host }) => `host ${host} answers`,
+  "host-doubts-store": ({ host }) => `store known to ${host}`,
+  starts: () => "runs",
+  stops: () => "stopped",
+  "silent-left": () => "answers its probes",
+  "enrolment-refused": () => "enrolment",
+  "rules-unconfirmed": ({ host }) => `in force at host ${host}`,
+  "rules-refused": ({ host }) => `in force at host ${host}`,
+  "rules-older": ({ host }) => `in force at host ${host}`,
+};
+const otherCells: ReadonlySet<CauseKind> = new Set([
+  ...(["foreign-wrong-type", "foreign-own-cell", "foreign-hidden", "no-directory", "directory-unreachable"] as const),
+  ...(["other-storage-manager", "not-granted", "controller-of-own-cell-only", "not-agreed"] as const),
+]);
+const isUpgrade = ({ kind }: Cause): boolean => kind.startsWith("upgrade-");
+
+function subjectOf(cause: Cause, path: string): string {
+  if (otherCells.has(cause.kind)) return "other cells";
+  if (isUpgrade(cause)) return "boot volume";
+  return (subjects[cause.kind] as ((cause: Cause) => string) | undefined)?.(cause) ?? path;
 }
+
+/** What was so before is told with what came of it, and is no check of its own. */
+const isPast = ({ kind }: Cause): boolean => kind === "ended" || kind === "before" || kind === "more-hosts";
+
+/** One for each cause, and for each host that refuses it. */
+function checksOf(causes: readonly Cause[], path: string): readonly ElementCheck[] {
+  const past = causes.filter(isPast);
+  return causes
+    .filter((cause) => !isPast(cause) || past.length === causes.length)
+    .flatMap((cause, index) => {
+      if (cause.kind === "no-host" && cause.refusals.length > 0)
+        return cause.refusals.map(({ host, why, lifts, ...more }): ElementCheck => {
+          const one: Cause = { ...cause, refusals: [{ host, why, lifts, ...more }] };
+          return failed(`host ${host}`, [one], why);
+        });
+      const ended = index === 0 ? past.filter((each) => each !== cause) : [];
+      const told = ended[0]?.kind === "ended" ? [...ended, cause] : [cause, ...ended];
+      return [failed(subjectOf(cause, path), told)];
+    });
+}
+
+/** Of what is as declared: said for whoever wants to know, and holds nothing up. */
+const isRemark = ({ kind }: Cause): boolean => kind === "said" || kind === "name-failed";
+
+function ownChecks({ path, phase, causes }: ElementRecord): readonly ElementCheck[] {
+  if (phase === "ready" && causes.every(isRemark)) return [passed(path, sentenceOf(causes) ?? "it is ready")];
+  if (causes.length > 0) return checksOf(causes, path);
+  return [failed(path, [], phase === "deleting" ? "it is being deleted" : `it is ${phase ?? "new"}`)];
+}
+
+// --- what an element rests on ---------------------------------------------------------------------------------------
 
 /** What the element rests on comes before itself, so that the first that fails is the cause and not its effect. */
 function follow(state: ControllerState, record: ElementRecord, checks: ElementCheck[], seen: Set<string>): void {
   if (seen.has(record.uid)) return;
   seen.add(record.uid);
   const element = elementOf(state, record);
-  if (element === undefined) {
-    checks.push(check(record.path, false, record.reason ?? "it is being deleted", null));
-    return;
-  }
-  const heldBack = reservationReason(state, record);
-  if (heldBack !== null) {
-    const short = shortened(state.reservation.short) || "what it lacks";
-    const lifts = `make room for ${short}, or write x.policy.deploy "as-possible"; it asks again by itself`;
-    checks.push(check("all or none", false, heldBack, lifts));
+  const isGivenBack = record.causes.some((cause) => cause.kind === "all-or-none" && cause.stage !== "asking");
+  if (element === undefined || isGivenBack) {
+    checks.push(...ownChecks(record));
     return;
   }
   const abroad = whyAbroad(state, record, element);
-  if (abroad !== null) checks.push(check("other cells", false, abroad.reason, abroad.lifts));
+  if (abroad !== null) checks.push(...checksOf([abroad], record.path));
   if (element.type === "NetworkRule") ruleChecks(state, record, checks);
   for (const path of dependencies(state, element)) {
     const other = recordAt(state, path);
@@ -101,23 +152,16 @@ function follow(state: ControllerState, record: ElementRecord, checks: ElementCh
     const own = elementOf(state, vm);
     if (own?.type === "VM") vmChecks(state, vm, own, checks);
   }
-  checks.push(check(record.path, record.phase === "ready", record.reason ?? `it is ${record.phase ?? "new"}`));
+  if (abroad !== null || (element.type === "NetworkRule" && record.phase !== "ready")) return;
+  checks.push(...ownChecks(record));
 }
 
 /** Host by host, what packets meet there of a rule. */
 function ruleChecks(state: ControllerState, record: ElementRecord, checks: ElementCheck[]): void {
   const since = ruleSince(state, record);
   for (const { host, version, why } of rulesAtHosts(state)) {
-    const passes = version >= since;
-    const lifts =
-      why.phase === "waiting"
-        ? `bring the host back, or, if its power is off for certain, \`cells host dead ${host} --power-is-off\``
-        : why.phase === "failed"
-          ? "change the rules as it says"
-          : "nothing needs to be done: the host is putting it in force";
-    checks.push(
-      check(`in force at host ${host}`, passes, passes ? "the host has confirmed it" : (why.reason ?? ""), lifts),
-    );
+    const what = `in force at host ${host}`;
+    checks.push(version >= since ? passed(what, "the host has confirmed it") : failed(what, why.causes));
   }
 }
 
@@ -141,124 +185,66 @@ function dependencies(state: ControllerState, element: Element): readonly Elemen
   }
 }
 
-/** As commands write it: a child cell has its whole name in front. */
-const commandPath = (state: ControllerState, path: ElementPath): string =>
-  [state.options.cell, ...path.split("/").slice(1)].join("/");
-
-/** Why a required volume of another cell is no disk here. */
-function foreignVolumeOf(state: ControllerState, link: LinkElement): NotVisible | null {
-  const record = link.type === "VolumeConnection" && link.requires ? recordAt(state, link.path) : undefined;
-  return record === undefined ? null : whyAbroad(state, record, link);
-}
-
 function vmChecks(state: ControllerState, record: ElementRecord, vm: VmElement, checks: ElementCheck[]): void {
   const on = vm.desiredState === "on";
-  const start = `\`cells start ${commandPath(state, vm.path)}\``;
   checks.push(
-    check("wanted on", on, `x.desiredState is "${vm.desiredState}"`, `${start}, which writes x.desiredState "on"`),
+    on
+      ? passed("wanted on", 'x.desiredState is "on"')
+      : failed("wanted on", [{ kind: "switched-off", target: target(state, vm.path) }]),
   );
-  for (const link of linksOf(state, vm.path)) {
-    const abroad = foreignVolumeOf(state, link);
-    if (abroad !== null) checks.push(check(link.path, false, abroad.reason, abroad.lifts));
-    const record = link.type === "VirtualInterface" && link.requires ? recordAt(state, link.path) : undefined;
-    if (record === undefined) continue;
-    const address = record.allocation?.address ?? null;
-    checks.push(check(`address of ${link.path}`, address !== null, address ?? record.reason ?? "it has none yet"));
-  }
-  const known = state.vms.get(record.uid);
-  if (known === undefined || !on) return;
-  if (known.run === null) idleChecks(state, record.path, known, checks);
-  else runChecks(state, record, known, known.run, checks);
+  for (const link of linksOf(state, vm.path)) checks.push(...linkChecks(state, link));
+  const run = state.vms.get(record.uid)?.run ?? null;
+  if (run !== null && on) checks.push(...runChecks(state, record, run));
+  if (!on && record.causes.length === 0) return;
+  // What it waits for was looked at before it.
+  const isTold = checks.some(({ passes }) => !passes);
+  const causes = record.causes.filter(({ kind }) => !(isTold && kind === "waits-for"));
+  const turn = causes.map((cause) =>
+    cause.kind === "waits-its-turn" ? placeInQueue(state, record.uid, cause) : cause,
+  );
+  if (causes.length < record.causes.length && causes.length === 0) return;
+  checks.push(...ownChecks({ ...record, causes: turn }));
 }
 
-function idleChecks(state: ControllerState, path: ElementPath, vm: VmRecord, checks: ElementCheck[]): void {
-  const turn = startQueueOf(state, vm.uid);
-  if (turn !== null) {
-    checks.push(check("its turn to start", false, turn.detail, turn.lifts));
-    return;
+/** What a VM's own checks do not say of a link: its address, what it lacks of other cells, how far its upgrade is. */
+function linkChecks(state: ControllerState, { path, requires, type }: LinkElement): readonly ElementCheck[] {
+  const record = recordAt(state, path);
+  if (record === undefined || !requires) return [];
+  const { allocation, causes } = record;
+  if (type === "VirtualInterface") {
+    const what = `address of ${path}`;
+    return [allocation === null ? failed(what, causes) : passed(what, allocation.address)];
   }
-  if (vm.failure === null) return;
-  if (!vm.again) {
-    const start = `\`cells start ${commandPath(state, path)}\``;
-    const lifts = `${start}; and with x.restartOnFailure true it is started again by itself`;
-    checks.push(check("may start again", false, `${vm.failure}; x.restartOnFailure is false`, lifts));
-  } else if (state.resting.has(vm.uid)) {
-    const detail = `${vm.failure}; failed ${vm.failures} times in a row`;
-    const lifts = `nothing needs to be done: it starts again within ${retryDelayMs(vm.failures) / 1000} s`;
-    checks.push(check("back-off", false, detail, lifts));
-  }
+  return checksOf(
+    causes.filter((cause) => otherCells.has(cause.kind) || isUpgrade(cause)),
+    path,
+  );
 }
 
-function runChecks(
-  state: ControllerState,
-  record: ElementRecord,
-  vm: VmRecord,
-  run: Run,
-  checks: ElementCheck[],
-): void {
-  if (run.stage === "placing") {
-    placementChecks(state, vm, run, checks);
-    return;
+/** What an incarnation has. What it lacks its causes say. */
+function runChecks(state: ControllerState, { uid, causes }: ElementRecord, run: Run): readonly ElementCheck[] {
+  const { host, incarnation, stage } = run;
+  if (stage === "placing" || host === null) return [];
+  const checks = [passed("host", `${host} holds incarnation ${incarnation}`)];
+  for (const { connection, volume } of run.disks) {
+    const isHeld = stage !== "connecting" || connectionOf(state, connection, run)?.phase === "ready";
+    if (isHeld) checks.push(passed(`lease of ${state.elements.get(volume)?.path ?? volume}`, "it is held"));
   }
-  checks.push(check("host", true, `${run.host} holds incarnation ${run.incarnation}`));
-  for (const disk of run.disks) {
-    const connection = connectionOf(state, disk.connection, run);
-    const path = state.elements.get(disk.volume)?.path ?? disk.volume;
-    const ready = connection?.phase === "ready" || run.stage !== "connecting";
-    checks.push(
-      check(`lease of ${path}`, ready, connection?.reason ?? (ready ? "it is held" : "the Storage Manager was asked")),
-    );
-  }
-  if (run.stage === "connecting") return;
-  const reachable = run.host === null || state.reachable.get(hostPeer(run.host)) !== false;
-  const died = run.host === null ? null : hostDied(state, run.host);
-  const lost = died ?? `host ${run.host} does not answer, so nobody knows how the VM is`;
-  const lifts = `bring the host back, and a machine that still runs there goes on without a restart; or, if its power is off for certain, \`cells host dead ${run.host} --power-is-off\``;
-  checks.push(check(`host ${run.host} answers`, reachable, reachable ? "it does" : lost, lifts));
-  const actual = actualVmOf(state, vm.uid, run);
-  if (isHeldAt(state, run.host) && (run.stage === "stopping" || actual?.power !== "on"))
-    checks.push(check(`store known to ${run.host}`, false, heldReason(state, run.host)));
-  if (run.stage === "stopping") {
-    const detail = `incarnation ${run.incarnation} is being stopped${vm.failure === null ? "" : `: ${vm.failure}`}`;
-    checks.push(
-      check("stopped", false, detail, "nothing needs to be done: the next incarnation starts once it is gone"),
-    );
-    return;
-  }
-  const runs = actual?.power === "on";
-  const otherwise = reachable ? "the host was told to start it" : "whether it does is not known";
-  checks.push(check("runs", runs, actual?.reason ?? (runs ? "its machine runs" : otherwise)));
-  for (const refused of refusedEnrolments(state, vm.uid)) {
-    const lifts =
-      "switch it off and on: the next incarnation has a new token, and its roles the keys on its data volume";
-    checks.push(check("enrolment", false, refused, lifts));
-  }
-  if (actual?.health !== undefined) {
-    const lifts = "look into it with `cells console`; with x.restartOnFailure true it is started again by itself";
-    checks.push(check("answers its probes", actual.health === "answering", `it is ${actual.health}`, lifts));
-  }
-  const upgrade = upgradeState(state, vm.uid);
-  if (upgrade !== null)
-    checks.push(
-      check("boot volume", false, upgrade.reason ?? "it is another one by the model", upgradeRemedyOf(upgrade)),
-    );
-  if (runs && record.phase !== "ready")
-    checks.push(check(record.path, false, record.reason ?? `it is ${record.phase}`));
+  if (stage === "connecting") return checks;
+  if (state.reachable.get(hostPeer(host)) !== false) checks.push(passed(`host ${host} answers`, "it does"));
+  const actual = actualVmOf(state, uid, run);
+  if (stage === "stopping" || actual?.power !== "on") return checks;
+  checks.push(passed("runs", actual.reason ?? "its machine runs"));
+  // One that is silent and left alone says so by a cause.
+  if (
+    actual.health === "answering" ||
+    (actual.health !== undefined && !causes.some(({ kind }) => kind === "silent-left"))
+  )
+    checks.push(probes(actual.health));
+  return checks;
 }
 
-const upgradeRemedyOf = ({ phase }: Progress): string | null =>
-  phase === "failed" ? upgradeRemedy : "nothing needs to be done: service VMs are upgraded one at a time";
-
-function placementChecks(state: ControllerState, vm: VmRecord, run: Run, checks: ElementCheck[]): void {
-  const placement = placementOf(state, vm.uid, run);
-  if (placement?.host != null) {
-    const others = shortened(state.elements.get(vm.uid)?.reserving === true ? state.reservation.lacking : []);
-    const lifts = `make room for ${others}, or write x.policy.deploy "as-possible"`;
-    const detail = others === "" ? "it waits for nothing else" : `${others} cannot be had yet`;
-    checks.push(check("all or none", others === "", detail, lifts));
-    return;
-  }
-  const refusals = placement?.refusals ?? [];
-  if (refusals.length === 0) checks.push(check("host", false, placement?.reason ?? "the Placer was asked for one"));
-  for (const { host, why, lifts } of refusals) checks.push(check(`host ${host}`, false, why, `${host}: ${lifts}`));
-}
+const probes = (health: "starting" | "answering" | "silent"): ElementCheck =>
+  health === "answering"
+    ? passed("answers its probes", "it is answering")
+    : { ...passed("answers its probes", `it is ${health}`), passes: false, lifts: remedy({ kind: "silent-left" }) };

@@ -1,3 +1,6 @@
+import type { NotReady } from "../../../model/api.ts";
+import type { Cause, CauseOf } from "../../../model/cause/cause.ts";
+import { sentence } from "../../../model/cause/sentence.ts";
 import { type HostName, hostName, type PeerName, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { DesiredCell } from "../../documents/cells.ts";
@@ -50,19 +53,17 @@ const isHost = (peer: PeerName): boolean => peer.startsWith("host.");
  */
 export const isHeldAt = (state: ControllerState, host: HostName | null): host is HostName =>
   host !== null && state.forkedAt.has(hostPeer(host));
-export const heldReason = ({ options }: ControllerState, host: HostName): string =>
-  `host ${host} says that the store of this cell's controller was lost or is older, and no service does: what it has stays ` +
-  `as it is, until an operator has looked at the host and says \`cells orphans release ${options.self}\``;
+export const whyHeld = ({ options }: ControllerState, host: HostName): Cause => ({
+  ...{ kind: "host-doubts-store", host, controller: options.self },
+});
 
-/** Why nothing changes here, a sentence; null: the store is whole, as far as anybody knows. */
+/** Why nothing changes here; null: the store is whole, as far as anybody knows. */
+export const whyForked = (state: ControllerState): CauseOf<"store-older"> | null =>
+  isForked(state) ? { kind: "store-older", controller: state.options.self, peers: [...state.forkedAt].sort() } : null;
+/** The same as a sentence. */
 export function forkReason(state: ControllerState): string | null {
-  if (!isForked(state)) return null;
-  const [first = "", ...others] = [...state.forkedAt].sort();
-  const more = others.length === 0 ? "" : ` and ${others.length} more`;
-  return (
-    `the store of this cell's controller was lost or is older than what ${first}${more} holds: nothing is changed or started ` +
-    `until its newer store is back, or an operator lets this one count with \`cells orphans release ${state.options.self}\``
-  );
+  const why = whyForked(state);
+  return why === null ? null : sentence(why);
 }
 
 export function takeFork(state: ControllerState, peer: PeerName, forked: boolean, itForked: boolean): void {
@@ -140,13 +141,11 @@ export const straysOf = (state: ControllerState, { uid: vm, strays = [] }: VmRec
   );
 
 /** Why the next incarnation waits for them; null: it does not. */
-export function straysReason(state: ControllerState, vm: VmRecord): string | null {
+export function whyStrays(state: ControllerState, vm: VmRecord): Cause | null {
   const hosts = straysOf(state, vm);
   const held = hosts.find((host) => isHeldAt(state, host));
-  if (held !== undefined)
-    return `may run at host ${held}, which says that it was told to run it: ${heldReason(state, held)}`;
-  if (hosts.length === 0) return null;
-  return `host ${hosts.join(", ")} may run an incarnation of it that this cell's controller has forgotten: it is to end it first, or its power to be off: then say so with \`cells host dead ${hosts[0]} --power-is-off\``;
+  if (held !== undefined) return { kind: "may-run-at", host: held, because: [whyHeld(state, held)] };
+  return hosts.length === 0 ? null : { kind: "forgotten-runs", hosts };
 }
 
 /** They have all ended it: the next incarnation is above theirs. */
@@ -370,7 +369,7 @@ function interfacesOf(state: ControllerState, vm: Uid, run: Run | null, { interf
 }
 
 /** The same, in front of what the cell waits for. */
-export function forkNote(state: ControllerState): readonly { path: string; phase: "failed"; reason: string }[] {
-  const reason = forkReason(state);
-  return reason === null ? [] : [{ path: state.options.cell, phase: "failed", reason }];
+export function forkNote(state: ControllerState): readonly NotReady[] {
+  const why = whyForked(state);
+  return why === null ? [] : [{ path: state.options.cell, phase: "failed", reason: sentence(why), causes: [why] }];
 }

@@ -145,7 +145,7 @@ export function adoptElements(state: ControllerState, cell: Cell | null, uids: R
       range: null,
       name: null,
       phase: null,
-      reason: null,
+      causes: [],
       since: state.now.wallMs,
     });
     if (element.type === "VM") {

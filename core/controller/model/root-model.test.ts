@@ -65,7 +65,7 @@ test("a child of the root cell has its label for a name, and none is called root
   assert.equal(root.ask({ method: "PUT", path: "root/cells/root", json: childOf("root") })?.status, 200);
   assert.deepEqual(root.cells(), ["shop"]);
   const record = [...root.state.elements.values()].find(({ path }) => path === "root/cells/root");
-  assert.match(record?.reason ?? "", /no child cell is named root/);
+  assert.deepEqual(record?.causes, [{ kind: "child-named-root", name: "root" }]);
   const shop = new Member("shop", false);
   shop.ask({ method: "PUT", path: "", json: { shop: { "x.type": "Cell", web: childOf("web") } } });
   assert.deepEqual(shop.cells(), ["web.shop"]);

@@ -1,4 +1,5 @@
 import { parseIpv4, parseNetwork } from "../../../model/addresses.ts";
+import type { Cause } from "../../../model/cause/cause.ts";
 import type { VirtualInterfaceElement } from "../../../model/cell/cell.ts";
 import type { ElementPath, Ipv4, Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredSubnet } from "../../documents/network.ts";
@@ -63,16 +64,11 @@ function allocate(state: ControllerState, record: ElementRecord, element: Virtua
   saveElement(state, { ...record, allocation: { subnet: subnet.uid, address: choice, mac } });
 }
 
-/** Why an interface has no address. */
-export interface NoAddress {
-  readonly reason: string;
-}
-
 /** The address that an interface gets now, or why it gets none. */
-export function chooseAddress(state: ControllerState, own: Uid, element: VirtualInterfaceElement): Ipv4 | NoAddress {
+export function chooseAddress(state: ControllerState, own: Uid, element: VirtualInterfaceElement): Ipv4 | Cause {
   const subnet = recordAt(state, element.subnet);
   const range = subnet?.range ? parseNetwork(subnet.range.cidr) : null;
-  if (subnet?.range == null || range === null) return { reason: `waits for ${element.subnet} to get its addresses` };
+  if (subnet?.range == null || range === null) return { kind: "waits-for", element: element.subnet };
   const holders = new Map<number, ElementPath>();
   for (const other of state.elements.values()) {
     const number = other.uid === own || other.allocation === null ? null : parseIpv4(other.allocation.address);
@@ -82,18 +78,18 @@ export function chooseAddress(state: ControllerState, own: Uid, element: Virtual
   if (gateway !== null) holders.set(gateway, subnet.path);
   if (element.address === undefined) {
     const free = lowestFree(range, new Set(holders.keys()));
-    const full = `${element.subnet} (${subnet.range.cidr}) has no free address: remove an interface, or make the subnet larger`;
-    return free === null ? { reason: full } : addressOf(free);
+    if (free === null) return { kind: "subnet-full", element: element.subnet, cidr: subnet.range.cidr };
+    return addressOf(free);
   }
   const fixed = parseIpv4(element.address);
   if (fixed === null || !isUsable(range, fixed)) {
     const [first, last] = [addressOf(range.first + 2), addressOf(range.last - 1)];
-    return {
-      reason: `${element.address} is no usable address of ${element.subnet} (${subnet.range.cidr}): use one from ${first} to ${last}`,
-    };
+    const { address, subnet: path } = element;
+    return { kind: "address-outside", element: path, address, cidr: subnet.range.cidr, first, last };
   }
   const holder = holders.get(fixed);
-  return holder === undefined ? element.address : { reason: `${element.address} is in use by ${holder}` };
+  if (holder === undefined) return element.address;
+  return { kind: "address-taken", element: holder, address: element.address };
 }
 
 /** A subnet stays desired until the last interface with an address in it is gone. The underlay is nobody's to give. */

@@ -1,4 +1,5 @@
 import { parseIpv4, parseNetwork } from "../../../model/addresses.ts";
+import type { Cause } from "../../../model/cause/cause.ts";
 import type { Cell, CellControllerElement } from "../../../model/cell/cell.ts";
 import type { Ipv4 } from "../../../model/cell/identifiers.ts";
 import { isManagementSubnet } from "../../../model/check/check-management.ts";
@@ -25,13 +26,13 @@ const entranceOf = ({ options, life }: ControllerState): Ipv4 | null =>
 export const meansOf = (state: ControllerState): RootOptions | null =>
   state.options.root ?? (entranceOf(state) === null ? null : (state.options.services ?? null));
 
-/** Why an interface can be had by no VM now, as a sentence: its cell is not the way in any more; null: nothing is in its way. */
-export function whyShut(state: ControllerState, { path, allocation }: ElementRecord): string | null {
+/** Why an interface can be had by no VM now: its cell is not the way in any more; null: nothing is in its way. */
+export function whyShut(state: ControllerState, { path, allocation }: ElementRecord): Cause | null {
   const { cell } = state;
   const element = cell?.elements.get(path);
   if (cell === null || allocation === null || element?.type !== "VirtualInterface") return null;
   if (!isManagementSubnet(cell, element.subnet) || meansOf(state) !== null) return null;
-  return `waits for ${path}: the root cell does not let this cell be on the management network any more`;
+  return { kind: "waits-for", element: path, because: [{ kind: "not-on-management" }] };
 }
 
 const gateways = (cell: Cell): readonly CellControllerElement[] =>

@@ -1,3 +1,4 @@
+import type { Cause } from "../../../model/cause/cause.ts";
 import type { Element, NetworkRuleElement, RuleEnd, VolumeConnectionElement } from "../../../model/cell/cell.ts";
 import type { Cidr, Uid } from "../../../model/cell/identifiers.ts";
 import {
@@ -123,45 +124,25 @@ export function foreignNetworks(state: ControllerState, want: DesiredWant): read
 export const reachOf = (state: ControllerState, rule: Uid): ActualReach | null =>
   actualReach.of(state.abroad.get(directoryKey.reach(rule))?.answer);
 
-/** Why a reference has no effect yet, and what would lift that; null: it has one. */
-export interface NotVisible {
-  readonly reason: string;
-  readonly lifts: string;
-}
-export function whyNotVisible(
-  state: ControllerState,
-  want: DesiredWant,
-  kind: PublicElement["kind"],
-): NotVisible | null {
-  const shown = shownWant(want);
+/** Why a reference has no effect yet; null: it has one. */
+export function whyNotVisible(state: ControllerState, want: DesiredWant, wanted: PublicElement["kind"]): Cause | null {
+  const { domain, path } = want;
   const found = foreignElement(state, want);
   if (found !== null) {
-    if (found.shows.kind === kind) return null;
-    const wanted = kind === "volume" ? "a volume" : "a subnet, a VM or an interface";
-    const lifts = `name ${wanted} of ${want.domain}`;
-    return { reason: `${shown} is a ${found.shows.type}, and ${wanted} is needed here`, lifts };
+    const { kind, type } = found.shows;
+    return kind === wanted ? null : { kind: "foreign-wrong-type", domain, path, type, wanted };
   }
-  if (want.domain === cellDomain(state)) {
-    const lifts = `write it as a path of this document, "<ref:/${want.path}>"`;
-    return { reason: `${shown} is not visible: ${want.domain} is this cell itself`, lifts };
-  }
-  if (state.options.directory !== true) {
-    const lifts = "submit what it names as a part of this cell";
-    return { reason: `${shown} is not visible from this cell: this installation has no directory of cells`, lifts };
-  }
-  if (state.reachable.get(directory) !== true) {
-    const reason = `${shown} is not visible: the directory is not reachable`;
-    return { reason, lifts: "nothing needs to be done here: it is asked again as soon as the directory answers" };
-  }
-  const lifts = `in the cell ${want.domain}, let there be an element ${want.path} with x.public true; nothing needs to be done here`;
-  return { reason: `${shown} is not visible: ${want.domain} shows no such element to this cell`, lifts };
+  if (domain === cellDomain(state)) return { kind: "foreign-own-cell", domain, path };
+  if (state.options.directory !== true) return { kind: "no-directory", domain, path };
+  if (state.reachable.get(directory) !== true) return { kind: "directory-unreachable", domain, path };
+  return { kind: "foreign-hidden", domain, path };
 }
 
 /**
  * Why a copy of another cell's volume cannot be made; null: it can, it was made, or its origin is of this cell. The Storage
  * Manager says nothing of what a cell may not use, not even that it exists: what is public here and not there has no grant.
  */
-export function whyNoOrigin(state: ControllerState, record: ElementRecord, element: Element): NotVisible | null {
+export function whyNoOrigin(state: ControllerState, record: ElementRecord, element: Element): Cause | null {
   const want = element.type === "VolumeCopy" ? foreignLink(element.image) : null;
   if (want === null) return null;
   const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${record.uid}`);
@@ -174,7 +155,7 @@ export function whyNotConnected(
   state: ControllerState,
   { volume }: VolumeConnectionElement,
   actual: ActualConnection | undefined,
-): NotVisible | null {
+): Cause | null {
   const want = foreignLink(volume);
   if (want === null || actual?.phase === "ready") return null;
   if (actual?.hidden === true) return otherManager(state, want) ?? noGrant(state, want, "connect");
@@ -182,50 +163,34 @@ export function whyNotConnected(
 }
 
 /** A Storage Manager decides for its own volumes alone, and knows no other's (decisions/0037). */
-function otherManager(state: ControllerState, want: DesiredWant): NotVisible | null {
+function otherManager(state: ControllerState, want: DesiredWant): Cause | null {
   const shows = foreignElement(state, want)?.shows;
   if (shows?.kind !== "volume") return null;
   const [own, theirs] = [serviceNumber(storageManagerOf(state)), shows.manager ?? 1];
   if (own === theirs) return null;
-  return {
-    reason: `${shownWant(want)} is kept by Storage Manager ${theirs} and this cell's volumes by Storage Manager ${own}: a volume can be copied or connected only where one has both`,
-    lifts: `make this cell with x.services.storageManager ${theirs}, or ${want.domain} with ${own}: that is fixed when a cell is made`,
-  };
+  return { kind: "other-storage-manager", domain: want.domain, path: want.path, theirs, own };
 }
 
-function noGrant(state: ControllerState, want: DesiredWant, grant: "copy" | "connect"): NotVisible {
-  const own = cellDomain(state);
-  return {
-    reason: `${shownWant(want)} is visible, and ${want.domain} does not let this cell ${grant} it`,
-    lifts: `let ${want.domain} have a VolumeGrant of it with x.grant "${grant}" and x.cell "<ref://${own}/>"`,
-  };
-}
+const noGrant = (state: ControllerState, { domain, path }: DesiredWant, grant: "copy" | "connect"): Cause => ({
+  ...{ kind: "not-granted", domain, path },
+  ...{ grant, to: cellDomain(state) },
+});
 
 /** Why a rule with an end in another cell lets nothing pass; null: it does. */
-export function whyNotAgreed(state: ControllerState, rule: Uid, element: NetworkRuleElement): NotVisible | null {
+export function whyNotAgreed(state: ControllerState, rule: Uid, element: NetworkRuleElement): Cause | null {
   const end = foreignEnd(element);
   if (end === null) return null;
   const hidden = whyNotVisible(state, end, "addresses");
   if (hidden !== null) return hidden;
   const own = end === element.address1 ? element.address2 : element.address1;
-  if (own.kind !== "element") {
-    const lifts = "let the other end be a subnet, a VM or an interface of this cell";
-    return { reason: "a controller is reached from inside its own cell only", lifts };
-  }
+  if (own.kind !== "element") return { kind: "controller-of-own-cell-only" };
   if (reachOf(state, rule)?.agreed === true) return null;
-  const ends = `${own.path} and ${shownWant(end)}`;
-  const isShown = state.cell?.elements.get(own.path)?.public === true;
-  const first = isShown
-    ? ""
-    : `write x.public true at ${own.path} (or at what it belongs to), so that ${end.domain} can name it, and `;
-  return {
-    reason: `${end.domain} has no rule in effect that opens the same between ${ends}, so nothing passes`,
-    lifts: `${first}let ${end.domain} have a NetworkRule with the same protocol and port between its ${end.path} and this cell's ${own.path}`,
-  };
+  const shown = state.cell?.elements.get(own.path)?.public === true;
+  return { kind: "not-agreed", domain: end.domain, path: end.path, element: own.path, shown };
 }
 
-/** What an element lacks of other cells, and what would lift that; null: nothing. */
-export function whyAbroad(state: ControllerState, record: ElementRecord, element: Element): NotVisible | null {
+/** What an element lacks of other cells; null: nothing. */
+export function whyAbroad(state: ControllerState, record: ElementRecord, element: Element): Cause | null {
   switch (element.type) {
     case "NetworkRule":
       return whyNotAgreed(state, record.uid, element);

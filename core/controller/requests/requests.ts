@@ -5,8 +5,10 @@ import {
   type ElementState,
   type FailedElement,
   invalidSpecification,
+  type NotReady,
   type Refusal,
 } from "../../../model/api.ts";
+import { awaitedElement } from "../../../model/cause/cause.ts";
 import type { Bundle, Cell } from "../../../model/cell/cell.ts";
 import { getAt, removeAt, replaceAt } from "../../../model/cell/document.ts";
 import { elementPath, type PeerName, type Uid } from "../../../model/cell/identifiers.ts";
@@ -26,6 +28,7 @@ import { actualVolume } from "../../documents/readers/storage.ts";
 import { isObject, isReleasing, sameJson, toJson } from "../../outbox.ts";
 import { serviceNumber } from "../../service-roles.ts";
 import { beginEnding, hasChildren, whyClosed } from "../cells/life.ts";
+import { told } from "../explain/standing.ts";
 import { stuckElements } from "../explain/stuck.ts";
 import { whyElement } from "../explain/why-element.ts";
 import { forkNote, forkReason } from "../histories/fork.ts";
@@ -190,7 +193,7 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
 const leftFailed = (state: ControllerState, { steps }: Plan): readonly FailedElement[] =>
   steps.flatMap(({ action, path, type, movedFrom }) => {
     const record = action === "none" ? recordAt(state, movedFrom ?? path) : undefined;
-    return record?.phase === "failed" ? [{ path, type, reason: record.reason }] : [];
+    return record?.phase === "failed" ? [{ path, type, ...told(record.causes) }] : [];
   });
 
 const noRoomNow = (state: ControllerState, needed: Usage): Refused => {
@@ -303,10 +306,10 @@ function annotate(state: ControllerState, json: Json, path: string, stuck: Reado
 
 /** An element's state as the API shows it. */
 function elementState(state: ControllerState, record: ElementRecord): ElementState {
-  const { phase, reason, uid, allocation, range, name } = record;
+  const { phase, causes, uid, allocation, range, name } = record;
   const common = {
     phase: phase ?? "waiting",
-    reason,
+    ...told(causes),
     since: isoTime(record.since),
     uid,
   } as const;
@@ -354,22 +357,23 @@ const mostWaiting = 5;
 /** What stands in the way tells more than what waits for it. */
 const urgency: readonly string[] = ["failed", "waiting", "working", "deleting"];
 
-/** A few of the elements that are not ready, with their reasons: failed ones first, and causes before what waits for them. */
-function firstWaiting(state: ControllerState): NonNullable<CellSummary["waiting"]> {
-  const paths = new Set([...state.elements.values()].map(({ path }) => path));
-  const waitsForAnother = (reason: string | null): boolean => {
-    const named = /^waits for ([^\s:;]+)$/.exec(reason ?? "")?.[1];
-    return named !== undefined && paths.has(elementPath(named));
+/** A few of the elements that are not ready, with why: failed ones first, and causes before what waits for them. */
+function firstWaiting(state: ControllerState): readonly NotReady[] {
+  const rankOf = ({ phase, causes }: ElementRecord): number => {
+    const awaited = awaitedElement(causes);
+    const isEffect = awaited !== null && recordAt(state, awaited) !== undefined;
+    return urgency.indexOf(phase ?? "waiting") + (isEffect ? urgency.length : 0);
   };
   return [...state.elements.values()]
-    .flatMap(({ path, phase, reason }) => (phase === "ready" ? [] : [{ path, phase: phase ?? "waiting", reason }]))
-    .map((element) => ({
-      element,
-      rank: urgency.indexOf(element.phase) + (waitsForAnother(element.reason) ? urgency.length : 0),
-    }))
+    .filter(({ phase }) => phase !== "ready")
+    .map((record) => ({ record, rank: rankOf(record) }))
     .sort((a, b) => a.rank - b.rank)
     .slice(0, mostWaiting)
-    .map(({ element }) => element);
+    .map(({ record: { path, phase, causes } }) => ({
+      path,
+      phase: phase ?? "waiting",
+      ...told(causes),
+    }));
 }
 
 export function summary(state: ControllerState): ControllerSummary {

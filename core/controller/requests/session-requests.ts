@@ -1,4 +1,7 @@
 import { parseIpv4, parseNetwork } from "../../../model/addresses.ts";
+import type { Cause } from "../../../model/cause/cause.ts";
+import { remedy } from "../../../model/cause/remedy.ts";
+import { sentence, sentenceOf } from "../../../model/cause/sentence.ts";
 import { elementPath, type HostName, type Ipv4, ipv4, type Uid } from "../../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { DesiredWant } from "../../documents/cells.ts";
@@ -60,8 +63,13 @@ function waitingRules(state: ControllerState, addresses: readonly Ipv4[]): reado
       return network !== null && ranges.some((range) => contains(network, range));
     });
     const why = isMeant ? whyNotAgreed(state, record.uid, element) : null;
-    return why === null ? [] : [`${record.path} waits: ${why.reason}; ${why.lifts}`];
+    return why === null ? [] : [waitingRule(record.path, why)];
   });
+}
+
+function waitingRule(path: string, why: Cause): string {
+  const lifts = remedy(why);
+  return `${path} waits: ${sentence(why)}${lifts === null ? "" : `; ${lifts}`}`;
 }
 
 const normal = (path: string): string => path.split("/").filter(Boolean).join("/");
@@ -97,7 +105,11 @@ function endOf(state: ControllerState, path: string): Result<WhyEnd, Unanswered>
   const vmPath = element.type === "VM" ? element.path : element.vm;
   const vm = recordAt(state, vmPath);
   const host = (vm === undefined ? null : state.vms.get(vm.uid)?.run?.host) ?? null;
-  if (host === null) return fail({ status: 409, message: `${vmPath} is at no host now: ${vm?.reason ?? "it is off"}` });
+  if (host === null)
+    return fail({
+      status: 409,
+      message: `${vmPath} is at no host now: ${sentenceOf(vm?.causes ?? []) ?? "it is off"}`,
+    });
   return ok({ path: record.path, address, vm: vmPath, host });
 }
 
@@ -106,7 +118,7 @@ function foreignEndOf(state: ControllerState, want: DesiredWant): Result<WhyEnd,
   const path = shownWant(want);
   const hidden = whyNotVisible(state, want, "addresses");
   // Only what an element of the cell names is asked for at the directory.
-  if (hidden !== null) return fail({ status: 404, message: `${hidden.reason}, or nothing in this cell names it` });
+  if (hidden !== null) return fail({ status: 404, message: `${sentence(hidden)}, or nothing in this cell names it` });
   const [network, ...more] = foreignNetworks(state, want);
   const address = network?.endsWith("/32") === true && more.length === 0 ? parseIpv4(network.slice(0, -3)) : null;
   if (network === undefined || address === null) {
@@ -140,7 +152,7 @@ export function execTarget(state: ControllerState, path: string): Result<ExecTar
   const run = state.vms.get(record.uid)?.run ?? null;
   const power = run === null ? "off" : actualVmOf(state, record.uid, run)?.power;
   if (run?.host == null || power !== "on") {
-    return fail({ status: 409, message: `${record.path} does not run: ${record.reason ?? "it is off"}` });
+    return fail({ status: 409, message: `${record.path} does not run: ${sentenceOf(record.causes) ?? "it is off"}` });
   }
   return ok({ path: record.path, host: run.host, uid: record.uid, incarnation: run.incarnation });
 }

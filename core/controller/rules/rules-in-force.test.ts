@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { kindsOf } from "../../../model/cause/cause.ts";
 import { type Cidr, cidr, hostName, peerName, uid } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { ActualWant } from "../../documents/cells.ts";
@@ -62,7 +63,7 @@ test("a rule that was taken away is there until no host has it any more", () => 
   world.put(shop());
   const [leaving] = [...world.state.elements.values()].filter(({ path }) => path === "shop/second");
   assert.equal(leaving?.phase, "deleting");
-  assert.match(leaving.reason ?? "", /^its removal is not in force yet: host h1 has version/);
+  assert.equal(kindsOf(leaving.causes), "removal-not-in-force(rules-older)");
   world.policiesAt.clear();
   world.settle();
   assert.ok(![...world.state.elements.values()].some(({ path }) => path === "shop/second"));
@@ -126,7 +127,7 @@ test("the networks that other cells show count, and where they grow later the ru
   assert.equal(world.policy("host.h1")?.version, before, "nothing was said that cannot be sent");
   assert.match(
     world.phase("shop/toBank"),
-    /failed: host h1 cannot be told: .* has \d{7} characters, and at most 2097152/,
+    /failed: host h1 cannot be told of it: .* has \d{7} characters, and at most 2097152/,
   );
   assert.equal(world.phase("shop/toDb"), "ready", "what has not changed is in force as before");
   const more = world.ask({ method: "PUT", path: "", json: shop({ toBank, again: rule(81) }) });
@@ -145,5 +146,6 @@ test("a VM and a child cell whose document is too long to be sent are not said t
   // No specification comes to this by itself; hosts that may know its address, by their thousands, would.
   world.state.outbox.tooLong.set(peerName(host), new Map([[`vm/${uidOfWeb}`, 3_000_000]]));
   updateStates(world.state);
-  assert.match(world.phase("shop/web"), /^failed: host h\d cannot be told: .* has 3000000 characters/);
+  assert.equal(world.standing("shop/web"), "failed: document-too-long");
+  assert.equal(world.cause("shop/web", "document-too-long").characters, 3_000_000);
 });

@@ -1,7 +1,8 @@
+import { type Cause, said as saidBy } from "../../../model/cause/cause.ts";
 import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
-import type { Progress } from "../../documents/vocabulary.ts";
-import { isObject, progress, tooLong } from "../../outbox.ts";
+import { isObject, tooLong } from "../../outbox.ts";
+import { because, type Standing, standing } from "../explain/standing.ts";
 import { type ControllerState, type ElementRecord, hostPeer, type Run, runs, saidOf } from "../state.ts";
 import { hostDied } from "../vm/host-died.ts";
 import { actualVmOf } from "../vm/life-cycle.ts";
@@ -17,7 +18,7 @@ export interface RulesAtHost {
   /** Of the newest of this cell's policies that it has confirmed; 0: none. */
   readonly version: number;
   /** Why it is not the present one. */
-  readonly why: Progress;
+  readonly why: Standing;
 }
 
 const most = 3;
@@ -56,17 +57,15 @@ function atHost(state: ControllerState, host: HostName, said: Json | undefined):
   const version = isOwn ? found : said === undefined ? (state.toldFirst.get(host) ?? 0) : 0;
   const reason = isObject(said) && typeof said.reason === "string" ? said.reason : null;
   const peer = hostPeer(host);
-  const length = tooLong(state.outbox, peer, policyKey(state));
-  const keeps = "it goes on with the rules that it had";
-  if (length !== null) return { host, version, why: progress("failed", `host ${host} cannot be told: ${length}`) };
-  if (state.reachable.get(peer) !== true) {
-    const why = hostDied(state, host) ?? `host ${host} is not reachable and has not confirmed it: ${keeps}`;
-    return { host, version, why: progress("waiting", why) };
+  const untold = tooLong(state.outbox, peer, policyKey(state));
+  if (untold !== null) return { host, version, why: standing("failed", untold) };
+  if (state.reachable.get(peer) !== true)
+    return { host, version, why: standing("waiting", hostDied(state, host) ?? { kind: "rules-unconfirmed", host }) };
+  if (isObject(said) && said.phase === "failed") {
+    const refused: Cause = { kind: "rules-refused", host, ...because(saidBy(peer, reason)) };
+    return { host, version, why: standing("failed", refused) };
   }
-  if (isObject(said) && said.phase === "failed")
-    return { host, version, why: progress("failed", `host ${host} cannot put it in force: ${reason ?? "no reason"}`) };
-  const has = version === 0 ? "none of the cell's rules" : `version ${version} of the cell's rules`;
-  return { host, version, why: progress("working", `host ${host} has ${has} in force, and not yet version ${wanted}`) };
+  return { host, version, why: standing("working", { kind: "rules-older", host, version, wanted }) };
 }
 
 /** The version of the cell's policy in which what comes of a rule changed last; 0: nothing ever came of it. */
@@ -78,13 +77,13 @@ export function whyNotInForce(
   state: ControllerState,
   rule: ElementRecord,
   hosts: readonly RulesAtHost[],
-): Progress | null {
+): Standing | null {
   const since = ruleSince(state, rule);
   const lacking = hosts.filter(({ version }) => version < since);
   for (const phase of ["failed", "waiting", "working"] as const) {
-    const reasons = lacking.flatMap(({ why }) => (why.phase === phase ? [why.reason ?? ""] : []));
-    const more = reasons.length > most ? `; and ${reasons.length - most} more hosts` : "";
-    if (reasons.length > 0) return progress(phase, `${reasons.slice(0, most).join("; ")}${more}`);
+    const causes = lacking.flatMap(({ why }) => (why.phase === phase ? why.causes : []));
+    const more: Cause[] = causes.length > most ? [{ kind: "more-hosts", count: causes.length - most }] : [];
+    if (causes.length > 0) return standing(phase, ...causes.slice(0, most), ...more);
   }
   return null;
 }

@@ -1,7 +1,9 @@
+import { type Cause, said } from "../../../model/cause/cause.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredEnrolment } from "../../documents/identity.ts";
 import { actualEnrolment } from "../../documents/readers/identity.ts";
 import { serviceRoles } from "../../service-roles.ts";
+import { because } from "../explain/standing.ts";
 import { meansOf } from "../network/entrance.ts";
 import {
   actualOf,
@@ -88,13 +90,13 @@ function keepEnrolments(state: ControllerState, wishes: Wishes, vm: Uid): void {
     if (key.startsWith(enrolmentKeys(vm))) wish(wishes, authority, key, document as object);
 }
 
-/** Why roles of a service VM have no certificate that somebody asked for, each with its sentence. */
-export function refusedEnrolments(state: ControllerState, vm: Uid): readonly string[] {
+/** Roles of a service VM that have no certificate although somebody asked for one, each with why. */
+export function refusedEnrolments(state: ControllerState, vm: Uid): readonly Cause[] {
   if (state.options.root === undefined) return [];
   return [...(state.outbox.desired.get(authority) ?? [])].flatMap(([key, value]) => {
     const actual = key.startsWith(enrolmentKeys(vm)) ? actualOf(actualEnrolment, state, authority, key) : undefined;
     if (actual?.phase !== "failed") return [];
-    const names = (value as unknown as DesiredEnrolment).grants.map(({ name }) => name).join(", ");
-    return [`${names} cannot enrol: ${actual.reason ?? "the authority refuses it"}`];
+    const services = (value as unknown as DesiredEnrolment).grants.map(({ name }) => name);
+    return [{ kind: "enrolment-refused", services, ...because(said(authority, actual.reason)) }];
   });
 }

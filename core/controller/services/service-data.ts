@@ -1,3 +1,4 @@
+import type { Cause } from "../../../model/cause/cause.ts";
 import type { Element, ServiceNumbers } from "../../../model/cell/cell.ts";
 import type { CellName, ElementPath, PeerName, Uid } from "../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
@@ -208,27 +209,24 @@ const claims = (state: ControllerState): readonly Claim[] =>
   });
 
 /**
- * Why a service VM may not start now, as a sentence; null: it may. Two machines of one name would take each other's place
+ * Why a service VM may not start now; null: it may. Two machines of one name would take each other's place
  * at everybody's, so a name is one VM's until that is gone: the one's that was enrolled with it, else the older one's.
  */
-export function serviceFault(state: ControllerState, vm: Uid, data: Json | undefined): string | null {
+export function serviceFault(state: ControllerState, vm: Uid, data: Json | undefined): Cause | null {
   const { options } = state;
   if (!isService(state, data)) return null;
   const services = servicesOf(options, data);
-  if (!services.ok) return services.error;
+  if (!services.ok) return { kind: "services-malformed", detail: services.error };
   const all = claims(state);
   const own = all.find((claim) => claim.vm === vm);
   for (const { name } of services.value) {
     const mine = own?.enrolled.has(name) === true;
     const before = (other: Claim): boolean => other.enrolled.has(name) || (!mine && numberOf(other.vm) < numberOf(vm));
     const holder = all.find((other) => other.vm !== vm && other.names.has(name) && before(other));
-    if (holder !== undefined)
-      return (
-        `"${name}" is already a service of ${holder.path}, and a name is one VM's: take the role out of one of them` +
-        (hasNumber(services.value.find((each) => each.name === name)?.role ?? "gateway")
-          ? ", or give it another number"
-          : "")
-      );
+    if (holder !== undefined) {
+      const numbered = hasNumber(services.value.find((each) => each.name === name)?.role ?? "gateway");
+      return { kind: "service-name-taken", service: name, vm: holder.path, numbered };
+    }
   }
   return null;
 }

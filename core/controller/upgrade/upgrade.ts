@@ -1,9 +1,12 @@
+import { type Cause, type CauseOf, said } from "../../../model/cause/cause.ts";
+import { sentence } from "../../../model/cause/sentence.ts";
 import type { VmElement } from "../../../model/cell/cell.ts";
-import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
+import { type ElementPath, elementPath, type Uid } from "../../../model/cell/identifiers.ts";
 import type { PlanStep } from "../../../model/plan/plan-types.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
-import type { ActualVm, Progress } from "../../documents/vocabulary.ts";
-import { log, progress } from "../../outbox.ts";
+import type { ActualVm } from "../../documents/vocabulary.ts";
+import { log } from "../../outbox.ts";
+import { because, type Standing, standing } from "../explain/standing.ts";
 import { bootLink, serviceVms, targetOf } from "../services/boot-disks.ts";
 import { isOwnVmElement, isService, servicesOf } from "../services/service-data.ts";
 import {
@@ -11,6 +14,7 @@ import {
   type ControllerState,
   elementOf,
   hostPeer,
+  type Run,
   type RunDisk,
   recordAt,
   saveVm,
@@ -18,7 +22,7 @@ import {
   type Upgrade,
   type VmRecord,
 } from "../state.ts";
-import { actualVmOf, stopRun, wantedOn } from "../vm/life-cycle.ts";
+import { actualVmOf, lastEndOf, stopRun, wantedOn } from "../vm/life-cycle.ts";
 import { placementOf } from "../vm/placement.ts";
 
 /**
@@ -193,20 +197,22 @@ function settle(state: ControllerState, { vm, target, own }: Pending): void {
   if (from.connection === target.connection) endUpgrade(state, vm.uid, undefined);
 }
 
-/** Why a VM's trial cannot begin now, a sentence; null: it can. */
-function obstacle(state: ControllerState, { vm, element, target, own }: Pending): string | null {
-  if (wantedOn(state, vm.uid) === null) return `waits until ${element.path} is switched on`;
+/** Why a VM's trial cannot begin now; null: it can. */
+function obstacle(state: ControllerState, { vm, element, target, own }: Pending): Cause | null {
+  if (wantedOn(state, vm.uid) === null) return awaits(element, "on");
   const moving = serviceVms(state).find(({ path }) => isMoving(state, path));
-  if (moving !== undefined) return `waits until ${moving.path} has ended or started`;
-  const volume = actualOf(actualVolume, state, storageManagerOf(state), `volume/${target.volume}`);
-  if (volume?.phase !== "ready")
-    return `waits for ${pathOf(state, target.volume)}: ${volume?.reason ?? "the Storage Manager is making it"}`;
+  if (moving !== undefined) return awaits(moving, "settled");
+  const manager = storageManagerOf(state);
+  const volume = actualOf(actualVolume, state, manager, `volume/${target.volume}`);
+  if (volume?.phase !== "ready") {
+    const path = elementPath(pathOf(state, target.volume));
+    return { kind: "waits-for", element: path, ...because(said(manager, volume?.reason)) };
+  }
   const before = own
     ? pendingUpgrades(state).find((each) => !each.own && wantedOn(state, each.vm.uid) !== null)
     : undefined;
-  if (before !== undefined) return `waits for ${before.element.path}: the VM of the root controller comes last`;
-  if (own && (vm.run?.stage !== "running" || vm.run.spare !== undefined))
-    return `waits until ${element.path} runs and its host has settled on one boot volume`;
+  if (before !== undefined) return { kind: "upgrade-comes-last", vm: before.element.path };
+  if (own && (vm.run?.stage !== "running" || vm.run.spare !== undefined)) return awaits(element, "itself");
   if (!rolesOf(state, element).some((name) => name.startsWith("presence."))) return null;
   const other = serviceVms(state).find(
     (each) =>
@@ -214,8 +220,11 @@ function obstacle(state: ControllerState, { vm, element, target, own }: Pending)
       rolesOf(state, each).some((name) => name.startsWith("presence.")) &&
       !isWell(state, each),
   );
-  return other === undefined ? null : `waits until ${other.path} is well, since Presence decides by majority`;
+  return other === undefined ? null : awaits(other, "well");
 }
+const awaits = ({ path: vm }: VmElement, until: CauseOf<"upgrade-awaits">["until"]): Cause => ({
+  ...{ kind: "upgrade-awaits", vm, until },
+});
 
 /** Between two incarnations, unless it only waits for room. */
 function isMoving(state: ControllerState, path: ElementPath): boolean {
@@ -250,8 +259,8 @@ function judge(state: ControllerState, { vm, element, target, own }: Pending): v
   const bootsIt = own
     ? actual?.trial?.connection === target.connection && actual.trial.boots
     : run?.disks.some(({ connection }) => connection === target.connection) === true;
-  const why = own ? refusedByHost(actual, target) : endedTooOften(vm);
-  if (why !== null) {
+  const why = own ? refusedByHost(run, actual, target) : endedTooOften(state, vm);
+  if (why.length > 0) {
     goBack(state, vm, target, { why, own });
     return;
   }
@@ -263,8 +272,9 @@ function judge(state: ControllerState, { vm, element, target, own }: Pending): v
   const isOver = !own && wellMs === null && sinceMs !== null && ms - sinceMs >= patienceMs;
   if (wellMs !== null && ms - wellMs >= provedAfterMs) prove(state, vm, target, own);
   else if (isOver) {
-    const late = `it was not up after ${patienceMs / 1000} s: ${whyNotWell(state, vm, actual)}`;
-    goBack(state, vm, target, { why: late, own });
+    const seconds = patienceMs / 1000;
+    const late: Cause = { kind: "upgrade-timed-out", seconds, ...because(whyNotWell(state, vm, actual)) };
+    goBack(state, vm, target, { why: [late], own });
   } else {
     const dueMs = wellMs !== null ? wellMs + provedAfterMs : sinceMs !== null ? sinceMs + patienceMs : null;
     if (dueMs !== (known?.dueMs ?? null)) setTimer(state, dueMs === null ? null : Math.max(1, dueMs - ms));
@@ -281,14 +291,18 @@ function setTimer(state: ControllerState, afterMs: number | null): void {
   state.outbox.effects.push({ kind: "timer", name: upgradeTimer, afterMs });
 }
 
-const refusedByHost = (actual: ActualVm | undefined, target: RunDisk): string | null =>
-  actual?.trial?.connection === target.connection ? actual.trial.refused : null;
+const refusedByHost = (run: Run | null, actual: ActualVm | undefined, target: RunDisk): readonly Cause[] =>
+  run?.host != null && actual?.trial?.connection === target.connection
+    ? said(hostPeer(run.host), actual.trial.refused)
+    : [];
 
-const endedTooOften = ({ failures, failure, again }: VmRecord): string | null =>
-  failure !== null && (failures >= mostEnds || !again) ? failure : null;
+const endedTooOften = (state: ControllerState, vm: VmRecord): readonly Cause[] =>
+  vm.failures >= mostEnds || !vm.again ? lastEndOf(state, vm) : [];
 
-const whyNotWell = (state: ControllerState, vm: VmRecord, actual: ActualVm | undefined): string =>
-  actual?.reason ?? state.elements.get(vm.uid)?.reason ?? "it does not answer";
+const whyNotWell = (state: ControllerState, vm: VmRecord, actual: ActualVm | undefined): readonly Cause[] =>
+  actual?.reason != null && vm.run?.host != null
+    ? said(hostPeer(vm.run.host), actual.reason)
+    : (state.elements.get(vm.uid)?.causes ?? []);
 
 /** It runs, answers, and those of its roles that are followed here are in step. */
 function isWell(state: ControllerState, element: VmElement): boolean {
@@ -322,12 +336,12 @@ function goBack(
   state: ControllerState,
   vm: Pending["vm"],
   { connection, volume }: RunDisk,
-  { why, own }: { readonly why: string; readonly own: boolean },
+  { why, own }: { readonly why: readonly Cause[]; readonly own: boolean },
 ): void {
   stopClock(state);
-  const reason = `${pathOf(state, vm.uid)} did not come up with ${pathOf(state, volume)}: ${why}`;
+  const reason = sentence(wentBack(state, vm.uid, volume, why));
   log(state.outbox, "upgrade/went-back", { path: pathOf(state, vm.uid), volume, reason });
-  saveVm(state, { ...vm, upgrade: { from: vm.upgrade.from, refused: { connection, reason } } });
+  saveVm(state, { ...vm, upgrade: { from: vm.upgrade.from, refused: { connection, reason, because: why } } });
   // The own VM's host has gone back by itself.
   if (!own) stopRun(state, vm.uid);
 }
@@ -338,29 +352,34 @@ function stopClock(state: ControllerState): void {
   setTimer(state, null);
 }
 
-/** What to do about an upgrade that went back; for `why`. */
-export const upgradeRemedy =
-  "apply the root specification with the old image's name again, or with that of a better image; nothing is touched until then";
+const wentBack = (state: ControllerState, vm: Uid, volume: Uid, why: readonly Cause[]): Cause => ({
+  kind: "upgrade-went-back",
+  vm: elementPath(pathOf(state, vm)),
+  volume: elementPath(pathOf(state, volume)),
+  ...because(why),
+});
 
 /** How far the upgrade of a VM is, as the state of its boot connection; null: it has none. */
-export function upgradeState(state: ControllerState, vm: Uid): Progress | null {
+export function upgradeState(state: ControllerState, vm: Uid): Standing | null {
   if (state.vms.get(vm)?.upgrade === undefined) return null;
   const pending = pendingUpgrades(state);
   const own = pending.find((each) => each.vm.uid === vm);
   if (own === undefined) return null;
   const { refused, trying } = own.vm.upgrade;
-  if (refused !== undefined)
-    return progress(
-      "failed",
-      `${refused.reason}; it runs from its old boot volume, and the upgrade has stopped. To go on, ${upgradeRemedy}`,
-    );
-  if (trying !== undefined) return progress("working", `${own.element.path} is tried with it`);
+  if (refused !== undefined) {
+    // The previous version kept the sentence alone.
+    const why: readonly Cause[] =
+      refused.because === undefined
+        ? said(state.options.self, refused.reason)
+        : [wentBack(state, vm, own.target.volume, refused.because)];
+    return standing("failed", ...why, { kind: "upgrade-over" });
+  }
+  if (trying !== undefined) return standing("working", { kind: "upgrade-tried", vm: own.element.path });
   const stopped = pending.find((each) => each.vm.upgrade.refused !== undefined);
-  if (stopped !== undefined)
-    return progress("waiting", `the upgrade has stopped at ${stopped.element.path}, which went back`);
+  if (stopped !== undefined) return standing("waiting", { kind: "upgrade-stopped", vm: stopped.element.path });
   const now = pending.find((each) => each.vm.upgrade.trying !== undefined);
-  if (now !== undefined) return progress("waiting", `service VMs are upgraded one at a time, ${now.element.path} now`);
-  return progress("waiting", obstacle(state, own) ?? "its turn is next");
+  if (now !== undefined) return standing("waiting", { kind: "upgrade-one-at-a-time", vm: now.element.path });
+  return standing("waiting", obstacle(state, own) ?? { kind: "upgrade-next" });
 }
 
 /** Whose return a volume that has left the model is kept for; null: nobody's. */

@@ -1,4 +1,5 @@
-import type { PeerName, Uid } from "../../../model/cell/identifiers.ts";
+import type { Cause } from "../../../model/cause/cause.ts";
+import type { ElementPath, PeerName, Uid } from "../../../model/cell/identifiers.ts";
 import { actualSubnet } from "../../documents/readers/network.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
 import type { ActualVolume } from "../../documents/vocabulary.ts";
@@ -220,17 +221,18 @@ function settleChain(state: ControllerState, volume: Uid): void {
 }
 
 /** Why a member goes no further although nothing is wrong with itself; null: it is no member, or has something of its own to say. */
-export function reservationReason(state: ControllerState, record: ElementRecord): string | null {
-  if (!isMember(state, record)) return null;
+export function whyGivenBack(state: ControllerState, record: ElementRecord): Cause | null {
   const { stage, short, attempt } = state.reservation;
-  const names = shortened(short);
-  if (stage === "asking") return null;
-  const back = `all-or-none: not everything could be had${names === "" ? "" : ` (${names})`}, so nothing is held`;
-  return stage === "resting"
-    ? `${back}; asked for again after ${restMs(attempt) / 1000} s`
-    : `${back}; waits until all of it is gone`;
+  if (stage === "asking" || !isMember(state, record)) return null;
+  const again = stage === "resting" ? { seconds: restMs(attempt) / 1000 } : {};
+  return { kind: "all-or-none", stage, ...few(short), ...again };
 }
-
-/** A few of many paths, for people. */
-export const shortened = (paths: readonly string[]): string =>
-  paths.length <= 5 ? paths.join(", ") : `${paths.slice(0, 5).join(", ")} and ${paths.length - 5} more`;
+/** As many as a person wants to read, since every member says it. */
+const few = (paths: readonly ElementPath[]): { readonly elements: readonly ElementPath[]; readonly more?: number } =>
+  paths.length <= 5 ? { elements: paths } : { elements: paths.slice(0, 5), more: paths.length - 5 };
+/** Of a VM that has its place: what is not had yet beside it. */
+export const whyPlaceIsHeld = ({ reservation }: ControllerState): Cause => ({
+  kind: "all-or-none",
+  stage: "asking",
+  ...few(reservation.lacking),
+});

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { sentenceOf } from "../../../model/cause/sentence.ts";
 import { hostName, type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import { type ActualPresenceDeath, presenceKey } from "../../documents/presence.ts";
 import type { DesiredConnection, DesiredPlacement } from "../../documents/vocabulary.ts";
@@ -69,7 +70,7 @@ test("one that is to be deleted waits for its dead host, which is said too", () 
   world.settle();
   const record = world.state.elements.get(web);
   assert.equal(record?.phase, "deleting");
-  assert.equal(record?.reason, said);
+  assert.equal(sentenceOf(record?.causes ?? []), said);
   world.silent.clear();
   world.settle();
   assert.equal(world.state.elements.get(web), undefined, "back, and in step: it holds nothing of it any more");

@@ -1,3 +1,5 @@
+import { type Cause, said } from "../../../model/cause/cause.ts";
+import { sentence } from "../../../model/cause/sentence.ts";
 import type { VmElement } from "../../../model/cell/cell.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import { actualVm } from "../../documents/readers/host.ts";
@@ -21,7 +23,7 @@ import {
   type VmRecord,
 } from "../state.ts";
 import { placementOf } from "./placement.ts";
-import { askFirst, settleUnheard, unheardReason, waitsForOwnVm } from "./put-back.ts";
+import { askFirst, settleUnheard, waitsForOwnVm, whyUnheard } from "./put-back.ts";
 import { requirementsOf } from "./requirements.ts";
 import { chargeStart, settleStarts, takeStart } from "./start-limit.ts";
 
@@ -137,7 +139,7 @@ function nextRun(state: ControllerState, vm: VmRecord): Run | null {
   if (vm.strays !== undefined) return null;
   const record = state.elements.get(vm.uid);
   if (record !== undefined && isHeldBack(state, record)) return null;
-  if (waitsForOwnVm(state, vm.uid) || unheardReason(state, vm) !== null) return null;
+  if (waitsForOwnVm(state, vm.uid) || whyUnheard(state, vm) !== null) return null;
   const { disks, interfaces, missing } = requirementsOf(state, element);
   if (missing.length > 0) return null;
   const incarnation = Math.max(vm.incarnation, vm.above ?? 0) + 1;
@@ -205,7 +207,13 @@ function advanceRunning(state: ControllerState, vm: VmRecord, run: Run): void {
   const refused = actual.ended === null && run.host !== null ? [run.host] : [];
   const avoid = [...new Set([...(vm.avoid ?? []), ...refused])];
   const { ended, reason } = actual;
-  endRun(state, vm, run, { how: ended ?? "not started", reason }, { failure: endReason(actual), again, avoid });
+  endRun(
+    state,
+    vm,
+    run,
+    { how: ended ?? "not started", reason },
+    { failure: sentence(endCause(actual)), again, avoid },
+  );
 }
 
 /**
@@ -262,12 +270,17 @@ function noteRunning(state: ControllerState, vm: VmRecord, run: Run, actual: Act
   saveVm(state, { ...vm, failure: null, again: false, avoid: [], run: hasRebooted ? { ...now, reboots } : now });
 }
 
-function endReason(actual: ActualVm): string {
-  const detail = actual.reason === null ? "" : `: ${actual.reason}`;
-  if (actual.ended === "crashed") return `crashed${detail}`;
-  if (actual.ended === "exited") return `its guest powered off by itself${detail}`;
-  if (actual.ended === "stopped") return `was stopped at its host${detail}`;
-  return `could not start${detail}`;
+const endCause = ({ ended, reason }: ActualVm): Cause => ({
+  ...{ kind: "ended", how: ended ?? "not started", detail: reason },
+});
+
+/** What ended the last incarnation, if it ended by itself. */
+export function lastEndOf({ options }: ControllerState, { failure, lastEnd }: VmRecord): readonly Cause[] {
+  if (failure === null) return [];
+  // An earlier version kept the sentence alone.
+  return lastEnd === undefined
+    ? said(options.self, failure)
+    : [{ kind: "ended", how: lastEnd.how, detail: lastEnd.reason }];
 }
 
 function advanceStopping(state: ControllerState, vm: VmRecord, run: Run): void {

@@ -1,3 +1,4 @@
+import type { CauseOf } from "../../../model/cause/cause.ts";
 import { actualPlacement } from "../../documents/readers/placement.ts";
 import type { ActualPlacement, DesiredPlacement } from "../../documents/vocabulary.ts";
 import { actualOf, type ControllerState, placerOf, type Run, runs, type Wishes, wish } from "../state.ts";
@@ -31,8 +32,9 @@ export function placementOf(state: ControllerState, vm: string, run: Run): Actua
   return actual?.incarnation === run.incarnation ? actual : undefined;
 }
 
-/** Why there is no host yet, each host with its own sentence. */
-export function refusalReason(placement: ActualPlacement): string {
-  if (placement.refusals.length === 0) return placement.reason ?? "no host can hold it";
-  return `no host can hold it: ${placement.refusals.map(({ host, why }) => `${host}: ${why}`).join("; ")}`;
-}
+/** Why there is no host yet, host by host. */
+export const noHost = ({ refusals, reason }: ActualPlacement): CauseOf<"no-host"> => ({
+  kind: "no-host",
+  refusals,
+  said: refusals.length === 0 ? reason : null,
+});

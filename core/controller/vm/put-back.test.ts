@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { sentenceOf } from "../../../model/cause/sentence.ts";
 import { type Cidr, hostName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { presenceKey } from "../../documents/presence.ts";
@@ -57,7 +58,7 @@ const grown = (more: Partial<ConstructorParameters<typeof World>[0]> = { root },
 };
 const machine = (world: World, path: string): DesiredVm =>
   (world.vm(path) as { document: DesiredVm } | null)?.document ?? assert.fail(`${path} is desired at no host`);
-const reasonOf = (world: World, path: string): string => world.state.elements.get(world.uidOf(path))?.reason ?? "";
+const reasonOf = (world: World, path: string): string => sentenceOf(world.recordOf(path).causes) ?? "";
 
 test("a store that was put back goes on above every number and incarnation that it may have given out since", () => {
   for (const crashing of [false, true]) {

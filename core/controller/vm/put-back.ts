@@ -1,3 +1,4 @@
+import type { Cause } from "../../../model/cause/cause.ts";
 import { type ElementPath, type HostName, hostName, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import { actualConnection } from "../../documents/readers/storage.ts";
 import type { LeaseHolder } from "../../documents/vocabulary.ts";
@@ -62,14 +63,9 @@ export function settleUnheard(state: ControllerState): void {
 }
 
 /** Why a VM does not start; null: not for that. */
-export function unheardReason(state: ControllerState, vm: VmRecord): string | null {
+export function whyUnheard(state: ControllerState, vm: VmRecord): Cause | null {
   const hosts = vm.endedAt === undefined ? [] : unheardHosts(state);
-  if (hosts.length === 0) return null;
-  return (
-    `the store of this cell's controller is from a backup, and it may run at host ${hosts.join(", ")}, which is not heard: ` +
-    `if its power is off, say so with \`cells host dead ${hosts[0]} --power-is-off\`, or, where that knows no such host, ` +
-    `let a machine join as ${hosts[0]}`
-  );
+  return hosts.length === 0 ? null : { kind: "restored-unheard", hosts };
 }
 
 /**
@@ -159,7 +155,7 @@ function giveNewStores(state: ControllerState, vm: ElementPath): void {
   write(state.outbox, `element/${before.uid}`, null);
   const volume = uid(`${state.options.cellUid}-${number}`);
   state.uids.set(before.path, volume);
-  saveElement(state, { ...before, uid: volume, unwritten: true, phase: null, reason: null });
+  saveElement(state, { ...before, uid: volume, unwritten: true, phase: null, causes: [] });
   log(state.outbox, "volume/anew", { path: before.path, volume, before: before.uid });
 }
 

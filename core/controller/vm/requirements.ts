@@ -1,6 +1,9 @@
+import { type Cause, said } from "../../../model/cause/cause.ts";
 import type { VmElement } from "../../../model/cell/cell.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
+import { elementPath } from "../../../model/cell/identifiers.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
+import { because } from "../explain/standing.ts";
 import { chooseAddress } from "../network/addresses.ts";
 import { whyShut } from "../network/entrance.ts";
 import { foreignLink, foreignVolume, whyNotVisible } from "../references/foreign.ts";
@@ -20,14 +23,15 @@ import {
 export interface Requirements {
   readonly disks: readonly RunDisk[];
   readonly interfaces: readonly Uid[];
-  readonly missing: readonly string[];
+  readonly missing: readonly Cause[];
 }
 
 /** A link that is not required and not ready is left out: it takes effect at the VM's next start. */
 export function requirementsOf(state: ControllerState, vm: VmElement): Requirements {
   const disks: RunDisk[] = [];
   const interfaces: Uid[] = [];
-  const missing: string[] = [];
+  const missing: Cause[] = [];
+  const manager = storageManagerOf(state);
   for (const element of linksOf(state, vm.path)) {
     const record = recordAt(state, element.path);
     if (record === undefined) continue;
@@ -37,8 +41,8 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
       else if (record.allocation !== null) interfaces.push(record.uid);
       else if (element.requires) {
         const choice = chooseAddress(state, record.uid, element);
-        const why = typeof choice === "string" ? "gets its address" : choice.reason;
-        missing.push(`waits for ${element.path}: ${why}`);
+        const why: Cause = typeof choice === "string" ? { kind: "address-asked" } : choice;
+        missing.push({ kind: "waits-for", element: element.path, because: [why] });
       }
       continue;
     }
@@ -52,26 +56,25 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
       const why = whyNotVisible(state, abroad, "volume");
       const foreign = foreignVolume(state, element.volume);
       if (foreign !== null) disks.push(diskOf(record.uid, foreign.uid, element));
-      else if (element.requires && why !== null) missing.push(why.reason);
+      else if (element.requires && why !== null) missing.push(why);
       continue;
     }
     const volume = recordAt(state, element.volume);
-    const actual =
-      volume === undefined ? undefined : actualOf(actualVolume, state, storageManagerOf(state), `volume/${volume.uid}`);
+    const actual = volume === undefined ? undefined : actualOf(actualVolume, state, manager, `volume/${volume.uid}`);
     if (volume !== undefined && !isHeldBack(state, volume) && actual?.phase === "ready") {
       disks.push(diskOf(record.uid, volume.uid, element));
-    } else if (volume !== undefined && isHeldBack(state, volume)) {
-      if (element.requires) missing.push(`waits for ${element.volume}: all-or-none, not everything could be had`);
     } else if (element.requires) {
-      missing.push(`waits for ${element.volume}: ${actual?.reason ?? "the Storage Manager is making it"}`);
+      // One that was given back with its deployment says so itself.
+      const isGivenBack = volume !== undefined && isHeldBack(state, volume);
+      const why = isGivenBack ? [] : said(manager, actual?.reason);
+      missing.push({ kind: "waits-for", element: elementPath(element.volume), ...because(why) });
     }
   }
   if (isService(state, vm.data)) {
     const uid = recordAt(state, vm.path)?.uid;
     const fault = uid === undefined ? null : serviceFault(state, uid, vm.data);
     if (fault !== null) missing.push(fault);
-    else if (interfaces.length === 0)
-      missing.push("waits for an interface: nobody could reach its services without one");
+    else if (interfaces.length === 0) missing.push({ kind: "no-interface" });
   }
   return { disks, interfaces, missing };
 }

@@ -1,3 +1,4 @@
+import type { CauseOf } from "../../../model/cause/cause.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import { readChild } from "../../../model/check/check.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
@@ -164,31 +165,23 @@ function waitMs({ starts }: ControllerState, rate: number, position: number): nu
   return Math.max(shortestWaitMs, Math.ceil((short / rate) * minuteMs));
 }
 
-/** What a VM in the queue is told; null: it is not in it. */
-export const startWait = (state: ControllerState, vm: Uid): string | null =>
-  state.starts.queue.has(vm) ? `waits its turn to start: ${limitText(state)}` : null;
-
-const limitText = (state: ControllerState): string => {
+/** What a VM in the queue waits for; null: it is not in it. */
+export function whyNoTurn(state: ControllerState, vm: Uid): CauseOf<"waits-its-turn"> | null {
   const rate = startsPerMinute(state) ?? 0;
-  return `the cell may start ${rate} ${rate === 1 ? "machine" : "machines"} a minute, and ${rate * savedMinutes} at once after a while without any`;
-};
+  return state.starts.queue.has(vm) ? { kind: "waits-its-turn", perMinute: rate, atOnce: rate * savedMinutes } : null;
+}
 
-/** For `why`: the place in the queue, and what would lift it. */
-export function startQueueOf(
+/** The same with its place in the queue as it is at this moment. */
+export function placeInQueue(
   state: ControllerState,
   vm: Uid,
-): { readonly detail: string; readonly lifts: string } | null {
-  const rate = startsPerMinute(state);
-  const position = [...state.starts.queue].indexOf(vm) + 1;
-  if (rate === null || position === 0) return null;
-  const seconds = Math.ceil(waitMs(state, rate, position) / 1000);
-  const own = asRate(state.cell?.limits?.vmStartsPerMinute);
-  const isOwn = own !== null && own === rateOfTree(state);
-  const raise = isOwn
-    ? "raise x.limits.vmStartsPerMinute of the cell, if it is to be sooner"
-    : "whoever made the cell can raise x.limits.vmStartsPerMinute in its CellController's x.cell, if it is to be sooner";
-  return {
-    detail: `${limitText(state)}; this one is number ${position} of ${state.starts.queue.size} in the queue`,
-    lifts: `nothing needs to be done: its turn comes within about ${seconds} s; ${raise}`,
-  };
+  cause: CauseOf<"waits-its-turn">,
+): CauseOf<"waits-its-turn"> {
+  const place = [...state.starts.queue].indexOf(vm) + 1;
+  const { perMinute } = cause;
+  if (perMinute === 0 || place === 0) return cause;
+  const limit = asRate(state.cell?.limits?.vmStartsPerMinute);
+  const own = limit !== null && limit === rateOfTree(state);
+  const seconds = Math.ceil(waitMs(state, perMinute, place) / 1000);
+  return { ...cause, queue: { place, of: state.starts.queue.size, seconds, own } };
 }
