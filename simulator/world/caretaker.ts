@@ -100,19 +100,33 @@ class Care {
   #release(peer: PeerName): void {
     const process = this.#installation.processes.get(peer);
     if (peer.startsWith("controller.") && process !== undefined && !isInStep(process)) return;
-    if (peer.startsWith("host.")) this.#lookAt(peer.slice("host.".length));
+    // Whoever has a machine there can say so: one that is ended by hand and wished for all the same would start once more.
+    if (peer.startsWith("host.") && !this.#areThere([peer, ...this.#controllers()])) return;
+    if (peer.startsWith("host.")) this.#lookAt(peerName(peer));
     this.#say("releases", peer);
     for (const each of this.#installation.processes.values()) each.tell({ kind: "release", peer });
     if (peer.startsWith("controller.")) this.#steps.wishAgain(peer.slice("controller.".length));
   }
 
+  #controllers(): readonly PeerName[] {
+    return [...this.#installation.controllers.values()].map(({ name }) => name);
+  }
+  #areThere(names: readonly PeerName[]): boolean {
+    return names.every((name) => this.#installation.processes.get(name)?.isRunning === true);
+  }
+
   /** What runs on a host and is no controller's is ended there. */
-  #lookAt(host: string): void {
-    const documents = [...(this.#installation.processes.get(peerName(`host.${host}`))?.distribution?.clients ?? [])];
-    for (const { machine } of this.#installation.hosts.values()) {
-      if (machine.host !== host) continue;
+  #lookAt(peer: PeerName): void {
+    const { processes, hosts } = this.#installation;
+    const documents = [...(processes.get(peer)?.distribution?.clients.values() ?? [])];
+    const wishes = this.#controllers().map((name) => processes.get(name)?.distribution?.targets.get(peer)?.documents);
+    for (const { machine } of hosts.values()) {
+      const { host } = machine;
+      if (peer !== `host.${host}`) continue;
       for (const { vm } of machine.machines) {
-        if (documents.some(([, client]) => client.documents.has(`vm/${vm}`))) continue;
+        const key = `vm/${vm}`;
+        if (documents.some((client) => client.documents.has(key))) continue;
+        if (wishes.some((desired) => (desired?.get(key)?.value ?? null) !== null)) continue;
         this.#say("ends a machine", `${vm} at ${host}`);
         machine.end(vm, "crashed", "ended by hand");
       }

@@ -137,6 +137,19 @@ export class Steps {
     wish.answered = true;
     const why = status === 200 || status === 404 ? "" : JSON.stringify(body).slice(0, 300);
     this.#installation.kernel.log(`user.${wish.cell}`, "answered", { status, why });
+    if (!isDone) this.#restore(wish);
+  }
+
+  /** A controller that has forgotten what it had accepted, and refuses what came after that, is told the former once more. */
+  #restore({ cell, text }: Wish): void {
+    const { controllers, losses } = this.#installation;
+    const last = this.users.accepted.get(cell);
+    const name = controllers.get(cell)?.name;
+    if (last == null || last === text || name === undefined || !losses.has(name)) return;
+    this.#serial += 1;
+    const again: Wish = { cell, text: last, serial: this.#serial, answered: false };
+    this.users.wishes.set(cell, again);
+    this.#submit(again);
   }
 
   #request({ cell, text }: Wish): Json {

@@ -1,9 +1,11 @@
+import { isObject } from "../../../core/outbox.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Invariant } from "../invariant.ts";
 
 /**
  * A member of the Presence group that has heard a host's refutation, a higher incarnation in the same generation, neither
- * votes nor declares on what was said of an earlier one. What another member declared before counts everywhere.
+ * votes nor declares on what was said of an earlier one. What another member declared before counts everywhere, and so does an
+ * operator's word that the host's power is off, which rests on no suspicion.
  */
 export const refutedNeverDies: Invariant = {
   number: 17,
@@ -32,7 +34,7 @@ export const refutedNeverDies: Invariant = {
           if (kind !== "publish" || input.kind === "start" || isCopy) continue;
           const life = /^(dead|vote)\//.test(effect.key) ? lifeOf(effect.value) : null;
           const now = said.get(`${who} ${effect.key.split("/")[1]}`);
-          if (life === null || now?.generation !== life.generation) continue;
+          if (life === null || now?.generation !== life.generation || isCertain(effect.value)) continue;
           verdict.check(
             now.incarnation <= life.incarnation,
             () => `${who} says ${effect.key} of incarnation ${life.incarnation}, and was told of ${now.incarnation}`,
@@ -43,6 +45,9 @@ export const refutedNeverDies: Invariant = {
     return undefined;
   },
 };
+
+/** It says of that life's boot that it is over. */
+const isCertain = (value: Json): boolean => isObject(value) && value.endedIn === value.generation;
 
 interface Life {
   readonly generation: number;
