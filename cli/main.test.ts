@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { CellEvent } from "../model/api.ts";
 import { readEventStream } from "../runtime/http/event-stream.ts";
-import { writeClientConfiguration } from "./connection/client-config.ts";
+import { readClientConfiguration, writeClientConfiguration } from "./connection/client-config.ts";
 
 /** The command line as a user runs it, against a gateway that answers what the test says. */
 const main = fileURLToPath(new URL("main.ts", import.meta.url));
@@ -19,11 +19,18 @@ interface Ended {
   readonly stdout: string;
   readonly stderr: string;
 }
-const cells = (args: readonly string[], configFile: string): Promise<Ended> =>
+const cells = (
+  args: readonly string[],
+  configFile: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Ended> =>
   new Promise((resolve) => {
     const child = spawn(process.execPath, [main, ...args], {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, CELLS_CONFIG: configFile, CELLS_HOME: join(configFile, "..", "testbed") },
+      env: {
+        ...{ ...process.env, CELLS_CONFIG: configFile, CELLS_HOME: join(configFile, "..", "testbed") },
+        ...environment,
+      },
     });
     const output = { stdout: "", stderr: "" };
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -72,6 +79,26 @@ test("a refusal is exit code 1, wrong usage 2, no gateway 3", async () => {
     const unreachable = await cells(["get", "shop"], config);
     assert.equal(unreachable.code, 3);
     assert.match(unreachable.stderr, /does not answer.*cells up/);
+  });
+});
+
+test("status tells which cloud was asked; what names one that is not there is no way to another", async () => {
+  const nothing = { hosts: [], servers: [], services: [] };
+  const answers = { "GET /status": { status: 200, body: nothing }, "GET /cells": { status: 200, body: [] } };
+  await withGateway(answers, async (config, asked) => {
+    const home = join(config, "..", "home");
+    const known = readClientConfiguration(config);
+    assert.ok(known !== undefined);
+    // What is written for the user is there, and not what the environment names.
+    writeClientConfiguration(known, join(config, "..", "user", "cells", "config.json"));
+    const environment = { CELLS_CONFIG: "", CELLS_HOME: home, XDG_CONFIG_HOME: join(config, "..", "user") };
+    const lost = await cells(["status"], config, environment);
+    assert.equal(lost.code, 3);
+    assert.match(lost.stderr, /^no cloud: .*home\/client\.json \(CELLS_HOME=.*home\) is not there\. `cells up` makes/m);
+    assert.deepEqual(asked, []);
+    writeClientConfiguration(known, join(home, "client.json"));
+    const { code, stdout, stderr } = await cells(["status"], config, environment);
+    assert.deepEqual([code, stdout.split("\n")[0]], [0, `Cloud  ${known.url}, by CELLS_HOME=${home}`], stderr);
   });
 });
 

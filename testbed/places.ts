@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { join, resolve } from "node:path";
+import { configurationIn } from "../cli/connection/client-config.ts";
 
 /** Where everything of one testbed lies. All paths are absolute. */
 export interface Places {
@@ -10,6 +11,8 @@ export interface Places {
   /** Volatile, in the machine's `/run`: who is process 1, the supervisor's socket. */
   readonly run: string;
   readonly recordFile: string;
+  /** What opens this cloud, for whoever names its directory. */
+  readonly clientFile: string;
   readonly authority: string;
   readonly logs: string;
   /** `peers.json`, shown read-only to every member. */
@@ -24,7 +27,7 @@ export interface Places {
 /** Images and other things that can be made again, shared by all testbeds of the machine. */
 export const cacheDirectory = (): string => process.env.CELLS_CACHE ?? "/var/cache/cells";
 
-export const defaultDirectory = (): string => process.env.CELLS_HOME ?? "/var/lib/cells/testbed";
+export const defaultDirectory = (): string => process.env.CELLS_HOME || "/var/lib/cells/testbed";
 
 export const places = (directory: string): Places => {
   const absolute = resolve(directory);
@@ -35,6 +38,7 @@ export const places = (directory: string): Places => {
     tag,
     run,
     recordFile: join(absolute, "installation.json"),
+    clientFile: configurationIn(absolute),
     authority: join(absolute, "authority"),
     logs: join(absolute, "logs"),
     shared: join(absolute, "shared"),

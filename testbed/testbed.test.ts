@@ -2,14 +2,15 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { readClientConfiguration, writeClientConfiguration } from "../cli/connection/client-config.ts";
 import { runCommand, type Testbed, withTestbed, withTestbedDirectory } from "./harness.ts";
 import { cgroupRoots } from "./supervisor/cgroups.ts";
 import { firstProcesses } from "./supervisor/first-process.ts";
 import type { Role } from "./supervisor/members.ts";
-import type { UpOptions } from "./up.ts";
+import { down, type UpOptions } from "./up.ts";
 
 /**
  * The testbed itself, with stand-ins in the members' places: what it makes, what members can see of one another, and
@@ -125,8 +126,15 @@ describe("testbed", { skip }, () => {
       const addresses = (await t.members()).map(({ name, address }) => `${name} ${address}`);
       assert.ok(addresses.includes("controller.two 10.0.3.2"));
       assert.ok(addresses.includes("controller.one 10.0.3.3"), "a number is not used again");
+      assert.deepEqual(readClientConfiguration(t.at.clientFile), second, "for whoever names the directory");
       await t.down();
       nothingLeft(t);
+      const before = process.env.CELLS_CONFIG;
+      process.env.CELLS_CONFIG = t.configFile;
+      await down({ directory: t.at.directory, purge: true });
+      if (before === undefined) delete process.env.CELLS_CONFIG;
+      else process.env.CELLS_CONFIG = before;
+      assert.deepEqual([t.configFile, t.at.clientFile].filter(existsSync), [], "its configuration goes with it");
     });
   });
 
@@ -189,6 +197,11 @@ describe("testbed", { skip }, () => {
         assert.match(second.status === "rejected" ? String(second.reason) : "", /another `cells up`/);
       });
       assert.equal((await runCommand("curl", ["-sf", a.client().url])).code, 0);
+      const running = firstProcesses(a.at.tag);
+      const others = join(dirname(a.configFile), "others.json");
+      writeClientConfiguration({ url: "http://127.0.0.1:1", credential: "another cloud's" }, others);
+      assert.deepEqual(await a.up({ configFile: others }), a.client());
+      assert.deepEqual(firstProcesses(a.at.tag), running, "it is found, whatever the user asked before");
     });
   });
 });

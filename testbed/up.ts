@@ -4,6 +4,8 @@ import { totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import {
   type ClientConfiguration,
+  clientConfigurationFile,
+  leftConfigurationFiles,
   readClientConfiguration,
   writeClientConfiguration,
 } from "../cli/connection/client-config.ts";
@@ -245,7 +247,7 @@ const images = async (say: (line: string) => void, profile: Profile | undefined)
 
 const start = async (at: Places, options: UpOptions, say: (line: string) => void): Promise<ClientConfiguration> => {
   const found = readRecord(at);
-  const credential = credentialFor(birthCredential(at), found, readClientConfiguration(options.configFile));
+  const credential = credentialFor(birthCredential(at), found, knownConfiguration(at, options, found));
   const record = nextRecord(found, options, credential);
   const imagesDirectory = options.imagesDirectory ?? (await images(say, record.profile));
   for (const path of [at.directory, at.logs, at.shared, at.run]) mkdirSync(path, { recursive: true, mode: 0o755 });
@@ -279,10 +281,26 @@ const start = async (at: Places, options: UpOptions, say: (line: string) => void
   return client;
 };
 
+/** Of this installation, wherever it was left: another cloud's, which the user asks by default, does not open it. */
+const knownConfiguration = (
+  at: Places,
+  { configFile }: UpOptions,
+  record: InstallationRecord | undefined,
+): ClientConfiguration | undefined =>
+  [at.clientFile, ...(configFile === undefined ? leftConfigurationFiles() : [configFile])]
+    .map((file) => readClientConfiguration(file))
+    .find((known) => known !== undefined && hashCredential(known.credential) === record?.credentialHash);
+
+/** Commands find it by `CELLS_HOME`: the configuration for those who name no cloud is not touched. */
+const isNamedByHome = (at: Places): boolean => {
+  const { CELLS_HOME: home = "", CELLS_CONFIG: config = "" } = process.env;
+  return config === "" && home !== "" && places(home).directory === at.directory;
+};
+
 /** Where the gateway of a running and healthy testbed is; undefined when it must be started (again). */
 const alreadyUp = async (at: Places, options: UpOptions): Promise<ClientConfiguration | undefined> => {
   const record = readRecord(at);
-  const known = readClientConfiguration(options.configFile);
+  const known = knownConfiguration(at, options, record);
   const members = await memberStatus(at.supervisorSocket);
   if (record === undefined || known === undefined || members === undefined) return undefined;
   if ((options.hosts ?? record.hosts) !== record.hosts || (options.servers ?? record.servers) !== record.servers) {
@@ -301,14 +319,16 @@ const alreadyUp = async (at: Places, options: UpOptions): Promise<ClientConfigur
  */
 export const up = async (options: UpOptions = {}): Promise<ClientConfiguration> => {
   requireRoot();
-  const at = places(options.directory ?? defaultDirectory());
+  const at = places(options.directory || defaultDirectory());
   const say = options.onProgress ?? (() => undefined);
   return withLock(at.tag, async () => {
     const running = await alreadyUp(at, options);
     if (running === undefined) await clear(at, firstProcesses(at.tag).init.length > 0 ? goodbyeMs : 0);
     else say("already up");
     const client = running ?? (await start(at, options, say));
-    writeClientConfiguration(client, options.configFile);
+    writeClientConfiguration(client, at.clientFile, { forInvoker: true });
+    const left = options.configFile ?? (isNamedByHome(at) ? null : clientConfigurationFile());
+    if (left !== null) writeClientConfiguration(client, left);
     return client;
   });
 };
@@ -319,15 +339,21 @@ const durable = (at: Places): readonly string[] => [
   at.logs,
   at.shared,
   at.recordFile,
+  at.clientFile,
 ];
 
 /** Ends the testbed; its data stays for the next `up`, unless `purge`. Resolves when nothing of it runs any more. */
 export const down = async (options: { readonly directory?: string; readonly purge?: boolean } = {}): Promise<void> => {
   requireRoot();
-  const at = places(options.directory ?? defaultDirectory());
+  const at = places(options.directory || defaultDirectory());
   await withLock(at.tag, async () => {
     await clear(at, goodbyeMs);
     if (options.purge !== true) return;
+    const record = readRecord(at);
+    for (const file of leftConfigurationFiles()) {
+      const left = readClientConfiguration(file);
+      if (left !== undefined && hashCredential(left.credential) === record?.credentialHash) rmSync(file);
+    }
     for (const path of durable(at)) rmSync(path, { recursive: true, force: true });
     try {
       rmdirSync(at.directory);
@@ -338,7 +364,7 @@ export const down = async (options: { readonly directory?: string; readonly purg
 };
 
 export const status = async (options: { readonly directory?: string } = {}): Promise<TestbedStatus> => {
-  const at = places(options.directory ?? defaultDirectory());
+  const at = places(options.directory || defaultDirectory());
   const members = await memberStatus(at.supervisorSocket);
   const record = existsSync(at.recordFile) ? readRecord(at) : undefined;
   return { directory: at.directory, running: members !== undefined, record, members: members ?? [] };

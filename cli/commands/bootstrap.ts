@@ -8,6 +8,7 @@ import type { Bootstrapped } from "../../host/machine/first-machine.ts";
 import type { MachineRestore } from "../../host/machine/restore.ts";
 import {
   type ClientConfiguration,
+  clientConfigurationFile,
   readClientConfiguration,
   writeClientConfiguration,
 } from "../connection/client-config.ts";
@@ -50,7 +51,7 @@ export const bootstrap = async (context: Context, options: BootstrapArguments): 
     await restore?.unpacked.remove();
   }
   const client: ClientConfiguration = { url: made.url, credential: made.credential, authority: made.authority };
-  if (readClientConfiguration()?.credential !== client.credential) {
+  if (readClientConfiguration(clientConfigurationFile())?.credential !== client.credential) {
     writeClientConfiguration(client);
     say("the operator's credential is in your configuration for `cells`, and is printed nowhere");
   }

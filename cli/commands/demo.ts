@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import type { Client } from "../connection/client.ts";
+import { type Client, clientFromConfiguration } from "../connection/client.ts";
 import type { ElementWithState } from "../connection/elements.ts";
 import { readElements } from "../connection/follow.ts";
 import {
@@ -82,9 +82,11 @@ const nameOf = (probe: Probe): string =>
   `${probe.from} -> ${probe.to}${probe.port === null ? "" : `:${probe.port}`} ${probe.protocol}`;
 
 export const demo = async (
-  context: Context,
+  asked: Context,
   { directory, hosts, profile }: Pick<UpArguments, "directory" | "hosts" | "profile">,
 ): Promise<void> => {
+  // The cloud that is made here, whichever another name would lead to.
+  const context = directory === undefined ? asked : { ...asked, client: () => clientFromConfiguration(directory) };
   const { terminal } = context;
   if (context.json) throw new CommandFailure(exitCodes.usage, "the demo is for people: it has no --output json");
   const heading = (text: string): void => terminal.print(`\n${terminal.paint("bold", text)}`);

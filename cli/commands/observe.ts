@@ -3,7 +3,7 @@ import { Option } from "commander";
 import type { ServiceEvent } from "../../model/api.ts";
 import { parseMetrics } from "../../runtime/observation/metrics-text.ts";
 import { watchServices } from "../connection/changes.ts";
-import { type Client, Refused } from "../connection/client.ts";
+import { type Client, clientFromConfiguration, Refused } from "../connection/client.ts";
 import { hasUtf8, renderStatus } from "../output/status.ts";
 import { readSince, renderServiceEvent } from "../output/timeline.ts";
 import { type Context, printJson } from "../program/context.ts";
@@ -16,9 +16,15 @@ import { testbedStatus } from "./up.ts";
 
 const picture = async (client: Client, context: Context): Promise<string> => {
   const [installation, cells] = await Promise.all([client.status(), client.cells()]);
-  if (context.json) return JSON.stringify({ ...installation, cells }, null, 2);
+  const { url, cloud } = client;
+  const asked = { url, ...(cloud === undefined ? {} : { by: cloud.by, file: cloud.file }) };
+  if (context.json) return JSON.stringify({ cloud: asked, ...installation, cells }, null, 2);
   const { paint, columns } = context.terminal;
-  return renderStatus(installation, cells, { paint, columns, utf8: hasUtf8(process.env), nowMs: Date.now() });
+  const view = { paint, columns, utf8: hasUtf8(process.env), nowMs: Date.now() };
+  return renderStatus(installation, cells, {
+    ...view,
+    cloud: `${url}${cloud === undefined ? "" : `, by ${cloud.by}`}`,
+  });
 };
 
 /** A burst of events is not a burst of pictures. */
@@ -43,9 +49,12 @@ const watchStatus = async (client: Client, context: Context): Promise<void> => {
 };
 
 /** The installation as the gateway sees it; when that does not answer, the testbed's own processes. */
-const status = async (context: Context, directory: string | undefined, watch: boolean): Promise<void> => {
+const status = async (
+  context: Context,
+  { directory, named, watch }: { readonly directory?: string; readonly named: boolean; readonly watch: boolean },
+): Promise<void> => {
   try {
-    const client = context.client();
+    const client = named ? clientFromConfiguration(directory) : context.client();
     if (watch) await watchStatus(client, context);
     else context.terminal.print(await picture(client, context));
   } catch (error) {
@@ -131,7 +140,13 @@ export const observeCommands: Register = (program, context, withHelp) => {
       .option("-w, --watch", "draw it again whenever something happens, until Ctrl-C")
       .addOption(json())
       .addOption(new Option("-d, --directory <dir>", "where the testbed keeps its data").env("CELLS_HOME"))
-      .action((options) => status(contextFor(options), options.directory, options.watch === true)),
+      .action((options, command) =>
+        status(contextFor(options), {
+          ...options,
+          named: command.getOptionValueSource("directory") === "cli",
+          watch: options.watch === true,
+        }),
+      ),
     ["cells status", "cells status --watch", "cells status --json"],
   );
   withHelp(

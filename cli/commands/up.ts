@@ -56,7 +56,10 @@ export const down = async (context: Context, directory: string | undefined, purg
   const testbed = await import("../../testbed/up.ts");
   await failing(() => testbed.down({ purge, ...(directory === undefined ? {} : { directory }) }));
   if (context.json) printJson(context, { down: true, purged: purge });
-  else context.terminal.print(purge ? "down, and its data is removed" : "down; its data stays for the next `cells up`");
+  else
+    context.terminal.print(
+      purge ? "down, and its data and its configuration are removed" : "down; its data stays for the next `cells up`",
+    );
 };
 
 /** Where the gateway does not answer: what the supervisor says of the processes. */

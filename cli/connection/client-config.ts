@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { chownSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 
 /** Where the gateway is and what it accepts. The file is readable by its owner only. */
 export interface ClientConfiguration {
@@ -23,19 +23,60 @@ const invokingUser = (): { readonly home: string; readonly uid: number; readonly
   }
 };
 
-/** `$CELLS_CONFIG`, or `cells/config.json` in the user's configuration directory. */
-export const clientConfigurationFile = (): string => {
-  const { CELLS_CONFIG: named, XDG_CONFIG_HOME: configurationHome } = process.env;
-  if (named !== undefined && named !== "") return named;
-  const user = invokingUser();
-  if (user !== undefined) return join(user.home, ".config", "cells", "config.json");
-  const base =
-    configurationHome === undefined || configurationHome === "" ? join(homedir(), ".config") : configurationHome;
-  return join(base, "cells", "config.json");
+/** Set and not empty. */
+const named = (name: string): string | undefined => {
+  const value = process.env[name];
+  return value === undefined || value === "" ? undefined : value;
 };
 
+/** `cells/config.json` in the user's configuration directory: the cloud of whoever names none. */
+const writtenConfigurationFile = (): string => {
+  const user = invokingUser();
+  if (user !== undefined) return join(user.home, ".config", "cells", "config.json");
+  return join(named("XDG_CONFIG_HOME") ?? join(homedir(), ".config"), "cells", "config.json");
+};
+
+/** Where whoever makes a cloud leaves its configuration: `$CELLS_CONFIG`, or the user's. */
+export const clientConfigurationFile = (): string => named("CELLS_CONFIG") ?? writtenConfigurationFile();
+
+/** The configuration that `cells up` leaves in a testbed's own directory. */
+export const configurationIn = (directory: string): string => join(directory, "client.json");
+
+/** Which cloud a command asks, and what says so. */
+export interface CloudChoice {
+  /** As a person would write it. */
+  readonly by: string;
+  readonly file: string;
+  /** What to do where no configuration is there. */
+  readonly remedy: string;
+}
+
+/**
+ * The first of these that is given, and none after it where that one leads nowhere: a directory on the command line,
+ * `$CELLS_CONFIG`, `$CELLS_HOME`, the written configuration.
+ */
+export const chosenCloud = (directory?: string): CloudChoice => {
+  const inDirectory = (by: string, home: string): CloudChoice => ({
+    by,
+    file: configurationIn(resolve(home)),
+    remedy: "`cells up` makes or starts a cloud there; without that name another one is asked",
+  });
+  if (directory !== undefined) return inDirectory(`--directory ${directory}`, directory);
+  const [file, home] = [named("CELLS_CONFIG"), named("CELLS_HOME")];
+  if (file !== undefined)
+    return { by: `CELLS_CONFIG=${file}`, file, remedy: "set it to a file that `cells credential add --out` wrote" };
+  if (home !== undefined) return inDirectory(`CELLS_HOME=${home}`, home);
+  const written = writtenConfigurationFile();
+  return { by: written, file: written, remedy: "`cells up` writes it, or set CELLS_CONFIG or CELLS_HOME" };
+};
+
+/** Configurations that `cells up` or `bootstrap` may have left for this user outside of the cloud's own directory. */
+export const leftConfigurationFiles = (): readonly string[] => [
+  ...new Set([clientConfigurationFile(), writtenConfigurationFile()]),
+];
+
 /** Undefined when there is none, or none that says both things. */
-export const readClientConfiguration = (file = clientConfigurationFile()): ClientConfiguration | undefined => {
+export const readClientConfiguration = (file = chosenCloud().file): ClientConfiguration | undefined => {
   try {
     const { url, credential, authority } = JSON.parse(readFileSync(file, "utf8")) as Partial<ClientConfiguration>;
     if (typeof url !== "string" || typeof credential !== "string") return undefined;
@@ -48,12 +89,13 @@ export const readClientConfiguration = (file = clientConfigurationFile()): Clien
 export const writeClientConfiguration = (
   configuration: ClientConfiguration,
   file = clientConfigurationFile(),
+  { forInvoker = false }: { readonly forInvoker?: boolean } = {},
 ): void => {
   const made = mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const draft = `${file}.${process.pid}.new`;
   writeFileSync(draft, `${JSON.stringify(configuration, null, 2)}\n`, { mode: 0o600 });
   const user = invokingUser();
-  if (user !== undefined && file.startsWith(`${user.home}/`)) {
+  if (user !== undefined && (forInvoker || file.startsWith(`${user.home}/`))) {
     chownSync(draft, user.uid, user.gid);
     for (let path = dirname(file); made !== undefined && path.length >= made.length; path = dirname(path)) {
       chownSync(path, user.uid, user.gid);

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { setDefaultCACertificates } from "node:tls";
 import type {
   BackupList,
@@ -37,7 +38,7 @@ import type { Json } from "../../model/json/json.ts";
 import type { SignedOrder } from "../../runtime/backup/order.ts";
 import { readEventStream } from "../../runtime/http/event-stream.ts";
 import { CommandFailure, exitCodes, unreachable } from "../program/failure.ts";
-import { type ClientConfiguration, clientConfigurationFile, readClientConfiguration } from "./client-config.ts";
+import { type ClientConfiguration, type CloudChoice, chosenCloud, readClientConfiguration } from "./client-config.ts";
 import type { Connection } from "./connection.ts";
 import { type ImageUpload, sendFile } from "./upload.ts";
 
@@ -89,12 +90,16 @@ export class Client {
   readonly #configuration: ClientConfiguration;
   readonly #gateway: ContractClient;
 
-  constructor(configuration: ClientConfiguration) {
+  /** What chose this cloud; absent where a program did. */
+  readonly cloud: CloudChoice | undefined;
+
+  constructor(configuration: ClientConfiguration, cloud?: CloudChoice) {
     this.#configuration = configuration;
+    this.cloud = cloud;
     const { url, credential } = configuration;
     const asked: typeof fetch = (input, init) =>
       fetch(input, init).catch((error: unknown) => {
-        throw unreachable(url, error instanceof Error && error.cause !== undefined ? error.cause : error);
+        throw unreachable(url, error instanceof Error && error.cause !== undefined ? error.cause : error, cloud?.by);
       });
     this.#gateway = createClient({ fetch: asked, url, credential, refuse: refusalOf });
   }
@@ -299,16 +304,16 @@ export class Client {
   }
 }
 
-/** Reads the user's configuration. */
-export const clientFromConfiguration = (): Client => {
-  const configuration = readClientConfiguration();
+/** Of the cloud that is named: see `chosenCloud`. */
+export const clientFromConfiguration = (directory?: string): Client => {
+  const cloud = chosenCloud(directory);
+  const configuration = readClientConfiguration(cloud.file);
   if (configuration === undefined) {
-    throw new CommandFailure(
-      exitCodes.unreachable,
-      `${clientConfigurationFile()} does not say where the gateway is: \`cells up\` writes it, or set CELLS_CONFIG to another file`,
-    );
+    const why = existsSync(cloud.file) ? "does not say where a gateway is, or cannot be read" : "is not there";
+    const names = cloud.by === cloud.file ? "" : ` (${cloud.by})`;
+    throw new CommandFailure(exitCodes.unreachable, `no cloud: ${cloud.file}${names} ${why}. ${cloud.remedy}`);
   }
   // Whoever else has a certificate that the system trusts is not the gateway.
   if (configuration.authority !== undefined) setDefaultCACertificates([configuration.authority]);
-  return new Client(configuration);
+  return new Client(configuration, cloud);
 };

@@ -12,6 +12,8 @@ export interface StatusView {
   readonly paint: Paint;
   readonly columns: number;
   readonly utf8: boolean;
+  /** Where the gateway is, and what says so. */
+  readonly cloud?: string;
   /** Milliseconds since 1970, for "since when". */
   readonly nowMs: number;
 }
@@ -77,6 +79,7 @@ export const renderStatus = (status: InstallationStatus, cells: readonly CellSum
   const [used, kept, free] = signsOf(view).bar;
   const legend = `memory ${used} VMs  ${kept} management  ${free} free`;
   const parts = [
+    view.cloud === undefined ? [] : [heading("Cloud", printable(view.cloud))],
     [heading("Hosts", `${isUp} of ${hosts.length} reachable, ${plural(vms, "VM")}   ${paint("grey", legend)}`)],
     hosts.length === 0 ? ["  none has registered"] : hosts.flatMap((host) => hostLines(host, view)),
     [heading("Storage servers", plural(sum(servers.map(({ volumes }) => volumes)), "volume"))],

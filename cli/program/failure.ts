@@ -13,11 +13,11 @@ export class CommandFailure extends Error {
   }
 }
 
-/** No answer from the gateway at this URL. */
-export const unreachable = (url: string, cause: unknown): CommandFailure =>
+/** No answer from the gateway at this URL. `by`: what says that it is there. */
+export const unreachable = (url: string, cause: unknown, by?: string): CommandFailure =>
   new CommandFailure(
     exitCodes.unreachable,
-    `the gateway at ${url} does not answer (${cause instanceof Error ? cause.message : String(cause)}): is the testbed up? \`cells status\` tells, \`cells up\` starts it`,
+    `the gateway at ${url}${by === undefined ? "" : ` (${by})`} does not answer (${cause instanceof Error ? cause.message : String(cause)}): is the testbed up? \`cells status\` tells, \`cells up\` starts it`,
   );
 
 /** Wrong usage: what is wrong, and what would be right. */

@@ -337,7 +337,7 @@ const credentialCommands = (program: Command, context: () => Context): void => {
 
 /** The command line. `makeContext` is replaced by tests. */
 export const createProgram = (
-  makeContext: (output: string) => Context = (output) => createContext(output, clientFromConfiguration),
+  makeContext: (output: string) => Context = (output) => createContext(output, () => clientFromConfiguration()),
 ): Command =>
   assembled(makeContext, (program, context) => {
     testbedCommands(program, context);

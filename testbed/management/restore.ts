@@ -25,7 +25,7 @@ export interface RestoreOptions {
 /** Puts stores of a backup into a testbed. Rejects, with nothing changed, where one runs. */
 export const restoreTestbed = async ({ unpacked, directory, only }: RestoreOptions): Promise<Restored> => {
   if (process.getuid?.() !== 0) throw new Error("the stores belong to root: run the command with `sudo`");
-  const at = places(directory ?? defaultDirectory());
+  const at = places(directory || defaultDirectory());
   return withLock(at.tag, async () => {
     await requireSameInstallation(at, unpacked);
     const record = readRecord(at);
