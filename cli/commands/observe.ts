@@ -4,12 +4,13 @@ import type { ServiceEvent } from "../../model/api.ts";
 import { parseMetrics } from "../../runtime/observation/metrics-text.ts";
 import { watchServices } from "../connection/changes.ts";
 import { type Client, clientFromConfiguration, Refused } from "../connection/client.ts";
+import { follow } from "../connection/follow.ts";
 import { hasUtf8, renderStatus } from "../output/status.ts";
-import { readSince, renderServiceEvent } from "../output/timeline.ts";
-import { type Context, printJson } from "../program/context.ts";
+import { asServiceEvent, readSince, renderServiceEvent } from "../output/timeline.ts";
+import { type Context, cellOfPath, printJson } from "../program/context.ts";
 import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
 import type { Register } from "../program/register.ts";
-import { events as cellEvents } from "./model/change.ts";
+import { onlyCell } from "./model/change.ts";
 import { testbedStatus } from "./up.ts";
 
 /** `cells status`, `cells events` and `cells metrics`: what the installation is and what happens in it. */
@@ -66,6 +67,8 @@ const status = async (
 
 export interface EventsOptions {
   readonly follow: boolean;
+  /** Its own events, as its controller keeps them; undefined: those of all services. */
+  readonly own: string | undefined;
   readonly cell: string | undefined;
   readonly service: string | undefined;
   readonly since: string | undefined;
@@ -75,20 +78,38 @@ export interface EventsOptions {
 const rememberedEvents = 5_000;
 const reconnectMs = 1_000;
 
-/** One time line over all services. A gateway that goes away is waited for, and nothing is shown twice. */
-const timeline = async (context: Context, options: EventsOptions): Promise<void> => {
+interface Opening {
+  readonly query: { readonly follow?: boolean; readonly past?: boolean; readonly since?: string };
+  readonly opened: () => void;
+}
+async function* eventsOf(
+  client: Client,
+  { own, cell, service }: EventsOptions,
+  { query, opened }: Opening,
+): AsyncGenerator<ServiceEvent> {
+  if (own === undefined) {
+    const about = { ...(cell === undefined ? {} : { cell }), ...(service === undefined ? {} : { service }) };
+    yield* client.stream("followServices", { parameters: {}, query: { ...query, ...about } }, opened);
+    return;
+  }
+  for await (const event of client.stream("followCell", { parameters: { cell: own }, query }, opened))
+    yield asServiceEvent(event);
+}
+
+/**
+ * What happened, in one form whether all services tell it or one cell. Following begins with now unless `since` is given; a
+ * gateway that goes away is waited for, and nothing is shown twice.
+ */
+export const events = async (context: Context, options: EventsOptions): Promise<void> => {
   const { terminal } = context;
   const client = context.client();
   const since = options.since === undefined ? null : readSince(options.since, Date.now());
   if (since?.ok === false) throw usage(since.error);
   const shown = new Set<string>();
   let from = since?.value ?? null;
-  const asking = () => ({
-    parameters: {},
-    query: {
-      ...{ follow: options.follow || undefined, since: from ?? undefined },
-      ...{ cell: options.cell, service: options.service },
-    },
+  const query = (): Opening["query"] => ({
+    ...(options.follow ? { follow: true } : {}),
+    ...(from !== null ? { since: from } : options.follow ? { past: false } : {}),
   });
   const show = (event: ServiceEvent): void => {
     const key = `${event.service} ${event.id}`;
@@ -106,7 +127,7 @@ const timeline = async (context: Context, options: EventsOptions): Promise<void>
       const opened = (): void => {
         connected = true;
       };
-      for await (const event of client.stream("followServices", asking(), opened)) show(event);
+      for await (const event of eventsOf(client, options, { query: query(), opened })) show(event);
       if (!options.follow) return;
     } catch (error) {
       // What never worked is told; what worked before comes back.
@@ -114,6 +135,18 @@ const timeline = async (context: Context, options: EventsOptions): Promise<void>
     }
     await sleep(reconnectMs);
   }
+};
+
+/** A person looks on; ends with Ctrl-C. */
+export const watch = async (context: Context, cellText: string | undefined): Promise<void> => {
+  const client = context.client();
+  const cell = cellText === undefined ? await onlyCell(client) : cellOfPath(cellText).cell;
+  if (context.json) {
+    await events(context, { follow: true, own: cell, cell: undefined, service: undefined, since: undefined });
+    return;
+  }
+  await client.model(cell, "", false);
+  await follow(client, cell, context.terminal, { timeoutMs: Number.POSITIVE_INFINITY, until: () => false });
 };
 
 const metrics = async (context: Context, service: string | undefined): Promise<void> => {
@@ -154,21 +187,18 @@ export const observeCommands: Register = (program, context, withHelp) => {
       .command("events")
       .description("what happened: one time line over all services, or a cell's own")
       .argument("[cell]", "only this cell's own events, as its controller keeps them")
-      .option("-f, --follow", "go on with what happens now")
+      .option("-f, --follow", "what happens from now on, until Ctrl-C; with --since what happened since then, too")
       .option("--cell <cell>", "of all services, what concerns this cell")
       .option("--service <service>", "of one service: placer, h1, controller.shop, supervisor, …")
-      .option("--since <time>", "10m, 2h, 1d ago, or a time as 2026-01-31T12:00:00Z")
+      .option("--since <time>", "20s, 10m, 2h, 1d ago, or a time as 2026-01-31T12:00:00Z")
       .addOption(json())
       .action((cell, { follow, cell: about, service, since, ...options }) => {
-        if (cell === undefined)
-          return timeline(contextFor(options), { follow: follow === true, cell: about, service, since });
-        if (about !== undefined || service !== undefined || since !== undefined)
-          throw usage(
-            `a cell's own events are not cut by --cell, --service or --since: write --cell ${cell} instead of ${cell}`,
-          );
-        return cellEvents(contextFor(options), cell, follow === true);
+        const own = cell === undefined ? undefined : cellOfPath(cell).cell;
+        if (own !== undefined && (about !== undefined || service !== undefined))
+          throw usage(`a cell's own events are not cut by --cell or --service: write --cell ${own} instead of ${own}`);
+        return events(contextFor(options), { follow: follow === true, own, cell: about, service, since });
       }),
-    ["cells events --since 10m", "cells events --follow --cell shop", "cells events shop --follow"],
+    ["cells events --since 10m", "cells events --follow --cell shop", "cells events shop --since 20s --follow"],
   );
   withHelp(
     program

@@ -4,7 +4,6 @@ import type {
   BackupList,
   BinEntry,
   BinList,
-  CellEvent,
   CellSummary,
   Changed,
   ConnectionAnswer,
@@ -296,11 +295,6 @@ export class Client {
 
   async emptyBin(server: string, file: string): Promise<void> {
     await this.#gateway.open("emptyBin", { parameters: { server, file } });
-  }
-
-  /** The past first; with `follow` it goes on until the gateway ends it. */
-  events(cell: string, follow: boolean): AsyncGenerator<CellEvent> {
-    return this.stream("followCell", { parameters: { cell }, query: { follow: follow || undefined } });
   }
 }
 

@@ -4,7 +4,7 @@ import type { ElementState } from "../../model/api.ts";
 import type { Json } from "../../model/json/json.ts";
 import { elementsOf } from "../connection/elements.ts";
 import { changesSince } from "../connection/follow.ts";
-import { renderElements, renderEvent, renderSummary, renderWhy } from "./render.ts";
+import { renderElements, renderSummary, renderWhy } from "./render.ts";
 import { cut, plain, table } from "./terminal.ts";
 
 const state = (further: Partial<ElementState>): Json =>
@@ -75,30 +75,6 @@ test("why shows every check and the verdict", () => {
       "No rule lets it out.",
     ].join("\n"),
   );
-});
-
-test("events read as lines", () => {
-  const event = {
-    id: 1,
-    time: "T",
-    cell: "shop",
-    path: "shop/vm",
-    type: "VM",
-    event: "state",
-    phase: "failed",
-    reason: "x",
-  };
-  assert.equal(renderEvent(event, plain), "T  shop/vm  VM  ✗ failed  x");
-  const accepted = {
-    id: 2,
-    time: "T",
-    cell: "shop",
-    path: "shop",
-    type: "Cell",
-    event: "accepted",
-    fields: { version: 3 },
-  };
-  assert.equal(renderEvent(accepted, plain), 'T  shop  Cell  accepted {"version":3}');
 });
 
 test("colour takes no width", () => {

@@ -1,4 +1,4 @@
-import type { CellEvent, ConnectionAnswer, ElementAnswer } from "../../model/api.ts";
+import type { ConnectionAnswer, ElementAnswer } from "../../model/api.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import { countPhases, describe, type ElementWithState } from "../connection/elements.ts";
 import { type Colour, type Paint, table } from "./terminal.ts";
@@ -41,15 +41,6 @@ export const renderCounts = (counts: ReadonlyMap<string, number>, paint: Paint):
 
 export const renderSummary = (elements: readonly ElementWithState[], paint: Paint): string =>
   `${elements.length} elements: ${renderCounts(countPhases(elements), paint) || "none"}`;
-
-export const renderEvent = ({ time, path, type, event, phase, reason, fields }: CellEvent, paint: Paint): string => {
-  const what =
-    phase === undefined
-      ? `${event}${fields === undefined || Object.keys(fields).length === 0 ? "" : ` ${JSON.stringify(fields)}`}`
-      : phaseLabel(phase, paint);
-  const because = reason == null ? [] : [printable(reason)];
-  return [paint("grey", time), printable(path), paint("grey", type), what, ...because].join("  ");
-};
 
 export const renderWhy = (answer: ConnectionAnswer, paint: Paint): string => {
   const { from, to, protocol, port, allowed, checks, verdict } = answer;

@@ -1,4 +1,4 @@
-import type { ServiceEvent } from "../../model/api.ts";
+import type { CellEvent, ServiceEvent } from "../../model/api.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import type { Json } from "../../model/json/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
@@ -24,6 +24,34 @@ export const renderTime = (time: string, nowMs: number): string => {
   if (at.toDateString() === now.toDateString()) return clock;
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}`;
 };
+
+/** What a cell's own events are called among those of all services. */
+const namesOfCell: Readonly<Record<string, string>> = {
+  accepted: "model/accepted",
+  state: "element/state",
+  removed: "element/removed",
+  rebooted: "vm/rebooted",
+};
+/** A cell's own event as its controller's among those of all services: there is one form for both. */
+export const asServiceEvent = ({
+  id,
+  cell,
+  path,
+  type,
+  event,
+  phase,
+  reason,
+  time,
+  fields,
+}: CellEvent): ServiceEvent => ({
+  ...{ id: String(id), time, service: `controller.${cell}`, event: namesOfCell[event] ?? event, cell, path },
+  fields: {
+    type,
+    ...(phase === undefined ? {} : { phase }),
+    ...(reason === undefined ? {} : { reason }),
+    ...fields,
+  },
+});
 
 const alarming = /(failed|died|refused|unreachable|misuse)$/;
 const uneasy = /(ended|left|fencing|adopted|removed|stopped)$/;

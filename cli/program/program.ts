@@ -4,9 +4,9 @@ import { adoptServer, emptyBin, listBin, restoreFromBin } from "../commands/bin.
 import { addCredential, listCredentials, revokeCredential } from "../commands/credential.ts";
 import { registerExplain } from "../commands/explain.ts";
 import { addImage, deleteImage, listImages } from "../commands/image.ts";
-import { apply, get, plan, remove, watch } from "../commands/model/change.ts";
+import { apply, get, plan, remove } from "../commands/model/change.ts";
 import { power } from "../commands/model/power.ts";
-import { observeCommands } from "../commands/observe.ts";
+import { observeCommands, watch } from "../commands/observe.ts";
 import { adoptOrphan, endOrphans, listOrphans, releaseOrphans } from "../commands/orphans.ts";
 import { sessionCommands } from "../commands/session-verbs.ts";
 import { simulateCommand } from "../commands/simulate.ts";

@@ -43,6 +43,11 @@ test("a filter is read from a query", () => {
   assert.ok(!passes({ ...fitting, time: new Date(4999).toISOString() }, filter.value));
   assert.ok(!passes({ ...fitting, cell: "other" }, filter.value));
   assert.ok(!passes({ ...fitting, service: "host.h2" }, filter.value));
+  const past = (query: string) => {
+    const read = readEventFilter(new URLSearchParams(query));
+    return read.ok && read.value.past;
+  };
+  assert.deepEqual(["", "past=true", "past=false"].map(past), [true, true, false]);
   assert.ok(!readEventFilter(new URLSearchParams("since=soon")).ok);
   assert.ok(isService("controller.a.b", "a.b") && !isService("host.h1", "host"));
 });

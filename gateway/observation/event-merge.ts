@@ -8,6 +8,8 @@ export interface EventFilter {
   readonly cell: string | null;
   readonly service: string | null;
   readonly follow: boolean;
+  /** What happened before is told too. */
+  readonly past: boolean;
 }
 
 /** Reads `GET /events`' query. The error is a sentence for whoever wrote it. */
@@ -20,6 +22,7 @@ export const readEventFilter = (query: URLSearchParams): Result<EventFilter, str
     cell: query.get("cell"),
     service: query.get("service"),
     follow: query.get("follow") === "true",
+    past: query.get("past") !== "false",
   });
 };
 

@@ -37,7 +37,8 @@ export const registerObservation = (
     const first = (event: ServiceEvent): boolean => passesUnnamed(event, filter.value);
     const attached = filter.value.follow ? await attach(timeline, first) : null;
     const told = attached?.past ?? (await timeline.past(first));
-    const past = [...told.events.filter(wanted), ...whatIsMissing(told, filter.value, configuration.name)];
+    const known = filter.value.past ? told.events.filter(wanted) : [];
+    const past = [...known, ...whatIsMissing(told, filter.value, configuration.name)];
     reply.hijack();
     if (attached !== null && reply.raw.destroyed) {
       attached.leave();

@@ -40,6 +40,8 @@ const changeHeaders = {
   },
 };
 const follow = may(boolean, "The stream stays open, and goes on with what happens.");
+const past = may(boolean, "`false`: without what happened before.");
+const since = may(time, "Without what happened before this time, ISO 8601.");
 const state = may(boolean, "With `$state` in every element, and with those that are still being taken away.");
 const until = may(
   oneOf("ready", "gone"),
@@ -101,7 +103,7 @@ export const routes = {
   }),
   followCell: route("GET /cells/{cell}/events", "cell", "controller", {
     doc: "What happened in the cell, oldest first.",
-    query: { follow, past: may(boolean, "`false`: without what happened before.") },
+    query: { follow, past, since },
     headers: { "Last-Event-ID": { schema: text(), doc: "What was seen up to this event is left out." } },
     answer: givesEvents(values.cellEvent),
   }),
@@ -159,8 +161,7 @@ export const routes = {
   followServices: route("GET /events", "operator", "gateway", {
     doc: "The time line over all services, oldest first.",
     query: {
-      follow,
-      since: may(time, "Without what happened before this time, ISO 8601."),
+      ...{ follow, past, since },
       cell: may(text(), "Of this cell alone."),
       service: may(text(), "Of this service alone: `host.h1`, or `h1`."),
     },

@@ -165,6 +165,13 @@ test("a controller as a process: its model, its events and their past survive a 
     assert.equal((await jsonOf(await call({ path: "/cells/shop" }))).version, 2);
     const again = eventsIn(await (await call({ path: "/cells/shop/events" })).text());
     assert.deepEqual(again.slice(0, past.length), past);
+    const [first, last] = [past[0]?.time ?? "", past.at(-1)?.time ?? ""];
+    const sinceThen = eventsIn(await (await call({ path: `/cells/shop/events?since=${last}` })).text());
+    assert.deepEqual(
+      sinceThen.map(({ id }) => id),
+      again.filter(({ time }) => time >= last).map(({ id }) => id),
+    );
+    assert.ok(first < last && sinceThen.length < again.length, "some of it happened before");
     const resumed = await call({ path: "/cells/shop/events", headers: { "last-event-id": String(past[1]?.id) } });
     assert.equal(eventsIn(await resumed.text())[0]?.id, past[2]?.id);
   } finally {

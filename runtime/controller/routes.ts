@@ -369,14 +369,16 @@ async function bodyOf<N extends Served>(exchange: Exchange<N>): Promise<BodyOf<R
 }
 
 /**
- * The past, oldest first; with `follow=true` the stream stays open. `Last-Event-ID` leaves out what was seen, `past=false`
- * everything that has happened.
+ * The past, oldest first; with `follow=true` the stream stays open. `Last-Event-ID` leaves out what was seen, `since` what happened
+ * before that time, `past=false` everything that has happened.
  */
 async function events({ context, incoming, response, query }: Exchange<"followCell">): Promise<void> {
   const last = Number(incoming.headers["last-event-id"] ?? 0);
   const { since, subscribe } = context.events;
+  const sinceMs = query.since === undefined ? 0 : Date.parse(query.since);
+  const isAsked = ({ time }: CellEvent): boolean => Date.parse(time) >= sinceMs;
   streamEvents<CellEvent>(response, {
-    past: query.past === false ? [] : since(Number.isSafeInteger(last) ? last : 0),
+    past: query.past === false ? [] : since(Number.isSafeInteger(last) ? last : 0).filter(isAsked),
     heading: ({ id, event }) => ({ id, event }),
     ...(query.follow === true ? { follow: subscribe } : {}),
   });

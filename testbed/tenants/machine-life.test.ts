@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import type { CellEvent, ElementState } from "../../model/api.ts";
+import type { ElementState, ServiceEvent } from "../../model/api.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
 
 /**
@@ -149,8 +149,8 @@ test("guests that reboot, panic, power off or fall silent are told apart and com
       const events = shown
         .trim()
         .split("\n")
-        .map((line) => JSON.parse(line) as CellEvent);
-      assert.equal(events.filter(({ event, path }) => event === "rebooted" && path === "life/plain/vm").length, 1);
+        .map((line) => JSON.parse(line) as ServiceEvent);
+      assert.equal(events.filter(({ event, path }) => event === "vm/rebooted" && path === "life/plain/vm").length, 1);
     });
 
     await t.test("a panic is a crash with the kernel's own words; a power-off is none", async () => {

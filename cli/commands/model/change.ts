@@ -18,7 +18,7 @@ import { noWalls } from "../../../runtime/specification/no-walls.ts";
 import { type Changes, watchCell } from "../../connection/changes.ts";
 import { type Client, Refused } from "../../connection/client.ts";
 import { type ElementWithState, elementsOf } from "../../connection/elements.ts";
-import { follow, followUntilReady, readElements } from "../../connection/follow.ts";
+import { followUntilReady, readElements } from "../../connection/follow.ts";
 import { renderElements, renderSummary } from "../../output/render.ts";
 import type { Terminal } from "../../output/terminal.ts";
 import { type Context, cellOfPath, ownNameOf, printJson } from "../../program/context.ts";
@@ -303,18 +303,6 @@ export const remove = async (context: Context, pathText: string, options: WaitOp
   else terminal.print(`${pathText} is ${options.wait ? "gone" : "being deleted"}`);
 };
 
-/** A person looks on; ends with Ctrl-C. */
-export const watch = async (context: Context, cellText: string | undefined): Promise<void> => {
-  const client = context.client();
-  const cell = cellText === undefined ? await onlyCell(client) : cellOfPath(cellText).cell;
-  if (context.json) {
-    await events(context, cell, true);
-    return;
-  }
-  await client.model(cell, "", false);
-  await follow(client, cell, context.terminal, { timeoutMs: Number.POSITIVE_INFINITY, until: () => false });
-};
-
 /** Where a command's cell may be left out: there is just one. */
 export const onlyCell = async (client: Client): Promise<string> => {
   const cells = await client.cells();
@@ -323,15 +311,6 @@ export const onlyCell = async (client: Client): Promise<string> => {
     throw new CommandFailure(exitCodes.refused, "there is no cell yet: `cells apply FILE` makes one");
   if (more.length > 0) throw usage(`name one of the cells: ${cells.map(({ cell }) => cell).join(", ")}`);
   return first.cell;
-};
-
-export const events = async (context: Context, cellText: string | undefined, followOn: boolean): Promise<void> => {
-  const client = context.client();
-  const cell = cellText === undefined ? await onlyCell(client) : cellOfPath(cellText).cell;
-  const { renderEvent } = await import("../../output/render.ts");
-  for await (const event of client.events(cell, followOn)) {
-    context.terminal.print(context.json ? JSON.stringify(event) : renderEvent(event, context.terminal.paint));
-  }
 };
 
 const putYaml = async ({ terminal }: Context, value: unknown): Promise<void> => {
