@@ -106,6 +106,49 @@ test("a channel that ends is said at once", async () => {
   }
 });
 
+test("an agent belongs to one machine: once closed it never connects again, whoever still asks through it", async () => {
+  const path = join(directory, `${++number}.sock`);
+  let connections = 0;
+  /** Two machines, one after the other, have their channel at the same place; QEMU serves one client at a time. */
+  const machine = async (): Promise<Server> => {
+    const sockets = new Set<Socket>();
+    const server = createServer((socket) => {
+      connections += 1;
+      sockets.add(socket);
+      socket.on("error", () => undefined);
+    });
+    server.on("close", () => {
+      for (const socket of sockets) socket.destroy();
+    });
+    server.listen(path);
+    await once(server, "listening");
+    return server;
+  };
+  const first = await machine();
+  const agent = createGuestAgent(path);
+  const connected = once(first, "connection");
+  const asked = agent.call("guest-ping", {}, 5_000);
+  const queued = agent.call("guest-ping", {}, 5_000);
+  const refused = [asked, queued].map((call) => assert.rejects(call, /its machine has ended/));
+  await connected;
+  first.close();
+  agent.close();
+  const second = await machine();
+  try {
+    await Promise.all(refused);
+    await assert.rejects(agent.call("guest-exec", {}, 60_000), /its machine has ended/);
+    await assert.rejects(agent.exec(["/bin/true"], 60_000), /its machine has ended/);
+    const next = createGuestAgent(path);
+    const reached = once(second, "connection");
+    next.call("guest-ping", {}, 60_000).catch(() => undefined);
+    await reached;
+    next.close();
+    assert.equal(connections, 2, "each machine was connected to once, by its own agent");
+  } finally {
+    second.close();
+  }
+});
+
 test("of a command's output each stream is kept up to its limit, however much there is", async () => {
   const out = Buffer.alloc(3 * outputLimit, "o").toString("base64");
   const { agent, close } = await guest(({ execute }, socket) =>

@@ -13,6 +13,7 @@ export interface GuestAgent {
   exec(command: readonly string[], timeoutMs: number): Promise<GuestResult>;
   /** One command of the agent (QEMU's guest agent protocol), in its turn. Rejects with the guest's sentence, or as above. */
   call(command: string, parameters: unknown, timeoutMs: number): Promise<Readonly<Record<string, unknown>>>;
+  /** The machine has ended, or is not ours to watch any more: what is under way and all that comes later is refused. */
   close(): void;
 }
 
@@ -38,7 +39,15 @@ export const createGuestAgent = (path: string): GuestAgent => {
   let socket: LineSocket | null = null;
   let awaited: Awaited | null = null;
   let turn: Promise<unknown> = Promise.resolve();
+  let closed = false;
 
+  /**
+   * The VM's next incarnation has its channel at the same place, and QEMU serves one client at a time: who connected once more
+   * would shut out everybody who has business there.
+   */
+  const requireOpen = (): void => {
+    if (closed) throw new Error("the guest agent cannot be asked any more: its machine has ended");
+  };
   const disconnect = (): void => {
     socket?.close();
     socket = null;
@@ -66,8 +75,11 @@ export const createGuestAgent = (path: string): GuestAgent => {
     { timeoutMs, limits = usual }: { readonly timeoutMs: number; readonly limits?: LineLimits },
     take: (answer: unknown) => T | undefined,
   ) => {
-    socket ??= await connect();
-    const connection = socket;
+    requireOpen();
+    const connection = socket ?? (await connect());
+    socket = connection;
+    if (closed) disconnect();
+    requireOpen();
     return new Promise<T>((resolve, reject) => {
       const end = (): void => {
         clearTimeout(timer);
@@ -106,6 +118,7 @@ export const createGuestAgent = (path: string): GuestAgent => {
         return;
       } catch (error) {
         disconnect();
+        requireOpen();
         if (performance.now() >= deadline) throw error;
         await sleep(50);
       }
@@ -114,6 +127,7 @@ export const createGuestAgent = (path: string): GuestAgent => {
   /** One synchronised command in its turn, so that callers never read each other's answers. */
   const call = (command: string, parameters: unknown, deadline: number): Promise<Readonly<Record<string, unknown>>> => {
     const run = async () => {
+      requireOpen();
       await synchronise(deadline);
       const limits = command === "guest-exec-status" ? withOutput : usual;
       const within = { timeoutMs: deadline - performance.now(), limits };
@@ -149,7 +163,10 @@ export const createGuestAgent = (path: string): GuestAgent => {
       }
     },
     call: (command, parameters, timeoutMs) => call(command, parameters, performance.now() + timeoutMs),
-    close: disconnect,
+    close: () => {
+      closed = true;
+      disconnect();
+    },
   };
 };
 
