@@ -67,6 +67,8 @@ export class World {
   readonly silent = new Set<PeerName>();
   /** Volumes that their server cannot make yet. */
   readonly slowVolumes = new Set<Uid>();
+  /** What the Storage Manager says of a volume beside that it is ready, such as its room. */
+  readonly volumesAre = new Map<Uid, Partial<ActualVolume>>();
   /** By volume: who has its lease, where its controller asks first. */
   readonly holders = new Map<Uid, LeaseHolder>();
   /** Hosts that take their time to stop a VM. */
@@ -240,7 +242,18 @@ export class World {
     const origin = volume.origin.kind === "copy" ? volume.origin.volume : null;
     const waiting = this.slowVolumes.has(volume.uid) || (origin !== null && this.slowVolumes.has(origin));
     if (waiting) return { phase: "waiting", reason: "no server has room for it", server: null, sizeMiB: null };
-    return { phase: "ready", reason: null, server: serverName("s1"), sizeMiB: volume.sizeMiB ?? 64 };
+    const copies = this.documents<DesiredVolume>("storage-manager", "volume");
+    const isOrigin = copies.some((each) => each.origin.kind === "copy" && each.origin.volume === volume.uid);
+    const frozen = isOrigin ? ({ frozen: true } as const) : {};
+    const more = this.volumesAre.get(volume.uid);
+    return {
+      phase: "ready",
+      reason: null,
+      server: serverName("s1"),
+      sizeMiB: volume.sizeMiB ?? 64,
+      ...frozen,
+      ...more,
+    };
   }
 
   #place({ vm, incarnation, memoryMiB }: DesiredPlacement): ActualPlacement {

@@ -13,6 +13,7 @@ import type { HostOffer } from "../../model/check/check-hosts.ts";
 import type { StorageOffer } from "../../model/check/check-storage.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ServerLabel, VolumeAbout, VolumeLabel } from "./bin.ts";
+import type { GrownDisk, VolumeSize } from "./volume-size.ts";
 
 /**
  * The documents that services publish to each other: the whole vocabulary of "desired down, actual up".
@@ -83,7 +84,7 @@ export interface DesiredVolume {
   readonly sizeMiB: number | null;
   readonly access: "rw" | "ro";
 }
-export interface ActualVolume extends Progress {
+export interface ActualVolume extends Progress, VolumeSize {
   readonly server: ServerName | null;
   readonly sizeMiB: number | null;
   /** False: it is there, but cannot be read or written now; `reason` says why. Absent: nothing is known against it. */
@@ -145,6 +146,8 @@ export interface Attachment {
   /** Fencing epoch of the writable lease; 0 for a volume attached read-only. */
   readonly epoch: number;
   readonly sizeMiB: number;
+  /** The disk was smaller at the grant, and there is room: its host makes it grow to this. Absent: not so. */
+  readonly growToMiB?: number;
   readonly layers: readonly Layer[];
   /** The kernel recorded with the image that this volume descends from; null: it has its own boot loader. */
   readonly boot: BootRecord | null;
@@ -196,6 +199,8 @@ export interface AgentVolume extends VolumeLabel {
 }
 export interface AgentVolumeActual extends Progress {
   readonly sizeMiB: number | null;
+  /** The size up to which its disk can grow while it is exported; absent: not at all. */
+  readonly roomMiB?: number;
   readonly usedMiB: number | null;
   readonly boot: BootRecord | null;
   readonly about?: VolumeAbout;
@@ -457,6 +462,8 @@ export interface ActualVm extends Progress {
   readonly health?: "starting" | "answering" | "silent";
   /** How often this incarnation's guest has reset itself. */
   readonly reboots?: number;
+  /** Of the disks with `growToMiB`: the size that the guest was shown; null: not yet, and why. */
+  readonly disks?: readonly GrownDisk[];
   /** From a trial's document on, until the VM runs with its `disks` and nothing else is wished for. */
   readonly trial?: ActualTrial;
 }

@@ -165,6 +165,8 @@ export const eventNames = {
   "recovery/adopted": "an operator adopted what a storage server has whose store or files are older",
   "store/older":
     "this storage server, its store or its files were put back from a copy: nothing is started until an operator adopts it; why, null: no longer",
+  "volume/grows": "the Storage Manager promised a volume more room: path, agent, size",
+  "volume/grown": "a volume became larger",
   "volume/frozen": "a volume is immutable from now on",
   "volume/left": "a volume's cell has ended; it stays with the provider as the origin of other cells' copies",
   "volume/created": "a volume's file is there",
@@ -205,6 +207,7 @@ export const eventNames = {
   "image/deleted": "an uploaded image is gone; volumes made from it stay",
   // Hosts.
   "machine/stage": "a machine at a host went on: starting, running, ended, gone",
+  "machine/disk-grown": "a disk of a machine that runs became larger, and its guest sees that: connection, size",
   "machine/condition": "a machine that goes on rebooted, panicked, stands still because of a disk, or runs again",
   "machine/trial":
     "the VM that its host starts again starts from another boot volume, or its host has gone back to the former: which and why",

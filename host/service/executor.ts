@@ -124,7 +124,10 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     if (action.kind === "withdraw-state" || action.kind === "refuse-machine")
       throw new Error(`the service itself carries out ${action.kind}`);
     try {
-      return { kind: action.kind, vm: action.vm, error: null, remark: await executeVm(drivers, action) };
+      const remark = await executeVm(drivers, action);
+      const grown =
+        action.kind === "grow-disk" ? { grown: { connection: action.disk.connection, sizeMiB: action.sizeMiB } } : {};
+      return { kind: action.kind, vm: action.vm, error: null, remark, ...grown };
     } catch (error) {
       const unconfirmed = error instanceof NotConfirmedGone ? { unconfirmed: true as const } : {};
       return { kind: action.kind, vm: action.vm, error: (error as Error).message, remark: null, ...unconfirmed };
@@ -159,6 +162,9 @@ const executeVm = async (
     }
     case "stop-machine":
       await hypervisor.stop(action.vm, action.graceMs);
+      return null;
+    case "grow-disk":
+      await hypervisor.grow(action.vm, storage.node(action.disk), action.sizeMiB);
       return null;
     case "release-disks":
       // Nothing of it runs any more; this clears away what a crashed machine left for a look.

@@ -49,6 +49,8 @@ export type Outcome =
       readonly kind: Exclude<Action["kind"], "implement-network" | "withdraw-state" | "refuse-machine">;
       readonly vm: Uid;
       readonly error: string | null;
+      /** The disk that has grown, by its connection. */
+      readonly grown?: { readonly connection: Uid; readonly sizeMiB: number };
       /** A sentence about something that was done, but otherwise than was wished; absent or null: nothing to say. */
       readonly remark?: string | null;
       /** Of a start that failed: its process was killed and is not confirmed gone. */

@@ -57,6 +57,38 @@ test("an ended machine is reported and left to its controller; the next incarnat
   assert.equal(room.machines.get(uid("a")), 2);
 });
 
+test("a disk grows once while its machine runs, also over a restart; what went wrong is said and tried again", () => {
+  const room = new Room();
+  room.found();
+  room.desire("policy/shop", policy());
+  const vm = desiredVm("a", 1);
+  room.desire("vm/a", vm);
+  room.settle();
+  const grown = (sizeMiB: number, busType: "virtio" | "ide" = "virtio") => ({
+    ...vm,
+    disks: vm.disks.map((disk) => ({ ...disk, busType, attachment: { ...disk.attachment, growToMiB: sizeMiB } })),
+  });
+  room.log.length = 0;
+  room.fails = () => "QEMU refuses";
+  room.desire("vm/a", grown(200));
+  for (const action of room.next()) room.ask({ kind: "done", outcome: room.carryOut(action) });
+  assert.deepEqual(room.vm("a")?.disks, [{ connection: "a-c", sizeMiB: null, reason: "QEMU refuses" }]);
+  assert.equal(room.vm("a")?.phase, "ready");
+  room.fails = () => null;
+  room.input({ kind: "timer", name: "retry/a" });
+  room.settle();
+  assert.deepEqual(room.log, ["grow-disk a", "grow-disk a"]);
+  assert.deepEqual(room.vm("a")?.disks, [{ connection: "a-c", sizeMiB: 200, reason: null }]);
+  room.boot();
+  room.found();
+  room.settle();
+  assert.deepEqual(room.log, ["grow-disk a", "grow-disk a", "implement-network"]);
+  room.desire("vm/a", grown(300, "ide"));
+  room.settle();
+  assert.equal(room.log.length, 3, "a guest would not see it");
+  assert.equal(room.vm("a")?.disks, undefined);
+});
+
 test("a VM whose data would fill the host's memory is refused with the number, and never tried", () => {
   const room = new Room();
   room.found();

@@ -172,6 +172,11 @@ export class Room {
       case "stop-machine":
         if (error === null) this.machines.delete(action.vm);
         break;
+      case "grow-disk": {
+        assert.ok(this.machines.has(action.vm), "a disk of a machine that does not run");
+        const { disk, sizeMiB } = action;
+        return { kind: action.kind, vm: action.vm, error, grown: { connection: disk.connection, sizeMiB } };
+      }
       case "release-disks":
         assert.equal(this.machines.has(action.vm), false, "disks released under a running machine");
         if (error === null) this.credentials.delete(action.vm);

@@ -382,6 +382,14 @@ const settle = (state: HostState, outcome: Outcome, effects: Effect[]): void => 
       else if (record.stage !== "ended")
         save(state, outcome.vm, afterEnd(record, { ended: "stopped", reason: null }), effects);
       return;
+    case "grow-disk":
+      if (outcome.error !== null) retry(outcome.error);
+      else if (outcome.grown !== undefined) {
+        const { connection, sizeMiB } = outcome.grown;
+        store(state, outcome.vm, { ...record, grown: { ...record.grown, [connection]: sizeMiB } }, effects);
+        effects.push({ kind: "log", event: "machine/disk-grown", fields: { vm: outcome.vm, connection, sizeMiB } });
+      }
+      return;
     case "release-disks":
       if (outcome.error !== null) retry(outcome.error);
       else save(state, outcome.vm, { ...record, released: true }, effects);

@@ -75,6 +75,8 @@ export type Action =
       readonly interfaces: readonly { readonly tap: string; readonly desired: DesiredInterface }[];
     }
   | { readonly kind: "stop-machine"; readonly vm: Uid; readonly incarnation: number; readonly graceMs: number }
+  /** A disk of a machine that runs becomes larger. */
+  | { readonly kind: "grow-disk"; readonly vm: Uid; readonly disk: DesiredDisk; readonly sizeMiB: number }
   | { readonly kind: "release-disks"; readonly vm: Uid; readonly disks: readonly DesiredDisk[] }
   /** This incarnation will never be started here: its controller looks for another place. */
   | { readonly kind: "refuse-machine"; readonly vm: Uid; readonly desired: DesiredVm; readonly reason: string }
@@ -152,9 +154,10 @@ const planVm = (
     const surplus = unwanted || restarts;
     // A guest that hangs, or whose CPUs stand still, does not hear that it should power off.
     const isDeaf = record.health === "silent" || found.stalled.has(vm) || found.succeeded?.has(vm) === true;
-    return surplus && record.stage === "running"
+    if (record.stage !== "running") return null;
+    return surplus
       ? { kind: "stop-machine", vm, incarnation: record.vm.incarnation, graceMs: isDeaf ? 0 : graceMs }
-      : null;
+      : growth(desired, record);
   }
   if (record !== undefined && !record.released) return { kind: "release-disks", vm, disks: record.vm.disks };
   if (desired === undefined) return networkInPlace ? { kind: "withdraw-state", vm } : null;
@@ -176,6 +179,19 @@ const planVm = (
   if (obstacle(desired, wanted, found, inUse) !== null) return null;
   const interfaces = readyInterfaces(desired, found.allocation);
   return { kind: "start-machine", vm, desired: startedFrom(desired, record), interfaces };
+};
+
+/** The disks of a machine that are to be larger than they were at its lease's grant. A guest looks at an IDE disk's size once. */
+export const growingDisks = (desired: DesiredVm): readonly (readonly [DesiredDisk, number])[] =>
+  desired.disks.flatMap((disk): (readonly [DesiredDisk, number])[] => {
+    const { growToMiB } = disk.attachment;
+    return growToMiB === undefined || disk.readOnly || disk.busType === "ide" ? [] : [[disk, growToMiB]];
+  });
+
+const growth = (desired: DesiredVm | undefined, { vm, grown }: VmRecord): Action | null => {
+  if (desired?.incarnation !== vm.incarnation) return null;
+  const due = growingDisks(desired).find(([{ connection }, sizeMiB]) => (grown?.[connection] ?? 0) < sizeMiB);
+  return due === undefined ? null : { kind: "grow-disk", vm: vm.uid, disk: due[0], sizeMiB: due[1] };
 };
 
 /**

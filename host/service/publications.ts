@@ -13,7 +13,15 @@ import type { Json } from "../../model/json/json.ts";
 import type { LocalInterface } from "../drivers/network/driver.ts";
 import { trialState } from "../root-vm/boot-trial.ts";
 import { healthOf } from "./health.ts";
-import { addressesInUse, type Found, localInterfaces, mayStart, obstacle, type Wanted } from "./planner.ts";
+import {
+  addressesInUse,
+  type Found,
+  growingDisks,
+  localInterfaces,
+  mayStart,
+  obstacle,
+  type Wanted,
+} from "./planner.ts";
 import type { VmRecord } from "./vm-record.ts";
 
 /** What this host says is so, by key, as a function of what it knows. */
@@ -156,6 +164,18 @@ const withTrialState = (actual: ActualVm | null, vm: Uid, wanted: Wanted, found:
   return actual === null || trial === null ? actual : { ...actual, trial };
 };
 
+/** How far the disks are that grow while it runs. */
+const grownDisks = ({ vm, grown }: VmRecord, trouble: string | undefined, { vms }: Wanted): Pick<ActualVm, "disks"> => {
+  const newer = vms.get(vm.uid)?.desired;
+  const growing = newer?.incarnation === vm.incarnation ? growingDisks(newer) : [];
+  if (growing.length === 0) return {};
+  const disks = growing.map(([{ connection }, sizeMiB]) => {
+    const hasMiB = grown?.[connection] ?? null;
+    return { connection, sizeMiB: hasMiB, reason: hasMiB === sizeMiB ? null : (trouble ?? null) };
+  });
+  return { disks };
+};
+
 const runningVm = (
   record: VmRecord,
   wantedIncarnation: number | null,
@@ -171,6 +191,7 @@ const runningVm = (
     ended: null,
     ...(health === null ? {} : { health }),
     ...(record.reboots === undefined ? {} : { reboots: record.reboots }),
+    ...grownDisks(record, trouble, wanted),
   } as const;
   if (wantedIncarnation === null)
     return { ...base, phase: "deleting", reason: trouble ?? "its machine is being stopped" };

@@ -28,6 +28,8 @@ export interface VmRecord {
   readonly health?: ActualVm["health"];
   /** Why it is silent, a sentence. */
   readonly silence?: string;
+  /** Sizes in MiB that its disks were made to grow to, by connection. */
+  readonly grown?: Readonly<Record<string, number>>;
   /** Resets of this incarnation's guest. */
   readonly reboots?: number;
   /** It was never tried here, and its controller was told that it never will be. */

@@ -83,7 +83,7 @@ class Room {
         return asked;
       },
       create: nothing,
-      ready: async () => (this.isThere ? 1 : assert.fail("its file is gone")),
+      ready: async () => (this.isThere ? { sizeMiB: 1, roomMiB: 0 } : assert.fail("its file is gone")),
       remove: nothing,
       bin: async () => [],
       empty: nothing,

@@ -11,7 +11,14 @@ import type {
 } from "../../core/storage/agent/work.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import { type AgentMachinery, ExportNotGone, type ExportWish, PortTaken, type RunningExport } from "./machinery.ts";
+import {
+  type AgentMachinery,
+  ExportNotGone,
+  type ExportWish,
+  PortTaken,
+  type ReadyFile,
+  type RunningExport,
+} from "./machinery.ts";
 
 /**
  * Carries out what the agent's service wants. One task per volume at a time, always on the newest work known, so that a
@@ -212,6 +219,8 @@ export class Executor {
       if (work.file.from !== undefined) await this.reportBin();
       await this.#report({ kind: "created", volume, ...created });
     }
+    if (work.file?.action === "grow")
+      await this.#report({ kind: "grown", volume, ...(await this.#machinery.ready(volume, work.file.sizeMiB)) });
     if (work.file?.action === "remove") {
       const file = await this.#machinery.remove(volume, work.file.label);
       await this.#report({ kind: "removed", volume, file });
@@ -237,11 +246,11 @@ export class Executor {
       await this.#end(running);
     }
     if (wanted.wait === true) return;
-    const sizeMiB = await this.#machinery.ready(volume, wanted.sizeMiB);
+    const file = await this.#machinery.ready(volume, wanted.sizeMiB);
     const started = await this.#startExport({ volume, epoch, writable: wanted.writable, access });
     this.#remember(started);
     this.#options.log("export/started", { volume, epoch, port: access.port, pid: started.process.pid });
-    await this.#tell(volume, epoch, access, sizeMiB);
+    await this.#tell(volume, epoch, access, file);
   }
 
   /** What was started and is not confirmed gone is remembered, so that no fence is confirmed over it. */
@@ -257,8 +266,8 @@ export class Executor {
     }
   }
 
-  async #tell(volume: Uid, epoch: number, access: ExportAccess, sizeMiB: number): Promise<void> {
-    await this.#report({ kind: "exported", volume, epoch, exportName: access.exportName, sizeMiB });
+  async #tell(volume: Uid, epoch: number, access: ExportAccess, file: ReadyFile): Promise<void> {
+    await this.#report({ kind: "exported", volume, epoch, exportName: access.exportName, ...file });
     this.#told.add(`${volume}@${epoch}`);
   }
 
@@ -320,8 +329,19 @@ export class Executor {
   async #survey(): Promise<void> {
     await this.#measure();
     await this.#report({ kind: "usage", volumes: await this.#machinery.usage() });
+    await this.#surveyGrowing();
     await this.reportImages();
     await this.reportBin();
+  }
+
+  /** A disk that its host makes grow: its file says when it has. */
+  async #surveyGrowing(): Promise<void> {
+    for (const [volume, { work }] of this.#tasks) {
+      if (work?.export?.growsToMiB === undefined) continue;
+      const file = await this.#machinery.ready(volume, null).catch(() => null);
+      if (file !== null && file.sizeMiB >= work.export.growsToMiB)
+        await this.#report({ kind: "grown", volume, ...file });
+    }
   }
 
   /** What is in the bin; what the service then wants gone goes. Also at once after something there changed. */

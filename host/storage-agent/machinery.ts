@@ -26,8 +26,12 @@ export class ExportNotGone extends Error {
   }
 }
 
-export interface CreatedFile {
+export interface ReadyFile {
   readonly sizeMiB: number;
+  /** The size up to which its disk can grow while it is exported; less than its own: not at all. */
+  readonly roomMiB: number;
+}
+export interface CreatedFile extends ReadyFile {
   readonly boot: BootRecord | null;
 }
 export interface ExportWish {
@@ -64,8 +68,8 @@ export interface AgentMachinery {
   takeAdoption(): Promise<boolean>;
   /** `from`: the file in the bin that it begins with. */
   create(volume: Uid, source: VolumeSource, sizeMiB: number | null, from?: string): Promise<CreatedFile>;
-  /** Grows the file if it is smaller; resolves with its size in MiB. */
-  ready(volume: Uid, sizeMiB: number | null): Promise<number>;
+  /** Grows the file if it is smaller and makes room to grow; null: says how it is. */
+  ready(volume: Uid, sizeMiB: number | null): Promise<ReadyFile>;
   /** Into the bin. Null: there was no file. */
   remove(volume: Uid, label: BinLabel): Promise<BinFile | null>;
   /** All that is in the bin. */

@@ -14,8 +14,8 @@ import { renameDurably, synchronize } from "../../runtime/process/durable-files.
 import { storageIdentity } from "../machine/unix-users.ts";
 import { BinFiles } from "./bin/bin-files.ts";
 import { bootRecord, type FoundImage, readImage } from "./images/images.ts";
-import { MiB, qemuImg, readHeader, servedLength } from "./images/qcow2.ts";
-import type { CreatedFile } from "./machinery.ts";
+import { lengthWithRoom, MiB, qemuImg, readHeader, roomMiBOf, servedLength } from "./images/qcow2.ts";
+import type { CreatedFile, ReadyFile } from "./machinery.ts";
 
 const run = promisify(execFile);
 const markFile = "mark.json";
@@ -72,7 +72,7 @@ export class VolumeFiles {
       existing = await header();
     } else if (existing === null && (await this.bin.has(volume)))
       throw new Error(`a file of volume ${volume} is in the bin: bring it back, or empty it`);
-    if (existing !== null) return { sizeMiB: Math.ceil(existing.virtualBytes / MiB), boot };
+    if (existing !== null) return { ...(await this.ready(volume, null)), boot };
 
     const fresh = `${this.path(volume)}.new`;
     await rm(fresh, { force: true });
@@ -95,26 +95,35 @@ export class VolumeFiles {
         await qemuImg(this.directory, ["resize", "-q", "-f", "qcow2", basename(fresh), `${sizeMiB}M`]);
     }
     const { virtualBytes } = await readHeader(fresh);
-    await truncate(fresh, servedLength(virtualBytes) + extra);
+    await truncate(fresh, Math.max(servedLength(virtualBytes) + extra, lengthWithRoom(virtualBytes)));
     await synchronize(fresh);
     await renameDurably(fresh, this.path(volume));
-    return { sizeMiB: Math.ceil(virtualBytes / MiB), boot };
+    return { ...(await this.ready(volume, null)), boot };
   }
 
-  /** Checks the file and grows it if it is smaller than `sizeMiB`; it must not be exported. Returns its size in MiB. */
-  async ready(volume: Uid, sizeMiB: number | null): Promise<number> {
+  /**
+   * Checks the file. With `sizeMiB` it is grown if its disk is smaller, and given room to grow; it must not be exported then,
+   * since the length of what is exported is fixed.
+   */
+  async ready(volume: Uid, sizeMiB: number | null): Promise<ReadyFile> {
     const path = this.path(volume);
     const header = await readHeader(path).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "ENOENT") throw error;
       throw new Error(`its file ${path} is gone: bring it back, or delete the volume`);
     });
     const before = header.virtualBytes;
-    if (sizeMiB === null || sizeMiB * MiB <= before) return Math.ceil(before / MiB);
-    await qemuImg(this.directory, ["resize", "-q", "-f", "qcow2", basename(path), `${sizeMiB}M`]);
-    const grown = servedLength(sizeMiB * MiB) - servedLength(before);
-    await truncate(path, (await stat(path)).size + grown);
-    await synchronize(path);
-    return sizeMiB;
+    const { size: length } = await stat(path);
+    const nowMiB = Math.ceil(before / MiB);
+    if (sizeMiB === null) return { sizeMiB: nowMiB, roomMiB: roomMiBOf(length) };
+    const grows = sizeMiB * MiB > before;
+    const needs = lengthWithRoom(Math.max(before, sizeMiB * MiB));
+    if (grows) await qemuImg(this.directory, ["resize", "-q", "-f", "qcow2", basename(path), `${sizeMiB}M`]);
+    const grown = grows ? servedLength(sizeMiB * MiB) - servedLength(before) : 0;
+    if (grows || length < needs) {
+      await truncate(path, Math.max(length + grown, needs));
+      await synchronize(path);
+    }
+    return { sizeMiB: Math.max(nowMiB, sizeMiB), roomMiB: roomMiBOf((await stat(path)).size) };
   }
 
   /** Its bytes stay, in the bin. Resolves with what they are there; null: there was no file. */

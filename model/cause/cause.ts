@@ -59,6 +59,11 @@ export interface CauseFacts {
   /** Its VM runs without it. */
   readonly "next-start": OfVm;
   readonly "switched-off": Commanded;
+  /** A volume that gets a larger `x.size`, in MiB; `vm`: whose guest is to see it while it runs. */
+  readonly grows: { readonly from: number; readonly to: number; readonly vm?: ElementPath } & Because;
+  /** It cannot while its VM runs: the file has no room (`file`), or an IDE disk's size is looked at once (`ide`). */
+  readonly "grows-next-start": OfVm &
+    Commanded & { readonly from: number; readonly to: number; readonly since: "file" | "ide" };
   /** The element has left the model. */
   readonly deleting: Nothing;
 

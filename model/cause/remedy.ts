@@ -24,6 +24,8 @@ const upgradesGoOn = nothing("service VMs are upgraded one at a time");
 type Remedies = { readonly [Kind in CauseKind]?: (facts: CauseFacts[Kind]) => string | null };
 const remedies: Remedies = {
   "switched-off": ({ target }) => `\`cells start ${target}\`, which writes x.desiredState "on"`,
+  grows: () => nothing("it goes on by itself"),
+  "grows-next-start": ({ target }) => `\`cells restart ${target}\``,
   "service-unreachable": () => nothing("it goes on as soon as the service answers"),
   "host-unreachable": ({ host }) => hostBack(host),
   "host-declared-dead": ({ host }) => hostBack(host),

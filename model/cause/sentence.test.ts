@@ -36,6 +36,16 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
     'x.desiredState is "off"',
     '`cells start shop/web`, which writes x.desiredState "on"',
   ],
+  grows: [
+    { from: 64, to: 200, vm: web, because: [{ kind: "said", by: peerName("host.h1"), sentence: "QEMU refuses" }] },
+    "grows from 64 to 200 MiB, while shop/web runs: QEMU refuses",
+    "nothing needs to be done: it goes on by itself",
+  ],
+  "grows-next-start": [
+    { vm: web, target: "shop/web", from: 64, to: 200, since: "file" },
+    "grows from 64 to 200 MiB when shop/web starts next: the file that it runs with has no room for more",
+    "`cells restart shop/web`",
+  ],
   deleting: [{}, "it is being deleted", null],
 
   "service-unreachable": [

@@ -56,6 +56,14 @@ const words: Words = {
   "waits-for": ({ element }) => `waits for ${element}`,
   "next-start": ({ vm }) => `takes effect when ${vm} starts next`,
   "switched-off": () => 'x.desiredState is "off"',
+  grows: ({ from, to, vm }) => `grows from ${from} to ${to} MiB${vm === undefined ? "" : `, while ${vm} runs`}`,
+  "grows-next-start": ({ vm, from, to, since }) => {
+    const why =
+      since === "ide"
+        ? "a guest looks at the size of an IDE disk only then"
+        : "the file that it runs with has no room for more";
+    return `grows from ${from} to ${to} MiB when ${vm} starts next: ${why}`;
+  },
   deleting: () => "it is being deleted",
 
   "service-unreachable": ({ service }) => `${serviceNamed(service)} is not reachable`,

@@ -40,6 +40,8 @@ const facts: { readonly [Kind in CauseKind]: Fields<CauseFacts[Kind]> } = {
   "waits-for": { element: path, ...because },
   "next-start": ofVm,
   "switched-off": commanded,
+  grows: { from: number, to: number, vm: optional(path), ...because },
+  "grows-next-start": { ...ofVm, ...commanded, from: number, to: number, since: oneOf("file", "ide") },
   deleting: {},
 
   "service-unreachable": { service },

@@ -5,7 +5,7 @@ import { elementTypes } from "../cell/schema.ts";
 import { type SessionGrant, type SessionRequest, sessionVerbs } from "../cell/session-messages.ts";
 import type { Diagnostic, Position } from "../diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../json/json.ts";
-import type { CellStep, DataLoss, Plan, PlanStep } from "../plan/plan-types.ts";
+import type { CellStep, DataLoss, Plan, PlanStep, VolumeGrowth } from "../plan/plan-types.ts";
 import { causes as causesOf } from "./causes.ts";
 import {
   boolean,
@@ -74,6 +74,7 @@ const planStep = record<PlanStep>({
   waitsFor: list(path),
   losesData: boolean,
   loss: optional(record<DataLoss>({ sizeMiB: maybe.number, image: optional(text()), copyOf: optional(path) })),
+  grows: optional(record<VolumeGrowth>({ when: oneOf("now", "running", "next-start"), vm: optional(path) })),
   movedFrom: optional(path),
 });
 export const plan = record<Plan>(

@@ -13,6 +13,16 @@ export interface DataLoss {
   readonly copyOf?: ElementPath;
 }
 
+/**
+ * When a volume gets a larger `x.size`: `now`, since nobody has it open; while `vm` is `running`; at the `next-start` of `vm`,
+ * since the file that it runs with has no room, or its bus no word for that.
+ */
+export interface VolumeGrowth {
+  readonly when: "now" | "running" | "next-start";
+  /** Absent with `now`. */
+  readonly vm?: ElementPath;
+}
+
 /** What happens to one element when a cell changes into another, and why. Plain data: it is sent, printed and executed. */
 export interface PlanStep {
   readonly path: ElementPath;
@@ -25,6 +35,8 @@ export interface PlanStep {
   /** Bytes that no other copy holds are lost; `loss` says which, and is there exactly then. */
   readonly losesData: boolean;
   readonly loss?: DataLoss;
+  /** Of a volume whose `x.size` was raised. Absent where the controller has not said: the planner does not know. */
+  readonly grows?: VolumeGrowth;
   /** Where the element was before, if `x.movedFrom` renamed it. */
   readonly movedFrom?: ElementPath;
 }

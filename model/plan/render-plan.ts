@@ -2,7 +2,7 @@ import { sameJson } from "../cell/described.ts";
 import { painter, printable } from "../diagnostics/render-diagnostic.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import { losesOf, lossText } from "./data-loss.ts";
-import type { CellStep, Plan, PlanAction, PlanStep } from "./plan-types.ts";
+import type { CellStep, Plan, PlanAction, PlanStep, VolumeGrowth } from "./plan-types.ts";
 
 interface Style {
   readonly sign: string;
@@ -51,9 +51,12 @@ export function renderPlan(plan: Plan, options: { readonly color: boolean; reado
     const style = styles[step.action];
     const path = printable(step.path).padEnd(width);
     const what = step.action === "none" && step.movedFrom !== undefined ? "is renamed" : style.what;
+    const grows = step.grows === undefined ? "" : growthText(step.grows);
+    const said =
+      grows !== "" && step.causes.length === 1 ? grows : [what, grows].filter((each) => each !== "").join("; ");
     const loss = step.losesData ? paint(31, "; its data is lost") : "";
     lines.push(
-      `${paint(style.color, `${style.sign} ${path}`)}  ${paint(2, step.type.padEnd(typeWidth))}  ${what}${loss}`,
+      `${paint(style.color, `${style.sign} ${path}`)}  ${paint(2, step.type.padEnd(typeWidth))}  ${said}${loss}`,
     );
     const waits = step.waitsFor.filter((other) => all || busy.has(other));
     lines.push(...details(step, waits, paint).map((line) => `    ${line}`));
@@ -63,6 +66,13 @@ export function renderPlan(plan: Plan, options: { readonly color: boolean; reado
   if (lost.length > 0) lines.push(paint(31, `The data of ${named(lost)} is lost.`));
   lines.push(counts(plan, paint));
   return lines.join("\n");
+}
+
+/** What is larger while it runs is so at once; what is not says when. */
+function growthText(growth: VolumeGrowth): string {
+  const vm = printable(growth.vm ?? "its VM");
+  const when = { now: "at once", running: `while ${vm} runs`, "next-start": `when ${vm} starts next` } as const;
+  return `grows ${when[growth.when]}`;
 }
 
 /** The cell itself, if its own attributes change; that it is made or goes is seen by its elements, where it has any. */

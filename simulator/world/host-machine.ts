@@ -82,6 +82,7 @@ export class HostMachine {
       },
       start: (machine) => this.#start(life, machine),
       stop: (vm, graceMs) => this.#stop(life, vm, graceMs),
+      grow: () => sleep(life, 5),
       onEnd: (listener) => void listeners.end.push(listener),
       onCondition: (listener) => void listeners.condition.push(listener),
       exec: notHere,
@@ -101,6 +102,7 @@ export class HostMachine {
           throw new Error(`storage server ${boot.server} does not answer`);
         return { desired, objects: [], blockdevs: [], node: desired.connection, boot: null, secretDirectories: [] };
       },
+      node: ({ connection }) => connection,
       release: async () => {
         await sleep(life, 1);
       },

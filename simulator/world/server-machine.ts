@@ -111,14 +111,15 @@ export class ServerMachine {
         if (from !== undefined) this.#bin.delete(from);
         const size = this.#files.get(volume) ?? binned?.sizeMiB ?? sizeMiB ?? golden.sizeMiB;
         this.#files.set(volume, size);
-        return { sizeMiB: size, boot: source.kind === "image" ? this.#boot() : null };
+        return { sizeMiB: size, roomMiB: size * 4, boot: source.kind === "image" ? this.#boot() : null };
       },
       ready: async (volume, sizeMiB) => {
         await sleep(life, 3);
         const size = this.#files.get(volume);
         if (size === undefined) throw new Error(`there is no file of ${volume}`);
-        this.#files.set(volume, Math.max(size, sizeMiB ?? 0));
-        return Math.max(size, sizeMiB ?? 0);
+        const now = Math.max(size, sizeMiB ?? 0);
+        this.#files.set(volume, now);
+        return { sizeMiB: now, roomMiB: now * 4 };
       },
       remove: async (volume, label) => {
         await sleep(life, 5);

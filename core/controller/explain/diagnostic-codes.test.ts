@@ -48,6 +48,18 @@ const removal = (more: object) => (): readonly string[] => {
   world.put(cell({ vm, disk: { "x.type": "Volume", "x.size": 64 } }));
   return codesOf(world.ask({ method: "DELETE", path: "shop/disk", ...more }));
 };
+/** Asks for another size of a volume that a VM has had, or that a copy was made from. */
+const resized =
+  (sizeMiB: number, more: JsonObject = {}) =>
+  (): readonly string[] => {
+    const world = new World();
+    const connection = { "x.type": "VolumeConnection", "x.vm": "<ref:../vm>", "x.volume": "<ref:../disk>" };
+    const model = (size: number) => cell({ vm, disk: { "x.type": "Volume", "x.size": size }, connection, ...more });
+    world.put(model(64));
+    world.settle();
+    return codesOf(world.ask({ method: "PUT", path: "", json: model(sizeMiB), allowDestroy: ["shop/disk"] }));
+  };
+const aCopy = { copy: { "x.type": "VolumeCopy", "x.image": "<ref:../disk>" } };
 /** Gives the VM that the root controller runs in so much memory; it was made with 160 MiB. */
 const ownVm = (memory: number) => (): readonly string[] => {
   const management = cidr("10.0.0.0/16");
@@ -71,6 +83,8 @@ const bundle = (text: string): object => ({
 const examples: Readonly<Record<string, readonly [wrong: () => readonly string[], right: () => readonly string[]]>> = {
   "cell/wrong-name": [ask(bundle("store extends Cell { }")), ask(bundle('store extends Cell { x.name "shop"; }'))],
   "cell/own-vm": [ownVm(640), ownVm(160)],
+  "cell/volume-shrinks": [resized(32), resized(64)],
+  "cell/volume-is-origin": [resized(128, aCopy), resized(128)],
   "limit/document": [
     () => failing(checkDocument(nested(limits.nesting + 44))),
     () => failing(checkDocument(cell(nested(20)))),

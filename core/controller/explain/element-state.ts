@@ -45,6 +45,7 @@ import { noHost, placementOf } from "../vm/placement.ts";
 import { whyUnheard } from "../vm/put-back.ts";
 import { requirementsOf } from "../vm/requirements.ts";
 import { whyNoTurn } from "../vm/start-limit.ts";
+import { whyNotGrown } from "../volumes/growth.ts";
 import { asSaid, because, type Standing, standing, target, told, unanswered } from "./standing.ts";
 
 /** Works out every element's state; a change of phase or reason is durable and one event. */
@@ -128,7 +129,10 @@ function stateOf(
     case "Volume":
     case "VolumeCopy": {
       const manager = storageManagerOf(state);
-      return answerOf(state, manager, actualOf(actualVolume, state, manager, `volume/${record.uid}`));
+      const actual = actualOf(actualVolume, state, manager, `volume/${record.uid}`);
+      if (actual?.phase !== "ready") return answerOf(state, manager, actual);
+      const owes = whyNotGrown(state, record.uid, element, actual);
+      return owes ?? asSaid(manager, { ...actual, reason: actual.smallerMiB === undefined ? actual.reason : null });
     }
     case "Subnet":
       if (isManagement(state, record)) return standing("ready");

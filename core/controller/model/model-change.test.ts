@@ -21,7 +21,7 @@ test("a whole cell goes only if every volume that VMs wrote is named", () => {
   assert.equal(code, "change/destroys-data");
   assert.match(
     message,
-    /shop\/webDisk \(VolumeCopy\) is deleted: all that was written since it was copied from shop\/golden/,
+    /shop\/webDisk \(VolumeCopy\) is deleted: up to 64 MiB that were written since it was copied from shop\/golden/,
   );
   assert.match(message, /\n *If that is meant, add --allow-destroy shop\/dbDisk,shop\/webDisk\n/);
   assert.deepEqual(

@@ -24,6 +24,7 @@ import {
 import { beginUpgrades, notesForUpgrade, serviceBootVolumes } from "../upgrade/upgrade.ts";
 import { withKept } from "../upgrade/upgrade-return.ts";
 import { stopRun } from "../vm/life-cycle.ts";
+import { sizeRefusals } from "../volumes/growth.ts";
 import { createGrants } from "./quota.ts";
 
 export const planFor = (state: ControllerState, cell: Cell | null): Plan =>
@@ -62,6 +63,7 @@ export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan): read
     ...managementRefusals(state, cell),
     ...ownVmRefusals(state, cell, plan),
     ...rulesRefusals(state, cell),
+    ...sizeRefusals(state, cell, plan),
   ];
   if (cell.name === own) return refusals;
   return [

@@ -49,6 +49,8 @@ import {
 } from "../state.ts";
 import { upgradedBy } from "../upgrade/upgrade.ts";
 import { actualVmOf } from "../vm/life-cycle.ts";
+import { withSizes } from "../volumes/growth.ts";
+import { trueSizeMiB } from "../volumes/true-size.ts";
 import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
 import { execTarget, recordOf, whyEnds } from "./session-requests.ts";
 
@@ -161,6 +163,7 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
   if (!target.ok) return target;
   const cell = target.value;
   const plan = planFor(state, cell);
+  const shown = withSizes(state, plan);
   const upgraded = upgradedBy(state, plan.steps);
   const failed = leftFailed(state, plan);
   const diagnostics = cell === null ? [] : [...refusalsOf(state, cell, plan), ...limitFaults(state, cell, plan)];
@@ -169,13 +172,13 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
   if (shut !== null) return fail(refused(409, "conflict", shut));
   const same = isEmptyPlan(plan) && sameJson(cell?.document ?? null, state.model.document);
   if (!dryRun && !same) {
-    const losses = unnamedLosses(plan, allowDestroy);
+    const losses = unnamedLosses(shown, allowDestroy);
     if (losses.length > 0) return fail({ status: 409, error: destroysDataRefusal(losses) });
     const needed = roomNeeded(state, cell, plan);
     if (needed !== null) return fail({ ...noRoomNow(state, needed), needed });
     if (cell === null && hasChildren(state)) {
       beginEnding(state);
-      return ok(toJson({ plan, version: state.model.version, dryRun } satisfies Changed));
+      return ok(toJson({ plan: shown, version: state.model.version, dryRun } satisfies Changed));
     }
     const faults = acceptModel(state, cell, plan);
     if (faults.length > 0) return fail(refused(500, "internal", wrongPlan(faults)));
@@ -186,7 +189,7 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
     ...(upgraded.length > 0 ? { upgraded } : {}),
     ...(failed.length > 0 ? { failed } : {}),
   };
-  return ok(toJson({ plan, version: state.model.version, dryRun, ...more } satisfies Changed));
+  return ok(toJson({ plan: shown, version: state.model.version, dryRun, ...more } satisfies Changed));
 }
 
 /** What has failed, and what the plan does not touch. */
@@ -324,7 +327,7 @@ function elementState(state: ControllerState, record: ElementRecord): ElementSta
   }
   if (record.type === "Volume" || record.type === "VolumeCopy") {
     const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${uid}`);
-    return { ...common, server: actual?.server ?? null, sizeMiB: actual?.sizeMiB ?? null };
+    return { ...common, server: actual?.server ?? null, sizeMiB: trueSizeMiB(actual) };
   }
   if (record.type === "CellController") {
     const services = actualOf(actualCell, state, cellManager, `cell/${uid}`)?.services;

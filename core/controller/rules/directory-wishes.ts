@@ -32,6 +32,7 @@ import {
 } from "../state.ts";
 import { seenByOthers } from "../upgrade-follow.ts";
 import { placedInterfaces } from "../vm/virtual-machines.ts";
+import { trueSizeMiB } from "../volumes/true-size.ts";
 
 /** Everything that should be known at the directory. */
 export function wishForDirectory(state: ControllerState, wishes: Wishes): void {
@@ -70,7 +71,7 @@ function shownOf(state: ControllerState, record: ElementRecord): PublicElement |
   if (actual === undefined && before !== null) return before.shows;
   const manager = serviceNumber(storageManagerOf(state));
   const more = manager === 1 ? {} : { manager };
-  const { sizeMiB = null, server = null } = actual ?? {};
+  const [sizeMiB, server] = [trueSizeMiB(actual), actual?.server ?? null];
   return { kind: "volume", type: record.type, sizeMiB, server, ...more };
 }
 

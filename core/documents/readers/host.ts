@@ -21,6 +21,7 @@ import type {
   DesiredVm,
   StandbyVolume,
 } from "../vocabulary.ts";
+import type { GrownDisk } from "../volume-size.ts";
 import { policy } from "./network.ts";
 import { attachment } from "./storage.ts";
 import {
@@ -105,6 +106,12 @@ export const actualVm = document(
     ended: oneOf("exited", "crashed", "stopped", null),
     health: optional(oneOf("starting", "answering", "silent")),
     reboots: optional(count),
+    disks: optional(
+      list(
+        object<GrownDisk>({ connection: uidText, sizeMiB: nullable(amountMiB), reason: nullable(sentence) }),
+        most.ofMachine,
+      ),
+    ),
     trial: optional(actualTrial),
   }),
 );

@@ -43,6 +43,7 @@ import type {
   SavedState,
   StorageOffers,
 } from "../vocabulary.ts";
+import type { VolumeSize } from "../volume-size.ts";
 import {
   address,
   amountMiB,
@@ -52,6 +53,7 @@ import {
   pathText,
   port,
   progressFields,
+  sentence,
   serverText,
   sha256,
   uidText,
@@ -89,6 +91,10 @@ export const actualVolume = document(
     ...progressFields,
     server: absentAs(null, nullable(serverText)),
     sizeMiB: absentAs(null, nullable(amountMiB)),
+    smallerMiB: optional(amountMiB),
+    roomMiB: optional(amountMiB),
+    frozen: yes,
+    owes: optional(object<NonNullable<VolumeSize["owes"]>>({ phase: oneOf("waiting", "failed"), reason: sentence })),
     available: optional(oneOf(false)),
     hidden: yes,
   }),
@@ -143,6 +149,7 @@ export const attachment = object<Attachment>({
   volume: uidText,
   epoch: count,
   sizeMiB: amountMiB,
+  growToMiB: optional(fileMiB),
   layers: list(layer, most.ofMachine),
   boot: nullable(bootRecord),
   pristine: yes,
@@ -208,6 +215,7 @@ export const agentVolumeActual = document(
   object<AgentVolumeActual>({
     ...progressFields,
     sizeMiB: nullable(amountMiB),
+    roomMiB: optional(amountMiB),
     usedMiB: nullable(amountMiB),
     boot: nullable(bootRecord),
     about: optional(volumeAbout),

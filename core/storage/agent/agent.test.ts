@@ -192,6 +192,40 @@ test("a tombstone of a lease fences and keeps the epoch; the volume goes after t
   assert.equal(bench.lease().holder, null);
 });
 
+test("a file grows while nobody has it open; a host that has it exported does it itself, and is believed up to what was asked", () => {
+  const bench = new Bench();
+  bench.make();
+  const want = (sizeMiB: number) => bench.desire(`volume/${v1}`, { uid: v1, source: { kind: "empty" }, sizeMiB });
+  want(20);
+  assert.deepEqual(
+    bench.work().map(({ file }) => file),
+    [{ action: "grow", sizeMiB: 20 }],
+  );
+  assert.equal(bench.volume().sizeMiB, 10);
+  bench.report({ kind: "failed", volume: v1, about: "file", reason: "no space left", portTaken: false });
+  assert.deepEqual([bench.volume().phase, bench.volume().reason], ["ready", "no space left"]);
+  bench.report({ kind: "grown", volume: v1, sizeMiB: 20, roomMiB: 90 });
+  assert.deepEqual(bench.work(), []);
+  assert.deepEqual([bench.volume().sizeMiB, bench.volume().roomMiB, bench.volume().reason], [20, 90, null]);
+  bench.ask(1, holder(1));
+  bench.export(1);
+  bench.report({ kind: "exported", volume: v1, epoch: 1, exportName: "name-1", sizeMiB: 20, roomMiB: 90 });
+  want(30);
+  const [during] = bench.work();
+  assert.deepEqual([during?.file, during?.export?.growsToMiB], [null, 30], "its file is the host's");
+  bench.restart();
+  bench.report({ kind: "grown", volume: v1, sizeMiB: 9000, roomMiB: 90 });
+  assert.equal(bench.volume().sizeMiB, 30);
+  assert.equal(bench.work()[0]?.export?.growsToMiB, undefined);
+  want(40);
+  bench.ask(2, null);
+  assert.equal(bench.work()[0]?.file, null, "before the fence is confirmed it is still the host's");
+  bench.report({ kind: "fenced", volume: v1, epoch: 1 });
+  assert.deepEqual(bench.work()[0]?.file, { action: "grow", sizeMiB: 40 });
+  bench.desire(`readers/${v1}`, { volume: v1 });
+  assert.equal(bench.work()[0]?.file, null, "an origin never changes");
+});
+
 test("an origin waits for the fence and is never leased again", () => {
   const bench = new Bench();
   bench.make();

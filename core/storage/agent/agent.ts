@@ -8,7 +8,8 @@ import type { Effect, Input, Service, Step } from "../../env.ts";
 import type { EventName } from "../../telemetry/event-names.ts";
 import { hearMember, takeDeclaration, takeInstallation } from "../succession-evidence.ts";
 import { addToBin, binMiBOf, emptyBin, isBinToSee, keepBin, labelOf, sweepBin, whyNotAnew } from "./bin.ts";
-import { type AgentDesired, asItIs, isAgentKey, readDesired } from "./documents.ts";
+import { type AgentDesired, asItIs, imageDocuments, isAgentKey, readDesired } from "./documents.ts";
+import { growth, growthAlone, withSize } from "./growth.ts";
 import {
   advanceLease,
   confirmed,
@@ -186,12 +187,18 @@ function binAnswer(state: AgentState, report: AgentReport, effects: Effect[]): B
 /** Takes a report into the records. One that does not fit what is wanted now is late, and says nothing any more. */
 function record(state: AgentState, report: AgentReport, effects: Effect[]): void {
   switch (report.kind) {
-    case "created": {
-      const volume = state.volumes.get(report.volume);
-      if (volume === undefined || volume.removing || volume.sizeMiB !== null) return;
+    case "created":
+    case "grown":
+    case "exported": {
+      if (report.kind === "exported") {
+        state.failures.delete(`${report.volume}/export`);
+        changeExport(state, report.volume, report.epoch, effects, (r) => confirmed(r, report.exportName));
+      }
+      const volume = withSize(state, report);
+      if (volume !== null) writeVolume(state, report.volume, volume, effects);
+      if (volume === null || report.kind === "exported") return;
       state.failures.delete(`${report.volume}/file`);
-      writeVolume(state, report.volume, { ...volume, sizeMiB: report.sizeMiB, boot: report.boot }, effects);
-      effects.push(log("volume/created", { volume: report.volume, sizeMiB: report.sizeMiB }));
+      effects.push(log(`volume/${report.kind}`, { volume: report.volume, sizeMiB: volume.sizeMiB }));
       return;
     }
     case "removed":
@@ -207,14 +214,6 @@ function record(state: AgentState, report: AgentReport, effects: Effect[]): void
     case "prepared":
       changeExport(state, report.volume, report.epoch, effects, (r) => prepared(r, report, freePort(state)));
       return;
-    case "exported": {
-      state.failures.delete(`${report.volume}/export`);
-      changeExport(state, report.volume, report.epoch, effects, (r) => confirmed(r, report.exportName));
-      const volume = state.volumes.get(report.volume);
-      if (volume !== undefined && volume.sizeMiB !== null && volume.sizeMiB !== report.sizeMiB)
-        writeVolume(state, report.volume, { ...volume, sizeMiB: report.sizeMiB }, effects);
-      return;
-    }
     case "fenced": {
       state.failures.delete(`${report.volume}/export`);
       const origin = state.origins.get(report.volume);
@@ -253,13 +252,7 @@ function record(state: AgentState, report: AgentReport, effects: Effect[]): void
       holdBack(state, effects);
       return;
     case "images":
-      for (const name of state.images)
-        if (!report.images.some((image) => image.name === name)) publish(state, `image/${name}`, null, effects);
-      state.images.clear();
-      for (const image of report.images) {
-        state.images.add(image.name);
-        publish(state, `image/${image.name}`, { ...image }, effects);
-      }
+      for (const [key, image] of imageDocuments(state, report.images)) publish(state, key, image, effects);
       return;
   }
 }
@@ -417,9 +410,18 @@ function wantedWork(state: AgentState, uid: Uid): VolumeWork | null {
     // Growing happens at a grant: once others know the export, its size is fixed, since NBD's is.
     const grow = lease.confirmed ? null : (desired?.sizeMiB ?? null);
     const { holder, epoch, access } = lease;
-    wanted = { epoch, writable: true, sizeMiB: grow, access, holder: holder.host, ...waits };
+    wanted = {
+      epoch,
+      writable: true,
+      sizeMiB: grow,
+      access,
+      holder: holder.host,
+      ...growth(volume, desired),
+      ...waits,
+    };
   } else if (origin !== undefined && state.desired.readers.has(uid) && volume?.removing === false)
     wanted = { epoch: 0, writable: false, sizeMiB: null, access: origin.access, ...waits };
+  if (fence === null) file ??= mayServe(state, uid, volume) ? growthAlone(state, uid) : null;
   if (file === null && fence === null && wanted === null) return null;
   return { volume: uid, file, fence, export: wanted };
 }
@@ -457,7 +459,6 @@ function exchangePort(state: AgentState, before?: ExportAccess | null, after?: E
 }
 
 // --- what is told ------------------------------------------------------------------------------------------------
-
 function publishVolume(state: AgentState, uid: Uid, effects: Effect[]): void {
   publish(state, `volume/${uid}`, json(volumeActual(state, uid, inUse(state, uid))), effects);
 }

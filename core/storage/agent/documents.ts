@@ -3,7 +3,7 @@ import type { Json } from "../../../model/json/json.ts";
 import { Fault } from "../../../model/json/reader.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import * as read from "../../documents/readers/storage.ts";
-import type { AgentLease, AgentReaders, AgentVolume } from "../../documents/vocabulary.ts";
+import type { AgentImage, AgentLease, AgentReaders, AgentVolume } from "../../documents/vocabulary.ts";
 import type { LeaseRecord, OriginRecord, VolumeRecord } from "./work.ts";
 
 /** The desired documents that reach an agent: a UID becomes a file name and a size an argument. */
@@ -12,6 +12,20 @@ export type AgentDesired =
   | { readonly kind: "lease"; readonly uid: Uid; readonly value: AgentLease | null }
   | { readonly kind: "readers"; readonly uid: Uid; readonly value: AgentReaders | null }
   | { readonly kind: "succession"; readonly uid: Uid; readonly value: AgentLease | null };
+
+/** What is to be said of the server's images; null: no longer there. */
+export function imageDocuments(
+  state: { readonly images: Set<string> },
+  images: readonly AgentImage[],
+): ReadonlyMap<string, Json> {
+  const told = new Map<string, Json>([...state.images].map((name) => [`image/${name}`, null]));
+  state.images.clear();
+  for (const image of images) {
+    state.images.add(image.name);
+    told.set(`image/${image.name}`, { ...image });
+  }
+  return told;
+}
 
 const keyForm = /^(volume|lease|readers|succession)\/([A-Za-z0-9][A-Za-z0-9-]{0,62})$/;
 

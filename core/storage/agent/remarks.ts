@@ -13,6 +13,6 @@ export const olderServer = (server: string, why: string): string =>
 export function sizeRemark(actual: number, desired: number | null): string | null {
   if (desired === null || desired === actual) return null;
   return desired > actual
-    ? `grows from ${actual} to ${desired} MiB at the next start of a VM that uses it`
+    ? `grows from ${actual} to ${desired} MiB`
     : `stays at ${actual} MiB: a volume can grow to ${desired} MiB, never shrink`;
 }

@@ -21,10 +21,17 @@ export function volumeActual(state: AgentState, uid: Uid, use: string | null): A
     return desired === undefined ? null : (lost satisfies AgentVolumeActual);
   }
   const failure = state.failures.get(`${uid}/file`) ?? null;
-  const { sizeMiB, boot } = volume;
+  const { sizeMiB, roomMiB, boot } = volume;
   const { about } = volume;
-  const told = { sizeMiB, usedMiB: state.usedMiB.get(uid) ?? null, boot, ...(about === undefined ? {} : { about }) };
+  const room = roomMiB === undefined ? {} : { roomMiB };
+  const told = {
+    sizeMiB,
+    ...room,
+    usedMiB: state.usedMiB.get(uid) ?? null,
+    boot,
+    ...(about === undefined ? {} : { about }),
+  };
   if (desired === undefined || volume.removing) return { phase: "deleting", reason: failure ?? use, ...told };
   if (sizeMiB === null) return { phase: failure === null ? "working" : "waiting", reason: failure, ...told };
-  return { phase: "ready", reason: sizeRemark(sizeMiB, desired.sizeMiB), ...told };
+  return { phase: "ready", reason: failure ?? sizeRemark(sizeMiB, desired.sizeMiB), ...told };
 }

@@ -25,6 +25,8 @@ export interface WantedExport {
   readonly sizeMiB: number | null;
   /** Null: draw secrets and report them as `prepared` before anything runs. */
   readonly access: ExportAccess | null;
+  /** The size to which its host makes the disk grow while it is exported; absent: it has the size that is wanted. */
+  readonly growsToMiB?: number;
   /** Where the lease's holder is, the only one that it is for; absent: an origin is for every host. */
   readonly holder?: HostName;
   /** It goes on where it runs, and is not started: nobody has confirmed yet that this server is not older. */
@@ -44,6 +46,8 @@ export interface VolumeWork {
         /** Its file is there, or nothing is made: it is one that this store did not know. */
         readonly found?: true;
       }
+    /** Nobody has it open: it becomes larger. */
+    | { readonly action: "grow"; readonly sizeMiB: number }
     /** Into the bin, with what is known of it. */
     | { readonly action: "remove"; readonly label: BinLabel }
     | null;
@@ -78,8 +82,12 @@ export type AgentReport =
       readonly kind: "created";
       readonly volume: Uid;
       readonly sizeMiB: number;
+      /** The size up to which its disk can grow while it is exported; absent: not at all. */
+      readonly roomMiB?: number;
       readonly boot: BootRecord | null;
     }
+  /** The file is larger, whoever has made it so. */
+  | { readonly kind: "grown"; readonly volume: Uid; readonly sizeMiB: number; readonly roomMiB: number }
   /** `file`: what it is in the bin now; null: there was none. */
   | { readonly kind: "removed"; readonly volume: Uid; readonly file: BinFile | null }
   /** All that is in the bin; answered with `BinAnswer`: what is to be emptied now. */
@@ -107,6 +115,7 @@ export type AgentReport =
       readonly epoch: number;
       readonly exportName: string;
       readonly sizeMiB: number;
+      readonly roomMiB?: number;
     }
   /** No export of this volume up to this epoch exists, and every write accepted through one has landed. */
   | { readonly kind: "fenced"; readonly volume: Uid; readonly epoch: number }
@@ -144,6 +153,8 @@ export interface VolumeRecord {
   readonly source: VolumeSource;
   /** Virtual size of the file; null: not created yet. */
   readonly sizeMiB: number | null;
+  /** Up to which it can grow while it is exported; absent: not at all. */
+  readonly roomMiB?: number;
   readonly boot: BootRecord | null;
   /** The file is being removed: nothing of this volume can be wanted until it is gone. */
   readonly removing: boolean;

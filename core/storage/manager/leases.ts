@@ -327,6 +327,7 @@ function compose(state: ManagerState, granted: ConnectionRecord): Attachment | P
   const layers: Layer[] = [];
   let boot: BootRecord | null = null;
   let sizeMiB = 0;
+  let growToMiB: number | null = null;
   let epoch = 0;
   let pristine = granted.mode === "rw";
   for (let at: Uid | null = granted.volume; at !== null; ) {
@@ -364,10 +365,15 @@ function compose(state: ManagerState, granted: ConnectionRecord): Attachment | P
     }
     layers.push(source.layer);
     pristine &&= epochsOf(state, agent, at) === (top ? 1 : 0);
-    if (top) sizeMiB = record.sizeMiB;
+    if (top) {
+      sizeMiB = record.sizeMiB;
+      const isSmaller = granted.mode === "rw" && volume.sizeMiB !== null && volume.sizeMiB < sizeMiB;
+      if (isSmaller && (volume.roomMiB ?? 0) >= sizeMiB) growToMiB = sizeMiB;
+    }
     boot ??= volume.boot;
     at = record.origin;
   }
   const untouched = pristine && boot?.saved !== undefined ? ({ pristine: true } as const) : {};
-  return { volume: granted.volume, epoch, sizeMiB, layers, boot, ...untouched };
+  const grows = growToMiB === null ? {} : { growToMiB };
+  return { volume: granted.volume, epoch, sizeMiB, ...grows, layers, boot, ...untouched };
 }

@@ -184,7 +184,7 @@ const createAgentView = (name: PeerName): AgentView => ({
 /** Takes a volume's record into memory and into the indexes that rest on it. */
 export function keepVolume(state: ManagerState, volume: Uid, record: VolumeRecord): void {
   const agent = state.agents.get(record.agent);
-  if (agent !== undefined && !state.volumes.has(volume)) agent.provisionedMiB += record.sizeMiB;
+  if (agent !== undefined) agent.provisionedMiB += record.sizeMiB - (state.volumes.get(volume)?.sizeMiB ?? 0);
   state.kept.touched.add(volume);
   state.volumes.set(volume, record);
   if (record.origin !== null) addTo(state.copiesOf, record.origin, volume);

@@ -11,9 +11,11 @@ import {
   type Phase,
   type Progress,
 } from "../../documents/vocabulary.ts";
+import type { VolumeSize } from "../../documents/volume-size.ts";
 import { desire, log, progress, publish, write } from "../../outbox.ts";
 import { isInBin } from "../bin.ts";
 import { copyNeedsMiB, overcommit } from "../offers.ts";
+import { grow, sizes } from "./growth.ts";
 import { adopt, adoptOrigins, findVolume } from "./recovery.ts";
 import {
   type AgentView,
@@ -54,7 +56,7 @@ export function publishVolume(
   state: ManagerState,
   client: PeerName,
   volume: Uid,
-  what: Progress & Pick<ActualVolume, "available" | "hidden">,
+  what: Progress & VolumeSize & Pick<ActualVolume, "available" | "hidden">,
   record: VolumeRecord | null,
 ): void {
   const actual: ActualVolume = {
@@ -225,6 +227,8 @@ function planOrigin(state: ManagerState, client: PeerName, origin: Uid): Result<
   if (record.frozen) return ok(record);
   const actual = state.agents.get(record.agent)?.volumes.get(origin);
   if (actual?.phase !== "ready") return waiting(notReady(state, origin));
+  if (actual.sizeMiB !== null && actual.sizeMiB < record.sizeMiB)
+    return waiting(`"${record.path}" still grows to ${record.sizeMiB} MiB`);
   const writer = writerOf(state, origin);
   if (writer !== null)
     return waiting(`"${record.path}" is being written by ${writer}; a copy waits until nobody writes`);
@@ -309,7 +313,7 @@ const noSpace = (state: ManagerState, agents: readonly AgentView[], needsMiB: nu
 function followVolume(state: ManagerState, volume: Uid, before: VolumeRecord, document: DesiredVolume): void {
   const agent = state.agents.get(before.agent);
   const actual = agent?.volumes.get(volume);
-  const record = actual?.phase === "ready" ? keepMade(state, volume, before) : before;
+  const record = grow(state, volume, actual?.phase === "ready" ? keepMade(state, volume, before) : before, document);
   const { source, sizeMiB, cell, path, origin } = record;
   const made = record.made === true ? { made: true as const } : {};
   const from = record.made === true || record.from === undefined ? {} : { from: record.from.file };
@@ -327,11 +331,10 @@ function followVolume(state: ManagerState, volume: Uid, before: VolumeRecord, do
     else [phase, reason] = ["waiting", trouble ?? `waits to hear from ${server}`];
   } else if (trouble !== null) {
     reason = reason === null || phase === "ready" ? trouble : `${trouble}; ${reason}`;
-  } else if (phase === "ready" && document.sizeMiB !== null && document.sizeMiB !== record.sizeMiB) {
-    reason = `it was made with ${record.sizeMiB} MiB; a volume keeps its size, so make a new one of ${document.sizeMiB} MiB`;
   }
   const available = trouble === null ? {} : { available: false as const };
-  publishVolume(state, record.client, volume, { phase, reason, ...available }, record);
+  const size = actual === undefined ? {} : sizes(state, record, document, actual);
+  publishVolume(state, record.client, volume, { phase, reason, ...available, ...size }, record);
 }
 
 function keepMade(state: ManagerState, volume: Uid, record: VolumeRecord): VolumeRecord {

@@ -77,6 +77,11 @@ export interface HypervisorDriver {
   start(machine: MachineSpecification): Promise<string | null>;
   /** Resolves when the process is confirmed gone. `graceMs` 0: at once; else ACPI power-off first. */
   stop(vm: Uid, graceMs: number): Promise<void>;
+  /**
+   * Makes a block node of a running machine larger, and its guest sees that; nothing happens to one that is large enough.
+   * Rejects with a sentence.
+   */
+  grow(vm: Uid, node: string, sizeMiB: number): Promise<void>;
   onEnd(listener: (end: MachineEnd) => void): void;
   /** News of machines that go on, of those found again too. A panic is followed by the machine's end. */
   onCondition(listener: (condition: MachineCondition) => void): void;

@@ -251,6 +251,17 @@ class QemuDriver implements HypervisorDriver {
     await rm(files.directory, { recursive: true, force: true });
   }
 
+  async grow(vm: Uid, node: string, sizeMiB: number): Promise<void> {
+    const qmp = this.#watched.get(vm)?.qmp;
+    if (qmp == null) throw new Error(`the machine of ${vm} cannot be spoken to`);
+    const nodes = (await qmp.execute("query-named-block-nodes", { flat: true })) as readonly unknown[];
+    const found = nodes.map(asRecord).find((each) => each["node-name"] === node);
+    if (found === undefined) throw new Error(`the machine of ${vm} has no disk of that lease`);
+    const bytes = sizeMiB * 1024 * 1024;
+    if (Number(asRecord(found.image)["virtual-size"]) >= bytes) return;
+    await qmp.execute("block_resize", { "node-name": node, size: bytes });
+  }
+
   onEnd(listener: (end: MachineEnd) => void): void {
     this.#listeners.push(listener);
   }

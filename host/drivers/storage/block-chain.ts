@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Attachment, Layer } from "../../../core/documents/vocabulary.ts";
+import type { Attachment, DesiredDisk, Layer } from "../../../core/documents/vocabulary.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
 
 /** What QEMU is told about one volume: `-object` and `-blockdev` values as data, in the order in which it needs them. */
@@ -68,6 +68,10 @@ export function blockChain(
   if (below === null) throw new Error(`the attachment of volume ${attachment.volume} has no layers`);
   return { objects, blockdevs, node: below };
 }
+
+/** Node name of a disk's whole chain. */
+export const chainNode = ({ connection, attachment }: DesiredDisk): string =>
+  `${nodeName(connection, attachment.epoch, 0)}q`;
 
 /** QEMU allows 31 characters, letters first; a UID may be longer, so a hash stands for it. */
 function nodeName(connection: Uid, epoch: number, index: number): string {

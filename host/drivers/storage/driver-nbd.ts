@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { BootRecord, DesiredDisk } from "../../../core/documents/vocabulary.ts";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
 import { qemuIdentity } from "../../machine/unix-users.ts";
-import { blockChain } from "./block-chain.ts";
+import { blockChain, chainNode } from "./block-chain.ts";
 import { BootCache } from "./boot-cache.ts";
 import type { ComposedDisk, StorageDriver } from "./driver.ts";
 import { requireServers } from "./servers.ts";
@@ -58,6 +58,8 @@ export function createStorageDriver({
         secretDirectories: attachment.layers.map((_layer, index) => layerDirectory(index)),
       };
     },
+
+    node: chainNode,
 
     async release(disk: DesiredDisk): Promise<void> {
       await rm(directoryOf(disk), { recursive: true, force: true });

@@ -32,6 +32,8 @@ export interface StorageDriver {
    * sentence, which names the storage server where one is the reason.
    */
   compose(disk: DesiredDisk, start?: "boot" | "resume"): Promise<ComposedDisk>;
+  /** The name of the block node that `compose` made for the disk. */
+  node(disk: DesiredDisk): string;
   /** Forgets the credentials of a connection. Others that read the same volume keep theirs. */
   release(disk: DesiredDisk): Promise<void>;
 }

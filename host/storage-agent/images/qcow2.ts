@@ -41,6 +41,25 @@ export async function readHeader(path: string): Promise<Qcow2Header> {
  */
 export const servedLength = (virtualBytes: number): number => virtualBytes + Math.ceil(virtualBytes / 2048) + 16 * MiB;
 
+/** Beyond it a file is as long as its disk needs: some file systems have no longer files. */
+const mostRoomBytes = 4 * 1024 * 1024 * MiB;
+
+/** The disk's size up to which a file is made long enough: what is not written stays a hole and costs nothing. */
+const roomFor = (virtualBytes: number): number =>
+  Math.max(virtualBytes, Math.min(mostRoomBytes, Math.max(4 * virtualBytes, virtualBytes + 64 * 1024 * MiB)));
+
+/**
+ * Length of a file whose disk may grow while it is exported, and the size in MiB up to which it may, of a file of that length.
+ * The double of what the disk itself needs: clusters of an image that the disk was made from may lie there unused, and they
+ * take no more than the disk. So the length alone says how much room there is; a file of an earlier version has none.
+ */
+export const lengthWithRoom = (virtualBytes: number): number => {
+  const room = roomFor(virtualBytes);
+  return room > virtualBytes ? 2 * servedLength(room) : servedLength(virtualBytes);
+};
+export const roomMiBOf = (fileBytes: number): number =>
+  Math.max(0, Math.floor(((fileBytes / 2 - 17 * MiB) * 2048) / 2049 / MiB));
+
 /** `qemu-img` without privileges. `directory` is its working directory, so no path above has to be open to it. */
 export async function qemuImg(directory: string, parameters: readonly string[]): Promise<void> {
   const command = [...setprivArguments(storageIdentity), "qemu-img", ...parameters];

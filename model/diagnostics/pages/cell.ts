@@ -97,6 +97,18 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     'PUT /model   (to the cell "root"; core1/vm was made with x.memory 416)\ncore1 { vm extends VM { x.memory 640; … } … }',
     'PUT /model   (to the cell "root"; core1/vm was made with x.memory 416)\ncore1 { vm extends VM { x.memory 416; … } … }',
   ),
+  "cell/volume-shrinks": requestPage(
+    "a volume that would become smaller",
+    "A volume can grow, also while a VM uses it. It cannot shrink: what lies at its end would be cut off. Write the size back that it has. To have less, make a smaller volume under another name, copy the data over in a VM that has both, and delete the large one. One to which no VM was ever given is made anew with the smaller size.",
+    "PUT /model   (shop/disk has x.size 64 and was used)\nshop extends Cell { disk extends Volume { x.size 32; } }",
+    "PUT /model   (shop/disk has x.size 64 and was used)\nshop extends Cell { disk extends Volume { x.size 64; } }",
+  ),
+  "cell/volume-is-origin": requestPage(
+    "an origin of copies that would grow",
+    "What others were made from, or read, never changes. A copy can be larger than its origin: give the size to the copy that needs the room.",
+    'PUT /model   (shop/golden has x.size 64, and copies)\nshop extends Cell {\n  golden extends Volume { x.size 128; }\n  disk extends VolumeCopy { x.image "<ref:../golden>"; }\n}',
+    'PUT /model   (shop/golden has x.size 64, and copies)\nshop extends Cell {\n  golden extends Volume { x.size 64; }\n  disk extends VolumeCopy { x.image "<ref:../golden>"; x.size 128; }\n}',
+  ),
   "cell/wrong-name": requestPage(
     "the specification of another cell",
     "Each cell has its own controller, which keeps the cell's name for life. Submit the specification as the cell that it names, or give it an `x.name`.",

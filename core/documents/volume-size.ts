@@ -1,0 +1,22 @@
+import type { Uid } from "../../model/cell/identifiers.ts";
+
+/** What a Storage Manager says of a volume's size beside `sizeMiB`, which is what it promised. */
+export interface VolumeSize {
+  /** The size that its server says its disk has, while it is less than `sizeMiB`. */
+  readonly smallerMiB?: number;
+  /** The size up to which it can grow while it is exported; absent: not at all. */
+  readonly roomMiB?: number;
+  /** Others were made from it or read it: it never changes. */
+  readonly frozen?: true;
+  /** It can be used and is not as it is declared. Absent: it is. */
+  readonly owes?: { readonly phase: "waiting" | "failed"; readonly reason: string };
+}
+
+/** A disk that was to grow while its machine runs, as its host says. */
+export interface GrownDisk {
+  readonly connection: Uid;
+  /** That the guest was shown; null: nothing larger yet. */
+  readonly sizeMiB: number | null;
+  /** A sentence; null: there is nothing to say. */
+  readonly reason: string | null;
+}
