@@ -106,6 +106,8 @@ function take(state: ControllerState, input: Input): void {
       break;
     case "another":
       doubtRuns(state, input.peer, "replaced");
+      // What the former one held, this one does not have.
+      state.forgotten.delete(input.peer);
       break;
     case "kept":
       noteForgotten(state, input.peer, input.key, input.value);

@@ -375,6 +375,23 @@ test("another receiver under an old name is no older one; the same one without i
   );
 });
 
+test("a receiver that is another one at each connection is named with how often, and not each time", () => {
+  const network = createNetwork(["a", "b"]);
+  const b = machineOf(network, "b");
+  desire(network, "a", "b", "v1", 1);
+  for (let time = 0; time < 5; time += 1) {
+    b.instance = `key ${time}`;
+    putBack(network, "b", null);
+    settle(network);
+  }
+  assert.equal(inputsOf(network, "a", "another").length, 4);
+  const said = (): readonly Json[] =>
+    machineOf(network, "a").logs.flatMap(({ event, fields }) =>
+      event === "distribution/another" ? [fields.count ?? null] : [],
+    );
+  assert.deepEqual(said(), [1]);
+});
+
 test("that another receiver has the name ends no fork of the client's own store: an operator's word does", () => {
   for (const isBlank of [true, false]) {
     const { network, copy } = older();

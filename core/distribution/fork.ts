@@ -100,12 +100,12 @@ const tell = (turn: Turn, { peer, forked, itForked }: Target): void => {
  * A receiver greets: says whether this store has forked, and is looked at itself. Its silence about a fork ends none: it might
  * have said things in between that it had no business to. A newer store that comes back has no such note of a fork in it.
  */
-export const judgeServer = (turn: Turn, target: Target, hello: HelloFrame): void => {
+export const judgeServer = (node: Distribution, turn: Turn, target: Target, hello: HelloFrame): void => {
   const { history, instance } = hello;
   if (history === undefined) return;
   const head = history.at(-1) ?? null;
   const isSame = target.at !== null && contains(history, target.at);
-  if (!isSame && isAnother(target.instance, instance)) forgetFormer(turn, target);
+  if (!isSame && isAnother(target.instance, instance)) forgetFormer(node, turn, target);
   const forked = target.forked || hello.forked === true;
   const forksNow = target.at !== null && !contains(history, target.at);
   const itForked = target.itForked || forksNow;
@@ -126,12 +126,14 @@ export const judgeServer = (turn: Turn, target: Target, hello: HelloFrame): void
  * Another one has the receiver's name: nothing that is known of the former one's store is about it. What that one said of this
  * store stays: whoever invents an `instance` would release it otherwise.
  */
-const forgetFormer = (turn: Turn, target: Target): void => {
+const forgetFormer = (node: Distribution, turn: Turn, target: Target): void => {
   const { peer, itForked } = target;
   target.at = null;
   target.itForked = false;
   target.orphans.clear();
-  turn.logs.push({ event: "distribution/another", fields: { peer, documents: target.documents.size } });
+  const count = countRefusal(node.refusalsLogged, `${peer} another`, turn.now.ms);
+  const fields = { peer, documents: target.documents.size, count };
+  if (count !== null) turn.logs.push({ event: "distribution/another", fields });
   if (itForked) tell(turn, target);
   turn.inbox.push({ kind: "another", peer });
 };
@@ -163,7 +165,10 @@ export const takeKept = (
   const document = value === null ? null : readDocument(node, turn, "kept", target.peer, key, value);
   if (document === null && value !== null) return;
   if (!known && !target.orphans.has(key)) {
-    if (target.orphans.size >= shareOf(node.self).documents) return;
+    if (target.orphans.size >= shareOf(node.self).documents) {
+      refuse(node, turn, target.peer, "too many documents", key);
+      return;
+    }
     target.orphans.add(key);
   }
   turn.inbox.push({ kind: "kept", peer: target.peer, key, value: document });

@@ -103,6 +103,11 @@ test("a receiver that lies names no more that it keeps than its client could hav
     stateOf(network, "controller.c").inputs.flatMap((input) => (input.kind === "kept" ? [input.key] : [])),
     ["vm/2", "vm/1", "vm/2"],
   );
+  assert.equal(a.node?.distribution.refusals.get("too many documents"), 2, "what is dropped is counted");
+  assert.ok(
+    a.logs.some(({ event, fields }) => event === "distribution/refused" && fields.peer === "b"),
+    "and who said it is named",
+  );
 });
 
 test("a stored wish that this version cannot read is kept, and the service knows that it is there", () => {

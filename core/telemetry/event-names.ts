@@ -41,7 +41,7 @@ export const eventNames = {
   "distribution/released": "what a client that had forked desires here counts again: who said so",
   "distribution/reunited": "a client has its store again from which a later one had forked",
   "distribution/another":
-    "another one has the name of a receiver: a machine that took another's place, or a cell made anew; how many documents it is asked for",
+    "another one has the name of a receiver: a machine that took another's place, or a cell made anew; how many documents it is asked for, and how often by then, once a minute for a peer",
   "distribution/ended": "an operator ended documents of a client: how many",
   "distribution/repaired":
     "what is here differed from what the peer had given, and is asked for once more: in how many of 64 parts",

@@ -153,6 +153,18 @@ test("a host that says it has endless documents fills no store of the controller
   assert.equal(world.state.outbox.releasing.get(host)?.size, mostTakenBack);
 });
 
+test("a host that is another one again and again leaves nothing of what it said before", () => {
+  const world = new World();
+  world.put(shop());
+  const host = peerName("host.h1");
+  const forgotten = (): readonly string[] => [...(world.state.forgotten.get(host)?.keys() ?? [])];
+  for (let machine = 0; machine < 4; machine += 1) {
+    world.step({ kind: "another", peer: host });
+    for (const each of [1, 2]) world.step({ kind: "kept", peer: host, key: `vm/c1-9${machine}${each}`, value: {} });
+    assert.deepEqual(forgotten(), [`vm/c1-9${machine}1`, `vm/c1-9${machine}2`]);
+  }
+});
+
 test("no number that a receiver keeps uses up a range, however often it says one", () => {
   const world = new World();
   world.put(shop());

@@ -336,7 +336,7 @@ const receiveHello = (
   target.generation = hello.generation;
   target.life = hello.life ?? 0;
   link.greeted = true;
-  judgeServer(turn, target, hello);
+  judgeServer(node, turn, target, hello);
   inStep(turn, link);
 };
 
