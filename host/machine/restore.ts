@@ -2,7 +2,9 @@ import { existsSync } from "node:fs";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { BootstrapModel } from "../../core/bootstrap/bootstrap-model.ts";
+import { hostText } from "../../core/documents/readers/values.ts";
 import type { Ipv4 } from "../../model/cell/identifiers.ts";
+import { Fault } from "../../model/json/reader.ts";
 import type { Unpacked } from "../../runtime/backup/unpack.ts";
 import { fingerprintOfCertificate } from "../../runtime/identity/own/fingerprint.ts";
 import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
@@ -22,7 +24,10 @@ import { makeReturning } from "./returning.ts";
  */
 export interface MachineRestore {
   readonly unpacked: Unpacked;
-  /** Hosts of which the operator is sure that nothing of them runs any more. */
+  /**
+   * Hosts of which the operator is sure that nothing of them runs any more. Those that the backup does not know joined after it was made: what
+   * storage servers say that they had is taken from them without waiting for them.
+   */
   readonly poweredOff: readonly string[];
   /** Storage servers that will not come back: what they had begins empty. */
   readonly lostServers: readonly string[];
@@ -49,7 +54,10 @@ export const restoreMachine = async (restore: MachineRestore, target: RestoreTar
   await requireNoHost();
   await requireSameAuthority(target.authorityDirectory, unpacked);
   const known = placesIn(unpacked);
-  requireWord(restore, known, target.name);
+  for (const name of takeWord(restore, known, target.name))
+    target.say(
+      `the backup does not know the host ${name}: what it had since then starts anew, as you say that nothing runs there`,
+    );
   const draft = `${hostDirectory}.restored`;
   await rm(draft, { recursive: true, force: true });
   await makeDirectoryDurably(draft, 0o700);
@@ -89,23 +97,34 @@ type Known = ReadonlyMap<string, string | null>;
 const namesOf = (known: Known, role: "host" | "agent"): readonly string[] =>
   [...known.keys()].filter((peer) => peer.startsWith(`${role}.`)).map((peer) => peer.slice(role.length + 1));
 
-/** Throws where something was said of whom the backup does not know, or nothing of whom it does. */
-const requireWord = ({ poweredOff, lostServers }: MachineRestore, known: Known, own: string): void => {
+/**
+ * Throws where nothing was said of a host that the backup knows, or something that nobody can mean.
+ * @returns hosts that the backup does not know, sorted
+ */
+export const takeWord = (
+  { poweredOff, lostServers }: Omit<MachineRestore, "unpacked">,
+  known: Known,
+  own: string,
+): readonly string[] => {
   const [hosts, servers] = [namesOf(known, "host"), namesOf(known, "agent")];
   const all = (names: readonly string[]): string => names.join(", ") || "none";
-  const noHost = poweredOff.find((name) => !hosts.includes(name));
-  if (noHost !== undefined) throw new Error(`the backup has no host ${noHost}; it has ${all(hosts)}`);
+  const noName = poweredOff.find((name) => hostText(name) instanceof Fault);
+  if (noName !== undefined) throw new Error(`no host can have the name "${noName}"; the backup has ${all(hosts)}`);
   const noServer = lostServers.find((name) => !servers.includes(name));
-  if (noServer !== undefined) throw new Error(`the backup has no storage server ${noServer}; it has ${all(servers)}`);
+  if (noServer !== undefined)
+    throw new Error(
+      `the backup has no storage server ${noServer}; it has ${all(servers)}: leave it out, one that joined later is not waited for`,
+    );
   if (lostServers.includes(own))
     throw new Error(
       `this machine is to be the storage server ${own}, and cannot be lost as well: give it another --name`,
     );
   const unsaid = hosts.filter((name) => !poweredOff.includes(name));
-  if (unsaid.length === 0) return;
+  const strangers = poweredOff.filter((name) => !hosts.includes(name)).sort();
+  if (unsaid.length === 0) return strangers;
   throw new Error(
     `the backup has the hosts ${all(hosts)}, and nobody has said of ${all(unsaid)} that nothing runs there any more; what they ran is started anew, and would run twice. ` +
-      `On one that still works, \`cells host leave --force\` ends all of it; one that does not is switched off. Then say so: --powered-off ${hosts.join(",")}`,
+      `On one that still works, \`cells host leave --force\` ends all of it; one that does not is switched off. Then say so: --powered-off ${[...hosts, ...strangers].join(",")}`,
   );
 };
 

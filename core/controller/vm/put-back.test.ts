@@ -211,6 +211,17 @@ test("a VM whose disk is held from a host that the backup does not know starts w
   }
 });
 
+test("a host that the backup does not know, and of which an operator says that nothing runs there, is waited for no more", () => {
+  const world = grown({});
+  const holder = { vm: machine(world, "shop/core").uid, incarnation: 7, host: hostName("h9") };
+  for (const path of ["shop/boot", "shop/data"]) world.holders.set(world.uidOf(path), holder);
+  world.silent.add(peerName("host.h9"));
+  world.putBack(["h1", "h2", "h9"]);
+  world.settle();
+  assert.ok(machine(world, "shop/core").incarnation > 200);
+  assert.notEqual(world.vm("shop/core"), null);
+});
+
 test("a disk that is held for a later incarnation, of an earlier restore, is not taken either, and the next start is above it", () => {
   for (const crashing of [false, true]) {
     const world = grown({});
