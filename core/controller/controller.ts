@@ -14,7 +14,7 @@ import { createDeaths, followDeaths, followOthers, hearMember, takeDeath } from 
 import { heldInitial, publishLife, refuseInitial, takeLife } from "./cells/life.ts";
 import { measureController } from "./explain/measure.ts";
 import { noteForgotten } from "./histories/forgotten.ts";
-import { doubtRuns, olderDue, olderTimer, takeFork, takeKept, watchOlder } from "./histories/fork.ts";
+import { olderDue, olderTimer, takeAnother, takeFork, takeKept, watchOlder } from "./histories/fork.ts";
 import { hearingDue, hearingTimer, noteLost, restoredHearing, watchHearing } from "./histories/hearing.ts";
 import { askForRoom, isChild, noRoom } from "./model/quota.ts";
 import { reconcile } from "./reconcile.ts";
@@ -105,9 +105,7 @@ function take(state: ControllerState, input: Input): void {
       watchOlder(state, input.peer);
       break;
     case "another":
-      doubtRuns(state, input.peer, "replaced");
-      // What the former one held, this one does not have.
-      state.forgotten.delete(input.peer);
+      takeAnother(state, input.peer);
       break;
     case "kept":
       noteForgotten(state, input.peer, input.key, input.value);

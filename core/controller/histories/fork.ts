@@ -166,6 +166,12 @@ export function doubtRuns(state: ControllerState, peer: PeerName, why: NonNullab
   }
 }
 
+/** Another one has the name of a receiver: its silence is not the former one's, and it does not hold what that one held. */
+export function takeAnother(state: ControllerState, peer: PeerName): void {
+  doubtRuns(state, peer, "replaced");
+  state.forgotten.delete(peer);
+}
+
 /**
  * A receiver whose store was lost is told all that is desired of it as soon as it is there, and what it has too much is taken
  * back. After that, and where it is a host as soon as nothing is in doubt that it had then, there is nothing left to look at.
