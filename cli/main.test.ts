@@ -72,7 +72,7 @@ test("a refusal is exit code 1, wrong usage 2, no gateway 3", async () => {
     const refused = await cells(["get", "shop"], config);
     assert.deepEqual([refused.code, refused.stderr], [1, "no GET /cells/shop/model\n"]);
     assert.equal((await cells(["nope"], config)).code, 2);
-    assert.equal((await cells(["why", "a"], config)).code, 2);
+    assert.equal((await cells(["why", "a", "->", "b:http"], config)).code, 2);
     assert.equal((await cells(["get", "--output", "xml"], config)).code, 2);
     assert.equal((await cells(["up", "--hosts", "many"], config)).code, 2);
     writeClientConfiguration({ url: "http://127.0.0.1:1", credential: "x" }, config);

@@ -6,23 +6,24 @@ import { onlyCell } from "./model/change.ts";
 
 /** `cells why`. */
 
-const isAddress = (text: string): boolean => /^\d+(\.\d+){3}$/.test(text) || ["internet", "controller"].includes(text);
+const isPath = (text: string): boolean => text.includes("/") && !text.startsWith("//");
 
 /**
- * Of a connection: exit code 0 when it passes, 1 when it is blocked. Of an element: 0 when it is as declared, 1 when
- * something holds it up.
+ * Of a connection: exit code 0 when it passes, 1 when it is blocked. Of an element, a group or a cell: 0 when it is as
+ * declared, 1 when something holds it up.
  */
 export const why = async (context: Context, words: readonly string[], protocol: string | undefined): Promise<void> => {
   const [only] = words;
-  if (only !== undefined && words.length === 1 && /^[^\s:>→]+$/.test(only) && only.includes("/")) {
+  if (only !== undefined && words.length === 1 && /^[^\s:>→]+$/.test(only) && protocol === undefined) {
     await whyElement(context, only);
     return;
   }
   const connection = parseConnection(words, protocol);
   const client = context.client();
-  const named = [connection.from, connection.to].find((end) => !isAddress(end));
-  const cell = named === undefined ? await onlyCell(client) : cellOfPath(named).cell;
-  const inDocument = (end: string): string => (isAddress(end) || end.startsWith("//") ? end : cellOfPath(end).path);
+  // A path says which cell it is about; names of guests are of that cell, or of the only one.
+  const path = [connection.from, connection.to].find(isPath);
+  const cell = path === undefined ? await onlyCell(client) : cellOfPath(path).cell;
+  const inDocument = (end: string): string => (isPath(end) ? cellOfPath(end).path : end);
   const ends = { from: inDocument(connection.from), to: inDocument(connection.to) };
   const answer = await client.why(cell, { ...connection, ...ends });
   if (context.json) printJson(context, answer);

@@ -172,15 +172,21 @@ const viewCommands = (program: Command, context: () => Context): void => {
   withHelp(
     program
       .command("why")
-      .description("say what holds an element up, or whether a connection passes and what decides it at both hosts")
-      .argument("<what...>", 'the path of an element, or "A -> B:port", or A B port; ends are paths or addresses')
+      .description(
+        "say what holds up a cell, a group or an element, or whether a connection passes and what decides it",
+      )
+      .argument(
+        "<what...>",
+        'a path, or "A -> B:port/protocol", or A B port; ends are paths, addresses or names of guests',
+      )
       .option("-p, --protocol <protocol>", "tcp, udp or icmp (default: tcp with a port, else icmp)")
       .allowUnknownOption()
       .action((words, options) => why(context(), words, options.protocol)),
     [
       "cells why shop/web/vm",
       'cells why "shop/web/vm -> shop/app/vm:8080"',
-      "cells why shop/web/vm shop/db/vm 5432 --protocol udp",
+      'cells why "shop/web/vm -> app1:53/udp"',
+      "cells why shop",
     ],
   );
 };

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
+import type { WhyEnd, WhyEnds } from "../../core/controller/requests/connection-ends.ts";
 import type { ControllerRequest, ControllerResponse } from "../../core/controller/requests/requests.ts";
-import type { ExecTarget, WhyEnd, WhyEnds } from "../../core/controller/requests/session-requests.ts";
+import type { ExecTarget } from "../../core/controller/requests/session-requests.ts";
 import { rootCell } from "../../core/documents/cells.ts";
 import { mayAsk } from "../../core/documents/permissions.ts";
 import {

@@ -1,4 +1,4 @@
-import type { WhyEnd, WhyEnds } from "../../core/controller/requests/session-requests.ts";
+import type { WhyEnd, WhyEnds } from "../../core/controller/requests/connection-ends.ts";
 import type { ConnectionAnswer } from "../../model/api.ts";
 
 /**
@@ -59,7 +59,7 @@ export function connectionAnswer(ends: WhyEnds, question: Question, examined: re
     return {
       ...answer,
       allowed: false,
-      verdict: `nothing is known of ${packet}: neither end is at a host of this cell`,
+      verdict: `nothing is known of ${packet}: ${ends.nowhere ?? "neither end is at a host of this cell"}`,
     };
   }
   if (failed === undefined) {
@@ -75,6 +75,7 @@ export function connectionAnswer(ends: WhyEnds, question: Question, examined: re
       allowed: false,
       verdict: `${dropped}, at its check "${failed.check}" (${failed.detail}): the rule ${ends.waiting.join("; the rule ")}`,
     };
+  if (ends.nowhere !== null) return { ...answer, allowed: false, verdict: `${dropped}: ${ends.nowhere}` };
   // A host knows only the addresses that some rule connects with its own: an unknown one is a missing rule as well.
   const verdict = ["rule", "identity"].includes(failed.check)
     ? `${dropped}: no rule in force there lets it pass. To open it, add: ${openingRule(ends, question)}`

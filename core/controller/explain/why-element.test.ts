@@ -72,6 +72,29 @@ test("a lost host is named", () => {
   assert.deepEqual(failing(why(world, "shop/web"))[0], `host ${name} answers`);
 });
 
+test("a group and the cell: what holds up the first of their elements that is not as declared", () => {
+  const world = new World();
+  world.put(shop({ tier: { web: vm({ "x.memory": 8192 }), app: vm({}) } }));
+  for (const path of ["shop/tier", "tier", "shop"]) {
+    const answer = why(world, path);
+    assert.deepEqual([answer.type, answer.phase === "ready"], [path === "shop" ? "Cell" : "group", false], path);
+    assert.ok(failing(answer).length > 0, "its own checks are shown");
+  }
+  assert.match(
+    why(world, "tier").verdict,
+    /^1 of 2 elements of shop\/tier are not as declared; first shop\/tier\/web is held up at "host h1": needs 8192 MiB/,
+  );
+  world.put(shop({ tier: { app: vm({}) } }));
+  assert.equal(why(world, "shop/tier").verdict, "shop/tier is as declared: its only element is ready");
+  assert.match(why(world, "shop").verdict, /^shop is as declared: all \d+ elements are ready$/);
+  const { status, body } = world.ask({ method: "WHY-ELEMENT", path: "shop/teir" });
+  assert.deepEqual([status, /Did you mean shop\/tier/.test(JSON.stringify(body))], [404, false], "elements are meant");
+  assert.match(
+    JSON.stringify(world.ask({ method: "WHY-ELEMENT", path: "shop/tier/ap" }).body),
+    /Did you mean shop\/tier\/app\?/,
+  );
+});
+
 test("an element that is not there is a refusal that says where to look", () => {
   const world = new World();
   world.put(shop());

@@ -14,6 +14,7 @@ import { getAt, removeAt, replaceAt } from "../../../model/cell/document.ts";
 import { elementPath, type PeerName, type Uid } from "../../../model/cell/identifiers.ts";
 import { shortages, type Usage } from "../../../model/check/check-limits.ts";
 import { uncheckedIn } from "../../../model/check/check-supply.ts";
+import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import { isoTime } from "../../../model/iso-time.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
@@ -31,6 +32,7 @@ import { beginEnding, hasChildren, whyClosed } from "../cells/life.ts";
 import { told } from "../explain/standing.ts";
 import { stuckElements } from "../explain/stuck.ts";
 import { whyElement } from "../explain/why-element.ts";
+import { whyPart } from "../explain/why-part.ts";
 import { forkNote, forkReason } from "../histories/fork.ts";
 import { acceptModel, planFor, refusalsOf } from "../model/model-change.ts";
 import { limitFaults, roomNeeded } from "../model/quota.ts";
@@ -51,8 +53,9 @@ import { upgradedBy } from "../upgrade/upgrade.ts";
 import { actualVmOf } from "../vm/life-cycle.ts";
 import { withSizes } from "../volumes/growth.ts";
 import { trueSizeMiB } from "../volumes/true-size.ts";
+import { whyEnds } from "./connection-ends.ts";
 import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
-import { execTarget, recordOf, whyEnds } from "./session-requests.ts";
+import { execTarget, prefixesOf, recordOf } from "./session-requests.ts";
 
 /**
  * What a controller's edge may ask. `path` counts from the document, without a leading slash; "" is the whole.
@@ -287,8 +290,15 @@ function elementAnswer(state: ControllerState, path: string): ReturnType<typeof 
   if (record !== undefined) return whyElement(state, record);
   const forked = forkReason(state);
   if (forked !== null) return fail({ status: 409, message: `${path} is not known here: ${forked}` });
-  const message = `${path} is no element of the cell ${state.options.cell}: \`cells get ${state.options.cell} --state\` lists them`;
-  return fail({ status: 404, message });
+  const whole = whyPart(state, prefixesOf(state, path));
+  if (whole !== null) return whole;
+  const { cell } = state.options;
+  const closest = closestName(
+    path,
+    Array.from(state.elements.values(), (each) => each.path),
+  );
+  const meant = closest === undefined ? `: \`cells get ${cell} --state\` lists them` : `. Did you mean ${closest}?`;
+  return fail({ status: 404, message: `${path} is no element of the cell ${cell}${meant}` });
 }
 
 /** The document with "$state" in every element below `path`. */

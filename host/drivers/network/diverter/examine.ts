@@ -209,7 +209,10 @@ function examineRules(
     if (unknown !== null)
       return [
         ...strange.map((what) => stop("entry", what)),
-        stop("identity", `cell ${cell} knows nobody at ${unknown}: no interface and no network of a rule`),
+        stop(
+          "identity",
+          `this host was told of nobody at ${unknown} in cell ${cell}: no rule in force here joins it with an interface of this host`,
+        ),
       ];
     const who = `${question.source} is identity ${from.join(", ")} and ${question.destination} is ${to.join(", ")} in cell ${cell}`;
     const what = question.protocol === "icmp" ? "icmp" : `${question.protocol} ${question.port ?? 0}`;
