@@ -1,15 +1,17 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import type { Command } from "commander";
 import type { CellEvent } from "../model/api.ts";
 import { readEventStream } from "../runtime/http/event-stream.ts";
 import { readClientConfiguration, writeClientConfiguration } from "./connection/client-config.ts";
+import { createProgram } from "./program/program.ts";
 
 /** The command line as a user runs it, against a gateway that answers what the test says. */
 const main = fileURLToPath(new URL("main.ts", import.meta.url));
@@ -134,29 +136,33 @@ test("what others have written moves no terminal", async () => {
   });
 });
 
-test("every command has help with an example and the exit codes", async () => {
-  const commands = [
-    "up",
-    "down",
-    "status",
-    "demo",
-    "plan",
-    "apply",
-    "delete",
-    "get",
-    "watch",
-    "events",
-    "why",
-    "exec",
-    "console",
-  ];
+test("every command has help with an example and the exit codes, those of the script too", async () => {
+  const commands = (parent: Command): readonly Command[] =>
+    parent.commands.flatMap((each) => (each.commands.length > 0 ? commands(each) : [each]));
+  const all = commands(createProgram()).filter((command) => command.name() !== "help");
+  for (const name of ["up", "apply", "start", "exec", "setup", "test", "bench"])
+    assert.ok(all.some((command) => command.name() === name));
+  for (const command of all) {
+    let help = "";
+    const writeOut = (text: string): void => {
+      help += text;
+    };
+    command.configureOutput({ writeOut }).outputHelp();
+    assert.match(help, /Examples?:\n {2}\$ \S*(CELLS_CONFIG=|(sudo )?(\.\/)?cells)/, command.name());
+    assert.match(help, /Exit codes: 0 done/, command.name());
+  }
+  const script = spawnSync("bash", [fileURLToPath(new URL("../cells", import.meta.url)), "test", "--help"]);
+  assert.deepEqual([script.status, String(script.stderr)], [0, ""]);
+  assert.match(String(script.stdout), /^Usage: cells test .*\n\nrun every test/);
+});
+
+test("the version is that of the package; plan's detailed code 2 is no wrong usage", async () => {
   await withGateway({}, async (config) => {
-    const helps = await Promise.all(commands.map((command) => cells([command, "--help"], config)));
-    for (const { code, stdout } of helps) {
-      assert.equal(code, 0);
-      assert.match(stdout, /Examples?:\n {2}\$ (sudo )?cells/);
-      assert.match(stdout, /Exit codes: 0 done/);
-    }
+    const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+      readonly version: string;
+    };
+    assert.deepEqual(await cells(["--version"], config), { code: 0, stdout: `cells ${version}\n`, stderr: "" });
+    assert.equal((await cells(["plan", "--detailed-exitcode"], config)).code, 1);
   });
 });
 

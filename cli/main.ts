@@ -1,15 +1,19 @@
 import { CommanderError } from "commander";
-import { CommandFailure, exitCodes } from "./program/failure.ts";
+import { CommandFailure, detailedExitCode, exitCodes } from "./program/failure.ts";
+import { Interrupted } from "./program/interrupted.ts";
 
 /** The last step: an expected end becomes a text and an exit code. Anything else is a fault of ours, with its stack. */
 const report = (error: unknown): number => {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+  // 2 says that something would change there.
+  const usage = process.argv.includes(detailedExitCode) ? exitCodes.refused : exitCodes.usage;
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : usage;
   if (!(error instanceof CommandFailure)) {
     process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
     return exitCodes.refused;
   }
   process.stderr.write(`${error.message}\n`);
-  return error.exitCode;
+  if (error instanceof Interrupted) process.exit(error.exitCode);
+  return error.exitCode === exitCodes.usage ? usage : error.exitCode;
 };
 
 // A reader that has seen enough (`cells events | head`) is no failure.

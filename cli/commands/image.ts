@@ -5,6 +5,7 @@ import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import { table } from "../output/terminal.ts";
 import { type Context, printJson } from "../program/context.ts";
 import { usage } from "../program/failure.ts";
+import { formatOf, type ImageFormat, readHead } from "./image-format.ts";
 
 /** `cells image add`, `list` and `delete`. */
 
@@ -20,18 +21,34 @@ const warnMissing = ({ terminal }: Context, what: string, missing: readonly Miss
   for (const { server, why } of missing) terminal.warn(printable(`${what} ${server}: ${why}`));
 };
 
+const foundFormat = async (file: string): Promise<ImageFormat> => {
+  const head = await readHead(file).catch((error: Error) => {
+    throw usage(`cannot read ${file}: ${error.message}`);
+  });
+  const format = formatOf(head);
+  if (!format.ok) throw usage(`${file} ${format.error}`);
+  return format.value;
+};
+
 export const addImage = async (
   context: Context,
-  asked: { readonly name: string; readonly file: string; readonly format: string; readonly replace: boolean },
+  asked: {
+    readonly name: string;
+    readonly file: string;
+    readonly format: string | undefined;
+    readonly replace: boolean;
+  },
 ): Promise<void> => {
   const { terminal } = context;
-  const { file, format, replace } = asked;
+  const { file, replace } = asked;
   const name = checkedName(asked.name);
-  if (format !== "raw" && format !== "qcow2") throw usage(`--format is raw or qcow2, not \`${format}\``);
+  if (asked.format !== undefined && asked.format !== "raw" && asked.format !== "qcow2")
+    throw usage(`--format is raw or qcow2, not \`${asked.format}\``);
   const found = await stat(file).catch((error: NodeJS.ErrnoException) => {
     throw usage(`cannot read ${file}: ${error.code === "ENOENT" ? "there is no such file" : error.message}`);
   });
   if (!found.isFile()) throw usage(`${file} is no regular file; an image is a file with the disk's bytes`);
+  const format = asked.format ?? (await foundFormat(file));
   const bytes = found.size;
   const live = terminal.live && !context.json;
   let drawnAt = 0;
@@ -47,7 +64,7 @@ export const addImage = async (
   if (context.json) printJson(context, added);
   else
     terminal.print(
-      `${terminal.paint("green", "added")} ${name}: ${added.sizeMiB} MiB, on ${added.servers.join(", ")}; \`x.import "${name}"\` starts a volume as it`,
+      `${terminal.paint("green", "added")} ${name} (${format}): ${added.sizeMiB} MiB, on ${added.servers.join(", ")}; \`x.import "${name}"\` starts a volume as it`,
     );
   warnMissing(context, "not on", added.missing);
 };

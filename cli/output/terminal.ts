@@ -45,8 +45,17 @@ export const cut = (text: string, width: number): string => {
   return out;
 };
 
-export const processTerminal = (): Terminal => {
-  const { stdout, stderr, stdin } = process;
+/** What a terminal says of itself that has no size: a pseudo-terminal of which nobody set one says 0. */
+const sizeOf = ({ columns, rows }: { readonly columns?: number; readonly rows?: number }) => ({
+  columns: columns || 100,
+  rows: rows || 40,
+});
+
+export const processTerminal = ({
+  stdout,
+  stderr,
+  stdin,
+}: Pick<NodeJS.Process, "stdout" | "stderr" | "stdin"> = process): Terminal => {
   const live = stdout.isTTY === true && process.env.TERM !== "dumb";
   const colour = live && (process.env.NO_COLOR ?? "") === "";
   let drawn = 0;
@@ -54,12 +63,12 @@ export const processTerminal = (): Terminal => {
     paint: colour ? painted : plain,
     colour,
     live,
-    columns: stdout.columns ?? 100,
+    columns: sizeOf(stdout).columns,
     print: (text) => void stdout.write(`${text}\n`),
     warn: (text) => void stderr.write(`${text}\n`),
     draw: (lines) => {
-      const width = stdout.columns ?? 100;
-      const shown = lines.slice(0, Math.max(1, (stdout.rows ?? 40) - 2));
+      const { columns: width, rows } = sizeOf(stdout);
+      const shown = lines.slice(0, Math.max(1, rows - 2));
       stdout.write(
         `${drawn > 0 ? `\u001b[${drawn}A` : ""}\u001b[J${shown.map((line) => `${cut(line, width)}\n`).join("")}`,
       );

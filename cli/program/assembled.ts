@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import type { Context } from "./context.ts";
 import { exitCodesHelp, usage } from "./failure.ts";
@@ -9,6 +10,13 @@ export const withHelp = (command: Command, examples: readonly string[]): Command
     `\n${examples.length > 1 ? "Examples" : "Example"}:\n${examples.map((each) => `  $ ${each}`).join("\n")}\n${exitCodesHelp}`,
   );
 
+const versionText = (): string => {
+  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+    readonly version: string;
+  };
+  return `cells ${version}`;
+};
+
 /** The command line with what `register` puts into it. */
 export const assembled = (
   makeContext: (output: string) => Context,
@@ -17,6 +25,7 @@ export const assembled = (
   const program = new Command("cells")
     .description("a small self-hosting private cloud")
     .option("-o, --output <format>", "text or json", "text")
+    .version(versionText(), "-V, --version", "what this is")
     .helpCommand(true)
     .showHelpAfterError("(`--help` shows what is possible)")
     .exitOverride();

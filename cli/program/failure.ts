@@ -1,5 +1,8 @@
 /** Exit codes, as every command's help lists them. */
 export const exitCodes = { ok: 0, refused: 1, usage: 2, unreachable: 3, notAsDeclared: 4 } as const;
+export const detailedExitCode = "--detailed-exitcode";
+/** With it: something would change. Wrong usage is 1 then. */
+export const changesCode = 2;
 
 export const exitCodesHelp = `
 Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 gateway not reachable, 4 not everything is as declared`;

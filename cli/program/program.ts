@@ -16,9 +16,10 @@ import { clientFromConfiguration } from "../connection/client.ts";
 import { specCommands } from "../spec/commands.ts";
 import { assembled, withHelp } from "./assembled.ts";
 import { type Context, createContext, secondsOf } from "./context.ts";
-import { usage } from "./failure.ts";
+import { detailedExitCode, usage } from "./failure.ts";
 import { machineCommands } from "./machine-program.ts";
 import { managementCommands } from "./management-program.ts";
+import { scriptCommands } from "./script-program.ts";
 
 const countOf = (text: string): number => {
   if (!/^\d+$/.test(text)) throw usage(`\`${text}\` is no number`);
@@ -97,9 +98,12 @@ const changeCommands = (program: Command, context: () => Context): void => {
       .description("show what `apply` would do, and do nothing")
       .argument("<file>", "a specification, .sf, .json, .yaml or .ts; what it includes is read with it")
       .option("--all", "show what stays as it is, too")
+      .option(detailedExitCode, "0: nothing would change, 1: it failed, 2: something would")
       .addOption(child)
-      .action((file, { all, cell }) => plan(context(), file, { all: all === true, cell })),
-    ["cells plan examples/shop/shop.sf"],
+      .action((file, { all, cell, detailedExitcode }) =>
+        plan(context(), file, { all: all === true, cell, detailedExitCode: detailedExitcode === true }),
+      ),
+    ["cells plan examples/shop/shop.sf", "cells plan shop.sf --detailed-exitcode"],
   );
   withHelp(
     program
@@ -199,12 +203,12 @@ const imageCommands = (program: Command, context: () => Context): readonly Comma
       .description("upload a disk image; it is checked and converted in a sandbox, and what is dubious is refused")
       .argument("<name>", "how cells will name it")
       .argument("<file>", "the disk image")
-      .requiredOption("-f, --format <format>", "what the file is: raw or qcow2")
+      .option("-f, --format <format>", "what the file is, raw or qcow2 (default: what it shows itself to be)")
       .option("--replace", "replace the image of this name; volumes made from the old one stay as they are")
       .action((name, file, { format, replace }) =>
         addImage(context(), { name, file, format, replace: replace === true }),
       ),
-    ["cells image add debian debian-12.qcow2 --format qcow2"],
+    ["cells image add debian debian-12.qcow2", "cells image add old disk.img --format raw"],
   );
   const list = withHelp(
     image
@@ -363,4 +367,5 @@ export const createProgram = (
     registerApi(program, context, withHelp);
     registerExplain(program, context, withHelp);
     simulateCommand(program, context, withHelp);
+    scriptCommands(program, context, withHelp);
   });

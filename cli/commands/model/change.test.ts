@@ -241,3 +241,36 @@ test("an unchanged file over what has failed says so in its plan, and apply does
   assert.deepEqual(printed.slice(1), ["Failed, and left so by this:", said]);
   assert.equal((await failure(apply(context, file, waiting))).exitCode, 4);
 });
+
+test("Ctrl-C leaves a change that goes on, and says how to see it or take it back", async (t) => {
+  const created = settled(planChange(null, volumes), { db: one("Volume", "working") });
+  let looks = 0;
+  const { context, file } = await scene(t, (request) => {
+    if (request.method === "GET" && request.url.includes("/model") && ++looks === 2) process.emit("SIGINT");
+    return created(request);
+  });
+  const others = process.listenerCount("SIGINT");
+  const { exitCode, message } = await failure(apply(context, file, { ...waiting, timeoutMs: 4_000 }));
+  assert.equal(exitCode, 130);
+  assert.match(
+    message,
+    /goes on without this command: `cells watch shop` shows it\. `cells delete shop` takes it back\.$/,
+  );
+  assert.equal(process.listenerCount("SIGINT"), others);
+});
+
+test("plan's exit code tells whether something would change, where that is asked for", async (t) => {
+  const codes: unknown[] = [];
+  for (const [steps, detailedExitCode] of [
+    [planChange(volumes, volumes), true],
+    [planChange(null, volumes), true],
+    [planChange(null, volumes), false],
+  ] as const) {
+    const { context, file } = await scene(t, ({ method }) => (method === "GET" ? known : changed({ plan: steps })));
+    process.exitCode = 0;
+    await plan(context, file, { all: false, detailedExitCode });
+    codes.push(process.exitCode);
+  }
+  process.exitCode = 0;
+  assert.deepEqual(codes, [0, 2, 0]);
+});

@@ -22,7 +22,8 @@ import { followUntilReady, readElements } from "../../connection/follow.ts";
 import { renderElements, renderSummary } from "../../output/render.ts";
 import type { Terminal } from "../../output/terminal.ts";
 import { type Context, cellOfPath, ownNameOf, printJson } from "../../program/context.ts";
-import { CommandFailure, exitCodes, usage } from "../../program/failure.ts";
+import { CommandFailure, changesCode, exitCodes, usage } from "../../program/failure.ts";
+import { leavable } from "../../program/interrupted.ts";
 import { readBundle } from "../../spec/bundle.ts";
 import { rendered } from "../../spec/diagnostics.ts";
 
@@ -98,7 +99,11 @@ const upgradeLines = ({ upgraded = [] }: Changed): readonly string[] =>
 export const plan = async (
   context: Context,
   file: string,
-  { all, cell }: { readonly all: boolean; readonly cell?: string | undefined },
+  {
+    all,
+    cell,
+    detailedExitCode = false,
+  }: { readonly all: boolean; readonly cell?: string | undefined; readonly detailedExitCode?: boolean },
 ): Promise<void> => {
   const { changed, name } = await planOf(context, file, cell);
   if (context.json) printJson(context, changed);
@@ -109,6 +114,7 @@ export const plan = async (
     const lost = losesOf(changed.plan).map(({ path }) => path);
     if (lost.length > 0) context.terminal.print(`Applying it without being asked needs ${allowDestroyFlag(lost)}`);
   }
+  if (detailedExitCode && !isEmptyPlan(changed.plan)) process.exitCode = changesCode;
 };
 
 /**
@@ -243,6 +249,10 @@ const failedLines = (cell: string, { failed = [] }: Changed): readonly string[] 
         }),
       ];
 
+/** Of a change whose command is left. */
+export const goesOn = (cell: string): string =>
+  `The change was accepted and goes on without this command: \`cells watch ${cell}\` shows it.`;
+
 /** There was nothing before. */
 const isFirst = ({ steps }: Plan): boolean => steps.every(({ action }) => action === "create");
 
@@ -277,8 +287,13 @@ export const apply = async (context: Context, file: string, options: WaitOptions
     const { timeoutMs } = options;
     const touched = touchedBy(cell, changed.plan);
     const wanted = { timeoutMs, silent: json, concerned, ...(touched.size === 0 ? {} : { touched }) };
-    elements = await followUntilReady(client, name, terminal, wanted);
-    await untilRemoved(client, name, terminal, changed.plan, { timeoutMs });
+    const follow = async (): Promise<readonly ElementWithState[]> => {
+      const ready = await followUntilReady(client, name, terminal, wanted);
+      await untilRemoved(client, name, terminal, changed.plan, { timeoutMs });
+      return ready;
+    };
+    const back = isFirst(changed.plan) ? `\`cells delete ${name}\`` : "`cells apply` of the text as it was before";
+    elements = await leavable(`${goesOn(name)} ${back} takes it back.`, follow());
   }
   if (json) printJson(context, { ...changed, elements });
   else if (options.wait) terminal.print(`${name} is as declared: ${renderSummary(elements, terminal.paint)}`);
@@ -297,7 +312,10 @@ export const remove = async (context: Context, pathText: string, options: WaitOp
     throw overtaken(error) ? conflict(cell, error, "The same command without --yes") : error;
   });
   if (options.wait) {
-    await untilRemoved(client, cell, terminal, changed.plan, { timeoutMs: options.timeoutMs, whole });
+    const back =
+      "`cells apply` of a text that has it makes it anew, with its data as far as `cells bin list` shows that.";
+    const removed = untilRemoved(client, cell, terminal, changed.plan, { timeoutMs: options.timeoutMs, whole });
+    await leavable(`${goesOn(cell)} ${back}`, removed);
   }
   if (json) printJson(context, changed);
   else terminal.print(`${pathText} is ${options.wait ? "gone" : "being deleted"}`);

@@ -7,7 +7,8 @@ import { describe, elementsOf } from "../../connection/elements.ts";
 import { followUntilReady } from "../../connection/follow.ts";
 import { type Context, cellOfPath, printJson } from "../../program/context.ts";
 import { CommandFailure, exitCodes, usage } from "../../program/failure.ts";
-import { conflict, overtaken } from "./change.ts";
+import { leavable } from "../../program/interrupted.ts";
+import { conflict, goesOn, overtaken } from "./change.ts";
 
 /**
  * `cells start`, `stop` and `restart`. Each puts one attribute of the model, `x.desiredState` or the counter `x.restart`, so
@@ -46,6 +47,8 @@ const orderOf = (verb: PowerVerb, pathText: string, { state, wanted, counter }: 
   throw new CommandFailure(exitCodes.refused, `${pathText} is off: \`cells start ${pathText}\` starts it`);
 };
 
+const takenBack: Readonly<Record<PowerVerb, PowerVerb | null>> = { start: "stop", stop: "start", restart: null };
+
 export interface PowerOptions {
   readonly wait: boolean;
   readonly timeoutMs: number;
@@ -74,7 +77,10 @@ export const power = async (
       });
   const paths = new Set([path]);
   const elements = wait
-    ? await followUntilReady(client, cell, terminal, { timeoutMs, silent: json, concerned: paths, touched: paths })
+    ? await leavable(
+        `${goesOn(cell)}${takenBack[verb] === null ? "" : ` \`cells ${takenBack[verb]} ${pathText}\` takes it back.`}`,
+        followUntilReady(client, cell, terminal, { timeoutMs, silent: json, concerned: paths, touched: paths }),
+      )
     : [];
   if (json) printJson(context, { ...changed, elements });
   else if (wait) for (const element of elements) terminal.print(`${pathText}: ${describe(element)}`);

@@ -1,0 +1,34 @@
+import { usage } from "./failure.ts";
+import type { Register } from "./register.ts";
+
+/** Commands that the script `cells` of a checkout carries out before this program begins: here is their help. */
+const ofScript = [
+  {
+    name: "setup",
+    operands: "",
+    about: "install what is missing on this machine: Debian packages, Node 24, npm packages",
+    examples: ["sudo ./cells setup"],
+  },
+  {
+    name: "test",
+    operands: "[files...]",
+    about: "run every test of this checkout, or these test files, with real machines on this one",
+    examples: ["sudo ./cells test", "sudo ./cells test testbed/tenants/shop.test.ts"],
+  },
+  {
+    name: "bench",
+    operands: "[names...]",
+    about: "measure on this machine, and print tables; without a name every bench",
+    examples: ["sudo ./cells bench", "sudo ./cells bench rules"],
+  },
+] as const;
+
+export const scriptCommands: Register = (program, _context, withHelp) => {
+  for (const { name, operands, about, examples } of ofScript) {
+    const command = program.command(name).description(about);
+    if (operands !== "") command.argument(operands);
+    withHelp(command, examples).action(() => {
+      throw usage(`\`cells ${name}\` is a command of a checkout: run ./cells ${name} there`);
+    });
+  }
+};
