@@ -1,4 +1,4 @@
-import { type CauseKind, type CauseOf, kindsOf } from "../../model/cause/cause.ts";
+import type { Cause, CauseKind, CauseOf } from "../../model/cause/cause.ts";
 import { sentenceOf } from "../../model/cause/sentence.ts";
 import {
   type CellName,
@@ -28,7 +28,7 @@ import type {
   LeaseHolder,
 } from "../documents/vocabulary.ts";
 import type { Effect, GoneHosts, Input, Restored, Service } from "../env.ts";
-import { sameJson, toJson } from "../outbox.ts";
+import { isObject, sameJson, toJson } from "../outbox.ts";
 import { createController } from "./controller.ts";
 import type { ControllerResponse } from "./requests/requests.ts";
 import type { ControllerOptions, ControllerState, ElementRecord } from "./state.ts";
@@ -272,6 +272,7 @@ export class World {
       host === null
         ? [...this.hosts].map(([name, memory]) => ({
             host: name,
+            kind: "memory" as const,
             why: `needs ${memoryMiB} MiB, ${memory - used(name)} MiB free`,
             lifts: `ask for at most ${memory - used(name)} MiB`,
           }))
@@ -347,10 +348,10 @@ export class World {
     return reason === null ? `${phase}` : `${phase}: ${reason}`;
   }
 
-  /** The same by kinds, each with what is behind it: `waiting: waits-for(said), before(ended)`. */
+  /** The same by kinds and facts, without anybody's prose: `waiting: waits-for shop/disk (said storage-manager)`. */
   standing(path: string): string {
     const { phase, causes } = this.recordOf(path);
-    return causes.length === 0 ? `${phase}` : `${phase}: ${kindsOf(causes)}`;
+    return causes.length === 0 ? `${phase}` : `${phase}: ${shownCauses(causes)}`;
   }
 
   /** The first cause, where it is of that kind. */
@@ -441,4 +442,32 @@ export function shop(changes: JsonObject = {}): JsonObject {
       ...changes,
     },
   };
+}
+
+/** Facts of causes that are another's words, or that every change of a fixture would change. */
+const unshown: ReadonlySet<string> = new Set([
+  "kind",
+  "because",
+  "sentence",
+  "detail",
+  "key",
+  "version",
+  "wanted",
+  "characters",
+]);
+
+/** Causes for a test to compare: kinds, facts in their order, and in brackets what is behind them. */
+export const shownCauses = (causes: readonly Cause[]): string =>
+  causes
+    .map((cause) => {
+      const facts = Object.entries(cause).flatMap(([name, fact]) => (unshown.has(name) ? [] : shownFact(name, fact)));
+      const behind = "because" in cause && cause.because !== undefined ? [`(${shownCauses(cause.because)})`] : [];
+      return [cause.kind, ...facts, ...behind].join(" ");
+    })
+    .join(", ");
+function shownFact(name: string, fact: Json): readonly string[] {
+  if (fact === null || (Array.isArray(fact) && fact.length === 0)) return [];
+  if (typeof fact === "string") return [fact];
+  if (!Array.isArray(fact)) return [`${name}=${JSON.stringify(fact)}`];
+  return [(fact as readonly Json[]).map((each) => (isObject(each) ? `${each.host} ${each.kind}` : each)).join("+")];
 }

@@ -1,3 +1,4 @@
+import type { RefusedBy } from "../../model/cause/cause.ts";
 import type {
   CellName,
   Cidr,
@@ -297,18 +298,14 @@ export interface DesiredPlacement {
   /** This incarnation runs there already, whoever started it: its place is there and nowhere else. */
   readonly on?: HostName;
 }
-/** Why a host cannot hold a VM now, and what would change that; both to be read by a person. */
-export interface HostRefusal {
-  readonly host: HostName;
-  readonly why: string;
-  readonly lifts: string;
-}
+/** Why a host cannot hold a VM now, and what would change that. */
+export type HostRefusal = RefusedBy;
 export interface ActualPlacement extends Progress {
   readonly incarnation: number;
   readonly host: HostName | null;
   /** `ActualHost.boot` of that host when it was chosen. */
   readonly boot?: number;
-  /** Per host one sentence why it cannot hold the VM; empty when placed. */
+  /** Per host why it cannot hold the VM; empty when placed. */
   readonly refusals: readonly HostRefusal[];
 }
 /** What hosts can hold when they are empty. `complete` false: some host was never heard of, and might hold more. */

@@ -63,7 +63,7 @@ export type Filter = (
   candidate: Candidate,
   request: DesiredPlacement,
   ratios: Ratios,
-) => Omit<HostRefusal, "host"> | null;
+) => Required<Omit<HostRefusal, "host">> | null;
 
 export const noUse = (): HostUse => ({
   ...{ memoryMiB: 0, cpus: 0, shares: 0 },

@@ -43,7 +43,7 @@ export function place(
   for (const { host, reachable, actual, died = null } of hosts) {
     if (!reachable || actual === null) {
       const why = died === null ? "not reachable" : `declared dead at ${died}`;
-      refusals.push({ host, why, lifts: "the host answers again" });
+      refusals.push({ host, kind: "unreachable", why, lifts: "the host answers again" });
       continue;
     }
     const candidate: Candidate = { actual, use: useWithout(usage.get(host) ?? noUse(), request.vm) };

@@ -200,7 +200,7 @@ test("what each machine takes beside its guest is counted, so that a host need n
   assert.deepEqual([get("b")?.host, get("c")?.host], ["h1", "h1"]);
 });
 
-test("each host says in a sentence why it is not the one", () => {
+test("each host says by a kind and in a sentence why it is not the one", () => {
   const { want, say, get } = world(["h1", "h2", "h3", "h4", "h5", "h6"]);
   say("h1", host("h1", 1100));
   say("h2", host("h2", 9000, { state: "draining" }));
@@ -210,14 +210,14 @@ test("each host says in a sentence why it is not the one", () => {
   say("h5", null);
   want("a", 400, 1, { cpuSpeedMHz: 1000 });
   for (const { lifts } of get("a")?.refusals ?? []) assert.notEqual(lifts, "");
-  const told = get("a")?.refusals.map(({ host, why }) => ({ host, why }));
+  const told = get("a")?.refusals.map(({ host, kind, why }) => ({ host, kind, why }));
   assert.deepEqual(told, [
-    { host: "h1", why: "400 MiB do not fit: 100 of 100 MiB are free" },
-    { host: "h2", why: "it is draining" },
-    { host: "h3", why: "its CPUs run at 900 MHz, and 1000 MHz are asked for" },
-    { host: "h4", why: "1 CPUs do not fit: 0 of 0 (0 × 16) are free" },
-    { host: "h5", why: "not reachable" },
-    { host: "h6", why: "not reachable" },
+    { host: "h1", kind: "memory", why: "400 MiB do not fit: 100 of 100 MiB are free" },
+    { host: "h2", kind: "closed", why: "it is draining" },
+    { host: "h3", kind: "speed", why: "its CPUs run at 900 MHz, and 1000 MHz are asked for" },
+    { host: "h4", kind: "cpus", why: "1 CPUs do not fit: 0 of 0 (0 × 16) are free" },
+    { host: "h5", kind: "unreachable", why: "not reachable" },
+    { host: "h6", kind: "unreachable", why: "not reachable" },
   ]);
   assert.match(get("a")?.reason ?? "", /^no host can hold it \(h1: 400 MiB/);
   say("h6", host("h6"));

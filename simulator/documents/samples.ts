@@ -247,7 +247,7 @@ export const actualSamples = {
       incarnation: 1,
       host: "h1",
       boot: 1,
-      refusals: [{ host: "h2", why: "full", lifts: "less" }],
+      refusals: [{ host: "h2", kind: "memory", why: "full", lifts: "less" }],
     },
   },
   "storage-manager": {

@@ -43,7 +43,7 @@ test("a store of the previous version has sentences alone: they are told as said
     world.records.set(key, { ...record, phase: "waiting", reason: "waits for shop/none" });
   }
   world.crash();
-  assert.equal(world.standing("shop/web"), "waiting: said");
+  assert.equal(world.standing("shop/web"), "waiting: said controller.shop");
   assert.equal(world.phase("shop/web"), "waiting: waits for shop/none");
   world.settle();
   assert.equal(world.standing("shop/web"), "ready");

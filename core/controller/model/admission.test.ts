@@ -36,7 +36,7 @@ test("while a host was never heard of, nothing is impossible: the VM waits", () 
   hear(world, { ...offers, complete: false });
   assert.equal(world.ask({ method: "PUT", path: "", json: large }).status, 200);
   world.settle();
-  assert.match(world.phase("shop/web"), /^waiting: no host can hold it/);
+  assert.equal(world.standing("shop/web"), "waiting: no-host h1 memory+h2 memory");
 });
 
 test("the first change of a new cell waits until all were heard that say what can be had", () => {

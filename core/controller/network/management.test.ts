@@ -96,7 +96,7 @@ test("an all-or-none cell has its management subnet at once, and gives up nothin
   const scarce = new World({ root });
   scarce.hosts.clear();
   scarce.put(model({ "x.policy.deploy": "all-or-none" }));
-  assert.match(scarce.phase("shop/service"), /^waiting/);
+  assert.equal(scarce.standing("shop/service"), "waiting: no-host");
 });
 
 test("only the operator's root cell may have one, and only the underlay's addresses", () => {

@@ -118,7 +118,7 @@ test("a service VM whose token was refused says so, with what helps", () => {
   says({ phase: "waiting", reason: "nobody has shown the token yet", key: null });
   assert.equal(world.phase("shop/core"), "ready");
   says({ phase: "failed", reason: "the token was spent by another key", key: "ab".repeat(32) });
-  assert.equal(world.phase("shop/core"), "ready: presence.2 cannot enrol: the token was spent by another key");
+  assert.equal(world.standing("shop/core"), "ready: enrolment-refused presence.2 (said authority)");
   const why = JSON.stringify(world.ask({ method: "WHY-ELEMENT", path: "shop/core" }).body);
   assert.match(why, /held up at \\"enrolment\\": presence\.2 cannot enrol.*the next incarnation has a new token/);
   says({ phase: "ready", reason: null, key: "ab".repeat(32) });
@@ -148,14 +148,14 @@ test("two VMs cannot have one name: the second waits until the first is gone", (
   world.put(cell({ first: vm({ placer: {} }) }));
   world.slowStops.add("h1" as never);
   world.put(cell({ second: vm({ placer: {} }), first: vm({ placer: {} }) }));
-  const words = /^waiting: "placer" is already a service of shop\/first, .* or give it another number$/;
-  assert.match(world.phase("shop/second"), words);
+  const taken = "waiting: service-name-taken placer shop/first numbered=true";
+  assert.equal(world.standing("shop/second"), taken);
   world.put(cell({ second: vm({ placer: {} }) }));
-  assert.match(world.phase("shop/second"), words, "the first one still runs");
+  assert.equal(world.standing("shop/second"), taken, "the first one still runs");
   assert.deepEqual(Object.values(enrolments(world)), [["placer"]]);
   world.slowStops.clear();
   world.settle();
-  assert.match(world.phase("shop/second"), /^ready/);
+  assert.equal(world.standing("shop/second"), "ready");
   assert.equal(world.put(cell({ a: vm({ presence: { number: 1 } }), b: vm({ presence: { number: 1 } }) })).status, 200);
   const phases = ["shop/a", "shop/b"].map((path) => world.phase(path).split(":")[0]);
   assert.deepEqual(phases.sort(), ["ready", "waiting"], "of two new ones one starts");
@@ -184,8 +184,7 @@ test("a VM whose roles are wrong waits and says why; nothing of it is enrolled",
   for (const [data, words] of wrong) {
     const world = new World({ root });
     world.put(cell({ core: { ...vm({}), "x.data": data } }));
-    assert.match(world.phase("shop/core"), words);
-    assert.match(world.phase("shop/core"), /^waiting/);
+    assert.match(world.cause("shop/core", "services-malformed").detail, words);
     assert.deepEqual(enrolments(world), {});
     assert.equal(world.vm("shop/core"), null);
   }
@@ -194,7 +193,7 @@ test("a VM whose roles are wrong waits and says why; nothing of it is enrolled",
 test("without an interface nobody could reach it", () => {
   const world = new World({ root });
   world.put({ shop: { "x.type": "Cell", "x.name": "shop", core: vm({ placer: {} }) } });
-  assert.match(world.phase("shop/core"), /^waiting: waits for an interface/);
+  assert.equal(world.standing("shop/core"), "waiting: no-interface");
 });
 
 test("in any other cell a component `service` is data like any other", () => {

@@ -172,11 +172,8 @@ test("what does not fit is given back, said, and asked for again", () => {
   assert.equal(held(world).length, 7);
   world.fire("all-or-none");
   assert.deepEqual(held(world), []);
-  assert.match(
-    world.phase("shop/web"),
-    /^waiting: all-or-none: not everything could be had \(shop\/db\), so nothing is held; asked for again after 10 s/,
-  );
-  assert.match(world.phase("shop/front"), /^waiting: all-or-none: /);
+  assert.equal(world.standing("shop/web"), "waiting: all-or-none resting shop/db seconds=10");
+  assert.equal(world.standing("shop/front"), "waiting: all-or-none resting shop/db seconds=10");
   const why = world.ask({ method: "WHY-ELEMENT", path: "shop/web" });
   assert.match(JSON.stringify(why.body), /held up at \\"all or none\\".*make room for shop\/db/);
   assert.equal(world.timers.get("all-or-none"), restMs(0));
@@ -210,7 +207,7 @@ test("a change that adds to a cell that runs gives back only what it added", () 
   world.fire("all-or-none");
   assert.equal(held(world).length, before);
   assert.equal(world.phase("shop/web"), "ready");
-  assert.match(world.phase("shop/disk"), /^waiting: all-or-none: /);
+  assert.equal(world.standing("shop/disk"), "waiting: all-or-none resting shop/extra seconds=10");
   world.put(shop({ "x.policy.deploy": "as-possible", extra, disk }));
   assert.equal(world.phase("shop/disk"), "ready");
   assert.equal(world.timers.has("all-or-none"), false);
@@ -227,7 +224,7 @@ test("a volume that a running VM got is not given back", () => {
   world.fire("all-or-none");
   assert.equal(world.phase("shop/disk"), "ready");
   assert.equal(world.phase("shop/web"), "ready");
-  assert.match(world.phase("shop/extra"), /^waiting: all-or-none: /);
+  assert.equal(world.standing("shop/extra"), "waiting: all-or-none resting shop/extra seconds=10");
 });
 
 test("a crash anywhere, also after everything was given back, changes nothing of the end", () => {

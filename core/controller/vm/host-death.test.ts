@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sentenceOf } from "../../../model/cause/sentence.ts";
 import { hostName, type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import { type ActualPresenceDeath, presenceKey } from "../../documents/presence.ts";
 import type { DesiredConnection, DesiredPlacement } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
-import { shop, World } from "../world.testing.ts";
+import { shop, shownCauses, World } from "../world.testing.ts";
 
 const h1 = peerName("host.h1");
 const member = peerName("presence.1");
@@ -13,10 +12,6 @@ const death: ActualPresenceDeath = {
   ...{ host: hostName("h1"), generation: 3, incarnation: 0 },
   ...{ declaredAt: Date.UTC(2026, 10, 21, 20, 40, 7), reporters: 3 },
 };
-const said =
-  "host h1 was declared dead at 2026-11-21T20:40:07Z; its machines are not started elsewhere until it comes back, or its " +
-  "power is known to be off: then say so with `cells host dead h1`";
-
 /** Two of three members say it, unless it is one alone. */
 const declare = (world: World, value: object = death, ...by: readonly PeerName[]): void => {
   for (const from of by.length > 0 ? by : [member, peerName("presence.3")])
@@ -34,7 +29,7 @@ test("what a declared death withdraws is unknown and not stopped: nothing is giv
   const connections = world.documents<DesiredConnection>("storage-manager", "connection");
   world.withdraw(h1);
   declare(world);
-  assert.equal(world.phase("shop/web"), `waiting: ${said}`);
+  assert.equal(world.standing("shop/web"), "waiting: host-declared-dead h1 2026-11-21T20:40:07Z");
   world.settle();
   for (const name of [...world.timers.keys()]) world.fire(name);
   assert.deepEqual(incarnations(world), before, "no new incarnation");
@@ -70,7 +65,7 @@ test("one that is to be deleted waits for its dead host, which is said too", () 
   world.settle();
   const record = world.state.elements.get(web);
   assert.equal(record?.phase, "deleting");
-  assert.equal(sentenceOf(record?.causes ?? []), said);
+  assert.equal(shownCauses(record?.causes ?? []), "host-declared-dead h1 2026-11-21T20:40:07Z");
   world.silent.clear();
   world.settle();
   assert.equal(world.state.elements.get(web), undefined, "back, and in step: it holds nothing of it any more");
@@ -85,11 +80,11 @@ test("a death that a host came back from, of a stranger, or of another host is n
   declare(world, death, peerName("presence.2"));
   world.silent.add(h1);
   world.settle();
-  assert.equal(world.phase("shop/web"), "ready: host h1 is not reachable", "any member that knows better counts");
+  assert.equal(world.standing("shop/web"), "ready: host-unreachable h1", "any member that knows better counts");
   declare(world, { ...death, generation: 4 }, peerName("presence.2"));
-  assert.equal(world.phase("shop/web"), "ready: host h1 is not reachable", "one alone makes no declaration");
+  assert.equal(world.standing("shop/web"), "ready: host-unreachable h1", "one alone makes no declaration");
   declare(world, { ...death, generation: 4 });
-  assert.equal(world.phase("shop/web"), `waiting: ${said}`, "it died again");
+  assert.equal(world.standing("shop/web"), "waiting: host-declared-dead h1 2026-11-21T20:40:07Z", "it died again");
 });
 
 test("a controller that starts while a host is dead hears of it and takes nothing for stopped", () => {
@@ -100,7 +95,7 @@ test("a controller that starts while a host is dead hears of it and takes nothin
   world.crash();
   declare(world);
   world.settle();
-  assert.equal(world.phase("shop/web"), `waiting: ${said}`);
+  assert.equal(world.standing("shop/web"), "waiting: host-declared-dead h1 2026-11-21T20:40:07Z");
   assert.deepEqual(incarnations(world), before);
 });
 
@@ -163,7 +158,7 @@ test("one that is not to be started again stays off, and says why; one member's 
   away("presence.3");
   fireAll(world);
   const reason = "the power of its host h1 is off, as the operator knows";
-  assert.equal(world.phase("shop/web"), `failed: ${reason}; it stays off because x.restartOnFailure is false`);
+  assert.equal(world.standing("shop/web"), "failed: ended host died, not-restarted shop/web");
   assert.equal(world.vm("shop/web"), null);
   assert.equal(world.vm("shop/db")?.host, "host.h2");
   assert.match(JSON.stringify(world.ask({ method: "WHY-ELEMENT", path: "shop/web" }).body), new RegExp(reason));

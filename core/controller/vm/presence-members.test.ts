@@ -22,7 +22,7 @@ test("a controller follows the members of the Presence group that there are by n
       return effect.kind === "reply" && effect.id === 77 ? ["reply"] : [];
     });
   };
-  const dead = (): boolean => world.phase("shop/web").includes("was declared dead");
+  const dead = (): boolean => world.standing("shop/web").includes("host-declared-dead");
   assert.deepEqual(group(first, second), ["unsubscribe presence.3 dead/", "reply"]);
   assert.deepEqual(group(first), ["unsubscribe presence.2 dead/", "reply"]);
   assert.deepEqual(group(first, second), ["subscribe presence.2 dead/", "reply"]);

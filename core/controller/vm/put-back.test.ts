@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sentenceOf } from "../../../model/cause/sentence.ts";
 import { type Cidr, hostName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { presenceKey } from "../../documents/presence.ts";
@@ -58,7 +57,6 @@ const grown = (more: Partial<ConstructorParameters<typeof World>[0]> = { root },
 };
 const machine = (world: World, path: string): DesiredVm =>
   (world.vm(path) as { document: DesiredVm } | null)?.document ?? assert.fail(`${path} is desired at no host`);
-const reasonOf = (world: World, path: string): string => sentenceOf(world.recordOf(path).causes) ?? "";
 
 test("a store that was put back goes on above every number and incarnation that it may have given out since", () => {
   for (const crashing of [false, true]) {
@@ -168,10 +166,7 @@ test("where some host of then may live on, nothing starts before each has been h
     world.settle();
     for (const { path } of moves) {
       assert.equal(world.vm(path), null, "it may have moved since to the one that lives");
-      assert.match(
-        reasonOf(world, path),
-        new RegExp(`may run at host ${living}, which is not heard.*cells host dead.*join as ${living}`),
-      );
+      assert.equal(world.standing(path), `waiting: restored-unheard ${living}`);
     }
     world.crash();
     world.settle();
@@ -195,7 +190,7 @@ test("a VM whose disk is held from a host that the backup does not know starts w
     world.putBack(["h1", "h2"]);
     world.settle();
     assert.equal(world.vm("shop/core"), null);
-    assert.match(reasonOf(world, "shop/core"), /host h9 may run an incarnation of it/);
+    assert.equal(world.standing("shop/core"), "waiting: forgotten-runs h9");
     assert.ok(machine(world, "shop/other").incarnation > 200, "nobody holds anything of it");
     world.silent.clear();
     world.settle();
@@ -233,7 +228,7 @@ test("a disk that is held for a later incarnation, of an earlier restore, is not
     world.putBack(["h1", "h2"]);
     world.settle();
     assert.equal(world.vm("shop/core"), null);
-    assert.match(reasonOf(world, "shop/core"), /host h9 may run an incarnation of it/);
+    assert.equal(world.standing("shop/core"), "waiting: forgotten-runs h9");
     world.silent.clear();
     world.settle();
     assert.ok(machine(world, "shop/core").incarnation > holder.incarnation, "that host has nothing of it");
@@ -280,7 +275,7 @@ test("what a host may run that nobody knew of ends with its power", () => {
   world.silent.add(peerName("host.h9"));
   world.putBack(["h1", "h2"]);
   world.settle();
-  assert.match(reasonOf(world, "shop/core"), /host h9 may run an incarnation of it.*cells host dead h9 --power-is-off/);
+  assert.equal(world.standing("shop/core"), "waiting: forgotten-runs h9");
   for (const earlier of ofEarlierLives) {
     declare(world, "h9", earlier);
     assert.equal(world.vm("shop/core"), null, JSON.stringify(earlier));

@@ -1,6 +1,8 @@
+import type { RefusalKind } from "../../../model/cause/cause.ts";
 import type { HostOffer } from "../../../model/check/check-hosts.ts";
 import {
   boolean,
+  branded,
   count,
   document,
   json,
@@ -11,6 +13,7 @@ import {
   object,
   oneOf,
   optional,
+  type Reader,
 } from "../../../model/json/reader.ts";
 import type {
   ActualHost,
@@ -51,7 +54,13 @@ export const desiredPlacement = document(
   }),
   { key: { field: "vm", of: ({ vm }) => vm } },
 );
-const refusal = object<HostRefusal>({ host: hostText, why: sentence, lifts: sentence });
+/** A Placer of a later version may know more kinds: what it says in words stands beside them. */
+const refusalKind: Reader<RefusalKind> = branded(
+  (kind) => kind as RefusalKind,
+  (kind) => /^[a-z-]{1,64}$/.test(kind),
+  "a kind: at most 64 small letters and hyphens",
+);
+const refusal = object<HostRefusal>({ host: hostText, why: sentence, lifts: sentence, kind: optional(refusalKind) });
 export const actualPlacement = document(
   object<ActualPlacement>({
     ...progressFields,

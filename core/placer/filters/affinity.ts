@@ -6,7 +6,8 @@ import { apartFrom, type Filter } from "../candidate.ts";
 export const affinity: Filter = ({ actual, use }, request) => {
   const pin = isObject(request.placement) ? request.placement.host : undefined;
   if (typeof pin === "string" && pin !== actual.host) {
-    return { why: `x.placement.host asks for ${pin}`, lifts: `leave out x.placement.host, or make room at ${pin}` };
+    const lifts = `leave out x.placement.host, or make room at ${pin}`;
+    return { kind: "pinned", why: `x.placement.host asks for ${pin}`, lifts };
   }
   const avoided = apartFrom(request.placement);
   for (const other of use.reservations.values()) {
@@ -15,6 +16,7 @@ export const affinity: Filter = ({ actual, use }, request) => {
     const apart = names(avoided, request.path, other.path) || names(other.apartFrom, other.path, request.path);
     if (apart) {
       return {
+        kind: "apart",
         why: `x.placement.apartFrom keeps it apart from "${other.path}", which is there`,
         lifts: `take "${other.path}" out of x.placement.apartFrom, or let one more host join`,
       };

@@ -6,6 +6,7 @@ export const capacity: Filter = ({ actual, use }, request, ratios) => {
   if (request.memoryMiB > free) {
     const most = freeMiB(actual, noUse(), ratios);
     return {
+      kind: "memory",
       why: `${request.memoryMiB} MiB do not fit: ${free} of ${most} MiB are free`,
       lifts:
         request.memoryMiB > most
@@ -17,6 +18,7 @@ export const capacity: Filter = ({ actual, use }, request, ratios) => {
   if (use.cpus + request.cpus > cpus) {
     const free = Math.max(0, cpus - use.cpus);
     return {
+      kind: "cpus",
       why: `${request.cpus} CPUs do not fit: ${free} of ${cpus} (${actual.cpus} × ${ratios.cpu}) are free`,
       lifts:
         request.cpus > cpus

@@ -5,6 +5,7 @@ export const speed: Filter = ({ actual }, request) =>
   actual.cpuSpeedMHz >= request.cpuSpeedMHz
     ? null
     : {
+        kind: "speed",
         why: `its CPUs run at ${actual.cpuSpeedMHz} MHz, and ${request.cpuSpeedMHz} MHz are asked for`,
         lifts: `ask for x.cpuSpeed ${actual.cpuSpeedMHz} or less`,
       };
