@@ -235,6 +235,20 @@ test("whoever takes over a QEMU has its sockets, and nothing that we read or wri
   }
 });
 
+test("a machine that nothing was ever heard of is asked for a short time whether it powers off", {
+  timeout: 120_000,
+}, async () => {
+  const driver = createQemuDriver({ runDirectory: join(directory, "run") });
+  const told = endsOf(driver);
+  const end = told.next();
+  await driver.start(machine("c1-17", 1, await sectorDisk("nothing", idle)));
+  // Its guest never answers. One that has an operating system would have ten minutes.
+  await driver.stop(uid("c1-17"), 600_000);
+  assert.equal((await end).ended, "stopped");
+  assert.deepEqual(await driver.list(), []);
+  await driver.close();
+});
+
 test("a start that fails says why and leaves nothing", async () => {
   const options = { runDirectory: join(directory, "run") };
   const driver = createQemuDriver(options);

@@ -51,6 +51,11 @@ import { padSeed, Resumption, resume } from "./resume/resume.ts";
 const launchDeadlineMs = 60_000;
 /** From SIGTERM, at which QEMU flushes its disks, to SIGKILL. */
 const flushMs = 2000;
+/**
+ * The time to power off of a guest that never answered and never wrote to a disk: the power button is pressed all the same, but
+ * most such machines have no operating system, and what has one and only reads loses nothing.
+ */
+const noGuestMs = 1000;
 /** A killed process that is still there after this is stuck in the kernel: its end cannot be confirmed. */
 const killDeadlineMs = 30_000;
 
@@ -231,7 +236,8 @@ class QemuDriver implements HypervisorDriver {
     if (watched !== null) {
       watched.stopping = true;
       if (graceMs > 0 && !watched.ending && watched.qmp !== null) {
-        const deadline = performance.now() + graceMs;
+        const hasGuest = watched.agent.hasAnswered() || (await hasWritten(watched.qmp));
+        const deadline = performance.now() + (hasGuest ? graceMs : Math.min(graceMs, noGuestMs));
         await watched.qmp.execute("system_powerdown").catch(() => undefined);
         // Small guests have nobody who listens to the power button.
         watched.agent.exec(["/sbin/poweroff"], Math.min(2000, graceMs)).catch(() => undefined);
@@ -461,6 +467,14 @@ class QemuDriver implements HypervisorDriver {
       listener({ vm: watched.vm, incarnation: watched.incarnation, ended, detail });
   }
 }
+
+/** Has its guest ever written to a disk? Firmware only reads. */
+const hasWritten = async (qmp: Qmp): Promise<boolean> => {
+  const answer = await qmp.execute("query-blockstats").catch(() => null);
+  // What cannot be asked is taken for one that has a guest.
+  if (!Array.isArray(answer)) return true;
+  return answer.some((disk) => Number(asRecord(asRecord(disk).stats).wr_operations) > 0);
+};
 
 /** Resolves when the process exists; rejects when it could not be made. */
 const processOf = (child: ChildProcess): Promise<ProcessIdentity> =>

@@ -13,6 +13,8 @@ export interface GuestAgent {
   exec(command: readonly string[], timeoutMs: number): Promise<GuestResult>;
   /** One command of the agent (QEMU's guest agent protocol), in its turn. Rejects with the guest's sentence, or as above. */
   call(command: string, parameters: unknown, timeoutMs: number): Promise<Readonly<Record<string, unknown>>>;
+  /** Since this was made. */
+  hasAnswered(): boolean;
   /** The machine has ended, or is not ours to watch any more: what is under way and all that comes later is refused. */
   close(): void;
 }
@@ -40,6 +42,7 @@ export const createGuestAgent = (path: string): GuestAgent => {
   let awaited: Awaited | null = null;
   let turn: Promise<unknown> = Promise.resolve();
   let closed = false;
+  let answered = false;
 
   /**
    * The VM's next incarnation has its channel at the same place, and QEMU serves one client at a time: who connected once more
@@ -115,6 +118,7 @@ export const createGuestAgent = (path: string): GuestAgent => {
         await exchange({ execute: "guest-sync", arguments: { id } }, { timeoutMs: budget }, (answer) =>
           asRecord(answer).return === id ? true : undefined,
         );
+        answered = true;
         return;
       } catch (error) {
         disconnect();
@@ -163,6 +167,7 @@ export const createGuestAgent = (path: string): GuestAgent => {
       }
     },
     call: (command, parameters, timeoutMs) => call(command, parameters, performance.now() + timeoutMs),
+    hasAnswered: () => answered,
     close: () => {
       closed = true;
       disconnect();

@@ -7,6 +7,7 @@ import { runInGuest } from "./guest-command.ts";
 test("however many signals a client sends, few are on their way into the guest, and the last one arrives", async () => {
   const kills: { readonly name: string; done(): void }[] = [];
   const agent: GuestAgent = {
+    hasAnswered: () => true,
     exec: async () => assert.fail("not asked for"),
     call: (command, parameters) =>
       new Promise((resolve) => {
