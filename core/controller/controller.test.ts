@@ -123,6 +123,9 @@ test("a VM that runs but does not answer is stopped, and started again once its 
   const liveness = { protocol: "icmp", port: null, intervalMs: 500, failures: 3 };
   assert.deepEqual(world.vm("shop/web")?.document.liveness, liveness);
   assert.equal(world.vm("shop/db")?.document.liveness, undefined);
+  world.put(withVm("web", { ...probed, "x.liveness.interface": "<ref:/shop/webCard>" }));
+  assert.equal(world.vm("shop/web")?.document.liveness?.interface, world.uidOf("shop/webCard"));
+  assert.equal(world.vm("shop/web")?.document.incarnation, 1, "it changes while it runs");
   world.slowStops.add(hostName("h1"));
   world.ended.set(`${web}@1`, silent);
   world.settle();

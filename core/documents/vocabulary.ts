@@ -363,7 +363,7 @@ export interface DesiredVm {
   readonly disks: readonly DesiredDisk[];
   readonly interfaces: readonly DesiredInterface[];
   readonly data: Json;
-  /** `x.liveness`: probes sent as if from the gateway of the VM's first interface. Absent: none. */
+  /** `x.liveness`: probes sent as if from the gateway of an interface. Absent: none. */
   readonly liveness?: DesiredLiveness;
   /** `x.start`: from its boot loader or kernel, or from the saved state of its image. Absent: "boot". */
   readonly start?: "boot" | "resume";
@@ -411,8 +411,9 @@ export interface StandbyVolume {
 export const standbyKey = "root-vm";
 export interface DesiredLiveness {
   readonly protocol: "icmp" | "udp";
-  /** Of a UDP probe; null for ICMP. */
+  /** `port`: of a UDP probe; null for ICMP. `interface`: that is asked; absent: the VM's first one. */
   readonly port: number | null;
+  readonly interface?: Uid;
   readonly intervalMs: number;
   /** That many probes in a row without an answer make it silent. */
   readonly failures: number;

@@ -110,6 +110,8 @@ declare module "cells/model" {
     readonly cpuSpeed?: number;
     /** Whether the VM runs. Default: "on". A change takes effect in place. */
     readonly desiredState?: "on" | "off";
+    /** A counter: the VM is started again when it grows, and left alone when it falls or goes; absent is 0. 0 to 9007199254740991. A change restarts the VM. */
+    readonly restart?: number;
     /** How the VM first starts on a new disk: booting, or going on from the saved state of its image, where it has one. Default: "boot". A change takes effect in place. */
     readonly start?: "boot" | "resume";
     /** Whether a VM that crashed, powered itself off or stopped answering its probes is started again. Default: false. A change takes effect in place. */
@@ -119,6 +121,8 @@ declare module "cells/model" {
       readonly protocol?: "icmp" | "udp";
       /** The port that a UDP probe is sent to; needed for one. 1 to 65535. A change takes effect in place. */
       readonly port?: number;
+      /** The VM's interface that is asked, as if by the gateway of its subnet; absent: the first. A change takes effect in place. */
+      readonly interface?: Vif | Reference;
       /** Time between two probes. In ms, 100 to 3600000. Default: 2000. A change takes effect in place. */
       readonly intervalMs?: number;
       /** Probes in a row without an answer that make a VM failed. 1 to 1000. Default: 3. A change takes effect in place. */

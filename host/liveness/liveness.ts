@@ -14,7 +14,7 @@ import type { Uid } from "../../model/cell/identifiers.ts";
 export interface ProbeTarget {
   readonly vm: Uid;
   readonly incarnation: number;
-  /** The first interface of the VM: it is asked as if by the gateway of that one's subnet. */
+  /** An interface of the VM: it is asked as if by the gateway of that one's subnet. */
   readonly interface: Uid;
   readonly liveness: DesiredLiveness;
   /** As it is published; survives a Host Manager. */

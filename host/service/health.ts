@@ -25,14 +25,16 @@ export const probeTargets = (wanted: Wanted, found: Found): readonly ProbeTarget
   [...found.records.values()].flatMap((record) => {
     const health = healthOf(record, wanted);
     const { uid: vm, incarnation, liveness, interfaces } = documentOf(record, wanted);
-    const [first] = interfaces;
-    if (record.stage !== "running" || health === null || liveness === undefined || first === undefined) return [];
+    const chosen = liveness?.interface;
+    // One that this incarnation was started without cannot be asked, and no other is in its place.
+    const asked = chosen === undefined ? interfaces[0] : interfaces.find(({ uid }) => uid === chosen);
+    if (record.stage !== "running" || health === null || liveness === undefined || asked === undefined) return [];
     const isInPlace = found.allocation.interfaces.some(
-      (allocated) => allocated.interface === first.uid && allocated.ready,
+      (allocated) => allocated.interface === asked.uid && allocated.ready,
     );
     if (!isInPlace) return [];
     const reboots = record.reboots ?? 0;
-    return [{ vm, incarnation, interface: first.uid, liveness, health, reboots, stalled: found.stalled.has(vm) }];
+    return [{ vm, incarnation, interface: asked.uid, liveness, health, reboots, stalled: found.stalled.has(vm) }];
   });
 
 /** The record after news from its hypervisor; the same one if they change nothing in it. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { DesiredVm } from "../../core/documents/vocabulary.ts";
-import { hostName, peerName, uid } from "../../model/cell/identifiers.ts";
+import { hostName, ipv4, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { MachineCondition } from "../drivers/hypervisor/driver.ts";
 import type { ProbeTarget } from "../liveness/liveness.ts";
@@ -397,6 +397,29 @@ test("what probes and the hypervisor say of a VM is published, survives a restar
   assert.deepEqual(graces, [0, 10_000]);
   assert.deepEqual(targets(), [], "without liveness it is not asked");
   assert.equal(room.vm("a")?.phase, "ready");
+});
+
+test("the interface that is named is asked; one that the incarnation was started without is not replaced by another", () => {
+  const room = new Room();
+  room.found();
+  room.desire("policy/shop", policy());
+  const one = desiredVm("a", 1);
+  const second = one.interfaces.map((each) => ({ ...each, uid: uid("a-j"), address: ipv4("10.64.0.7") }));
+  const interfaces = [...one.interfaces, ...second];
+  const named = (asked: string) =>
+    desiredVm("a", 1, { interfaces, liveness: { ...probed.liveness, interface: uid(asked) } });
+  room.desire("vm/a", named("a-j"));
+  room.settle();
+  const asked = () =>
+    (room.ask({ kind: "probe-targets" }) as unknown as readonly ProbeTarget[]).map((each) => each.interface);
+  assert.deepEqual(asked(), ["a-j"]);
+  room.desire("vm/a", named("a-i"));
+  room.settle();
+  assert.deepEqual(asked(), ["a-i"], "while it runs");
+  room.desire("vm/a", named("a-k"));
+  room.settle();
+  assert.deepEqual(asked(), []);
+  assert.equal(room.vm("a")?.phase, "working");
 });
 
 const event = fc.oneof(

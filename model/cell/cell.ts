@@ -69,6 +69,8 @@ export interface VmElement extends ElementBase {
   readonly liveness?: {
     readonly protocol: "icmp" | "udp";
     readonly port?: number;
+    /** Absent: the VM's first one. */
+    readonly interface?: ElementPath;
     readonly intervalMs: number;
     readonly failures: number;
   };

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from "../json/json.ts";
-import type { Cell, Element, PortRange, RuleEnd } from "./cell.ts";
+import type { Cell, Element, PortRange, RuleEnd, VmElement } from "./cell.ts";
 import type { ElementPath } from "./identifiers.ts";
 
 const portsText = (range: PortRange | undefined): Json | undefined =>
@@ -39,25 +39,30 @@ export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
   return new Map(all.filter((pair): pair is [string, Json] => pair[1] !== undefined));
 }
 
+function ownOfVm(element: VmElement, rename: (path: ElementPath) => ElementPath): [string, Json | undefined][] {
+  return [
+    ["x.memory", element.memoryMiB],
+    ["x.cpus", element.cpus],
+    ["x.cpuSpeed", element.cpuSpeedMHz],
+    ["x.desiredState", element.desiredState],
+    ["x.restart", element.restart],
+    ["x.start", element.start],
+    ["x.restartOnFailure", element.restartOnFailure],
+    ["x.liveness.protocol", element.liveness?.protocol],
+    ["x.liveness.port", element.liveness?.port],
+    ["x.liveness.interface", element.liveness?.interface && rename(element.liveness.interface)],
+    ["x.liveness.intervalMs", element.liveness?.intervalMs],
+    ["x.liveness.failures", element.liveness?.failures],
+    ["x.data", element.data],
+    ["x.priority", element.priority],
+    ...Object.entries(element.placement).map(([name, value]): [string, Json] => [`x.placement.${name}`, value]),
+  ];
+}
+
 function own(element: Element, rename: (path: ElementPath) => ElementPath): [string, Json | undefined][] {
   switch (element.type) {
     case "VM":
-      return [
-        ["x.memory", element.memoryMiB],
-        ["x.cpus", element.cpus],
-        ["x.cpuSpeed", element.cpuSpeedMHz],
-        ["x.desiredState", element.desiredState],
-        ["x.restart", element.restart],
-        ["x.start", element.start],
-        ["x.restartOnFailure", element.restartOnFailure],
-        ["x.liveness.protocol", element.liveness?.protocol],
-        ["x.liveness.port", element.liveness?.port],
-        ["x.liveness.intervalMs", element.liveness?.intervalMs],
-        ["x.liveness.failures", element.liveness?.failures],
-        ["x.data", element.data],
-        ["x.priority", element.priority],
-        ...Object.entries(element.placement).map(([name, value]): [string, Json] => [`x.placement.${name}`, value]),
-      ];
+      return ownOfVm(element, rename);
     case "Volume":
       return [
         ["x.size", element.sizeMiB],

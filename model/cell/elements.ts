@@ -191,13 +191,14 @@ function bound(values: AttributeValues): Pick<CellControllerElement, "services">
 }
 
 function vm(values: AttributeValues): Own<Element> {
-  const protocol = values.text("x.liveness.protocol");
+  const [protocol, asked] = [values.text("x.liveness.protocol"), values.text("x.liveness.interface")];
   const liveness =
     protocol === undefined
       ? undefined
       : {
           protocol: values.needChoice("x.liveness.protocol", ["icmp", "udp"]),
           ...optional("port", values.number("x.liveness.port")),
+          ...optional("interface", asked === undefined ? undefined : elementPath(asked)),
           intervalMs: values.needNumber("x.liveness.intervalMs"),
           failures: values.needNumber("x.liveness.failures"),
         };

@@ -149,6 +149,11 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       effect: "change",
       docs: "The port that a UDP probe is sent to; needed for one.",
     },
+    "x.liveness.interface": {
+      kind: link("VirtualInterface"),
+      effect: "change",
+      docs: "The VM's interface that is asked, as if by the gateway of its subnet; absent: the first.",
+    },
     "x.liveness.intervalMs": {
       kind: integer(100, 3_600_000),
       unit: "ms",

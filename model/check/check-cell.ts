@@ -28,13 +28,19 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
     else if (element.type === "VirtualInterface") checkAddress(cell, element, fault);
     else if (element.type === "VolumeCopy") checkCopy(cell, element, cycles, fault);
     else if (element.type === "NetworkRule") checkRule(element, fault);
-    else if (element.type === "VM") checkMachine(element, fault);
+    else if (element.type === "VM") checkMachine(cell, element, fault);
     else if (element.type === "VolumeGrant") checkGrant(element, fault);
     if (element.movedFrom !== undefined) checkMove(cell, element, element.movedFrom, fault);
   }
 }
 
-function checkMachine({ path, liveness }: VmElement, fault: ReportFault): void {
+function checkMachine(cell: Cell, { path, liveness }: VmElement, fault: ReportFault): void {
+  const asked = liveness?.interface === undefined ? undefined : cell.elements.get(liveness.interface);
+  if (asked?.type === "VirtualInterface" && asked.vm !== path)
+    fault("cell/liveness", `\`${asked.path}\` is an interface of \`${asked.vm}\`, and not of this VM`, path, {
+      attribute: "x.liveness.interface",
+      hint: "Name an interface of the VM itself, or leave it out: then the first is asked.",
+    });
   if (liveness?.protocol === "udp" && liveness.port === undefined)
     fault("schema/required", "A UDP probe needs `x.liveness.port`", path, {
       attribute: "x.liveness.protocol",

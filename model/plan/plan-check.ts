@@ -338,7 +338,8 @@ function written(element: Element, moved: (path: ElementPath) => ElementPath): M
     if (value === undefined) continue;
     const name = `x.${field.replace(/M(iB|Hz)$/, "")}`;
     if (["liveness", "placement", "services"].includes(field)) {
-      for (const [inner, each] of Object.entries(value as object)) found.set(`${name}.${inner}`, each as Json);
+      for (const [inner, each] of Object.entries(value as object))
+        found.set(`${name}.${inner}`, `${field}.${inner}` === "liveness.interface" ? moved(each) : (each as Json));
     } else if (field === "to") {
       const { kind, vm, domain } = value as { kind: string; vm: ElementPath; domain: string };
       found.set(kind === "vm" ? "x.vm" : "x.cell", kind === "vm" ? moved(vm) : domain);

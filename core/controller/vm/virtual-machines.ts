@@ -1,4 +1,5 @@
 import { parseNetwork } from "../../../model/addresses.ts";
+import type { VmElement } from "../../../model/cell/cell.ts";
 import type { ElementPath, HostName, Uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { desiredVm } from "../../documents/readers/host.ts";
@@ -17,6 +18,7 @@ import {
   keepWish,
   type Run,
   type RunDisk,
+  recordAt,
   runs,
   type Wishes,
   wish,
@@ -107,10 +109,15 @@ function vmDocument(
     ...(run.boot === undefined ? {} : { boot: run.boot }),
     ...(service.restart === undefined ? {} : trialOf(state, uid, run)),
     ...(element.start === "resume" ? { start: element.start } : {}),
-    ...(element.liveness === undefined
-      ? {}
-      : { liveness: { ...element.liveness, port: element.liveness.port ?? null } }),
+    ...livenessOf(state, element),
   };
+}
+
+function livenessOf(state: ControllerState, { liveness }: VmElement): Pick<DesiredVm, "liveness"> {
+  if (liveness === undefined) return {};
+  const { interface: path, port = null, ...more } = liveness;
+  const asked = path === undefined ? undefined : recordAt(state, path)?.uid;
+  return { liveness: { ...more, port, ...(asked === undefined ? {} : { interface: asked }) } };
 }
 
 /** Null while it is not known how the volume is reached. */

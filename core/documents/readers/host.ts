@@ -73,6 +73,7 @@ const virtualInterface = object<DesiredInterface>({
 const liveness = object<DesiredLiveness>({
   protocol: oneOf("icmp", "udp"),
   port: nullable(port),
+  interface: optional(uidText),
   intervalMs: count,
   failures: count,
 });

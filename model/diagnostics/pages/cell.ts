@@ -73,6 +73,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     'web extends VM { x.memory 128; }\napp extends VM { x.memory 128; x.movedFrom "shop/web"; }',
     'app extends VM { x.memory 128; x.movedFrom "shop/web"; }',
   ),
+  "cell/liveness": cellPage(
+    "probes to an interface of another VM",
+    "`x.liveness.interface` says which of the VM's own interfaces is asked whether it lives. Without it the first is.",
+    `${vm}net extends Subnet { x.size 8; }\ncard extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; }\nother extends VM {\n  x.memory 128; x.liveness.protocol "icmp"; x.liveness.interface "<ref:../card>";\n}`,
+    `net extends Subnet { x.size 8; }\ncard extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; }\nvm extends VM {\n  x.memory 128; x.liveness.protocol "icmp"; x.liveness.interface "<ref:../card>";\n}`,
+  ),
   "cell/grant": cellPage(
     "a grant to nobody",
     "A `VolumeGrant` says who may use the volume: a VM of this cell with `x.vm`, or another cell with `x.cell`.",
