@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { FastifyInstance } from "fastify";
@@ -367,4 +367,51 @@ test("the primary cell comes with the root cell, is the operator's to see and to
   for (const again of [whole, specification("core1", "core2")])
     assert.equal((await ask("PUT", "/cells/root/model", again)).status, 200);
   assert.ok((await cells()).includes("primary 2"));
+});
+
+/** As after a loss; resolves with the store of before. */
+const loseRootStore = async (): Promise<Buffer> => {
+  await end(peerName("controller.root"));
+  const directory = join(installation.directory, "controller.root");
+  const file = join(directory, "state.sqlite");
+  const store = openStore(file);
+  const copy = join(installation.directory, "root.copy");
+  await store.copyTo(copy);
+  store.close();
+  for (const ending of ["", "-wal", "-shm"]) await rm(`${file}${ending}`, { force: true });
+  openStore(file).close();
+  run(peerName("controller.root"), join(directory, "configuration.json"));
+  return readFile(copy);
+};
+
+test("without the root controller's store cells are seen and changed as ever, and it takes a copy of that store while it runs", async () => {
+  const before = await cells();
+  const kept = before.filter((each) => !each.startsWith("root "));
+  assert.deepEqual(kept, ["primary 2"]);
+  const copy = await loseRootStore();
+  await eventually(
+    `the root controller is blank\n${output}`,
+    async () => (await ask("GET", "/cells/root")).status === 200,
+  );
+  assert.deepEqual(await cells(), ["root 0", ...kept], "the other cells are in the book");
+  const changed = await ask("PUT", "/cells/primary/model", primary({ "x.limits.vms": 2 }));
+  assert.equal(changed.status, 200, JSON.stringify(changed.json));
+  const release = await ask("POST", "/orphans/controller.root");
+  assert.deepEqual([release.status, (release.json as Refusal).error.code], [409, "orphans/blank"]);
+
+  const child = alive.get(peerName("controller.root")) ?? assert.fail("it runs");
+  const ended = once(child, "exit");
+  const give = async (cell: string): Promise<number> => {
+    const headers = { authorization: `Bearer ${operator}`, "content-type": "application/octet-stream" };
+    return (await fetch(`${url}/cells/${cell}/store`, { method: "PUT", headers, body: new Uint8Array(copy) })).status;
+  };
+  assert.equal(await give("primary"), 409, "nobody doubts the store of that one");
+  // Once somebody has told it that it is blank.
+  await eventually(`it takes the copy\n${output}`, async () => (await give("root")) === 200);
+  assert.deepEqual(await ended, [0, null]);
+  run(peerName("controller.root"), join(installation.directory, "controller.root", "configuration.json"));
+  await eventually(`it knows the cells again\n${output}`, async () => {
+    const now = await cells();
+    return now.includes(before[0] ?? "") && now.includes("primary 3");
+  });
 });

@@ -70,6 +70,8 @@ export function createRootCells(
   };
   const names = async (authorization: string): Promise<readonly string[]> => {
     const { status, json } = await ask("GET", `model/${rootCell}`, authorization);
+    // It has no model: its store was lost, and the book knows better.
+    if (status === 404) return [...new Set([rootCell, ...(await inBook())])];
     if (status !== 200) return [rootCell];
     const { cells } = json as { readonly cells?: Readonly<Record<string, unknown>> };
     const made = Object.entries(cells ?? {}).filter(([, each]) => isCellController(each));
