@@ -32,6 +32,10 @@ const service = (to: PeerName | null, seen: Seen): Service<null> => ({
     if (input.kind === "actual") seen.values.set(input.key, input.value);
     if (input.kind === "desired") seen.desired.push(`${input.from} ${input.key}`);
     if (input.kind !== "request") return { state, effects: [] };
+    if (Array.isArray(input.request)) {
+      const reply: Effect = { kind: "reply", id: input.id, response: null };
+      return { state, effects: [...(input.request as unknown as Effect[]), reply] };
+    }
     const publish: Effect = { kind: "publish", key: "count", value: input.request };
     return { state, effects: [publish, { kind: "reply", id: input.id, response: null }] };
   },
@@ -58,7 +62,7 @@ const begin = async (name: PeerName, to: PeerName | null, seen: Seen, log: LogEv
 const [serverSeen, goodSeen] = [seenBy(), seenBy()];
 const [serverLog, goodLog]: [LogEvent[], LogEvent[]] = [[], []];
 const server = await begin(serverName, null, serverSeen, serverLog);
-await begin(peerName("controller.good"), serverName, goodSeen, goodLog);
+const good = await begin(peerName("controller.good"), serverName, goodSeen, goodLog);
 const bad = (await installation.configure(badName)).configuration;
 
 const framed = (value: Json): Buffer => {
@@ -190,4 +194,30 @@ test("documents that are not accepted here, and more subscriptions than there ma
       serverSeen.desired.includes(`${badName} wish/${wish}`),
     );
   });
+});
+
+test("a hello under another's name, and one that says another's instance and start under its own, harm nobody else", async () => {
+  await good.request([{ kind: "desire", to: serverName, key: "wish/good", value: 1 }]);
+  await eventually("the good client's wish is there", () => serverSeen.desired.includes("controller.good wish/good"));
+  const history = [{ start: "a start", count: 900 }];
+  const forged = { frame: "hello", version: protocolVersion, generation: Date.now() + 3_600_000, session: 1 };
+  // Under its name nobody gets in who has not its certificate: what stands there is not even looked at.
+  const before = await count("name differs from certificate");
+  await say(framed({ ...forged, name: "controller.good", instance: "another", history }));
+  assert.equal(await count("name differs from certificate"), before + 1);
+  const named = async () => (await server.observer.leftovers?.list())?.clients.map(({ client }) => client);
+  assert.deepEqual(await named(), []);
+  // No later life of its own name can exceed this one.
+  await check("generation ahead of time", () => say(framed({ ...forged, generation: 2 ** 52, name: badName })));
+  // With a wish there, a start that is not its own makes it the one whose store was lost.
+  const wish = (key: string) => framed({ frame: "desire", key, seq: 1, value: 1 });
+  const own = { ...forged, name: badName };
+  for (const [at, start] of ["one", "two"].entries()) {
+    const hello_ = framed({ ...own, session: at + 1, history: [{ start, count: 3 }], instance: "controller.good" });
+    const key = `wish/forged-${start}`;
+    await say(Buffer.concat([hello_, wish(key)]), () => serverSeen.desired.includes(`${badName} ${key}`));
+  }
+  assert.deepEqual(await named(), [badName]);
+  await good.request([{ kind: "desire", to: serverName, key: "wish/better", value: 1 }]);
+  await eventually("the good client is heard", () => serverSeen.desired.includes("controller.good wish/better"));
 });

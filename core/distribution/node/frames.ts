@@ -110,6 +110,8 @@ export type Refusal =
   | "unsupported version"
   | "name differs from certificate"
   | "old generation"
+  /** No clock shows it, and nobody who has the name later could exceed it. */
+  | "generation ahead of time"
   | "out of order"
   | "value too long"
   | "too many subscriptions"

@@ -6,8 +6,12 @@ import type { Distribution, Turn } from "./types.ts";
 /** Its own generation as a peer is told it, who may have seen it in later ones (`raisedFloor`). */
 export const generationAt = ({ generation }: Distribution, floor: number): number => Math.max(generation, floor);
 
-/** Beyond this nobody's word is taken: it leaves room for each start of as many years as anybody likes. */
-const greatestGeneration = 2 ** 52;
+/**
+ * A generation is the time of its start, or one more than the last. One that a clock would show in a century only was made up, and would
+ * outlast whoever made it up: nobody who has the name afterwards could exceed it. A clock that is wrong by years is not refused for it.
+ */
+const aheadMs = 100 * 366 * 24 * 3600 * 1000;
+export const isAheadOfTime = ({ now }: Turn, generation: number): boolean => generation > now.wallMs + aheadMs;
 
 /**
  * A service that has lost its store draws its generation from its clock. Where that is behind, whoever has seen it before would
@@ -17,7 +21,7 @@ const greatestGeneration = 2 ** 52;
  */
 export const raisedFloor = (node: Distribution, turn: Turn, floor: number, seen: number | undefined): number | null => {
   if (!node.mayBeBehind || seen === undefined) return null;
-  if (seen <= generationAt(node, floor) || seen >= greatestGeneration) return null;
+  if (seen <= generationAt(node, floor) || isAheadOfTime(turn, seen)) return null;
   // So that its next starts go above it as well.
   turn.writes.push({ key: storeKey.raised, value: true });
   return seen + 1;

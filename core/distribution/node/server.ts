@@ -13,7 +13,7 @@ import {
   spokenWith,
   textOf,
 } from "./frames.ts";
-import { generationAt, helloOf, raisedFloor } from "./hello.ts";
+import { generationAt, helloOf, isAheadOfTime, raisedFloor } from "./hello.ts";
 import { markOf } from "./history.ts";
 import { burst, readDocument, refuse } from "./refuse.ts";
 import { beyond, shareOf } from "./share.ts";
@@ -133,6 +133,11 @@ const receiveHello = (
   }
   const client = node.clients.get(peer) ?? createClient(peer, -1);
   const { generation, session } = hello;
+  if (isAheadOfTime(turn, generation)) {
+    refuse(node, turn, peer, "generation ahead of time", null);
+    closeServer(node, turn, link);
+    return;
+  }
   if (generation < client.generation) turn.sends.push(laterSeen(node, link, client, session));
   if (generation < client.generation || (generation === client.generation && session <= client.session)) {
     refuse(node, turn, peer, "old generation", null);
