@@ -19,6 +19,9 @@ function cellIn(document: JsonObject): { readonly name: string; readonly compone
   return null;
 }
 
+/** A DNS label, in lower case. */
+export const isLabel = (text: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(text);
+
 /** What a CellController makes: the child's name, a DNS label, and its first document, which says the same name. */
 export interface NamedChild {
   readonly label: string;
@@ -34,6 +37,6 @@ export function namedChild(json: Json, name: string | undefined, otherwise: stri
   if (document === null || found === null) return null;
   const own = found.component["x.name"];
   const label = name ?? (typeof own === "string" ? own : found.name);
-  if (!/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label)) return null;
+  if (!isLabel(label)) return null;
   return { label, document: { ...document, [found.name]: { ...found.component, "x.name": label } } };
 }

@@ -134,3 +134,30 @@ test("a child that an operator has given to its parent keeps its UID, and its pa
   world.settle();
   assert.equal(wished(world)?.uid, `${cell}-4711`);
 });
+
+test("it ends none either when that one has been there for long, and has not heard which controllers there are", () => {
+  for (const lives of [true, false]) {
+    const { ended: _ended, ...previous } = said("ready") as { readonly ended: boolean };
+    const { world, uid } = begin(previous);
+    const key = `controller.shop/cell/${uid}`;
+    const says = (value: object | null): void =>
+      void world.step({ kind: "actual", from: cellManager, key, value: value === null ? null : toJson(value) });
+    world.silent.add(cellManager);
+    world.settle();
+    world.put(without);
+    world.step({ kind: "released", peer: cellManager, key: `cell/${uid}` });
+    world.step({ kind: "forked", peer: cellManager, forked: false, itForked: true });
+    says(null);
+    world.step({ kind: "reachable", peer: cellManager, reachable: true });
+    // It says of what it is asked for that it has to hear first which there are.
+    if (wished(world) !== undefined) says(said("waiting", { version: 0 }));
+    world.step({ kind: "timer", name: "older/cell-manager" });
+    world.step({ kind: "forked", peer: cellManager, forked: false, itForked: false });
+    assert.ok(isThere(world), "a minute later nothing is known yet");
+    assert.deepEqual([wished(world)?.uid, wished(world)?.ending], [uid, true], "so it is asked about its end");
+    if (lives) says(said("deleting"));
+    assert.equal(isThere(world), true);
+    says(said("deleting", { ended: true }));
+    assert.deepEqual([wished(world), isThere(world)], [undefined, false]);
+  }
+});

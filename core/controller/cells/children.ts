@@ -1,6 +1,6 @@
 import type { CellControllerElement } from "../../../model/cell/cell.ts";
-import { type NamedChild, namedChild } from "../../../model/cell/child-document.ts";
-import { cellName, type Uid, uid } from "../../../model/cell/identifiers.ts";
+import { isLabel, type NamedChild, namedChild } from "../../../model/cell/child-document.ts";
+import { cellName, type ElementPath, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import { noUsage } from "../../../model/check/check-limits.ts";
 import { childName, type DesiredCell, type Entrance, entranceKey, rootCell } from "../../documents/cells.ts";
 import { actualCell, desiredCell } from "../../documents/readers/cells.ts";
@@ -61,13 +61,25 @@ export function wishForChildren(state: ControllerState, wishes: Wishes): void {
  * before or after it had taken a tombstone: it would know nothing of the child, and its silence would be taken for the end.
  */
 function wishForEnds(state: ControllerState, wishes: Wishes): void {
-  for (const { uid, type, deleting } of state.elements.values()) {
+  for (const { uid, type, deleting, path } of state.elements.values()) {
     const key = `cell/${uid}`;
     if (type !== "CellController" || !deleting || mayTakeBack(state, key)) continue;
-    const last = desiredCell.of(desiredNow(state, cellManager, key), uid);
+    const last = desiredCell.of(desiredNow(state, cellManager, key), uid) ?? lastOfNone(state, uid, path);
     if (last !== null) wish(wishes, cellManager, key, { ...last, ending: true } satisfies DesiredCell);
   }
 }
+
+/**
+ * Its tombstone was taken by a Cell Manager that has lost its store since. That one's silence proves nothing, however long it is there, before it has
+ * heard which controllers there are; so it is asked about the end, and says it when it knows. The child is known by its UID.
+ */
+function lastOfNone(state: ControllerState, child: Uid, path: ElementPath): DesiredCell | null {
+  if (!state.olderPeers.has(cellManager)) return null;
+  const name = path.split("/").at(-1) ?? "";
+  const cell = childName(state.options.cell, isLabel(name) ? name : "child");
+  return { uid: child, cell, model: {}, grant: noGrant };
+}
+const noGrant = { amount: noUsage, serial: 0, answered: 0, refusal: null };
 
 /**
  * Of some children that are to end the Cell Manager has no document that could be taken back, since it has lost its store: those of
@@ -76,7 +88,6 @@ function wishForEnds(state: ControllerState, wishes: Wishes): void {
 function wishForForgottenEnds(state: ControllerState, wishes: Wishes): void {
   if (state.reachable.get(cellManager) !== true) return;
   const prefix = actualKey(state.options.self, "cell/");
-  const grant = { amount: noUsage, serial: 0, answered: 0, refusal: null };
   const all = holdersOfForgotten(state) !== null;
   for (const [key, value] of state.actual.get(cellManager) ?? []) {
     if (!key.startsWith(prefix)) continue;
@@ -84,7 +95,13 @@ function wishForForgottenEnds(state: ControllerState, wishes: Wishes): void {
     const said = all || state.elements.get(child)?.deleting === true ? actualCell.of(value) : null;
     const cell = said === null ? null : cellOfController(said.controller);
     if (said?.ended !== false || cell === null || isTold(state, wishes, `cell/${child}`)) continue;
-    const document = { uid: child, cell: cellName(cell), model: {}, grant, ending: true } satisfies DesiredCell;
+    const document = {
+      uid: child,
+      cell: cellName(cell),
+      model: {},
+      grant: noGrant,
+      ending: true,
+    } satisfies DesiredCell;
     wish(wishes, cellManager, `cell/${child}`, document);
   }
 }

@@ -5,7 +5,7 @@ import { judgeServer, takeKept } from "../fork.ts";
 import type { Mark } from "../marks.ts";
 import { bucketOf, type Digest, differing, digestOf, RunningDigest } from "./digest.ts";
 import { type Holds, isKey, isPrefix, parseServerFrame, type ServerFrame, textOf } from "./frames.ts";
-import { helloOf, isAheadOfTime, raisedFloor } from "./hello.ts";
+import { forgedIn, helloOf, raisedFloor } from "./hello.ts";
 import { markOf } from "./history.ts";
 import { burst, readDocument, refuse } from "./refuse.ts";
 import { storeKey } from "./stored.ts";
@@ -312,17 +312,13 @@ const receiveHello = (
   hello: Extract<ServerFrame, { frame: "hello" }>,
 ): void => {
   const { target } = link;
-  if (hello.name !== target.peer) {
-    refuse(node, turn, target.peer, "name differs from certificate", null);
+  const forged = forgedIn(turn, target.peer, hello);
+  if (forged !== null) {
+    refuse(node, turn, target.peer, forged, null);
     closeClient(node, turn, link);
     return;
   }
   const { life } = hello;
-  if (isAheadOfTime(turn, hello.generation)) {
-    refuse(node, turn, target.peer, "generation ahead of time", null);
-    closeClient(node, turn, link);
-    return;
-  }
   if (hello.seen !== undefined) {
     // It refuses this service as one of an earlier life than it has seen. Who was not refused before is one.
     if (target.generation === 0) target.floor = raisedFloor(node, turn, target.floor, hello.seen) ?? target.floor;

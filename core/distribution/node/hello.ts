@@ -1,4 +1,5 @@
-import { type HelloFrame, protocolVersion } from "./frames.ts";
+import type { PeerName } from "../../../model/cell/identifiers.ts";
+import { type HelloFrame, protocolVersion, type Refusal } from "./frames.ts";
 import { historyOf } from "./history.ts";
 import { storeKey } from "./stored.ts";
 import type { Distribution, Turn } from "./types.ts";
@@ -11,7 +12,13 @@ export const generationAt = ({ generation }: Distribution, floor: number): numbe
  * outlast whoever made it up: nobody who has the name afterwards could exceed it. A clock that is wrong by years is not refused for it.
  */
 const aheadMs = 100 * 366 * 24 * 3600 * 1000;
-export const isAheadOfTime = ({ now }: Turn, generation: number): boolean => generation > now.wallMs + aheadMs;
+const isAheadOfTime = ({ now }: Turn, generation: number): boolean => generation > now.wallMs + aheadMs;
+
+/** Why a hello ends its connection, whatever else stands in it; null: it does not. */
+export const forgedIn = (turn: Turn, peer: PeerName, { name, generation }: HelloFrame): Refusal | null => {
+  if (name !== peer) return "name differs from certificate";
+  return isAheadOfTime(turn, generation) ? "generation ahead of time" : null;
+};
 
 /**
  * A service that has lost its store draws its generation from its clock. Where that is behind, whoever has seen it before would

@@ -13,7 +13,7 @@ import {
   spokenWith,
   textOf,
 } from "./frames.ts";
-import { generationAt, helloOf, isAheadOfTime, raisedFloor } from "./hello.ts";
+import { forgedIn, generationAt, helloOf, raisedFloor } from "./hello.ts";
 import { markOf } from "./history.ts";
 import { burst, readDocument, refuse } from "./refuse.ts";
 import { beyond, shareOf } from "./share.ts";
@@ -126,18 +126,13 @@ const receiveHello = (
   hello: Extract<ClientFrame, { frame: "hello" }>,
 ): void => {
   const { peer } = link;
-  if (hello.name !== peer) {
-    refuse(node, turn, peer, "name differs from certificate", null);
-    closeServer(node, turn, link);
-    return;
+  const forged = forgedIn(turn, peer, hello);
+  if (forged !== null) {
+    refuse(node, turn, peer, forged, null);
+    return closeServer(node, turn, link);
   }
   const client = node.clients.get(peer) ?? createClient(peer, -1);
   const { generation, session } = hello;
-  if (isAheadOfTime(turn, generation)) {
-    refuse(node, turn, peer, "generation ahead of time", null);
-    closeServer(node, turn, link);
-    return;
-  }
   if (generation < client.generation) turn.sends.push(laterSeen(node, link, client, session));
   if (generation < client.generation || (generation === client.generation && session <= client.session)) {
     refuse(node, turn, peer, "old generation", null);
