@@ -127,15 +127,12 @@ const receiveHello = (
 ): void => {
   const { peer } = link;
   const forged = forgedIn(turn, peer, hello);
-  if (forged !== null) {
-    refuse(node, turn, peer, forged, null);
-    return closeServer(node, turn, link);
-  }
   const client = node.clients.get(peer) ?? createClient(peer, -1);
   const { generation, session } = hello;
-  if (generation < client.generation) turn.sends.push(laterSeen(node, link, client, session));
-  if (generation < client.generation || (generation === client.generation && session <= client.session)) {
-    refuse(node, turn, peer, "old generation", null);
+  const isOld = generation < client.generation;
+  if (forged === null && isOld) turn.sends.push(laterSeen(node, link, client, session));
+  if (forged !== null || isOld || (generation === client.generation && session <= client.session)) {
+    refuse(node, turn, peer, forged ?? "old generation", null);
     closeServer(node, turn, link);
     return;
   }
