@@ -209,14 +209,14 @@ function vmChecks(state: ControllerState, record: ElementRecord, vm: VmElement, 
 /** What a VM's own checks do not say of a link: its address, what it lacks of other cells, how far its upgrade is. */
 function linkChecks(state: ControllerState, { path, requires, type }: LinkElement): readonly ElementCheck[] {
   const record = recordAt(state, path);
-  if (record === undefined || !requires) return [];
+  if (record === undefined) return [];
   const { allocation, causes } = record;
-  if (type === "VirtualInterface") {
+  if (type === "VirtualInterface" && requires) {
     const what = `address of ${path}`;
     return [allocation === null ? failed(what, causes) : passed(what, allocation.address)];
   }
   return checksOf(
-    causes.filter((cause) => otherCells.has(cause.kind) || isUpgrade(cause)),
+    causes.filter((cause) => isUpgrade(cause) || (requires && otherCells.has(cause.kind))),
     path,
   );
 }
