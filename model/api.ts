@@ -3,6 +3,7 @@ import type { ElementType } from "./cell/cell.ts";
 import type { ElementPath } from "./cell/identifiers.ts";
 import type { Diagnostic } from "./diagnostics/diagnostic.ts";
 import type { Json } from "./json/json.ts";
+import type { Foreseen } from "./plan/foreseen.ts";
 import type { Plan } from "./plan/plan-types.ts";
 
 /*
@@ -35,6 +36,8 @@ export interface Changed {
   readonly upgraded?: readonly ElementPath[];
   /** What has failed and is left so by the change. Absent: nothing. */
   readonly failed?: readonly FailedElement[];
+  /** What will not become ready as things stand, and why. Absent: nothing is known that will not. */
+  readonly foreseen?: readonly Foreseen[];
 }
 export interface FailedElement {
   readonly path: ElementPath;

@@ -23,6 +23,18 @@ test("an offer is what the servers could hold when they are empty, and what is f
   assert.deepEqual([storageOffersOf([]).largestMiB, storageOffersOf([]).complete], [0, true]);
 });
 
+test("images are offered once by name, as large as the largest of them, and those of services to nobody", () => {
+  const image = (name: string, sizeMiB: number) => ({ name, sizeMiB, digest: "d" });
+  const { images } = storageOffersOf(
+    [],
+    [image("tiny", 64), image("service", 900), image("debian", 2048), image("tiny", 72)],
+  );
+  assert.deepEqual(images, [
+    { name: "debian", sizeMiB: 2048 },
+    { name: "tiny", sizeMiB: 72 },
+  ]);
+});
+
 test("the Storage Manager says it to every controller, and again only when it is something else", () => {
   const world = new StorageWorld({ s1: { freeMiB: 6400 }, s2: { freeMiB: 640 } });
   assert.deepEqual(world.offered, storageOffersOf([server("s1", 12_800, 6400), server("s2", 1280, 640)]));

@@ -1,3 +1,5 @@
+import { isServiceImage } from "../../model/cell/image-name.ts";
+import type { OfferedImage } from "../../model/check/check-storage.ts";
 import type { AgentServer, StorageOffers } from "../documents/vocabulary.ts";
 
 /** Files are sparse: a server may promise this many times its whole space. */
@@ -17,7 +19,11 @@ const rounded = (freeMiB: number, totalMiB: number): number => {
  * if every server were empty. One that was never heard of (null) might hold anything: then the list is not complete, and
  * nothing is impossible.
  */
-export function storageOffersOf(all: Iterable<AgentServer | null>): StorageOffers {
+export function storageOffersOf(
+  all: Iterable<AgentServer | null>,
+  /** Of all servers. What is the largest of one name counts: any of them may be asked for it. */
+  images: Iterable<OfferedImage> = [],
+): StorageOffers {
   const servers = [...all];
   const known = servers.filter((server) => server !== null);
   const free = known.map(({ freeMiB, totalMiB }) => rounded(freeMiB, totalMiB));
@@ -30,6 +36,15 @@ export function storageOffersOf(all: Iterable<AgentServer | null>): StorageOffer
     largestMiB,
     largestCopyMiB: largestMiB < copyNeedsMiB ? 0 : overcommit * largestMiB,
     promisableMiB: overcommit * sum(known.map(({ totalMiB }) => totalMiB)),
+    ...offered(images),
     complete: known.length === servers.length,
   };
 }
+
+const offered = (images: Iterable<OfferedImage>): Pick<StorageOffers, "images"> => {
+  const sizes = new Map<string, number>();
+  for (const { name, sizeMiB } of images)
+    if (!isServiceImage(name)) sizes.set(name, Math.max(sizeMiB, sizes.get(name) ?? 0));
+  const sorted = [...sizes].sort(([a], [b]) => (a < b ? -1 : 1));
+  return sorted.length === 0 ? {} : { images: sorted.map(([name, sizeMiB]) => ({ name, sizeMiB })) };
+};

@@ -5,3 +5,6 @@ export const isImageName = (name: string): boolean => form.test(name);
 
 /** What would be right, for the end of a sentence that refuses a name. */
 export const imageNameRule = "letters, digits, `.`, `_` and `-`, at most 63, the first a letter or a digit";
+
+/** Images of services are the root cell's alone, and no other cell is told of them. */
+export const isServiceImage = (name: string): boolean => /^service(?:-|$)/.test(name);

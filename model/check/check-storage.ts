@@ -14,6 +14,13 @@ export interface StorageOffer {
   readonly largestCopyMiB: number;
   /** All that the servers together could promise to volumes. */
   readonly promisableMiB: number;
+  /** What a volume may start as, by the servers that were heard. Absent: nobody says. */
+  readonly images?: readonly OfferedImage[];
+}
+export interface OfferedImage {
+  readonly name: string;
+  /** The smallest volume that it fits into. */
+  readonly sizeMiB: number;
 }
 
 /** A volume larger than any server could ever hold can only wait: it is refused instead. `offer` is of all servers. */

@@ -5,6 +5,7 @@ import { elementTypes } from "../cell/schema.ts";
 import { type SessionGrant, type SessionRequest, sessionVerbs } from "../cell/session-messages.ts";
 import type { Diagnostic, Position } from "../diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../json/json.ts";
+import type { Foreseen } from "../plan/foreseen.ts";
 import type { CellStep, DataLoss, Plan, PlanStep, VolumeGrowth } from "../plan/plan-types.ts";
 import { causes as causesOf } from "./causes.ts";
 import {
@@ -92,6 +93,7 @@ export const changed = record<api.Changed>(
     dryRun: boolean,
     unchecked: optional(list(oneOf("hosts", "storage", "addresses"))),
     upgraded: optional(list(path)),
+    foreseen: optional(list(record<Foreseen>({ path, type: oneOf(...elementTypes), says: text() }))),
     failed: optional(
       list(
         record<api.FailedElement>({

@@ -258,6 +258,7 @@ export const actualSamples = {
       largestMiB: 1000,
       largestCopyMiB: 20_000,
       promisableMiB: 20_000,
+      images: [{ name: "tiny", sizeMiB: 64 }],
       complete: true,
     },
     "<peer>/kept": { keptMiB: 100, left: { c1: 50 } },

@@ -109,7 +109,12 @@ export const plan = async (
   if (context.json) printJson(context, changed);
   else {
     context.terminal.print(renderPlan(changed.plan, { color: context.terminal.colour, all }));
-    for (const line of [...failedLines(name, changed), ...upgradeLines(changed), ...uncheckedLines(changed)])
+    for (const line of [
+      ...foreseenLines(changed),
+      ...failedLines(name, changed),
+      ...upgradeLines(changed),
+      ...uncheckedLines(changed),
+    ])
       context.terminal.print(line);
     const lost = losesOf(changed.plan).map(({ path }) => path);
     if (lost.length > 0) context.terminal.print(`Applying it without being asked needs ${allowDestroyFlag(lost)}`);
@@ -253,6 +258,15 @@ const failedLines = (cell: string, { failed = [] }: Changed): readonly string[] 
 export const goesOn = (cell: string): string =>
   `The change was accepted and goes on without this command: \`cells watch ${cell}\` shows it.`;
 
+/** What is known before to come to nothing. */
+const foreseenLines = ({ foreseen = [] }: Changed): readonly string[] =>
+  foreseen.length === 0
+    ? []
+    : [
+        "Known before, as things stand now:",
+        ...foreseen.map(({ path, type, says }) => printable(`  ${path} (${type}): ${says}`)),
+      ];
+
 /** There was nothing before. */
 const isFirst = ({ steps }: Plan): boolean => steps.every(({ action }) => action === "create");
 
@@ -262,7 +276,8 @@ export const apply = async (context: Context, file: string, options: WaitOptions
   const { bundle, cell, name, changed: planned } = await planOf(context, file, options.cell);
   if (!json) {
     terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
-    for (const line of [...failedLines(name, planned), ...upgradeLines(planned)]) terminal.print(line);
+    for (const line of [...foreseenLines(planned), ...failedLines(name, planned), ...upgradeLines(planned)])
+      terminal.print(line);
   }
   const allowDestroy = isEmptyPlan(planned.plan)
     ? []

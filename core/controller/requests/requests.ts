@@ -19,6 +19,7 @@ import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import { isoTime } from "../../../model/iso-time.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { destroysDataRefusal, unnamedLosses } from "../../../model/plan/data-loss.ts";
+import { foreseenOf } from "../../../model/plan/foreseen.ts";
 import { isEmptyPlan } from "../../../model/plan/plan.ts";
 import type { Plan } from "../../../model/plan/plan-types.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
@@ -187,10 +188,12 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
     if (faults.length > 0) return fail(refused(500, "internal", wrongPlan(faults)));
   }
   const unchecked = dryRun && cell !== null ? uncheckedIn(offersOf(state)) : [];
+  const foreseen = cell === null ? [] : foreseenOf(cell, plan, offersOf(state).storage);
   const more = {
     ...(unchecked.length > 0 ? { unchecked } : {}),
     ...(upgraded.length > 0 ? { upgraded } : {}),
     ...(failed.length > 0 ? { failed } : {}),
+    ...(foreseen.length > 0 ? { foreseen } : {}),
   };
   return ok(toJson({ plan: shown, version: state.model.version, dryRun, ...more } satisfies Changed));
 }

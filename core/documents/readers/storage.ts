@@ -1,4 +1,5 @@
 import { isImageName } from "../../../model/cell/image-name.ts";
+import type { OfferedImage } from "../../../model/check/check-storage.ts";
 import {
   absentAs,
   branded,
@@ -278,6 +279,7 @@ export const storageOffers = document(
     largestMiB: amountMiB,
     largestCopyMiB: amountMiB,
     promisableMiB: amountMiB,
+    images: optional(list(object<OfferedImage>({ name: imageText, sizeMiB: amountMiB }), most.networks)),
     complete: oneOf(true, false),
   }),
 );

@@ -137,7 +137,12 @@ function start(state: ManagerState): void {
 
 /** What the servers could ever hold. */
 const offers = (state: ManagerState): Json =>
-  toJson(storageOffersOf([...state.agents.values()].map(({ server }) => server)));
+  toJson(
+    storageOffersOf(
+      [...state.agents.values()].map(({ server }) => server),
+      [...state.agents.values()].flatMap(({ images }) => [...images.values()]),
+    ),
+  );
 
 /** The same, to every controller; said again only when it is something else. */
 function publishOffers(state: ManagerState): void {
@@ -290,6 +295,7 @@ function takeActual(state: ManagerState, agent: AgentView, key: string, value: J
     publishOffers(state);
   } else if (kind === "image") {
     if (put(agent.images, String(id), agentImage.of(value))) touchUnplaced(state);
+    publishOffers(state);
   } else if (kind === "volume") {
     const before = agent.volumes.get(id);
     const after = agentVolumeActual.of(value);

@@ -1,4 +1,5 @@
 import { type CellName, type ElementPath, type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
+import { isServiceImage } from "../../../model/cell/image-name.ts";
 import { limits } from "../../../model/cell/limits.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { AgentBinned } from "../../documents/bin.ts";
@@ -100,8 +101,7 @@ const hidden = (volume: Uid) =>
 const failed = (reason: string) => fail(progress("failed", reason));
 
 /** What the services themselves boot is the provider's: to every other cell there is no `service`, and no `service-2`. */
-const isForCell = (image: string, client: PeerName): boolean =>
-  !/^service(?:-|$)/.test(image) || client === rootController;
+const isForCell = (image: string, client: PeerName): boolean => !isServiceImage(image) || client === rootController;
 export const rootController = peerName("controller.root");
 
 /** Decides place, size and source of a new volume, or says why it cannot be made now (waiting) or at all (failed). */

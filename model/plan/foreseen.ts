@@ -1,0 +1,70 @@
+import type { Cell, Element, VolumeElement } from "../cell/cell.ts";
+import type { ElementPath } from "../cell/identifiers.ts";
+import { isServiceImage } from "../cell/image-name.ts";
+import type { OfferedImage, StorageOffer } from "../check/check-storage.ts";
+import { closestName } from "../diagnostics/closest-name.ts";
+import type { Plan } from "./plan-types.ts";
+
+/**
+ * What will not become ready as things stand, of what a plan makes or changes, and can be known before. It is no fault: an image
+ * may be added, and what waits for it goes on then.
+ */
+export interface Foreseen {
+  readonly path: ElementPath;
+  readonly type: Element["type"];
+  /** What will be, and what would help. */
+  readonly says: string;
+}
+
+/** @param offer what the storage servers have; null: not known as a whole, so that nothing is said of images */
+export function foreseenOf(cell: Cell, { steps }: Plan, offer: StorageOffer | null): readonly Foreseen[] {
+  const made = new Set(
+    steps.flatMap(({ action, path }) => (action === "create" || action === "replace" ? [path] : [])),
+  );
+  return steps.flatMap(({ action, path }) => {
+    const element = action === "none" ? undefined : cell.elements.get(path);
+    const says =
+      element?.type === "Volume" && made.has(path)
+        ? ofImage(element, offer?.images)
+        : element?.type === "VM" && element.desiredState === "on"
+          ? ofBoot(cell, path, made)
+          : null;
+    return element === undefined || says === null ? [] : [{ path, type: element.type, says }];
+  });
+}
+
+function ofImage(
+  { import: image, sizeMiB }: VolumeElement,
+  images: readonly OfferedImage[] | undefined,
+): string | null {
+  // Images of services are the operator's, and in nobody's list.
+  if (image === undefined || images === undefined || isServiceImage(image)) return null;
+  const found = images.find(({ name }) => name === image);
+  if (found === undefined) {
+    const names = images.map(({ name }) => name);
+    const closest = closestName(image, names);
+    const meant = closest === undefined ? `there are: ${names.join(", ")}` : `did you mean "${closest}"?`;
+    return `it will wait: there is no image "${image}"; ${meant} The operator adds one by \`cells image add\``;
+  }
+  return sizeMiB < found.sizeMiB
+    ? `it will fail: the image "${image}" needs ${found.sizeMiB} MiB; write x.size ${found.sizeMiB} or more`
+    : null;
+}
+
+/** Of a VM whose disks are all new and empty, or that has none. One that was there before may have been written to. */
+function ofBoot(cell: Cell, vm: ElementPath, made: ReadonlySet<ElementPath>): string | null {
+  const disks = [...cell.elements.values()].flatMap((element) =>
+    element.type === "VolumeConnection" && element.vm === vm ? [element.volume] : [],
+  );
+  if (disks.length === 0)
+    return "it has no disk to boot from: connect a volume to it by a VolumeConnection, such as a VolumeCopy of one with x.import";
+  if (disks.some((disk) => mayBoot(cell, disk, made))) return null;
+  return `it has nothing to boot from: ${disks.join(", ")} ${disks.length === 1 ? "is" : "are"} made empty; give one an x.import, or let it be a VolumeCopy of a volume that has`;
+}
+function mayBoot(cell: Cell, path: ElementPath, made: ReadonlySet<ElementPath>, depth = 0): boolean {
+  const volume = cell.elements.get(path);
+  // Of another cell: nobody here knows what is on it. A copy whose copies lead back to it is refused elsewhere.
+  if (volume === undefined || !made.has(path) || depth > 100) return true;
+  if (volume.type === "Volume") return volume.import !== undefined;
+  return volume.type !== "VolumeCopy" || mayBoot(cell, volume.image, made, depth + 1);
+}
