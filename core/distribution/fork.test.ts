@@ -478,3 +478,29 @@ test("a service hears of whom an operator says that it counts, and not of itself
   settle(network);
   assert.deepEqual(inputsOf(network, "b", "excused"), [{ kind: "excused", peer: "a" }]);
 });
+
+test("a receiver that is older than what a client has seen of it hears so before what that one desires, and once", () => {
+  for (const isBlank of [false, true]) {
+    const network = createNetwork(["a", "b"]);
+    desire(network, "a", "b", "v1", 1);
+    settle(network);
+    const copy = copyOf(network, "b");
+    desire(network, "a", "b", "v2", 1);
+    settle(network);
+    restart(network, "a");
+    restart(network, "b");
+    settle(network);
+    assert.deepEqual(inputsOf(network, "b", "behind"), [], "a restart is none");
+    putBack(network, "b", isBlank ? null : copy);
+    settle(network);
+    const told = stateOf(network, "b").inputs;
+    const at = told.findIndex(({ kind }) => kind === "behind");
+    assert.deepEqual(told[at], { kind: "behind", peer: "a" });
+    const started = told.findIndex(({ kind }) => kind === "start");
+    assert.ok(!told.slice(started, at).some(({ kind }) => kind === "desired"));
+    assert.deepEqual(desiredAt(network, "b"), { "a v1": 1, "a v2": 1 });
+    restart(network, "b");
+    settle(network);
+    assert.deepEqual(inputsOf(network, "b", "behind"), []);
+  }
+});

@@ -2,7 +2,7 @@ import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { contains, type Mark } from "./marks.ts";
 import type { HelloFrame } from "./node/frames.ts";
-import { writeTarget } from "./node/history.ts";
+import { historyOf, writeTarget } from "./node/history.ts";
 import { countRefusal, readDocument, refuse } from "./node/refuse.ts";
 import { shareOf } from "./node/share.ts";
 import { type StoredDocument, storeKey } from "./node/stored.ts";
@@ -34,9 +34,10 @@ const writeMark = (turn: Turn, client: Client): void => {
   turn.writes.push({ key: storeKey.clientMark(client.peer), value });
 };
 
-/** A client greets, with `former` as the newest generation in which it was seen before. */
-export const judgeClient = (turn: Turn, client: Client, hello: HelloFrame, former: number): void => {
-  const { history, instance } = hello;
+/** A client greets, before its generation is noted. What it knew of this store says whether this one is older itself. */
+export const judgeClient = (node: Distribution, turn: Turn, client: Client, hello: HelloFrame): void => {
+  const { history, instance, knew } = hello;
+  if (knew !== undefined && !contains(historyOf(node), knew)) turn.inbox.push({ kind: "behind", peer: client.peer });
   const head = history?.at(-1);
   // One of the previous version; or a store without a commit, which has never desired anything.
   if (history === undefined || head === undefined) return;
@@ -50,7 +51,7 @@ export const judgeClient = (turn: Turn, client: Client, hello: HelloFrame, forme
   } else if (contains(history, mark)) client.mark = { ...mark, ...now };
   else {
     const { start, count } = mark;
-    client.mark = { ...now, lost: mark.lost ?? { start, count }, keptUpTo: former };
+    client.mark = { ...now, lost: mark.lost ?? { start, count }, keptUpTo: client.generation };
     turn.logs.push({ event: "distribution/forked", fields: { peer, side: "client", documents: documents.size } });
   }
   writeMark(turn, client);

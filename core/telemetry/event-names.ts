@@ -161,6 +161,8 @@ export const eventNames = {
   "volume/adopted": "the Storage Manager found a volume that it did not know where it is: path, agent",
   "recovery/waits":
     "a service has lost what it knew, or has an older store: the Storage Manager places no volume before these servers have said what they have, the IP Address Manager gives no new range before these controllers have",
+  "recovery/behind":
+    "a controller has seen more of this Storage Manager's store than it contains: whose volumes wait, and for which servers",
   "recovery/complete": "all have said what they have",
   "recovery/adopted": "an operator adopted what a storage server has whose store or files are older",
   "store/older":

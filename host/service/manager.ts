@@ -123,6 +123,7 @@ const handle = (
         : forgetUnconfirmed(state, input.peer, effects);
     case "released":
     case "complete":
+    case "behind":
     case "excused":
     case "ended":
     case "earlier":

@@ -170,11 +170,13 @@ export const clientConnected = (node: Distribution, turn: Turn, connection: numb
   if (target.link !== null) closeClient(node, turn, target.link);
   target.session += 1;
   const { subscriptions } = target;
+  const seen = target.generation === 0 ? {} : { seen: target.generation };
+  const knew = target.at === null ? {} : { knew: { start: target.at.start, count: target.at.count } };
   const link: ClientLink = {
     role: "client",
     connection,
     target,
-    control: [helloOf(node, target, target.generation === 0 ? {} : { seen: target.generation })],
+    control: [helloOf(node, target, { ...seen, ...knew })],
     pending: new Set([...target.documents].sort(([, a], [, b]) => a.seq - b.seq).map(([key]) => key)),
     kept: new Map(),
     recoveredAt: 0,

@@ -44,6 +44,8 @@ export interface HelloFrame {
    * refuses an older one, and closes then.
    */
   readonly seen?: number;
+  /** From a client: how far the store of the one greeted was when it said so last. */
+  readonly knew?: Mark;
   /** From a server: the client's store does not contain what was seen of it here. */
   readonly forked?: true;
 }
@@ -174,12 +176,14 @@ const parseHello = (fields: Fields): Result<HelloFrame, Refusal> => {
   if (marks === null) return fail("malformed frame");
   if (instance !== undefined && !isKey(instance)) return fail("malformed frame");
   if (seen !== undefined && !isCount(seen)) return fail("malformed frame");
+  const knew = markOf(fields.knew);
   return ok({
     ...{ frame: "hello", version, generation, session, name },
     ...(seen === undefined ? {} : { seen }),
     ...(life === undefined ? {} : { life }),
     ...(marks === undefined ? {} : { history: marks }),
     ...(instance === undefined ? {} : { instance }),
+    ...(knew === null ? {} : { knew }),
     ...(forked === true ? { forked } : {}),
   });
 };

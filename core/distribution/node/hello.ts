@@ -38,7 +38,7 @@ export const raisedFloor = (node: Distribution, turn: Turn, floor: number, seen:
 export const helloOf = (
   node: Distribution,
   { session, floor }: { readonly session: number; readonly floor: number },
-  more: Pick<HelloFrame, "forked" | "seen"> = {},
+  more: Pick<HelloFrame, "forked" | "seen" | "knew"> = {},
 ): HelloFrame => ({
   frame: "hello",
   version: protocolVersion,

@@ -137,7 +137,7 @@ const receiveHello = (
     return;
   }
   if (client.link !== null) closeServer(node, turn, client.link);
-  judgeClient(turn, client, hello, client.generation);
+  judgeClient(node, turn, client, hello);
   if (generation !== client.generation) turn.writes.push({ key: storeKey.client(peer), value: generation });
   client.generation = generation;
   client.session = session;

@@ -22,7 +22,16 @@ import { publishKept } from "./kept.ts";
 import { reconcileConnection, reconcileLease } from "./leases.ts";
 import { forgetFormer, forgetMarks, takeMark } from "./marks.ts";
 import { measureStorageManager } from "./measure.ts";
-import { beginRecovery, explained, explainTimer, heard, heardClient, takeFork } from "./recovery.ts";
+import {
+  beginRecovery,
+  excuse,
+  explained,
+  explainTimer,
+  heard,
+  heardClient,
+  takeBehind,
+  takeFork,
+} from "./recovery.ts";
 import {
   type AgentView,
   addTo,
@@ -89,7 +98,9 @@ function take(state: ManagerState, input: Input): void {
   } else if (input.kind === "forked") {
     const agent = state.agents.get(input.peer);
     if (agent !== undefined) takeFork(state, agent, input.forked, input.itForked);
-  } else if (input.kind === "another") {
+  } else if (input.kind === "behind") takeBehind(state, input.peer);
+  else if (input.kind === "excused") excuse(state, input.peer);
+  else if (input.kind === "another") {
     const agent = state.agents.get(input.peer);
     if (agent !== undefined) forgetFormer(state, agent);
   } else if (input.kind === "timer" && input.name === explainTimer) {

@@ -18,6 +18,8 @@ export interface Kept {
 export interface Recovery {
   /** Servers that have not said, since the store was lost, what they have. Durable: record `recovery`. */
   readonly waitsFor: readonly PeerName[];
+  /** By client that has seen more of this store than it contains: servers that have not said, since it said so, what they have. */
+  readonly behind?: { readonly [client: string]: readonly PeerName[] };
 }
 
 export interface Counted {

@@ -26,7 +26,8 @@ import {
  *    wishes for it. It is fenced sooner only for a later incarnation of itself, and where the volume goes.
  *  - An agent has the last word on epochs, so the next one that is asked for exceeds what it has.
  *
- * That an old store is one is heard from the agents (`forked`); a blank one shows itself.
+ * That an old store is one is heard from the agents (`forked`); a blank one shows itself. A controller that has seen more of it says
+ * so as well (`behind`), where the one server that knows is away: its own volumes wait then, and nobody else's, since it may be lying.
  */
 
 /** What controllers have, after a start, to say what they wish. */
@@ -44,6 +45,12 @@ export function beginRecovery(state: ManagerState): void {
     waitFor(
       state,
       state.recovery.waitsFor.filter((name) => state.agents.has(name)),
+    );
+  for (const [client, servers] of Object.entries(state.recovery?.behind ?? {}))
+    waitBehind(
+      state,
+      client,
+      servers.filter((name) => state.agents.has(name)),
     );
   if (state.lostAt.size > 0) waitForSilent(state);
   if (state.recovery?.waitsFor.length !== 0) letExplain(state);
@@ -91,7 +98,36 @@ export function heard(state: ManagerState, agent: AgentView): void {
       state,
       waitsFor.filter((name) => name !== agent.name),
     );
+  for (const [client, servers] of Object.entries(state.recovery?.behind ?? {}))
+    if (servers.includes(agent.name))
+      waitBehind(
+        state,
+        client,
+        servers.filter((name) => name !== agent.name),
+      );
   if (state.lostAt.has(agent.name)) releaseAt(state, agent);
+}
+
+/** A client has seen more of this store than it contains: what it wishes for may lie on a server that is silent. */
+export function takeBehind(state: ManagerState, client: PeerName): void {
+  const before = state.recovery?.behind?.[client] ?? [];
+  const servers = [...new Set([...before, ...silentOf(state)])].sort();
+  if (servers.length === before.length) return;
+  log(state.outbox, "recovery/behind", { client, servers: servers.map(serverOf) });
+  waitBehind(state, client, servers);
+}
+/** An operator has looked: what that client wishes for is waited for no more, and what no server has by then is made anew. */
+export function excuse(state: ManagerState, client: PeerName): void {
+  if (state.recovery?.behind?.[client] !== undefined) waitBehind(state, client, []);
+}
+
+function waitBehind(state: ManagerState, client: string, servers: readonly PeerName[]): void {
+  const { [client]: _before, ...others } = state.recovery?.behind ?? {};
+  const behind = servers.length === 0 ? others : { ...others, [client]: servers };
+  const more = Object.keys(behind).length === 0 ? {} : { behind };
+  state.recovery = { waitsFor: state.recovery?.waitsFor ?? [], ...more };
+  write(state.outbox, "recovery", state.recovery);
+  for (const volume of state.unplaced) mark(state, volume);
 }
 
 /** From now on the agent takes what is desired here: that holds nothing which goes behind what the agent has. */
@@ -100,9 +136,10 @@ function releaseAt(state: ManagerState, agent: AgentView): void {
   if (!agent.older) state.outbox.effects.push({ kind: "recovered", at: agent.name });
 }
 
+const silentOf = ({ agents }: ManagerState): readonly PeerName[] =>
+  [...agents.values()].filter(({ inStep }) => !inStep).map(({ name }) => name);
 function waitForSilent(state: ManagerState): void {
-  const silent = [...state.agents.values()].filter(({ inStep }) => !inStep).map(({ name }) => name);
-  waitFor(state, [...new Set([...(state.recovery?.waitsFor ?? []), ...silent])].sort());
+  waitFor(state, [...new Set([...(state.recovery?.waitsFor ?? []), ...silentOf(state)])].sort());
 }
 
 function waitFor(state: ManagerState, waitsFor: readonly PeerName[]): void {
@@ -110,7 +147,8 @@ function waitFor(state: ManagerState, waitsFor: readonly PeerName[]): void {
   const servers = waitsFor.map(serverOf);
   if (waitsFor.length > before.length) log(state.outbox, "recovery/waits", { servers });
   else if (waitsFor.length === 0 && before.length > 0) log(state.outbox, "recovery/complete", {});
-  state.recovery = { waitsFor };
+  const { behind } = state.recovery ?? {};
+  state.recovery = { waitsFor, ...(behind === undefined ? {} : { behind }) };
   write(state.outbox, "recovery", state.recovery);
   for (const volume of state.unplaced) mark(state, volume);
 }
@@ -128,7 +166,13 @@ export function findVolume(
   const [agent, ...more] = having;
   if (agent === undefined) {
     const silent = state.recovery?.waitsFor ?? [];
-    if (silent.length === 0) return lostUnderCopies(state, volume, wanted);
+    const unheard = state.recovery?.behind?.[wanted.client] ?? [];
+    if (silent.length === 0 && unheard.length === 0) return lostUnderCopies(state, volume, wanted);
+    if (silent.length === 0)
+      return waiting(
+        `this Storage Manager is older than what ${wanted.client} has seen of it, and has yet to hear what is on ${unheard.map(serverOf).join(", ")}, where it may be; ` +
+          `if that never comes back, \`cells orphans release ${wanted.client}\` has it made anew, empty`,
+      );
     return waiting(
       `this Storage Manager has lost what it knew and has yet to hear what is on ${silent.map(serverOf).join(", ")}`,
     );
