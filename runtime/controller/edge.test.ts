@@ -355,6 +355,18 @@ test("events are a ring that keeps the newest", async () => {
   events.close();
 });
 
+test("an event keeps its causes as data beside the sentence, and is the same line of log again", async () => {
+  const events = openEvents(await mkdtemp(join(root, "causes-")), "shop");
+  const causes = [{ kind: "waits-for", element: "shop/disk" }];
+  const fields = { path: "shop/a", type: "VM", phase: "waiting", reason: "waits for shop/disk", causes };
+  const line = { event: "element/state", fields, wallMs: 1000 } as const;
+  events.record(line);
+  const [kept] = events.since(0);
+  assert.deepEqual([kept?.reason, kept?.causes, kept?.fields], ["waits for shop/disk", causes, undefined]);
+  assert.deepEqual(events.lines(), [line]);
+  events.close();
+});
+
 test("names: the answer is the DNS Manager's, silence stays silence, and one asker cannot flood it", async () => {
   const manager = createSocket("udp4");
   let received = 0;

@@ -117,7 +117,7 @@ const isRemark = ({ kind }: Cause): boolean => kind === "said" || kind === "name
 function ownChecks({ path, phase, causes }: ElementRecord): readonly ElementCheck[] {
   if (phase === "ready" && causes.every(isRemark)) return [passed(path, sentenceOf(causes) ?? "it is ready")];
   if (causes.length > 0) return checksOf(causes, path);
-  return [failed(path, [], phase === "deleting" ? "it is being deleted" : `it is ${phase ?? "new"}`)];
+  return [phase === "deleting" ? failed(path, [{ kind: "deleting" }]) : failed(path, [], `it is ${phase ?? "new"}`)];
 }
 
 // --- what an element rests on ---------------------------------------------------------------------------------------
