@@ -66,6 +66,7 @@ export const losesRootStore = async ({ t, reached, patience, backup, victim }: R
     patience,
   );
   reached(`the cloud says so: ${/the store of .*/.exec(status.stdout)?.[0]}`);
+  assert.match(await cells(t, "get", "--output", "json"), /"one"/);
   const refused = await t.cells(["apply", rootSpecification(t.at, "small"), "--yes"]);
   assert.notEqual(refused.code, 0);
   assert.match(refused.stdout + refused.stderr, older);
