@@ -20,7 +20,7 @@ import { createDiverter } from "./drivers/network/diverter/diverter.ts";
 import { createStorageDriver } from "./drivers/storage/driver-nbd.ts";
 import { createHostEdge } from "./edge.ts";
 import { createProber, type Prober } from "./liveness/prober.ts";
-import { readBootMark } from "./machine/boot.ts";
+import { howItStarts, readBootMark } from "./machine/boot.ts";
 import { followAddresses } from "./network/peer-addresses.ts";
 import { type HostPresence, startHostPresence, viewPath } from "./presence/presence.ts";
 import { createExecutor, type Executor } from "./service/executor.ts";
@@ -101,10 +101,11 @@ async function main(configurationFile: string | undefined): Promise<void> {
   let presence: HostPresence | null = null;
   const { pinsFile } = configuration;
   const boot = await readBootMark(runDirectory);
+  const starts = await howItStarts(directory, boot);
   const service = createHostManager({
     host,
     wake,
-    booted: boot.booted,
+    ...starts,
     onDeath: (dead, of) => presence?.declared(dead, of),
     ...(pinsFile === undefined ? {} : { onPin: followPins(pinsFile) }),
     ...(configuration.followPeers === true ? { hasAuthority: true as const } : {}),

@@ -116,6 +116,19 @@ const stateOf = (world: World, path: string): JsonObject =>
 const probed = { "x.liveness.protocol": "icmp", "x.liveness.intervalMs": 500 };
 const silent = { phase: "failed", reason: "did not answer 3 ICMP probes in a row", health: "silent" } as const;
 
+test("a VM whose host was switched off comes back as it was, whatever x.restartOnFailure says", () => {
+  const world = new World();
+  world.put(withVm("web", { "x.restartOnFailure": false }));
+  const web = world.uidOf("shop/web");
+  world.ended.set(`${web}@1`, { power: "off", ended: "stopped", phase: "ready", reason: "its host was switched off" });
+  world.settle();
+  assert.equal(world.vm("shop/web")?.document.incarnation, 2);
+  assert.equal(world.phase("shop/web"), "ready");
+  world.ended.set(`${web}@2`, { power: "off", ended: "crashed", phase: "failed", reason: "killed" });
+  world.settle();
+  assert.equal(world.vm("shop/web"), null, "what crashed stays off");
+});
+
 test("a VM that runs but does not answer is stopped, and started again once its host confirmed the end", () => {
   const world = new World();
   world.put(withVm("web", probed));

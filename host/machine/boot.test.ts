@@ -6,7 +6,7 @@ import { test } from "node:test";
 import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import { peerName, uid } from "../../model/cell/identifiers.ts";
 import { desiredVm, policy, Room } from "../service/manager.testing.ts";
-import { readBootMark } from "./boot.ts";
+import { readBootMark, takeLeaveMark, writeLeaveMark } from "./boot.ts";
 
 const bootOf = (room: Room): number | undefined => (room.published.get("host") as ActualHost | undefined)?.boot;
 const member = peerName("presence.1");
@@ -129,4 +129,16 @@ test("one member of the group ends no boot and no life of a host, whatever numbe
   // With an honest word beside it the number is the honest one's.
   say(1, 100);
   assert.equal(bootOf(room), 101);
+});
+
+test("that a Host Manager was told to end counts once", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "cells-left-"));
+  try {
+    assert.equal(await takeLeaveMark(directory), false);
+    await writeLeaveMark(directory);
+    assert.equal(await takeLeaveMark(directory), true);
+    assert.equal(await takeLeaveMark(directory), false, "the next end may be a power cut");
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 });

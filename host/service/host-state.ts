@@ -21,6 +21,8 @@ export interface HostManagerOptions {
   readonly wake: () => void;
   /** The machine has started since the Host Manager ran last. Absent: not known, and no boot of it is told from another. */
   readonly booted?: boolean;
+  /** With `booted`: the machine was switched off in order, and nothing that ran here crashed. Absent: not so. */
+  readonly switchedOff?: true;
   /** The Presence group declared a generation of a host dead; must only pass it on. */
   readonly onDeath?: (host: HostName, generation: number) => void;
   /** The authority says which key a peer has; null: that it has none any more. Absent: nobody pins keys here. */

@@ -89,6 +89,25 @@ test("a disk grows once while its machine runs, also over a restart; what went w
   assert.equal(room.vm("a")?.disks, undefined);
 });
 
+test("what ran when a host was switched off in order was stopped; after a power cut it has crashed", () => {
+  for (const [switchedOff, ended] of [
+    [true, "stopped"],
+    [undefined, "crashed"],
+  ] as const) {
+    const room = new Room();
+    room.found();
+    room.desire("policy/shop", policy());
+    room.desire("vm/a", desiredVm("a", 1));
+    room.settle();
+    room.machines.clear();
+    room.boot(true, switchedOff);
+    room.found();
+    room.settle();
+    assert.deepEqual([room.vm("a")?.power, room.vm("a")?.ended], ["off", ended]);
+    assert.match(room.vm("a")?.reason ?? "", ended === "stopped" ? /its host was switched off/ : /ended while/);
+  }
+});
+
 test("a VM whose data would fill the host's memory is refused with the number, and never tried", () => {
   const room = new Room();
   room.found();

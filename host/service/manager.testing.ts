@@ -105,8 +105,9 @@ export class Room {
     this.boot();
   }
   /** `booted`: the machine has started since. */
-  boot(booted?: boolean): void {
-    if (booted !== undefined) this.service = createHostManager({ host, wake: () => undefined, booted });
+  boot(booted?: boolean, switchedOff?: true): void {
+    const off = switchedOff === undefined ? {} : { switchedOff };
+    if (booted !== undefined) this.service = createHostManager({ host, wake: () => undefined, booted, ...off });
     this.published.clear();
     this.subscribed.clear();
     this.state = this.service.restore({ records: new Map(this.durable), desiredAt: new Map() });

@@ -186,7 +186,7 @@ const handleRequest = (
   };
   switch (request.kind) {
     case "found":
-      reconcileMachines(state, request.machines, effects);
+      reconcileMachines(state, request.machines, options, effects);
       reply(null);
       return true;
     case "next": {
@@ -276,7 +276,12 @@ const trialIsOver = (state: HostState, vm: Uid, effects: Effect[]): boolean => {
 };
 
 /** Machines are the truth and records what we knew: a record that says "runs" without a machine has lost it meanwhile. */
-const reconcileMachines = (state: HostState, machines: readonly FoundMachine[], effects: Effect[]): void => {
+const reconcileMachines = (
+  state: HostState,
+  machines: readonly FoundMachine[],
+  { switchedOff }: HostManagerOptions,
+  effects: Effect[],
+): void => {
   const running = new Map(machines.map((machine) => [machine.vm, machine]));
   for (const [vm, record] of state.records) {
     const machine = running.get(vm);
@@ -289,8 +294,9 @@ const reconcileMachines = (state: HostState, machines: readonly FoundMachine[], 
       } else if (record.stage !== "running" || record.vm.incarnation !== machine.incarnation)
         save(state, vm, { ...record, vm: found, stage: "running", ended: null, reason: null }, effects);
     } else if (record.stage !== "ended") {
-      const reason = "its machine ended while the Host Manager was away";
-      save(state, vm, afterEnd(record, { ended: "crashed", reason }), effects);
+      const away = { ended: "crashed", reason: "its machine ended while the Host Manager was away" } as const;
+      const how = switchedOff === true ? ({ ended: "stopped", reason: "its host was switched off" } as const) : away;
+      save(state, vm, afterEnd(record, how), effects);
     }
   }
   state.strangers = running;

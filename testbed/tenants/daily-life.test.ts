@@ -63,5 +63,19 @@ test("a day's work with one cell", { skip: process.getuid?.() === 0 ? false : "n
       assert.match(await cells(testbed, "apply", file, "--yes"), /day is as declared/);
       assert.match(await cells(testbed, "restart", "day/web/vm"), /x\.restart: nothing → 1[\s\S]*incarnation 4/);
     });
+
+    await t.test("a volume grows while its guest runs, which sees it, and is not made smaller", async () => {
+      const sized = (size: number): void =>
+        writeFileSync(file, specification.replace('golden>"; }', `golden>"; x.size ${size}; }`));
+      sized(256);
+      assert.match(await cells(testbed, "plan", file), /day\/web\/boot +VolumeCopy +grows while day\/web\/vm runs/);
+      assert.match(await cells(testbed, "apply", file, "--yes"), /day is as declared/);
+      assert.equal(await inGuest(testbed, "cat /sys/class/block/vda/size"), String(256 * 2048));
+      sized(100);
+      const smaller = await testbed.cells(["apply", file, "--yes"]);
+      assert.notEqual(smaller.code, 0);
+      assert.match(smaller.stderr, /has 256 MiB, and a volume cannot be made smaller/);
+      sized(256);
+    });
   });
 });

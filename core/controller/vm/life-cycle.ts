@@ -201,6 +201,13 @@ function advanceRunning(state: ControllerState, vm: VmRecord, run: Run): void {
     return;
   }
   if (actual.ended === null && actual.phase !== "failed") return;
+  if (actual.ended === "stopped") {
+    // Its host was switched off, and nothing has failed: it comes back as it was.
+    state.runningSince.delete(vm.uid);
+    const lastEnd: VmEnd = { incarnation: run.incarnation, how: "stopped", reason: actual.reason };
+    saveVm(state, { ...vm, lastEnd, run: { ...run, stage: "stopping" } });
+    return;
+  }
   // A VM that never started is tried again in any case; one that ended only where the model asks for it.
   const again = actual.ended === null || element.restartOnFailure;
   // A host that could not start it (no memory left, a full disk) is asked again only if no other one can hold it.
