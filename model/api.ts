@@ -113,7 +113,7 @@ export interface CellEvent {
   /** The element it is about; the cell's own path for the cell as a whole. */
   readonly path: string;
   readonly type: string;
-  /** `accepted` (a change of the model, with its version), `state` (an element's phase changed), `rebooted` (a guest reset itself), `removed`. */
+  /** `accepted` (a change of the model, with its version), `state` (an element's phase changed), `rebooted` (a guest reset itself), `moved` (it has another path; `from` is the one before), `removed`. */
   readonly event: string;
   readonly phase?: string;
   readonly reason?: string | null;

@@ -29,6 +29,7 @@ export const renderTime = (time: string, nowMs: number): string => {
 const namesOfCell: Readonly<Record<string, string>> = {
   accepted: "model/accepted",
   state: "element/state",
+  moved: "element/moved",
   removed: "element/removed",
   rebooted: "vm/rebooted",
 };

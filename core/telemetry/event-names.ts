@@ -104,6 +104,7 @@ export const eventNames = {
   "model/accepted": "a cell's model was changed: version and how many elements each action concerns",
   "model/plan-refused": "a defect of this service: the plan of a change was not right, and was not executed",
   "element/state": "an element's phase or reason changed",
+  "element/moved": "an element goes on under another path; `from` is the one before",
   "element/removed": "nothing is left of a deleted element",
   "reservation/complete": "an all-or-none deployment has everything it needs: how many elements",
   "reservation/given-back":

@@ -63,7 +63,7 @@ export const commonAttributes: TypeSchema = {
   "x.movedFrom": {
     kind: { kind: "path" },
     effect: "none",
-    docs: "The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name.",
+    docs: "The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it.",
   },
 };
 

@@ -80,7 +80,20 @@ interface Found {
   readonly component: JsonObject;
   readonly type: ElementType;
   readonly position: Position | undefined;
+  /** A component around it that is no element says where it was before; null: none does, or an element in between. */
+  readonly moved: Moved | null;
 }
+/** `x.movedFrom` of a component that holds elements, for what is inside of it at `rest`. */
+interface Moved {
+  readonly around: readonly string[];
+  readonly name: string;
+  readonly joined: string;
+  readonly component: JsonObject;
+  /** Names below it, each with a `/` in front. */
+  readonly rest: string;
+}
+const movedFrom = "x.movedFrom";
+const saysFormer = (component: JsonObject): boolean => (component[movedFrom] ?? null) !== null;
 
 /** How large a volume must be is the image's to say, which an author may not know. */
 const imageHint = (volume: JsonObject): string => {
@@ -103,6 +116,8 @@ class Checker {
   #tooMany = false;
   /** An element that was made from each template, and which templates have components in them. */
   readonly #elementsOf = new Map<JsonObject, Element | null>();
+  /** Of components that say `x.movedFrom` and are no elements; null: it is wrong, and was told. */
+  readonly #formerPaths = new Map<JsonObject, string | null>();
   readonly #holding = new Map<JsonObject, boolean>();
 
   constructor(document: JsonObject, positions: Positions, diagnostics: Diagnostics) {
@@ -115,7 +130,8 @@ class Checker {
     const root = this.#cellComponent();
     if (!root) return null;
     const { name, component, position } = root;
-    this.#collect(component, [], name, name);
+    const moved = saysFormer(component) ? { around: [], name, joined: name, component, rest: "" } : null;
+    this.#collect(component, [], name, name, moved);
     if (this.#tooMany) return null;
     const context: DocumentContext = {
       document: this.#document,
@@ -212,7 +228,7 @@ class Checker {
   }
 
   /** Finds the elements inside a component, in document order; `x.` attributes hold none. */
-  #collect(component: JsonObject, around: readonly string[], own: string, joined: string): void {
+  #collect(component: JsonObject, around: readonly string[], own: string, joined: string, outer: Moved | null): void {
     let path: readonly string[] | null = null;
     const made = this.#positions.madeFrom?.(component);
     for (const name of made && !this.#holds(made.template) ? made.own.keys() : Object.keys(component)) {
@@ -232,9 +248,13 @@ class Checker {
           ...at,
           hint: "A name is a part of a path: it is not empty, not `.` or `..`, and has no `/` in it.",
         });
-      this.#classify(value, { around: path, name, joined: here, component: value, position: at.position });
+      const isElement = Object.hasOwn(value, "x.type");
+      const says = saysFormer(value);
+      const inherited = outer === null || says ? null : { ...outer, rest: `${outer.rest}/${name}` };
+      const moved = says && !isElement ? { around: path, name, joined: here, component: value, rest: "" } : inherited;
+      this.#classify(value, { around: path, name, joined: here, component: value, position: at.position, moved });
       if (this.#tooMany) return;
-      this.#collect(value, path, name, here);
+      this.#collect(value, path, name, here, moved);
       if (this.#tooMany) return;
     }
   }
@@ -244,7 +264,7 @@ class Checker {
     const type = Object.hasOwn(component, "x.type") ? component["x.type"] : undefined;
     if (isUnknown(type) || (type === undefined && isIncomplete(component))) return;
     if (type === undefined) {
-      const stray = Object.keys(component).find((each) => each.startsWith("x."));
+      const stray = Object.keys(component).find((each) => each.startsWith("x.") && each !== movedFrom);
       if (stray !== undefined)
         this.#fault("schema/no-type", `\`${stray}\` means nothing here: \`${name}\` has no type`, joined, {
           ...this.#at(component, stray, "name"),
@@ -293,19 +313,41 @@ class Checker {
     const made = this.#positions.madeFrom?.(component);
     const template = made && !hasElementAttribute(made.own.keys()) ? made.template : null;
     const like = template && this.#elementsOf.get(template);
-    if (like && position) return Object.freeze({ ...like, path, position });
+    if (like && position) return this.#moved(context, found, Object.freeze({ ...like, path, position }));
     // What is wrong with it has been told of the first.
     if (like === null && template) return null;
     const read = this.#read(context, found);
     const element = read && buildElement(type, path, read, position);
     if (template) this.#elementsOf.set(template, element);
-    return element;
+    return element && this.#moved(context, found, element);
+  }
+
+  /** Where it was before, as the closest group around it says; null if that is wrong. */
+  #moved(context: DocumentContext, { moved }: Found, element: Element): Element | null {
+    if (moved === null || element.movedFrom !== undefined) return element;
+    const { component, around, name, joined, rest } = moved;
+    const known = this.#formerPaths.get(component);
+    const former = known === undefined ? this.#formerPath(context, component, [...around, name], joined) : known;
+    this.#formerPaths.set(component, former);
+    return former === null ? null : Object.freeze({ ...element, movedFrom: elementPath(`${former}${rest}`) });
+  }
+  #formerPath(context: DocumentContext, component: JsonObject, path: readonly string[], joined: string): string | null {
+    const schema = attributeSchema("Cell", movedFrom);
+    const json = component[movedFrom];
+    if (schema === undefined || json === undefined || isUnknown(json)) return null;
+    const meaning = readValue(context, path, movedFrom, schema, json);
+    if (meaning instanceof ValueFault)
+      this.#fault(meaning.code, meaning.message, joined, {
+        ...this.#at(component, movedFrom, "value"),
+        hint: meaning.hint,
+      });
+    return !(meaning instanceof ValueFault) && meaning.kind === "text" ? meaning.value : null;
   }
 
   /** All attributes of one element, defaults included; null if one of them is wrong. */
   #read(
     context: DocumentContext,
-    found: Omit<Found, "type"> & { readonly type: ElementType | "Cell" },
+    found: Omit<Found, "type" | "moved"> & { readonly type: ElementType | "Cell" },
   ): AttributeValues | null {
     const { component, around, name: own, joined, type, position } = found;
     let path: readonly string[] | null = null;

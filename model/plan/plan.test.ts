@@ -241,3 +241,55 @@ test("a part that is put back in place is no change", () => {
   const again = checkDocument(document.value);
   assert.ok(again.ok && isEmptyPlan(planChange(one, again.value)));
 });
+
+test("a group is renamed by one x.movedFrom on it, with everything below", () => {
+  const inside = `net extends Subnet { x.size 8; } inner extends { vm extends VM { x.memory 64;
+    card extends VirtualInterface { x.vm "<ref:..>"; x.subnet "<ref:../../../net>"; } } }`;
+  const moves = (plan: Plan): string[] =>
+    plan.steps.map(({ action, path, movedFrom }) => `${action} ${path} ${movedFrom ?? "-"}`).sort();
+  const before = cell(`web extends { ${inside} }`);
+  const renamed = ["net", "inner/vm", "inner/vm/card"].map((name) => `none c/front/${name} c/web/${name}`).sort();
+  for (const former of ["c/web", "/c/web"])
+    assert.deepEqual(moves(planChange(before, cell(`front extends { x.movedFrom "${former}"; ${inside} }`))), renamed);
+  // What is new in it is made, and one that says more itself is taken at its word, with what is inside of it.
+  const more = `extra extends Subnet { x.size 8; } ${inside.replace("x.memory 64;", 'x.memory 64; x.movedFrom "c/old";')}`;
+  const two = planChange(
+    cell(`net extends Subnet { x.size 8; } old extends VM { x.memory 64;
+      card extends VirtualInterface { x.vm "<ref:..>"; x.subnet "<ref:../../net>"; } }`),
+    cell(`front extends { x.movedFrom "c"; ${more} }`),
+  );
+  assert.deepEqual(moves(two), [
+    "create c/front/extra -",
+    "none c/front/inner/vm c/old",
+    "none c/front/inner/vm/card c/old/card",
+    "none c/front/net c/net",
+  ]);
+  const tier = (name: string, says: string): Cell => {
+    const text = `Tier extends { ${inside} } c extends Cell { ${name} extends Tier { ${says} } }`;
+    const read = readSpecification({ main: "a.sf", files: { "a.sf": text } });
+    assert.ok(read.ok, JSON.stringify(read));
+    return read.value;
+  };
+  assert.deepEqual(moves(planChange(tier("web", ""), tier("front", 'x.movedFrom "c/web";'))), renamed);
+  // The closest group decides.
+  const nested = `front extends { x.movedFrom "c/web"; ${inside.replace("inner extends {", 'core extends { x.movedFrom "c/web/inner";')} }`;
+  assert.deepEqual(
+    moves(planChange(before, cell(nested))),
+    ["net", "inner/vm", "inner/vm/card"]
+      .map((name) => `none c/front/${name.replace("inner", "core")} c/web/${name}`)
+      .sort(),
+  );
+});
+
+test("a group that says where it was is told when that cannot be", () => {
+  const faults = (text: string): string[] => {
+    const read = readSpecification({ main: "a.sf", files: { "a.sf": `c extends Cell { ${text} }` } });
+    return read.ok ? [] : read.error.map(({ code, path = "" }) => `${code} ${path}`.trim());
+  };
+  const net = "net extends Subnet { x.size 8; }";
+  assert.deepEqual(faults(`a extends { ${net} } b extends { x.movedFrom "c/a"; ${net} }`).length, 1);
+  assert.match(faults(`a extends { ${net} } b extends { x.movedFrom "c/a"; ${net} }`).join(), /^cell\/moved/);
+  assert.match(faults(`b extends { x.movedFrom 7; ${net} }`).join(), /^schema\//);
+  assert.equal(faults(`b extends { x.movedFrom 7; ${net} more extends Subnet { x.size 8; } }`).length, 1, "told once");
+  assert.match(faults(`b extends { x.size 7; ${net} }`).join(), /^schema\/no-type/);
+});

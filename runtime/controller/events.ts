@@ -13,6 +13,7 @@ export const keptEvents = 2_000;
 const publicNames: { readonly [event in EventName]?: CellEvent["event"] } = {
   "model/accepted": "accepted",
   "element/state": "state",
+  "element/moved": "moved",
   "element/removed": "removed",
   "vm/rebooted": "rebooted",
 };

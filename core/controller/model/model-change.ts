@@ -131,6 +131,8 @@ export function adoptElements(state: ControllerState, cell: Cell | null, uids: R
     state.uids.set(element.path, uid);
     const known = state.elements.get(uid);
     if (known !== undefined) {
+      if (known.path !== element.path)
+        log(state.outbox, "element/moved", { path: element.path, type: element.type, uid, from: known.path });
       if (known.path !== element.path || known.deleting)
         saveElement(state, { ...known, path: element.path, deleting: false });
       continue;
