@@ -1,5 +1,6 @@
 import type { DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
+import type { ElementPath } from "../../model/cell/identifiers.ts";
 import type { MachineCondition } from "../drivers/hypervisor/driver.ts";
 import type { HealthChange, ProbeTarget } from "../liveness/liveness.ts";
 import type { Found, Wanted } from "./planner.ts";
@@ -12,6 +13,10 @@ const documentOf = (record: VmRecord, wanted: Wanted): DesiredVm => {
   const newer = wanted.vms.get(record.vm.uid)?.desired;
   return newer?.incarnation === record.vm.incarnation ? newer : record.vm;
 };
+
+/** Where the VM is in its cell's model now: an element that is renamed goes on. */
+export const pathOf = (record: VmRecord, wanted: Wanted): ElementPath =>
+  wanted.vms.get(record.vm.uid)?.desired.path ?? record.vm.path;
 
 /** Null: it is sent no probes, or it has no interface that could be asked. */
 export const healthOf = (record: VmRecord, wanted: Wanted): ProbeTarget["health"] | null => {
@@ -67,10 +72,11 @@ export const stalledSentence = (record: VmRecord, wanted: Wanted, condition: Mac
 
 export const logHealth = (
   record: VmRecord,
+  path: ElementPath,
   event: "machine/condition" | "machine/health",
   what: string,
   detail: string | null,
 ): Effect => {
-  const { uid: vm, path, incarnation } = record.vm;
+  const { uid: vm, incarnation } = record.vm;
   return { kind: "log", event, fields: { vm, path, incarnation, what, reason: detail } };
 };

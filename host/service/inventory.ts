@@ -25,8 +25,10 @@ export interface Inventory {
 const knownVms = (state: HostState) =>
   [...new Set([...state.records.keys(), ...state.vms.keys()])].flatMap((vm) => {
     const record = state.records.get(vm);
-    const document = record?.vm ?? state.vms.get(vm)?.desired;
-    return document === undefined ? [] : [{ document, record }];
+    const desired = state.vms.get(vm)?.desired;
+    const document = record?.vm ?? desired;
+    // What runs goes on under the path that it has now.
+    return document === undefined ? [] : [{ document: { ...document, path: desired?.path ?? document.path }, record }];
   });
 
 export const inventoryOf = (state: HostState): Inventory => ({

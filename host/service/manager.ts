@@ -30,7 +30,7 @@ import {
   successionTimer,
   takeStandby,
 } from "../root-vm/succession.ts";
-import { logHealth, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
+import { logHealth, pathOf, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
 import { forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
 import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-requests.ts";
 import { foundOf, type HostManagerOptions, restoreState, succeed, takeAllocation, wantedOf } from "./host-state.ts";
@@ -256,7 +256,7 @@ const save = (state: HostState, vm: Uid, changed: VmRecord | null, effects: Effe
       ? { vm, stage: "gone" }
       : {
           vm,
-          path: record.vm.path,
+          path: pathOf(record, wantedOf(state)),
           incarnation: record.vm.incarnation,
           stage: record.stage,
           ended: record.ended,
@@ -420,14 +420,22 @@ const takeCondition = (state: HostState, condition: MachineCondition, effects: E
   const changed = withCondition(record, condition);
   if (changed !== record) store(state, condition.vm, changed, effects);
   else if (state.stalled.get(condition.vm) === before && condition.condition !== "panicked") return false;
-  effects.push(logHealth(record, "machine/condition", condition.condition, stalled ?? condition.detail));
+  effects.push(
+    logHealth(
+      record,
+      pathOf(record, wantedOf(state)),
+      "machine/condition",
+      condition.condition,
+      stalled ?? condition.detail,
+    ),
+  );
   return true;
 };
 const takeHealth = (state: HostState, change: HealthChange, effects: Effect[]): boolean => {
   const record = state.records.get(change.vm);
   if (record?.stage !== "running" || record.vm.incarnation !== change.incarnation) return false;
   store(state, change.vm, withHealth(record, change), effects);
-  effects.push(logHealth(record, "machine/health", change.health, change.reason));
+  effects.push(logHealth(record, pathOf(record, wantedOf(state)), "machine/health", change.health, change.reason));
   return true;
 };
 
