@@ -2,6 +2,7 @@ import { secondsOf } from "../program/context.ts";
 import { usage } from "../program/failure.ts";
 import type { Register } from "../program/register.ts";
 import { openVmConsole } from "../sessions/console.ts";
+import { copy } from "../sessions/cp.ts";
 import { exec } from "../sessions/exec.ts";
 
 const positiveSecondsOf = (text: string): number => {
@@ -36,6 +37,20 @@ Ctrl-C interrupts the command in the guest, a second one kills it. It also ends 
         }),
       ),
     ["cells exec shop/web/vm -- uname -a", "cells exec -i shop/web/vm -- sh < set-up.sh"],
+  );
+  withHelp(
+    program
+      .command("cp")
+      .description("copy one file into a VM or out of it, of any size; it is there whole or not at all")
+      .argument("<from>", "a file here, or VM:PATH")
+      .argument("<to>", "the other one; a directory keeps the name (in a VM with a `/` at the end)")
+      .addHelpText(
+        "after",
+        `
+The guest needs its agent and sh, cat, mv and sha256sum. A file here with a \`:\` in its name is written as ./NAME.`,
+      )
+      .action((from, to) => copy(context(), from, to)),
+    ["cells cp site.tar shop/web/vm:/srv/", "cells cp shop/web/vm:/var/log/messages ."],
   );
   withHelp(
     program

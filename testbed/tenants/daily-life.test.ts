@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { type Ended, type Testbed, withTestbed } from "../harness.ts";
@@ -41,6 +42,20 @@ test("a day's work with one cell", { skip: process.getuid?.() === 0 ? false : "n
     await t.test("a cell is applied, and its guest answers", async () => {
       assert.match(await cells(testbed, "apply", file, "--yes"), /day is as declared/);
       assert.equal(await inGuest(testbed, "cat /proc/sys/kernel/ostype"), "Linux");
+    });
+
+    await t.test("a file of several pieces goes into the guest and comes back as it was", async () => {
+      const [here, back] = ["sent.bin", "back.bin"].map((name) => join(dirname(testbed.configFile), name));
+      assert.ok(here !== undefined && back !== undefined);
+      const bytes = randomBytes(2_500_000);
+      writeFileSync(here, bytes);
+      await cells(testbed, "cp", here, "day/web/vm:/tmp/");
+      assert.match(await inGuest(testbed, "ls /tmp"), /^sent\.bin$/m);
+      await cells(testbed, "cp", "day/web/vm:/tmp/sent.bin", back);
+      assert.ok(readFileSync(back).equals(bytes));
+      const none = await testbed.cells(["cp", "day/web/vm:/tmp/none", back]);
+      assert.equal(none.code, 1, none.stderr);
+      assert.ok(readFileSync(back).equals(bytes), "what was there stays");
     });
 
     await t.test("power by verb, and what powered itself off is told and started again", async () => {

@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { WebSocketServer } from "ws";
+import {
+  type ClientMessage,
+  channels,
+  type SessionMessage,
+  sessionProtocol,
+} from "../../model/cell/session-messages.ts";
+import { Client } from "../connection/client.ts";
+import type { Context } from "../program/context.ts";
+import { CommandFailure } from "../program/failure.ts";
+import { copy, guestFileOf } from "./cp.ts";
+
+/** A gateway whose guest is this machine: commands are run here, each with its input in one piece. */
+const scene = async (t: TestContext, tamper: (input: Buffer) => Buffer = (input) => input) => {
+  const directory = mkdtempSync(join(tmpdir(), "cells-cp-"));
+  const pieces: number[] = [];
+  const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => sessionProtocol });
+  const server = createServer((_request, response) => {
+    const grant = {
+      session: "c".repeat(43),
+      expires: "2030-01-01T00:00:00.000Z",
+      vm: "shop/web",
+      incarnation: 1,
+      host: "h1",
+    };
+    response.writeHead(201, { "content-type": "application/json" }).end(JSON.stringify(grant));
+  });
+  server.on("upgrade", (request, socket, head) => {
+    sockets.handleUpgrade(request, socket, head, (webSocket) => {
+      const say = (message: SessionMessage): void => webSocket.send(JSON.stringify(message));
+      const input: Buffer[] = [];
+      let command: readonly string[] = [];
+      const begin = (): void => {
+        const whole = Buffer.concat(input);
+        if (whole.length > 0) pieces.push(whole.length);
+        const [name = "", ...args] = command;
+        const child = spawn(name, args);
+        child.stdin.on("error", () => undefined).end(tamper(whole));
+        child.stdout.on("data", (bytes: Buffer) => webSocket.send(Buffer.concat([Buffer.of(channels.output), bytes])));
+        child.stderr.on("data", (bytes: Buffer) => webSocket.send(Buffer.concat([Buffer.of(channels.error), bytes])));
+        child.once("close", (code) => {
+          say({ kind: "exited", exitCode: code ?? 1 });
+          webSocket.close();
+        });
+      };
+      webSocket.on("message", (data, isBinary) => {
+        if (isBinary) {
+          input.push(data as Buffer);
+          say({ kind: "taken", bytes: (data as Buffer).length });
+          return;
+        }
+        const message = JSON.parse(String(data)) as ClientMessage;
+        if (message.kind === "run") command = message.command;
+        if (message.kind === "input-end" || (message.kind === "run" && !message.input)) begin();
+      });
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    for (const socket of sockets.clients) socket.terminate();
+    server.closeAllConnections();
+    server.close();
+    rmSync(directory, { recursive: true, force: true });
+  });
+  const client = new Client({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, credential: "x" });
+  const context = { terminal: { print: () => undefined }, json: false, client: () => client } as unknown as Context;
+  return { directory, pieces, context };
+};
+
+test("a file goes in and out whole, whatever its size and its name", async (t) => {
+  const { directory, pieces, context } = await scene(t);
+  const [here, there, back] = ["here", "there $(touch x) 'y'", "back"].map((name) => join(directory, name));
+  assert.ok(here !== undefined && there !== undefined && back !== undefined);
+  for (const size of [0, 5, 2_500_000]) {
+    const bytes = randomBytes(size);
+    writeFileSync(here, bytes, { mode: 0o750 });
+    pieces.length = 0;
+    await copy(context, here, `shop/web:${there}`);
+    assert.ok(readFileSync(there).equals(bytes));
+    assert.deepEqual(pieces, size === 2_500_000 ? [1_048_576, 1_048_576, 402_848] : size === 0 ? [] : [size]);
+    await copy(context, `shop/web:${there}`, back);
+    assert.ok(readFileSync(back).equals(bytes));
+  }
+  await copy(context, `shop/web:${here}`, directory).catch((error: unknown) => assert.fail(String(error)));
+  assert.deepEqual(readdirSync(directory).toSorted(), ["back", "here", "there $(touch x) 'y'"]);
+});
+
+test("what is not whole is not kept, and what was there stays", async (t) => {
+  const { directory, context } = await scene(t, (input) => input.subarray(0, 3));
+  const [here, there] = [join(directory, "here"), join(directory, "there")];
+  writeFileSync(here, "all of it");
+  writeFileSync(there, "before");
+  await assert.rejects(copy(context, here, `shop/web:${there}`), /there is not what .*here was.*Nothing was kept/);
+  assert.equal(readFileSync(there, "utf8"), "before");
+  await assert.rejects(copy(context, `shop/web:${directory}/none`, here), (error) => {
+    assert.ok(error instanceof CommandFailure && error.exitCode === 1, String(error));
+    return true;
+  });
+  assert.equal(readFileSync(here, "utf8"), "all of it");
+  assert.deepEqual(readdirSync(directory).toSorted(), ["here", "there"]);
+  assert.ok(!existsSync(join(directory, "none")));
+});
+
+test("one of the two is in a VM, and is written with its path", async (t) => {
+  const { context } = await scene(t);
+  assert.deepEqual(guestFileOf("shop/web/vm:/a:b"), { vm: "shop/web/vm", path: "/a:b" });
+  assert.deepEqual([guestFileOf("./a:b"), guestFileOf("/a:b"), guestFileOf("a")], [null, null, null]);
+  await assert.rejects(copy(context, "a", "b"), /one of the two is a file in a VM/);
+  await assert.rejects(copy(context, "shop:/a", "b"), /shop is no path of a VM/);
+  await assert.rejects(copy(context, "shop/web:", "b"), /which file in shop\/web\?/);
+});

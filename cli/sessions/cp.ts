@@ -1,0 +1,162 @@
+import { createHash, randomBytes } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { open, rename, rm, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { longestExecInputBytes } from "../../model/cell/session-messages.ts";
+import { printable } from "../../model/diagnostics/render-diagnostic.ts";
+import type { Client } from "../connection/client.ts";
+import { type Context, cellOfPath, printJson } from "../program/context.ts";
+import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
+import { openSession } from "./session.ts";
+
+/**
+ * `cells cp`: one file into a guest or out of it, of any size, by commands that every guest with a shell has. A guest's agent
+ * takes a command's input in one piece of bounded size, so a file goes in as many; it has its name only when all of it is
+ * there and its digest is right.
+ */
+interface GuestFile {
+  readonly vm: string;
+  readonly path: string;
+}
+
+/** `shop/web/vm:/etc/motd`; null: a file here. A path here that has a `:` is written as `./a:b`. */
+export const guestFileOf = (text: string): GuestFile | null => {
+  const colon = text.indexOf(":");
+  if (colon < 0 || /^[./]/.test(text)) return null;
+  const [vm, path] = [text.slice(0, colon), text.slice(colon + 1)];
+  if (!vm.includes("/")) throw usage(`${vm} is no path of a VM: write for example shop/web/vm:/etc/motd`);
+  if (path === "") throw usage(`which file in ${vm}? for example ${vm}:/etc/motd`);
+  return { vm, path };
+};
+
+interface Ran {
+  readonly exitCode: number;
+  readonly said: string;
+}
+/** A command in the guest, to its end; its output as it comes. */
+const run = async (
+  client: Client,
+  vm: string,
+  command: readonly string[],
+  {
+    input = null,
+    output = () => null,
+  }: { readonly input?: Buffer | null; readonly output?: (bytes: Buffer) => Promise<void> | null } = {},
+): Promise<Ran> => {
+  const { cell, path } = cellOfPath(vm);
+  const said: Buffer[] = [];
+  let taking: Promise<void> = Promise.resolve();
+  const session = await openSession(
+    client,
+    { cell, vm: path, verb: "exec" },
+    {
+      output: (channel, bytes) => {
+        if (channel === "error") said.push(bytes);
+        else taking = taking.then(() => output(bytes) ?? undefined);
+      },
+      message: () => undefined,
+    },
+  );
+  session.send({ kind: "run", command, input: input !== null, timeoutMs: null });
+  if (input !== null) {
+    await session.write(input);
+    session.send({ kind: "input-end" });
+  }
+  const ending = await session.ended;
+  await taking;
+  if (ending.kind === "exited") return { exitCode: ending.exitCode, said: Buffer.concat(said).toString("utf8").trim() };
+  const why = ending.kind === "ended" ? ending.sentence : "the connection to it ended";
+  throw new CommandFailure(ending.kind === "ended" ? exitCodes.refused : exitCodes.unreachable, `${vm}: ${why}`);
+};
+
+const must = async (what: string, running: Promise<Ran>): Promise<void> => {
+  const { exitCode, said } = await running;
+  if (exitCode !== 0)
+    throw new CommandFailure(exitCodes.refused, `${what}: ${printable(said) || `exit code ${exitCode}`}`);
+};
+/** The name is an argument and never part of the script. */
+const shell = (script: string, ...names: readonly string[]): readonly string[] => ["sh", "-c", script, "sh", ...names];
+
+const digestIn = async (client: Client, { vm, path }: GuestFile): Promise<string> => {
+  const told: Buffer[] = [];
+  const output = (bytes: Buffer): null => {
+    told.push(bytes);
+    return null;
+  };
+  await must(`${vm}:${path}`, run(client, vm, shell('sha256sum < "$1"', path), { output }));
+  return Buffer.concat(told).toString("latin1").split(" ")[0] ?? "";
+};
+const differs = (from: string, to: string): CommandFailure =>
+  new CommandFailure(
+    exitCodes.refused,
+    `${to} is not what ${from} was: it changed on the way, or while it was read. Nothing was kept`,
+  );
+
+const into = async (client: Client, file: string, { vm, path }: GuestFile): Promise<number> => {
+  const found = await stat(file).catch((error: Error) => {
+    throw usage(`cannot read ${file}: ${error.message}`);
+  });
+  if (!found.isFile()) throw usage(`${file} is no regular file: \`tar\` makes one of a directory`);
+  const target = path.endsWith("/") ? `${path}${basename(file)}` : path;
+  const draft = `${target}.${randomBytes(4).toString("hex")}.part`;
+  const hash = createHash("sha256");
+  let bytes = 0;
+  await must(`${vm}:${target}`, run(client, vm, shell('test ! -d "$1" && : > "$2"', target, draft)));
+  try {
+    for await (const chunk of createReadStream(file, { highWaterMark: longestExecInputBytes })) {
+      const piece = chunk as Buffer;
+      hash.update(piece);
+      await must(`${vm}:${draft}`, run(client, vm, shell('cat >> "$1"', draft), { input: piece }));
+      bytes += piece.length;
+    }
+    if ((await digestIn(client, { vm, path: draft })) !== hash.digest("hex")) throw differs(file, `${vm}:${target}`);
+    const mode = (found.mode & 0o777).toString(8);
+    await must(`${vm}:${target}`, run(client, vm, shell('chmod "$1" "$2" && mv "$2" "$3"', mode, draft, target)));
+  } catch (error) {
+    await run(client, vm, ["rm", "-f", draft]).catch(() => undefined);
+    throw error;
+  }
+  return bytes;
+};
+
+const outOf = async (client: Client, source: GuestFile, file: string): Promise<number> => {
+  const isDirectory = await stat(file).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  const target = isDirectory ? join(file, basename(source.path)) : file;
+  const draft = `${target}.${randomBytes(4).toString("hex")}.part`;
+  const handle = await open(draft, "wx").catch((error: Error) => {
+    throw usage(`cannot write ${target}: ${error.message}`);
+  });
+  const hash = createHash("sha256");
+  let bytes = 0;
+  const output = async (piece: Buffer): Promise<void> => {
+    hash.update(piece);
+    bytes += piece.length;
+    await handle.appendFile(piece);
+  };
+  try {
+    const named = `${source.vm}:${source.path}`;
+    await must(named, run(client, source.vm, shell('cat < "$1"', source.path), { output }));
+    await handle.close();
+    if ((await digestIn(client, source)) !== hash.digest("hex")) throw differs(named, target);
+    await rename(draft, target);
+  } catch (error) {
+    await handle.close().catch(() => undefined);
+    await rm(draft, { force: true });
+    throw error;
+  }
+  return bytes;
+};
+
+export const copy = async (context: Context, from: string, to: string): Promise<void> => {
+  const [source, target] = [guestFileOf(from), guestFileOf(to)];
+  const client = context.client();
+  let bytes: number;
+  if (source === null && target !== null) bytes = await into(client, from, target);
+  else if (source !== null && target === null) bytes = await outOf(client, source, to);
+  else throw usage("one of the two is a file in a VM, as shop/web/vm:/etc/motd, and the other one a file here");
+  if (context.json) printJson(context, { from, to, bytes });
+  else context.terminal.print(`${from} → ${to}: ${bytes} bytes`);
+};
