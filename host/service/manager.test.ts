@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { DesiredVm } from "../../core/documents/vocabulary.ts";
-import { elementPath, hostName, ipv4, peerName, uid } from "../../model/cell/identifiers.ts";
+import { hostName, ipv4, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { MachineCondition } from "../drivers/hypervisor/driver.ts";
 import type { ProbeTarget } from "../liveness/liveness.ts";
@@ -515,29 +515,4 @@ test("property: whatever happens in between, planning ends, planning again does 
     }),
     { numRuns: 400 },
   );
-});
-
-test("what is said of a VM that was renamed has its new path, and it goes on", () => {
-  const room = new Room();
-  room.found();
-  room.desire("policy/shop", policy());
-  room.desire("vm/a", desiredVm("a", 1, probed));
-  room.settle();
-  const said: unknown[] = [];
-  const step = room.input.bind(room);
-  room.input = (input) => {
-    const effects = step(input);
-    for (const effect of effects)
-      if (effect.kind === "log" && effect.event.startsWith("machine/")) said.push(effect.fields.path);
-    return effects;
-  };
-  const path = elementPath("shop/renamed/a");
-  room.desire("vm/a", { ...desiredVm("a", 1, probed), path });
-  room.settle();
-  const change = { vm: uid("a"), incarnation: 1, health: "answering", reason: null } as const;
-  room.ask({ kind: "health", change });
-  assert.deepEqual([room.machines.get(uid("a")), said], [1, [path]]);
-  room.desire("vm/a", { ...desiredVm("a", 2, probed), path });
-  room.settle();
-  assert.ok(said.length > 2 && said.every((each) => each === path), JSON.stringify(said));
 });
