@@ -96,10 +96,14 @@ const changesOf = (cell: string, random: Random, { untilMs, budgetMiB, hosts }: 
   };
   const allOrNone = random.chance(0.25);
   const isStill = random.fork("still").chance(0.2);
+  const startsPerMinute = random.fork("starts");
+  // With ten minutes saved up: more than are needed to come to rest in time, and few enough to be counted.
+  const limits = startsPerMinute.chance(0.4) ? { limits: { vmStartsPerMinute: startsPerMinute.between(3, 6) } } : {};
   const first = grow([], random.between(1, 6));
   let text: CellText | null = { machines: first, rules: [], allOrNone };
   for (let atMs = random.between(50, 1500); atMs < untilMs; atMs += random.between(500, 2 * changeEveryMs)) {
-    const what = text === null ? `delete ${cell}` : `apply ${cell} ${formatCell(withRules(text, random))}`;
+    const what =
+      text === null ? `delete ${cell}` : `apply ${cell} ${formatCell({ ...withRules(text, random), ...limits })}`;
     steps.push({ atMs, words: what.trim().split(" ") });
     // Some are left as they are: nothing of them may ever be stopped.
     if (isStill) break;

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import { toJson } from "../../outbox.ts";
 import { connection, copyOf, StorageWorld, shop, volume } from "./manager.testing.ts";
+import { createStorageManager } from "./manager.ts";
 
 const image = (name: string) => ({ kind: "image", image: name }) as const;
 const empty = { kind: "empty" } as const;
@@ -116,7 +117,9 @@ test("a server that is away or full is named at its volumes and at what is made 
   assert.equal(asked()?.made, true, "from its first ready on, it can be lost");
   world.cut(s1);
   const away = "storage server s1 is not reachable";
-  assert.deepEqual(world.volume("a-1"), { phase: "ready", reason: away, available: false, server: "s1", sizeMiB: 100 });
+  assert.deepEqual(world.volume("a-1"), {
+    ...{ phase: "ready", reason: away, available: false, server: "s1", sizeMiB: 100, frozen: true },
+  });
   assert.equal(world.volume("a-2")?.reason, `${away}, which has its origin "shop/a-1"`);
   assert.equal(world.volume("a-2")?.phase, "ready");
   world.want("volume/a-3", volume("a-3", image("tiny")));
@@ -367,4 +370,20 @@ test("property: one writer per volume and epoch, whatever is lost, late or resta
     }),
     { numRuns: 3000 },
   );
+});
+
+test("a tombstone that arrived is waited for no more, that one and at that server alone", () => {
+  const agents = ["agent.s1", "agent.s2"].map(peerName);
+  const [s1 = peerName("x"), s2 = s1] = agents;
+  const at = { ms: 0, wallMs: 0 };
+  const service = createStorageManager({ self: peerName("storage-manager"), agents });
+  const releasingAt = new Map(agents.map((agent) => [agent, new Set(["volume/a-1", "lease/a-1"])]));
+  const state = service.restore({ records: new Map(), desiredAt: new Map(), releasingAt });
+  const waits = (agent: typeof s1): readonly string[] => [...(state.outbox.releasing.get(agent) ?? [])];
+  service.step(state, { kind: "released", peer: s1, key: "volume/a-1" }, at);
+  assert.deepEqual([waits(s1), waits(s2)], [["lease/a-1"], ["volume/a-1", "lease/a-1"]]);
+  // Other news of the same key ends no waiting, and nobody else's word does.
+  service.step(state, { kind: "released", peer: peerName("agent.s9"), key: "lease/a-1" }, at);
+  service.step(state, { kind: "reachable", peer: s1, reachable: true }, at);
+  assert.deepEqual(waits(s1), ["lease/a-1"]);
 });
