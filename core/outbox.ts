@@ -19,17 +19,26 @@ export interface Outbox {
   effects: Effect[];
   /** Documents that are longer than any frame may carry: they are not said, and what their peer had stays. */
   readonly tooLong: Map<PeerName, Map<string, number>>;
+  /** Makes a collection of one peer's; a service that follows their changes makes its own. */
+  readonly make: Collections;
   /** While a restarted service repeats what it published before, nothing has changed and nothing is logged. */
   quiet: boolean;
 }
 
-export function createOutbox(restored: Restored): Outbox {
+export interface Collections {
+  map<Key, Value>(entries?: Iterable<readonly [Key, Value]>): Map<Key, Value>;
+  set<Item>(items?: Iterable<Item>): Set<Item>;
+}
+const plain: Collections = { map: (entries = []) => new Map(entries), set: (items = []) => new Set(items) };
+
+export function createOutbox(restored: Restored, make: Collections = plain): Outbox {
   return {
     records: new Map(restored.records),
-    desired: new Map([...restored.desiredAt].map(([peer, documents]) => [peer, new Map(documents)])),
+    desired: make.map([...restored.desiredAt].map(([peer, documents]) => [peer, make.map(documents)])),
     published: new Map(),
-    releasing: new Map([...(restored.releasingAt ?? [])].map(([peer, keys]) => [peer, new Set(keys)])),
-    tooLong: new Map(),
+    releasing: make.map([...(restored.releasingAt ?? [])].map(([peer, keys]) => [peer, make.set(keys)])),
+    tooLong: make.map(),
+    make,
     effects: [],
     quiet: false,
   };
@@ -74,14 +83,14 @@ export function write(outbox: Outbox, key: string, value: object | null): void {
 
 /** Places or (null) takes back a desired document at a peer, if that changes anything. */
 export function desire(outbox: Outbox, to: PeerName, key: string, value: object | null): void {
-  const documents = outbox.desired.get(to) ?? new Map<string, Json>();
+  const documents = outbox.desired.get(to) ?? outbox.make.map<string, Json>();
   outbox.desired.set(to, documents);
   if (value === null ? !documents.has(key) : sameJson(documents.get(key), toJson(value))) {
     outbox.tooLong.get(to)?.delete(key);
     return;
   }
   if (isTooLong(outbox, to, key, value)) return;
-  const releasing = outbox.releasing.get(to) ?? new Set<string>();
+  const releasing = outbox.releasing.get(to) ?? outbox.make.set<string>();
   outbox.releasing.set(to, releasing);
   if (value === null) releasing.add(key);
   else releasing.delete(key);
@@ -92,7 +101,7 @@ export function desire(outbox: Outbox, to: PeerName, key: string, value: object 
 
 function isTooLong(outbox: Outbox, to: PeerName, key: string, value: object | null): boolean {
   const { length } = JSON.stringify(value);
-  const known = outbox.tooLong.get(to) ?? new Map<string, number>();
+  const known = outbox.tooLong.get(to) ?? outbox.make.map<string, number>();
   outbox.tooLong.set(to, known);
   if (length <= limits.valueLength) {
     known.delete(key);

@@ -1,6 +1,6 @@
 import { said } from "../../model/cause/cause.ts";
 import type { Cell } from "../../model/cell/cell.ts";
-import { type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
+import { type PeerName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import { acceptedBefore } from "../../model/check/check-supply.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { checkDocument } from "../../model/specification/specification.ts";
@@ -9,18 +9,23 @@ import { mayDesire, maySee } from "../documents/permissions.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import { createOutbox, isObject, takeEffects, toJson } from "../outbox.ts";
+import { type Collections, createOutbox, isObject, type Outbox, takeEffects, toJson } from "../outbox.ts";
 import { createDeaths, followDeaths, followOthers, hearMember, takeDeath } from "../presence/group/deaths.ts";
 import { heldInitial, publishLife, refuseInitial, takeLife } from "./cells/life.ts";
+import { createDerived } from "./changes/derived.ts";
+import { indexesOf } from "./changes/indexes.ts";
+import { Changes, type Pass } from "./changes/pass.ts";
+import { TrackedMap, TrackedSet, Tracking, trackFields } from "./changes/tracked.ts";
 import { measureController } from "./explain/measure.ts";
 import { noteForgotten } from "./histories/forgotten.ts";
 import { olderDue, olderTimer, takeAnother, takeFork, takeKept, watchOlder } from "./histories/fork.ts";
 import { hearingDue, hearingTimer, noteLost, restoredHearing, watchHearing } from "./histories/hearing.ts";
 import { askForRoom, isChild, noRoom } from "./model/quota.ts";
 import { reconcile } from "./reconcile.ts";
-import type { CredentialRecord } from "./records.ts";
+import type { CredentialRecord, ElementRecord, VmRecord } from "./records.ts";
 import { abroadKeyOf, isAbroadRecord, releasedAbroad } from "./references/foreign.ts";
 import { answer } from "./requests/requests.ts";
+import { createAudiences } from "./rules/audiences.ts";
 import { controllerIdentity } from "./rules/cell-policy.ts";
 import {
   type AbroadRecord,
@@ -29,13 +34,11 @@ import {
   type CountersRecord,
   cellManager,
   directory,
-  type ElementRecord,
   type ModelRecord,
   noReservation,
   offerKeys,
   type PolicyRecord,
   type RoomRecord,
-  type VmRecord,
 } from "./state.ts";
 import { upgradeDue, upgradeTimer } from "./upgrade/upgrade.ts";
 import { afterRestoreOf } from "./vm/after-restore.ts";
@@ -47,15 +50,18 @@ import { restoredStarts, startTimer } from "./vm/start-limit.ts";
 /**
  * The Cell Controller: owns a cell's model and makes it real (paper, II.A and III.A).
  *
- * A reconciler. An input only changes what is known; then one pass over everything works out what should be desired
- * where and how far each element is, and only differences become effects. Nothing is ordered by remembering what was
+ * A reconciler. An input only changes what is known; then one pass works out what should be desired where and how far each
+ * element is, of whatever rests on what changed, and only differences become effects. Nothing is ordered by remembering what was
  * asked last: which step is next follows from the records and from what peers say, so a crash, a repetition or a
  * delay of any input ends the same.
  */
-export function createController(options: ControllerOptions): Service<ControllerState> {
+export function createController(
+  options: ControllerOptions,
+  passOf: PassOf = (tracking, outbox) => new Changes(tracking, outbox),
+): Service<ControllerState> {
   return {
     instance: options.cellUid,
-    restore: (restored) => restore(options, restored),
+    restore: (restored) => restore(options, restored, passOf),
     step: (state, input, now) => {
       state.now = now;
       take(state, input);
@@ -70,7 +76,11 @@ export function createController(options: ControllerOptions): Service<Controller
   };
 }
 
+/** How a controller goes over what there is. */
+export type PassOf = (tracking: Tracking, outbox: Outbox) => Pass;
+
 function take(state: ControllerState, input: Input): void {
+  if (concernsAll(state, input)) state.pass.restart();
   switch (input.kind) {
     case "start":
       state.started = true;
@@ -85,7 +95,7 @@ function take(state: ControllerState, input: Input): void {
       break;
     case "actual": {
       if (takeDeath(state.deaths, input.from, input.key, input.value) !== null) break;
-      const documents = state.actual.get(input.from) ?? new Map();
+      const documents = state.actual.get(input.from) ?? state.outbox.make.map<string, Json>();
       state.actual.set(input.from, documents);
       if (input.value === null) documents.delete(input.key);
       else documents.set(input.key, input.value);
@@ -149,6 +159,26 @@ function take(state: ControllerState, input: Input): void {
   resumeRoom(state);
   const held = heldInitial(state);
   if (held !== null) submit(state, initialId, { method: "PUT", path: "", json: held });
+}
+
+/** Rare, and about what is not tracked: the histories of stores, deaths of hosts, the life of a child cell. */
+function concernsAll({ deaths }: ControllerState, input: Input): boolean {
+  switch (input.kind) {
+    case "start":
+    case "forked":
+    case "another":
+    case "kept":
+    case "desired":
+      return true;
+    case "actual":
+      return deaths.members.has(input.from);
+    case "reachable":
+      return deaths.members.has(input.peer);
+    case "request":
+      return isObject(input.request) && input.request.method === "PRESENCE";
+    default:
+      return false;
+  }
 }
 
 /** A Host Manager that starts again is away for less than this, and nothing is to be said of its machines. */
@@ -255,13 +285,27 @@ function answerWaiting(state: ControllerState): void {
   for (const { id, request } of waiting) reply(state, id, request);
 }
 
-function restore(options: ControllerOptions, restored: Restored): ControllerState {
+function restore(options: ControllerOptions, restored: Restored, passOf: PassOf): ControllerState {
+  const tracking = new Tracking();
+  const make: Collections = {
+    map: (entries) => new TrackedMap(tracking, entries),
+    set: (items) => new TrackedSet(tracking, items),
+  };
+  const outbox = createOutbox(restored, make);
+  const elements = new TrackedMap<Uid, ElementRecord>(tracking);
+  const vms = new TrackedMap<Uid, VmRecord>(tracking);
+  const derived = createDerived(tracking);
   const record = <Value>(key: string, otherwise: Value): Value =>
     (restored.records.get(key) as Value | undefined) ?? otherwise;
   const model = record<ModelRecord>("model", { version: 0, document: null });
   const state: ControllerState = {
     options,
-    outbox: createOutbox(restored),
+    outbox,
+    tracking,
+    pass: passOf(tracking, outbox),
+    indexes: indexesOf(tracking, elements, vms),
+    derived,
+    audiences: createAudiences(tracking, derived),
     model,
     cell: model.document === null ? null : restoredCell(model.document),
     counters: record<CountersRecord>("counters", {
@@ -270,22 +314,22 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
       nextRule: 1,
     }),
     policy: record<PolicyRecord>("policy", { networks: {}, rules: {}, compiled: null, version: 0 }),
-    toldFirst: new Map(),
-    elements: new Map(),
-    vms: new Map(),
-    uids: new Map(),
-    actual: new Map(),
-    reachable: new Map(),
-    lost: new Set(),
-    forkedAt: new Set([...(restored.forkedAt ?? [])].flatMap(([peer, { forked }]) => (forked ? [peer] : []))),
+    toldFirst: make.map(),
+    elements,
+    vms,
+    uids: make.map(),
+    actual: make.map(),
+    reachable: make.map(),
+    lost: make.set(),
+    forkedAt: make.set([...(restored.forkedAt ?? [])].flatMap(([peer, { forked }]) => (forked ? [peer] : []))),
     kept: { claims: new Map(), connections: new Map(), raisedFrom: new Map() },
-    olderPeers: new Set([...(restored.forkedAt ?? [])].flatMap(([peer, { itForked }]) => (itForked ? [peer] : []))),
+    olderPeers: make.set([...(restored.forkedAt ?? [])].flatMap(([peer, { itForked }]) => (itForked ? [peer] : []))),
     forgotten: new Map(),
     ...restoredHearing(restored.records),
     deaths: createDeaths(options.presence),
     subscribed: new Set(),
     credentials: new Map(),
-    abroad: new Map(),
+    abroad: make.map(),
     waitingChanges: [],
     reservation: noReservation,
     life: null,
@@ -294,21 +338,27 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
     ask: null,
     upRefusal: null,
     roomWaiting: [],
-    grants: new Map(),
+    grants: make.map(),
     ending: restored.records.has("ending"),
     started: false,
     wasPutBack: restored.wasRestored === true,
     drawn: restored.drawn ?? 0,
     afterRestore: afterRestoreOf(restored),
-    resting: new Set(),
-    starts: restoredStarts(restored.records.get("starts")),
+    resting: make.set(),
+    starts: restoredStarts(restored.records.get("starts"), make.set()),
     upgradeClock: null,
-    runningSince: new Map(),
+    runningSince: make.map(),
     now: { ms: 0, wallMs: 0 },
   };
+  readRecords(state, restored);
+  forgetWith(state);
+  return trackFields(tracking, state, tracked);
+}
+
+function readRecords(state: ControllerState, restored: Restored): void {
   for (const [key, value] of restored.records) {
     if (key.startsWith("element/")) {
-      const element = restoredElement(options.self, value);
+      const element = restoredElement(state.options.self, value);
       state.elements.set(element.uid, element);
       if (!element.deleting) state.uids.set(element.path, element.uid);
     } else if (key.startsWith("vm/")) {
@@ -321,7 +371,19 @@ function restore(options: ControllerOptions, restored: Restored): ControllerStat
       state.grants.set(uid(key.slice("grant/".length)), value as unknown as QuotaGrant);
     } else if (isAbroadRecord(key)) state.abroad.set(abroadKeyOf(key), value as unknown as AbroadRecord);
   }
-  return state;
+}
+
+/** Those fields on which steps of a pass rest, and that are replaced as a whole. */
+const tracked = ["cell", "model", "policy", "reservation", "life", "afterRestore", "upgradeClock", "ending"] as const;
+
+/** What was worked out of an element or VM goes with it. */
+function forgetWith({ elements, vms, derived }: ControllerState): void {
+  elements.watch((uid, _before, after) => {
+    if (after !== undefined) return;
+    derived.interfaces.delete(uid);
+    derived.subnets.delete(uid);
+  });
+  vms.watch((uid, _before, after) => void (after === undefined && derived.placed.delete(uid)));
 }
 
 /** The previous version wrote a sentence in place of causes. */

@@ -1,5 +1,4 @@
 import type { PeerName } from "../../model/cell/identifiers.ts";
-import { desire } from "../outbox.ts";
 import { adoptChildren } from "./cells/adopted.ts";
 import { wishForChildren } from "./cells/children.ts";
 import { advanceEnding, publishLife } from "./cells/life.ts";
@@ -11,10 +10,11 @@ import { forgetDeleted } from "./model/deletion.ts";
 import { advanceGrants, giveBack } from "./model/quota.ts";
 import { allocateAddresses, wishForSubnets } from "./network/addresses.ts";
 import { wishForNames } from "./network/names.ts";
-import { audiences } from "./network/policy.ts";
 import { learnAbroad } from "./references/foreign.ts";
-import { currentPolicy, wishForPlaces, wishForPolicies } from "./rules/cell-policy.ts";
-import { wishForDirectory, withForeignAudiences } from "./rules/directory-wishes.ts";
+import { settlePolicy, wishForPlaces, wishForPolicies } from "./rules/cell-policy.ts";
+import { wishForDirectory } from "./rules/directory-wishes.ts";
+import { settlePlaces } from "./rules/places.ts";
+import { settleHostRules } from "./rules/rules-in-force.ts";
 import { wishForEnrolments } from "./services/enrolments.ts";
 import { adoptSuccession, successors, wishForStandby } from "./services/succession.ts";
 import {
@@ -27,21 +27,20 @@ import {
   hostPeer,
   offerKeys,
   placerOf,
-  runs,
   storageManagerOf,
-  type Wishes,
 } from "./state.ts";
+import { followImages } from "./upgrade/follow-images.ts";
 import { advanceUpgrades } from "./upgrade/upgrade.ts";
-import { followImages } from "./upgrade-follow.ts";
 import { advanceReservation, watchReservation } from "./vm/all-or-none.ts";
 import { advanceVms } from "./vm/life-cycle.ts";
 import { wishForPlacements } from "./vm/placement.ts";
-import { placedInterfaces, wishForVms } from "./vm/virtual-machines.ts";
+import { placeInterfaces, wishForVms } from "./vm/virtual-machines.ts";
 import { wishForStorage } from "./volumes/storage.ts";
 
 /**
- * One pass over everything: whatever came in, the same questions are asked of the whole view, and only differences
- * become effects. What is desired where follows from the records alone, so a pass after a crash desires the same.
+ * One pass: whatever came in, the same steps are taken in the same order, each over what concerns it (`changes/pass.ts`), and
+ * only differences become effects. What is desired where follows from the records alone, so a pass after a crash desires the
+ * same.
  */
 export function reconcile(state: ControllerState): void {
   if (isForked(state)) {
@@ -61,9 +60,10 @@ export function reconcile(state: ControllerState): void {
     adoptSuccession(state);
     advanceVms(state);
     if (advanceUpgrades(state)) advanceVms(state);
-    const wishes = collectWishes(state);
-    placeWishes(state, wishes);
-    forgotten = forgetDeleted(state, wishes);
+    collectWishes(state);
+    state.pass.place(state.outbox);
+    settleHostRules(state);
+    forgotten = forgetDeleted(state);
   }
   endForgotten(state);
   followPeers(state);
@@ -73,37 +73,22 @@ export function reconcile(state: ControllerState): void {
   publishLife(state);
 }
 
-function collectWishes(state: ControllerState): Wishes {
-  const wishes: Wishes = new Map();
-  wishForSubnets(state, wishes);
-  wishForNames(state, wishes);
-  wishForStorage(state, wishes);
-  wishForPlacements(state, wishes);
-  const policy = currentPolicy(state);
+function collectWishes(state: ControllerState): void {
+  wishForSubnets(state);
+  wishForNames(state);
+  wishForStorage(state);
+  wishForPlacements(state);
+  settlePolicy(state);
   // Before the VM documents: a host never learns of a VM without its rules.
-  wishForPolicies(state, wishes, policy);
-  const audience = withForeignAudiences(state, audiences(policy?.rules ?? [], placedInterfaces(state)));
-  wishForPlaces(state, wishes, audience);
-  wishForVms(state, wishes, audience);
-  wishForStandby(state, wishes, policy);
-  wishForDirectory(state, wishes);
-  wishForChildren(state, wishes);
-  wishForEnrolments(state, wishes);
-  return wishes;
-}
-
-/** Desires what is wished for, and takes back the rest. */
-function placeWishes(state: ControllerState, wishes: Wishes): void {
-  for (const [peer, documents] of wishes) {
-    for (const [key, document] of documents) desire(state.outbox, peer, key, document as object);
-  }
-  for (const [peer, keys] of state.outbox.tooLong)
-    for (const key of keys.keys()) if (wishes.get(peer)?.has(key) !== true) keys.delete(key);
-  for (const [peer, documents] of state.outbox.desired) {
-    for (const key of [...documents.keys()]) {
-      if (wishes.get(peer)?.has(key) !== true) desire(state.outbox, peer, key, null);
-    }
-  }
+  wishForPolicies(state);
+  placeInterfaces(state);
+  settlePlaces(state);
+  wishForPlaces(state);
+  wishForVms(state);
+  state.pass.always("standby", (wishes) => wishForStandby(state, wishes));
+  wishForDirectory(state);
+  state.pass.always("children", (wishes) => wishForChildren(state, wishes));
+  state.pass.always("enrolments", (wishes) => wishForEnrolments(state, wishes));
 }
 
 /**
@@ -112,8 +97,7 @@ function placeWishes(state: ControllerState, wishes: Wishes): void {
  */
 export function followPeers(state: ControllerState): void {
   const wanted = new Set<PeerName>([storageManagerOf(state), addressManager, dnsManager, placerOf(state)]);
-  for (const { run } of runs(state)) if (run.host !== null) wanted.add(hostPeer(run.host));
-  for (const { strays = [] } of state.vms.values()) for (const host of strays) wanted.add(hostPeer(host));
+  for (const host of state.indexes.concerned.present.keys()) wanted.add(hostPeer(host));
   for (const host of state.afterRestore?.unheard ?? []) wanted.add(hostPeer(host));
   for (const host of successors(state)) wanted.add(host);
   for (const holder of holdersOfForgotten(state) ?? []) wanted.add(holder);

@@ -1,4 +1,8 @@
-import type { Uid } from "../../model/cell/identifiers.ts";
+import type { Cause, EndKind } from "../../model/cause/cause.ts";
+import type { ElementType, VolumeConnectionElement } from "../../model/cell/cell.ts";
+import type { Cidr, ElementPath, HostName, Ipv4, Mac, Uid } from "../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../model/json/json.ts";
+import type { Phase } from "../documents/vocabulary.ts";
 
 export interface Hearing {
   /** An operator has let a store count that had forked. Record `lost`. */
@@ -27,4 +31,130 @@ export interface StartState {
   readonly queue: Set<Uid>;
   /** When the timer is due; null: none is set. */
   dueMs: number | null;
+}
+
+/** Record `element/<uid>`: an element of the model, or one that is being deleted. */
+export interface ElementRecord {
+  readonly uid: Uid;
+  readonly path: ElementPath;
+  readonly type: ElementType;
+  readonly deleting: boolean;
+  /** New in an all-or-none deployment that does not have everything yet; absent: never was. */
+  readonly reserving?: boolean;
+  /** A volume that nobody was ever given: it holds what it was made from and nothing more. Absent: it may hold data. */
+  readonly unwritten?: true;
+  /** Of a VM, subnet or interface in compiled rules; 0 for other types. */
+  readonly identity: number;
+  /** Of an interface; kept until no incarnation uses it. */
+  readonly allocation: { readonly subnet: Uid; readonly address: Ipv4; readonly mac: Mac } | null;
+  /** Of a subnet, as the IP Address Manager gave it. */
+  readonly range: { readonly cidr: Cidr; readonly gateway: Ipv4 } | null;
+  /** Name that was asked for at the DNS Manager. */
+  readonly name: string | null;
+  readonly phase: Phase | null;
+  /** Why; empty: there is nothing to say. */
+  readonly causes: readonly Cause[];
+  /** Milliseconds since 1970, for people. */
+  readonly since: number;
+}
+/** A disk as one incarnation has it. */
+export interface RunDisk {
+  readonly connection: Uid;
+  readonly volume: Uid;
+  readonly busType: VolumeConnectionElement["busType"];
+  readonly busNumber: number | null;
+  readonly busSlot: number | null;
+  readonly bootOrder: number | null;
+}
+/**
+ * One incarnation of a VM from its placement to the confirmation that it is gone. What it was started with stays as it
+ * is: a change that needs a restart makes a new incarnation.
+ */
+export interface Run {
+  readonly incarnation: number;
+  readonly stage: "placing" | "connecting" | "running" | "stopping";
+  readonly host: HostName | null;
+  /** The boot of that host for which it was placed; absent: not known, and nothing follows from the end of one. */
+  readonly boot?: number;
+  /** The host was told to run it, so only the host, or the certain end of its boot, can say that it is gone. */
+  readonly handedOver: boolean;
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  readonly cpuSpeedMHz: number;
+  readonly placement: JsonObject;
+  readonly disks: readonly RunDisk[];
+  readonly interfaces: readonly Uid[];
+  /** How often its guest has reset itself, as far as its host was heard. */
+  readonly reboots?: number;
+  /** Leased beside the others: of an upgrade that its host carries out, until the host has settled on one (upgrade.ts). */
+  readonly spare?: RunDisk;
+  /**
+   * Its host cannot say by silence that it ended: `lost`, its store was, since it was told of it; `replaced`, another machine
+   * has its name by now, which cannot say anything of it. Until the host says that it runs (`lost`), or an operator has looked.
+   */
+  readonly unsure?: "lost" | "replaced";
+  /** `host` started it by itself (succession.ts). */
+  readonly succeeded?: true;
+}
+/**
+ * How an incarnation ended that nobody asked to end. `exited`: its guest powered off; `silent`: it answered no probes;
+ * `host died`: the power of its host was known to be off.
+ */
+export interface VmEnd {
+  readonly incarnation: number;
+  readonly how: EndKind;
+  readonly reason: string | null;
+}
+/** Record `vm/<uid>`. */
+export interface VmRecord {
+  readonly uid: Uid;
+  /** The newest that was minted: the fencing token, only grows. */
+  readonly incarnation: number;
+  /** The next one is above this, too: the store was put back, and others may know later ones (put-back.ts). Absent: it never was. */
+  readonly above?: number;
+  /**
+   * The store was put back, and not every host of then is known to be gone: hosts beside those at which incarnations that it does
+   * not know have ended. Absent: it never was, or an incarnation was handed over since.
+   */
+  readonly endedAt?: readonly HostName[];
+  /** Ends in a row that nobody asked for; the next start waits the longer for it. */
+  readonly failures: number;
+  /** Why the last incarnation ended by itself; null when it ended on request or runs. */
+  readonly failure: string | null;
+  /** May start again after `failure`. */
+  readonly again: boolean;
+  /** Hosts where it could not be started since it ran last. */
+  readonly avoid?: readonly HostName[];
+  readonly run: Run | null;
+  /** The last one; for people. */
+  readonly lastEnd?: VmEnd;
+  /** Hosts that may run an incarnation of it which an older store of this controller knew nothing of (fork.ts). */
+  readonly strays?: readonly HostName[];
+  /** The newest incarnation of which they spoke. */
+  readonly straysUpTo?: number;
+  /** The model wants it to boot from another volume than the one with which it has proved itself (upgrade.ts). */
+  readonly upgrade?: Upgrade;
+}
+export interface Upgrade {
+  /** The disk that it returns to. Kept until the new one has proved itself, whatever the model says. */
+  readonly from: RunDisk;
+  /** Connection of the disk that it is tried with now. */
+  readonly trying?: Uid;
+  /** The one that it went back from, and why. */
+  readonly refused?: { readonly connection: Uid; readonly reason: string; readonly because?: readonly Cause[] };
+}
+
+/** How an element stands: its phase and why, the first cause foremost. Of `Progress`, what a controller works out itself. */
+export interface Standing {
+  readonly phase: Phase;
+  readonly causes: readonly Cause[];
+}
+
+/** What a host has in force of the cell's rules (rules-in-force.ts). */
+export interface RulesAtHost {
+  readonly host: HostName;
+  /** Of the newest of this cell's policies that it has confirmed; 0: none. */
+  readonly version: number;
+  /** Why it is not the present one. */
+  readonly why: Standing;
 }

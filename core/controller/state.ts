@@ -1,11 +1,4 @@
-import type { Cause, EndKind } from "../../model/cause/cause.ts";
-import type {
-  Cell,
-  Element,
-  ElementType,
-  VirtualInterfaceElement,
-  VolumeConnectionElement,
-} from "../../model/cell/cell.ts";
+import type { Cell, Element, VirtualInterfaceElement, VolumeConnectionElement } from "../../model/cell/cell.ts";
 import {
   type CellName,
   type Cidr,
@@ -26,13 +19,19 @@ import type { DesiredLife, QuotaGrant } from "../documents/cells.ts";
 import { addressOffer } from "../documents/readers/network.ts";
 import { hostOffers } from "../documents/readers/placement.ts";
 import { actualKept, desiredVolume, storageOffers } from "../documents/readers/storage.ts";
-import { actualKey, type DesiredConnection, type DesiredVm, type Phase } from "../documents/vocabulary.ts";
+import { actualKey, type DesiredConnection, type DesiredVm } from "../documents/vocabulary.ts";
 
 import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
 import { supplyOf } from "../supply.ts";
-import type { CredentialRecord, Hearing, StartState } from "./records.ts";
+import type { Derived } from "./changes/derived.ts";
+import type { Indexes } from "./changes/indexes.ts";
+import type { Pass } from "./changes/pass.ts";
+import type { TrackedMap, Tracking } from "./changes/tracked.ts";
+import type { Wishes } from "./changes/wishes.ts";
+import type { CredentialRecord, ElementRecord, Hearing, Run, StartState, VmRecord } from "./records.ts";
+import type { Audiences } from "./rules/audiences.ts";
 import type { AfterRestore } from "./vm/after-restore.ts";
 
 /**
@@ -112,116 +111,6 @@ export interface PolicyRecord {
   readonly version: number;
   readonly since?: { readonly [path: string]: number };
 }
-/** Record `element/<uid>`: an element of the model, or one that is being deleted. */
-export interface ElementRecord {
-  readonly uid: Uid;
-  readonly path: ElementPath;
-  readonly type: ElementType;
-  readonly deleting: boolean;
-  /** New in an all-or-none deployment that does not have everything yet; absent: never was. */
-  readonly reserving?: boolean;
-  /** A volume that nobody was ever given: it holds what it was made from and nothing more. Absent: it may hold data. */
-  readonly unwritten?: true;
-  /** Of a VM, subnet or interface in compiled rules; 0 for other types. */
-  readonly identity: number;
-  /** Of an interface; kept until no incarnation uses it. */
-  readonly allocation: { readonly subnet: Uid; readonly address: Ipv4; readonly mac: Mac } | null;
-  /** Of a subnet, as the IP Address Manager gave it. */
-  readonly range: { readonly cidr: Cidr; readonly gateway: Ipv4 } | null;
-  /** Name that was asked for at the DNS Manager. */
-  readonly name: string | null;
-  readonly phase: Phase | null;
-  /** Why; empty: there is nothing to say. */
-  readonly causes: readonly Cause[];
-  /** Milliseconds since 1970, for people. */
-  readonly since: number;
-}
-/** A disk as one incarnation has it. */
-export interface RunDisk {
-  readonly connection: Uid;
-  readonly volume: Uid;
-  readonly busType: VolumeConnectionElement["busType"];
-  readonly busNumber: number | null;
-  readonly busSlot: number | null;
-  readonly bootOrder: number | null;
-}
-/**
- * One incarnation of a VM from its placement to the confirmation that it is gone. What it was started with stays as it
- * is: a change that needs a restart makes a new incarnation.
- */
-export interface Run {
-  readonly incarnation: number;
-  readonly stage: "placing" | "connecting" | "running" | "stopping";
-  readonly host: HostName | null;
-  /** The boot of that host for which it was placed; absent: not known, and nothing follows from the end of one. */
-  readonly boot?: number;
-  /** The host was told to run it, so only the host, or the certain end of its boot, can say that it is gone. */
-  readonly handedOver: boolean;
-  readonly memoryMiB: number;
-  readonly cpus: number;
-  readonly cpuSpeedMHz: number;
-  readonly placement: JsonObject;
-  readonly disks: readonly RunDisk[];
-  readonly interfaces: readonly Uid[];
-  /** How often its guest has reset itself, as far as its host was heard. */
-  readonly reboots?: number;
-  /** Leased beside the others: of an upgrade that its host carries out, until the host has settled on one (upgrade.ts). */
-  readonly spare?: RunDisk;
-  /**
-   * Its host cannot say by silence that it ended: `lost`, its store was, since it was told of it; `replaced`, another machine
-   * has its name by now, which cannot say anything of it. Until the host says that it runs (`lost`), or an operator has looked.
-   */
-  readonly unsure?: "lost" | "replaced";
-  /** `host` started it by itself (succession.ts). */
-  readonly succeeded?: true;
-}
-/**
- * How an incarnation ended that nobody asked to end. `exited`: its guest powered off; `silent`: it answered no probes;
- * `host died`: the power of its host was known to be off.
- */
-export interface VmEnd {
-  readonly incarnation: number;
-  readonly how: EndKind;
-  readonly reason: string | null;
-}
-/** Record `vm/<uid>`. */
-export interface VmRecord {
-  readonly uid: Uid;
-  /** The newest that was minted: the fencing token, only grows. */
-  readonly incarnation: number;
-  /** The next one is above this, too: the store was put back, and others may know later ones (put-back.ts). Absent: it never was. */
-  readonly above?: number;
-  /**
-   * The store was put back, and not every host of then is known to be gone: hosts beside those at which incarnations that it does
-   * not know have ended. Absent: it never was, or an incarnation was handed over since.
-   */
-  readonly endedAt?: readonly HostName[];
-  /** Ends in a row that nobody asked for; the next start waits the longer for it. */
-  readonly failures: number;
-  /** Why the last incarnation ended by itself; null when it ended on request or runs. */
-  readonly failure: string | null;
-  /** May start again after `failure`. */
-  readonly again: boolean;
-  /** Hosts where it could not be started since it ran last. */
-  readonly avoid?: readonly HostName[];
-  readonly run: Run | null;
-  /** The last one; for people. */
-  readonly lastEnd?: VmEnd;
-  /** Hosts that may run an incarnation of it which an older store of this controller knew nothing of (fork.ts). */
-  readonly strays?: readonly HostName[];
-  /** The newest incarnation of which they spoke. */
-  readonly straysUpTo?: number;
-  /** The model wants it to boot from another volume than the one with which it has proved itself (upgrade.ts). */
-  readonly upgrade?: Upgrade;
-}
-export interface Upgrade {
-  /** The disk that it returns to. Kept until the new one has proved itself, whatever the model says. */
-  readonly from: RunDisk;
-  /** Connection of the disk that it is tried with now. */
-  readonly trying?: Uid;
-  /** The one that it went back from, and why. */
-  readonly refused?: { readonly connection: Uid; readonly reason: string; readonly because?: readonly Cause[] };
-}
 /** Times of the one upgrade that is being tried, monotonic ms; counted anew after a start. */
 export interface UpgradeClock {
   readonly vm: Uid;
@@ -274,14 +163,21 @@ export interface KeptOfVms {
 export interface ControllerState extends Hearing {
   readonly options: ControllerOptions;
   readonly outbox: Outbox;
+  readonly tracking: Tracking;
+  /** How a pass goes over what there is. */
+  readonly pass: Pass;
+  readonly indexes: Indexes;
+  /** What steps of a pass worked out for later ones. */
+  readonly derived: Derived;
+  readonly audiences: Audiences;
   model: ModelRecord;
   cell: Cell | null;
   counters: CountersRecord;
   policy: PolicyRecord;
   /** Version of the policy that a host was told of first, of those to which it was not said before this start. */
   readonly toldFirst: Map<HostName, number>;
-  readonly elements: Map<Uid, ElementRecord>;
-  readonly vms: Map<Uid, VmRecord>;
+  readonly elements: TrackedMap<Uid, ElementRecord>;
+  readonly vms: TrackedMap<Uid, VmRecord>;
   /** Elements of the present model. */
   readonly uids: Map<ElementPath, Uid>;
   /** What peers say is so, by their own keys. */
@@ -451,13 +347,8 @@ export const confirmedGone = (state: ControllerState, peer: PeerName, key: strin
   state.outbox.releasing.get(peer)?.has(key) !== true &&
   saidOf(state, peer, key) === undefined;
 
-/** The documents that should be desired now: peer → key → document. */
-export type Wishes = Map<PeerName, Map<string, Json>>;
-
 export function wish(wishes: Wishes, peer: PeerName, key: string, document: object): void {
-  const documents = wishes.get(peer) ?? new Map<string, Json>();
-  documents.set(key, toJson(document));
-  wishes.set(peer, documents);
+  wishes.add(peer, key, toJson(document));
 }
 /** Wishes for exactly what is desired already, if it is. */
 export function keepWish(state: ControllerState, wishes: Wishes, peer: PeerName, key: string): void {
@@ -490,20 +381,15 @@ export function* runs(state: ControllerState): Generator<{ readonly vm: Uid; rea
   for (const { uid, run } of state.vms.values()) if (run !== null) yield { vm: uid, run };
 }
 
-/** The UIDs of everything that some incarnation has now: connections, volumes, interfaces. */
-export function inUse(state: ControllerState): ReadonlySet<Uid> {
-  const used = new Set<Uid>();
-  for (const { run } of runs(state)) {
-    for (const uid of run.interfaces) used.add(uid);
-    for (const disk of run.disks) used.add(disk.connection).add(disk.volume);
-    if (run.spare !== undefined) used.add(run.spare.connection).add(run.spare.volume);
+/** Does some incarnation have it now, or is it kept for the return of one? Of connections, volumes and interfaces. */
+export function isInUse(state: ControllerState, uid: Uid): boolean {
+  if (state.indexes.used.has(uid)) return true;
+  for (const vm of state.indexes.upgrades.keys()) {
+    const from = state.vms.get(vm)?.upgrade?.from;
+    if (from === undefined) continue;
+    if (from.connection === uid || withOrigins(state, from.volume).includes(uid)) return true;
   }
-  for (const { upgrade } of state.vms.values()) {
-    if (upgrade === undefined) continue;
-    used.add(upgrade.from.connection);
-    for (const volume of withOrigins(state, upgrade.from.volume)) used.add(volume);
-  }
-  return used;
+  return false;
 }
 
 /** A volume and what it is a copy of, as the Storage Manager was asked for them. */

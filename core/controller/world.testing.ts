@@ -29,9 +29,10 @@ import type {
 } from "../documents/vocabulary.ts";
 import type { Effect, GoneHosts, Input, Restored, Service } from "../env.ts";
 import { isObject, sameJson, toJson } from "../outbox.ts";
-import { createController } from "./controller.ts";
+import { createCheckedController } from "./changes/agreement.ts";
+import type { ElementRecord } from "./records.ts";
 import type { ControllerResponse } from "./requests/requests.ts";
-import type { ControllerOptions, ControllerState, ElementRecord } from "./state.ts";
+import type { ControllerOptions, ControllerState } from "./state.ts";
 
 /**
  * A controller with peers that do at once what is desired of them, unless a test says otherwise. Everything that the
@@ -96,7 +97,7 @@ export class World {
   readonly #service: Service<ControllerState>;
 
   constructor(more: Partial<ControllerOptions> = {}) {
-    this.#service = createController({ ...options, ...more });
+    this.#service = createCheckedController({ ...options, ...more });
     this.state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
     this.step({ kind: "start" });
     this.settle();

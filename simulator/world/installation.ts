@@ -2,7 +2,7 @@ import { type AddressReport, createAddressManager } from "../../core/address/man
 import { boundPeers, servicePeerOf } from "../../core/cells/binding.ts";
 import { createCellManager } from "../../core/cells/manager.ts";
 import type { FoundController } from "../../core/cells/work.ts";
-import { createController } from "../../core/controller/controller.ts";
+import { createCheckedController } from "../../core/controller/changes/agreement.ts";
 import type { ControllerState } from "../../core/controller/state.ts";
 import { createDirectory } from "../../core/directory/directory.ts";
 import { createDnsManager } from "../../core/dns/manager.ts";
@@ -367,7 +367,7 @@ export class Installation {
     } as const;
     this.controllers.set(
       cell,
-      this.#add(self, () => createController(options)),
+      this.#add(self, () => createCheckedController(options)),
     );
   }
 }

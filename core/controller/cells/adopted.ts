@@ -3,7 +3,9 @@ import { actualCell } from "../../documents/readers/cells.ts";
 import { log, write } from "../../outbox.ts";
 import { raiseUids } from "../histories/fork.ts";
 import { forgetGrant, saveGrant } from "../model/quota.ts";
-import { actualOf, type ControllerState, cellManager, type ElementRecord, elementOf, saveElement } from "../state.ts";
+import type { ElementRecord } from "../records.ts";
+import { actualOf, type ControllerState, cellManager, elementOf, saveElement } from "../state.ts";
+import { childRecords } from "./children.ts";
 
 /**
  * A cell whose store was lost declares its child anew, under a new UID, while the child lives under the one that it had. An operator
@@ -11,8 +13,8 @@ import { actualOf, type ControllerState, cellManager, type ElementRecord, elemen
  * UID, so that there is one name for the child everywhere, as before the loss.
  */
 export function adoptChildren(state: ControllerState): void {
-  for (const record of [...state.elements.values()]) {
-    if (record.type !== "CellController" || elementOf(state, record) === undefined) continue;
+  for (const record of childRecords(state)) {
+    if (elementOf(state, record) === undefined) continue;
     const is = actualOf(actualCell, state, cellManager, `cell/${record.uid}`)?.is;
     if (is !== undefined && mayBe(state, is)) rename(state, record, is);
   }

@@ -6,8 +6,10 @@ import { childName, type DesiredCell, type Entrance, entranceKey, rootCell } fro
 import { actualCell, desiredCell } from "../../documents/readers/cells.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import { cellOfController, tooLong } from "../../outbox.ts";
-import { asSaid, type Standing, standing, unanswered } from "../explain/standing.ts";
+import type { Wishes } from "../changes/wishes.ts";
+import { asSaid, standing, unanswered } from "../explain/standing.ts";
 import { holdersOfForgotten } from "../histories/forgotten.ts";
+import type { ElementRecord, Standing } from "../records.ts";
 import {
   actualOf,
   authority,
@@ -15,9 +17,7 @@ import {
   cellManager,
   confirmedGone,
   desiredNow,
-  type ElementRecord,
   elementOf,
-  type Wishes,
   wish,
 } from "../state.ts";
 import { defaultStartsPerMinute, startsOfChildren } from "../vm/start-limit.ts";
@@ -29,13 +29,19 @@ const childOf = (element: CellControllerElement) =>
 const isRootsName = (state: ControllerState, { label }: NamedChild): boolean =>
   childName(state.options.cell, label) === rootCell;
 
+/** In the order of all elements. */
+export const childRecords = (state: ControllerState): readonly ElementRecord[] =>
+  [...state.indexes.children.keys()]
+    .sort((one, other) => state.elements.orderOf(one) - state.elements.orderOf(other))
+    .flatMap((uid) => state.elements.get(uid) ?? []);
+
 /** Child cells at the Cell Manager. What leaves the model is taken back, and stays "deleting" until it is gone. */
 export function wishForChildren(state: ControllerState, wishes: Wishes): void {
   if (state.options.cellManager !== true) return;
   wishForEnds(state, wishes);
   wishForForgottenEnds(state, wishes);
   const starts = startsOfChildren(state);
-  for (const record of state.elements.values()) {
+  for (const record of childRecords(state)) {
     const element = elementOf(state, record);
     const grant = state.grants.get(record.uid);
     if (element?.type !== "CellController" || grant === undefined) continue;
@@ -61,9 +67,9 @@ export function wishForChildren(state: ControllerState, wishes: Wishes): void {
  * before or after it had taken a tombstone: it would know nothing of the child, and its silence would be taken for the end.
  */
 function wishForEnds(state: ControllerState, wishes: Wishes): void {
-  for (const { uid, type, deleting, path } of state.elements.values()) {
+  for (const { uid, deleting, path } of childRecords(state)) {
     const key = `cell/${uid}`;
-    if (type !== "CellController" || !deleting || mayTakeBack(state, key)) continue;
+    if (!deleting || mayTakeBack(state, key)) continue;
     const last = desiredCell.of(desiredNow(state, cellManager, key), uid) ?? lastOfNone(state, uid, path);
     if (last !== null) wish(wishes, cellManager, key, { ...last, ending: true } satisfies DesiredCell);
   }
@@ -107,7 +113,7 @@ function wishForForgottenEnds(state: ControllerState, wishes: Wishes): void {
 }
 /** A document of it is there, or a tombstone is on its way. */
 const isTold = (state: ControllerState, wishes: Wishes, key: string): boolean =>
-  wishes.get(cellManager)?.has(key) === true ||
+  wishes.get(cellManager, key) !== undefined ||
   state.forgotten.get(cellManager)?.has(key) === true ||
   state.outbox.releasing.get(cellManager)?.has(key) === true;
 
@@ -122,9 +128,9 @@ function mayTakeBack(state: ControllerState, key: string): boolean {
  * Nothing is left of a child that is to end, and its document is taken back. A tombstone that a Cell Manager took before it lost its
  * store proves nothing: the child may be there, and that one says nothing before it has heard which there are.
  */
-export function hasChildEnded(state: ControllerState, child: Uid, wishes: Wishes): boolean {
+export function hasChildEnded(state: ControllerState, child: Uid): boolean {
   const key = `cell/${child}`;
-  if (wishes.get(cellManager)?.has(key) === true) return false;
+  if (state.pass.isWished(cellManager, key)) return false;
   if (actualOf(actualCell, state, cellManager, key)?.ended === true) return true;
   return confirmedGone(state, cellManager, key) && !state.olderPeers.has(cellManager);
 }

@@ -59,7 +59,7 @@ export function heldInitial(state: ControllerState): Json | null {
 }
 
 const isChildRecord = ({ type }: { readonly type: string }): boolean => type === "CellController";
-export const hasChildren = (state: ControllerState): boolean => [...state.elements.values()].some(isChildRecord);
+export const hasChildren = (state: ControllerState): boolean => state.indexes.children.size > 0;
 
 /** From now on the cell takes no changes, until nothing of it is left. */
 export function beginEnding(state: ControllerState): void {

@@ -17,8 +17,9 @@ import { childState } from "../cells/children.ts";
 import { isHeldAt, whyHeld, whyStrays } from "../histories/fork.ts";
 import { chooseAddress } from "../network/addresses.ts";
 import { isManagement } from "../network/management.ts";
+import type { ElementRecord, RulesAtHost, Run, Standing, VmRecord } from "../records.ts";
 import { whyAbroad } from "../references/foreign.ts";
-import { type RulesAtHost, rulesAtHosts, whyNotInForce } from "../rules/rules-in-force.ts";
+import { hostRules, whyNotInForce } from "../rules/rules-in-force.ts";
 import { bootLink } from "../services/boot-disks.ts";
 import { refusedEnrolments } from "../services/enrolments.ts";
 import {
@@ -27,15 +28,12 @@ import {
   type ControllerState,
   cellManager,
   dnsManager,
-  type ElementRecord,
   elementOf,
   hostPeer,
   placerOf,
-  type Run,
   recordAt,
   saveElement,
   storageManagerOf,
-  type VmRecord,
 } from "../state.ts";
 import { keptFor, upgradeState } from "../upgrade/upgrade.ts";
 import { whyGivenBack, whyPlaceIsHeld } from "../vm/all-or-none.ts";
@@ -46,18 +44,18 @@ import { whyUnheard } from "../vm/put-back.ts";
 import { requirementsOf } from "../vm/requirements.ts";
 import { whyNoTurn } from "../vm/start-limit.ts";
 import { whyNotGrown } from "../volumes/growth.ts";
-import { asSaid, because, type Standing, standing, target, told, unanswered } from "./standing.ts";
+import { asSaid, because, standing, target, told, unanswered } from "./standing.ts";
 
 /** Works out every element's state; a change of phase or reason is durable and one event. */
 export function updateStates(state: ControllerState): void {
+  const work = (record: ElementRecord): void => update(state, record);
   // VMs first: the states of their links follow from theirs.
-  const records = [...state.elements.values()];
-  const hosts = rulesAtHosts(state);
-  for (const record of records.filter(({ type }) => type === "VM")) update(state, record, hosts);
-  for (const record of records.filter(({ type }) => type !== "VM")) update(state, record, hosts);
+  state.pass.each("states of VMs", state.elements, work, { of: ({ type }) => type === "VM" });
+  state.pass.each("states", state.elements, work, { of: ({ type }) => type !== "VM" });
 }
 
-function update(state: ControllerState, record: ElementRecord, hosts: readonly RulesAtHost[]): void {
+function update(state: ControllerState, record: ElementRecord): void {
+  const hosts = record.type === "NetworkRule" ? hostRules(state) : [];
   const element = elementOf(state, record);
   if (element === undefined) setState(state, record, deletingState(state, record, hosts));
   else if (record.phase === null || isHeardOf(state, record, hosts))

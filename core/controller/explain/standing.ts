@@ -2,13 +2,8 @@ import { type Cause, said } from "../../../model/cause/cause.ts";
 import { sentenceOf } from "../../../model/cause/sentence.ts";
 import type { ElementPath, PeerName } from "../../../model/cell/identifiers.ts";
 import type { Phase, Progress } from "../../documents/vocabulary.ts";
+import type { Standing } from "../records.ts";
 import type { ControllerState } from "../state.ts";
-
-/** How an element stands: its phase and why, the first cause foremost. Of `Progress`, what a controller works out itself. */
-export interface Standing {
-  readonly phase: Phase;
-  readonly causes: readonly Cause[];
-}
 
 export const standing = (phase: Phase, ...causes: readonly Cause[]): Standing => ({ phase, causes });
 

@@ -1,6 +1,7 @@
 import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
 import { dependenciesOf } from "../../../model/plan/plan.ts";
-import { type ControllerState, type ElementRecord, recordAt } from "../state.ts";
+import type { ElementRecord } from "../records.ts";
+import { type ControllerState, recordAt } from "../state.ts";
 
 /**
  * Elements that stay as they are until somebody changes something: those that have failed, and those that are not ready
@@ -8,7 +9,7 @@ import { type ControllerState, type ElementRecord, recordAt } from "../state.ts"
  */
 export function stuckElements(state: ControllerState): ReadonlySet<Uid> {
   const { cell } = state;
-  const failed = [...state.elements.values()].filter(({ phase, deleting }) => phase === "failed" && !deleting);
+  const failed = [...state.indexes.failed.keys()].flatMap((uid) => state.elements.get(uid) ?? []);
   if (cell === null || failed.length === 0) return new Set();
   const users = new Map<ElementPath, ElementPath[]>();
   const uses = (user: ElementPath, used: ElementPath): void => {

@@ -6,18 +6,10 @@ import type { Element, VmElement } from "../../../model/cell/cell.ts";
 import type { ElementPath } from "../../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import { whyForked } from "../histories/fork.ts";
+import type { ElementRecord, Run } from "../records.ts";
 import { whyAbroad } from "../references/foreign.ts";
 import { ruleSince, rulesAtHosts } from "../rules/rules-in-force.ts";
-import {
-  type ControllerState,
-  type ElementRecord,
-  elementOf,
-  hostPeer,
-  type LinkElement,
-  linksOf,
-  type Run,
-  recordAt,
-} from "../state.ts";
+import { type ControllerState, elementOf, hostPeer, type LinkElement, linksOf, recordAt } from "../state.ts";
 import { actualVmOf, connectionOf } from "../vm/life-cycle.ts";
 import { placeInQueue } from "../vm/start-limit.ts";
 import { target, told } from "./standing.ts";

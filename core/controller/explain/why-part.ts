@@ -1,6 +1,7 @@
 import type { ElementAnswer } from "../../../model/api.ts";
 import { fail, ok } from "../../../model/result.ts";
-import type { ControllerState, ElementRecord } from "../state.ts";
+import type { ElementRecord } from "../records.ts";
+import type { ControllerState } from "../state.ts";
 import { whyElement } from "./why-element.ts";
 
 /** The order in which what is not ready is looked at: what stands in the way tells more than what waits for it. */

@@ -171,7 +171,7 @@ test("no number that a receiver keeps uses up a range, however often it says one
   const host = peerName("host.h1");
   const web = world.vm("shop/web")?.document as DesiredVm;
   forked(world, true);
-  const { counters, policy } = structuredClone(world.state);
+  const { counters, policy } = world.state;
   const [rule] = policyOf(world).rules;
   const keep = (peer: PeerName, key: string, value: object): void =>
     void world.step({ kind: "kept", peer, key, value: toJson(value) });

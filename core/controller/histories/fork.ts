@@ -9,6 +9,7 @@ import type { CellPolicy, DesiredConnection, DesiredVm } from "../../documents/v
 import { isObject, log, sameJson, toJson } from "../../outbox.ts";
 import { isOff } from "../../presence/group/deaths.ts";
 import { grantAnew, takeKeptGrant } from "../model/quota.ts";
+import type { Run, RunDisk, VmRecord } from "../records.ts";
 import {
   type ControllerState,
   cellManager,
@@ -17,14 +18,11 @@ import {
   hostPeer,
   linksOf,
   placerOf,
-  type Run,
-  type RunDisk,
   runs,
   saveCounters,
   savePolicy,
   saveVm,
   storageManagerOf,
-  type VmRecord,
 } from "../state.ts";
 import { beyondUnheard, isPlausible, type Source } from "./kept-numbers.ts";
 
@@ -217,7 +215,7 @@ export function takeKept(state: ControllerState, peer: PeerName, key: string, va
 export const mostTakenBack = 10_000;
 
 export function takeBack(state: ControllerState, peer: PeerName, key: string): void {
-  const releasing = state.outbox.releasing.get(peer) ?? new Set<string>();
+  const releasing = state.outbox.releasing.get(peer) ?? state.outbox.make.set<string>();
   if (releasing.size >= mostTakenBack) return;
   state.outbox.releasing.set(peer, releasing.add(key));
   state.outbox.effects.push({ kind: "desire", to: peer, key, value: null });

@@ -4,6 +4,7 @@ import type { ElementAnswer } from "../../../model/api.ts";
 import { hostName, type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import type { DesiredVm } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
+import { bothOf } from "../changes/agreement.ts";
 import { stopRun } from "../vm/life-cycle.ts";
 import { shop, World } from "../world.testing.ts";
 
@@ -28,7 +29,7 @@ const world = (): World => {
   return made;
 };
 const restart = (of: World, path: string): void => {
-  stopRun(of.state, of.uidOf(path));
+  for (const state of bothOf(of.state)) stopRun(state, of.uidOf(path));
   of.step({ kind: "timer", name: "look" });
   of.settle();
 };

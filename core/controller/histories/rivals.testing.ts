@@ -16,7 +16,7 @@ import type { Effect, Input, Service } from "../../env.ts";
 import { toJson } from "../../outbox.ts";
 import { createPlacer } from "../../placer/placer.ts";
 import { createStorageManager } from "../../storage/manager/manager.ts";
-import { createController } from "../controller.ts";
+import { createCheckedController } from "../changes/agreement.ts";
 import type { ControllerState } from "../state.ts";
 
 /**
@@ -71,7 +71,7 @@ export class Rivals {
       const self = peerName(`controller.${name}`);
       const options = { cell: name as CellName, cellUid: uid(`c${name}`), cellNumber, domain: "cells.internal", self };
       const address = { address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01") };
-      this.#states.set(self, this.#serve(self, createController({ ...options, ...address })));
+      this.#states.set(self, this.#serve(self, createCheckedController({ ...options, ...address })));
     }
     this.settle();
   }

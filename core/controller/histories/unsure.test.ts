@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { hostName, peerName } from "../../../model/cell/identifiers.ts";
 import { presenceKey } from "../../documents/presence.ts";
+import { bothOf } from "../changes/agreement.ts";
 import { stopRun } from "../vm/life-cycle.ts";
 import { shop, World } from "../world.testing.ts";
 
@@ -29,7 +30,7 @@ const released = (of: World): void => {
 };
 /** Somebody asks for its next incarnation. */
 const restart = (of: World): void => {
-  stopRun(of.state, of.uidOf("shop/web"));
+  for (const state of bothOf(of.state)) stopRun(state, of.uidOf("shop/web"));
   of.step({ kind: "timer", name: "look" });
   of.settle();
 };

@@ -2,16 +2,15 @@ import type { PeerName } from "../../../model/cell/identifiers.ts";
 import { log, write } from "../../outbox.ts";
 import { hasChildEnded } from "../cells/children.ts";
 import { isManagement, isManagementGone } from "../network/management.ts";
-import { type RulesAtHost, rulesAtHosts, whyNotInForce } from "../rules/rules-in-force.ts";
+import type { ElementRecord } from "../records.ts";
+import { hostRules, whyNotInForce } from "../rules/rules-in-force.ts";
 import {
   addressManager,
   type ControllerState,
   confirmedGone,
   dnsManager,
-  type ElementRecord,
-  inUse,
+  isInUse,
   storageManagerOf,
-  type Wishes,
 } from "../state.ts";
 import { forgetGrant } from "./quota.ts";
 
@@ -19,48 +18,56 @@ import { forgetGrant } from "./quota.ts";
  * Forgets the elements that left the model and of which nothing is left: their documents are taken back and whoever
  * held something for them is in step and says that it is gone. Until then they are "deleting", also after a crash.
  */
-export function forgetDeleted(state: ControllerState, wishes: Wishes): boolean {
-  const used = inUse(state);
-  const hosts = rulesAtHosts(state);
+export function forgetDeleted(state: ControllerState): boolean {
   let forgotten = false;
-  for (const record of [...state.elements.values()]) {
-    if (!record.deleting || used.has(record.uid) || !isGone(state, record, wishes, hosts)) continue;
-    state.elements.delete(record.uid);
-    write(state.outbox, `element/${record.uid}`, null);
-    if (state.vms.delete(record.uid)) write(state.outbox, `vm/${record.uid}`, null);
-    if (state.grants.has(record.uid)) forgetGrant(state, record.uid);
-    state.runningSince.delete(record.uid);
-    state.resting.delete(record.uid);
-    state.starts.queue.delete(record.uid);
-    log(state.outbox, "element/removed", { path: record.path, type: record.type, uid: record.uid });
-    forgotten = true;
-  }
+  state.pass.each(
+    "deleted",
+    state.indexes.deleting,
+    (_flag, uid) => {
+      const record = state.elements.get(uid);
+      if (record === undefined || isInUse(state, uid) || !isGone(state, record)) return;
+      forget(state, record);
+      forgotten = true;
+    },
+    { order: (uid) => state.elements.orderOf(uid) },
+  );
   return forgotten;
 }
 
-function isGone(state: ControllerState, record: ElementRecord, wishes: Wishes, hosts: readonly RulesAtHost[]): boolean {
+function forget(state: ControllerState, { uid, path, type }: ElementRecord): void {
+  state.elements.delete(uid);
+  write(state.outbox, `element/${uid}`, null);
+  if (state.vms.delete(uid)) write(state.outbox, `vm/${uid}`, null);
+  if (state.grants.has(uid)) forgetGrant(state, uid);
+  state.runningSince.delete(uid);
+  state.resting.delete(uid);
+  state.starts.queue.delete(uid);
+  log(state.outbox, "element/removed", { path, type, uid });
+}
+
+function isGone(state: ControllerState, record: ElementRecord): boolean {
   switch (record.type) {
     case "VM":
       return (state.vms.get(record.uid)?.run ?? null) === null;
     case "Volume":
     case "VolumeCopy":
-      return isWithdrawn(state, storageManagerOf(state), `volume/${record.uid}`, wishes);
+      return isWithdrawn(state, storageManagerOf(state), `volume/${record.uid}`);
     case "VolumeConnection":
-      return isWithdrawn(state, storageManagerOf(state), `connection/${record.uid}`, wishes);
+      return isWithdrawn(state, storageManagerOf(state), `connection/${record.uid}`);
     case "Subnet":
       return isManagement(state, record)
         ? isManagementGone(state, record)
-        : isWithdrawn(state, addressManager, `subnet/${record.uid}`, wishes);
+        : isWithdrawn(state, addressManager, `subnet/${record.uid}`);
     case "VirtualInterface":
-      return record.name === null || isWithdrawn(state, dnsManager, `name/${record.uid}`, wishes);
+      return record.name === null || isWithdrawn(state, dnsManager, `name/${record.uid}`);
     case "CellController":
-      return state.options.cellManager !== true || hasChildEnded(state, record.uid, wishes);
+      return state.options.cellManager !== true || hasChildEnded(state, record.uid);
     case "NetworkRule":
-      return whyNotInForce(state, record, hosts) === null;
+      return whyNotInForce(state, record, hostRules(state)) === null;
     case "VolumeGrant":
       return true;
   }
 }
 
-const isWithdrawn = (state: ControllerState, peer: PeerName, key: string, wishes: Wishes): boolean =>
-  wishes.get(peer)?.has(key) !== true && confirmedGone(state, peer, key);
+const isWithdrawn = (state: ControllerState, peer: PeerName, key: string): boolean =>
+  !state.pass.isWished(peer, key) && confirmedGone(state, peer, key);

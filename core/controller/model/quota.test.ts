@@ -13,7 +13,7 @@ import {
 import { actualKey } from "../../documents/vocabulary.ts";
 import type { Input } from "../../env.ts";
 import { sameJson, toJson } from "../../outbox.ts";
-import { createController } from "../controller.ts";
+import { createCheckedController } from "../changes/agreement.ts";
 import type { ControllerResponse } from "../requests/requests.ts";
 
 const cellManager = peerName("cell-manager");
@@ -30,7 +30,7 @@ class Member {
   readonly answers: ControllerResponse[] = [];
   constructor(cell: string, cellUid: string) {
     this.cell = cell;
-    this.#service = createController({
+    this.#service = createCheckedController({
       ...{ cell: cellName(cell), cellUid: uid(cellUid), cellNumber: 7, domain: "cells.internal" },
       ...{ address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01"), self: peerName(`controller.${cell}`) },
       cellManager: true,

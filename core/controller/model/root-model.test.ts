@@ -6,7 +6,7 @@ import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { DesiredCell } from "../../documents/cells.ts";
 import type { Effect } from "../../env.ts";
 import { toJson } from "../../outbox.ts";
-import { createController } from "../controller.ts";
+import { createCheckedController } from "../changes/agreement.ts";
 import type { ControllerRequest, ControllerResponse } from "../requests/requests.ts";
 
 const cellManager = peerName("cell-manager");
@@ -16,7 +16,7 @@ class Member {
   readonly desired = new Map<string, Json>();
   state;
   constructor(cell: string, child: boolean) {
-    this.#service = createController({
+    this.#service = createCheckedController({
       ...{ cell: cell as CellName, cellUid: uid(cell), cellNumber: 1, domain: "cells.internal" },
       ...{ address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01"), self: peerName(`controller.${cell}`) },
       cellManager: true,
@@ -35,7 +35,7 @@ class Member {
     }
     return effects;
   }
-  step(input: Parameters<ReturnType<typeof createController>["step"]>[1]): readonly Effect[] {
+  step(input: Parameters<ReturnType<typeof createCheckedController>["step"]>[1]): readonly Effect[] {
     const { state, effects } = this.#service.step(this.state, input, { ms: 1, wallMs: 1 });
     this.state = state;
     return this.#take(effects);

@@ -4,18 +4,18 @@ import type { VirtualInterfaceElement } from "../../../model/cell/cell.ts";
 import type { ElementPath, Ipv4, Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredSubnet } from "../../documents/network.ts";
 import { actualSubnet } from "../../documents/readers/network.ts";
+import type { Wishes } from "../changes/wishes.ts";
+import type { ElementRecord } from "../records.ts";
 import {
   actualOf,
   addressManager,
   type ControllerState,
-  type ElementRecord,
   elementOf,
-  inUse,
   isHeldBack,
+  isInUse,
   keepWish,
   recordAt,
   saveElement,
-  type Wishes,
   wish,
 } from "../state.ts";
 import { addressOf, isUsable, lowestFree, macOf } from "./ipv4-range.ts";
@@ -26,27 +26,35 @@ import { isManagement, managementRange } from "./management.ts";
  * durable: an interface keeps its address for as long as it exists and its model does not ask for another.
  */
 export function allocateAddresses(state: ControllerState): void {
-  for (const record of state.elements.values()) {
-    if (record.type !== "Subnet") continue;
-    const given = isManagement(state, record)
-      ? managementRange(state)
-      : actualOf(actualSubnet, state, addressManager, `subnet/${record.uid}`);
-    const { cidr = null, gateway = null } = given ?? {};
-    if (cidr === null || gateway === null || isHeldBack(state, record)) continue;
-    if (record.range?.cidr === cidr && record.range.gateway === gateway) continue;
-    saveElement(state, { ...record, range: { cidr, gateway } });
-  }
-  const used = inUse(state);
-  const interfaces = [...state.elements.values()].flatMap((record) => {
-    const element = elementOf(state, record);
-    return element?.type === "VirtualInterface" ? [{ uid: record.uid, element }] : [];
+  state.pass.each("ranges", state.elements, (record) => takeRange(state, record), {
+    of: ({ type }) => type === "Subnet",
   });
+  const of = ({ type }: ElementRecord): boolean => type === "VirtualInterface";
   // Those that ask for a certain address come first, lest another is given it.
-  interfaces.sort((a, b) => Number(b.element.address !== undefined) - Number(a.element.address !== undefined));
-  for (const { uid, element } of interfaces) {
-    const record = state.elements.get(uid);
-    if (record !== undefined && !used.has(uid)) allocate(state, record, element);
-  }
+  for (const [step, asks] of [
+    ["asked addresses", true],
+    ["addresses", false],
+  ] as const)
+    state.pass.each(
+      step,
+      state.elements,
+      (record) => {
+        const element = elementOf(state, record);
+        if (element?.type !== "VirtualInterface" || (element.address !== undefined) !== asks) return;
+        if (!isInUse(state, record.uid)) allocate(state, record, element);
+      },
+      { of },
+    );
+}
+
+function takeRange(state: ControllerState, record: ElementRecord): void {
+  const given = isManagement(state, record)
+    ? managementRange(state)
+    : actualOf(actualSubnet, state, addressManager, `subnet/${record.uid}`);
+  const { cidr = null, gateway = null } = given ?? {};
+  if (cidr === null || gateway === null || isHeldBack(state, record)) return;
+  if (record.range?.cidr === cidr && record.range.gateway === gateway) return;
+  saveElement(state, { ...record, range: { cidr, gateway } });
 }
 
 function allocate(state: ControllerState, record: ElementRecord, element: VirtualInterfaceElement): void {
@@ -69,15 +77,13 @@ export function chooseAddress(state: ControllerState, own: Uid, element: Virtual
   const subnet = recordAt(state, element.subnet);
   const range = subnet?.range ? parseNetwork(subnet.range.cidr) : null;
   if (subnet?.range == null || range === null) return { kind: "waits-for", element: element.subnet };
-  const holders = new Map<number, ElementPath>();
-  for (const other of state.elements.values()) {
-    const number = other.uid === own || other.allocation === null ? null : parseIpv4(other.allocation.address);
-    if (number !== null) holders.set(number, other.path);
-  }
   const gateway = parseIpv4(subnet.range.gateway);
-  if (gateway !== null) holders.set(gateway, subnet.path);
   if (element.address === undefined) {
-    const free = lowestFree(range, new Set(holders.keys()));
+    const { holders } = state.indexes;
+    // It rests on all of them: to note each one by itself would cost as much again for every interface.
+    const isHeld = (number: number): boolean => holders.peek(number)?.some((uid) => uid !== own) === true;
+    holders.noteAll();
+    const free = lowestFree(range, (number) => number === gateway || isHeld(number));
     if (free === null) return { kind: "subnet-full", element: element.subnet, cidr: subnet.range.cidr };
     return addressOf(free);
   }
@@ -87,31 +93,40 @@ export function chooseAddress(state: ControllerState, own: Uid, element: Virtual
     const { address, subnet: path } = element;
     return { kind: "address-outside", element: path, address, cidr: subnet.range.cidr, first, last };
   }
-  const holder = holders.get(fixed);
+  const holder = fixed === gateway ? subnet.path : holderOf(state, own, fixed);
   if (holder === undefined) return element.address;
   return { kind: "address-taken", element: holder, address: element.address };
 }
+/** Who else has an address. */
+function holderOf(state: ControllerState, own: Uid, number: number): ElementPath | undefined {
+  const other = state.indexes.holders.get(number)?.findLast((uid) => uid !== own);
+  return other === undefined ? undefined : state.elements.get(other)?.path;
+}
 
 /** A subnet stays desired until the last interface with an address in it is gone. The underlay is nobody's to give. */
-export function wishForSubnets(state: ControllerState, wishes: Wishes): void {
-  const occupied = new Set([...state.elements.values()].map((record) => record.allocation?.subnet));
-  for (const record of state.elements.values()) {
-    if (record.type !== "Subnet") continue;
-    if (isHeldBack(state, record)) continue;
-    const element = elementOf(state, record);
-    const key = `subnet/${record.uid}`;
-    if (element?.type === "Subnet") {
-      if (element.addressRange === "management") continue;
-      wish(wishes, addressManager, key, {
-        uid: record.uid,
-        cell: state.options.cell,
-        path: record.path,
-        size: element.size,
-        addressRange: element.addressRange,
-        cidr: element.cidr ?? null,
-        // What an all-or-none cell gave back it does not have.
-        ...(record.range === null || record.reserving === true ? {} : { has: record.range.cidr }),
-      } satisfies DesiredSubnet);
-    } else if (occupied.has(record.uid)) keepWish(state, wishes, addressManager, key);
+export function wishForSubnets(state: ControllerState): void {
+  state.pass.each("subnets", state.elements, (record, _uid, wishes) => wishForSubnet(state, record, wishes), {
+    of: ({ type }) => type === "Subnet",
+  });
+}
+
+function wishForSubnet(state: ControllerState, record: ElementRecord, wishes: Wishes): void {
+  if (isHeldBack(state, record)) return;
+  const element = elementOf(state, record);
+  const key = `subnet/${record.uid}`;
+  if (element?.type !== "Subnet") {
+    if (state.indexes.occupied.has(record.uid)) keepWish(state, wishes, addressManager, key);
+    return;
   }
+  if (element.addressRange === "management") return;
+  wish(wishes, addressManager, key, {
+    uid: record.uid,
+    cell: state.options.cell,
+    path: record.path,
+    size: element.size,
+    addressRange: element.addressRange,
+    cidr: element.cidr ?? null,
+    // What an all-or-none cell gave back it does not have.
+    ...(record.range === null || record.reserving === true ? {} : { has: record.range.cidr }),
+  } satisfies DesiredSubnet);
 }

@@ -7,7 +7,7 @@ import type { DesiredCell } from "../../documents/cells.ts";
 import type { DesiredEnrolment } from "../../documents/identity.ts";
 import type { Effect } from "../../env.ts";
 import { toJson } from "../../outbox.ts";
-import { createController } from "../controller.ts";
+import { createCheckedController } from "../changes/agreement.ts";
 import type { ControllerRequest, ControllerResponse } from "../requests/requests.ts";
 import type { RootOptions } from "../state.ts";
 import { World } from "../world.testing.ts";
@@ -23,7 +23,7 @@ const at = "10.0.0.40";
 
 /** The root cell's controller, with what it desires at others. */
 class Root {
-  readonly #service = createController({
+  readonly #service = createCheckedController({
     ...{ cell: "root" as CellName, cellUid: uid("root"), cellNumber: 1, domain: "cells.internal" },
     ...{ address: ipv4("10.0.0.31"), mac: mac("02:00:0a:00:03:01"), self: peerName("controller.root") },
     ...{ cellManager: true as const, root: means },
@@ -45,7 +45,7 @@ class Root {
     }
     return effects;
   }
-  #step(input: Parameters<ReturnType<typeof createController>["step"]>[1]): readonly Effect[] {
+  #step(input: Parameters<ReturnType<typeof createCheckedController>["step"]>[1]): readonly Effect[] {
     const { state, effects } = this.#service.step(this.state, input, { ms: 1, wallMs: 1 });
     this.state = state;
     return this.#take(effects);

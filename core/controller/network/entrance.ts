@@ -6,7 +6,8 @@ import { isManagementSubnet } from "../../../model/check/check-management.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Plan } from "../../../model/plan/plan-types.ts";
 import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
-import type { ControllerState, ElementRecord, RootOptions } from "../state.ts";
+import type { ElementRecord } from "../records.ts";
+import type { ControllerState, RootOptions } from "../state.ts";
 import { addressOf, isUsable } from "./ipv4-range.ts";
 
 /**

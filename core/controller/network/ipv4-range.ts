@@ -19,9 +19,9 @@ export function macOf(address: Ipv4): Mac {
 export const isUsable = (range: Network, address: number): boolean => address > range.first + 1 && address < range.last;
 
 /** The lowest usable address that is not taken; null when the range is full. */
-export function lowestFree(range: Network, taken: ReadonlySet<number>): number | null {
+export function lowestFree(range: Network, isTaken: (address: number) => boolean): number | null {
   for (let address = range.first + 2; address < range.last; address += 1) {
-    if (!taken.has(address)) return address;
+    if (!isTaken(address)) return address;
   }
   return null;
 }

@@ -2,7 +2,8 @@ import { parseIpv4, parseNetwork } from "../../../model/addresses.ts";
 import type { Cell } from "../../../model/cell/cell.ts";
 import { type Cidr, type Ipv4, ipv4 } from "../../../model/cell/identifiers.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
-import { type ControllerState, type ElementRecord, elementOf } from "../state.ts";
+import type { ElementRecord } from "../records.ts";
+import { type ControllerState, elementOf } from "../state.ts";
 import { entranceRefusals, meansOf } from "./entrance.ts";
 import { addressOf, isUsable } from "./ipv4-range.ts";
 
@@ -35,7 +36,7 @@ export const managementRange = (state: ControllerState): { readonly cidr: Cidr; 
 
 /** Nothing of such a subnet is anywhere but here: it is gone with the last address in it. */
 export const isManagementGone = (state: ControllerState, { uid }: ElementRecord): boolean =>
-  [...state.elements.values()].every(({ allocation }) => allocation?.subnet !== uid);
+  !state.indexes.occupied.has(uid);
 
 /** Why a model must not have the management subnets and interfaces that it has; empty if it may. */
 export function managementRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {

@@ -1,6 +1,8 @@
 import type { ElementPath } from "../../../model/cell/identifiers.ts";
 import type { DesiredName } from "../../documents/vocabulary.ts";
-import { type ControllerState, dnsManager, elementOf, saveElement, type Wishes, wish } from "../state.ts";
+import type { Wishes } from "../changes/wishes.ts";
+import type { ElementRecord } from "../records.ts";
+import { type ControllerState, dnsManager, elementOf, saveElement, wish } from "../state.ts";
 
 /** Domain of the cell itself: its name qualified by its parent's (paper, III.A). */
 export const cellDomain = (state: ControllerState): string => `${state.options.cell}.${state.options.domain}`;
@@ -12,16 +14,20 @@ export function hostNameOf(path: ElementPath): string {
 }
 
 /** A name is desired as soon as its address is known, and no longer than its interface is in the model. */
-export function wishForNames(state: ControllerState, wishes: Wishes): void {
-  for (const record of state.elements.values()) {
-    const element = elementOf(state, record);
-    if (element?.type !== "VirtualInterface" || record.allocation === null) continue;
-    const name = element.vifName === undefined ? null : `${element.vifName}.${cellDomain(state)}`;
-    if (record.name !== name) saveElement(state, { ...record, name });
-    if (name === null) continue;
-    const isPublic = element.public || state.cell?.elements.get(element.vm)?.public === true;
-    const { address } = record.allocation;
-    const document: DesiredName = { uid: record.uid, name, address, ...(isPublic ? { public: true } : {}) };
-    wish(wishes, dnsManager, `name/${record.uid}`, document);
-  }
+export function wishForNames(state: ControllerState): void {
+  state.pass.each("names", state.elements, (record, _uid, wishes) => wishForName(state, record, wishes), {
+    of: ({ type }) => type === "VirtualInterface",
+  });
+}
+
+function wishForName(state: ControllerState, record: ElementRecord, wishes: Wishes): void {
+  const element = elementOf(state, record);
+  if (element?.type !== "VirtualInterface" || record.allocation === null) return;
+  const name = element.vifName === undefined ? null : `${element.vifName}.${cellDomain(state)}`;
+  if (record.name !== name) saveElement(state, { ...record, name });
+  if (name === null) return;
+  const isPublic = element.public || state.cell?.elements.get(element.vm)?.public === true;
+  const { address } = record.allocation;
+  const document: DesiredName = { uid: record.uid, name, address, ...(isPublic ? { public: true } : {}) };
+  wish(wishes, dnsManager, `name/${record.uid}`, document);
 }

@@ -6,7 +6,7 @@ import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import type { Input } from "../../env.ts";
 import { toJson } from "../../outbox.ts";
-import { createController } from "../controller.ts";
+import { createCheckedController } from "../changes/agreement.ts";
 import type { ControllerState } from "../state.ts";
 
 /*
@@ -16,7 +16,7 @@ import type { ControllerState } from "../state.ts";
  */
 const self = peerName("controller.shop");
 const directory = peerName("directory");
-const service = createController({
+const service = createCheckedController({
   ...{ cell: "shop" as CellName, cellUid: uid("c1"), cellNumber: 7, domain: "cells.internal" },
   ...{ address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01"), self, directory: true },
 });

@@ -7,7 +7,6 @@ import {
   type CellName,
   type Cidr,
   cidr,
-  type ElementPath,
   elementPath,
   hostName,
   ipv4,
@@ -258,7 +257,8 @@ test("an address is known exactly to the hosts with an endpoint that may talk to
   const policy = compile([{ address1: end("c/v1"), address2: end("c/i3"), protocol: "any", direction: "1to2" }]);
   const placed = interfaces.map((entry, index) => ({ ...entry, host: hostName(`h${index + 1}`) }));
   const audience = audiences(policy.rules, placed);
-  const of = (path: string): readonly string[] | undefined => audience.get(path as ElementPath);
+  const of = (path: string): readonly string[] | undefined =>
+    audience.get(placed.find((entry) => entry.path === path)?.identity ?? 0);
   assert.deepEqual(of("c/i3"), ["h1", "h4"]);
   assert.deepEqual(of("c/i1"), ["h3"]);
   assert.deepEqual(of("c/i2"), []);

@@ -204,12 +204,12 @@ export interface PlacedInterface extends PolicyInterface {
 
 /**
  * Per interface the other hosts that may know its address: those with another endpoint of the cell that a rule connects
- * with it, in either direction. Sorted. Linear in rules and interfaces: hosts are looked up by identity.
+ * with it, in either direction. By the interface's identity; sorted. Linear in rules and interfaces: hosts are looked up by identity.
  */
 export function audiences(
   rules: readonly CompiledRule[],
   placed: readonly PlacedInterface[],
-): ReadonlyMap<ElementPath, readonly HostName[]> {
+): ReadonlyMap<number, readonly HostName[]> {
   const hostsOf = new Map<number, Set<HostName>>();
   for (const entry of placed) {
     for (const identity of [entry.identity, entry.vmIdentity, entry.subnetIdentity]) {
@@ -234,7 +234,7 @@ export function audiences(
       const hosts = [entry.identity, entry.vmIdentity, entry.subnetIdentity].flatMap((identity) => [
         ...(reach.get(identity) ?? []),
       ]);
-      return [entry.path, [...new Set(hosts)].filter((host) => host !== entry.host).sort()];
+      return [entry.identity, [...new Set(hosts)].filter((host) => host !== entry.host).sort()];
     }),
   );
 }

@@ -6,9 +6,8 @@ import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { actualKey, type CellPolicy, type DesiredVolume } from "../../documents/vocabulary.ts";
 import type { Input } from "../../env.ts";
 import { toJson } from "../../outbox.ts";
-import { createController } from "../controller.ts";
+import { createCheckedController } from "../changes/agreement.ts";
 import type { ControllerResponse } from "../requests/requests.ts";
-import { currentPolicy } from "../rules/cell-policy.ts";
 
 /** A controller whose peers answer only what a test lets them say. */
 const self = peerName("controller.shop");
@@ -23,7 +22,7 @@ const options = {
   self,
   directory: true,
 } as const;
-const first = createController(options);
+const first = createCheckedController(options);
 class Alone {
   readonly records = new Map<string, Json>();
   readonly desired = new Map<string, Map<string, Json>>();
@@ -73,7 +72,7 @@ class Alone {
     return (response as unknown as ControllerResponse).body as unknown as ElementAnswer;
   }
   uidOf = (path: string): string => this.state.uids.get(elementPath(path)) ?? "";
-  policy = (): CellPolicy | null => currentPolicy(this.state);
+  policy = (): CellPolicy | null => this.state.derived.policy.get("") ?? null;
 }
 
 const subnet = { "x.type": "Subnet", "x.size": 8, "x.public": true };
@@ -154,7 +153,9 @@ test("a rule with a controller's end opens nothing into another cell", () => {
 
 test("a cell is told why a volume of another Storage Manager cannot be copied, and says which one has its own", () => {
   const second = peerName("storage-manager.2");
-  const world = new Alone(createController({ ...options, storageManager: second, placer: peerName("placer.2") }));
+  const world = new Alone(
+    createCheckedController({ ...options, storageManager: second, placer: peerName("placer.2") }),
+  );
   for (const peer of [second, peerName("placer.2")]) world.step({ kind: "reachable", peer, reachable: true });
   world.put({
     disk: { "x.type": "VolumeCopy", "x.image": "<ref://bank.cells.internal/bank/golden>" },

@@ -1,5 +1,5 @@
 import type { Cause } from "../../../model/cause/cause.ts";
-import type { Element, NetworkRuleElement, RuleEnd, VolumeConnectionElement } from "../../../model/cell/cell.ts";
+import type { Cell, Element, NetworkRuleElement, RuleEnd, VolumeConnectionElement } from "../../../model/cell/cell.ts";
 import type { Cidr, Uid } from "../../../model/cell/identifiers.ts";
 import {
   type ActualReach,
@@ -14,14 +14,13 @@ import type { ActualConnection } from "../../documents/vocabulary.ts";
 import { sameJson, write } from "../../outbox.ts";
 import { serviceNumber } from "../../service-roles.ts";
 import { cellDomain } from "../network/names.ts";
+import type { ElementRecord } from "../records.ts";
 import {
   type AbroadRecord,
   actualOf,
   type ControllerState,
   desiredNow,
   directory,
-  type ElementRecord,
-  elementOf,
   recordAt,
   saidOf,
   storageManagerOf,
@@ -82,14 +81,21 @@ export function learnAbroad(state: ControllerState): void {
   for (const [key, { answer }] of state.abroad)
     if (answer !== null && !named.has(key)) saveAbroad(state, key, { answer: null });
 }
+const namersByCell = new WeakMap<Cell, readonly Element[]>();
+/** Those elements of a model that name something in another cell. */
+function namersIn(cell: Cell): readonly Element[] {
+  const known = namersByCell.get(cell) ?? [...cell.elements.values()].filter((element) => wantsOf(element).length > 0);
+  namersByCell.set(cell, known);
+  return known;
+}
 /** The keys of all documents with which the directory is asked for something. */
 function namedAbroad(state: ControllerState): ReadonlySet<string> {
   const keys = new Set<string>();
-  for (const record of state.elements.values()) {
-    const element = elementOf(state, record);
-    if (element === undefined) continue;
+  for (const element of state.cell === null ? [] : namersIn(state.cell)) {
+    const uid = state.uids.get(element.path);
+    if (uid === undefined) continue;
     for (const want of wantsOf(element)) keys.add(directoryKey.want(want));
-    if (element.type === "NetworkRule" && foreignEnd(element) !== null) keys.add(directoryKey.reach(record.uid));
+    if (element.type === "NetworkRule" && foreignEnd(element) !== null) keys.add(directoryKey.reach(uid));
   }
   return keys;
 }

@@ -9,6 +9,7 @@ import { fail, ok, type Result } from "../../../model/result.ts";
 import type { DesiredWant } from "../../documents/cells.ts";
 import { contains } from "../network/ipv4-range.ts";
 import { cellDomain, hostNameOf } from "../network/names.ts";
+import type { ElementRecord } from "../records.ts";
 import {
   foreignEnd,
   foreignLink,
@@ -18,7 +19,7 @@ import {
   whyNotVisible,
 } from "../references/foreign.ts";
 import { hostPolicyRules } from "../rules/cell-policy.ts";
-import { type ControllerState, type ElementRecord, elementOf, linksOf, recordAt } from "../state.ts";
+import { type ControllerState, elementOf, linksOf, recordAt } from "../state.ts";
 import { prefixesOf, recordOf, type Unanswered } from "./session-requests.ts";
 
 /** One end of a connection that somebody asks about. An address of no interface of the cell has no host. */

@@ -39,12 +39,12 @@ import { acceptModel, planFor, refusalsOf } from "../model/model-change.ts";
 import { limitFaults, roomNeeded } from "../model/quota.ts";
 import { withGrown, withPlaceFor } from "../model/root-model.ts";
 import { whyStaysOpen } from "../network/entrance.ts";
+import type { ElementRecord } from "../records.ts";
 import {
   actualOf,
   addressManager,
   type ControllerState,
   cellManager,
-  type ElementRecord,
   offersOf,
   placerOf,
   recordAt,
@@ -262,13 +262,23 @@ const noModel = (state: ControllerState): Refused => notFound(`the cell ${state.
 
 function read(state: ControllerState, path: string, withState: boolean): Result<Json, Refused> {
   const { document } = state.model;
-  const leaving = withState ? [...state.elements.values()].filter((record) => record.deleting) : [];
+  const leaving = withState ? recordsThatLeave(state) : [];
   if (document === null && leaving.length === 0) return fail(noModel(state));
   const whole = document ?? {};
-  const shown = withState ? withLeaving(state, annotate(state, whole, "", stuckElements(state)), leaving) : whole;
+  const stuck = withState ? stuckElements(state) : new Set<Uid>();
+  // Where nothing leaves, only what was asked for is looked at.
+  const asked = leaving.length === 0 ? getAt(whole, path) : null;
+  const at = path.split("/").filter((name) => name !== "");
+  if (asked?.ok === true) return ok(withState ? annotate(state, asked.value, at.join("/"), stuck) : asked.value);
+  const shown = withState ? withLeaving(state, annotate(state, whole, "", stuck), leaving) : whole;
   const found = getAt(shown, path);
   return found.ok ? found : fail(notFound(found.error.message));
 }
+
+const recordsThatLeave = (state: ControllerState): readonly ElementRecord[] =>
+  [...state.indexes.deleting.keys()]
+    .sort((one, other) => state.elements.orderOf(one) - state.elements.orderOf(other))
+    .flatMap((uid) => state.elements.get(uid) ?? []);
 
 /** What left the model is shown where it was, with its type, until nothing of it is left: it may wait for something. */
 function withLeaving(state: ControllerState, json: Json, leaving: readonly ElementRecord[]): JsonObject {

@@ -1,10 +1,12 @@
-import type { ElementPath, HostName } from "../../../model/cell/identifiers.ts";
-import type { DesiredPlace, DesiredPlaces } from "../../documents/network.ts";
+import type { Cell, NetworkRuleElement } from "../../../model/cell/cell.ts";
+import type { ElementPath, HostName, Uid } from "../../../model/cell/identifiers.ts";
+import type { DesiredPlaces } from "../../documents/network.ts";
 import { cellPolicy } from "../../documents/readers/network.ts";
 import type { CellPolicy, CompiledRule } from "../../documents/vocabulary.ts";
 import { sameJson, toJson } from "../../outbox.ts";
+import type { TrackedMap } from "../changes/tracked.ts";
 import { isManagement, isOnManagement } from "../network/management.ts";
-import { compilePolicy, type PolicyInterface } from "../network/policy.ts";
+import { compilePolicy } from "../network/policy.ts";
 import { foreignNetworks } from "../references/foreign.ts";
 import {
   type ControllerState,
@@ -13,52 +15,102 @@ import {
   hostPeer,
   keepWish,
   mintIdentity,
-  recordAt,
-  runs,
   saveCounters,
   savePolicy,
-  type Wishes,
   wish,
 } from "../state.ts";
-import { placedInterfaces, policyInterface } from "../vm/virtual-machines.ts";
-import { foreignHosts, foreignPlaces } from "./directory-wishes.ts";
+import { policyInterface } from "../vm/virtual-machines.ts";
+import { foreignHosts } from "./directory-wishes.ts";
 
 /** Identity of the cell's controller in every policy. */
 export const controllerIdentity = 1;
 
 /** Hosts that were told of a VM of the cell and have not confirmed its end. */
-export function hostsInUse(state: ControllerState): readonly HostName[] {
-  const hosts = new Set<HostName>();
-  for (const { run } of runs(state)) if (run.host !== null && run.handedOver) hosts.add(run.host);
-  return [...hosts].sort();
+export const hostsInUse = (state: ControllerState): readonly HostName[] =>
+  [...state.indexes.hosts.present.keys()].sort();
+
+/** What interfaces and subnets are to rules. */
+function settleEnds(state: ControllerState): void {
+  const { interfaces, subnets } = state.derived;
+  const settle = <Key, Value extends object>(known: TrackedMap<Key, Value>, key: Key, now: Value | null): void => {
+    const before = known.peek(key);
+    if (now === null) known.delete(key);
+    else if (before === undefined || !sameJson(toJson(before), toJson(now))) known.set(key, now);
+  };
+  state.pass.each(
+    "interfaces",
+    state.elements,
+    (record, uid) => {
+      const element = elementOf(state, record);
+      const isOther = element?.type !== "VirtualInterface" || isOnManagement(state, record);
+      const vm = isOther ? undefined : state.uids.get(element.vm);
+      const vmIdentity = vm === undefined ? 0 : (state.indexes.identities.get(vm) ?? 0);
+      settle(interfaces, uid, isOther ? null : policyInterface(state, record, vmIdentity));
+    },
+    { of: ({ type }) => type === "VirtualInterface" },
+  );
+  state.pass.each(
+    "ends",
+    state.elements,
+    (record, uid) =>
+      settle(
+        subnets,
+        uid,
+        isManagement(state, record) ? null : { identity: record.identity, cidr: record.range?.cidr ?? null },
+      ),
+    { of: ({ type }) => type === "Subnet" },
+  );
 }
 
-/** The policy of the present model; a new version exactly when something in it changed. Null without a model. */
-export function currentPolicy(state: ControllerState): CellPolicy | null {
+const inOrder = <Value>(state: ControllerState, values: ReadonlyMap<Uid, Value>): readonly Value[] =>
+  [...values]
+    .sort(([one], [other]) => state.elements.orderOf(one) - state.elements.orderOf(other))
+    .map(([, value]) => value);
+
+/** The policy of the present model; a new version exactly when something in it changed. None without a model. */
+export function settlePolicy(state: ControllerState): void {
+  settleEnds(state);
+  state.pass.whole("policy", () => {
+    const known = state.derived.policy;
+    const now = currentPolicy(state);
+    const before = known.peek("");
+    if (now === null) known.delete("");
+    else if (before?.version !== now.version || !sameJson(toJson(before), toJson(now))) known.set("", now);
+  });
+}
+
+const rulesByCell = new WeakMap<Cell, readonly NetworkRuleElement[]>();
+function rulesOf(cell: Cell): readonly NetworkRuleElement[] {
+  const known = rulesByCell.get(cell) ?? [...cell.elements.values()].filter(({ type }) => type === "NetworkRule");
+  rulesByCell.set(cell, known as readonly NetworkRuleElement[]);
+  return known as readonly NetworkRuleElement[];
+}
+
+function currentPolicy(state: ControllerState): CellPolicy | null {
   if (state.cell === null) return null;
   const { options } = state;
   const networks: Record<string, number> = { ...state.policy.networks };
   const rules: Record<string, number> = {};
   let { nextRule } = state.counters;
+  const identityAt = (path: ElementPath): number | undefined => {
+    const uid = state.uids.get(path);
+    return uid === undefined ? undefined : state.indexes.identities.get(uid) || undefined;
+  };
   const compiled = compilePolicy({
     cell: options.cell,
     cellNumber: options.cellNumber,
     version: 0,
     subnetConnectivity: state.cell.subnetConnectivity,
     controller: { address: options.address, mac: options.mac, identity: controllerIdentity },
-    interfaces: policyInterfaces(state),
-    subnets: [...state.elements.values()].flatMap((record) =>
-      record.type === "Subnet" && !isManagement(state, record)
-        ? [{ identity: record.identity, cidr: record.range?.cidr ?? null }]
-        : [],
-    ),
-    rules: [...state.elements.values()].flatMap((record) => {
-      const element = elementOf(state, record);
-      return element?.type === "NetworkRule" ? [{ uid: record.uid, element }] : [];
+    interfaces: inOrder(state, state.derived.interfaces),
+    subnets: inOrder(state, state.derived.subnets),
+    rules: rulesOf(state.cell).flatMap((element) => {
+      const uid = state.uids.get(element.path);
+      return uid === undefined ? [] : [{ uid, element }];
     }),
     hosts: hostsToAsk(state),
     foreignNetworks: (want) => foreignNetworks(state, want),
-    identityOf: (path) => recordAt(state, path)?.identity || undefined,
+    identityOf: identityAt,
     networkIdentity: (cidr) => {
       networks[cidr] ??= mintIdentity(state);
       return networks[cidr];
@@ -103,46 +155,39 @@ function sinceOf(state: ControllerState, next: CellPolicy, version: number): Rea
 const hostsToAsk = (state: ControllerState): readonly HostName[] =>
   [...new Set([...hostsInUse(state), ...foreignHosts(state)])].sort();
 
-function policyInterfaces(state: ControllerState): readonly PolicyInterface[] {
-  return [...state.elements.values()].flatMap((record) => {
-    const element = elementOf(state, record);
-    if (element?.type !== "VirtualInterface" || isOnManagement(state, record)) return [];
-    const entry = policyInterface(state, record, recordAt(state, element.vm)?.identity ?? 0);
-    return entry === null ? [] : [entry];
+/** The policy is at every host that was told of a VM of the cell, from before its VM until after it is gone. */
+export function wishForPolicies(state: ControllerState): void {
+  const key = `policy/${state.options.cell}`;
+  const { present } = state.indexes.hosts;
+  state.pass.whole("told first", () => {
+    for (const host of [...state.toldFirst.keys()]) if (!present.has(host)) state.toldFirst.delete(host);
+  });
+  state.pass.each("policies", present, (_flag, host, wishes) => {
+    const policy = state.derived.policy.get("");
+    if (policy === undefined) {
+      keepWish(state, wishes, hostPeer(host), key);
+      return;
+    }
+    if (desiredNow(state, hostPeer(host), key) === undefined && !state.toldFirst.has(host))
+      state.toldFirst.set(host, policy.version);
+    wish(wishes, hostPeer(host), key, policy);
   });
 }
 
-/** The policy is at every host that was told of a VM of the cell, from before its VM until after it is gone. */
-export function wishForPolicies(state: ControllerState, wishes: Wishes, policy: CellPolicy | null): void {
-  const key = `policy/${state.options.cell}`;
-  const hosts = hostsInUse(state);
-  for (const host of state.toldFirst.keys()) if (!hosts.includes(host)) state.toldFirst.delete(host);
-  for (const host of hosts) {
-    if (policy !== null && desiredNow(state, hostPeer(host), key) === undefined && !state.toldFirst.has(host))
-      state.toldFirst.set(host, policy.version);
-    if (policy === null) keepWish(state, wishes, hostPeer(host), key);
-    else wish(wishes, hostPeer(host), key, policy);
-  }
-}
-
 /** What each host may know of where addresses are, and whom it may believe that. */
-export function wishForPlaces(
-  state: ControllerState,
-  wishes: Wishes,
-  audience: ReadonlyMap<ElementPath, readonly HostName[]>,
-): void {
+export function wishForPlaces(state: ControllerState): void {
   const { cell } = state.options;
-  const placed = placedInterfaces(state);
-  const foreign = foreignPlaces(state);
-  const known = new Map<HostName, DesiredPlace[]>(hostsInUse(state).map((host) => [host, []]));
-  for (const { path, address, host, identity, vmIdentity, subnetIdentity } of placed)
-    for (const other of audience.get(path) ?? [])
-      if (other !== host) known.get(other)?.push({ address, host, identity, vmIdentity, subnetIdentity });
-  for (const [host, own] of known) {
-    own.sort((a, b) => (a.address < b.address ? -1 : 1));
-    const places: DesiredPlaces = { cell, own, foreign: foreign.has(host) ? (foreign.get(host) ?? null) : [] };
+  state.pass.each("places", state.indexes.hosts.present, (_flag, host, wishes) => {
+    const known = state.derived.places.get(host);
+    const own = known === undefined ? [] : [...known].sort(([one], [other]) => one - other);
+    const foreign = state.derived.foreignPlaces.get(host);
+    const places: DesiredPlaces = {
+      cell,
+      own: own.map(([, place]) => place).sort((a, b) => (a.address < b.address ? -1 : 1)),
+      foreign: foreign === undefined ? [] : foreign,
+    };
     wish(wishes, hostPeer(host), `places/${cell}`, places);
-  }
+  });
 }
 
 /** The rules that hosts were given last. */

@@ -1,9 +1,10 @@
 import { type Cause, said as saidBy } from "../../../model/cause/cause.ts";
-import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
+import type { HostName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
-import { isObject, tooLong } from "../../outbox.ts";
-import { because, type Standing, standing } from "../explain/standing.ts";
-import { type ControllerState, type ElementRecord, hostPeer, type Run, runs, saidOf } from "../state.ts";
+import { isObject, sameJson, toJson, tooLong } from "../../outbox.ts";
+import { because, standing } from "../explain/standing.ts";
+import type { ElementRecord, RulesAtHost, Standing } from "../records.ts";
+import { type ControllerState, hostPeer, saidOf } from "../state.ts";
 import { hostDied } from "../vm/host-died.ts";
 import { actualVmOf } from "../vm/life-cycle.ts";
 
@@ -13,13 +14,6 @@ import { actualVmOf } from "../vm/life-cycle.ts";
  * was to be said to it may have been too long to be said. A host that has confirmed a rule and is silent now goes on with
  * it, since what it has in force outlives its Host Manager.
  */
-export interface RulesAtHost {
-  readonly host: HostName;
-  /** Of the newest of this cell's policies that it has confirmed; 0: none. */
-  readonly version: number;
-  /** Why it is not the present one. */
-  readonly why: Standing;
-}
 
 const most = 3;
 
@@ -28,24 +22,35 @@ const most = 3;
  * machine before the rules are in force that it was told of with the first one, so until it confirms a version it counts as
  * having those.
  */
-export function rulesAtHosts(state: ControllerState): readonly RulesAtHost[] {
-  const byHost = new Map<HostName, { readonly vm: Uid; readonly run: Run }[]>();
-  for (const entry of runs(state)) {
-    const { host, handedOver } = entry.run;
-    if (host === null || !handedOver) continue;
-    const known = byHost.get(host) ?? [];
-    known.push(entry);
-    byHost.set(host, known);
-  }
-  return [...byHost].sort().flatMap(([host, there]) => {
-    const peer = hostPeer(host);
-    const said = saidOf(state, peer, policyKey(state));
-    const runsThere = there.some(({ vm, run }) => actualVmOf(state, vm, run)?.power === "on");
-    // It says what is in force before it starts a machine. One that does not is of the previous version, and never will.
-    if (said === undefined && runsThere && state.reachable.get(peer) === true) return [];
-    return [atHost(state, host, said)];
+export const rulesAtHosts = (state: ControllerState): readonly RulesAtHost[] =>
+  [...state.indexes.hosts.present.keys()].sort().flatMap((host) => rulesAt(state, host) ?? []);
+
+/** Null: it is of the previous version, and never says. */
+function rulesAt(state: ControllerState, host: HostName): RulesAtHost | null {
+  const peer = hostPeer(host);
+  const said = saidOf(state, peer, policyKey(state));
+  // It says what is in force before it starts a machine. One that does not is of the previous version.
+  if (said === undefined && state.reachable.get(peer) === true && runsAny(state, host)) return null;
+  return atHost(state, host, said);
+}
+const runsAny = (state: ControllerState, host: HostName): boolean =>
+  [...(state.indexes.vmsAt.get(host) ?? [])].some((vm) => {
+    const run = state.vms.get(vm)?.run ?? null;
+    return run !== null && actualVmOf(state, vm, run)?.power === "on";
+  });
+
+/** Works that out for the steps of this pass that rest on it. */
+export function settleHostRules(state: ControllerState): void {
+  const { rulesAt: known } = state.derived;
+  state.pass.each("rules at hosts", state.indexes.hosts.present, (_flag, host) => {
+    const now = rulesAt(state, host);
+    const before = known.get(host);
+    if (before === undefined || !sameJson(toJson({ before }), toJson({ before: now }))) known.set(host, now);
   });
 }
+/** The same as `rulesAtHosts`, as it was worked out in this pass. */
+export const hostRules = (state: ControllerState): readonly RulesAtHost[] =>
+  [...state.indexes.hosts.present.keys()].sort().flatMap((host) => state.derived.rulesAt.get(host) ?? []);
 
 const policyKey = ({ options }: ControllerState): string => `policy/${options.cell}`;
 

@@ -1,6 +1,7 @@
 import type { Cell, VmElement, VolumeConnectionElement } from "../../../model/cell/cell.ts";
 import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
-import { type ControllerState, linksIn, type RunDisk, recordAt } from "../state.ts";
+import type { RunDisk } from "../records.ts";
+import { type ControllerState, linksIn, recordAt } from "../state.ts";
 import { isOwnVmElement, isService } from "./service-data.ts";
 
 /** Which disk a service VM boots from: by the model, and now. How it comes from one to the other: upgrade.ts. */

@@ -3,19 +3,10 @@ import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredEnrolment } from "../../documents/identity.ts";
 import { actualEnrolment } from "../../documents/readers/identity.ts";
 import { serviceRoles } from "../../service-roles.ts";
+import type { Wishes } from "../changes/wishes.ts";
 import { because } from "../explain/standing.ts";
 import { meansOf } from "../network/entrance.ts";
-import {
-  actualOf,
-  authority,
-  type ControllerState,
-  desiredNow,
-  elementOf,
-  linksOf,
-  recordAt,
-  type Wishes,
-  wish,
-} from "../state.ts";
+import { actualOf, authority, type ControllerState, desiredNow, elementOf, linksOf, recordAt, wish } from "../state.ts";
 import {
   enrolmentKey,
   enrolmentKeys,

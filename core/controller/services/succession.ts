@@ -12,6 +12,8 @@ import {
   standbyKey,
 } from "../../documents/vocabulary.ts";
 import { log, sameJson, toJson } from "../../outbox.ts";
+import type { Wishes } from "../changes/wishes.ts";
+import type { Run, VmRecord } from "../records.ts";
 import {
   actualOf,
   type ControllerState,
@@ -19,12 +21,9 @@ import {
   hostPeer,
   keepWish,
   placer,
-  type Run,
   saveVm,
   storageManager,
   storageManagerOf,
-  type VmRecord,
-  type Wishes,
   wish,
 } from "../state.ts";
 import { isOwnVm } from "./service-data.ts";
@@ -52,7 +51,8 @@ const standbyHosts = (state: ControllerState): readonly HostName[] =>
 export const successors = (state: ControllerState): readonly PeerName[] => standbyHosts(state).map(hostPeer);
 
 /** After the wishes for VMs, whose document it is made from. */
-export function wishForStandby(state: ControllerState, wishes: Wishes, policy: CellPolicy | null): void {
+export function wishForStandby(state: ControllerState, wishes: Wishes): void {
+  const policy = state.derived.policy.get("") ?? null;
   if (state.options.root === undefined || state.cell === null) return;
   const own = ownVm(state);
   const fresh = own?.run == null || policy === null ? null : standbyOf(state, wishes, own.run, own.uid, policy);
@@ -77,7 +77,7 @@ function standbyOf(
   policy: CellPolicy,
 ): DesiredStandby | null {
   if (run.stage !== "running" || run.host === null) return null;
-  const vm = desiredVm.of(wishes.get(hostPeer(run.host))?.get(`vm/${uid}`));
+  const vm = desiredVm.of(wishes.get(hostPeer(run.host), `vm/${uid}`));
   if (vm?.incarnation !== run.incarnation) return null;
   const volumes: StandbyVolume[] = [];
   // Its boot volume is a copy that nobody writes: without the other the old incarnation can commit nothing.

@@ -1,8 +1,9 @@
 import type { Cell, Element } from "../../../model/cell/cell.ts";
 import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
 import { desiredVolume } from "../../documents/readers/storage.ts";
+import type { ElementRecord } from "../records.ts";
 import { foreignVolume } from "../references/foreign.ts";
-import { type ControllerState, desiredNow, type ElementRecord, inUse, storageManagerOf } from "../state.ts";
+import { type ControllerState, desiredNow, isInUse, storageManagerOf } from "../state.ts";
 
 /**
  * The former image again, while VMs still run from it or are kept for it: what the model wants is there under its old
@@ -33,8 +34,7 @@ export function withKept(
 /** What has left the model and is held for the return of some VM, by path. */
 function keptRecords(state: ControllerState): ReadonlyMap<ElementPath, readonly ElementRecord[]> {
   if ([...state.vms.values()].every(({ upgrade }) => upgrade === undefined)) return new Map();
-  const used = inUse(state);
-  const records = [...state.elements.values()].filter(({ uid, deleting }) => deleting && used.has(uid));
+  const records = [...state.elements.values()].filter(({ uid, deleting }) => deleting && isInUse(state, uid));
   return Map.groupBy(records, ({ path }) => path);
 }
 

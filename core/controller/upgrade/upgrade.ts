@@ -6,22 +6,11 @@ import type { PlanStep } from "../../../model/plan/plan-types.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
 import type { ActualVm } from "../../documents/vocabulary.ts";
 import { log } from "../../outbox.ts";
-import { because, type Standing, standing } from "../explain/standing.ts";
+import { because, standing } from "../explain/standing.ts";
+import type { Run, RunDisk, Standing, Upgrade, VmRecord } from "../records.ts";
 import { bootLink, serviceVms, targetOf } from "../services/boot-disks.ts";
 import { isOwnVmElement, isService, servicesOf } from "../services/service-data.ts";
-import {
-  actualOf,
-  type ControllerState,
-  elementOf,
-  hostPeer,
-  type Run,
-  type RunDisk,
-  recordAt,
-  saveVm,
-  storageManagerOf,
-  type Upgrade,
-  type VmRecord,
-} from "../state.ts";
+import { actualOf, type ControllerState, elementOf, hostPeer, recordAt, saveVm, storageManagerOf } from "../state.ts";
 import { actualVmOf, lastEndOf, stopRun, wantedOn } from "../vm/life-cycle.ts";
 import { placementOf } from "../vm/placement.ts";
 
@@ -130,13 +119,11 @@ function pendingUpgrades(state: ControllerState): readonly Pending[] {
   });
 }
 
-const isConcerned = ({ upgrade, run }: VmRecord): boolean => upgrade !== undefined || run?.spare !== undefined;
-
 /** Takes the upgrade as far as it goes now. True: VMs may have something to do for it. */
 export function advanceUpgrades(state: ControllerState): boolean {
   // Until a child has heard its life, it does not know whether its VMs are services, and must forget nothing of them.
   const isUnknown = state.options.root === undefined && state.life === null;
-  if (isUnknown || ![...state.vms.values()].some(isConcerned)) return false;
+  if (isUnknown || state.indexes.upgrades.size === 0) return false;
   const before = new Map(state.vms);
   const isUpgrading = (): boolean => [...state.vms.values()].some(({ upgrade }) => upgrade !== undefined);
   const upgrading = isUpgrading();
@@ -384,7 +371,9 @@ export function upgradeState(state: ControllerState, vm: Uid): Standing | null {
 
 /** Whose return a volume that has left the model is kept for; null: nobody's. */
 export function keptFor(state: ControllerState, uid: Uid): ElementPath | null {
-  for (const { uid: vm, upgrade } of state.vms.values())
-    if (upgrade?.from.volume === uid || upgrade?.from.connection === uid) return state.elements.get(vm)?.path ?? null;
+  for (const vm of state.indexes.upgrades.keys()) {
+    const from = state.vms.get(vm)?.upgrade?.from;
+    if (from?.volume === uid || from?.connection === uid) return state.elements.get(vm)?.path ?? null;
+  }
   return null;
 }

@@ -3,15 +3,15 @@ import type { ElementPath, PeerName, Uid } from "../../../model/cell/identifiers
 import { actualSubnet } from "../../documents/readers/network.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
 import type { ActualVolume } from "../../documents/vocabulary.ts";
-import { log } from "../../outbox.ts";
+import { log, sameJson, toJson } from "../../outbox.ts";
 import { isManagement, managementRange } from "../network/management.ts";
+import type { ElementRecord } from "../records.ts";
 import {
   actualOf,
   addressManager,
   type ControllerState,
   confirmedGone,
   desiredNow,
-  type ElementRecord,
   elementOf,
   linksOf,
   noReservation,
@@ -65,23 +65,28 @@ const isMember = (state: ControllerState, record: ElementRecord): boolean =>
   elementOf(state, record) !== undefined &&
   // One that is off needs no place yet; it is a member when it is switched on.
   (record.type !== "VM" || wantedOn(state, record.uid) !== null);
+/** Of an index, in the order of all elements. */
+const recordsIn = (state: ControllerState, index: ReadonlyMap<Uid, true>): readonly ElementRecord[] =>
+  [...index.keys()]
+    .sort((one, other) => state.elements.orderOf(one) - state.elements.orderOf(other))
+    .flatMap((uid) => state.elements.get(uid) ?? []);
 const membersOf = (state: ControllerState): readonly ElementRecord[] =>
-  [...state.elements.values()].filter((record) => isMember(state, record));
+  recordsIn(state, state.indexes.reserving).filter((record) => isMember(state, record));
 const unmark = (state: ControllerState, record: ElementRecord): void =>
   saveElement(state, { ...record, reserving: false });
 
 /** At the start of a pass: new elements join, a deployment that has everything is committed, one that rested asks again. */
 export function advanceReservation(state: ControllerState): void {
   if (state.cell?.deploy === "all-or-none") {
-    for (const record of state.elements.values()) {
+    for (const record of recordsIn(state, state.indexes.unseen)) {
       // Without a phase: accepted in this very step.
       const isNew = record.phase === null && record.reserving === undefined && !record.deleting;
       if (isNew && bound.has(record.type)) saveElement(state, { ...record, reserving: true });
     }
   } else {
-    for (const record of [...state.elements.values()]) if (record.reserving === true) unmark(state, record);
+    for (const record of recordsIn(state, state.indexes.reserving)) unmark(state, record);
   }
-  if (state.reservation.stage === "asking") releaseUsed(state);
+  if (state.reservation.stage === "asking" && state.indexes.reserving.size > 0) releaseUsed(state);
   const members = membersOf(state);
   if (members.length === 0) {
     if (state.reservation.stage !== "asking" || state.reservation.isTimed) setTimer(state, null);
@@ -106,7 +111,8 @@ export function watchReservation(state: ControllerState): void {
   if (short.length > 0 && !reservation.isTimed) setTimer(state, holdMs(state.options.cellNumber, reservation.attempt));
   if (short.length === 0 && reservation.isTimed) setTimer(state, null);
   const pathsOf = (records: readonly ElementRecord[]) => records.map(({ path }) => path);
-  state.reservation = { ...reservation, isTimed: short.length > 0, short: pathsOf(short), lacking: pathsOf(lacking) };
+  const next = { ...reservation, isTimed: short.length > 0, short: pathsOf(short), lacking: pathsOf(lacking) };
+  if (!sameJson(toJson(reservation), toJson(next))) state.reservation = next;
 }
 
 /** After a restart: whoever had given everything back rests once more, since how long it did is not known. */

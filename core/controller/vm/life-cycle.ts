@@ -8,6 +8,7 @@ import type { ActualConnection, ActualVm, Attachment } from "../../documents/voc
 import { log } from "../../outbox.ts";
 import { hasEnded } from "../../presence/group/deaths.ts";
 import { isHeldAt, straysOf, withoutStrays } from "../histories/fork.ts";
+import type { Run, VmEnd, VmRecord } from "../records.ts";
 import { isOwnVm } from "../services/service-data.ts";
 import {
   actualOf,
@@ -16,11 +17,8 @@ import {
   elementOf,
   hostPeer,
   isHeldBack,
-  type Run,
   saveVm,
   storageManagerOf,
-  type VmEnd,
-  type VmRecord,
 } from "../state.ts";
 import { placementOf } from "./placement.ts";
 import { askFirst, settleUnheard, waitsForOwnVm, whyUnheard } from "./put-back.ts";
@@ -72,14 +70,14 @@ export function attachmentOf(state: ControllerState, connection: Uid, run: Run):
 export function advanceVms(state: ControllerState): void {
   settleUnheard(state);
   serveQueue(state);
-  for (const uid of [...state.vms.keys()]) {
+  state.pass.each("vms", state.vms, (_vm, uid) => {
     // A run has four stages: no VM can move on more often than that without news from outside.
     for (let moves = 0; moves < 5; moves += 1) {
       const before = state.vms.get(uid);
       if (before !== undefined && !isHeldAt(state, before.run?.host ?? null)) advance(state, before);
       if (state.vms.get(uid) === before) break;
     }
-  }
+  });
   settleStarts(state);
 }
 

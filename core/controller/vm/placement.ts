@@ -1,14 +1,14 @@
 import type { CauseOf } from "../../../model/cause/cause.ts";
 import { actualPlacement } from "../../documents/readers/placement.ts";
 import type { ActualPlacement, DesiredPlacement } from "../../documents/vocabulary.ts";
-import { actualOf, type ControllerState, placerOf, type Run, runs, type Wishes, wish } from "../state.ts";
+import type { Run } from "../records.ts";
+import { actualOf, type ControllerState, placerOf, wish } from "../state.ts";
 
 /** Every incarnation holds its place until it is confirmed gone, so that its memory is not promised twice. */
-export function wishForPlacements(state: ControllerState, wishes: Wishes): void {
-  for (const { vm, run } of runs(state)) {
+export function wishForPlacements(state: ControllerState): void {
+  state.pass.each("placements", state.vms, ({ uid: vm, run, avoid = [] }, _uid, wishes) => {
     const path = state.elements.get(vm)?.path;
-    if (path === undefined) continue;
-    const avoid = state.vms.get(vm)?.avoid ?? [];
+    if (run === null || path === undefined) return;
     // Once it runs, its host is a fact; that it chose it itself is known of the root controller's VM alone.
     const on = run.host !== null && run.succeeded === true ? { on: run.host } : {};
     wish(wishes, placerOf(state), `placement/${vm}`, {
@@ -23,7 +23,7 @@ export function wishForPlacements(state: ControllerState, wishes: Wishes): void 
       ...(avoid.length === 0 ? {} : { avoid }),
       ...on,
     } satisfies DesiredPlacement);
-  }
+  });
 }
 
 /** The Placer's answer for this very incarnation; an answer for an earlier one means nothing. */

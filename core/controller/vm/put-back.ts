@@ -7,6 +7,7 @@ import { log, write } from "../../outbox.ts";
 import { isOff } from "../../presence/group/deaths.ts";
 import { beyondUnheard } from "../histories/kept-numbers.ts";
 import { grantAnew } from "../model/quota.ts";
+import type { Run, VmRecord } from "../records.ts";
 import { serviceVms } from "../services/boot-disks.ts";
 import { isService } from "../services/service-data.ts";
 import { lastBootedFirst, ownVm } from "../services/succession.ts";
@@ -16,14 +17,12 @@ import {
   elementOf,
   hostPeer,
   linksOf,
-  type Run,
   recordAt,
   saveCounters,
   saveElement,
   savePolicy,
   saveVm,
   storageManagerOf,
-  type VmRecord,
 } from "../state.ts";
 
 /**

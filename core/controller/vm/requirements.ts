@@ -6,18 +6,11 @@ import { actualVolume } from "../../documents/readers/storage.ts";
 import { because } from "../explain/standing.ts";
 import { chooseAddress } from "../network/addresses.ts";
 import { whyShut } from "../network/entrance.ts";
+import type { RunDisk } from "../records.ts";
 import { foreignLink, foreignVolume, whyNotVisible } from "../references/foreign.ts";
 import { diskOf, keptBootDisk } from "../services/boot-disks.ts";
 import { isService, serviceFault } from "../services/service-data.ts";
-import {
-  actualOf,
-  type ControllerState,
-  isHeldBack,
-  linksOf,
-  type RunDisk,
-  recordAt,
-  storageManagerOf,
-} from "../state.ts";
+import { actualOf, type ControllerState, isHeldBack, linksOf, recordAt, storageManagerOf } from "../state.ts";
 
 /** What an incarnation that starts now would have, and what it must wait for; it may start when `missing` is empty. */
 export interface Requirements {

@@ -33,7 +33,7 @@ const shortestWaitMs = 100;
 const minuteMs = 60_000;
 
 /** From the record `starts`. What comes in while the process is away counts, by the wall clock. */
-export function restoredStarts(record: unknown): StartState {
+export function restoredStarts(record: unknown, queue: Set<Uid>): StartState {
   const { used, wallMs } = (record ?? {}) as { readonly used?: unknown; readonly wallMs?: unknown };
   const number = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0);
   return {
@@ -41,7 +41,7 @@ export function restoredStarts(record: unknown): StartState {
     atMs: null,
     wallMs: number(wallMs),
     isTaken: false,
-    queue: new Set(),
+    queue,
     dueMs: null,
   };
 }

@@ -1,46 +1,47 @@
 import { parseNetwork } from "../../../model/addresses.ts";
 import type { VmElement } from "../../../model/cell/cell.ts";
-import type { ElementPath, HostName, Uid } from "../../../model/cell/identifiers.ts";
+import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { desiredVm } from "../../documents/readers/host.ts";
 import type { Attachment, DesiredDisk, DesiredInterface, DesiredVm } from "../../documents/vocabulary.ts";
+import { sameJson } from "../../outbox.ts";
 import { meansOf } from "../network/entrance.ts";
 import { isOnManagement } from "../network/management.ts";
 import { cellDomain, hostNameOf } from "../network/names.ts";
 import type { PlacedInterface } from "../network/policy.ts";
+import type { ElementRecord, Run, RunDisk } from "../records.ts";
 import { isOwnController, isService, serviceData, servicesOf } from "../services/service-data.ts";
-import {
-  type ControllerState,
-  desiredNow,
-  type ElementRecord,
-  elementOf,
-  hostPeer,
-  keepWish,
-  type Run,
-  type RunDisk,
-  recordAt,
-  runs,
-  type Wishes,
-  wish,
-} from "../state.ts";
+import { type ControllerState, desiredNow, elementOf, hostPeer, keepWish, recordAt, wish } from "../state.ts";
 import { patienceMs } from "../upgrade/upgrade.ts";
 import { attachmentOf } from "./life-cycle.ts";
 
-/** The interfaces of incarnations that a host was told of, and where they are. */
+/** The interfaces of incarnations that a host was told of, and where they are, by VM. */
+export function placeInterfaces(state: ControllerState): void {
+  const { placed } = state.derived;
+  state.pass.each("placed", state.vms, ({ uid, run }) => {
+    const now = run === null ? [] : placedOf(state, uid, run);
+    if (now.length === 0) placed.delete(uid);
+    else if (!sameJson(placed.get(uid) as unknown as Json, now as unknown as Json)) placed.set(uid, now);
+  });
+}
+
+function placedOf(state: ControllerState, vm: Uid, run: Run): readonly PlacedInterface[] {
+  const vmIdentity = state.indexes.identities.get(vm);
+  const { host } = run;
+  if (host === null || !run.handedOver || vmIdentity === undefined) return [];
+  return run.interfaces.flatMap((uid) => {
+    const record = state.elements.get(uid);
+    // Where the management network's interfaces are, bridges and ARP find out.
+    if (record === undefined || isOnManagement(state, record)) return [];
+    const entry = policyInterface(state, record, vmIdentity);
+    return entry === null ? [] : [{ ...entry, host }];
+  });
+}
+
+/** All of them, in the order of the VMs. */
 export function placedInterfaces(state: ControllerState): readonly PlacedInterface[] {
-  const placed: PlacedInterface[] = [];
-  for (const { vm, run } of runs(state)) {
-    const vmRecord = state.elements.get(vm);
-    if (run.host === null || !run.handedOver || vmRecord === undefined) continue;
-    for (const uid of run.interfaces) {
-      const record = state.elements.get(uid);
-      // Where the management network's interfaces are, bridges and ARP find out.
-      if (record === undefined || isOnManagement(state, record)) continue;
-      const entry = policyInterface(state, record, vmRecord.identity);
-      if (entry !== null) placed.push({ ...entry, host: run.host });
-    }
-  }
-  return placed;
+  const byVm = [...state.derived.placed].sort(([one], [other]) => state.vms.orderOf(one) - state.vms.orderOf(other));
+  return byVm.flatMap(([, placed]) => placed);
 }
 
 /** An interface as rules see it; null while it has no address. */
@@ -61,26 +62,17 @@ export function policyInterface(
 }
 
 /** The VM documents of all incarnations that should run. */
-export function wishForVms(
-  state: ControllerState,
-  wishes: Wishes,
-  audience: ReadonlyMap<ElementPath, readonly HostName[]>,
-): void {
-  for (const { vm, run } of runs(state)) {
-    if (run.stage !== "running" || run.host === null) continue;
-    const document = vmDocument(state, vm, run, audience);
+export function wishForVms(state: ControllerState): void {
+  state.pass.each("vm documents", state.vms, ({ uid, run }, _uid, wishes) => {
+    if (run?.stage !== "running" || run.host === null) return;
+    const document = vmDocument(state, uid, run);
     const peer = hostPeer(run.host);
-    if (document === null) keepWish(state, wishes, peer, `vm/${vm}`);
-    else wish(wishes, peer, `vm/${vm}`, document);
-  }
+    if (document === null) keepWish(state, wishes, peer, `vm/${uid}`);
+    else wish(wishes, peer, `vm/${uid}`, document);
+  });
 }
 
-function vmDocument(
-  state: ControllerState,
-  uid: Uid,
-  run: Run,
-  audience: ReadonlyMap<ElementPath, readonly HostName[]>,
-): DesiredVm | null {
+function vmDocument(state: ControllerState, uid: Uid, run: Run): DesiredVm | null {
   const record = state.elements.get(uid);
   const element = record === undefined ? undefined : elementOf(state, record);
   if (element?.type !== "VM" || run.host === null) return null;
@@ -93,7 +85,7 @@ function vmDocument(
   const service = serviceOf(state, uid, run, element.data);
   if (service === null) return null;
   const name = hostNameOf(element.path);
-  const interfaces = run.interfaces.flatMap((link) => interfaceDocument(state, link, uid, name, audience));
+  const interfaces = run.interfaces.flatMap((link) => interfaceDocument(state, link, uid, name));
   return {
     uid,
     cell: state.options.cell,
@@ -163,13 +155,7 @@ function serviceOf(
   return { data: told.value, ...(isOwnController(options, services.value) ? { restart: "host" as const } : {}) };
 }
 
-function interfaceDocument(
-  state: ControllerState,
-  uid: Uid,
-  vm: Uid,
-  vmName: string,
-  audience: ReadonlyMap<ElementPath, readonly HostName[]>,
-): DesiredInterface[] {
+function interfaceDocument(state: ControllerState, uid: Uid, vm: Uid, vmName: string): DesiredInterface[] {
   const record = state.elements.get(uid);
   const vmIdentity = state.elements.get(vm)?.identity ?? 0;
   const entry = record === undefined ? null : policyInterface(state, record, vmIdentity);
@@ -190,7 +176,7 @@ function interfaceDocument(
       identity: entry.identity,
       vmIdentity,
       subnetIdentity: entry.subnetIdentity,
-      audience: audience.get(record.path) ?? [],
+      audience: state.derived.audience.get(record.identity) ?? [],
       ...(isOnManagement(state, record) ? { management: true as const } : {}),
     },
   ];

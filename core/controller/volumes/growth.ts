@@ -6,18 +6,10 @@ import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Plan, PlanStep, VolumeGrowth } from "../../../model/plan/plan-types.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
 import type { ActualVolume } from "../../documents/vocabulary.ts";
-import { asSaid, because, type Standing, standing, target } from "../explain/standing.ts";
+import { asSaid, because, standing, target } from "../explain/standing.ts";
+import type { Run, RunDisk, Standing } from "../records.ts";
 import { foreignVolume } from "../references/foreign.ts";
-import {
-  actualOf,
-  type ControllerState,
-  hostPeer,
-  type Run,
-  type RunDisk,
-  recordAt,
-  runs,
-  storageManagerOf,
-} from "../state.ts";
+import { actualOf, type ControllerState, hostPeer, recordAt, runs, storageManagerOf } from "../state.ts";
 import { actualVmOf } from "../vm/life-cycle.ts";
 import { trueSizeMiB } from "./true-size.ts";
 

@@ -2,20 +2,20 @@ import type { Element } from "../../../model/cell/cell.ts";
 import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
 import { desiredVolume } from "../../documents/readers/storage.ts";
 import type { DesiredConnection, DesiredGrant, DesiredVolume } from "../../documents/vocabulary.ts";
+import type { Wishes } from "../changes/wishes.ts";
+import type { ElementRecord, Run } from "../records.ts";
 import { foreignElement, foreignLink, foreignVolume } from "../references/foreign.ts";
 import { isOwnVm } from "../services/service-data.ts";
 import {
   type ControllerState,
   desiredNow,
   elementOf,
-  inUse,
   isHeldBack,
+  isInUse,
   keepWish,
   mayBeWritten,
   recordAt,
-  runs,
   storageManagerOf,
-  type Wishes,
   wish,
 } from "../state.ts";
 
@@ -24,38 +24,45 @@ import {
  * A volume that left the model stays desired while an incarnation still has it; a connection for as long as its
  * incarnation is not confirmed gone.
  */
-export function wishForStorage(state: ControllerState, wishes: Wishes): void {
-  const used = inUse(state);
-  for (const record of state.elements.values()) {
-    const element = elementOf(state, record);
-    if (record.type === "Volume" || record.type === "VolumeCopy") {
-      const volume =
-        element === undefined || isHeldBack(state, record) ? null : volumeDocument(state, record.uid, element);
-      const key = `volume/${record.uid}`;
-      if (volume !== null) wish(wishes, storageManagerOf(state), key, volume);
-      else if (used.has(record.uid)) keepWish(state, wishes, storageManagerOf(state), key);
-    } else if (element?.type === "VolumeGrant") {
-      const grant = grantDocument(state, record.uid, element);
-      if (grant === null) continue;
-      wish(wishes, storageManagerOf(state), `grant/${record.uid}`, grant);
-      if (grant.grant === "connect") mayBeWritten(state, grant.volume);
-    }
+export function wishForStorage(state: ControllerState): void {
+  state.pass.each("volumes", state.elements, (record, _uid, wishes) => wishForVolume(state, record, wishes), {
+    of: ({ type }) => type === "Volume" || type === "VolumeCopy" || type === "VolumeGrant",
+  });
+  state.pass.each("connections", state.vms, ({ uid, run }, _uid, wishes) => {
+    if (run !== null) wishForConnections(state, uid, run, wishes);
+  });
+}
+
+function wishForVolume(state: ControllerState, record: ElementRecord, wishes: Wishes): void {
+  const element = elementOf(state, record);
+  if (record.type === "Volume" || record.type === "VolumeCopy") {
+    const volume =
+      element === undefined || isHeldBack(state, record) ? null : volumeDocument(state, record.uid, element);
+    const key = `volume/${record.uid}`;
+    if (volume !== null) wish(wishes, storageManagerOf(state), key, volume);
+    else if (isInUse(state, record.uid)) keepWish(state, wishes, storageManagerOf(state), key);
+  } else if (element?.type === "VolumeGrant") {
+    const grant = grantDocument(state, record.uid, element);
+    if (grant === null) return;
+    wish(wishes, storageManagerOf(state), `grant/${record.uid}`, grant);
+    if (grant.grant === "connect") mayBeWritten(state, grant.volume);
   }
-  for (const { vm, run } of runs(state)) {
-    if (run.stage === "placing" || run.host === null) continue;
-    for (const disk of [...run.disks, ...(run.spare === undefined ? [] : [run.spare])]) {
-      mayBeWritten(state, disk.volume);
-      wish(wishes, storageManagerOf(state), `connection/${disk.connection}`, {
-        uid: disk.connection,
-        volume: disk.volume,
-        vm,
-        incarnation: run.incarnation,
-        host: run.host,
-        cell: state.options.cell,
-        ...(isOwnVm(state, vm) ? { succession: true as const } : {}),
-        ...(state.vms.get(vm)?.endedAt === undefined ? {} : { asksFirst: true as const }),
-      } satisfies DesiredConnection);
-    }
+}
+
+function wishForConnections(state: ControllerState, vm: Uid, run: Run, wishes: Wishes): void {
+  if (run.stage === "placing" || run.host === null) return;
+  for (const disk of [...run.disks, ...(run.spare === undefined ? [] : [run.spare])]) {
+    mayBeWritten(state, disk.volume);
+    wish(wishes, storageManagerOf(state), `connection/${disk.connection}`, {
+      uid: disk.connection,
+      volume: disk.volume,
+      vm,
+      incarnation: run.incarnation,
+      host: run.host,
+      cell: state.options.cell,
+      ...(isOwnVm(state, vm) ? { succession: true as const } : {}),
+      ...(state.vms.get(vm)?.endedAt === undefined ? {} : { asksFirst: true as const }),
+    } satisfies DesiredConnection);
   }
 }
 

@@ -1,15 +1,15 @@
-import type { ElementPath, Uid } from "../../model/cell/identifiers.ts";
-import { identify } from "../../model/cell/identity.ts";
-import { planChange } from "../../model/plan/plan.ts";
-import { directoryKey } from "../documents/cells.ts";
-import { desiredVolume } from "../documents/readers/storage.ts";
-import { log } from "../outbox.ts";
-import { adoptElements } from "./model/model-change.ts";
-import { meansOf } from "./network/entrance.ts";
-import { foreignVolume } from "./references/foreign.ts";
-import { bootLink, serviceVms } from "./services/boot-disks.ts";
-import { type ControllerState, desiredNow, directory, saveCounters, storageManagerOf } from "./state.ts";
-import { beginUpgrades, notesForUpgrade } from "./upgrade/upgrade.ts";
+import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
+import { identify } from "../../../model/cell/identity.ts";
+import { planChange } from "../../../model/plan/plan.ts";
+import { directoryKey } from "../../documents/cells.ts";
+import { desiredVolume } from "../../documents/readers/storage.ts";
+import { log } from "../../outbox.ts";
+import { adoptElements } from "../model/model-change.ts";
+import { meansOf } from "../network/entrance.ts";
+import { foreignVolume } from "../references/foreign.ts";
+import { bootLink, serviceVms } from "../services/boot-disks.ts";
+import { type ControllerState, desiredNow, directory, saveCounters, storageManagerOf } from "../state.ts";
+import { beginUpgrades, notesForUpgrade } from "./upgrade.ts";
 
 /**
  * How the gateway comes to the root cell's new image (decision 34). It boots from a copy of that image in a cell of its own,
@@ -56,7 +56,8 @@ function outdatedCopy(state: ControllerState, vm: ElementPath): ElementPath | nu
  */
 export function seenByOthers(state: ControllerState): (uid: Uid, path: ElementPath) => Uid | null {
   const isUpgrading =
-    state.options.root !== undefined && [...state.vms.values()].some(({ upgrade }) => upgrade !== undefined);
+    state.options.root !== undefined &&
+    [...state.indexes.upgrades.keys()].some((vm) => state.vms.get(vm)?.upgrade !== undefined);
   if (!isUpgrading) return (uid) => uid;
   const isShown = (uid: Uid): boolean => desiredNow(state, directory, directoryKey.public(uid)) !== undefined;
   const left = [...state.elements.values()].filter(({ type, deleting }) => type === "Volume" && deleting);

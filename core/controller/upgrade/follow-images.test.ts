@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cidr, type ElementPath, ipv4, peerName, serverName, type Uid, uid } from "../../model/cell/identifiers.ts";
-import { noUsage } from "../../model/check/check-limits.ts";
-import type { JsonObject } from "../../model/json/json.ts";
-import type { DesiredPublic } from "../documents/cells.ts";
-import type { DesiredConnection, DesiredVolume } from "../documents/vocabulary.ts";
-import { toJson } from "../outbox.ts";
-import type { RootOptions } from "./state.ts";
-import { patienceMs, provedAfterMs } from "./upgrade/upgrade.ts";
-import { World } from "./world.testing.ts";
+import { cidr, type ElementPath, ipv4, peerName, serverName, type Uid, uid } from "../../../model/cell/identifiers.ts";
+import { noUsage } from "../../../model/check/check-limits.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import type { DesiredPublic } from "../../documents/cells.ts";
+import type { DesiredConnection, DesiredVolume } from "../../documents/vocabulary.ts";
+import { toJson } from "../../outbox.ts";
+import type { RootOptions } from "../state.ts";
+import { World } from "../world.testing.ts";
+import { patienceMs, provedAfterMs } from "./upgrade.ts";
 
 const means: RootOptions = {
   management: cidr("10.0.0.0/16"),

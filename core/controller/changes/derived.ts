@@ -1,0 +1,54 @@
+import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
+import type { DesiredPlace, DesiredPlaces } from "../../documents/network.ts";
+import type { CellPolicy } from "../../documents/vocabulary.ts";
+import type { PlacedInterface, PolicyInterface, PolicySubnet } from "../network/policy.ts";
+import type { RulesAtHost } from "../records.ts";
+import { TrackedMap, type Tracking } from "./tracked.ts";
+
+/** What steps of a pass work out for later ones. It changes only where it says something else: who rests on it is not disturbed. */
+export interface Derived {
+  readonly interfaces: TrackedMap<Uid, PolicyInterface>;
+  readonly subnets: TrackedMap<Uid, PolicySubnet>;
+  /** Its one value, under "": that of the present model. */
+  readonly policy: TrackedMap<"", CellPolicy>;
+  /** By VM. */
+  readonly placed: TrackedMap<Uid, readonly PlacedInterface[]>;
+  /** By an interface's identity, the other hosts that may know where it is. */
+  readonly audience: TrackedMap<number, readonly HostName[]>;
+  /** By host, what it may know: by an interface's identity. */
+  readonly places: TrackedMap<HostName, TrackedMap<number, DesiredPlace>>;
+  /** Of other cells, by host of this one. */
+  readonly foreignPlaces: TrackedMap<HostName, DesiredPlaces["foreign"]>;
+  /** By address of this cell, hosts of other cells that may know where it is. */
+  readonly foreignAudience: TrackedMap<string, readonly HostName[]>;
+  /** Null: that host never says. */
+  readonly rulesAt: TrackedMap<HostName, RulesAtHost | null>;
+}
+
+export function createDerived(tracking: Tracking): Derived {
+  const map = <Key, Value>(): TrackedMap<Key, Value> => new TrackedMap(tracking);
+  return {
+    interfaces: map(),
+    subnets: map(),
+    policy: map(),
+    placed: map(),
+    audience: map(),
+    places: map(),
+    foreignPlaces: map(),
+    foreignAudience: map(),
+    rulesAt: map(),
+  };
+}
+
+/** Takes over what was worked out anew as a whole. */
+export function takeOver<Key, Value>(
+  known: TrackedMap<Key, Value>,
+  now: ReadonlyMap<Key, Value>,
+  isSame: (one: Value, other: Value) => boolean,
+): void {
+  for (const key of [...known.keys()]) if (!now.has(key)) known.delete(key);
+  for (const [key, value] of now) {
+    const before = known.peek(key);
+    if (before === undefined || !isSame(before, value)) known.set(key, value);
+  }
+}

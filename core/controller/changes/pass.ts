@@ -1,0 +1,248 @@
+import type { Outbox } from "../../outbox.ts";
+import { forget, newTask, type Task, type TrackedMap, type Tracking } from "./tracked.ts";
+import { AllWishes, type Entry, WishBook, type Wishes } from "./wishes.ts";
+
+/**
+ * How a pass over a cell goes: step by step, always in the same order. A step looks at each key of a collection by itself, or at
+ * something as a whole; it reads what is known, changes what is its own to change, and wishes for documents.
+ *
+ * `Changes` runs again only what rests on something that has changed since it ran last (`tracked.ts`). Since a step is a function
+ * of what it reads, and running it twice changes nothing, this has the same effects, in the same order, as running everything.
+ * `Everything` does run everything, knows nothing of tracking, and is what the other is compared with (`agreement.testing.ts`).
+ *
+ * Rejected: to say by hand which input concerns which element. It is fewer lines until the first one that was forgotten, and
+ * what is lost then is a wish, silently.
+ */
+export interface Pass {
+  /** By itself for every key, in the collection's order. `order`: another one. */
+  each<Key, Value>(
+    step: string,
+    source: TrackedMap<Key, Value>,
+    work: (value: Value, key: Key, wishes: Wishes) => void,
+    only?: Only<Key, Value>,
+  ): void;
+  /** As a whole. */
+  whole(step: string, work: (wishes: Wishes) => void): void;
+  /** As a whole in every pass: it rests on the time, or on what is not tracked. */
+  always(step: string, work: (wishes: Wishes) => void): void;
+  /** Places what was wished for. */
+  place(outbox: Outbox): void;
+  /** Is a document wished for? */
+  isWished(peer: Parameters<Wishes["get"]>[0], key: string): boolean;
+  /** Does it look at everything each time? */
+  readonly isWhole: boolean;
+  /** Something changed that is not tracked: everything is looked at again. */
+  restart(): void;
+}
+export interface Only<Key, Value> {
+  /** Rests on what never changes of a value. */
+  readonly of?: (value: Value) => boolean;
+  readonly order?: (key: Key) => number;
+}
+
+interface Item<Key> {
+  readonly key: Key;
+  readonly task: Task;
+  readonly place: { readonly rank: number; order: number };
+  wishes: readonly Entry[];
+}
+
+const nothing: readonly Entry[] = [];
+
+/** One step over the keys of a collection. */
+class Each<Key, Value> {
+  readonly items = new Map<Key, Item<Key>>();
+  readonly #stale = new Set<Item<Key>>();
+  readonly #rank: number;
+  readonly #source: TrackedMap<Key, Value>;
+  readonly #order: (key: Key) => number;
+  /** Became stale while the step runs. */
+  #arrived: Item<Key>[] = [];
+
+  constructor(rank: number, source: TrackedMap<Key, Value>, book: WishBook, { of, order }: Only<Key, Value>) {
+    this.#rank = rank;
+    this.#source = source;
+    this.#order = order ?? ((key) => source.orderOf(key));
+    source.watch((key, before, after) => {
+      if (after !== undefined && (of === undefined || of(after))) {
+        if (before === undefined || !this.items.has(key)) this.#add(key);
+      } else if (before !== undefined) this.#drop(key, book);
+    });
+  }
+
+  #add(key: Key): void {
+    const item: Item<Key> = {
+      key,
+      task: newTask(() => {
+        this.#stale.add(item);
+        this.#arrived.push(item);
+      }),
+      place: { rank: this.#rank, order: 0 },
+      wishes: nothing,
+    };
+    this.items.set(key, item);
+    this.#stale.add(item);
+    this.#arrived.push(item);
+  }
+  #drop(key: Key, book: WishBook): void {
+    const item = this.items.get(key);
+    if (item === undefined) return;
+    this.items.delete(key);
+    this.#stale.delete(item);
+    forget(item.task);
+    item.task.isStale = true;
+    if (item.wishes.length > 0) book.drop(item.wishes);
+  }
+
+  run(tracking: Tracking, book: WishBook, work: (value: Value, key: Key, wishes: Wishes) => void): void {
+    this.#arrived = [];
+    if (this.#stale.size === 0) return;
+    const sorted = (items: Iterable<Item<Key>>): Item<Key>[] => {
+      const all = [...items];
+      for (const item of all) item.place.order = this.#order(item.key);
+      return all.sort((one, other) => one.place.order - other.place.order);
+    };
+    let queue = sorted(this.#stale);
+    for (let at = 0; at < queue.length; at += 1) {
+      const item = queue[at];
+      if (item === undefined || !this.#stale.has(item)) continue;
+      this.#stale.delete(item);
+      item.wishes = tracking.run(item.task, () =>
+        book.collect(item.place, item.wishes, (wishes) => {
+          const value = this.#source.get(item.key);
+          if (value !== undefined) work(value, item.key, wishes);
+        }),
+      );
+      // It has gone while it ran.
+      if (this.items.get(item.key) !== item) {
+        forget(item.task);
+        item.task.isStale = true;
+        book.drop(item.wishes);
+      }
+      if (this.#arrived.length === 0) continue;
+      // What comes after this one has its turn in this pass; what came before, in the next one, as in a pass over everything.
+      const { order } = item.place;
+      const later = sorted(this.#arrived).filter((each) => each !== item && each.place.order > order);
+      this.#arrived = [];
+      if (later.length > 0) queue = sorted(new Set([...queue.slice(at + 1), ...later]));
+      if (later.length > 0) at = -1;
+    }
+  }
+  restart(): void {
+    for (const item of this.items.values()) {
+      item.task.isStale = true;
+      this.#stale.add(item);
+    }
+  }
+}
+
+interface WholeStep {
+  readonly task: Task;
+  readonly place: { readonly rank: number; order: number };
+  wishes: readonly Entry[];
+}
+
+export class Changes implements Pass {
+  readonly isWhole = false;
+  readonly #tracking: Tracking;
+  readonly #book: WishBook;
+  readonly #steps = new Map<string, Each<unknown, unknown>>();
+  readonly #wholes = new Map<string, WholeStep>();
+  #rank = 0;
+
+  constructor(tracking: Tracking, outbox: Outbox) {
+    this.#tracking = tracking;
+    this.#book = new WishBook(tracking, outbox);
+  }
+
+  each<Key, Value>(
+    step: string,
+    source: TrackedMap<Key, Value>,
+    work: (value: Value, key: Key, wishes: Wishes) => void,
+    only: Only<Key, Value> = {},
+  ): void {
+    let known = this.#steps.get(step) as Each<Key, Value> | undefined;
+    if (known === undefined) {
+      known = new Each(this.#nextRank(), source, this.#book, only);
+      this.#steps.set(step, known as unknown as Each<unknown, unknown>);
+    }
+    known.run(this.#tracking, this.#book, work);
+  }
+  whole(step: string, work: (wishes: Wishes) => void): void {
+    const known = this.#wholeOf(step);
+    if (!known.task.isStale) return;
+    known.wishes = this.#tracking.run(known.task, () => this.#book.collect(known.place, known.wishes, work));
+  }
+  always(step: string, work: (wishes: Wishes) => void): void {
+    const known = this.#wholeOf(step);
+    known.wishes = this.#book.collect(known.place, known.wishes, work);
+  }
+  place(outbox: Outbox): void {
+    this.#book.place(outbox);
+  }
+  isWished(peer: Parameters<Wishes["get"]>[0], key: string): boolean {
+    return this.#book.get(peer, key) !== undefined;
+  }
+  restart(): void {
+    for (const step of this.#steps.values()) step.restart();
+    for (const { task } of this.#wholes.values()) task.isStale = true;
+  }
+
+  #wholeOf(step: string): WholeStep {
+    let known = this.#wholes.get(step);
+    if (known === undefined) {
+      known = { task: newTask(() => undefined), place: { rank: this.#nextRank(), order: 0 }, wishes: nothing };
+      this.#wholes.set(step, known);
+    }
+    return known;
+  }
+  /** Steps are met in their order by the first pass. */
+  #nextRank(): number {
+    this.#rank += 1;
+    return this.#rank;
+  }
+}
+
+export class Everything implements Pass {
+  readonly isWhole = true;
+  #wishes = new AllWishes();
+  #placed = new AllWishes();
+  #ranks = new Map<string, number>();
+
+  each<Key, Value>(
+    step: string,
+    source: TrackedMap<Key, Value>,
+    work: (value: Value, key: Key, wishes: Wishes) => void,
+    { of, order }: Only<Key, Value> = {},
+  ): void {
+    this.#enter(step);
+    const keys = [...source.keys()];
+    if (order !== undefined) keys.sort((one, other) => order(one) - order(other));
+    for (const key of keys) {
+      const value = source.get(key);
+      if (value !== undefined && (of === undefined || of(value))) work(value, key, this.#wishes);
+    }
+  }
+  whole(step: string, work: (wishes: Wishes) => void): void {
+    this.#enter(step);
+    work(this.#wishes);
+  }
+  always(step: string, work: (wishes: Wishes) => void): void {
+    this.whole(step, work);
+  }
+  place(outbox: Outbox): void {
+    this.#wishes.place(outbox);
+    this.#placed = this.#wishes;
+    this.#wishes = new AllWishes();
+  }
+  isWished(peer: Parameters<Wishes["get"]>[0], key: string): boolean {
+    return this.#placed.get(peer, key) !== undefined;
+  }
+  restart(): void {}
+
+  #enter(step: string): void {
+    const rank = this.#ranks.get(step) ?? this.#ranks.size + 1;
+    this.#ranks.set(step, rank);
+    this.#wishes.rank = rank;
+  }
+}

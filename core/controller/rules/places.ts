@@ -1,0 +1,146 @@
+import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
+import type { DesiredPlace, DesiredPlaces } from "../../documents/network.ts";
+import { sameJson, toJson } from "../../outbox.ts";
+import { takeOver } from "../changes/derived.ts";
+import { TrackedMap } from "../changes/tracked.ts";
+import { audiences, type PlacedInterface } from "../network/policy.ts";
+import type { ControllerState } from "../state.ts";
+import { placedInterfaces } from "../vm/virtual-machines.ts";
+import { hostsAt, identitiesOf, type Said } from "./audiences.ts";
+import { reaches } from "./directory-wishes.ts";
+
+export function settlePlaces(state: ControllerState): void {
+  settleForeign(state);
+  const { audience, placed } = state.derived;
+  if (state.pass.isWhole) {
+    const rules = state.derived.policy.get("")?.rules ?? [];
+    takeOver(audience, withForeign(state, audiences(rules, placedInterfaces(state))), sameHosts);
+  } else
+    state.pass.each("audiences", placed, (entries) => {
+      for (const entry of entries) settleAudience(state, entry);
+    });
+  state.pass.each("known places", placed, (entries, vm) => settleKnown(state, vm, entries));
+  state.pass.always("left places", () => {
+    for (const vm of state.audiences.left) if (!placed.has(vm)) settleKnown(state, vm, []);
+    state.audiences.left.clear();
+  });
+}
+
+const sameHosts = (one: readonly HostName[], other: readonly HostName[]): boolean =>
+  one.length === other.length && one.every((host, index) => host === other[index]);
+
+function withForeign(
+  state: ControllerState,
+  found: ReadonlyMap<number, readonly HostName[]>,
+): ReadonlyMap<number, readonly HostName[]> {
+  const hostOf = new Map(placedInterfaces(state).map((entry) => [entry.identity, entry]));
+  return new Map(
+    [...found].map(([identity, hosts]) => {
+      const entry = hostOf.get(identity);
+      const more = entry === undefined ? [] : (state.derived.foreignAudience.get(entry.address) ?? []);
+      return [identity, [...new Set([...hosts, ...more])].filter((host) => host !== entry?.host).sort()];
+    }),
+  );
+}
+
+function settleAudience(state: ControllerState, entry: PlacedInterface): void {
+  const { hostsOf } = state.audiences;
+  const neighbours = neighboursIn(state);
+  const hosts = new Set(state.derived.foreignAudience.get(entry.address) ?? []);
+  for (const identity of identitiesOf(entry))
+    for (const other of neighbours.get(identity) ?? [])
+      for (const host of hostsAt(hostsOf, state.tracking, other).present.keys()) hosts.add(host);
+  hosts.delete(entry.host);
+  const now = [...hosts].sort();
+  const before = state.derived.audience.peek(entry.identity);
+  if (before === undefined || !sameHosts(before, now)) state.derived.audience.set(entry.identity, now);
+}
+
+function neighboursIn(state: ControllerState): ReadonlyMap<number, ReadonlySet<number>> {
+  const rules = state.derived.policy.get("")?.rules ?? [];
+  const { neighbours } = state.audiences;
+  if (neighbours?.rules === rules) return neighbours.of;
+  const of = new Map<number, Set<number>>();
+  const join = (one: number, other: number): void => {
+    const others = of.get(one) ?? new Set<number>();
+    of.set(one, others.add(other));
+  };
+  for (const { from, to } of rules) {
+    join(from, to);
+    join(to, from);
+  }
+  state.audiences.neighbours = { rules, of };
+  return of;
+}
+
+/** Tells each host of its audience where an interface is, and takes back what was said of it before. */
+function settleKnown(state: ControllerState, vm: Uid, entries: readonly PlacedInterface[]): void {
+  const { said } = state.audiences;
+  const { audience, places } = state.derived;
+  const now = entries.map(({ address, host, identity, vmIdentity, subnetIdentity }): Said => {
+    const place: DesiredPlace = { address, host, identity, vmIdentity, subnetIdentity };
+    const hosts = (audience.get(identity) ?? []).filter((other) => other !== host);
+    return { identity, places: hosts.map((other) => [other, place] as const) };
+  });
+  const kept = new Set(now.flatMap(({ identity, places: all }) => all.map(([host]) => `${host} ${identity}`)));
+  for (const { identity, places: all } of said.get(vm) ?? [])
+    for (const [host] of all) if (!kept.has(`${host} ${identity}`)) places.peek(host)?.delete(identity);
+  for (const { identity, places: all } of now)
+    for (const [host, place] of all) {
+      let known = places.peek(host);
+      if (known === undefined) {
+        known = new TrackedMap(state.tracking);
+        places.set(host, known);
+      }
+      const before = known.peek(identity);
+      if (before === undefined || !sameJson(toJson(before), toJson(place))) known.set(identity, place);
+    }
+  if (now.length === 0) said.delete(vm);
+  else said.set(vm, now);
+}
+
+/** What other cells' ends may know of this one's, and the other way round. */
+function settleForeign(state: ControllerState): void {
+  state.pass.whole("foreign places", () => {
+    const all = reaches(state);
+    const known = new Map<string, Set<HostName>>();
+    for (const { address, hosts } of all.flatMap((reach) => reach.hosts)) {
+      const there = known.get(address) ?? new Set<HostName>();
+      known.set(address, there);
+      for (const host of hosts) there.add(host);
+    }
+    const audience = new Map([...known].map(([address, hosts]) => [address, [...hosts].sort()]));
+    takeOver(state.derived.foreignAudience, audience, sameHosts);
+    const places = all.length === 0 ? new Map() : foreignPlaces(state, all);
+    takeOver(state.derived.foreignPlaces, places, (one, other) => sameJson(toJson({ one }), toJson({ one: other })));
+  });
+}
+
+/**
+ * Where interfaces of other cells are, for each host of this one with an end that may talk to them; null: the directory is of
+ * the previous version and does not say.
+ */
+function foreignPlaces(
+  state: ControllerState,
+  all: ReturnType<typeof reaches>,
+): ReadonlyMap<HostName, DesiredPlaces["foreign"]> {
+  const hostOf = new Map(placedInterfaces(state).map(({ address, host }) => [address, host]));
+  const places = new Map<HostName, Map<string, Pick<DesiredPlace, "address" | "host">> | null>();
+  for (const { hosts, there } of all) {
+    for (const { address } of hosts) {
+      const host = hostOf.get(address);
+      if (host === undefined) continue;
+      const known = places.get(host) ?? (places.has(host) ? null : new Map());
+      if (known === null || there === undefined) places.set(host, null);
+      else {
+        for (const place of there) if (place.host !== host) known.set(`${place.address} ${place.host}`, place);
+        places.set(host, known);
+      }
+    }
+  }
+  const sorted = [...places].map(([host, known]): [HostName, DesiredPlaces["foreign"]] => [
+    host,
+    known === null ? null : [...known].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, place]) => place),
+  ]);
+  return new Map(sorted);
+}
