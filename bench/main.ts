@@ -25,6 +25,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   dataplane: async () => (await import("./dataplane/dataplane.ts")).dataplane,
   "real-machines": async () => (await import("./cloud/real-machines.ts")).realMachines,
   "figure-6": async () => (await import("./figure-6/figure-6.ts")).figure6,
+  "cell-size": async () => (await import("./simulated/cell-size.ts")).cellSize,
   simulator: async () => (await import("./simulated/simulator.ts")).simulator,
 };
 

@@ -1,0 +1,175 @@
+import type { DesiredConnection, DesiredPlacement, DesiredVm, DesiredVolume } from "../../core/documents/vocabulary.ts";
+import type { Effect, Input, Service } from "../../core/env.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+
+/**
+ * Services that do at once what a controller desires of them, one document at a time. They cost next to nothing themselves, so
+ * that what is measured is the controller: each document is looked at once, and answered by what its kind needs.
+ */
+const hosts = 100;
+/** A Storage Manager says first that it works on a volume, and a host that it starts a VM. */
+const working = { phase: "working", reason: "is being made" };
+
+export class Peers<State> {
+  readonly #service: Service<State>;
+  readonly #self: PeerName;
+  readonly #inputs: Input[] = [];
+  readonly #timers = new Map<string, number>();
+  readonly #volumes = new Map<
+    string,
+    { readonly isReady: boolean; readonly waiting: string[]; readonly key: string }
+  >();
+  #next = 0;
+  #ms = 1000;
+  #subnets = 0;
+  #placed = 0;
+  #replies = new Map<number, Json>();
+  #requests = 0;
+  /** Documents and news that went either way. */
+  steps = 0;
+  state: State;
+
+  constructor(service: Service<State>, self: PeerName) {
+    this.#service = service;
+    this.#self = self;
+    this.state = service.restore({ records: new Map(), desiredAt: new Map() });
+    this.#step({ kind: "start" });
+  }
+
+  /** Answers a request as the edge does: in a step of its own. */
+  ask(request: object): Json {
+    this.#requests += 1;
+    this.#step({ kind: "request", id: this.#requests, request: request as unknown as Json });
+    const reply = this.#replies.get(this.#requests);
+    if (reply === undefined) throw new Error("the request was not answered");
+    this.#replies.delete(this.#requests);
+    return reply;
+  }
+
+  /** One piece of news is taken; false: there is none, and no timer runs. */
+  move(): boolean {
+    const input = this.#inputs[this.#next];
+    if (input !== undefined) {
+      this.#next += 1;
+      if (this.#next > 10_000) {
+        this.#inputs.splice(0, this.#next);
+        this.#next = 0;
+      }
+      this.#step(input);
+      return true;
+    }
+    const [first] = [...this.#timers].sort(([, one], [, other]) => one - other);
+    if (first === undefined) return false;
+    const [name, dueMs] = first;
+    this.#timers.delete(name);
+    this.#ms = Math.max(this.#ms, dueMs);
+    this.#step({ kind: "timer", name });
+    return true;
+  }
+
+  #step(input: Input): void {
+    this.steps += 1;
+    this.#ms += 1;
+    const now = { ms: this.#ms, wallMs: 1_700_000_000_000 + this.#ms };
+    const { state, effects } = this.#service.step(this.state, input, now);
+    this.state = state;
+    for (const effect of effects) this.#carryOut(effect);
+  }
+
+  #carryOut(effect: Effect): void {
+    if (effect.kind === "desire") this.#hear(effect.to, effect.key, effect.value);
+    else if (effect.kind === "reply") this.#replies.set(effect.id, effect.response);
+    else if (effect.kind === "subscribe") this.#inputs.push({ kind: "reachable", peer: effect.to, reachable: true });
+    else if (effect.kind === "timer" && effect.afterMs === null) this.#timers.delete(effect.name);
+    else if (effect.kind === "timer" && effect.afterMs !== null)
+      this.#timers.set(effect.name, this.#ms + effect.afterMs);
+  }
+
+  #say(from: PeerName, key: string, value: object | null): void {
+    this.#inputs.push({ kind: "actual", from, key: `${this.#self}/${key}`, value: value as Json });
+  }
+
+  #hear(to: PeerName, key: string, value: Json): void {
+    const [kind = "", uid = ""] = key.split("/");
+    if (value === null) {
+      if (kind === "volume") this.#volumes.delete(uid);
+      this.#say(to, key, null);
+      this.#inputs.push({ kind: "released", peer: to, key });
+    } else if (kind === "volume") this.#volume(to, key, value as unknown as DesiredVolume);
+    else if (kind === "vm") {
+      const { incarnation } = value as unknown as DesiredVm;
+      this.#say(to, key, { phase: "working", reason: "starts", incarnation, power: "off", ended: null });
+      this.#say(to, key, { phase: "ready", reason: null, incarnation, power: "on", ended: null });
+    } else {
+      const said = this.#answer(kind, value);
+      if (said !== null) this.#say(to, key, said);
+    }
+  }
+
+  #answer(kind: string, value: Json): object | null {
+    if (kind === "subnet") {
+      const { has } = value as { readonly has?: string };
+      const number = this.#subnets;
+      if (has === undefined) this.#subnets += 1;
+      const base = has?.slice(0, has.lastIndexOf(".")) ?? `10.${100 + (number >> 8)}.${number & 255}`;
+      return { phase: "ready", reason: null, cidr: `${base}.0/26`, gateway: `${base}.1` };
+    }
+    if (kind === "connection") return connectionOf(value as unknown as DesiredConnection);
+    if (kind === "placement") {
+      const { incarnation } = value as unknown as DesiredPlacement;
+      const host = `h${this.#placed % hosts}`;
+      this.#placed += 1;
+      return { phase: "ready", reason: null, incarnation, host, refusals: [] };
+    }
+    if (kind === "name") return { phase: "ready", reason: null };
+    if (kind === "policy")
+      return { version: (value as { readonly version: number }).version, phase: "ready", reason: null };
+    return null;
+  }
+
+  /** A copy is made once its origin is there. */
+  #volume(to: PeerName, key: string, { uid, origin, sizeMiB }: DesiredVolume): void {
+    if (this.#volumes.has(uid)) return;
+    const above = origin.kind === "copy" ? this.#volumes.get(origin.volume) : undefined;
+    const waiting: string[] = [];
+    if (origin.kind === "copy" && above?.isReady !== true) {
+      this.#volumes.set(uid, { isReady: false, waiting, key });
+      above?.waiting.push(uid);
+      this.#say(to, key, { phase: "waiting", reason: "waits for its origin", server: "s1", sizeMiB: sizeMiB ?? 64 });
+      return;
+    }
+    this.#make(to, uid, key, waiting);
+  }
+  #make(to: PeerName, uid: string, key: string, waiting: string[]): void {
+    this.#say(to, key, { ...working, server: "s1", sizeMiB: 64 });
+    this.#say(to, key, { phase: "ready", reason: null, server: "s1", sizeMiB: 64 });
+    this.#volumes.set(uid, { isReady: true, waiting: [], key });
+    // Not by a call within a call: a chain may be thousands long.
+    const next = [...waiting];
+    for (let other = next.shift(); other !== undefined; other = next.shift()) {
+      const entry = this.#volumes.get(other);
+      if (entry === undefined) continue;
+      this.#say(to, entry.key, { ...working, server: "s1", sizeMiB: 64 });
+      this.#say(to, entry.key, { phase: "ready", reason: null, server: "s1", sizeMiB: 64 });
+      this.#volumes.set(other, { ...entry, isReady: true, waiting: [] });
+      next.push(...entry.waiting);
+    }
+  }
+}
+
+function connectionOf({ volume, incarnation, host }: DesiredConnection): object {
+  const layer = {
+    volume,
+    address: "10.0.2.1",
+    port: 20_000,
+    exportName: `lease-${volume}-${incarnation}-${host}`,
+    pskIdentity: "cells",
+    pskHex: "00",
+    writable: true,
+  };
+  const attachment = { volume, epoch: incarnation, sizeMiB: 64, layers: [layer], boot: null };
+  return { phase: "ready", reason: null, incarnation, attachment };
+}
+
+export const self = peerName("controller.shop");

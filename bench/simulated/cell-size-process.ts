@@ -1,0 +1,147 @@
+import { createController } from "../../core/controller/controller.ts";
+import type { ControllerState } from "../../core/controller/state.ts";
+import type { CellName } from "../../model/cell/identifiers.ts";
+import { ipv4, mac, uid } from "../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import { percentile } from "../measure.ts";
+import { Peers, self } from "./cell-size-peers.ts";
+
+/*
+ * One process with one controller, of `cell-size.ts`. Arguments: shape of the cell, number of its elements.
+ */
+export interface CellSizeReport {
+  readonly elements: number;
+  /** From the accepted model until every element is ready. */
+  readonly readyMs: number;
+  /** The answer to the model itself. */
+  readonly acceptMs: number;
+  readonly news: number;
+  /** Of the state of one element, asked for again and again meanwhile: from when it was asked until it is answered. */
+  readonly answerMs: readonly [median: number, p99: number, longest: number];
+  readonly residentMiB: number;
+}
+
+const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index);
+const golden: JsonObject = { "x.type": "Volume", "x.size": 64, "x.import": "tiny" };
+
+const perSubnet = 25;
+const subnetWithRule = (at: number, all: number): readonly [string, JsonObject][] => [
+  [`net${at}`, { "x.type": "Subnet", "x.size": 64, "x.addressRange": "internal" }],
+  [
+    `rule${at}`,
+    {
+      "x.type": "NetworkRule",
+      "x.address1": `<ref:/shop/net${at}>`,
+      "x.address2": `<ref:/shop/net${(at + 1) % all}>`,
+      "x.protocol": "tcp",
+      "x.port2": 80,
+    },
+  ],
+];
+const machine = (at: number): readonly [string, JsonObject][] => [
+  [`disk${at}`, { "x.type": "VolumeCopy", "x.image": "<ref:/shop/golden>" }],
+  [`vm${at}`, { "x.type": "VM", "x.memory": 64, "x.desiredState": "on", "x.restartOnFailure": true }],
+  [
+    `boot${at}`,
+    {
+      "x.type": "VolumeConnection",
+      "x.vm": `<ref:/shop/vm${at}>`,
+      "x.volume": `<ref:/shop/disk${at}>`,
+      "x.busType": "virtio",
+    },
+  ],
+  [
+    `card${at}`,
+    {
+      "x.type": "VirtualInterface",
+      "x.vm": `<ref:/shop/vm${at}>`,
+      "x.subnet": `<ref:/shop/net${Math.floor(at / perSubnet)}>`,
+    },
+  ],
+];
+
+const shapes: Readonly<Record<string, (elements: number) => JsonObject>> = {
+  copies: (elements) => ({
+    golden,
+    ...Object.fromEntries(
+      numbers(elements - 1).map((index) => [
+        `copy${index}`,
+        { "x.type": "VolumeCopy", "x.image": "<ref:/shop/golden>" },
+      ]),
+    ),
+  }),
+  chains: (elements) => ({
+    golden,
+    ...Object.fromEntries(
+      numbers(elements - 1).map((index) => [
+        `copy${index}`,
+        { "x.type": "VolumeCopy", "x.image": `<ref:/shop/${index % 15 === 0 ? "golden" : `copy${index - 1}`}>` },
+      ]),
+    ),
+  }),
+  machines: (elements) => {
+    const count = Math.floor((elements - 1) / (4 + 2 / perSubnet));
+    const subnets = Math.ceil(count / perSubnet);
+    return {
+      golden,
+      ...Object.fromEntries(numbers(subnets).flatMap((at) => subnetWithRule(at, subnets))),
+      ...Object.fromEntries(numbers(count).flatMap(machine)),
+    };
+  },
+};
+
+function run(shape: string, elements: number): CellSizeReport {
+  const make = shapes[shape];
+  if (make === undefined) throw new Error(`there is no shape "${shape}"`);
+  const service = createController({
+    cell: "shop" as CellName,
+    cellUid: uid("c1"),
+    cellNumber: 7,
+    domain: "cells.internal",
+    address: ipv4("10.0.3.1"),
+    mac: mac("02:00:0a:00:03:01"),
+    self,
+    startsPerMinute: 1_000_000,
+  });
+  const peers = new Peers<ControllerState>(service, self);
+  while (peers.state.reachable.size < 4) if (!peers.move()) break;
+  const begin = performance.now();
+  const json = { shop: { "x.type": "Cell", "x.name": "shop", ...make(elements) } };
+  const accepted = peers.ask({ method: "PUT", path: "", json: json as unknown as Json }) as { readonly status: number };
+  if (accepted.status !== 200) throw new Error(JSON.stringify(accepted).slice(0, 500));
+  const acceptMs = performance.now() - begin;
+  const path = Object.keys(json.shop).at(-1);
+  const answers: number[] = [];
+  // Somebody asks every so often, and hears after what is being done at that moment.
+  const everyMs = 20;
+  let askedAt = performance.now() + everyMs;
+  const stateOf = (): JsonObject => {
+    const answer = peers.ask({ method: "GET", path: `shop/${path}`, state: true }) as { readonly body: JsonObject };
+    return answer.body;
+  };
+  const start = performance.now();
+  while (peers.move()) {
+    if (performance.now() < askedAt) continue;
+    stateOf();
+    answers.push(performance.now() - askedAt);
+    askedAt = performance.now() + everyMs;
+  }
+  const readyMs = performance.now() - start;
+  const { body } = peers.ask({ method: "SUMMARY" }) as { readonly body: JsonObject };
+  const phases = JSON.stringify(body.phases);
+  if (phases !== `{"ready":${peers.state.elements.size}}`) throw new Error(`not everything is ready: ${phases}`);
+  if (answers.length === 0) answers.push(0);
+  return {
+    elements: peers.state.elements.size,
+    readyMs,
+    acceptMs,
+    news: peers.steps,
+    answerMs: [percentile(answers, 0.5), percentile(answers, 0.99), Math.max(...answers)],
+    residentMiB: process.resourceUsage().maxRSS / 1024,
+  };
+}
+
+if (import.meta.main) {
+  const [shape = "", elements = "0"] = process.argv.slice(2);
+  process.stdout.write(`${JSON.stringify(run(shape, Number(elements)))}\n`);
+}
