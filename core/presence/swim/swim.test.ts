@@ -399,3 +399,26 @@ test("gossip keeps off when the budget is used up, answers go on", () => {
   assert.ok(output.packets.every(({ packet: sent }) => sent.kind !== "gossip"));
   assert.ok(state.queue.byHost.size > 0, "it is told later");
 });
+
+test("hosts that hold each other for dead since an earlier life meet again", () => {
+  const lives = [1, 2, 3].map((host) => {
+    const state = createSwim({ self: h(host), generation: 3, config, seed: host }, 0);
+    for (const other of [1, 2, 3])
+      if (other !== host) stepSwim(state, { kind: "declared", host: h(other), generation: 2 }, 0);
+    stepSwim(state, { kind: "peers", hosts: [h(1), h(2), h(3)] }, 0);
+    return state;
+  });
+  // Nobody hears the first thing that is said.
+  for (let now = 0; now < 300_000; now += 250) {
+    for (const state of lives) {
+      if (state.wakeAt > now) continue;
+      for (const { to, updates, answer } of stepSwim(state, { kind: "wake" }, now).syncs) {
+        const other = lives.find(({ self }) => self.host === to) ?? assert.fail();
+        const { syncs } = stepSwim(other, { kind: "sync", from: state.self.host, updates, answer }, now);
+        for (const back of syncs) stepSwim(state, { kind: "sync", from: to, updates: back.updates, answer: true }, now);
+      }
+    }
+    if (lives.every(({ live }) => live === 3)) return;
+  }
+  assert.fail(`they hold ${lives.map(({ live }) => live).join(", ")} for alive`);
+});

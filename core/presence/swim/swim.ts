@@ -74,6 +74,8 @@ export const createSwim = ({ self, generation, config, seed }: SwimOptions, now:
     relays: new Map(),
     doubts: new Map(),
     strangers: [],
+    peers: [],
+    askedAt: Number.NEGATIVE_INFINITY,
     suspects: new Set(),
     witnesses: createWitnesses(),
     queue: createQueue(),
@@ -299,17 +301,28 @@ const gossip = (state: SwimState, turn: Turn, to: number): void => {
 
 /**
  * Asks one that is not known yet, often while alone. It does not end with the first answer: several hosts that start at
- * once would find only each other, and stay an island.
+ * once would find only each other, and stay an island. Nor with the death of all others: each may have heard of an earlier life of
+ * each, and nobody probes the dead, so those that live again would never meet.
  */
 const join = (state: SwimState, turn: Turn): void => {
   const { syncQuietMs, probeEveryMs } = state.config;
-  if (turn.now - state.syncedAt < (state.live === 1 ? probeEveryMs : syncQuietMs)) return;
+  const everyMs = state.live === 1 ? probeEveryMs : syncQuietMs;
+  if (turn.now - state.syncedAt < everyMs || turn.now - state.askedAt < everyMs) return;
+  state.askedAt = turn.now;
   state.strangers = state.strangers.filter((host) => !state.members.has(host));
-  const to = state.strangers[below(state, state.strangers.length)];
+  const to = state.strangers.length > 0 ? state.strangers[below(state, state.strangers.length)] : anyEnded(state);
   if (to === undefined) return;
   state.syncedAt = turn.now;
   turn.syncs.push({ to, updates: fullView(state), answer: false });
 };
+
+/** One that has ended, by chance: about one of all living hosts finds one at a time. */
+const anyEnded = (state: SwimState): HostName | undefined => {
+  const ended = state.peers.filter((host) => hasEnded(state.members.get(host)));
+  if (ended.length === 0 || nextRandom(state) * state.live >= 1) return undefined;
+  return ended[below(state, ended.length)];
+};
+const hasEnded = (member: Member | undefined): boolean => member?.status === "dead" || member?.status === "left";
 
 const mayGossip = (state: SwimState, now: number): boolean => {
   const { packetsPerSecond } = state.config;
@@ -336,7 +349,7 @@ const wake = (state: SwimState, turn: Turn): void => {
   if (state.self.status !== "left" && state.probeAt <= now) {
     if (state.turn !== null) state.probeAt = state.turn.deadline;
     else {
-      if (state.strangers.length > 0) join(state, turn);
+      join(state, turn);
       const target = nextInTurn(state);
       if (target !== null) beginProbe(state, turn, target, true);
       state.probeAt = now + state.config.probeEveryMs;
@@ -421,7 +434,9 @@ export const stepSwim = (state: SwimState, input: SwimInput, now: number): SwimO
       if (!input.answer) turn.syncs.push({ to: input.from, updates: fullView(state), answer: true });
       break;
     case "peers":
+      state.peers = input.hosts;
       state.strangers = input.hosts.filter((host) => !state.members.has(host));
+      state.askedAt = Number.NEGATIVE_INFINITY;
       join(state, turn);
       break;
     case "declared":

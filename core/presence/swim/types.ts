@@ -195,6 +195,10 @@ export interface SwimState {
   readonly doubts: Map<Member, Doubt>;
   /** Hosts of the installation of which nothing was heard yet. */
   strangers: HostName[];
+  /** All hosts of the installation, as they were said last. */
+  peers: readonly HostName[];
+  /** When somebody of these was looked for last. */
+  askedAt: number;
   readonly suspects: Set<Member>;
   readonly witnesses: Witnesses;
   readonly queue: BroadcastQueue;
