@@ -50,7 +50,7 @@ export class StorageWorld {
   /** Keys per agent that changed and have not arrived there yet. */
   readonly onTheWay: { agent: PeerName; key: string }[] = [];
   readonly events: string[] = [];
-  private state;
+  state;
 
   constructor(agents: Record<string, { freeMiB: number; images?: Record<string, number> }>) {
     this.agents = new Map(

@@ -27,8 +27,10 @@ import {
   excuse,
   explained,
   explainTimer,
+  foundVolumes,
   heard,
   heardClient,
+  saidAll,
   takeBehind,
   takeFork,
 } from "./recovery.ts";
@@ -80,6 +82,7 @@ export function createStorageManager({
     entitled: (_state, peer, key) => maySee("storage-manager", peer, key),
     accepts: (peer, key) => mayDesire("storage-manager", peer, key),
     read: documentsOf("storage-manager"),
+    unclaimed: foundVolumes,
     measure: measureStorageManager,
   };
 }
@@ -113,6 +116,10 @@ function take(state: ManagerState, input: Input): void {
   } else if (input.kind === "request") {
     const response = isOffersRequest(input.request) ? offers(state) : status(state);
     state.outbox.effects.push({ kind: "reply", id: input.id, response });
+  } else if (input.kind === "complete") {
+    saidAll(state, input.peer);
+  } else if (input.kind === "ended") {
+    saidAll(state, input.peer, input.keys);
   }
 }
 
@@ -246,8 +253,9 @@ function takeVolume(state: ManagerState, client: PeerName, id: Uid, value: Json)
 function takeBack(state: ManagerState, client: PeerName, id: Uid): void {
   const record = state.volumes.get(id);
   if (record?.client !== provider || record.cell !== cellOfController(client)) return;
-  write(state.outbox, `volume/${id}`, { ...record, client });
-  keepVolume(state, id, { ...record, client });
+  const { found: _found, ...known } = record;
+  write(state.outbox, `volume/${id}`, { ...known, client });
+  keepVolume(state, id, { ...known, client });
 }
 
 function takeConnection(state: ManagerState, client: PeerName, id: Uid, value: Json) {
@@ -335,7 +343,7 @@ function holdCopy(state: ManagerState, copy: Uid, before: Uid | null, after: Uid
   if (after !== null) addTo(state.copiesHeldOf, after, copy);
   if (before === null || before === after || placesOf(state, copy).length > 0) return;
   removeFrom(state.copiesHeldOf, before, copy);
-  if (state.unplaced.has(before)) mark(state, before);
+  if (state.unplaced.has(before) || state.volumes.has(before)) mark(state, before);
 }
 
 /** Sets or (null) deletes; true if that changed anything. */

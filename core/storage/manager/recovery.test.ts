@@ -273,6 +273,7 @@ test("an origin that nobody wishes for any more is found with its copy, and goes
   one.settle();
   assert.equal((one.records.get("volume/a-2") as { readonly client: string }).client, "provider");
   assert.equal(one.connection("a-7")?.attachment?.layers.length, 2);
+  one.input({ kind: "complete", peer: peerName("controller.shop") });
   one.want("connection/a-7", null);
   one.want("volume/a-3", null);
   one.settle();

@@ -1,4 +1,4 @@
-import type { PeerName, Uid } from "../../../model/cell/identifiers.ts";
+import { type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { ActualVolume, AgentVolume, DesiredVolume, Progress } from "../../documents/vocabulary.ts";
 import { desire, log, progress, write } from "../../outbox.ts";
@@ -24,6 +24,8 @@ import {
  *    which is still silent would be taken for that volume.
  *  - A holder that only an agent remembers is left alone until its controller has spoken, and has had time to say that it
  *    wishes for it. It is fenced sooner only for a later incarnation of itself, and where the volume goes.
+ *  - What was found under a copy of another cell stays until its own cell has said all that it wishes for, or until an operator
+ *    says that the cell is gone. What a server has a copy of stays in any case.
  *  - An agent has the last word on epochs, so the next one that is asked for exceeds what it has.
  *
  * That an old store is one is heard from the agents (`forked`); a blank one shows itself. A controller that has seen more of it says
@@ -236,7 +238,9 @@ export function adoptOrigins(state: ManagerState, copy: VolumeRecord): void {
     const { cell, path, origin: next } = actual.about;
     const wanted = state.wantedVolumes.get(at);
     const own = wanted?.document.cell === cell ? wanted : null;
+    const isUnheard = own === null && !state.saidAll.has(peerName(`controller.${cell}`));
     const record: VolumeRecord = {
+      ...(isUnheard ? { found: true as const } : {}),
       ...{ client: own?.client ?? provider, cell, path, agent: agent.name, origin: next, sizeMiB: actual.sizeMiB },
       ...{ source: sourceOf(next, own?.document ?? null), frozen: true, made: true },
     };
@@ -248,6 +252,28 @@ export function adoptOrigins(state: ManagerState, copy: VolumeRecord): void {
     desire(state.outbox, agent.name, `readers/${at}`, { volume: at });
     origin = next;
   }
+}
+
+/**
+ * A cell has said all that it wishes for, or an operator says of one of its volumes that nobody does. What was found under a copy
+ * alone goes with its last one from now on; until then the silence of its cell is no reason to remove it.
+ */
+export function saidAll(state: ManagerState, client: PeerName, only?: readonly string[]): void {
+  if (only === undefined) state.saidAll.add(client);
+  for (const [volume, record] of state.volumes) {
+    if (record.found !== true || client !== `controller.${record.cell}`) continue;
+    if (only?.includes(`volume/${volume}`) === false) continue;
+    const { found: _found, ...known } = record;
+    write(state.outbox, `volume/${volume}`, known);
+    keepVolume(state, volume, known);
+    mark(state, volume);
+  }
+}
+/** To be named to an operator, where their cells are gone for good. */
+export function foundVolumes(state: ManagerState): ReadonlyMap<PeerName, readonly string[]> {
+  const found = [...state.volumes].filter(([, record]) => record.found === true);
+  const byClient = Map.groupBy(found, ([, { cell }]) => peerName(`controller.${cell}`));
+  return new Map([...byClient].map(([client, all]) => [client, all.map(([volume]) => `volume/${volume}`)]));
 }
 
 export function adopt(state: ManagerState, volume: Uid, record: VolumeRecord): void {

@@ -39,6 +39,8 @@ export interface VolumeRecord {
   readonly frozen: boolean;
   /** Its agent has had it: from then on it can be lost, and must never be made anew. */
   readonly made?: true;
+  /** It was found under a copy (recovery.ts), and its cell has not said since that it does not wish for it. */
+  readonly found?: true;
   /** It begins with a file of its agent's bin, which was that volume's. */
   readonly from?: { readonly file: string; readonly volume: Uid };
 }
@@ -97,6 +99,8 @@ export interface ManagerState {
   /** Something was lost, as was found in this start; and who has said something that it wishes, since. */
   lost: boolean;
   readonly spoke: Set<PeerName>;
+  /** Controllers that have said since the start all that they wish for. */
+  readonly saidAll: Set<PeerName>;
   /** What controllers were last told of the servers' room. */
   offered: Json | undefined;
   readonly agents: Map<PeerName, AgentView>;
@@ -137,6 +141,7 @@ export function restoreManager(
     explained: true,
     lost: false,
     spoke: new Set(),
+    saidAll: new Set(),
     offered: undefined,
     agents: new Map(agents.map((name) => [name, createAgentView(name)])),
     wantedVolumes: new Map(),

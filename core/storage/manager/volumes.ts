@@ -30,6 +30,7 @@ import {
   mark,
   mayUse,
   nameOf,
+  placesOf,
   promisedMiB,
   provider,
   removeFrom,
@@ -392,7 +393,12 @@ function deleteVolume(state: ManagerState, volume: Uid, record: VolumeRecord) {
     const others = copies.length > 3 ? ` and ${copies.length - 3} more` : "";
     return say(`it is the origin of ${copies.slice(0, 3).join(", ")}${others} and stays until the last copy is gone`);
   }
+  if (record.found === true) return;
   const server = `storage server ${serverOf(record.agent)}`;
+  // Of a copy whose cell has yet to say that it wishes for it, too.
+  const held = [...(state.copiesHeldOf.get(volume) ?? [])].find((copy) => placesOf(state, copy).length > 0);
+  if (held !== undefined)
+    return say("it is the origin of a copy that a storage server has, and stays until that is gone");
   // A holder that only the agent remembers is fenced first (reconcileLease does that).
   if (state.leases.get(volume)?.holder) return say(`waits until ${server} has fenced its last lease`);
   for (const key of ["lease", "readers", "volume"]) desire(state.outbox, record.agent, `${key}/${volume}`, null);
