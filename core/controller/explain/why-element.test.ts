@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ElementAnswer } from "../../../model/api.ts";
 import { hostName, peerName } from "../../../model/cell/identifiers.ts";
+import type { DesiredConnection } from "../../documents/vocabulary.ts";
 import { shop, shownCauses, World } from "../world.testing.ts";
 
 const why = (world: World, path: string): ElementAnswer => {
@@ -9,6 +10,7 @@ const why = (world: World, path: string): ElementAnswer => {
   assert.equal(status, 200, JSON.stringify(body));
   return body as unknown as ElementAnswer;
 };
+const storageManager = peerName("storage-manager");
 const failing = ({ checks }: ElementAnswer): readonly string[] =>
   checks.filter(({ passes }) => !passes).map(({ check }) => check);
 /** What blocks, by kinds and facts. */
@@ -71,6 +73,19 @@ test("a lost host is named", () => {
   const name = hostName(host.slice("host.".length));
   const answer = why(world, "shop/web");
   assert.deepEqual([failing(answer)[0], blocking(answer)], [`host ${name} answers`, `host-unreachable ${name}`]);
+});
+
+test("what the storage of a VM that runs is held up by stands at its lease", () => {
+  const world = new World();
+  world.put(shop());
+  const [key, wish] =
+    [...(world.desired.get(storageManager) ?? [])].find(([each]) => each.startsWith("connection/")) ?? [];
+  const { incarnation } = wish as unknown as DesiredConnection;
+  const reason = "storage server s1 is older than others know it";
+  const value = { phase: "waiting", reason, incarnation, attachment: null };
+  world.step({ kind: "actual", from: storageManager, key: `controller.shop/${key}`, value });
+  const lease = why(world, "shop/web").checks.find(({ check }) => check.startsWith("lease of"));
+  assert.equal(lease?.detail, reason);
 });
 
 test("a group and the cell: what holds up the first of their elements that is not as declared", () => {

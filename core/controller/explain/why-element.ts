@@ -219,8 +219,10 @@ function runChecks(state: ControllerState, { uid, causes }: ElementRecord, run: 
   if (stage === "placing" || host === null) return [];
   const checks = [passed("host", `${host} holds incarnation ${incarnation}`)];
   for (const { connection, volume } of run.disks) {
-    const isHeld = stage !== "connecting" || connectionOf(state, connection, run)?.phase === "ready";
-    if (isHeld) checks.push(passed(`lease of ${state.elements.get(volume)?.path ?? volume}`, "it is held"));
+    const lease = connectionOf(state, connection, run);
+    if (stage === "connecting" && lease?.phase !== "ready") continue;
+    // What holds the storage up while the machine goes on: a server that does not answer, or is older than others know it.
+    checks.push(passed(`lease of ${state.elements.get(volume)?.path ?? volume}`, lease?.reason ?? "it is held"));
   }
   if (stage === "connecting") return checks;
   if (state.reachable.get(hostPeer(host)) !== false) checks.push(passed(`host ${host} answers`, "it does"));
