@@ -2,7 +2,7 @@ import { diagnosticPages, exampleText, explanationOf, renderPage } from "../../m
 import { table } from "../output/terminal.ts";
 import { type Context, printJson } from "../program/context.ts";
 import { usage } from "../program/failure.ts";
-import type { Register } from "../program/register.ts";
+import type { Register } from "../program/register-type.ts";
 
 /**
  * `cells explain CODE`: the page of an error code; without a code all of them, a line each. Asks no gateway. An unknown

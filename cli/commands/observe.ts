@@ -9,7 +9,7 @@ import { hasUtf8, renderStatus } from "../output/status.ts";
 import { asServiceEvent, readSince, renderServiceEvent } from "../output/timeline.ts";
 import { type Context, cellOfPath, printJson } from "../program/context.ts";
 import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
-import type { Register } from "../program/register.ts";
+import type { Register } from "../program/register-type.ts";
 import { onlyCell } from "./model/change.ts";
 import { testbedStatus } from "./up.ts";
 

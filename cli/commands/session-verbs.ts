@@ -1,6 +1,6 @@
 import { secondsOf } from "../program/context.ts";
 import { usage } from "../program/failure.ts";
-import type { Register } from "../program/register.ts";
+import type { Register } from "../program/register-type.ts";
 import { openVmConsole } from "../sessions/console.ts";
 import { copy } from "../sessions/cp.ts";
 import { exec } from "../sessions/exec.ts";

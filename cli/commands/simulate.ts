@@ -3,7 +3,7 @@ import { parseFaults, simulateMany, simulateSeed, simulateText } from "../../sim
 import { faultKinds, namedFaultKinds } from "../../simulator/histories/generate.ts";
 import type { Context } from "../program/context.ts";
 import { CommandFailure, exitCodes } from "../program/failure.ts";
-import type { Register } from "../program/register.ts";
+import type { Register } from "../program/register-type.ts";
 
 interface Given {
   readonly hosts: string;

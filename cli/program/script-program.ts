@@ -1,5 +1,5 @@
 import { usage } from "./failure.ts";
-import type { Register } from "./register.ts";
+import type { Register } from "./register-type.ts";
 
 /** Commands that the script `cells` of a checkout carries out before this program begins: here is their help. */
 const ofScript = [

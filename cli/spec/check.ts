@@ -6,7 +6,7 @@ import { evaluate } from "../../runtime/specification/evaluate.ts";
 import { compilerFor, typeFaults } from "../../runtime/specification/typescript/compiler.ts";
 import { type Context, printJson } from "../program/context.ts";
 import { CommandFailure, exitCodes } from "../program/failure.ts";
-import type { Register } from "../program/register.ts";
+import type { Register } from "../program/register-type.ts";
 import { readBundle } from "./bundle.ts";
 import { opened, rendered } from "./diagnostics.ts";
 

@@ -4,7 +4,7 @@ import { renderDiagnostic } from "../../model/diagnostics/render-diagnostic.ts";
 import { formatSmartFrog } from "../../model/smartfrog-format/format.ts";
 import { type Context, printJson } from "../program/context.ts";
 import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
-import type { Register } from "../program/register.ts";
+import type { Register } from "../program/register-type.ts";
 import { textOf } from "./bundle.ts";
 
 interface FormatOptions {

@@ -2,7 +2,7 @@ import { standardPrototypes } from "../../model/cell/schema.ts";
 import { smartFrogTree } from "../../model/smartfrog/tree.ts";
 import type { Context } from "../program/context.ts";
 import { exitCodes, usage } from "../program/failure.ts";
-import type { Register } from "../program/register.ts";
+import type { Register } from "../program/register-type.ts";
 import { readBundle } from "./bundle.ts";
 
 /** `cells spec tree FILE.sf`. */

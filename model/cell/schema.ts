@@ -3,7 +3,8 @@ import type { ElementType } from "./cell.ts";
 
 /**
  * The one table of element types and their attributes. Checks, defaults, the plan and the reference page come from it;
- * nothing else knows what an attribute may be.
+ * nothing else knows what an attribute may be. Its field in a cell: `cell.ts` and `elements.ts`; what the plan compares:
+ * `described.ts`.
  */
 export type AttributeKind =
   | { readonly kind: "integer"; readonly minimum: number; readonly maximum: number }

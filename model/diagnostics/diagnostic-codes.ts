@@ -10,7 +10,7 @@ import { typescriptPages } from "./pages/typescript.ts";
 import { yamlPages } from "./pages/yaml.ts";
 
 /*
- * Every code that a specification or a request to a cell's controller can be refused with. Codes are stable: people
+ * Every code that a specification or a request to a cell's controller can be refused with. A code and its page are one entry in `pages/`. Codes are stable: people
  * search for them and programs compare them, so one that is out of use is removed, never reused. A test reads the
  * sources and fails for a code without a page as for a page without a code; another runs the examples.
  */

@@ -8,6 +8,7 @@ import type { ProcessConfiguration } from "../installation.ts";
 import { copyDatabase, type Store } from "../process/store.ts";
 import { copyDirectory, removeLeftCopy } from "./left-copy.ts";
 import type { HistoryMark, PartFile, PartManifest } from "./part.ts";
+import { besides, storeFile } from "./what-is-kept.ts";
 
 /**
  * A copy of what one process keeps, all of one moment as far as that matters: databases by SQLite's own online backup, which
@@ -20,22 +21,6 @@ export interface Copy {
   readonly files: readonly string[];
   remove(): Promise<void>;
 }
-
-type Beside = readonly [path: string, kind: PartFile["kind"]];
-/** What a process keeps beside its store, by its role; what is not there is left out. Volumes and images are no part of it. */
-const besides: readonly Beside[] = [
-  ["events.sqlite", "sqlite"],
-  ["root-secret", "file"],
-  ["peers.json", "file"],
-  ["pins.json", "file"],
-  ["authority/authority.key.pem", "file"],
-  ["authority/authority.pem", "file"],
-  ["identity/key.pem", "file"],
-  ["identity/certificate.pem", "file"],
-  ["identity/authority.pem", "file"],
-  ["identity/gossip.key", "file"],
-  ["identity/pins.json", "file"],
-];
 
 const copyOther = async (from: string, to: string, kind: PartFile["kind"]): Promise<void> => {
   if (kind === "file") return copyFile(from, to);
@@ -93,7 +78,7 @@ export const copyProcess = async (
       files.push(to);
     };
     const taken = new Date().toISOString();
-    await add("state.sqlite", "store", (to) => store.copyTo(to));
+    await add(storeFile, "store", (to) => store.copyTo(to));
     for (const [path, kind] of besides) {
       const from = join(directory, path);
       const there = await stat(from).catch(() => null);

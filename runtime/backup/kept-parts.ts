@@ -20,6 +20,7 @@ import { BackupFault } from "./frames.ts";
 import { manifestIn, type PartFile, type PartManifest } from "./part.ts";
 import { putBack, unconfirmedFile } from "./put-back.ts";
 import { checkDatabase, type UnpackedPart } from "./unpack.ts";
+import { isGivenBack } from "./what-is-kept.ts";
 
 /**
  * Parts of a backup that the authority of a restored root cell keeps for those whose volumes were lost (decision 59). A service
@@ -37,8 +38,6 @@ const keptPath = "/put-back";
 const authority = peerName("authority");
 /** Below the authority's own directory. */
 export const keptPartsDirectory = (directory: string): string => join(directory, "put-back");
-/** A key or a certificate is of the machine that was lost, and whoever asks has others. */
-const isKept = ({ path }: PartFile): boolean => ["state.sqlite", "events.sqlite", "root-secret"].includes(path);
 const manifestFile = "manifest.json";
 const takenFile = "taken.json";
 interface Taken extends Kept {
@@ -73,7 +72,7 @@ export const keepPart = async (
   const store = files.get("state.sqlite");
   const cellUid = store === undefined ? null : cellUidIn(store);
   // The store is the last one to be put into place: where it is, the rest is.
-  const kept = manifest.files.filter(isKept).sort((one, other) => (one.path < other.path ? -1 : 1));
+  const kept = manifest.files.filter(isGivenBack).sort((one, other) => (one.path < other.path ? -1 : 1));
   for (const [index, { path }] of kept.entries()) {
     await copyFile(files.get(path) ?? "", join(own, String(index)));
     await synchronize(join(own, String(index)));
@@ -218,7 +217,7 @@ const manifestOf = async (
   if (answer.status !== 200) return null;
   const { name, role } = configuration;
   const manifest = manifestIn(Buffer.concat(chunks), { name, role });
-  if (!manifest.files.every(isKept) || manifest.files.at(-1)?.path !== "state.sqlite")
+  if (!manifest.files.every(isGivenBack) || manifest.files.at(-1)?.path !== "state.sqlite")
     throw new BackupFault(null, `the manifest of "${name}" names files that are not put back, or no store`);
   const { goneHosts = "all" } = manifest as Partial<{ readonly goneHosts: GoneHosts }>;
   if (goneHosts !== "all" && !(Array.isArray(goneHosts) && goneHosts.every((host) => typeof host === "string")))
