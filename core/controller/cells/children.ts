@@ -125,14 +125,14 @@ function mayTakeBack(state: ControllerState, key: string): boolean {
 }
 
 /**
- * Nothing is left of a child that is to end, and its document is taken back. A tombstone that a Cell Manager took before it lost its
- * store proves nothing: the child may be there, and that one says nothing before it has heard which there are.
+ * Nothing is left of a child that is to end, and its document is taken back. As long as the Cell Manager's silence proves nothing it
+ * is asked about the end (`lastOfNone`), and its document is there.
  */
 export function hasChildEnded(state: ControllerState, child: Uid): boolean {
   const key = `cell/${child}`;
   if (state.pass.isWished(cellManager, key)) return false;
   if (actualOf(actualCell, state, cellManager, key)?.ended === true) return true;
-  return confirmedGone(state, cellManager, key) && !state.olderPeers.has(cellManager);
+  return confirmedGone(state, cellManager, key);
 }
 
 export function childState(state: ControllerState, record: ElementRecord, element: CellControllerElement): Standing {

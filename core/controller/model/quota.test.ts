@@ -226,8 +226,8 @@ test("a parent that does not answer makes a change fail after a while, and chang
 });
 
 /** The parent's store is as it was then; what it desires at the Cell Manager now stays there until it is let count. */
-function putBack(family: Family, then: Pick<Member, "records" | "desired">, keeps: boolean): void {
-  const { parent } = family;
+/** The parent's store is an older one, and is let count. */
+function letCount({ parent }: Family, then: Pick<Member, "records" | "desired">, keeps: boolean): void {
   const kept = structuredClone(parent.desired);
   parent.records = structuredClone(then.records);
   parent.desired = structuredClone(then.desired);
@@ -236,9 +236,24 @@ function putBack(family: Family, then: Pick<Member, "records" | "desired">, keep
   parent.step({ kind: "forked", peer, forked: true, itForked: false });
   if (keeps) for (const [key, value] of kept) parent.step({ kind: "kept", peer, key, value });
   parent.step({ kind: "forked", peer, forked: false, itForked: false });
+}
+function putBack(family: Family, then: Pick<Member, "records" | "desired">, keeps: boolean): void {
+  letCount(family, then, keeps);
   for (const own of family.children.keys()) family.tellParent(own);
   family.settle();
 }
+
+test("a store that is let count gives no grant a serial that its child may have seen, before the child says which", () => {
+  const family = new Family();
+  const then = structuredClone({ records: family.parent.records, desired: family.parent.desired });
+  for (const vms of [2, 3]) {
+    family.change("a", vms);
+    family.settle();
+  }
+  letCount(family, then, false);
+  const { own, member } = family.named("a");
+  assert.ok((family.parent.state.grants.get(uid(own))?.serial ?? 0) > member.state.room.serial);
+});
 
 test("a parent with an older store goes on above the grants that its children have seen, and counts with them", () => {
   for (const keeps of [true, false]) {
