@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, IncomingMessage, ServerResponse } from "node:http";
+import { type AddressInfo, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { after, before, test } from "node:test";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
@@ -33,6 +34,8 @@ interface Controller {
   readonly directory: string;
   readonly restarts: () => number;
   readonly put: (bytes: Buffer) => Promise<{ readonly status: number; readonly text: string }>;
+  /** The same by somebody who has gone when the answer comes. */
+  readonly putAndGo: (bytes: Buffer) => Promise<void>;
 }
 /** A controller of the cell with the UID c1; its store is the text `blank`. */
 const controllerIn = async (name: string, isForked: boolean, work: (controller: Controller) => Promise<void>) => {
@@ -46,18 +49,22 @@ const controllerIn = async (name: string, isForked: boolean, work: (controller: 
     restarts += 1;
   };
   const returning = { isForked: async () => isForked, restart };
-  const server = createServer(
-    (incoming, response) =>
-      void returnStore(configuration as unknown as ProcessConfiguration, returning, { body: incoming }, response),
-  );
+  const take = (body: Readable, response: ServerResponse): Promise<void> =>
+    returnStore(configuration as unknown as ProcessConfiguration, returning, { body }, response);
+  const server = createServer((incoming, response) => void take(incoming, response));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const put = async (bytes: Buffer) => {
     const answer = await fetch(`http://127.0.0.1:${port}/`, { method: "PUT", body: new Uint8Array(bytes) });
     return { status: answer.status, text: await answer.text() };
   };
+  const putAndGo = async (bytes: Buffer): Promise<void> => {
+    const response = new ServerResponse(new IncomingMessage(new Socket()));
+    response.destroy();
+    await take(Readable.from([bytes]), response);
+  };
   try {
-    await work({ directory, put, restarts: () => restarts });
+    await work({ directory, put, putAndGo, restarts: () => restarts });
   } finally {
     server.closeAllConnections();
     server.close();
@@ -85,6 +92,16 @@ test("a controller without its store takes a copy of it, and starts again with t
     await placeReturned(directory);
     assert.ok(existsSync(join(directory, "state.sqlite")));
     assert.equal(await readFile(join(directory, "before-restore", "state.sqlite"), "utf8"), "blank");
+  });
+});
+
+test("a copy that was taken comes into its place at once, also where nobody hears the answer", async () => {
+  const copy = await storeOf("unheard", { "own/element/c1-1": { path: "shop" } });
+  await controllerIn("unheard", true, async ({ directory, putAndGo, restarts }) => {
+    await putAndGo(copy);
+    assert.ok(existsSync(join(directory, "state.sqlite.returned")));
+    // Left there, it would replace at some later start what the controller has learnt by then.
+    assert.equal(restarts(), 1);
   });
 });
 

@@ -38,6 +38,8 @@ export const returnStore = async (
       `this cannot be the store of this cell's controller: ${error.message}`,
     );
   }
-  response.once("finish", restart);
+  // Whoever asked may have gone. What is taken comes into its place now: at some later start it would replace a store that counts again.
+  if (response.destroyed) return restart();
+  response.once("close", restart);
   sendJson(response, 200, { returned: cellUid });
 };
