@@ -24,11 +24,11 @@ import {
 import { beginUpgrades, notesForUpgrade, serviceBootVolumes } from "../upgrade/upgrade.ts";
 import { withKept } from "../upgrade/upgrade-return.ts";
 import { stopRun } from "../vm/life-cycle.ts";
-import { sizeRefusals } from "../volumes/growth.ts";
+import { presentFor, sizeRefusals } from "../volumes/growth.ts";
 import { createGrants } from "./quota.ts";
 
 export const planFor = (state: ControllerState, cell: Cell | null): Plan =>
-  planChange(state.cell, cell, unwrittenIn(state));
+  planChange(presentFor(state, cell), cell, unwrittenIn(state));
 
 /** Volumes of the model that were never anybody's to write, or whose writer kept nothing there. */
 const unwrittenIn = (state: ControllerState): ReadonlySet<ElementPath> =>
@@ -84,7 +84,7 @@ export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan): read
  * it, a sentence each, and nothing has changed.
  */
 export function acceptModel(state: ControllerState, cell: Cell | null, plan: Plan): readonly string[] {
-  const faults = planFaults(state.cell, cell, plan, unwrittenIn(state));
+  const faults = planFaults(presentFor(state, cell), cell, plan, unwrittenIn(state));
   if (faults.length > 0) {
     log(state.outbox, "model/plan-refused", { path: state.options.cell, type: "Cell", faults });
     return faults;

@@ -101,3 +101,25 @@ test("a volume is not made smaller, and of what is lost the true size is told", 
   assert.equal(lost.status, 409);
   assert.match(JSON.stringify(lost.body), /up to 64 MiB that were written since it was copied/);
 });
+
+test("a size that nothing could be promised for is written back, and that of a volume that was frozen before", () => {
+  for (const said of [
+    { sizeMiB: 64, owes: { phase: "waiting", reason: "it stays at 64 MiB: storage server s1 is full" } },
+    { sizeMiB: 200, smallerMiB: 64, frozen: true, owes: { phase: "failed", reason: "it stays at 64 MiB" } },
+  ] as const) {
+    const world = worldOf(1000);
+    const put = (sizeMiB: number) => world.ask({ method: "PUT", path: "", json: shop(copy(sizeMiB)) });
+    const uid = world.uidOf("shop/webDisk");
+    assert.equal(put(200).status, 200);
+    world.volumesAre.set(uid, said);
+    world.settle();
+    assert.equal(put(32).status, 400, "it has more than that");
+    const back = put(64);
+    assert.equal(back.status, 200, JSON.stringify(back.body));
+    assert.notEqual(stepOf(back, "shop/webDisk")?.action, "replace");
+    world.volumesAre.set(uid, { roomMiB: 1000 });
+    world.settle();
+    assert.equal(world.uidOf("shop/webDisk"), uid);
+    assert.equal(world.phase("shop/webDisk"), "ready");
+  }
+});

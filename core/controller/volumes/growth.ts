@@ -102,6 +102,31 @@ function growthOf(state: ControllerState, plan: Plan, step: PlanStep, volume: Ui
   return later === undefined ? { when: "running", vm: first.path } : { when: "next-start", vm: later.path };
 }
 
+/** What a volume has for good of the size that was declared; null: all of it, or that is not known. */
+function promisedAtMost({ owes, frozen, sizeMiB, smallerMiB }: ActualVolume): number | null {
+  if (owes === undefined) return null;
+  return frozen === true ? (smallerMiB ?? sizeMiB) : sizeMiB;
+}
+
+/**
+ * The present model as a change of it is planned. A size beyond what the volume can have is nothing but a wish: who takes it back
+ * makes nothing smaller.
+ */
+export function presentFor(state: ControllerState, cell: Cell | null): Cell | null {
+  if (state.cell === null || cell === null) return state.cell;
+  const { elements } = state.cell;
+  const wished: [ElementPath, VolumeElement][] = [];
+  for (const now of cell.elements.values()) {
+    const before = isVolume(now) ? elements.get(now.movedFrom ?? now.path) : undefined;
+    const [toMiB, uid] = [isVolume(now) ? now.sizeMiB : undefined, before && state.uids.get(before.path)];
+    if (!isVolume(before) || uid === undefined || toMiB === undefined || toMiB >= (before.sizeMiB ?? 0)) continue;
+    const actual = saidOf(state, uid);
+    const hasMiB = actual === undefined ? null : promisedAtMost(actual);
+    if (hasMiB !== null && hasMiB < (before.sizeMiB ?? 0)) wished.push([before.path, { ...before, sizeMiB: hasMiB }]);
+  }
+  return wished.length === 0 ? state.cell : { ...state.cell, elements: new Map([...elements, ...wished]) };
+}
+
 /** Changes of a size that no volume can follow. */
 export function sizeRefusals(state: ControllerState, cell: Cell, plan: Plan): readonly Diagnostic[] {
   return plan.steps.flatMap((step): Diagnostic[] => {
