@@ -226,6 +226,26 @@ test("a file grows while nobody has it open; a host that has it exported does it
   assert.equal(bench.work()[0]?.file, null, "an origin never changes");
 });
 
+test("a size that a host has written into its file is no size of the volume, also at the next export of it", () => {
+  const bench = new Bench();
+  bench.make();
+  bench.ask(1, holder(1));
+  bench.export(1);
+  const said = (epoch: number, sizeMiB: number) =>
+    bench.report({ kind: "exported", volume: v1, epoch, exportName: `name-${epoch}`, sizeMiB, roomMiB: 90 });
+  bench.ask(2, holder(2));
+  bench.report({ kind: "fenced", volume: v1, epoch: 1 });
+  bench.export(2);
+  said(2, 900_000);
+  assert.equal(bench.volume().sizeMiB, 10);
+  bench.desire(`volume/${v1}`, { uid: v1, source: { kind: "empty" }, sizeMiB: 20 });
+  said(2, 20);
+  assert.equal(bench.volume().sizeMiB, 20);
+  bench.desire(`volume/${v1}`, { uid: v1, source: { kind: "empty" }, sizeMiB: 10 });
+  said(2, 20);
+  assert.equal(bench.volume().sizeMiB, 20, "whoever asks knows less of it than this server");
+});
+
 test("an origin waits for the fence and is never leased again", () => {
   const bench = new Bench();
   bench.make();

@@ -34,9 +34,9 @@ export function withSize(state: AgentState, report: SizeReport): VolumeRecord | 
   const { roomMiB: _, ...rest } = volume;
   const room = report.roomMiB === undefined ? {} : { roomMiB: report.roomMiB };
   if (report.kind === "created") return { ...rest, sizeMiB: report.sizeMiB, ...room, boot: report.boot };
-  // A host writes the file's header while it is exported: it is believed up to what was asked for.
-  const mostMiB = state.desired.volume.get(report.volume)?.sizeMiB ?? 0;
-  const sizeMiB =
-    report.kind === "exported" ? report.sizeMiB : Math.max(volume.sizeMiB ?? 0, Math.min(report.sizeMiB, mostMiB));
+  // A host writes the file's header while it is exported: it is believed up to what was asked for, also at the next export.
+  const hadMiB = volume.sizeMiB ?? 0;
+  const hasMiB = Math.min(report.sizeMiB, Math.max(hadMiB, state.desired.volume.get(report.volume)?.sizeMiB ?? 0));
+  const sizeMiB = report.kind === "exported" ? hasMiB : Math.max(hadMiB, hasMiB);
   return sizeMiB === volume.sizeMiB && report.roomMiB === volume.roomMiB ? null : { ...rest, sizeMiB, ...room };
 }

@@ -85,3 +85,30 @@ test("a copy waits until its origin has grown, which it never can afterwards", (
   world.settle();
   assert.deepEqual([world.volume("copy")?.phase, world.volume("copy")?.sizeMiB], ["ready", 200]);
 });
+
+test("a volume that is to be read alone has grown first: it never can afterwards", () => {
+  const world = worldOf(1000);
+  world.want("volume/v", { ...volume("v", { kind: "empty" }, 200), access: "ro" });
+  world.want("connection/c", connection("c", "v", "vm"));
+  is(world, 64, 900);
+  assert.equal(world.connection("c")?.attachment, null);
+  assert.match(world.connection("c")?.reason ?? "", /"shop\/v" still grows to 200 MiB/);
+  assert.equal(world.volume("v")?.frozen, undefined);
+  is(world, 200, 900);
+  world.settle();
+  assert.equal(world.connection("c")?.phase, "ready");
+});
+
+test("a copy has all of an origin that is larger than an older store knows", () => {
+  for (const frozen of [false, true]) {
+    const world = worldOf(1000);
+    if (frozen) world.want("volume/first", volume("first", copyOf("v")));
+    world.settle();
+    is(world, 200, 900);
+    world.want("volume/copy", volume("copy", copyOf("v")));
+    world.settle();
+    assert.equal(world.volume("copy")?.sizeMiB, 200);
+    world.want("volume/small", volume("small", copyOf("v"), 100));
+    assert.match(world.volume("small")?.reason ?? "", /needs at least its size of 200 MiB/);
+  }
+});

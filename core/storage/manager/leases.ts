@@ -30,7 +30,7 @@ import {
   type VolumeRecord,
   type Wanted,
 } from "./state.ts";
-import { freeze, notReady, rootController, writerOf } from "./volumes.ts";
+import { freeze, notReady, rootController, stillGrows, writerOf } from "./volumes.ts";
 
 /*
  * One writer. A volume's lease goes through epochs, one at a time: the next is asked for only when the agent has reported
@@ -300,6 +300,8 @@ function grantReadOnly(
   if (!isReady(state, volume)) return progress("waiting", notReady(state, volume));
   const readOnly = record.frozen || wantedVolume.document.access === "ro";
   const writer = readOnly && !record.frozen ? writerOf(state, volume) : null;
+  const growing = readOnly && !record.frozen ? stillGrows(state, volume, record) : null;
+  if (growing !== null && writer === null) return progress("waiting", growing);
   if (readOnly && writer === null) {
     freeze(state, volume);
     const granted: ConnectionRecord = { client, volume, mode: "ro", holder: holderOf(document) };

@@ -120,11 +120,10 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
   if (origin.kind === "copy") {
     const source = planOrigin(state, client, origin.volume);
     if (!source.ok) return source;
-    const sizeMiB = document.sizeMiB ?? source.value.sizeMiB;
-    if (sizeMiB < source.value.sizeMiB) {
-      return failed(
-        `a copy of "${source.value.path}" needs at least its size of ${source.value.sizeMiB} MiB, not ${sizeMiB} MiB`,
-      );
+    const originMiB = wholeMiB(state, origin.volume, source.value);
+    const sizeMiB = document.sizeMiB ?? originMiB;
+    if (sizeMiB < originMiB) {
+      return failed(`a copy of "${source.value.path}" needs at least its size of ${originMiB} MiB, not ${sizeMiB} MiB`);
     }
     if (layersOf(state, origin.volume) >= limits.layers) {
       return failed(
@@ -228,12 +227,26 @@ function planOrigin(state: ManagerState, client: PeerName, origin: Uid): Result<
   if (record.frozen) return ok(record);
   const actual = state.agents.get(record.agent)?.volumes.get(origin);
   if (actual?.phase !== "ready") return waiting(notReady(state, origin));
-  if (actual.sizeMiB !== null && actual.sizeMiB < record.sizeMiB)
-    return waiting(`"${record.path}" still grows to ${record.sizeMiB} MiB`);
+  const growing = stillGrows(state, origin, record);
+  if (growing !== null) return waiting(growing);
   const writer = writerOf(state, origin);
   if (writer !== null)
     return waiting(`"${record.path}" is being written by ${writer}; a copy waits until nobody writes`);
   return ok(record);
+}
+
+/** Its size as its server has it, of which an older store may know less. */
+const wholeMiB = ({ agents }: ManagerState, volume: Uid, { agent, sizeMiB }: VolumeRecord): number =>
+  Math.max(sizeMiB, agents.get(agent)?.volumes.get(volume)?.sizeMiB ?? 0);
+
+/** Why a volume is not made immutable yet: it has not all that it was promised, and never would; null: it has. */
+export function stillGrows(
+  { agents }: ManagerState,
+  volume: Uid,
+  { agent, path, sizeMiB }: VolumeRecord,
+): string | null {
+  const hasMiB = agents.get(agent)?.volumes.get(volume)?.sizeMiB ?? null;
+  return hasMiB === null || hasMiB >= sizeMiB ? null : `"${path}" still grows to ${sizeMiB} MiB`;
 }
 
 /** Why a volume cannot be used yet: what its server says, or that the server says nothing. */
