@@ -306,6 +306,26 @@ test("a cell that was found, and that its parent does not know any more, ends wh
   );
 });
 
+test("nobody but its parent has a word in a cell that was found, whoever named its UID before that was known", () => {
+  const bank = peerName("controller.bank");
+  const controllers = [found("s-1", "web.shop", 7)];
+  for (const ending of [{ ending: true }, {}]) {
+    const world = new World().want("s-1", "web.shop").says({});
+    world.clients.clear();
+    world.lose().want("s-1", "x.bank", bank, ending).report({ kind: "found", controllers }).says({});
+    assert.equal(world.life(), undefined);
+    assert.equal(world.cell("s-1")?.phase, "waiting");
+    assert.equal(world.cell("s-1", bank), undefined);
+    world.want("s-1", null, bank).want("s-1", "web.shop");
+    assert.equal(world.life()?.ending, false);
+    assert.equal(world.cell("s-1")?.phase, "working");
+  }
+  // Its parent speaks after the other one, and before it is known whose it is.
+  const world = new World().lose().want("s-1", "x.bank", bank).want("s-1", "web.shop");
+  world.report({ kind: "found", controllers });
+  assert.equal(world.life()?.ending, false);
+});
+
 test("a cell that was found is stored where the previous version does not take it for one that is to end", () => {
   const controllers = [found("s-1", "web.shop", 7)];
   const world = new World().report({ kind: "found", controllers });

@@ -33,7 +33,7 @@ import { gauge, sample } from "../telemetry/metrics.ts";
 import { bind, firstInstances, firstServices, type Instances } from "./binding.ts";
 import { adopt } from "./found.ts";
 import { type CellRecord, controllerOf, recordKey, recordKinds, servicesOf } from "./record.ts";
-import { adopted, rivalOf } from "./unclaimed.ts";
+import { adopted, nameIsTaken, rivalOf } from "./unclaimed.ts";
 import type { CellReport, FoundController, WantedController } from "./work.ts";
 
 /**
@@ -68,6 +68,8 @@ export interface CellManagerState {
   instances: Instances;
   readonly wanted: Map<Uid, { readonly client: PeerName; readonly document: DesiredCell }>;
   readonly cells: Map<Uid, CellRecord>;
+  /** Wishes under UIDs that others named first, until it is known whose the cells are. */
+  readonly rivals: Map<string, { readonly client: PeerName; readonly key: string; readonly value: Json }>;
   /** Stored wishes that cannot be read: their cells stay as they are. */
   readonly unread: Set<Uid>;
   /** What its controller says of each. */
@@ -114,6 +116,7 @@ function restore(options: CellManagerOptions, restored: Restored): CellManagerSt
     instances: options.instances ?? firstInstances,
     wanted: new Map(),
     cells: new Map(),
+    rivals: new Map(),
     unread: new Set(),
     lives: new Map(),
     silent: new Set(),
@@ -176,8 +179,10 @@ function takeLife(state: CellManagerState, controller: PeerName, value: Json): v
 
 function takeCell(state: CellManagerState, client: PeerName, key: string, value: Json): void {
   const id = key.slice("cell/".length) as Uid;
-  const owner = state.wanted.get(id)?.client ?? state.cells.get(id)?.client ?? client;
+  const owner = state.cells.get(id)?.client ?? state.wanted.get(id)?.client ?? client;
+  state.rivals.delete(`${client}/${key}`);
   if (owner !== client) {
+    if (!state.hasFound) state.rivals.set(`${client}/${key}`, { client, key, value });
     log(state.outbox, "document/refused", { from: client, key, why: `the UID ${id} belongs to another cell` });
     return;
   }
@@ -292,6 +297,19 @@ function takeFound(state: CellManagerState, found: readonly FoundController[]): 
     save(state, record);
     log(state.outbox, "cell/found", { cell: record.cell, uid: record.uid, number: record.number });
   }
+  hearParents(state);
+}
+
+/** Whose a cell is stands where it was found. Who named its UID before that, by mistake or not, has no word in it. */
+function hearParents(state: CellManagerState): void {
+  for (const [id, { client }] of state.wanted) {
+    if ((state.cells.get(id)?.client ?? client) === client) continue;
+    state.wanted.delete(id);
+    say(state, client, id, null);
+  }
+  const rivals = [...state.rivals.values()];
+  for (const { client, key, value } of rivals) takeCell(state, client, key, value);
+  state.rivals.clear();
 }
 
 function forget(state: CellManagerState, record: CellRecord): void {
@@ -358,21 +376,6 @@ function create(
   return record;
 }
 
-function nameIsTaken({ client, cell, stage, uid, unclaimed }: CellRecord): Progress {
-  const former = `${uid}, of which nothing is known here since stores were lost`;
-  const verb = `\`cells orphans end cell-manager ${client} cell/${uid}\``;
-  if (unclaimed === true)
-    return progress(
-      "failed",
-      `the name ${cell} is that of a former child cell (${former}): give this one another x.name, or let an operator end the former one with all that it has (${verb}), or say that it is this one (\`cells orphans adopt\`, likewise)`,
-    );
-  if (stage === "living")
-    return progress(
-      "failed",
-      `the name ${cell} is that of another child cell (${uid}): give one of the two another x.name`,
-    );
-  return progress("waiting", `waits until the former cell ${cell} is gone`);
-}
 const notMade = (cell: CellName, { phase, reason }: Progress): ActualCell => ({
   ...progress(phase, reason),
   ...{ controller: peerName(`controller.${cell}`), address: null, version: 0, quota: null, ended: false },

@@ -1,6 +1,8 @@
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 import type { DesiredCell } from "../documents/cells.ts";
+import type { Progress } from "../documents/vocabulary.ts";
 import type { AdoptRequest } from "../env.ts";
+import { progress } from "../outbox.ts";
 import type { CellRecord } from "./record.ts";
 
 /**
@@ -33,4 +35,21 @@ export function adopted(claims: Claims, { client, key }: AdoptRequest): CellReco
   if (rivalOf(claims, record) === undefined)
     return `${client} wishes for no child cell ${cell} that could be this one: declare it in its parent's specification, and say this again`;
   return { ...record, given: true };
+}
+
+/** What its parent is told of a child whose name another cell has. */
+export function nameIsTaken({ client, cell, stage, uid, unclaimed }: CellRecord): Progress {
+  const former = `${uid}, of which nothing is known here since stores were lost`;
+  const verb = `\`cells orphans end cell-manager ${client} cell/${uid}\``;
+  if (unclaimed === true)
+    return progress(
+      "failed",
+      `the name ${cell} is that of a former child cell (${former}): give this one another x.name, or let an operator end the former one with all that it has (${verb}), or say that it is this one (\`cells orphans adopt\`, likewise)`,
+    );
+  if (stage === "living")
+    return progress(
+      "failed",
+      `the name ${cell} is that of another child cell (${uid}): give one of the two another x.name`,
+    );
+  return progress("waiting", `waits until the former cell ${cell} is gone`);
 }
