@@ -29,9 +29,9 @@ const callsIn = (text: string): readonly string[] => [
 const namesFormat = (call: string): boolean => /"-f"|source\(|\.\.\.parameters/.test(call);
 const probes = (text: string): readonly string[] =>
   [...text.matchAll(/"(-drive|-hd[a-d]|-cdrom|-fda|drive_add)"/g)].map(([, option = ""]) => option);
-/** Block nodes without a driver: objects that have a node name, save exports, which refer to a node by it. */
+/** Block nodes without a driver: objects that have a node name, save exports and orders to grow, which refer to a node by it. */
 const undriven = (text: string): readonly string[] =>
-  [...text.matchAll(/\{[^{}]*"node-name":[^{}]*/g)]
+  [...text.replace(/"block_resize",\s*\{[^{}]*\}/g, "").matchAll(/\{[^{}]*"node-name":[^{}]*/g)]
     .map(([node]) => node)
     .filter((node) => !/\bdriver\b|\btype: "nbd"/.test(node));
 
