@@ -249,6 +249,21 @@ test("a machine that nothing was ever heard of is asked for a short time whether
   await driver.close();
 });
 
+test("a QEMU that answers nothing holds nobody up who makes its disk grow or stops it", {
+  timeout: 60_000,
+}, async () => {
+  const driver = createQemuDriver({ runDirectory: join(directory, "run") });
+  const vm = uid("c1-18");
+  const disk = await sectorDisk("silent", idle);
+  await driver.start(machine(vm, 1, disk));
+  const [found] = await driver.list();
+  process.kill(found?.pid ?? 0, "SIGSTOP");
+  await assert.rejects(driver.grow(vm, disk.node, 64), /QEMU has not answered within \d+ ms/);
+  await driver.stop(vm, 300);
+  assert.deepEqual(await driver.list(), []);
+  await driver.close();
+});
+
 test("a start that fails says why and leaves nothing", async () => {
   const options = { runDirectory: join(directory, "run") };
   const driver = createQemuDriver(options);

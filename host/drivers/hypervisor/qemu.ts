@@ -44,7 +44,7 @@ import {
   type ProcessIdentity,
   processControl,
 } from "./process/process.ts";
-import { connectQmp, type Qmp } from "./qmp.ts";
+import { connectQmp, inTime, type Qmp } from "./qmp.ts";
 import { padSeed, Resumption, resume } from "./resume/resume.ts";
 
 /** From the launch to QEMU's answer; opening a chain of 16 layers over a busy network is in it. */
@@ -58,6 +58,8 @@ const flushMs = 2000;
 const noGuestMs = 1000;
 /** A killed process that is still there after this is stuck in the kernel: its end cannot be confirmed. */
 const killDeadlineMs = 30_000;
+/** One that a guest has taken over, or whose storage hangs, may never answer: others wait for their turn meanwhile. */
+const silentMs = 5000;
 
 export interface QemuOptions {
   /** Volatile; every directory above it must be passable (mode x) for QEMU's user. Short: socket paths end at 107 bytes. */
@@ -236,9 +238,11 @@ class QemuDriver implements HypervisorDriver {
     if (watched !== null) {
       watched.stopping = true;
       if (graceMs > 0 && !watched.ending && watched.qmp !== null) {
-        const hasGuest = watched.agent.hasAnswered() || (await hasWritten(watched.qmp));
+        const patienceMs = Math.min(graceMs, silentMs);
+        const { qmp } = watched;
+        const hasGuest = watched.agent.hasAnswered() || (await inTime(hasWritten(qmp), patienceMs).catch(() => true));
         const deadline = performance.now() + (hasGuest ? graceMs : Math.min(graceMs, noGuestMs));
-        await watched.qmp.execute("system_powerdown").catch(() => undefined);
+        await inTime(qmp.execute("system_powerdown"), patienceMs).catch(() => undefined);
         // Small guests have nobody who listens to the power button.
         watched.agent.exec(["/sbin/poweroff"], Math.min(2000, graceMs)).catch(() => undefined);
         const goesOn = (): boolean => !watched.guestOff && watched.dead === null && isAlive(watched.process);
@@ -260,12 +264,13 @@ class QemuDriver implements HypervisorDriver {
   async grow(vm: Uid, node: string, sizeMiB: number): Promise<void> {
     const qmp = this.#watched.get(vm)?.qmp;
     if (qmp == null) throw new Error(`the machine of ${vm} cannot be spoken to`);
-    const nodes = (await qmp.execute("query-named-block-nodes", { flat: true })) as readonly unknown[];
+    const answer = await inTime(qmp.execute("query-named-block-nodes", { flat: true }), silentMs);
+    const nodes = answer as readonly unknown[];
     const found = nodes.map(asRecord).find((each) => each["node-name"] === node);
     if (found === undefined) throw new Error(`the machine of ${vm} has no disk of that lease`);
     const bytes = sizeMiB * 1024 * 1024;
     if (Number(asRecord(found.image)["virtual-size"]) >= bytes) return;
-    await qmp.execute("block_resize", { "node-name": node, size: bytes });
+    await inTime(qmp.execute("block_resize", { "node-name": node, size: bytes }), silentMs);
   }
 
   onEnd(listener: (end: MachineEnd) => void): void {

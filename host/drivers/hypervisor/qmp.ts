@@ -75,3 +75,12 @@ export const connectQmp = async (
   await qmp.execute("qmp_capabilities").finally(() => clearTimeout(timer));
   return qmp;
 };
+
+/** Rejects with a sentence if QEMU has not answered by then. What was asked for may be done later. */
+export const inTime = async <T>(answer: Promise<T>, ms: number): Promise<T> => {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`QEMU has not answered within ${ms} ms`)), ms);
+  });
+  return Promise.race([answer, late]).finally(() => clearTimeout(timer));
+};
