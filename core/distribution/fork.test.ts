@@ -4,52 +4,34 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import {
   boot,
+  type Copy,
   cause,
+  copyOf,
   createNetwork,
   desire,
+  desiredAt,
   feed,
   halt,
   machineOf,
   type Network,
   publish,
+  putBack,
+  release,
+  restart,
   settle,
   stateOf,
   subscribe,
 } from "./network.testing.ts";
 import { leftoversOf } from "./node/release.ts";
 
-const desiredAt = (network: Network, name: string): Json => Object.fromEntries(stateOf(network, name).desired);
 const inputsOf = (network: Network, name: string, kind: string): Json[] =>
   stateOf(network, name).inputs.filter((input) => input.kind === kind) as unknown as Json[];
 const logged = (network: Network, name: string, event: string): number =>
   machineOf(network, name).logs.filter((line) => line.event === event).length;
-type Copy = ReadonlyMap<string, Json>;
-const copyOf = (network: Network, name: string): Copy => structuredClone(machineOf(network, name).store);
-/** Its store is that copy from now on, or (null) a blank one, and it starts again. */
-const putBack = (network: Network, name: string, copy: Copy | null): void => {
-  const machine = machineOf(network, name);
-  halt(network, machine);
-  // Its clock goes on, whatever its store has forgotten.
-  const generation = machine.store.get("generation") ?? 0;
-  machine.store.clear();
-  for (const [key, value] of copy ?? []) machine.store.set(key, structuredClone(value));
-  machine.store.set("generation", generation);
-  boot(network, machine);
-};
-const restart = (network: Network, name: string): void => {
-  halt(network, machineOf(network, name));
-  boot(network, machineOf(network, name));
-};
 const leftovers = (network: Network, name: string, isThere = (_peer: string): boolean => true) => {
   const { node } = machineOf(network, name);
   return node === null ? assert.fail() : leftoversOf(node.distribution, isThere);
 };
-const release = (network: Network, name: string, peer: string, keys?: readonly string[]): void =>
-  feed(network, machineOf(network, name), {
-    ...{ kind: "release", peer: peerName(peer) },
-    ...(keys === undefined ? {} : { keys }),
-  });
-
 /** The book of peers does not name it. */
 const endAsGone = (network: Network, name: string, peer: string, keys: readonly string[]): void =>
   feed(network, machineOf(network, name), { kind: "release", peer: peerName(peer), keys, isGone: true });

@@ -11,9 +11,9 @@ import type { Client, ClientLink, Distribution, ServerLink, Target, Turn } from 
 /*
  * What follows where one of the two stores of a connection has forked (`history.ts`).
  *
- * A client that forked may add documents, and may change and take back what it added since. What its receiver took before
- * stays as it is, per document: the client is told what is kept, a tombstone for it is never acknowledged as taken, and
- * later frames pass. That lasts, over restarts of both, until somebody releases it: an operator, or the client itself where
+ * A client that forked may add documents, and may change and take back what it added since. What its receiver took before stays
+ * as it is, per document, and of what the client found in its store nothing is added: the client is told so, a tombstone for
+ * what is kept is never acknowledged as taken, and later frames pass. That lasts, over restarts of both, until somebody releases it: an operator, or the client itself where
  * all that it desires follows from what others say.
  *
  * No document of its former life is needed at a receiver that has none of it: then there is nothing to protect, and no fork.
@@ -77,6 +77,16 @@ export const forgetMark = (turn: Turn, client: Client): void => {
 export const keep = (node: Distribution, turn: Turn, link: ServerLink, key: string, seq: number): void => {
   refuse(node, turn, link.peer, "kept as it is", key);
   if (link.speaksHistory) link.telling.set(key, seq);
+};
+
+/**
+ * Of a client that has forked, what it found in its store and what is not here. It was taken back since, or moved: the older store
+ * of a controller would have a machine start at the host that it has left. It is said again after a release.
+ */
+export const keepOut = (node: Distribution, turn: Turn, link: ServerLink, key: string, seq: number): void => {
+  refuse(node, turn, link.peer, "kept as it is", key);
+  // Of keys that are not here its acknowledgement alone has to do beyond its share, or who reads nothing would fill the memory.
+  if (link.speaksHistory && link.telling.size < shareOf(link.peer).documents) link.telling.set(key, seq);
 };
 
 /** What a client says counts again. It repeats all of it, on a new connection. @returns connections to close */

@@ -371,3 +371,32 @@ export const refusals = (network: Network, name: string): Json[] =>
   machineOf(network, name)
     .logs.filter(({ event }) => event === "distribution/refused")
     .map(({ fields }) => fields.reason ?? null);
+
+// --- stores that are put back ------------------------------------------------------------------------------------
+
+/** What a service has been told to desire, by client and key. */
+export const desiredAt = (network: Network, name: string): Json => Object.fromEntries(stateOf(network, name).desired);
+export type Copy = ReadonlyMap<string, Json>;
+/** A copy of its store. */
+export const copyOf = (network: Network, name: string): Copy => structuredClone(machineOf(network, name).store);
+/** Its store is that copy from now on, or (null) a blank one, and it starts again. */
+export const putBack = (network: Network, name: string, copy: Copy | null): void => {
+  const machine = machineOf(network, name);
+  halt(network, machine);
+  // Its clock goes on, whatever its store has forgotten.
+  const generation = machine.store.get("generation") ?? 0;
+  machine.store.clear();
+  for (const [key, value] of copy ?? []) machine.store.set(key, structuredClone(value));
+  machine.store.set("generation", generation);
+  boot(network, machine);
+};
+export const restart = (network: Network, name: string): void => {
+  halt(network, machineOf(network, name));
+  boot(network, machineOf(network, name));
+};
+/** An operator lets a peer, or the service itself, count. */
+export const release = (network: Network, name: string, peer: string, keys?: readonly string[]): void =>
+  feed(network, machineOf(network, name), {
+    ...{ kind: "release", peer: peerName(peer) },
+    ...(keys === undefined ? {} : { keys }),
+  });

@@ -468,7 +468,8 @@ export const flushClient = (node: Distribution, turn: Turn, link: ClientLink): v
     // Gone: its tombstone was acknowledged on this connection after it had been put here.
     if (document === undefined) continue;
     const { seq, value } = document;
-    turn.sends.push({ connection, frame: { frame: "desire", key, seq, value, ...at } });
+    const restored = seq <= node.restoredSeq ? { restored: true as const } : {};
+    turn.sends.push({ connection, frame: { frame: "desire", key, seq, value, ...restored, ...at } });
     characters += document.text.length;
   }
   if (link.pending.size === 0 && !link.completed) {

@@ -63,6 +63,8 @@ export type ClientFrame =
       readonly key: string;
       readonly seq: number;
       readonly value: Json;
+      /** It was desired by an earlier start of the client, and is as it was in its store. */
+      readonly restored?: true;
       /** How far the client's store is. */
       readonly at?: Mark;
     }
@@ -224,7 +226,7 @@ export const parseClientFrame = (json: Json): Result<ClientFrame, Refusal> => {
       return ok({ frame });
     case "desire":
       return isKey(key) && isCount(seq) && value !== undefined
-        ? ok({ frame, key, seq, value, ...markIn(fields) })
+        ? ok({ frame, key, seq, value, ...(fields.restored === true ? { restored: true } : {}), ...markIn(fields) })
         : fail("malformed frame");
     case "recovered":
       return ok({ frame });

@@ -102,7 +102,7 @@ export const createNode = <State>(
       accepts: (peer, key) => service.accepts(peer, key),
       unclaimed: () => service.unclaimed?.(node.state) ?? new Map(),
       read: (verb, from, key, value) => service.read(verb, from, key, value),
-      seq: 0,
+      ...{ seq: 0, restoredSeq: 0 },
       scanning: false,
       audience: undefined,
       digestRound: new Set(),
@@ -120,6 +120,7 @@ export const createNode = <State>(
       target.documents.set(key, { seq: distribution.seq, value, text: JSON.stringify(value) });
     }
   }
+  distribution.restoredSeq = distribution.seq;
   for (const [peer, { at = null, instance = null, forked = false, itForked = false }] of stored.peerMarks) {
     const target = distribution.targets.get(peer) ?? createTarget(peer);
     distribution.targets.set(peer, target);

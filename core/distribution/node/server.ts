@@ -1,6 +1,6 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
-import { advanceClient, hasForked, isKept, judgeClient, keep, releaseClient } from "../fork.ts";
+import { advanceClient, hasForked, isKept, judgeClient, keep, keepOut, releaseClient } from "../fork.ts";
 import { limits } from "../limits.ts";
 import { bucketOf, type Digest, differing, digestBuckets, digestOf, RunningDigest } from "./digest.ts";
 import { follow, followersOf, follows, unfollow } from "./followers.ts";
@@ -151,8 +151,7 @@ const receiveHello = (
   link.control.push(helloOf(node, client, hasForked(client) ? { forked: true } : {}));
 };
 const laterSeen = (node: Distribution, { connection }: ServerLink, { floor, generation }: Client, session: number) => ({
-  connection,
-  frame: helloOf(node, { session, floor }, { seen: generation }),
+  ...{ connection, frame: helloOf(node, { session, floor }, { seen: generation }) },
 });
 
 /** To everybody who was greeted without it. */
@@ -199,6 +198,10 @@ const receiveDesire = (
   if (before !== undefined && isKept(client, before)) {
     client.orphans.delete(key);
     if (text !== before.text) keep(node, turn, link, key, seq);
+    return;
+  }
+  if (value !== null && before === undefined && frame.restored === true && hasForked(client)) {
+    keepOut(node, turn, link, key, seq);
     return;
   }
   if (value === null) {

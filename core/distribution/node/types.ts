@@ -224,6 +224,8 @@ export interface Distribution {
   readonly unclaimed: () => ReadonlyMap<PeerName, readonly string[]>;
   readonly read: DocumentReader;
   /** Of the last document or publication of this generation. */
+  /** The last `seq` of what this start found in its store. */
+  restoredSeq: number;
   seq: number;
   scanning: boolean;
   /** What `Service.audience` last answered. */
