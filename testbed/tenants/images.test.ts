@@ -109,7 +109,6 @@ test("images from outside become volumes, or are refused with their reason", { s
         [["evil", join(work, "nothing"), "-f", "raw"], /there is no such file/],
         [["evil", work, "-f", "raw"], /no regular file/],
         [["evil", raw, "-f", "vmdk"], /raw or qcow2, not `vmdk`/],
-        [["evil", raw], /--format/],
       ] as const) {
         const { code, stderr } = await t.cells(["image", "add", ...args]);
         assert.equal(code, 2, stderr);
@@ -155,11 +154,13 @@ test("images from outside become volumes, or are refused with their reason", { s
     });
 
     await suite.test("deleting and replacing leave volumes as they are", async () => {
-      const before = qemu("sha256sum", await diskOf(t, "disks/q"));
+      // A file with room to grow is long and mostly a hole: nobody reads it from end to end.
+      const before = join(work, "before.qcow2");
+      qemu("cp", "--sparse=auto", await diskOf(t, "disks/q"), before);
       await said(t, "image", "add", "from-qcow2", raw, "--format", "raw", "--replace");
       await said(t, "image", "delete", "from-qcow2");
       await refused(t, /there is no image "from-qcow2"/, "image", "delete", "from-qcow2");
-      assert.equal(qemu("sha256sum", await diskOf(t, "disks/q")), before);
+      qemu("qemu-img", "compare", "-q", "-f", "qcow2", "-F", "qcow2", before, await diskOf(t, "disks/q"));
       assert.equal((await stateOf(t, "disks/q"))?.phase, "ready");
       // A new volume of it waits, and says for what; it comes as soon as the image does.
       writeFileSync(

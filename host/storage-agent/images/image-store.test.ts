@@ -227,13 +227,15 @@ describe("what stays", { skip }, () => {
     await files.prepare();
     const volume = uid("test-1");
     await files.create(volume, { kind: "image", image: "base" }, 16);
-    const before = qemu("sha256sum", files.path(volume));
+    // A file with room to grow is long and mostly a hole: nobody reads it from end to end.
+    const before = join(base, "before.qcow2");
+    qemu("cp", "--sparse=auto", files.path(volume), before);
     await add(at, "base", other, { replace: true });
     assert.equal(await at.store.remove("base"), null);
     assert.equal((await at.store.remove("base"))?.status, 404);
     assert.deepEqual(await names(at), ["tiny"]);
     assert.equal(existsSync(join(at.places.directory, "images", "base")), false);
-    assert.equal(qemu("sha256sum", files.path(volume)), before);
+    qemu("qemu-img", "compare", "-q", "-f", "qcow2", "-F", "qcow2", before, files.path(volume));
     assert.equal(await files.ready(volume, null), 16);
     await assert.rejects(files.create(uid("test-2"), { kind: "image", image: "base" }, 16), /no image "base"/);
   });
