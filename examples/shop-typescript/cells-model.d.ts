@@ -97,7 +97,7 @@ declare module "cells/model" {
     };
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
     readonly movedFrom?: string;
   }
 
@@ -138,7 +138,7 @@ declare module "cells/model" {
     };
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
     readonly movedFrom?: string;
   }
   /** An element of type VM; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -153,7 +153,7 @@ declare module "cells/model" {
     readonly import?: string;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
     readonly movedFrom?: string;
   }
   /** An element of type Volume; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -166,7 +166,7 @@ declare module "cells/model" {
     readonly size?: number;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
     readonly movedFrom?: string;
   }
   /** An element of type VolumeCopy; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -181,7 +181,7 @@ declare module "cells/model" {
     readonly cidr?: string;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
     readonly movedFrom?: string;
   }
   /** An element of type Subnet; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -204,7 +204,7 @@ declare module "cells/model" {
     readonly requires?: boolean;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
     readonly movedFrom?: string;
   }
   /** An element of type VolumeConnection; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -225,7 +225,7 @@ declare module "cells/model" {
     readonly requires?: boolean;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
     readonly movedFrom?: string;
   }
   /** An element of type VirtualInterface; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -246,7 +246,7 @@ declare module "cells/model" {
     readonly direction?: "both" | "1to2";
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
     readonly movedFrom?: string;
   }
   /** An element of type NetworkRule; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -263,7 +263,7 @@ declare module "cells/model" {
     readonly grant: "copy" | "connect";
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
     readonly movedFrom?: string;
   }
   /** An element of type VolumeGrant; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
@@ -284,7 +284,7 @@ declare module "cells/model" {
     readonly gateway?: string;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
-    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. */
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
     readonly movedFrom?: string;
   }
   /** An element of type CellController; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */

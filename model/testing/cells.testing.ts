@@ -175,7 +175,8 @@ function element({ type, picks, values, own }: Piece, index: number, params: Rec
     const pick = picks[at] ?? 0;
     const required = elementSchemas[type][name]?.required === true;
     // What only makes sense together with something else is left to tests of its own.
-    if (!required && (pick < 2 || ["x.address", "x.cpuSpeed", "x.gateway"].includes(name))) return;
+    if (!required && (pick < 2 || ["x.address", "x.cpuSpeed", "x.gateway", "x.liveness.interface"].includes(name)))
+      return;
     const kind = kindOf(type, name);
     const literal = values[at] ?? null;
     const written = name === "x.placement.*" ? "x.placement.pool" : name;

@@ -236,7 +236,7 @@ describe("what stays", { skip }, () => {
     assert.deepEqual(await names(at), ["tiny"]);
     assert.equal(existsSync(join(at.places.directory, "images", "base")), false);
     qemu("qemu-img", "compare", "-q", "-f", "qcow2", "-F", "qcow2", before, files.path(volume));
-    assert.equal(await files.ready(volume, null), 16);
+    assert.equal((await files.ready(volume, null))?.sizeMiB, 16);
     await assert.rejects(files.create(uid("test-2"), { kind: "image", image: "base" }, 16), /no image "base"/);
   });
 
@@ -257,7 +257,7 @@ describe("what stays", { skip }, () => {
       await files.create(volume, source, 16);
       const path = files.path(volume);
       qemu("qemu-io", "-f", "qcow2", "-c", `write -q -s ${hostile} 0 65536`, path);
-      assert.equal(await files.ready(volume, 32), 32, "it grows, and is what it was");
+      assert.equal((await files.ready(volume, 32))?.sizeMiB, 32, "it grows, and is what it was");
       // As a host composes it (`host/drivers/storage/block-chain.ts`): every driver by name.
       const node = JSON.stringify({ driver: "qcow2", backing: null, file: { driver: "file", filename: path } });
       const seen = join(base, "seen.raw");
