@@ -103,7 +103,7 @@ describe("refusals", { skip }, () => {
         assert.equal(code, 1);
         assert.match(
           stdout,
-          /held up at "wanted on": x\.desiredState is "off". To lift that: write x\.desiredState "on"/,
+          /held up at "wanted on": x\.desiredState is "off". To lift that: `cells start shop\/vm`, which writes/,
         );
       });
     });

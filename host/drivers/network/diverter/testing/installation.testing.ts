@@ -116,7 +116,7 @@ export class Installation {
   async start(more: { readonly bridge?: string } = {}): Promise<void> {
     const wire = await this.machine();
     wire.run("ip", "link", "add", "br0", "type", "bridge");
-    wire.run("ip", "link", "set", "br0", "up");
+    wire.run("ip", "link", "set", "br0", "addrgenmode", "none", "up");
     const plug = async (port: string, address: string, hardware: string): Promise<Machine> => {
       const machine = await this.machine();
       wire.cable(port, machine, "eth0", hardware);

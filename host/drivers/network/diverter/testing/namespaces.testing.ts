@@ -46,12 +46,12 @@ export class Machine {
       return false;
     }
   }
-  /** One end of a cable in this machine, the other in another one. */
+  /** One end of a cable in this machine, the other in another one. Neither says anything by itself, as IPv6 would. */
   cable(name: string, other: Machine, otherName: string, otherMac?: string): void {
     const address = otherMac === undefined ? [] : ["address", otherMac];
     const peer = ["peer", "name", otherName, ...address, "netns", String(other.pid)];
     this.run("ip", "link", "add", name, "type", "veth", ...peer);
-    this.run("ip", "link", "set", name, "up");
+    this.run("ip", "link", "set", name, "addrgenmode", "none", "up");
     other.run("ip", "link", "set", otherName, "addrgenmode", "none", "up");
   }
   async stop(): Promise<void> {
