@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { cp, mkdir, readFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { bootstrapRoles } from "../../core/bootstrap/bootstrap-model.ts";
 import { macOf } from "../../core/controller/network/ipv4-range.ts";
@@ -10,13 +10,15 @@ import { hashCredential } from "../../runtime/http/bearer.ts";
 import { createAuthority } from "../../runtime/identity/certificates.ts";
 import { fingerprintOfCertificate } from "../../runtime/identity/own/fingerprint.ts";
 import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
-import { network, type ProcessConfiguration, ports } from "../../runtime/installation.ts";
+import { network, type PeerBook, type ProcessConfiguration, ports } from "../../runtime/installation.ts";
 import { makeDirectoryDurably } from "../../runtime/process/durable-files.ts";
 import { parsePeerAddress } from "../../runtime/transport/peers.ts";
 import { birthStores } from "./bootstrap-restored.ts";
 
 /** What the services of the birth leave behind for the VM: `<role>/…`, as the VM has it on its data volume. */
 export const birthDirectory = ({ directory }: ProcessConfiguration): string => birthStores(directory);
+
+const peersFileName = "peers.json";
 
 type BirthRole = (typeof bootstrapRoles)[number];
 const nameOf = (role: BirthRole): PeerName => servicePeer(role, role === "controller" ? "root" : undefined);
@@ -51,7 +53,7 @@ export const birthConfigurations = async (
     const identity = join(own, "identity");
     const runDirectory = join(configuration.runDirectory, "bootstrap", role);
     for (const path of [identity, runDirectory]) await makeDirectoryDurably(path, 0o700);
-    const peersFile = join(own, "peers.json");
+    const peersFile = join(own, peersFileName);
     await replaceFile(peersFile, JSON.stringify({ peers: firstPeers(configuration, address) }));
     const tokenFile = join(runDirectory, "token");
     await replaceFile(tokenFile, known.tokens[role] ?? "");
@@ -74,6 +76,30 @@ export const birthConfigurations = async (
     });
   }
   return configurations;
+};
+
+/**
+ * `birth/<role>/<file>` → content, of all that the roles have written, as the VM has it. SQLite's index of its log is made
+ * anew. Of where others are, a role has the authority alone and waits for its first book: the birth's Placer knew one host,
+ * and one that began with that would take it for a quorum and put the next VMs there too.
+ */
+export const birthFiles = async (configuration: ProcessConfiguration): Promise<Readonly<Record<string, Buffer>>> => {
+  const directory = birthDirectory(configuration);
+  const files: Record<string, Buffer> = {};
+  for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || entry.name.endsWith("-shm") || entry.name.endsWith(".lock")) continue;
+    const path = join(entry.parentPath, entry.name);
+    const name = path.slice(directory.length + 1);
+    const content = await readFile(path);
+    const follows = bootstrapRoles.some((role) => role !== "authority" && name === join(role, peersFileName));
+    files[join("birth", name)] = follows ? authorityAlone(content) : content;
+  }
+  return files;
+};
+
+const authorityAlone = (book: Buffer): Buffer => {
+  const { peers } = JSON.parse(book.toString("utf8")) as PeerBook;
+  return Buffer.from(JSON.stringify({ peers: { authority: peers.authority } }));
 };
 
 const tokensOf = async (file: string): Promise<Tokens> => {

@@ -18,7 +18,7 @@ import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { makeDirectoryDurably } from "../../runtime/process/durable-files.ts";
 import { type RestoredBirth, readRestoredBirth } from "./bootstrap-restored.ts";
-import { birthConfigurations, birthDirectory } from "./bootstrap-roles.ts";
+import { birthConfigurations, birthDirectory, birthFiles } from "./bootstrap-roles.ts";
 
 /**
  * How an installation comes to run in itself (SELF-HOSTING, Birth; decision 31), carried out by the Host Manager of one
@@ -132,7 +132,7 @@ class Birth implements Bootstrap {
     // A start that failed is repeated, and finds the child gone.
     this.#handingOver ??= this.#handOver(desired);
     await this.#handingOver;
-    return birthFiles(birthDirectory(this.#options.configuration));
+    return birthFiles(this.#options.configuration);
   }
 
   async close(): Promise<void> {
@@ -278,14 +278,3 @@ class Birth implements Bootstrap {
     await run("ip", ["address", verb, address, "dev", device]);
   }
 }
-
-/** `birth/<role>/<file>` → content, of all that the roles have written. SQLite's index of its log is made anew. */
-const birthFiles = async (directory: string): Promise<Readonly<Record<string, Buffer>>> => {
-  const files: Record<string, Buffer> = {};
-  for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile() || entry.name.endsWith("-shm") || entry.name.endsWith(".lock")) continue;
-    const path = join(entry.parentPath, entry.name);
-    files[join("birth", path.slice(directory.length + 1))] = await readFile(path);
-  }
-  return files;
-};
