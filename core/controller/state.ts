@@ -97,6 +97,8 @@ export interface ModelRecord {
 /** Record `counters`. None ever goes back. */
 export interface CountersRecord {
   readonly nextNumber: number;
+  /** Numbers below it that this store never gave out, in order: from, and up to but not (`given-out.ts`). Absent: none. */
+  readonly skipped?: readonly (readonly [number, number])[];
   readonly nextIdentity: number;
   readonly nextRule: number;
 }

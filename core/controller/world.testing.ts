@@ -472,3 +472,12 @@ function shownFact(name: string, fact: Json): readonly string[] {
   if (!Array.isArray(fact)) return [`${name}=${JSON.stringify(fact)}`];
   return [(fact as readonly Json[]).map((each) => (isObject(each) ? `${each.host} ${each.kind}` : each)).join("+")];
 }
+
+/** @returns the UID of a volume that this store gave out, and whose end everybody has confirmed */
+export function goneVolume(world: World): string {
+  world.put(shop({ scratch: { "x.type": "Volume", "x.size": 8 } }));
+  const volume = world.uidOf("shop/scratch");
+  world.put(shop());
+  world.settle();
+  return volume;
+}

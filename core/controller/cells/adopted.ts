@@ -2,6 +2,7 @@ import type { Uid } from "../../../model/cell/identifiers.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
 import { log, write } from "../../outbox.ts";
 import { raiseUids } from "../histories/fork.ts";
+import { numberOf } from "../histories/given-out.ts";
 import { forgetGrant, saveGrant } from "../model/quota.ts";
 import type { ElementRecord } from "../records.ts";
 import { actualOf, type ControllerState, cellManager, elementOf, saveElement } from "../state.ts";
@@ -22,10 +23,10 @@ export function adoptChildren(state: ControllerState): void {
 
 /** It is a number of this cell's own, and nothing that the cell has now. */
 function mayBe(state: ControllerState, is: Uid): boolean {
-  const prefix = `${state.options.cellUid}-`;
-  if (state.elements.has(is) || state.grants.has(is) || !/^[1-9][0-9]*$/.test(is.slice(prefix.length))) return false;
+  const number = numberOf(state.options.cellUid, is);
+  if (state.elements.has(is) || state.grants.has(is) || number === null) return false;
   raiseUids(state, { peer: cellManager, key: `cell/${is}` }, is);
-  return is.startsWith(prefix) && Number(is.slice(prefix.length)) < state.counters.nextNumber;
+  return number < state.counters.nextNumber;
 }
 
 function rename(state: ControllerState, record: ElementRecord, is: Uid): void {

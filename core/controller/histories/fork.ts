@@ -24,6 +24,7 @@ import {
   saveVm,
   storageManagerOf,
 } from "../state.ts";
+import { goOnAt, isOwn, numberOf } from "./given-out.ts";
 import { beyondUnheard, isPlausible, type Source } from "./kept-numbers.ts";
 
 /**
@@ -81,9 +82,9 @@ export function takeFork(state: ControllerState, peer: PeerName, forked: boolean
   log(state.outbox, before ? "controller/released" : "controller/forked", { cell, peer, reason: forkReason(state) });
   if (!before) return;
   const { drawn, counters } = state;
-  const { nextNumber, nextIdentity, nextRule } = counters;
+  const { nextIdentity, nextRule } = counters;
   saveCounters(state, {
-    nextNumber: beyondUnheard(drawn, "element", nextNumber),
+    ...goOnAt(counters, beyondUnheard(drawn, "element", counters.nextNumber)),
     nextIdentity: beyondUnheard(drawn, "identity", nextIdentity),
     nextRule: beyondUnheard(drawn, "rule", nextRule),
   });
@@ -193,12 +194,13 @@ export function olderDue(state: ControllerState, peer: PeerName): void {
 /** A receiver holds a document of this controller, which is unknown here or another one. */
 export function takeKept(state: ControllerState, peer: PeerName, key: string, value: Json): void {
   if (!isObject(value)) return;
+  const [kind = "", name = ""] = key.split("/");
   if (!state.forkedAt.has(peer)) {
-    // It holds what this store, which is whole, took back long ago.
-    if (state.olderPeers.has(peer) && desiredNow(state, peer, key) === undefined) takeBack(state, peer, key);
+    // It holds what this store took back long ago. What another store of this cell gave out stays, for an operator to look at.
+    if (state.olderPeers.has(peer) && isOwn(state, name) && desiredNow(state, peer, key) === undefined)
+      takeBack(state, peer, key);
     return;
   }
-  const [kind = "", name = ""] = key.split("/");
   const source = { peer, key };
   raiseUids(state, source, name);
   if (kind === "policy") raisePolicy(state, source, value as unknown as CellPolicy);
@@ -222,10 +224,9 @@ export function takeBack(state: ControllerState, peer: PeerName, key: string): v
 }
 
 export function raiseUids(state: ControllerState, source: Source, name: string): void {
-  const prefix = `${state.options.cellUid}-`;
-  if (!name.startsWith(prefix)) return;
-  const [to, now] = [Number(name.slice(prefix.length)), state.counters.nextNumber];
-  if (isPlausible(state, source, "element", { to, now }) && to >= now) saveCounters(state, { nextNumber: to + 1 });
+  const [to, now] = [numberOf(state.options.cellUid, name), state.counters.nextNumber];
+  if (to !== null && isPlausible(state, source, "element", { to, now }) && to >= now)
+    saveCounters(state, goOnAt(state.counters, to + 1));
 }
 
 function raisePolicy(state: ControllerState, source: Source, { version, rules, networks }: CellPolicy): void {

@@ -5,6 +5,7 @@ import type { LeaseHolder } from "../../documents/vocabulary.ts";
 import type { GoneHosts } from "../../env.ts";
 import { log, write } from "../../outbox.ts";
 import { isOff } from "../../presence/group/deaths.ts";
+import { goOnAt } from "../histories/given-out.ts";
 import { beyondUnheard } from "../histories/kept-numbers.ts";
 import { grantAnew } from "../model/quota.ts";
 import type { Run, VmRecord } from "../records.ts";
@@ -120,9 +121,9 @@ export function askFirst(state: ControllerState, vm: VmRecord, run: Run): void {
 /** Once, at the first start of such a store. */
 export function goOnAbove(state: ControllerState): void {
   const { drawn, counters, policy } = state;
-  const { nextNumber, nextIdentity, nextRule } = counters;
+  const { nextIdentity, nextRule } = counters;
   saveCounters(state, {
-    nextNumber: beyondUnheard(drawn, "element", nextNumber),
+    ...goOnAt(counters, beyondUnheard(drawn, "element", counters.nextNumber)),
     nextIdentity: beyondUnheard(drawn, "identity", nextIdentity),
     nextRule: beyondUnheard(drawn, "rule", nextRule),
   });
