@@ -99,8 +99,17 @@ export function desire(outbox: Outbox, to: PeerName, key: string, value: object 
   outbox.effects.push({ kind: "desire", to, key, value: value === null ? null : toJson(value) });
 }
 
+const lengths = new WeakMap<object, number>();
+/** Of its text. One document may be wished for at a thousand peers, and is written out once. */
+function lengthOf(value: object | null): number {
+  if (value === null) return "null".length;
+  const length = lengths.get(value) ?? JSON.stringify(value).length;
+  lengths.set(value, length);
+  return length;
+}
+
 function isTooLong(outbox: Outbox, to: PeerName, key: string, value: object | null): boolean {
-  const { length } = JSON.stringify(value);
+  const length = lengthOf(value);
   const known = outbox.tooLong.get(to) ?? outbox.make.map<string, number>();
   outbox.tooLong.set(to, known);
   if (length <= limits.valueLength) {

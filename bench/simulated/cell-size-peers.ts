@@ -20,6 +20,7 @@ export class Peers<State> {
     string,
     { readonly isReady: boolean; readonly waiting: string[]; readonly key: string }
   >();
+  readonly #running = new Map<string, number>();
   #next = 0;
   #ms = 1000;
   #subnets = 0;
@@ -99,6 +100,9 @@ export class Peers<State> {
     } else if (kind === "volume") this.#volume(to, key, value as unknown as DesiredVolume);
     else if (kind === "vm") {
       const { incarnation } = value as unknown as DesiredVm;
+      // Another audience is no news of the machine, and what is said again in the same words goes nowhere.
+      if (this.#running.get(uid) === incarnation) return;
+      this.#running.set(uid, incarnation);
       this.#say(to, key, { phase: "working", reason: "starts", incarnation, power: "off", ended: null });
       this.#say(to, key, { phase: "ready", reason: null, incarnation, power: "on", ended: null });
     } else {

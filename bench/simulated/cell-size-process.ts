@@ -15,9 +15,13 @@ export interface CellSizeReport {
   readonly readyMs: number;
   /** The answer to the model itself. */
   readonly acceptMs: number;
+  /** Of that, what this process had of a processor: what others do on the machine is not in it. */
+  readonly cpuMs: number;
   readonly news: number;
   /** Of the state of one element, asked for again and again meanwhile: from when it was asked until it is answered. */
   readonly answerMs: readonly [median: number, p99: number, longest: number];
+  /** Of that, processor time of this process. */
+  readonly answerCpuMs: readonly [median: number, p99: number, longest: number];
   readonly residentMiB: number;
 }
 
@@ -90,6 +94,11 @@ const shapes: Readonly<Record<string, (elements: number) => JsonObject>> = {
   },
 };
 
+function cpuMs(since: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(since);
+  return (user + system) / 1000;
+}
+
 function run(shape: string, elements: number): CellSizeReport {
   const make = shapes[shape];
   if (make === undefined) throw new Error(`there is no shape "${shape}"`);
@@ -112,6 +121,7 @@ function run(shape: string, elements: number): CellSizeReport {
   const acceptMs = performance.now() - begin;
   const path = Object.keys(json.shop).at(-1);
   const answers: number[] = [];
+  const answersCpu: number[] = [];
   // Somebody asks every so often, and hears after what is being done at that moment.
   const everyMs = 20;
   let askedAt = performance.now() + everyMs;
@@ -120,23 +130,30 @@ function run(shape: string, elements: number): CellSizeReport {
     return answer.body;
   };
   const start = performance.now();
-  while (peers.move()) {
+  const cpu = process.cpuUsage();
+  for (let before = process.cpuUsage(); peers.move(); before = process.cpuUsage()) {
     if (performance.now() < askedAt) continue;
     stateOf();
     answers.push(performance.now() - askedAt);
+    // Who asks in the middle of a step waits for all that is left of it: at most this much.
+    answersCpu.push(cpuMs(before));
     askedAt = performance.now() + everyMs;
   }
   const readyMs = performance.now() - start;
+  const spentMs = cpuMs(cpu);
   const { body } = peers.ask({ method: "SUMMARY" }) as { readonly body: JsonObject };
   const phases = JSON.stringify(body.phases);
   if (phases !== `{"ready":${peers.state.elements.size}}`) throw new Error(`not everything is ready: ${phases}`);
-  if (answers.length === 0) answers.push(0);
+  const three = (of: readonly number[]): readonly [number, number, number] =>
+    of.length === 0 ? [0, 0, 0] : [percentile(of, 0.5), percentile(of, 0.99), Math.max(...of)];
   return {
     elements: peers.state.elements.size,
     readyMs,
+    cpuMs: spentMs,
     acceptMs,
     news: peers.steps,
-    answerMs: [percentile(answers, 0.5), percentile(answers, 0.99), Math.max(...answers)],
+    answerMs: three(answers),
+    answerCpuMs: three(answersCpu),
     residentMiB: process.resourceUsage().maxRSS / 1024,
   };
 }

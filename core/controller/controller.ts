@@ -376,14 +376,19 @@ function readRecords(state: ControllerState, restored: Restored): void {
 /** Those fields on which steps of a pass rest, and that are replaced as a whole. */
 const tracked = ["cell", "model", "policy", "reservation", "life", "afterRestore", "upgradeClock", "ending"] as const;
 
-/** What was worked out of an element or VM goes with it. */
-function forgetWith({ elements, vms, derived }: ControllerState): void {
+/** What was worked out of an element, a VM or a host goes with it. */
+function forgetWith({ elements, vms, derived, indexes }: ControllerState): void {
   elements.watch((uid, _before, after) => {
     if (after !== undefined) return;
     derived.interfaces.delete(uid);
     derived.subnets.delete(uid);
   });
   vms.watch((uid, _before, after) => void (after === undefined && derived.placed.delete(uid)));
+  indexes.hosts.present.watch((host, _before, after) => {
+    if (after !== undefined) return;
+    derived.rulesAt.delete(host);
+    derived.unheard.delete(host);
+  });
 }
 
 /** The previous version wrote a sentence in place of causes. */

@@ -96,6 +96,10 @@ function collectWishes(state: ControllerState): void {
  * until the next start: that a peer is in step is said only when it changes, and must not be missed.
  */
 export function followPeers(state: ControllerState): void {
+  state.pass.whole("peers", () => follow(state));
+}
+
+function follow(state: ControllerState): void {
   const wanted = new Set<PeerName>([storageManagerOf(state), addressManager, dnsManager, placerOf(state)]);
   for (const host of state.indexes.concerned.present.keys()) wanted.add(hostPeer(host));
   for (const host of state.afterRestore?.unheard ?? []) wanted.add(hostPeer(host));

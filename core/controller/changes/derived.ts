@@ -23,6 +23,12 @@ export interface Derived {
   readonly foreignAudience: TrackedMap<string, readonly HostName[]>;
   /** Null: that host never says. */
   readonly rulesAt: TrackedMap<HostName, RulesAtHost | null>;
+  /** By version, the hosts that are not that far, in their order; none is kept as nothing. A rule rests on its own version's. */
+  readonly behind: TrackedMap<number, readonly RulesAtHost[]>;
+  /** Its one value, under "": by path of a rule, the version in which what comes of it changed last; a number: of all rules. */
+  readonly since: TrackedMap<"", number | Readonly<Record<string, number>>>;
+  /** Hosts whose rules count and that were not heard of since the start. */
+  readonly unheard: TrackedMap<HostName, true>;
 }
 
 export function createDerived(tracking: Tracking): Derived {
@@ -37,6 +43,9 @@ export function createDerived(tracking: Tracking): Derived {
     foreignPlaces: map(),
     foreignAudience: map(),
     rulesAt: map(),
+    behind: map(),
+    since: map(),
+    unheard: map(),
   };
 }
 

@@ -138,7 +138,11 @@ export class WishBook {
     }
     for (const [peer, keys] of touched)
       for (const key of keys) if (!this.#has(peer, key)) outbox.tooLong.get(peer)?.delete(key);
-    for (const [peer, documents] of outbox.desired) {
+    // Not each peer that has something is looked at for the one that something was said about.
+    const peers = touched.size > 1 ? [...outbox.desired.keys()].filter((peer) => touched.has(peer)) : touched.keys();
+    for (const peer of peers) {
+      const documents = outbox.desired.get(peer);
+      if (documents === undefined) continue;
       const gone = [...(touched.get(peer) ?? [])].filter((key) => !this.#has(peer, key) && documents.has(key));
       // In the order in which they came to be desired.
       const ordered = gone.length < 2 ? gone : [...documents.keys()].filter(isIn(new Set(gone)));

@@ -17,9 +17,9 @@ import { childState } from "../cells/children.ts";
 import { isHeldAt, whyHeld, whyStrays } from "../histories/fork.ts";
 import { chooseAddress } from "../network/addresses.ts";
 import { isManagement } from "../network/management.ts";
-import type { ElementRecord, RulesAtHost, Run, Standing, VmRecord } from "../records.ts";
+import type { ElementRecord, Run, Standing, VmRecord } from "../records.ts";
 import { whyAbroad } from "../references/foreign.ts";
-import { hostRules, whyNotInForce } from "../rules/rules-in-force.ts";
+import { whyNotInForce } from "../rules/rules-in-force.ts";
 import { bootLink } from "../services/boot-disks.ts";
 import { refusedEnrolments } from "../services/enrolments.ts";
 import {
@@ -55,23 +55,21 @@ export function updateStates(state: ControllerState): void {
 }
 
 function update(state: ControllerState, record: ElementRecord): void {
-  const hosts = record.type === "NetworkRule" ? hostRules(state) : [];
   const element = elementOf(state, record);
-  if (element === undefined) setState(state, record, deletingState(state, record, hosts));
-  else if (record.phase === null || isHeardOf(state, record, hosts))
-    setState(state, record, stateOf(state, record, element, hosts));
+  if (element === undefined) setState(state, record, deletingState(state, record));
+  else if (record.phase === null || isHeardOf(state, record)) setState(state, record, stateOf(state, record, element));
 }
 
 /**
  * Have those spoken since the start on whom an element's state rests? Until then its last known state stays: that a
  * controller started again is no news about its cell.
  */
-function isHeardOf(state: ControllerState, record: ElementRecord, hosts: readonly RulesAtHost[]): boolean {
+function isHeardOf(state: ControllerState, record: ElementRecord): boolean {
   const host = state.vms.get(record.uid)?.run?.host;
   const peers = [storageManagerOf(state), addressManager, dnsManager, placerOf(state)];
   if (record.type === "CellController" && state.options.cellManager === true) peers.push(cellManager);
   if (host) peers.push(hostPeer(host));
-  if (record.type === "NetworkRule") peers.push(...hosts.map((each) => hostPeer(each.host)));
+  if (record.type === "NetworkRule" && state.derived.unheard.size > 0) return false;
   return peers.every((peer) => state.reachable.has(peer));
 }
 
@@ -84,14 +82,14 @@ function setState(state: ControllerState, record: ElementRecord, { phase, causes
   log(state.outbox, "element/state", { path, type, uid, phase, ...(toJson(told(causes)) as JsonObject) });
 }
 
-function deletingState(state: ControllerState, record: ElementRecord, hosts: readonly RulesAtHost[]): Standing {
-  return standing("deleting", ...whyStillThere(state, record, hosts));
+function deletingState(state: ControllerState, record: ElementRecord): Standing {
+  return standing("deleting", ...whyStillThere(state, record));
 }
 
 /** What the end of an element waits for. */
-function whyStillThere(state: ControllerState, record: ElementRecord, hosts: readonly RulesAtHost[]): readonly Cause[] {
+function whyStillThere(state: ControllerState, record: ElementRecord): readonly Cause[] {
   if (record.type === "NetworkRule") {
-    const why = whyNotInForce(state, record, hosts);
+    const why = whyNotInForce(state, record);
     return why === null ? [] : [{ kind: "removal-not-in-force", because: why.causes }];
   }
   const host = state.vms.get(record.uid)?.run?.host ?? null;
@@ -111,12 +109,7 @@ function whyStillThere(state: ControllerState, record: ElementRecord, hosts: rea
   return host === null ? [] : [{ kind: "stops", host }];
 }
 
-function stateOf(
-  state: ControllerState,
-  record: ElementRecord,
-  element: Element,
-  hosts: readonly RulesAtHost[],
-): Standing {
+function stateOf(state: ControllerState, record: ElementRecord, element: Element): Standing {
   const back = whyGivenBack(state, record);
   if (back !== null) return standing("waiting", back);
   const abroad = whyAbroad(state, record, element);
@@ -140,7 +133,7 @@ function stateOf(
     case "VolumeConnection":
       return connectionState(state, record, element);
     case "NetworkRule":
-      return whyNotInForce(state, record, hosts) ?? standing("ready");
+      return whyNotInForce(state, record) ?? standing("ready");
     case "VolumeGrant":
       return standing("ready");
     case "CellController":

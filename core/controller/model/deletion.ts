@@ -3,7 +3,7 @@ import { log, write } from "../../outbox.ts";
 import { hasChildEnded } from "../cells/children.ts";
 import { isManagement, isManagementGone } from "../network/management.ts";
 import type { ElementRecord } from "../records.ts";
-import { hostRules, whyNotInForce } from "../rules/rules-in-force.ts";
+import { whyNotInForce } from "../rules/rules-in-force.ts";
 import {
   addressManager,
   type ControllerState,
@@ -63,7 +63,7 @@ function isGone(state: ControllerState, record: ElementRecord): boolean {
     case "CellController":
       return state.options.cellManager !== true || hasChildEnded(state, record.uid);
     case "NetworkRule":
-      return whyNotInForce(state, record, hostRules(state)) === null;
+      return whyNotInForce(state, record) === null;
     case "VolumeGrant":
       return true;
   }

@@ -148,7 +148,9 @@ function sinceOf(state: ControllerState, next: CellPolicy, version: number): Rea
     const isSame = was.get(path) === now.get(path) && !(isMoved && now.has(path));
     return [path, isSame ? (since === undefined ? former : (since[path] ?? 0)) : version];
   });
-  return Object.fromEntries(entries);
+  const after = Object.fromEntries(entries);
+  // The same object where it says the same: whoever rests on it is not disturbed by each version.
+  return since !== undefined && sameJson(since, after) ? since : after;
 }
 
 /** Who may be asked where something is: the cell's own hosts, and those of other cells' ends that both cells agreed on. */

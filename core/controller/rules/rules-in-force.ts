@@ -39,18 +39,55 @@ const runsAny = (state: ControllerState, host: HostName): boolean =>
     return run !== null && actualVmOf(state, vm, run)?.power === "on";
   });
 
-/** Works that out for the steps of this pass that rest on it. */
+/**
+ * Works that out for the steps of this pass that rest on it. Of a thousand rules and as many hosts, a word of one host
+ * concerns those rules alone that changed since the version it had.
+ */
 export function settleHostRules(state: ControllerState): void {
-  const { rulesAt: known } = state.derived;
+  const { rulesAt: known, unheard } = state.derived;
   state.pass.each("rules at hosts", state.indexes.hosts.present, (_flag, host) => {
     const now = rulesAt(state, host);
     const before = known.get(host);
     if (before === undefined || !sameJson(toJson({ before }), toJson({ before: now }))) known.set(host, now);
+    if (now === null || state.reachable.has(hostPeer(host))) unheard.delete(host);
+    else unheard.set(host, true);
   });
+  state.pass.whole("rules since", () => {
+    const { since, version } = state.policy;
+    state.derived.since.set("", since ?? version);
+  });
+  state.pass.whole("hosts behind", () => settleBehind(state));
 }
-/** The same as `rulesAtHosts`, as it was worked out in this pass. */
-export const hostRules = (state: ControllerState): readonly RulesAtHost[] =>
-  [...state.indexes.hosts.present.keys()].sort().flatMap((host) => state.derived.rulesAt.get(host) ?? []);
+
+function settleBehind({ derived }: ControllerState): void {
+  const { behind, rulesAt: known } = derived;
+  const hosts = [...known.values()].filter((each) => each !== null).sort(byHost);
+  const lowest = Math.min(...hosts.map(({ version }) => version));
+  const since = derived.since.get("") ?? 0;
+  const versions = new Set(typeof since === "number" ? [since] : versionsIn(since));
+  for (const version of [...behind.keys()]) if (version <= lowest || !versions.has(version)) behind.delete(version);
+  for (const version of versions) {
+    if (version <= lowest) continue;
+    const now = hosts.filter((each) => each.version < version);
+    const before = behind.peek(version) ?? [];
+    if (before.length !== now.length || before.some((each, at) => each !== now[at])) behind.set(version, now);
+  }
+}
+const byHost = (one: RulesAtHost, other: RulesAtHost): number => (one.host < other.host ? -1 : 1);
+
+const knownVersions = new WeakMap<object, readonly number[]>();
+function versionsIn(since: Readonly<Record<string, number>>): readonly number[] {
+  const known = knownVersions.get(since) ?? [...new Set(Object.values(since))];
+  knownVersions.set(since, known);
+  return known;
+}
+
+/** Those of `rulesAtHosts` that do not have a rule as it is now, as it was worked out in this pass. */
+export function hostsBehind({ derived }: ControllerState, { path }: ElementRecord): readonly RulesAtHost[] {
+  const since = derived.since.get("") ?? 0;
+  const version = typeof since === "number" ? since : (since[path] ?? 0);
+  return derived.behind.get(version) ?? [];
+}
 
 const policyKey = ({ options }: ControllerState): string => `policy/${options.cell}`;
 
@@ -78,13 +115,8 @@ export const ruleSince = ({ policy }: ControllerState, { path }: ElementRecord):
   policy.since === undefined ? policy.version : (policy.since[path] ?? 0);
 
 /** Why a rule is not as it should be at every host concerned; null: it is. The same of one that was taken away. */
-export function whyNotInForce(
-  state: ControllerState,
-  rule: ElementRecord,
-  hosts: readonly RulesAtHost[],
-): Standing | null {
-  const since = ruleSince(state, rule);
-  const lacking = hosts.filter(({ version }) => version < since);
+export function whyNotInForce(state: ControllerState, rule: ElementRecord): Standing | null {
+  const lacking = hostsBehind(state, rule);
   for (const phase of ["failed", "waiting", "working"] as const) {
     const causes = lacking.flatMap(({ why }) => (why.phase === phase ? why.causes : []));
     const more: Cause[] = causes.length > most ? [{ kind: "more-hosts", count: causes.length - most }] : [];
