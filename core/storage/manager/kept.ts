@@ -1,7 +1,8 @@
-import { type PeerName, type Uid, uid } from "../../../model/cell/identifiers.ts";
+import type { PeerName, Uid } from "../../../model/cell/identifiers.ts";
 import { type ActualKept, actualKey } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
 import { servicePeer } from "../../service-roles.ts";
+import { cellUidOf } from "./owner.ts";
 import type { Counted, Kept, Left } from "./records.ts";
 import type { ManagerState } from "./state.ts";
 
@@ -95,7 +96,7 @@ function charge(kept: Kept, volume: Uid, sign: 1 | -1): void {
   const over = kept.over.get(volume);
   for (const client of over?.keys() ?? []) add(kept, client, "", sign * left.sizeMiB);
   if ((left.inUse || over !== undefined) && over?.has(left.by) !== true)
-    add(kept, left.by, uid(volume.slice(0, volume.lastIndexOf("-"))), sign * left.sizeMiB);
+    add(kept, left.by, cellUidOf(volume), sign * left.sizeMiB);
 }
 
 function add({ sums, unsaid }: Kept, client: PeerName, cell: Uid | "", MiB: number): void {

@@ -100,7 +100,8 @@ function adopt(
   if (actual === undefined || actual.epoch < lease.epoch) return lease;
   const connection = succeededBy(state, volume, actual.holder);
   const isSame = actual.epoch === lease.epoch && sameHolder(actual.holder, lease.holder);
-  if (isSame && (lease.holder === null || lease.connection !== null || connection === null)) return lease;
+  const isGranted = connection === null || (lease.connection !== null && state.connections.has(connection));
+  if (isSame && (lease.holder === null || isGranted)) return lease;
   const adopted: LeaseRecord = { epoch: actual.epoch, holder: actual.holder, connection };
   log(state.outbox, "lease/adopted", { volume, epoch: actual.epoch, remembered: lease.epoch });
   write(state.outbox, `lease/${volume}`, adopted);
@@ -108,8 +109,10 @@ function adopt(
   if (connection !== null && actual.holder !== null) {
     const granted = state.connections.get(connection);
     const client = state.wantedConnections.get(connection)?.client;
-    if (granted?.mode === "rw") keepConnection(state, connection, { ...granted, holder: actual.holder });
-    else if (client !== undefined)
+    if (granted?.mode === "rw" && granted.volume === volume)
+      keepConnection(state, connection, { ...granted, holder: actual.holder });
+    // One that still counts for another volume is this one's when that has ended.
+    else if (client !== undefined && granted?.mode !== "rw")
       keepConnection(state, connection, { client, volume, mode: "rw", holder: actual.holder });
   }
   return adopted;
@@ -215,6 +218,7 @@ function keepConnection(state: ManagerState, id: Uid, record: ConnectionRecord):
 function dropConnection(state: ManagerState, id: Uid, record: ConnectionRecord): void {
   write(state.outbox, `connection/${id}`, null);
   state.connections.delete(id);
+  state.unsettled.add(`connection/${id}`);
   const wanted = state.wantedConnections.get(id);
   if (wanted?.document.volume !== record.volume) removeFrom(state.connectionsOf, record.volume, id);
   if (wanted === undefined) publish(state.outbox, actualKey(record.client, `connection/${id}`), null);

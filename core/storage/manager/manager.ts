@@ -13,7 +13,7 @@ import {
   desiredVolume,
 } from "../../documents/readers/storage.ts";
 import { documentsOf } from "../../documents/readers/table.ts";
-import { type ActualConnection, type ActualVolume, actualKey } from "../../documents/vocabulary.ts";
+import { actualKey } from "../../documents/vocabulary.ts";
 import type { Input, Service } from "../../env.ts";
 import { cellOfController, log, progress, publish, sameJson, takeEffects, toJson, write } from "../../outbox.ts";
 import { isOffersRequest } from "../../supply.ts";
@@ -22,6 +22,7 @@ import { publishKept } from "./kept.ts";
 import { reconcileConnection, reconcileLease } from "./leases.ts";
 import { forgetFormer, forgetMarks, takeMark } from "./marks.ts";
 import { measureStorageManager } from "./measure.ts";
+import { isRefused, lookAgain, refuse, settleOwner } from "./owner.ts";
 import {
   beginRecovery,
   excuse,
@@ -98,6 +99,7 @@ function take(state: ManagerState, input: Input): void {
     if (agent === undefined) return;
     setReachable(state, agent, input.reachable);
     if (input.reachable) heard(state, agent);
+    if (input.reachable) lookAgain(state);
   } else if (input.kind === "forked") {
     const agent = state.agents.get(input.peer);
     if (agent !== undefined) takeFork(state, agent, input.forked, input.itForked);
@@ -149,6 +151,7 @@ function start(state: ManagerState): void {
   const counts = { volumes: state.volumes.size, connections: state.connections.size };
   log(state.outbox, "service/restored", counts);
   forgetMarks(state);
+  lookAgain(state);
   beginRecovery(state);
   publishOffers(state);
 }
@@ -171,9 +174,19 @@ function publishOffers(state: ManagerState): void {
 }
 
 function settle(state: ManagerState): void {
+  do {
+    for (const key of state.unsettled) settleOwner(state, key, takeDesired);
+    state.unsettled.clear();
+    settleVolumes(state);
+    // A connection that ended there may be another's.
+  } while (state.unsettled.size > 0);
+}
+
+function settleVolumes(state: ManagerState): void {
   for (const volume of state.dirty) {
     // Taken off first: what its own reconciling marks again is looked at again.
     state.dirty.delete(volume);
+    settleOwner(state, `volume/${volume}`, takeDesired);
     if (isUnread(state, volume)) continue;
     try {
       reconcileVolume(state, volume);
@@ -211,28 +224,15 @@ function takeDesired(state: ManagerState, client: PeerName, key: string, value: 
   else if (kind === "grant") takeGrant(state, client, id, value);
 }
 
-function refuse(state: ManagerState, client: PeerName, key: string, reason: string): void {
-  const failed = progress("failed", reason);
-  const actual: ActualVolume | ActualConnection = key.startsWith("volume/")
-    ? { ...failed, server: null, sizeMiB: null }
-    : { ...failed, incarnation: 0, attachment: null };
-  publish(state.outbox, actualKey(client, key), actual);
-}
 const malformed = (what: string) =>
   `the ${what} document is malformed; see core/documents/readers/storage.ts for its fields`;
-const foreign = (id: Uid) => `the UID ${id} belongs to an element of another cell`;
 
 function takeVolume(state: ManagerState, client: PeerName, id: Uid, value: Json) {
   const key = `volume/${id}`;
   const before = state.wantedVolumes.get(id);
   state.kept.touched.add(id);
   if (value !== null) takeBack(state, client, id);
-  const owner = before?.client ?? state.volumes.get(id)?.client ?? client;
-  if (owner !== client) {
-    if (value === null) publish(state.outbox, actualKey(client, key), null);
-    else refuse(state, client, key, foreign(id));
-    return;
-  }
+  if (isRefused(state, client, key, value, before)) return;
   const document = desiredVolume.of(value, id);
   if (value !== null && (document === null || document.cell !== cellOfController(client))) {
     if (before === undefined) state.unread.add(id);
@@ -262,12 +262,7 @@ function takeConnection(state: ManagerState, client: PeerName, id: Uid, value: J
   const key = `connection/${id}`;
   const before = state.wantedConnections.get(id);
   const record = state.connections.get(id);
-  const owner = before?.client ?? record?.client ?? client;
-  if (owner !== client) {
-    if (value === null) publish(state.outbox, actualKey(client, key), null);
-    else refuse(state, client, key, foreign(id));
-    return;
-  }
+  if (isRefused(state, client, key, value, before, before?.client ?? record?.client)) return;
   const document = desiredConnection.of(value, id);
   if (value !== null && document === null) {
     if (before === undefined) state.unread.add(id);
@@ -292,13 +287,13 @@ function takeConnection(state: ManagerState, client: PeerName, id: Uid, value: J
 }
 
 function takeGrant(state: ManagerState, client: PeerName, id: Uid, value: Json) {
-  const before = state.grants.get(id);
-  if (before !== undefined && before.client !== client) return;
+  const of = `${client}/${id}`;
+  const before = state.grants.get(of);
   const document = desiredGrant.of(value, id);
   if (value !== null && document === null)
     return log(state.outbox, "document/refused", { from: client, key: `grant/${id}`, why: malformed("grant") });
-  if (document === null) state.grants.delete(id);
-  else state.grants.set(id, { client, document });
+  if (document === null) state.grants.delete(of);
+  else state.grants.set(of, { client, document });
   for (const grant of [before?.document, document]) if (grant) mark(state, grant.volume);
 }
 
@@ -322,8 +317,8 @@ function takeActual(state: ManagerState, agent: AgentView, key: string, value: J
     const changed = !sameJson(toJson({ ...before, usedMiB: 0 }), toJson({ ...after, usedMiB: 0 }));
     if (put(agent.volumes, id, after) && changed) markChains(state, [id]);
     holdCopy(state, id, before?.about?.origin ?? null, after?.about?.origin ?? null);
-    // One that has a place to be found may be wanted by now.
-    if (state.wantedVolumes.has(id) && !state.volumes.has(id)) mark(state, id);
+    // One that has a place to be found may be wanted by now, or its copy was found on a server that was heard sooner.
+    if (!state.volumes.has(id) && (state.wantedVolumes.has(id) || state.copiesOf.has(id))) mark(state, id);
   } else if (kind === "bin") {
     // Copies wait for it as for a server; and a volume that was not to be made anew may be now.
     if (put(agent.bin, String(id), agentBinned.of(value))) touchUnplaced(state);

@@ -23,6 +23,7 @@ import type {
 } from "../../documents/vocabulary.ts";
 import type { Restored } from "../../env.ts";
 import { createOutbox, type Outbox } from "../../outbox.ts";
+import type { Rivals } from "./owner.ts";
 import type { Kept, Recovery } from "./records.ts";
 import { createKept } from "./records.ts";
 
@@ -106,7 +107,12 @@ export interface ManagerState {
   readonly agents: Map<PeerName, AgentView>;
   readonly wantedVolumes: Map<Uid, Wanted<DesiredVolume>>;
   readonly wantedConnections: Map<Uid, Wanted<DesiredConnection>>;
-  readonly grants: Map<Uid, Wanted<DesiredGrant>>;
+  /** By client and UID: a grant counts for its granter's volumes alone. */
+  readonly grants: Map<string, Wanted<DesiredGrant>>;
+  /** What others than the owner of a UID wish for under it (owner.ts). */
+  readonly rivals: Rivals;
+  /** Keys of which the owner may be another by now. */
+  readonly unsettled: Set<string>;
   readonly volumes: Map<Uid, VolumeRecord>;
   readonly leases: Map<Uid, LeaseRecord>;
   readonly connections: Map<Uid, ConnectionRecord>;
@@ -147,6 +153,8 @@ export function restoreManager(
     wantedVolumes: new Map(),
     wantedConnections: new Map(),
     grants: new Map(),
+    rivals: new Map(),
+    unsettled: new Set(),
     volumes: new Map(),
     leases: new Map(),
     connections: new Map(),

@@ -51,6 +51,10 @@ export function reconcileVolume(state: ManagerState, volume: Uid): void {
     else followVolume(state, volume, record, wanted.document);
   } else if (wanted !== undefined) {
     placeVolume(state, volume, wanted);
+  } else {
+    const [copy] = state.copiesOf.get(volume) ?? [];
+    const above = copy === undefined ? undefined : state.volumes.get(copy);
+    if (above !== undefined) adoptOrigins(state, above);
   }
 }
 
