@@ -157,7 +157,7 @@ function succeededBy(state: ManagerState, volume: Uid, holder: LeaseHolder | nul
   return null;
 }
 
-/** Who wishes for a holder that only the agent remembers may not have said so yet (`recovery.ts`). */
+/** Who wishes for a holder that only the agent remembers may not have said so yet (`recovery/recovery.ts`). */
 const mayBeExplained = ({ explained, lost, spoke, volumes }: ManagerState, volume: Uid): boolean =>
   !explained || (lost && !spoke.has(volumes.get(volume)?.client ?? provider));
 

@@ -22,7 +22,7 @@ import { publishKept } from "./kept.ts";
 import { reconcileConnection, reconcileLease } from "./leases.ts";
 import { forgetFormer, forgetMarks, takeMark } from "./marks.ts";
 import { measureStorageManager } from "./measure.ts";
-import { isRefused, lookAgain, refuse, settleOwner } from "./owner.ts";
+import { isRefused, lookAgain, refuse, settleOwner } from "./recovery/owner.ts";
 import {
   beginRecovery,
   excuse,
@@ -34,7 +34,7 @@ import {
   saidAll,
   takeBehind,
   takeFork,
-} from "./recovery.ts";
+} from "./recovery/recovery.ts";
 import {
   type AgentView,
   addTo,

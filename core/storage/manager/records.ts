@@ -14,7 +14,7 @@ export interface Kept {
   readonly said: Map<PeerName, string>;
 }
 
-/** How far a Storage Manager without its store has come (`recovery.ts`). */
+/** How far a Storage Manager without its store has come (`recovery/recovery.ts`). */
 export interface Recovery {
   /** Servers that have not said, since the store was lost, what they have. Durable: record `recovery`. */
   readonly waitsFor: readonly PeerName[];

@@ -23,7 +23,6 @@ import type {
 } from "../../documents/vocabulary.ts";
 import type { Restored } from "../../env.ts";
 import { createOutbox, type Outbox } from "../../outbox.ts";
-import type { Rivals } from "./owner.ts";
 import type { Kept, Recovery } from "./records.ts";
 import { createKept } from "./records.ts";
 
@@ -40,7 +39,7 @@ export interface VolumeRecord {
   readonly frozen: boolean;
   /** Its agent has had it: from then on it can be lost, and must never be made anew. */
   readonly made?: true;
-  /** It was found under a copy (recovery.ts), and its cell has not said since that it does not wish for it. */
+  /** It was found under a copy (recovery/recovery.ts), and its cell has not said since that it does not wish for it. */
   readonly found?: true;
   /** It begins with a file of its agent's bin, which was that volume's. */
   readonly from?: { readonly file: string; readonly volume: Uid };
@@ -91,7 +90,7 @@ export interface ManagerState {
   /** Below which every cell has its own. */
   readonly domain: string;
   started: boolean;
-  /** Null: this store never had any (`recovery.ts`). */
+  /** Null: this store never had any (`recovery/recovery.ts`). */
   recovery: Recovery | null;
   /** Agents that know documents of this manager which its store has not. */
   readonly lostAt: Set<PeerName>;
@@ -109,8 +108,8 @@ export interface ManagerState {
   readonly wantedConnections: Map<Uid, Wanted<DesiredConnection>>;
   /** By client and UID: a grant counts for its granter's volumes alone. */
   readonly grants: Map<string, Wanted<DesiredGrant>>;
-  /** What others than the owner of a UID wish for under it (owner.ts). */
-  readonly rivals: Rivals;
+  /** What others than the owner of a UID wish for under it, by key and client (`recovery/owner.ts`). */
+  readonly rivals: Map<string, Map<PeerName, Json>>;
   /** Keys of which the owner may be another by now. */
   readonly unsettled: Set<string>;
   readonly volumes: Map<Uid, VolumeRecord>;

@@ -17,7 +17,7 @@ import { desire, log, progress, publish, write } from "../../outbox.ts";
 import { isInBin } from "../bin.ts";
 import { copyNeedsMiB, overcommit } from "../offers.ts";
 import { grow, sizes } from "./growth.ts";
-import { adopt, adoptOrigins, findVolume } from "./recovery.ts";
+import { adopt, adoptOrigins, findVolume } from "./recovery/recovery.ts";
 import {
   type AgentView,
   addTo,

@@ -1,9 +1,9 @@
-import type { CellName, PeerName, Uid } from "../../../model/cell/identifiers.ts";
-import type { Json } from "../../../model/json/json.ts";
-import { type ActualConnection, type ActualVolume, actualKey } from "../../documents/vocabulary.ts";
-import { progress, publish, toJson } from "../../outbox.ts";
-import { servicePeer } from "../../service-roles.ts";
-import { type ManagerState, splitKey, type Wanted } from "./state.ts";
+import type { CellName, PeerName, Uid } from "../../../../model/cell/identifiers.ts";
+import type { Json } from "../../../../model/json/json.ts";
+import { type ActualConnection, type ActualVolume, actualKey } from "../../../documents/vocabulary.ts";
+import { progress, publish, toJson } from "../../../outbox.ts";
+import { servicePeer } from "../../../service-roles.ts";
+import { type ManagerState, splitKey, type Wanted } from "../state.ts";
 
 /*
  * Whose a UID is. Ordinarily the records say it, and whoever wishes for what another cell has is refused. A store that was
@@ -16,9 +16,6 @@ import { type ManagerState, splitKey, type Wanted } from "./state.ts";
  *
  * Rejected: whoever came first, which lets a stranger fail an owner's volumes; and no one while two wish for it, which does the same.
  */
-
-/** Wishes that are refused, by key and client. */
-export type Rivals = Map<string, Map<PeerName, Json>>;
 
 /**
  * Somebody else's wish is kept, and said to be refused, as long as the UID is not that client's. @param before the wish that

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../../model/cell/identifiers.ts";
-import { StorageWorld, shop, volume } from "./manager.testing.ts";
+import { peerName } from "../../../../model/cell/identifiers.ts";
+import { StorageWorld, shop, volume } from "../manager.testing.ts";
 
 const empty = { kind: "empty" } as const;
 const bank = peerName("controller.bank");

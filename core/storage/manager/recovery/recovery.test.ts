@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ipv4, peerName, uid } from "../../../model/cell/identifiers.ts";
-import type { AgentLease } from "../../documents/vocabulary.ts";
-import { toJson } from "../../outbox.ts";
-import { connection, copyOf, StorageWorld, type TestAgent, volume } from "./manager.testing.ts";
-import { createStorageManager } from "./manager.ts";
+import { ipv4, peerName, uid } from "../../../../model/cell/identifiers.ts";
+import type { AgentLease } from "../../../documents/vocabulary.ts";
+import { toJson } from "../../../outbox.ts";
+import { connection, copyOf, StorageWorld, type TestAgent, volume } from "../manager.testing.ts";
+import { createStorageManager } from "../manager.ts";
 
 /** A Storage Manager whose store is blank or older than what agents hold, while machines run. */
 const empty = { kind: "empty" } as const;

@@ -1,7 +1,7 @@
-import { type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
-import { fail, ok, type Result } from "../../../model/result.ts";
-import type { ActualVolume, AgentVolume, DesiredVolume, Progress } from "../../documents/vocabulary.ts";
-import { desire, log, progress, write } from "../../outbox.ts";
+import { type PeerName, peerName, type Uid } from "../../../../model/cell/identifiers.ts";
+import { fail, ok, type Result } from "../../../../model/result.ts";
+import type { ActualVolume, AgentVolume, DesiredVolume, Progress } from "../../../documents/vocabulary.ts";
+import { desire, log, progress, write } from "../../../outbox.ts";
 import {
   type AgentView,
   keepVolume,
@@ -13,7 +13,7 @@ import {
   serverOf,
   type VolumeRecord,
   type Wanted,
-} from "./state.ts";
+} from "../state.ts";
 
 /*
  * A Storage Manager whose store is lost, blank or older than what others have seen. All that it decides follows from what

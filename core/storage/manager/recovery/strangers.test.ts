@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../../model/cell/identifiers.ts";
-import { connection, copyOf, StorageWorld, shop, volume } from "./manager.testing.ts";
+import { peerName } from "../../../../model/cell/identifiers.ts";
+import { connection, copyOf, StorageWorld, shop, volume } from "../manager.testing.ts";
 
 /** Two cells wish for the same UID, and the store that knew whose it was is lost: the owner's word counts when it comes. */
 const empty = { kind: "empty" } as const;
