@@ -71,6 +71,9 @@ const prepare = async (runDirectory: string): Promise<void> => {
   await chmod(runDirectory, 0o711);
 };
 
+const emulates = (observer: Pick<ReturnType<typeof createObserver>, "log">) => (why: string) =>
+  observer.log("host/emulates", { why });
+
 /**
  * `node host/main.ts CONFIG.json`: the Host Manager, in the network and mount namespace of its host. SIGTERM ends it and
  * leaves its machines, taps and rules as they are; the next one takes them over.
@@ -83,7 +86,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   logFatalErrors(observer);
   await certify(configuration, observer);
   if (configuration.followPeers === true) await followPeers(configuration, observer);
-  const hypervisor = createQemuDriver({ runDirectory, cgroups: part.cgroups });
+  const hypervisor = createQemuDriver({ runDirectory, cgroups: part.cgroups, onDoubt: emulates(observer) });
   const storage = createStorageDriver({ configuration });
   const network = createDiverter({ directory, runDirectory });
   const host = describe(configuration, part, await hypervisor.accelerator());

@@ -80,7 +80,8 @@ export async function saveState(directory: string, image: ImageManifest): Promis
 
 const isWritten = ({ depth, data }: { readonly depth: number; readonly data: boolean }): boolean => depth === 0 && data;
 
-const hereAccelerator = (): Promise<Accelerator> => probeAccelerator(join(tmpdir(), "cells-accelerator"), null);
+const hereAccelerator = async (): Promise<Accelerator> =>
+  (await probeAccelerator(join(tmpdir(), "cells-accelerator"), null)).accelerator;
 
 async function startMachine(
   work: string,

@@ -216,6 +216,7 @@ export const eventNames = {
     "the VM that its host starts again starts from another boot volume, or its host has gone back to the former: which and why",
   "machine/health": "a VM began to answer its liveness probes, or stopped",
   "network/implemented": "a host's interfaces, rules and locations are in force: how many",
+  "host/emulates": "a host emulates its guests' processors, since KVM has not answered in time",
   "host/boot-ended":
     "it was said for certain that this host's machine had ended, and it runs: its machines end, and it goes on as a new one",
   "host/action-failed": "an action at a host failed; it is repeated",

@@ -68,6 +68,8 @@ export interface QemuOptions {
   readonly identity?: Identity | null;
   /** Parent cgroup directories; none: no limits. */
   readonly cgroups?: readonly string[];
+  /** Is told why guests are emulated, where KVM is there and may yet work. */
+  readonly onDoubt?: (why: string) => void;
   /** For tests. */
   readonly processes?: ProcessControl;
   readonly launchDeadlineMs?: number;
@@ -108,6 +110,7 @@ class QemuDriver implements HypervisorDriver {
   readonly #cgroups: readonly string[];
   readonly #processes: ProcessControl;
   readonly #launchDeadlineMs: number;
+  readonly #onDoubt: (why: string) => void;
   readonly #watched = new Map<Uid, Watched>();
   readonly #resumption = new Resumption();
   readonly #listeners: ((end: MachineEnd) => void)[] = [];
@@ -124,10 +127,14 @@ class QemuDriver implements HypervisorDriver {
     this.#cgroups = options.cgroups ?? [];
     this.#processes = options.processes ?? processControl;
     this.#launchDeadlineMs = options.launchDeadlineMs ?? launchDeadlineMs;
+    this.#onDoubt = options.onDoubt ?? (() => undefined);
   }
 
   accelerator(): Promise<Accelerator> {
-    this.#accelerator ??= probeAccelerator(this.#runDirectory, this.#probeIdentity);
+    this.#accelerator ??= probeAccelerator(this.#runDirectory, this.#probeIdentity).then(({ accelerator, doubt }) => {
+      if (doubt !== undefined) this.#onDoubt(doubt);
+      return accelerator;
+    });
     return this.#accelerator;
   }
 

@@ -30,7 +30,16 @@ const bootSector = (): Buffer => {
   return sector;
 };
 
-const deadlineMs: Readonly<Record<Accelerator, number>> = { kvm: 5000, tcg: 30_000 };
+/** With KVM it takes a tenth of a second; on a machine that is busy with its own boot, more than anybody likes to wait for. */
+const deadlineMs = { kvm: 5000, tcg: 30_000, kvmAgain: 30_000 };
+/** `late`: neither that it works nor that it does not. */
+export type ProbeOutcome = "works" | "fails" | "late";
+type Ask = (accelerator: Accelerator, withinMs: number) => Promise<ProbeOutcome>;
+export interface Probed {
+  readonly accelerator: Accelerator;
+  /** Why it may be another: KVM is there and has not answered. Nothing is remembered then. */
+  readonly doubt?: string;
+}
 
 /** Group that may open the device, where the unprivileged user is in need of it. */
 export const kvmGroup = async (accelerator: Accelerator): Promise<number | null> =>
@@ -41,7 +50,12 @@ export const kvmGroup = async (accelerator: Accelerator): Promise<number | null>
       )
     : null;
 
-const works = async (accelerator: Accelerator, identity: Identity | null, disk: string): Promise<boolean> => {
+const ask = async (
+  accelerator: Accelerator,
+  withinMs: number,
+  identity: Identity | null,
+  disk: string,
+): Promise<ProbeOutcome> => {
   const [program, ...args] = [
     ...launchPrefix(identity, await kvmGroup(accelerator), []),
     "qemu-system-x86_64",
@@ -62,41 +76,66 @@ const works = async (accelerator: Accelerator, identity: Identity | null, disk: 
   ];
   return new Promise((resolve) => {
     const child = spawn(program ?? "", args, { stdio: "ignore" });
-    const timer = setTimeout(() => child.kill("SIGKILL"), deadlineMs[accelerator]);
-    const finish = (answer: boolean): void => {
+    let outcome: ProbeOutcome = "fails";
+    const timer = setTimeout(() => {
+      outcome = "late";
+      child.kill("SIGKILL");
+    }, withinMs);
+    const finish = (answer: ProbeOutcome): void => {
       clearTimeout(timer);
       resolve(answer);
     };
-    child.on("error", () => finish(false));
-    child.on("exit", (code) => finish(code === expectedExit));
+    child.on("error", () => finish("fails"));
+    child.on("exit", (code) => finish(code === expectedExit ? "works" : outcome));
   });
 };
 
 const answerOf = (accelerator: Accelerator): string =>
   `${JSON.stringify({ accelerator, asked: probeCode, kernel: release() })}\n`;
 
+/** Throws a sentence when not even emulation works. */
+async function find(hasKvm: boolean, asked: Ask, whoReads: string): Promise<Probed> {
+  const first = hasKvm ? await asked("kvm", deadlineMs.kvm) : "fails";
+  if (first === "works") return { accelerator: "kvm" };
+  const emulated = await asked("tcg", deadlineMs.tcg);
+  // By now the machine may be less busy.
+  const second = first === "late" ? await asked("kvm", deadlineMs.kvmAgain) : first;
+  if (second === "works") return { accelerator: "kvm" };
+  if (emulated !== "works")
+    throw new Error(
+      emulated === "late" || second === "late"
+        ? "QEMU has not booted a 512-byte payload in time, neither with KVM nor emulated: this machine is too busy to run guests"
+        : `QEMU cannot boot a 512-byte payload, neither with KVM nor emulated: check that qemu-system-x86 is installed and that ${whoReads}`,
+    );
+  if (second === "fails") return { accelerator: "tcg" };
+  const waitedS = deadlineMs.kvmAgain / 1000;
+  return {
+    accelerator: "tcg",
+    doubt: `KVM has not answered within ${waitedS} s, so guests are emulated for now; the next start of the Host Manager asks again`,
+  };
+}
+
 /**
- * Answers from `<directory>/accelerator.json` if the same was asked before, of the same kernel. Rejects with a sentence when
- * not even emulation works. `directory` must be reachable by the unprivileged user.
+ * Answers from `<directory>/accelerator.json` if the same was asked before, of the same kernel; that nothing was heard in time is
+ * no answer, and is not kept there. Rejects with a sentence when not even emulation works. `directory` must be reachable by the
+ * unprivileged user.
  */
-export const probeAccelerator = async (directory: string, identity: Identity | null): Promise<Accelerator> => {
+export const probeAccelerator = async (directory: string, identity: Identity | null, asking?: Ask): Promise<Probed> => {
   const file = join(directory, "accelerator.json");
   const remembered = await readFile(file, "utf8").catch(() => null);
-  for (const accelerator of ["kvm", "tcg"] as const) if (remembered === answerOf(accelerator)) return accelerator;
+  for (const accelerator of ["kvm", "tcg"] as const) if (remembered === answerOf(accelerator)) return { accelerator };
   await mkdir(directory, { recursive: true });
   const disk = join(directory, `probe-${process.pid}.img`);
   await writeFile(disk, bootSector(), { mode: 0o644 });
   try {
-    const hasKvm = (await kvmGroup("kvm")) !== null;
-    const accelerator =
-      hasKvm && (await works("kvm", identity, disk)) ? "kvm" : (await works("tcg", identity, disk)) ? "tcg" : null;
-    if (accelerator === null)
-      throw new Error(
-        `QEMU cannot boot a 512-byte payload, neither with KVM nor emulated: check that qemu-system-x86 is installed and that user ${identity?.uid ?? "root"} may read ${directory}`,
-      );
-    await writeFile(`${file}.new`, answerOf(accelerator));
-    await rename(`${file}.new`, file);
-    return accelerator;
+    const hasKvm = asking !== undefined || (await kvmGroup("kvm")) !== null;
+    const asked: Ask = asking ?? ((accelerator, withinMs) => ask(accelerator, withinMs, identity, disk));
+    const found = await find(hasKvm, asked, `user ${identity?.uid ?? "root"} may read ${directory}`);
+    if (found.doubt === undefined) {
+      await writeFile(`${file}.new`, answerOf(found.accelerator));
+      await rename(`${file}.new`, file);
+    }
+    return found;
   } finally {
     await rm(disk, { force: true });
   }
