@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdir, mkdtemp, rm, stat, truncate } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, open, rm, stat, truncate } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -78,12 +78,11 @@ async function leased(
   ]);
   const ended = once(qemu, "exit");
   try {
-    while ((await stat(join(place, "qmp")).catch(() => null)) === null && qemu.exitCode === null) await sleep(10);
-    const qmp = await connectQmp(
-      join(place, "qmp"),
-      () => undefined,
-      () => undefined,
-    );
+    const nothing = () => undefined;
+    const connect = () => connectQmp(join(place, "qmp"), nothing, nothing).catch(() => null);
+    let connected = await connect();
+    for (; connected === null && qemu.exitCode === null; connected = await connect()) await sleep(10);
+    const qmp = connected ?? assert.fail("QEMU has ended");
     const socket = join(place, "disk");
     await qmp.execute("nbd-server-start", { addr: { type: "unix", data: { path: socket } } });
     const size = { "node-name": composed.node };
@@ -131,4 +130,27 @@ test("a file of an earlier version has no room before its next export; one that 
   assert.ok(grown.roomMiB >= Math.min(roomMiB, 5000));
   assert.deepEqual(await files.ready(volume, 5000), grown);
   await leased(3, async (_grow, io) => io("read -P 0x22 4095M 1M", "write -P 0x33 4999M 1M"));
+});
+
+test("how long a file is follows the size that was ordered, not the one that a host wrote into its header", async () => {
+  const forged = uid("c1-3");
+  await files.create(forged, { kind: "empty" }, 5000);
+  const bytes = async (): Promise<number> => (await stat(files.path(forged))).size;
+  const writeHeader = async (sizeMiB: number): Promise<void> => {
+    const file = await open(files.path(forged), "r+");
+    const field = Buffer.alloc(8);
+    field.writeBigUInt64BE(BigInt(sizeMiB) * 1024n * 1024n);
+    await file.write(field, 0, 8, 24);
+    await file.close();
+  };
+  const before = await bytes();
+  await writeHeader(500 * 1024);
+  await files.ready(forged, 5000);
+  assert.equal(await bytes(), before);
+  // Nor does it become longer each time that a header says less.
+  for (let again = 0; again < 3; again += 1) {
+    await writeHeader(64);
+    assert.equal((await files.ready(forged, 5000)).sizeMiB, 5000);
+    assert.ok((await bytes()) <= before, `${await bytes()} bytes instead of ${before}`);
+  }
 });

@@ -115,12 +115,15 @@ export class VolumeFiles {
     const { size: length } = await stat(path);
     const nowMiB = Math.ceil(before / MiB);
     if (sizeMiB === null) return { sizeMiB: nowMiB, roomMiB: roomMiBOf(length) };
-    const grows = sizeMiB * MiB > before;
-    const needs = lengthWithRoom(Math.max(before, sizeMiB * MiB));
+    const wanted = sizeMiB * MiB;
+    const grows = wanted > before;
     if (grows) await qemuImg(this.directory, ["resize", "-q", "-f", "qcow2", basename(path), `${sizeMiB}M`]);
-    const grown = grows ? servedLength(sizeMiB * MiB) - servedLength(before) : 0;
+    const grown = grows ? servedLength(wanted) - servedLength(before) : 0;
+    // A host may have written any size into the header: the length is bounded by the one that was ordered.
+    const longer = Math.min(length + grown, 2 * servedLength(wanted));
+    const needs = Math.max(length, longer, lengthWithRoom(wanted));
     if (grows || length < needs) {
-      await truncate(path, Math.max(length + grown, needs));
+      await truncate(path, needs);
       await synchronize(path);
     }
     return { sizeMiB: Math.max(nowMiB, sizeMiB), roomMiB: roomMiBOf((await stat(path)).size) };
