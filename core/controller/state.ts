@@ -247,8 +247,10 @@ const newestOf = ({ run, incarnation }: VmRecord): number => run?.incarnation ??
 export function saveVm(state: ControllerState, record: VmRecord): void {
   const before = state.vms.get(record.uid);
   const { run, failure } = record;
-  const incarnation = newestOf(record);
-  if (before !== undefined && (before.run?.stage !== run?.stage || newestOf(before) !== incarnation)) {
+  // One that was only heard of has no stage.
+  const isNews = before?.run?.stage !== run?.stage || before?.run?.incarnation !== run?.incarnation;
+  if (before !== undefined && isNews) {
+    const incarnation = newestOf(record);
     const path = state.elements.get(record.uid)?.path ?? null;
     const stage = { stage: run?.stage ?? "none", host: run?.host ?? null, reason: failure };
     log(state.outbox, "vm/stage", { vm: record.uid, path, incarnation, ...stage });

@@ -234,3 +234,64 @@ test("of several files for one path none is taken before an operator says which"
   world.settle();
   assert.equal(world.volume("b-1")?.phase, "ready");
 });
+
+/** The server knows the volume from before it was deleted, and looked for its file. */
+const deleted = (world: StorageWorld, server: string, id: string, about: Json = null): void => {
+  inBin(world, server, id, {});
+  const nothing = { phase: "waiting", reason: "in the bin", sizeMiB: null, usedMiB: null, boot: null };
+  world.say(world.agent(server), `volume/${id}`, { ...nothing, ...(about === null ? {} : { about }) });
+};
+
+test("a volume that only a bin has is nowhere, whichever store says that it was made: an operator says what becomes of it", () => {
+  for (const isKnown of [true, false]) {
+    const world = new StorageWorld({ s1: { freeMiB: 9000 }, s2: { freeMiB: 100 } });
+    const wish = () => world.want("volume/a-1", volume("a-1", { kind: "empty" }, 10));
+    if (isKnown) {
+      wish();
+      world.settle();
+      assert.equal(world.volume("a-1")?.phase, "ready");
+    }
+    deleted(world, "s1", "a-1", about("shop/a-1") as unknown as Json);
+    wish();
+    assert.equal(world.volume("a-1")?.phase, "waiting");
+    assert.match(world.volume("a-1")?.reason ?? "", /cells bin restore s1\/a-1\.1/);
+    assert.equal(world.records.has("volume/a-1"), false);
+    world.settle();
+    assert.equal(world.agent("s1").desired.has("volume/a-1"), false, "the server forgets it, too");
+    assert.equal(world.volume("a-1")?.phase, "waiting");
+    inBin(world, "s1", "a-1", { offered: true });
+    const asked = world.desiredAt.get(peerName("agent.s1"))?.get("volume/a-1") as { readonly from?: string };
+    assert.equal(asked.from, "a-1.1");
+    world.settle();
+    world.say(world.agent("s1"), "bin/a-1.1", null);
+    assert.equal(world.volume("a-1")?.phase, "ready");
+  }
+});
+
+test("what a bin alone had is made anew once that is emptied, with leases from the first epoch on", () => {
+  const world = new StorageWorld({ s1: { freeMiB: 100 }, s2: { freeMiB: 9000 } });
+  deleted(world, "s1", "a-1", about("shop/a-1") as unknown as Json);
+  world.want("volume/a-1", volume("a-1", { kind: "empty" }, 10));
+  world.settle();
+  world.say(world.agent("s1"), "bin/a-1.1", null);
+  world.settle();
+  assert.deepEqual([world.volume("a-1")?.phase, world.volume("a-1")?.server], ["ready", "s2"]);
+});
+
+test("an origin that only a bin has comes back under its copies, and is not made anew under them", () => {
+  const world = new StorageWorld({ s1: { freeMiB: 9000 } });
+  world.want("volume/a-1", volume("a-1", { kind: "empty" }, 10));
+  world.settle();
+  world.want("volume/a-2", volume("a-2", copyOf("a-1")));
+  world.settle();
+  assert.equal(world.volume("a-2")?.phase, "ready");
+  deleted(world, "s1", "a-1", about("shop/a-1") as unknown as Json);
+  assert.match(world.volume("a-1")?.reason ?? "", /cells bin restore s1\/a-1\.1/);
+  world.settle();
+  world.say(world.agent("s1"), "bin/a-1.1", null);
+  assert.match(world.volume("a-1")?.reason ?? "", /is a copy of it, which would read something else/);
+  inBin(world, "s1", "a-1", { offered: true });
+  world.settle();
+  assert.equal(world.volume("a-1")?.phase, "ready");
+  assert.equal((world.records.get("volume/a-1") as { readonly frozen: boolean }).frozen, true, "nobody writes to it");
+});

@@ -159,6 +159,8 @@ export const eventNames = {
   "volume/anew":
     "the root controller, whose store was put back, gives a service VM another volume for its stores: path, volume, the one before",
   "volume/placed": "a volume got its storage server",
+  "volume/left-to-bin":
+    "a volume is wished for whose file was deleted, by a store from before that: it waits for an operator: path, agent",
   "volume/adopted": "the Storage Manager found a volume that it did not know where it is: path, agent",
   "recovery/waits":
     "a service has lost what it knew, or has an older store: the Storage Manager places no volume before these servers have said what they have, the IP Address Manager gives no new range before these controllers have",
@@ -173,6 +175,7 @@ export const eventNames = {
   "volume/frozen": "a volume is immutable from now on",
   "volume/left": "a volume's cell has ended; it stays with the provider as the origin of other cells' copies",
   "volume/created": "a volume's file is there",
+  "volume/found": "a volume's file is there, as the store said that was put back",
   "volume/deleted": "a volume's file is gone from among the volumes: file, its name in the bin if there was any",
   "bin/emptied": "a file in the bin is removed for good: file, volume, path and why",
   "bin/kept": "an operator wanted a file in the bin emptied that is still needed: why",

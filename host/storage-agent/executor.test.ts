@@ -6,7 +6,7 @@ import type { AgentReport, VolumeWork } from "../../core/storage/agent/work.ts";
 import { hostName, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { Executor } from "./executor.ts";
-import { type AgentMachinery, ExportNotGone, type RunningExport, type ServedExport } from "./machinery.ts";
+import { type AgentMachinery, ExportNotGone, FileMissing, type RunningExport, type ServedExport } from "./machinery.ts";
 
 const volume = uid("c1-1");
 const access = { exportName: "x1", pskIdentity: "i1", pskHex: "ab", port: 1 };
@@ -83,7 +83,10 @@ class Room {
         return asked;
       },
       create: nothing,
-      ready: async () => (this.isThere ? { sizeMiB: 1, roomMiB: 0 } : assert.fail("its file is gone")),
+      ready: async () => {
+        if (!this.isThere) throw new FileMissing("its file is gone");
+        return { sizeMiB: 1, roomMiB: 4 };
+      },
       remove: nothing,
       bin: async () => [],
       empty: nothing,
@@ -196,7 +199,23 @@ test("nothing is made in place of a file that is to be found", async () => {
     ...{ volume: exported.volume, fence: null, export: null },
     file: { action: "create", source: { kind: "empty" }, sizeMiB: 1, found: true },
   });
-  const failed = room.reports.flatMap((report) => (report.kind === "failed" ? [report.reason] : []));
-  assert.deepEqual(failed, ["its file is gone"]);
+  const failed = room.reports.flatMap((report) => (report.kind === "failed" ? [report] : []));
+  assert.deepEqual(
+    failed.map(({ reason, missing }) => [reason, missing]),
+    [["its file is gone", true]],
+  );
+  await room.executor.close();
+});
+
+test("of a file that is to be seen it is said that it is there, or that it is not", async () => {
+  const room = new Room();
+  await room.executor.start();
+  await room.want({ volume, fence: null, export: null, file: { action: "find" } });
+  const found = { kind: "found", volume, sizeMiB: 1, roomMiB: 4 } as const;
+  assert.deepEqual(room.reports.at(-1), found);
+  room.isThere = false;
+  await room.want({ volume, fence: { epoch: 1 }, export: null, file: { action: "find" } });
+  const last = room.reports.at(-1);
+  assert.ok(last?.kind === "failed" && last.missing === true && last.about === "file");
   await room.executor.close();
 });

@@ -15,6 +15,7 @@ import {
   type AgentMachinery,
   ExportNotGone,
   type ExportWish,
+  FileMissing,
   PortTaken,
   type ReadyFile,
   type RunningExport,
@@ -195,7 +196,8 @@ export class Executor {
     const about = work?.file ? "file" : "export";
     const portTaken = error instanceof PortTaken;
     const reason = isOutOfSpace(error) ? await this.#outOfSpace(error) : error.message;
-    await this.#report({ kind: "failed", volume, about, reason, portTaken }).catch(() => undefined);
+    const missing = error instanceof FileMissing ? { missing: true as const } : {};
+    await this.#report({ kind: "failed", volume, about, reason, portTaken, ...missing }).catch(() => undefined);
   }
 
   async #outOfSpace(error: Error): Promise<string> {
@@ -219,6 +221,8 @@ export class Executor {
       if (work.file.from !== undefined) await this.reportBin();
       await this.#report({ kind: "created", volume, ...created });
     }
+    if (work.file?.action === "find")
+      await this.#report({ kind: "found", volume, ...(await this.#machinery.ready(volume, null)) });
     if (work.file?.action === "grow")
       await this.#report({ kind: "grown", volume, ...(await this.#machinery.ready(volume, work.file.sizeMiB)) });
     if (work.file?.action === "remove") {

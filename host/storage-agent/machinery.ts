@@ -11,6 +11,8 @@ export interface RunningExport {
   readonly epoch: number;
   readonly process: { readonly pid: number; readonly startTime: string };
 }
+/** There is no file of the volume. */
+export class FileMissing extends Error {}
 /** The port of an export belongs to somebody else. */
 export class PortTaken extends Error {}
 /**
@@ -68,7 +70,7 @@ export interface AgentMachinery {
   takeAdoption(): Promise<boolean>;
   /** `from`: the file in the bin that it begins with. */
   create(volume: Uid, source: VolumeSource, sizeMiB: number | null, from?: string): Promise<CreatedFile>;
-  /** Grows the file if it is smaller and makes room to grow; null: says how it is. */
+  /** Grows the file if it is smaller and makes room to grow; null: says how it is. Rejects with `FileMissing` where there is none. */
   ready(volume: Uid, sizeMiB: number | null): Promise<ReadyFile>;
   /** Into the bin. Null: there was no file. */
   remove(volume: Uid, label: BinLabel): Promise<BinFile | null>;

@@ -15,7 +15,7 @@ import { storageIdentity } from "../machine/unix-users.ts";
 import { BinFiles } from "./bin/bin-files.ts";
 import { bootRecord, type FoundImage, readImage } from "./images/images.ts";
 import { lengthWithRoom, MiB, qemuImg, readHeader, roomMiBOf, servedLength } from "./images/qcow2.ts";
-import type { CreatedFile, ReadyFile } from "./machinery.ts";
+import { type CreatedFile, FileMissing, type ReadyFile } from "./machinery.ts";
 
 const run = promisify(execFile);
 const markFile = "mark.json";
@@ -109,7 +109,7 @@ export class VolumeFiles {
     const path = this.path(volume);
     const header = await readHeader(path).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "ENOENT") throw error;
-      throw new Error(`its file ${path} is gone: bring it back, or delete the volume`);
+      throw new FileMissing(`its file ${path} is gone: bring it back, or delete the volume`);
     });
     const before = header.virtualBytes;
     const { size: length } = await stat(path);

@@ -6,6 +6,7 @@ import {
   type AgentMachinery,
   ExportNotGone,
   type ExportWish,
+  FileMissing,
   type RunningExport,
 } from "../../host/storage-agent/machinery.ts";
 import type { Ipv4, ServerName, Uid } from "../../model/cell/identifiers.ts";
@@ -116,7 +117,7 @@ export class ServerMachine {
       ready: async (volume, sizeMiB) => {
         await sleep(life, 3);
         const size = this.#files.get(volume);
-        if (size === undefined) throw new Error(`there is no file of ${volume}`);
+        if (size === undefined) throw new FileMissing(`there is no file of ${volume}`);
         const now = Math.max(size, sizeMiB ?? 0);
         this.#files.set(volume, now);
         return { sizeMiB: now, roomMiB: now * 4 };

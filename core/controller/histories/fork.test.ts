@@ -56,6 +56,22 @@ test("an incarnation of which a receiver knows is not said to run where an earli
   );
 });
 
+test("an incarnation of which a receiver knows has no stage where none is known to run", () => {
+  const world = new World();
+  for (let number = 1; number < 20; number += 1) world.slowVolumes.add(uid(`c1-${number}`));
+  world.put(shop());
+  const vm = world.uidOf("shop/web");
+  assert.equal(world.state.vms.get(vm)?.run, null);
+  const placer = peerName("placer");
+  world.step({ kind: "forked", peer: placer, forked: true, itForked: false });
+  const effects = world.step({ kind: "kept", peer: placer, key: `placement/${vm}`, value: { vm, incarnation: 7 } });
+  assert.equal(world.state.vms.get(vm)?.incarnation, 7);
+  assert.deepEqual(
+    effects.filter((effect) => effect.kind === "log" && effect.event === "vm/stage"),
+    [],
+  );
+});
+
 test("what a receiver says that it keeps is read as what is desired of it, for its key", () => {
   const { read } = createController(options);
   const host = peerName("host.h1");

@@ -1,13 +1,13 @@
 import type { PeerName, Uid } from "../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
-import type { AgentSeen, VolumeAbout } from "../../documents/bin.ts";
+import type { AgentSeen } from "../../documents/bin.ts";
 import { mayDesire, maySee } from "../../documents/permissions.ts";
 import { documentsOf } from "../../documents/readers/table.ts";
 import type { AgentLease, AgentLeaseActual } from "../../documents/vocabulary.ts";
 import type { Effect, Input, Service, Step } from "../../env.ts";
 import type { EventName } from "../../telemetry/event-names.ts";
 import { hearMember, takeDeclaration, takeInstallation } from "../succession-evidence.ts";
-import { addToBin, binMiBOf, emptyBin, isBinToSee, keepBin, labelOf, sweepBin, whyNotAnew } from "./bin.ts";
+import { addToBin, binMiBOf, emptyBin, isBinToSee, keepBin, sweepBin } from "./bin.ts";
 import { type AgentDesired, asItIs, imageDocuments, isAgentKey, readDesired } from "./documents.ts";
 import { growth, growthAlone, withSize } from "./growth.ts";
 import {
@@ -23,13 +23,13 @@ import {
 import { leaseActual } from "./lease-actual.ts";
 import { adoptedSince, forgetSeen, markAnswer, markOf, mayServe, type RecordWriters, whyOlder } from "./mark.ts";
 import { measureAgent } from "./measure.ts";
-import { claim, isOwnersToSee, newVolume, promisedTo, settleOwner } from "./owners.ts";
+import { claim, isOwnersToSee, promisedTo, settleOwner } from "./owners.ts";
 import { readersActual } from "./readers.ts";
 import type { AgentState } from "./records.ts";
 import { heldBackReason, updateHeldBack } from "./reserve.ts";
 import { restoreAgent } from "./state.ts";
 import { keepAsked, nextLease, successionActual, successionKey, successorOf } from "./succession.ts";
-import { volumeActual } from "./volume-actual.ts";
+import { fileWork, nextVolume, volumeActual, withoutFile } from "./volume.ts";
 import type {
   AgentOptions,
   AgentReport,
@@ -180,7 +180,8 @@ function binAnswer(state: AgentState, report: AgentReport, effects: Effect[]): B
   publishServer(state, effects);
   // A volume may have waited for a file that is there no more, or no longer.
   if (state.started)
-    for (const uid of state.desired.volume.keys()) if (!state.volumes.has(uid)) settle(state, uid, effects);
+    for (const uid of state.desired.volume.keys())
+      if (!state.volumes.has(uid) || state.missing.has(uid)) settle(state, uid, effects);
   return sweepBin(state, effects);
 }
 
@@ -188,6 +189,7 @@ function binAnswer(state: AgentState, report: AgentReport, effects: Effect[]): B
 function record(state: AgentState, report: AgentReport, effects: Effect[]): void {
   switch (report.kind) {
     case "created":
+    case "found":
     case "grown":
     case "exported": {
       if (report.kind === "exported") {
@@ -197,6 +199,7 @@ function record(state: AgentState, report: AgentReport, effects: Effect[]): void
       const volume = withSize(state, report);
       if (volume !== null) writeVolume(state, report.volume, volume, effects);
       if (volume === null || report.kind === "exported") return;
+      state.missing.delete(report.volume);
       state.failures.delete(`${report.volume}/file`);
       effects.push(log(`volume/${report.kind}`, { volume: report.volume, sizeMiB: volume.sizeMiB }));
       return;
@@ -206,6 +209,7 @@ function record(state: AgentState, report: AgentReport, effects: Effect[]): void
       state.failures.delete(`${report.volume}/file`);
       state.failures.delete(`${report.volume}/export`);
       state.usedMiB.delete(report.volume);
+      state.missing.delete(report.volume);
       writeVolume(state, report.volume, null, effects);
       if (report.file !== null) addToBin(state, report.file, (key, value) => publish(state, key, value, effects));
       effects.push(log("volume/deleted", { volume: report.volume, file: report.file?.file ?? null }));
@@ -224,7 +228,9 @@ function record(state: AgentState, report: AgentReport, effects: Effect[]): void
       effects.push(log("lease/fenced", { volume: report.volume, epoch: report.epoch }));
       return;
     }
-    case "failed":
+    case "failed": {
+      const without = report.missing === true ? withoutFile(state, report.volume) : null;
+      if (without !== null) writeVolume(state, report.volume, without, effects);
       state.failures.set(`${report.volume}/${report.about}`, report.reason);
       effects.push(log("volume/failed", { volume: report.volume, about: report.about, reason: report.reason }));
       if (report.portTaken) {
@@ -233,6 +239,7 @@ function record(state: AgentState, report: AgentReport, effects: Effect[]): void
           changeExport(state, report.volume, epoch, effects, (r) => moved(r, freePort(state, r.access?.port)));
       }
       return;
+    }
     case "usage":
       for (const { volume, usedMiB } of report.volumes) {
         if (!state.volumes.has(volume)) continue;
@@ -345,27 +352,19 @@ function settle(state: AgentState, uid: Uid, effects: Effect[]): void {
 
 function circumstances(state: AgentState, uid: Uid): LeaseCircumstances {
   const volume = state.volumes.get(uid);
-  const usable = state.desired.volume.has(uid) && volume !== undefined && volume.sizeMiB !== null && !volume.removing;
+  const isThere = volume !== undefined && volume.sizeMiB !== null && !volume.removing && volume.doubted !== true;
+  const usable = state.desired.volume.has(uid) && isThere;
   return { usable, isOrigin: state.origins.has(uid) };
 }
 
 function settleVolume(state: AgentState, uid: Uid, effects: Effect[]): void {
-  const desired = state.desired.volume.get(uid);
-  const volume = state.volumes.get(uid);
-  if (
-    desired !== undefined &&
-    volume === undefined &&
-    (desired.made === true ? state.marks.finds : whyNotAnew(state, uid, desired) === null)
-  )
-    writeVolume(state, uid, newVolume(state.owners, uid, desired), effects);
-  if (desired?.about !== undefined && volume !== undefined && !sameAbout(desired.about, volume.about))
-    writeVolume(state, uid, { ...volume, about: desired.about }, effects);
-  if (desired === undefined && volume !== undefined && !volume.removing && inUse(state, uid) === null)
-    writeVolume(state, uid, { ...volume, removing: true }, effects);
+  const next = () => nextVolume(state, uid, () => inUse(state, uid) !== null);
+  for (let volume = next(); volume !== null; volume = next()) {
+    // Only one that begins anew.
+    if (volume.sizeMiB === null && volume.found !== true) state.missing.delete(uid);
+    writeVolume(state, uid, volume, effects);
+  }
 }
-
-const sameAbout = (one: VolumeAbout, other: VolumeAbout | undefined): boolean =>
-  one.cell === other?.cell && one.path === other.path && one.origin === other.origin;
 
 /** Why the file cannot be removed yet; null: nobody uses it. */
 function inUse(state: AgentState, uid: Uid): string | null {
@@ -391,14 +390,7 @@ function wantedWork(state: AgentState, uid: Uid): VolumeWork | null {
   const lease = state.leases.get(uid) ?? noLease;
   const origin = state.origins.get(uid);
   const desired = state.desired.volume.get(uid);
-  let file: VolumeWork["file"] = null;
-  if (volume?.removing) file = { action: "remove", label: labelOf(volume) };
-  else if (volume?.sizeMiB === null && desired !== undefined)
-    file = {
-      ...{ action: "create", source: volume.source, sizeMiB: desired.sizeMiB },
-      ...(volume.from === undefined ? {} : { from: volume.from }),
-      ...(volume.found === true ? { found: true as const } : {}),
-    };
+  let file = fileWork(state, uid);
   let fence: VolumeWork["fence"] = null;
   let wanted: WantedExport | null = null;
   const waits = mayServe(state, uid, volume) ? {} : { wait: true as const };
@@ -449,6 +441,7 @@ function writeOrigin(state: AgentState, uid: Uid, value: OriginRecord | null, ef
 }
 
 const recordsOf = (state: AgentState, effects: Effect[]): RecordWriters => ({
+  volume: (uid, value) => writeVolume(state, uid, value, effects),
   lease: (uid, value) => writeLease(state, uid, value, effects),
   origin: (uid, value) => writeOrigin(state, uid, value, effects),
 });

@@ -59,11 +59,16 @@ const originsThere = ({ volumes }: AgentState): ReadonlySet<Uid> =>
 
 /** Why a volume that is wanted is not made: its file may be brought back, and a blank one would hide that. */
 export function whyNotAnew(state: AgentState, uid: Uid, { from }: AgentVolume): string | null {
-  const files = [...(state.bin?.values() ?? [])];
   if (from !== undefined)
-    return state.bin === null || files.some(({ file }) => file === from)
+    return state.bin === null || state.bin.has(from)
       ? null
       : `${from}, which it was to begin with, is not in the bin of storage server ${state.options.server} any more`;
+  return whyInBin(state, uid);
+}
+
+/** What is to be done about a former file of the volume; null: there is none. */
+export function whyInBin(state: AgentState, uid: Uid): string | null {
+  const files = [...(state.bin?.values() ?? [])];
   const [binned] = files.filter(({ volume }) => volume === uid).sort((one, other) => one.ageMs - other.ageMs);
   return binned === undefined ? null : isInBin(state.options.server, binnedOf(binned));
 }

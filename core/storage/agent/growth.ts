@@ -25,7 +25,7 @@ export function growthAlone(state: AgentState, uid: Uid): VolumeWork["file"] {
   return growsToMiB === undefined || isOpen ? null : { action: "grow", sizeMiB: growsToMiB };
 }
 
-type SizeReport = AgentReport & { kind: "created" | "exported" | "grown" };
+type SizeReport = AgentReport & { kind: "created" | "exported" | "found" | "grown" };
 
 /** The record of a volume with what is said of its file's size; null: that is nothing new, or late. */
 export function withSize(state: AgentState, report: SizeReport): VolumeRecord | null {
@@ -37,6 +37,10 @@ export function withSize(state: AgentState, report: SizeReport): VolumeRecord | 
   // A host writes the file's header while it is exported: it is believed up to what was asked for, also at the next export.
   const hadMiB = volume.sizeMiB ?? 0;
   const hasMiB = Math.min(report.sizeMiB, Math.max(hadMiB, state.desired.volume.get(report.volume)?.sizeMiB ?? 0));
+  if (report.kind === "found") {
+    const { doubted, ...seen } = rest;
+    return doubted === true ? { ...seen, sizeMiB: Math.max(hadMiB, hasMiB), ...room } : null;
+  }
   const sizeMiB = report.kind === "exported" ? hasMiB : Math.max(hadMiB, hasMiB);
   return sizeMiB === volume.sizeMiB && report.roomMiB === volume.roomMiB ? null : { ...rest, sizeMiB, ...room };
 }

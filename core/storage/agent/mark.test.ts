@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ipv4, peerName, serverName, uid } from "../../../model/cell/identifiers.ts";
+import { ipv4, peerName, serverName, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { AgentSeen, Mark } from "../../documents/bin.ts";
 import type { AgentLeaseActual, AgentServer } from "../../documents/vocabulary.ts";
+import type { BinFile } from "../bin.ts";
 import { createStorageManager } from "../manager/manager.ts";
 import { createAgentService } from "./agent.ts";
 import type { AgentReport, WorkAnswer } from "./work.ts";
@@ -48,6 +49,13 @@ class Server {
   }
   report(report: AgentReport): JsonObject {
     return this.input({ kind: "request", id: 1, request: report as unknown as Json }) as JsonObject;
+  }
+  /** By an operator; every file that the store knows is there. */
+  adopt(): JsonObject {
+    const answer = this.report({ kind: "adopt" });
+    for (const { volume, file } of this.work().work)
+      if (file?.action === "find") this.report({ kind: "found", volume, sizeMiB: 10, roomMiB: 10 });
+    return answer;
   }
   minute(): void {
     const { mark } = this.report({ kind: "tick", written: this.file }) as unknown as { readonly mark: Mark | null };
@@ -162,7 +170,7 @@ test("a server that was adopted while its disk is full stays adopted", () => {
   for (let starts = 0; starts < 3; starts += 1) {
     server.start();
     if (starts === 0) assert.ok(isHeld(server));
-    if (starts === 0) server.report({ kind: "adopt" });
+    if (starts === 0) server.adopt();
     assert.ok(!isHeld(server), `start ${starts}`);
     server.minute();
   }
@@ -273,7 +281,7 @@ test("a lease for which a later epoch is asked shows an older store, and closes 
   server.desire(`lease/${tenant}`, { volume: tenant, epoch: 5, holder: { vm: "v-1", incarnation: 4, host: "h2" } });
   assert.ok(isHeld(server));
   assert.match(server.lease().reason ?? "", /a later epoch of volume shop-1 is known/);
-  const { adopted } = server.report({ kind: "adopt" });
+  const { adopted } = server.adopt();
   assert.deepEqual(
     (adopted as unknown as readonly { volume: string; path: string; epoch: number; known: number }[]).filter(
       ({ volume }) => volume === tenant,
@@ -291,7 +299,7 @@ test("a lease for which a later epoch is asked shows an older store, and closes 
 
 test("once is enough: epochs of a Manager that is heard only after the adoption are adopted with it, and no later ones", () => {
   const server = putBack();
-  server.report({ kind: "adopt" });
+  server.adopt();
   server.report({ kind: "fenced", volume: tenant, epoch: 2 });
   server.start();
   server.minute();
@@ -309,7 +317,7 @@ test("once is enough: epochs of a Manager that is heard only after the adoption 
 
 test("after an operator has adopted it, no export of then listens again, and further starts are ordinary", () => {
   const server = putBack();
-  server.report({ kind: "adopt" });
+  server.adopt();
   for (const volume of [tenant, root]) {
     assert.deepEqual(server.work().work.find((work) => work.volume === volume)?.fence, { epoch: 2 });
     server.report({ kind: "fenced", volume, epoch: 2 });
@@ -320,7 +328,7 @@ test("after an operator has adopted it, no export of then listens again, and fur
   server.start();
   server.minute();
   assert.ok(!isHeld(server));
-  assert.deepEqual(server.report({ kind: "adopt" }), { adopted: null }, "there is nothing to adopt");
+  assert.deepEqual(server.adopt(), { adopted: null }, "there is nothing to adopt");
 });
 
 test("a Storage Manager that was away hears of an adoption after the next start, and takes it once", () => {
@@ -328,7 +336,7 @@ test("a Storage Manager that was away hears of an adoption after the next start,
     ((server.actual.get("server") as unknown as AgentServer).mark?.adoption ?? null) as Json;
   const server = putBack();
   server.heard = false;
-  server.report({ kind: "adopt" });
+  server.adopt();
   server.start();
   const first = adoptionIn(server);
   assert.notEqual(first, null);
@@ -374,7 +382,7 @@ test("what is beside an adopted store that is blank is found, and nothing takes 
   server.desire(`volume/${tenant}`, volume);
   const fileOf = () => server.work().work.find((work) => work.volume === tenant)?.file;
   assert.equal(fileOf(), undefined, "nobody has looked yet");
-  server.report({ kind: "adopt" });
+  server.adopt();
   const asked = { action: "create", source: { kind: "empty" }, sizeMiB: 10, found: true };
   assert.deepEqual(fileOf(), asked);
   server.start();
@@ -392,4 +400,66 @@ test("a volume that is lost while nobody has adopted anything is not sought and 
   server.desire(`volume/${tenant}`, { uid: tenant, source: { kind: "empty" }, sizeMiB: 10, made: true });
   assert.deepEqual(server.work().work, []);
   assert.match(String((server.actual.get(`volume/${tenant}`) as JsonObject).reason), /has lost it/);
+});
+
+test("the files of a store that was put back are looked for once it is adopted: what was deleted since waits, what is nowhere is lost", () => {
+  const server = served();
+  const before = structuredClone(server.store);
+  for (let minutes = 0; minutes < 3; minutes += 1) server.minute();
+  server.store = before;
+  server.start();
+  assert.ok(isHeld(server));
+  server.report({ kind: "adopt" });
+  const volumeOf = (uid = tenant) => server.actual.get(`volume/${uid}`) as JsonObject;
+  const fileOf = () => server.work().work.find((work) => work.volume === tenant)?.file;
+  assert.deepEqual(fileOf(), { action: "find" });
+  assert.equal(volumeOf().phase, "working", "what the store says of it may be long ago");
+  server.report({ kind: "fenced", volume: tenant, epoch: 2 });
+  server.desire(`lease/${tenant}`, { volume: tenant, epoch: 3, holder: { vm: "v-1", incarnation: 2, host: "h1" } });
+  assert.equal(server.lease().holder, null, "nobody writes to it before that");
+  server.report({ kind: "found", volume: root, sizeMiB: 10, roomMiB: 40 });
+  assert.deepEqual([volumeOf(root).phase, volumeOf(root).sizeMiB], ["ready", 10]);
+  const missing = {
+    kind: "failed",
+    volume: tenant,
+    about: "file",
+    reason: "gone",
+    portTaken: false,
+    missing: true,
+  } as const;
+  server.report(missing);
+  assert.deepEqual([volumeOf().phase, volumeOf().sizeMiB], ["failed", null]);
+  assert.match(String(volumeOf().reason), /has lost it/);
+  assert.deepEqual(
+    fileOf(),
+    { action: "create", source: { kind: "empty" }, sizeMiB: 10, found: true },
+    "no other is made",
+  );
+  const bin = [inBin(tenant)];
+  server.report({ kind: "bin", files: bin });
+  assert.equal(volumeOf().phase, "waiting");
+  assert.match(String(volumeOf().reason), /cells bin restore s1\/shop-1\.1/);
+  server.start();
+  server.report({ kind: "bin", files: bin });
+  server.report(missing);
+  assert.equal(volumeOf().phase, "waiting", "it is known again after another start");
+  const about = { cell: "shop", path: "shop/data", origin: null };
+  server.desire(`volume/${tenant}`, { uid: tenant, source: { kind: "empty" }, sizeMiB: 10, about, from: "shop-1.1" });
+  assert.deepEqual(fileOf(), { action: "create", source: { kind: "empty" }, sizeMiB: 10, from: "shop-1.1" });
+  server.report({ kind: "created", volume: tenant, sizeMiB: 10, boot: null });
+  assert.equal(volumeOf().phase, "ready");
+});
+
+const inBin = (volume: Uid): BinFile => ({
+  ...{ file: `${volume}.1`, volume, about: null, overlay: false, manager, sizeMiB: 10, usedMiB: 1 },
+  ...{ deleted: "2026-01-01T00:00:00.000Z", ageMs: 0, offered: false },
+});
+
+test("a volume that is known elsewhere to be made, and whose former file is in the bin, says so", () => {
+  const server = new Server();
+  server.start();
+  server.report({ kind: "bin", files: [inBin(tenant)] });
+  server.desire(`volume/${tenant}`, { uid: tenant, source: { kind: "empty" }, sizeMiB: 10, made: true });
+  assert.match(String((server.actual.get(`volume/${tenant}`) as JsonObject).reason), /cells bin restore/);
+  assert.deepEqual(server.work().work, []);
 });

@@ -5,6 +5,7 @@ import { rootCell } from "../../documents/cells.ts";
 import type { Effect } from "../../env.ts";
 import { newOrigin, noLease } from "./lease.ts";
 import type { AgentState, Marks } from "./records.ts";
+import { doubted } from "./volume.ts";
 import type { AgentReport, LeaseRecord, OriginRecord, VolumeRecord } from "./work.ts";
 
 /*
@@ -135,17 +136,14 @@ export interface AdoptedLease {
 }
 
 /** An operator takes what there is: who held a lease holds none, and no export of then ever listens again. */
-export function adoptOlder(
-  state: AgentState,
-  writeLease: (uid: Uid, lease: LeaseRecord) => void,
-  effects: Effect[],
-): readonly AdoptedLease[] {
+export function adoptOlder(state: AgentState, write: RecordWriters, effects: Effect[]): readonly AdoptedLease[] {
   const { marks, desired, leases, volumes } = state;
   const adopted: AdoptedLease[] = [];
+  for (const [uid, volume] of doubted(state)) write.volume(uid, volume);
   for (const volume of new Set([...leases.keys(), ...desired.lease.keys()])) {
     const [epoch, known] = [leases.get(volume)?.epoch ?? 0, desired.lease.get(volume)?.epoch ?? 0];
     if (epoch === 0 && known === 0) continue;
-    writeLease(volume, adoptedLease(Math.max(epoch, known)));
+    write.lease(volume, adoptedLease(Math.max(epoch, known)));
     adopted.push({ volume, path: volumes.get(volume)?.about?.path ?? null, epoch, known });
   }
   const last = [...marks.seen.values()].flatMap((said) => (said.last === null ? [] : [said.last]));
@@ -173,6 +171,7 @@ export function adoptedSince({ adopted, start }: Marks, lease: LeaseRecord, epoc
 }
 
 export interface RecordWriters {
+  readonly volume: (uid: Uid, value: VolumeRecord) => void;
   readonly lease: (uid: Uid, value: LeaseRecord) => void;
   readonly origin: (uid: Uid, value: OriginRecord) => void;
 }
@@ -192,7 +191,7 @@ export function markAnswer(
   if (report.kind === "tick") return { ok: true, mark: tickMarks(marks, report.written, effects) as unknown as Json };
   if (report.kind !== "adopt") return null;
   if (whyOlder(marks) === null) return { adopted: null };
-  const adopted = adoptOlder(state, write.lease, effects);
+  const adopted = adoptOlder(state, write, effects);
   for (const [uid, { access }] of origins) if (access !== null) write.origin(uid, { ...newOrigin, fencing: true });
   const fields = { server: options.server, leases: adopted.length };
   effects.push({ kind: "log", event: "recovery/adopted", fields });

@@ -31,6 +31,8 @@ export interface AgentState {
   /** Last failure the executor told of, per volume and subject (`<uid>/file`, `<uid>/export`). */
   readonly failures: Map<string, string>;
   readonly usedMiB: Map<Uid, number>;
+  /** Looked for, and not there, since this start. */
+  readonly missing: Set<Uid>;
   readonly images: Set<string>;
   /** Files in the bin, as the executor told of them last; null: it has not yet. */
   bin: Map<string, BinFile> | null;

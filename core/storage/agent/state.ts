@@ -35,6 +35,7 @@ export function restoreAgent(options: AgentOptions, restored: Restored): AgentSt
     portsInUse,
     failures: new Map(),
     usedMiB: new Map(),
+    missing: new Set(),
     images: new Set(),
     bin: null,
     marks: restoredMarks(restored.records.get("mark")),

@@ -46,6 +46,8 @@ export interface VolumeWork {
         /** Its file is there, or nothing is made: it is one that this store did not know. */
         readonly found?: true;
       }
+    /** Says that it is there: it was made, and the store that says so was put back from a copy. */
+    | { readonly action: "find" }
     /** Nobody has it open: it becomes larger. */
     | { readonly action: "grow"; readonly sizeMiB: number }
     /** Into the bin, with what is known of it. */
@@ -86,6 +88,8 @@ export type AgentReport =
       readonly roomMiB?: number;
       readonly boot: BootRecord | null;
     }
+  /** It is there. */
+  | { readonly kind: "found"; readonly volume: Uid; readonly sizeMiB: number; readonly roomMiB: number }
   /** The file is larger, whoever has made it so. */
   | { readonly kind: "grown"; readonly volume: Uid; readonly sizeMiB: number; readonly roomMiB: number }
   /** `file`: what it is in the bin now; null: there was none. */
@@ -127,6 +131,8 @@ export type AgentReport =
       readonly reason: string;
       /** Somebody else listens on the port. */
       readonly portTaken: boolean;
+      /** There is no file of the volume. */
+      readonly missing?: true;
     }
   | { readonly kind: "usage"; readonly volumes: readonly { readonly volume: Uid; readonly usedMiB: number }[] }
   /** All hosts (`host.<name>`), members of the Presence group and Storage Managers, as the peers file has them. */
@@ -166,6 +172,8 @@ export interface VolumeRecord {
   readonly from?: string;
   /** It was made before this store, which an operator adopted with what there is, knew of it. */
   readonly found?: true;
+  /** An operator has adopted this store, which was put back: it is to be seen whether its file is there. */
+  readonly doubted?: true;
 }
 /** Durable: the truth about who may write. Key `lease/<uid>`; outlives the volume, so that no epoch ever comes back. */
 export interface LeaseRecord {

@@ -321,7 +321,9 @@ function takeActual(state: ManagerState, agent: AgentView, key: string, value: J
     if (!state.volumes.has(id) && (state.wantedVolumes.has(id) || state.copiesOf.has(id))) mark(state, id);
   } else if (kind === "bin") {
     // Copies wait for it as for a server; and a volume that was not to be made anew may be now.
-    if (put(agent.bin, String(id), agentBinned.of(value))) touchUnplaced(state);
+    const binned = agentBinned.of(value);
+    if (put(agent.bin, String(id), binned)) touchUnplaced(state);
+    if (binned !== null && state.volumes.has(binned.volume)) mark(state, binned.volume);
   } else if (kind === "lease") {
     if (put(agent.leases, id, agentLeaseActual.of(value))) mark(state, id);
   } else if (kind === "readers") {

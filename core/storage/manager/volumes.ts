@@ -1,8 +1,7 @@
-import { type CellName, type ElementPath, type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
+import { type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import { isServiceImage } from "../../../model/cell/image-name.ts";
 import { limits } from "../../../model/cell/limits.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
-import type { AgentBinned } from "../../documents/bin.ts";
 import {
   type ActualVolume,
   type AgentReaders,
@@ -16,6 +15,7 @@ import type { VolumeSize } from "../../documents/volume-size.ts";
 import { desire, log, progress, publish, write } from "../../outbox.ts";
 import { isInBin } from "../bin.ts";
 import { copyNeedsMiB, overcommit } from "../offers.ts";
+import { binnedOf, leaveToBin } from "./binned.ts";
 import { grow, sizes } from "./growth.ts";
 import { adopt, adoptOrigins, findVolume } from "./recovery/recovery.ts";
 import {
@@ -43,6 +43,7 @@ import {
 /** Brings one volume a step further: places it, follows what its agent says, or takes it away. */
 export function reconcileVolume(state: ManagerState, volume: Uid): void {
   const wanted = state.wantedVolumes.get(volume);
+  if (wanted !== undefined) leaveToBin(state, volume);
   const record = state.volumes.get(volume);
   state.unplaced.delete(volume);
   if (wanted?.document.origin.kind === "copy") removeFrom(state.waitingCopiesOf, wanted.document.origin.volume, volume);
@@ -185,7 +186,8 @@ function planFromBin(
     );
   }
   const { file, volume, overlay, about, sizeMiB } = first.binned;
-  const common = { client, cell, path, agent: first.agent.name, frozen: false, sizeMiB, from: { file, volume } };
+  const from = { file, volume };
+  const common = { client, cell, path, agent: first.agent.name, frozen: isCopied(state, uid), sizeMiB, from };
   if (!overlay) {
     if (origin.kind === "copy")
       return failed(`${name}, which is to be brought back, is no copy: make it an empty volume or one of an image`);
@@ -202,22 +204,8 @@ function planFromBin(
   return source.ok ? ok({ ...common, source: { kind: "overlay" }, origin: origin.volume }) : source;
 }
 
-/** Files in bins that were this volume's, and those that are to become one of this cell at this path. */
-function binnedOf(
-  { agents }: ManagerState,
-  volume: Uid,
-  cell: CellName,
-  path: ElementPath,
-): readonly { readonly agent: AgentView; readonly binned: AgentBinned }[] {
-  return [...agents.values()].flatMap((agent) =>
-    [...agent.bin.values()]
-      .filter(
-        (binned) =>
-          binned.volume === volume || (binned.offered && binned.about?.cell === cell && binned.about.path === path),
-      )
-      .map((binned) => ({ agent, binned })),
-  );
-}
+const isCopied = ({ copiesOf, copiesHeldOf }: ManagerState, volume: Uid): boolean =>
+  copiesOf.has(volume) || copiesHeldOf.has(volume);
 
 /** May this volume become (or be) the immutable origin of a copy now? */
 function planOrigin(state: ManagerState, client: PeerName, origin: Uid): Result<VolumeRecord, Obstacle> {

@@ -2,6 +2,7 @@ import { type PeerName, peerName, type Uid } from "../../../../model/cell/identi
 import { fail, ok, type Result } from "../../../../model/result.ts";
 import type { ActualVolume, AgentVolume, DesiredVolume, Progress } from "../../../documents/vocabulary.ts";
 import { desire, log, progress, write } from "../../../outbox.ts";
+import { hasOnlyBinned } from "../binned.ts";
 import {
   type AgentView,
   keepVolume,
@@ -164,7 +165,7 @@ export function findVolume(
   volume: Uid,
   wanted: Wanted<DesiredVolume>,
 ): Result<VolumeRecord, Obstacle> | null {
-  const having = placesOf(state, volume);
+  const having = placesOf(state, volume).filter((agent) => !hasOnlyBinned(agent, volume));
   const [agent, ...more] = having;
   if (agent === undefined) {
     const silent = state.recovery?.waitsFor ?? [];
@@ -212,6 +213,9 @@ function lostUnderCopies(
   volume: Uid,
   wanted: Wanted<DesiredVolume>,
 ): Result<never, Obstacle> | null {
+  // An operator may bring it back.
+  if ([...state.agents.values()].some(({ bin }) => [...bin.values()].some((binned) => binned.volume === volume)))
+    return null;
   const [copy] = state.copiesHeldOf.get(volume) ?? [];
   const [agent] = copy === undefined ? [] : placesOf(state, copy);
   if (copy === undefined || agent === undefined) return null;
