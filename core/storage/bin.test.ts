@@ -295,3 +295,19 @@ test("an origin that only a bin has comes back under its copies, and is not made
   assert.equal(world.volume("a-1")?.phase, "ready");
   assert.equal((world.records.get("volume/a-1") as { readonly frozen: boolean }).frozen, true, "nobody writes to it");
 });
+
+test("a copy of which only a bin has something, and which nobody wishes for, holds no origin", () => {
+  const world = new StorageWorld({ s1: { freeMiB: 9000 }, s2: { freeMiB: 100 } });
+  world.want("volume/a-1", volume("a-1", { kind: "empty" }, 10));
+  world.settle();
+  const nothing = { phase: "waiting", reason: "in the bin", sizeMiB: null, usedMiB: null, boot: null };
+  const { ageMs: _age, manager: _manager, ...told } = binned("a-2", 1);
+  world.agent("s2").actual.set("bin/a-2.1", told as unknown as Json);
+  world.agent("s2").actual.set("volume/a-2", { ...nothing, about: about("shop/a-2", "a-1") as unknown as Json });
+  world.restart();
+  world.settle();
+  assert.equal(world.agent("s2").actual.has("volume/a-2"), false);
+  world.want("volume/a-1", null);
+  world.settle();
+  assert.equal(world.volume("a-1"), undefined);
+});

@@ -1,7 +1,7 @@
 import type { CellName, ElementPath, Uid } from "../../../model/cell/identifiers.ts";
 import type { AgentBinned } from "../../documents/bin.ts";
 import { log, write } from "../../outbox.ts";
-import { type AgentView, forgetVolume, type ManagerState, placesOf } from "./state.ts";
+import { type AgentView, forgetVolume, type ManagerState, mark, placesOf } from "./state.ts";
 
 /** What the bins of storage servers have of a volume. */
 
@@ -32,10 +32,19 @@ export function hasOnlyBinned({ inStep, older, volumes, bin }: AgentView, volume
   return inStep && !older && !isThere && [...bin.values()].some((binned) => binned.volume === volume);
 }
 
-/** Takes the volume back where only a bin has something of it, and forgets that it was there. */
+/** A server has said all that it has. */
+export function lookAtBin(state: ManagerState, { volumes, bin }: AgentView): void {
+  for (const { volume } of bin.values()) if (volumes.has(volume)) mark(state, volume);
+}
+
+/**
+ * Takes the volume back where only a bin has something of it, and forgets that it was there. One that nobody wishes for as well: as
+ * long as such a server speaks of a copy its origin would wait for the copy's end.
+ */
 export function leaveToBin(state: ManagerState, volume: Uid): void {
   const record = state.volumes.get(volume);
-  // It begins with that file.
+  // It is being deleted anyway; or it begins with that file.
+  if (record !== undefined && !state.wantedVolumes.has(volume)) return;
   if (record?.from !== undefined && record.made !== true) return;
   for (const agent of placesOf(state, volume)) {
     if (!hasOnlyBinned(agent, volume)) continue;

@@ -323,7 +323,7 @@ function takeActual(state: ManagerState, agent: AgentView, key: string, value: J
     // Copies wait for it as for a server; and a volume that was not to be made anew may be now.
     const binned = agentBinned.of(value);
     if (put(agent.bin, String(id), binned)) touchUnplaced(state);
-    if (binned !== null && state.volumes.has(binned.volume)) mark(state, binned.volume);
+    if (binned !== null && agent.volumes.has(binned.volume)) mark(state, binned.volume);
   } else if (kind === "lease") {
     if (put(agent.leases, id, agentLeaseActual.of(value))) mark(state, id);
   } else if (kind === "readers") {

@@ -43,7 +43,7 @@ import {
 /** Brings one volume a step further: places it, follows what its agent says, or takes it away. */
 export function reconcileVolume(state: ManagerState, volume: Uid): void {
   const wanted = state.wantedVolumes.get(volume);
-  if (wanted !== undefined) leaveToBin(state, volume);
+  leaveToBin(state, volume);
   const record = state.volumes.get(volume);
   state.unplaced.delete(volume);
   if (wanted?.document.origin.kind === "copy") removeFrom(state.waitingCopiesOf, wanted.document.origin.volume, volume);

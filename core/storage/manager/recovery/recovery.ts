@@ -2,7 +2,7 @@ import { type PeerName, peerName, type Uid } from "../../../../model/cell/identi
 import { fail, ok, type Result } from "../../../../model/result.ts";
 import type { ActualVolume, AgentVolume, DesiredVolume, Progress } from "../../../documents/vocabulary.ts";
 import { desire, log, progress, write } from "../../../outbox.ts";
-import { hasOnlyBinned } from "../binned.ts";
+import { hasOnlyBinned, lookAtBin } from "../binned.ts";
 import {
   type AgentView,
   keepVolume,
@@ -94,6 +94,7 @@ export function takeFork(state: ManagerState, agent: AgentView, forked: boolean,
 /** An agent has said all that it has. */
 export function heard(state: ManagerState, agent: AgentView): void {
   if (!agent.inStep) for (const volume of state.unplaced) mark(state, volume);
+  if (!agent.inStep) lookAtBin(state, agent);
   agent.inStep = true;
   const { waitsFor } = state.recovery ?? { waitsFor: [] };
   if (waitsFor.includes(agent.name))
