@@ -113,11 +113,11 @@ test("the first process is one static program, and starts no shell", () =>
     assert.deepEqual(started.sort(), ["/sbin/e2fsck", "/sbin/mke2fs", "/usr/bin/node"]);
   }));
 
-test("every role has a user of its own, none is root, and nobody has a password or a shell", async () => {
+test("every role has a user of its own, and so has what roles share; none is root, and nobody has a password or a shell", async () => {
   const lines = (await readFile(join(here, "passwd"), "utf8")).trim().split("\n");
   const users = lines.map((line) => line.split(":"));
   const services = users.filter(([name]) => name !== "root");
-  assert.deepEqual(services.map(([name]) => name).sort(), Object.keys(serviceRoles).sort());
+  assert.deepEqual(services.map(([name]) => name).sort(), [...Object.keys(serviceRoles), "services"].sort());
   const numbers = services.flatMap(([, , user, group]) => [`u${user}`, `g${group}`]);
   assert.equal(new Set(numbers).size, numbers.length);
   assert.ok(services.every(([, , user, group]) => Number(user) > 0 && Number(group) > 0));

@@ -11,6 +11,8 @@ export const eventNames = {
   "process/started": "a service listens: role, port, pid",
   "process/stopped": "a service ends in order",
   "process/failed": "a process could not start or ends because of an error: why",
+  "process/held":
+    "one step or commit of this service held up its process, and what else runs in it, for more than a second: by what, ms",
   "service/restored": "a service has read its store: how many of what it keeps it found",
   "store/restored": "a service's store was put back from a copy since its last start: what was noted with it",
   "store/waits":

@@ -1,8 +1,8 @@
 import { runRole } from "../../runtime/roles.ts";
-import { serveRole } from "./serve.ts";
+import { serveRoles } from "./serve.ts";
 
 /** The authority's program in a service VM, a bundle of its own: what it reads and signs certificates with is a third of it. */
-export const serve = (role: string): void => serveRole(role, runRole);
+export const serve = (roles: readonly string[]): void => serveRoles(roles, runRole);
 
 /** As in main.ts. */
 export const load = async (): Promise<void> => {

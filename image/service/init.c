@@ -3,14 +3,15 @@
  * root file system to the last sync. One static program in place of a shell, its tools and scripts: every program that is
  * run costs an emulated processor tens of milliseconds, and what is not there cannot be misused.
  *
- *   modules → root (squashfs) → seed volume → data volume (made where blank, checked where dirty) → network → roles
+ *   modules → root (squashfs) → seed volume → data volume (made where blank, checked where dirty) → network → processes
  *
  * The seed volume holds secrets of every role, so root alone reads it: each role is given what is its own (`hand_over`),
  * and a data volume that was blank is given what its roles are born with (`give_birth`).
  *
- * A role that ends is started again, ever later. Each has a pipe (descriptor 3) that it writes to every two seconds; while
- * one of them is silent, the kernel answers no echo request, so that the VM's liveness probe is answered exactly while
- * all its roles answer. It ends at the power button (or SIGTERM), after the roles did and their data is on the volume.
+ * Roles share a process, but for those that must not share memory with others (`apart`). A process that ends is started
+ * again, ever later. Each has a pipe (descriptor 3) that it writes to every two seconds while all its roles answer; while one
+ * of them is silent, the kernel answers no echo request, so that the VM's liveness probe is answered exactly while all roles
+ * answer. It ends at the power button (or SIGTERM), after the roles did and their data is on the volume.
  *
  * What cannot be mended here is said on the console, and the VM is turned off: its host tells the VM's controller.
  */
@@ -26,6 +27,7 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pwd.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -61,8 +63,19 @@ enum {
 #define DATA "/var/lib/cells"
 #define RUN "/run/cells"
 
-struct role {
+/*
+ * Who has a process and a user of its own in any case: who signs certificates, who decides that hosts are dead, and who
+ * talks to the outside. All others read what tenants wrote, and trust one another with it.
+ */
+static const char *const apart[] = {"authority", "presence", "gateway", NULL};
+/* The user of the process that several roles share, and its name in the log. */
+static const char shared_name[] = "services";
+
+/* Roles that run in one process, by the name of its user: a role's own where it is alone. */
+struct process {
     char name[32];
+    char roles[most_roles][32];
+    int role_count;
     uid_t uid;
     gid_t gid;
     pid_t pid; /* 0: does not run */
@@ -71,8 +84,8 @@ struct role {
     long backoff_ms;
     int answers;
 };
-static struct role roles[most_roles];
-static int role_count;
+static struct process processes[most_roles];
+static int process_count;
 static int stopping;
 
 static long now_ms(void) {
@@ -404,9 +417,9 @@ static void set_up_network(void) {
 }
 
 /* What a role is told, in a directory that nobody else may enter: see runtime/service-vm/service-data.ts for its files. */
-static void hand_over(const struct passwd *user) {
+static void hand_over(const char *role, const struct passwd *user) {
     char own[path_size], to[path_size], from[path_size];
-    join(own, RUN, user->pw_name);
+    join(own, RUN, role);
     make_directory(own, user, 0700);
     join(to, own, "seed");
     make_directory(to, user, 0500);
@@ -417,44 +430,128 @@ static void hand_over(const struct passwd *user) {
     copy_below("/data/data", to, "roles", user, 0400);
     join(to, own, "seed/role");
     make_directory(to, user, 0500);
-    join(from, "/data/data/roles", user->pw_name);
+    join(from, "/data/data/roles", role);
     copy_below(from, to, "", user, 0400);
+}
+
+static void write_map(pid_t pid, const char *what, unsigned inside, unsigned outside) {
+    char path[64], map[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, what);
+    int length = snprintf(map, sizeof map, "%u %u 1", inside, outside);
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    if (file < 0 || write(file, map, (size_t)length) != length) give_up("%s cannot be written: %s", path, strerror(errno));
+    close(file);
+}
+
+/* A user namespace in which `inside` is `outside` and nobody else is anybody. */
+static int user_namespace(const struct passwd *inside, const struct passwd *outside) {
+    int ends[2], begun[2];
+    char path[64], byte = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0 || pipe2(begun, O_CLOEXEC) != 0) give_up("no pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[1]);
+        int failed = unshare(CLONE_NEWUSER) != 0 ? errno : 0;
+        if (write(begun[1], &failed, sizeof failed) != sizeof failed) _exit(1);
+        /* Lives until the other end closes. */
+        _exit(read(ends[0], &byte, 1) < 0);
+    }
+    int failed = EIO;
+    if (pid < 0 || read(begun[0], &failed, sizeof failed) != sizeof failed || failed != 0)
+        give_up("there is no user namespace: %s", strerror(failed));
+    write_map(pid, "uid_map", inside->pw_uid, outside->pw_uid);
+    write_map(pid, "gid_map", inside->pw_gid, outside->pw_gid);
+    snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
+    int namespace = open(path, O_RDONLY | O_CLOEXEC);
+    if (namespace < 0) give_up("%s cannot be opened: %s", path, strerror(errno));
+    for (int at = 0; at < 2; at += 1) {
+        close(ends[at]);
+        close(begun[at]);
+    }
+    waitpid(pid, NULL, 0);
+    return namespace;
+}
+
+/*
+ * Files on the data volume belong to their role's own user, whatever runs it: so a role may move to a process of its own, or
+ * to an earlier release of this image, and has its files. A process that several roles share has their directories through
+ * mounts that turn each role's user into its own (mount_setattr(2), "ID-mapped mounts").
+ */
+static void lend(const struct passwd *owner, const struct passwd *borrower) {
+    char home[path_size];
+    join(home, DATA, owner->pw_name);
+    int tree = (int)syscall(SYS_open_tree, AT_FDCWD, home, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    int namespace = user_namespace(owner, borrower);
+    struct mount_attr mapped = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)namespace};
+    if (tree < 0 || syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &mapped, sizeof mapped) != 0 ||
+        syscall(SYS_move_mount, tree, "", AT_FDCWD, home, MOVE_MOUNT_F_EMPTY_PATH) != 0)
+        give_up("%s cannot be lent to %s: %s", home, borrower->pw_name, strerror(errno));
+    close(tree);
+    close(namespace);
+}
+
+static int is_apart(const char *role) {
+    for (int at = 0; apart[at] != NULL; at += 1)
+        if (strcmp(role, apart[at]) == 0) return 1;
+    return 0;
+}
+
+/* The process that a role is to run in. */
+static struct process *process_of(const char *role, int sharing) {
+    const char *name = !is_apart(role) && sharing > 1 ? shared_name : role;
+    for (int at = 0; at < process_count; at += 1)
+        if (strcmp(processes[at].name, name) == 0) return &processes[at];
+    const struct passwd *user = user_of(name);
+    if (user == NULL) give_up("this image has no user %.40s", name);
+    struct process *process = &processes[process_count];
+    process_count += 1;
+    strcpy(process->name, user->pw_name);
+    process->uid = user->pw_uid;
+    process->gid = user->pw_gid;
+    process->beats = -1;
+    process->backoff_ms = first_backoff_ms;
+    return process;
+}
+
+static int is_role(const struct dirent *entry) {
+    return entry->d_name[0] != '.';
 }
 
 /* The roles are the directories below x.data's `roles`; the users that they run as are the image's /etc/passwd. */
 static void read_roles(void) {
     struct dirent **names;
-    int count = scandir("/data/data/roles", &names, NULL, alphasort);
-    if (count < 0) give_up("x.data names no roles, so this VM has nothing to do");
+    int count = scandir("/data/data/roles", &names, is_role, alphasort), sharing = 0;
+    if (count <= 0) give_up("x.data names no roles, so this VM has nothing to do");
+    if (count > most_roles) give_up("x.data names more than %d roles", most_roles);
     mkdir(RUN, 0755);
+    for (int at = 0; at < count; at += 1) sharing += !is_apart(names[at]->d_name);
     for (int at = 0; at < count; at += 1) {
-        const char *name = names[at]->d_name;
-        if (name[0] == '.') continue;
-        if (role_count == most_roles) give_up("x.data names more than %d roles", most_roles);
-        struct role *role = &roles[role_count];
-        const struct passwd *user = user_of(name);
+        const char *role = names[at]->d_name;
+        const struct passwd *user = strcmp(role, shared_name) == 0 ? NULL : user_of(role);
         if (user == NULL) give_up("x.data names a role that this image has not");
-        strcpy(role->name, user->pw_name);
-        role->uid = user->pw_uid;
-        role->gid = user->pw_gid;
-        role->beats = -1;
-        role->backoff_ms = first_backoff_ms;
-        char home[path_size];
-        join(home, DATA, name);
-        make_directory(home, user, 0700);
-        hand_over(user);
-        role_count += 1;
+        struct passwd owner = *user;
+        char home[path_size], owner_name[32];
+        owner.pw_name = strcpy(owner_name, role);
+        join(home, DATA, role);
+        make_directory(home, &owner, 0700);
+        struct process *process = process_of(role, sharing);
+        struct passwd runs = {.pw_name = process->name, .pw_uid = process->uid, .pw_gid = process->gid};
+        strcpy(process->roles[process->role_count], role);
+        process->role_count += 1;
+        if (runs.pw_uid != owner.pw_uid) lend(&owner, &runs);
+        hand_over(role, &runs);
     }
-    if (role_count == 0) give_up("x.data names no roles, so this VM has nothing to do");
-    /* Nobody needs it any more, and what is not there cannot be read. */
+    /* Nobody needs these any more, and what is not there cannot be read or used. */
     if (umount2("/data", MNT_DETACH) != 0) say("warn", "the seed volume stays mounted: %s", strerror(errno));
+    put("/proc/sys/user/max_user_namespaces", "0");
 }
 
 /* In the child: everything that a service need not have is gone before its first instruction. */
-__attribute__((noreturn)) static void become(const struct role *role, int beats) {
+__attribute__((noreturn)) static void become(struct process *process, int beats) {
     char home[80];
-    snprintf(home, sizeof home, DATA "/%s", role->name);
-    char *const arguments[] = {"/usr/bin/node", "/usr/lib/cells/start.cjs", (char *)role->name, NULL};
+    snprintf(home, sizeof home, DATA "/%s", process->roles[0]);
+    char *arguments[3 + most_roles] = {"/usr/bin/node", "/usr/lib/cells/start.cjs"};
+    for (int at = 0; at < process->role_count; at += 1) arguments[2 + at] = process->roles[at];
     char *const environment[] = {"NODE_ENV=production", NULL};
     struct rlimit no_core = {0, 0}, files = {16384, 16384};
     sigset_t none;
@@ -465,68 +562,76 @@ __attribute__((noreturn)) static void become(const struct role *role, int beats)
     setrlimit(RLIMIT_CORE, &no_core);
     setrlimit(RLIMIT_NOFILE, &files);
     int input = open("/dev/null", O_RDONLY);
-    if (dup2(input, 0) < 0 || dup2(beats, beat_descriptor) < 0 || chdir(home) != 0) _exit(126);
+    if (dup2(input, 0) < 0 || dup2(beats, beat_descriptor) < 0) _exit(126);
     syscall(SYS_close_range, beat_descriptor + 1, ~0U, 0);
     for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; capability += 1) continue;
-    if (setgroups(0, NULL) != 0 || setresgid(role->gid, role->gid, role->gid) != 0 ||
-        setresuid(role->uid, role->uid, role->uid) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+    if (setgroups(0, NULL) != 0 || setresgid(process->gid, process->gid, process->gid) != 0 ||
+        setresuid(process->uid, process->uid, process->uid) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        chdir(home) != 0)
         _exit(126);
     execve(arguments[0], arguments, environment);
     _exit(127);
 }
 
-static void start(struct role *role) {
+static void start(struct process *process) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
-    /* What the role writes must never stop it, and what it inherits is its own copy. */
+    /* What it writes must never stop it, and what it inherits is its own copy. */
     pid_t pid = fork();
-    if (pid == 0) become(role, ends[1]);
+    if (pid == 0) become(process, ends[1]);
     close(ends[1]);
     if (pid < 0) {
         close(ends[0]);
-        role->due_ms = now_ms() + role->backoff_ms;
+        process->due_ms = now_ms() + process->backoff_ms;
         return;
     }
-    role->pid = pid;
-    role->beats = ends[0];
-    role->started_ms = now_ms();
-    role->answers = 0;
+    process->pid = pid;
+    process->beats = ends[0];
+    process->started_ms = now_ms();
+    process->answers = 0;
 }
 
-static void ended(struct role *role, int status) {
+static void ended(struct process *process, int status) {
     long now = now_ms();
-    if (role->beats >= 0) close(role->beats);
-    role->beats = -1;
-    role->pid = 0;
-    role->answers = 0;
+    if (process->beats >= 0) close(process->beats);
+    process->beats = -1;
+    process->pid = 0;
+    process->answers = 0;
     if (stopping) return;
-    if (now - role->started_ms >= lasting_ms) role->backoff_ms = first_backoff_ms;
-    say("warn", "%s ended (%s %d) and is started again in %ld ms", role->name, WIFSIGNALED(status) ? "signal" : "code",
-        WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), role->backoff_ms);
-    role->due_ms = now + role->backoff_ms;
-    role->backoff_ms = role->backoff_ms * 2 > longest_backoff_ms ? longest_backoff_ms : role->backoff_ms * 2;
+    if (now - process->started_ms >= lasting_ms) process->backoff_ms = first_backoff_ms;
+    say("warn", "%s ended (%s %d) and is started again in %ld ms", process->name, WIFSIGNALED(status) ? "signal" : "code",
+        WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), process->backoff_ms);
+    process->due_ms = now + process->backoff_ms;
+    process->backoff_ms = process->backoff_ms * 2 > longest_backoff_ms ? longest_backoff_ms : process->backoff_ms * 2;
 }
 
 static void reap(void) {
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-        for (int at = 0; at < role_count; at += 1)
-            if (roles[at].pid == pid) ended(&roles[at], status);
+        for (int at = 0; at < process_count; at += 1)
+            if (processes[at].pid == pid) ended(&processes[at], status);
 }
 
-static void stop_roles(void) {
+static void stop_processes(void) {
     stopping = 1;
     say("info", "asked to stop");
-    for (int at = 0; at < role_count; at += 1)
-        if (roles[at].pid > 0) kill(roles[at].pid, SIGTERM);
+    for (int at = 0; at < process_count; at += 1)
+        if (processes[at].pid > 0) kill(processes[at].pid, SIGTERM);
     long end = now_ms() + stop_limit_ms;
     for (int running = 1; running && now_ms() < end; usleep(running ? 20000 : 0)) {
         reap();
         running = 0;
-        for (int at = 0; at < role_count; at += 1) running |= roles[at].pid > 0;
+        for (int at = 0; at < process_count; at += 1) running |= processes[at].pid > 0;
     }
     kill(-1, SIGKILL);
     while (wait(NULL) > 0) continue;
+    /* What is lent is mounted on it. */
+    for (int at = 0; at < process_count; at += 1)
+        for (int role = 0; strcmp(processes[at].name, shared_name) == 0 && role < processes[at].role_count; role += 1) {
+            char home[path_size];
+            join(home, DATA, processes[at].roles[role]);
+            umount(home);
+        }
     if (umount(DATA) != 0) mount("", DATA, "", MS_REMOUNT | MS_RDONLY, "");
     say("info", "stopped");
     turn_off();
@@ -537,25 +642,25 @@ static int turn(void) {
     static int answering = -1;
     long now = now_ms(), next = 60000;
     int all = 1;
-    for (int at = 0; at < role_count; at += 1) {
-        struct role *role = &roles[at];
-        if (role->pid == 0) {
-            if (now >= role->due_ms) start(role);
-            else if (role->due_ms - now < next) next = role->due_ms - now;
+    for (int at = 0; at < process_count; at += 1) {
+        struct process *process = &processes[at];
+        if (process->pid == 0) {
+            if (now >= process->due_ms) start(process);
+            else if (process->due_ms - now < next) next = process->due_ms - now;
             all = 0;
             continue;
         }
         char beats[64];
-        if (read(role->beats, beats, sizeof beats) > 0) {
-            if (!role->answers) say("info", "%s answers", role->name);
-            role->answers = 1;
-            role->heard_ms = now;
-        } else if (role->answers && now - role->heard_ms > silence_ms) {
-            say("warn", "%s is silent", role->name);
-            role->answers = 0;
+        if (read(process->beats, beats, sizeof beats) > 0) {
+            if (!process->answers) say("info", "%s answers", process->name);
+            process->answers = 1;
+            process->heard_ms = now;
+        } else if (process->answers && now - process->heard_ms > silence_ms) {
+            say("warn", "%s is silent", process->name);
+            process->answers = 0;
         }
-        if (role->answers && role->heard_ms + silence_ms + 1 - now < next) next = role->heard_ms + silence_ms + 1 - now;
-        all &= role->answers;
+        if (process->answers && process->heard_ms + silence_ms + 1 - now < next) next = process->heard_ms + silence_ms + 1 - now;
+        all &= process->answers;
     }
     if (all != answering) {
         answering = all;
@@ -590,19 +695,19 @@ __attribute__((noreturn)) static void serve(void) {
     for (;;) {
         struct pollfd watched[2 + most_roles] = {{signals, POLLIN, 0}, {button, POLLIN, 0}};
         int wait = turn();
-        for (int at = 0; at < role_count; at += 1) {
-            /* A pipe whose writer ended would wake us again and again until the end of the role is known. */
-            watched[2 + at].fd = roles[at].pid > 0 ? roles[at].beats : -1;
+        for (int at = 0; at < process_count; at += 1) {
+            /* A pipe whose writer ended would wake us again and again until its end is known. */
+            watched[2 + at].fd = processes[at].pid > 0 ? processes[at].beats : -1;
             watched[2 + at].events = POLLIN;
         }
-        poll(watched, 2 + (nfds_t)role_count, wait);
+        poll(watched, 2 + (nfds_t)process_count, wait);
         struct signalfd_siginfo signal;
         while (read(signals, &signal, sizeof signal) == sizeof signal)
-            if (signal.ssi_signo != SIGCHLD) stop_roles();
+            if (signal.ssi_signo != SIGCHLD) stop_processes();
         reap();
         struct input_event event;
         while (button >= 0 && read(button, &event, sizeof event) == sizeof event)
-            if (event.type == EV_KEY && event.code == KEY_POWER && event.value == 1) stop_roles();
+            if (event.type == EV_KEY && event.code == KEY_POWER && event.value == 1) stop_processes();
     }
 }
 
@@ -622,7 +727,6 @@ static const struct {
     {"kernel/dmesg_restrict", "1"},
     {"kernel/kptr_restrict", "2"},
     {"kernel/unprivileged_bpf_disabled", "1"},
-    {"user/max_user_namespaces", "0"},
 };
 
 int main(void) {

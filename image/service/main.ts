@@ -1,8 +1,8 @@
 import { runRole } from "../../runtime/roles.ts";
-import { serveRole } from "./serve.ts";
+import { serveRoles } from "./serve.ts";
 
-/** The program of most roles of a service VM, bundled into one file: `serve(ROLE)` runs the role. */
-export const serve = (role: string): void => serveRole(role, runRole);
+/** The program of most roles of a service VM, bundled into one file: `serve(ROLES)` runs them. */
+export const serve = (roles: readonly string[]): void => serveRoles(roles, runRole);
 
 /** Loads what these roles need, and runs nothing: for the code cache, which then holds it compiled. */
 export const load = async (): Promise<void> => {

@@ -1,14 +1,14 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { join, relative } from "node:path";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { writeErrorLine } from "../../runtime/observation/error-line.ts";
 import { makeDirectoryDurably } from "../../runtime/process/durable-files.ts";
+import { runRoles } from "../../runtime/process/roles-of-process.ts";
 import { configureRole, firstPeers, readServiceSeed } from "../../runtime/service-vm/service-data.ts";
 
 /**
- * A role in a service VM: runs as the VM's `x.data` says, with its durable state on the data volume, and shows its sign of
- * life to the guest's first process (`init.c`): a byte every two seconds from the moment at which the role answers. A
- * process whose event loop stands still gives none.
+ * Roles in a service VM: each runs as the VM's `x.data` says, with its durable state on the data volume. Those of one process
+ * show one sign of life to the guest's first process (`init.c`): a byte every two seconds while all of them answer. A process
+ * whose event loop stands still gives none.
  */
 const dataDirectory = "/var/lib/cells";
 const runDirectory = "/run/cells";
@@ -48,15 +48,17 @@ const prepare = async (role: string): Promise<ProcessConfiguration> => {
   return configuration;
 };
 
-/** `start` runs the role until a signal ends it, and resolves when it answers. A failure ends the process. */
-export const serveRole = (role: string, start: (configuration: ProcessConfiguration) => Promise<void>): void => {
-  const run = async (): Promise<void> => {
-    await start(await prepare(role));
-    beat();
-    setInterval(beat, beatEveryMs).unref();
+/** `start` runs a role until a signal ends it, and resolves when it answers. */
+export const serveRoles = (
+  roles: readonly string[],
+  start: (configuration: ProcessConfiguration) => Promise<void>,
+): void => {
+  const sign = (): void => {
+    if (running.answer()) beat();
   };
-  run().catch((error: Error) => {
-    writeErrorLine(role, "process/failed", error);
-    process.exit(1);
-  });
+  const running = runRoles(
+    roles.map((name) => ({ name, run: async () => start(await prepare(name)) })),
+    sign,
+  );
+  setInterval(sign, beatEveryMs).unref();
 };

@@ -7,8 +7,8 @@ const { readFileSync } = require("node:fs");
 const { join } = require("node:path");
 const { Script } = require("node:vm");
 
-const role = process.argv[2] ?? "";
-const program = role === "gateway" || role === "authority" ? role : "service";
+const roles = process.argv.slice(2);
+const program = ["gateway", "authority"].find((alone) => roles.includes(alone)) ?? "service";
 const filename = join(__dirname, `${program}.js`);
 const cachedData = readFileSync(join(__dirname, `${program}.cache`));
 // It is all ASCII, and needs no decoding.
@@ -17,4 +17,4 @@ if (script.cachedDataRejected)
   process.stderr.write('{"level":"warn","event":"the compiled code is of another Node"}\n');
 const bundle = { exports: {} };
 script.runInThisContext()(require, bundle, bundle.exports);
-bundle.exports.serve(role);
+bundle.exports.serve(roles);

@@ -8,7 +8,7 @@ import { servePeers } from "../http/https.ts";
 import { network, type ProcessConfiguration, ports } from "../installation.ts";
 import { createObserver, type Observer, observed } from "../observation/observer.ts";
 import { runService } from "../process/process.ts";
-import { stopAtSignals } from "../process/signals.ts";
+import { restartSelf, stopAtSignals } from "../process/signals.ts";
 import { findPeer, listPeers } from "../transport/peers.ts";
 import { watchMembers, watchPeers } from "../transport/peers-watch.ts";
 import { openEvents } from "./events.ts";
@@ -81,7 +81,7 @@ export async function runController(
     const returning = {
       isForked: async () => (await observer.leftovers?.list())?.receivers.some(({ forked }) => forked) === true,
       // Its answer is on its way first.
-      restart: () => void setTimeout(() => process.kill(process.pid, "SIGTERM"), answerMs),
+      restart: () => void setTimeout(restartSelf, answerMs),
     };
     const context = { configuration, controller, events, request: running.request, returning };
     const sessions = createSessions({ configuration, cell: controller.cell, request: running.request });

@@ -7,6 +7,7 @@ import type { Metric } from "../../core/telemetry/metrics.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { PeerHandler } from "../http/peer-handler.ts";
 import { answerLeftovers, type LeftoversAccess, leftoversPath } from "../process/leftovers.ts";
+import { breakAtFailure, currentLife } from "../process/role-life.ts";
 import { createEventRing, type EventRing, type LogEvent, serviceHeading, streamEvents } from "./events.ts";
 import { encodeMetrics, metricsMediaType, processMetrics } from "./metrics.ts";
 
@@ -93,9 +94,11 @@ export const logOf =
   (event: string, fields: LogLine["fields"]): void =>
     observer.log((event.includes("/") ? event : `${area}/${event}`) as EventName, fields);
 
-/** Tells of an end by an error before Node prints its stack: one line of log among the others. */
+/** Tells of an end by an error before Node prints its stack: one line of log among the others. A role tells of its own. */
 export const logFatalErrors = (observer: Observer): void => {
-  process.on("uncaughtExceptionMonitor", (error) => observer.log("process/failed", { why: error.message }));
+  const tell = (error: Error): void => observer.log("process/failed", { why: error.message });
+  if (currentLife() === null) process.on("uncaughtExceptionMonitor", tell);
+  else breakAtFailure(tell);
 };
 
 /** Peers that may look: the gateway, which asks for people and for a Prometheus. The same at every kind of service. */

@@ -38,7 +38,16 @@ const remembered = <T>(make: (name: string) => T): ((name: string) => T) => {
   };
 };
 
-export const createServiceNumbers = (): ServiceNumbers => {
+/** Longer than that, and whatever else runs in the process waited too long: signs of life are due every two seconds. */
+const heldMs = 1000;
+
+/** @param onHeld what took too long (`step actual`, `commit`), and for how many milliseconds */
+export const createServiceNumbers = (onHeld: (by: string, ms: number) => void = () => undefined): ServiceNumbers => {
+  const took = (by: string, begin: number): number => {
+    const ms = performance.now() - begin;
+    if (ms > heldMs) onHeld(by, Math.round(ms));
+    return ms / 1000;
+  };
   const inputs = createCounter("cells_inputs_total", "Inputs of the service and its connections, by kind.");
   const received = createCounter("cells_distribution_frames_received_total", "Frames of peers, by kind.");
   const frames = createCounter("cells_distribution_frames_sent_total", "Frames to peers, by kind.");
@@ -73,14 +82,14 @@ export const createServiceNumbers = (): ServiceNumbers => {
       try {
         return work();
       } finally {
-        stepsOf(input.kind).observe((performance.now() - begin) / 1000);
+        stepsOf(input.kind).observe(took(`step ${input.kind}`, begin));
       }
     },
     commit: (writes, work) => {
       if (writes === 0) return;
       const begin = performance.now();
       work();
-      commits.observe((performance.now() - begin) / 1000);
+      commits.observe(took("commit", begin));
       written.add(writes);
     },
     sent: (frame) => framesOf(frame).add(1),

@@ -19,6 +19,7 @@ import { listPeers } from "../transport/peers.ts";
 import { watchMembers } from "../transport/peers-watch.ts";
 import { createTransport, type Transport, type TransportLimits, transportLimits } from "../transport/transport.ts";
 import type { LeftoversAccess } from "./leftovers.ts";
+import { boundToLife, breakAtFailure } from "./role-life.ts";
 import { stopAtSignals } from "./signals.ts";
 import { openStore, type Store } from "./store.ts";
 
@@ -78,6 +79,10 @@ interface Loop<State> {
   scheduled: boolean;
   nextRequest: number;
   stopped: boolean;
+  /** A step or a commit failed: what is in memory is no longer what is durable, and nothing more is made of it. */
+  broken: boolean;
+  /** Steps what waits, in the life of the role that this is. */
+  readonly turn: () => void;
   /** Of what goes on beside the queue. */
   forget: () => void;
 }
@@ -87,15 +92,12 @@ const instant = (): Instant => ({ ms: performance.now(), wallMs: Date.now() });
 const longestTimerMs = 2 ** 31 - 1;
 
 const enqueue = <State>(loop: Loop<State>, input: NodeInput, timer: Timer | null = null): void => {
-  if (loop.stopped) return;
+  if (loop.stopped || loop.broken) return;
   loop.queue.push({ input, timer });
   if (loop.scheduled) return;
   loop.scheduled = true;
   loop.numbers.woken();
-  setImmediate(() => {
-    loop.scheduled = false;
-    runQueue(loop);
-  });
+  setImmediate(loop.turn);
 };
 
 /** Set at once and not after the commit: a later input of the same batch may replace or cancel it. */
@@ -123,6 +125,7 @@ const isDue = <State>(loop: Loop<State>, { input, timer }: Queued): boolean => {
 };
 
 const runQueue = <State>(loop: Loop<State>): void => {
+  if (loop.broken) return;
   const queue = loop.queue;
   loop.queue = [];
   const outputs: NodeOutput[] = [];
@@ -218,10 +221,27 @@ const leftoversOfLoop = <State>(loop: Loop<State>, { configuration, service }: S
   };
 };
 
+const createLoop = <State>(node: Node<State>, store: Store, held: (by: string, ms: number) => void): Loop<State> => {
+  const loop: Loop<State> = {
+    ...{ node, store, numbers: createServiceNumbers(held) },
+    ...{ listeners: new Set(), timers: new Map(), requests: new Map(), queue: [], transport: null },
+    // Nothing is stepped before there is a transport to carry it out.
+    scheduled: true,
+    nextRequest: 0,
+    ...{ stopped: false, broken: false, forget: () => undefined },
+    turn: boundToLife(() => {
+      loop.scheduled = false;
+      runQueue(loop);
+    }),
+  };
+  return loop;
+};
+
 /**
  * Runs a service until `stop`, SIGTERM or SIGINT; the signals end the process with status 0.
  * Its store is `<configuration.directory>/state.sqlite`. Rejects when the store or the port is taken, or a file is missing.
- * A step that throws, and a disk that fails, end the process: a supervisor starts it again from what is durable.
+ * A step that throws, and a disk that fails, end the process, or its role where there are several: a supervisor starts it
+ * again from what is durable.
  */
 export const runService = async <State>(run: ServiceRun<State>): Promise<RunningService> => {
   const { configuration, service, onLog, goodbye = true, limits = transportLimits } = run;
@@ -230,21 +250,12 @@ export const runService = async <State>(run: ServiceRun<State>): Promise<Running
     enqueue(loop, { kind: "presence", members }),
   );
   const store = openStore(join(configuration.directory, "state.sqlite"));
-  const loop: Loop<State> = {
-    node: createNode(service, store.load(), configuration.name, instant(), randomUUID(), presence.members),
-    store,
-    listeners: new Set([observer.record]),
-    numbers: createServiceNumbers(),
-    forget: () => undefined,
-    timers: new Map(),
-    requests: new Map(),
-    transport: null,
-    queue: [],
-    // Nothing is stepped before there is a transport to carry it out.
-    scheduled: true,
-    nextRequest: 0,
-    stopped: false,
-  };
+  const node = createNode(service, store.load(), configuration.name, instant(), randomUUID(), presence.members);
+  const loop = createLoop(node, store, (by, ms) => log("process/held", { by, ms }));
+  const forgetBreak = breakAtFailure(() => {
+    loop.broken = true;
+  });
+  loop.listeners.add(observer.record);
   if (onLog !== undefined) loop.listeners.add(onLog);
   const log = (event: EventName, fields: LogLine["fields"]): void => {
     for (const listener of loop.listeners) listener({ event, fields, wallMs: Date.now() });
@@ -255,6 +266,7 @@ export const runService = async <State>(run: ServiceRun<State>): Promise<Running
   } catch (error) {
     loop.stopped = true;
     presence.stop();
+    forgetBreak();
     store.close();
     throw error;
   }
@@ -274,6 +286,7 @@ export const runService = async <State>(run: ServiceRun<State>): Promise<Running
     observer.backup = null;
     observer.leftovers = null;
     forgetNumbers();
+    forgetBreak();
     presence.stop();
   };
   const stop = (options: { readonly goodbye: boolean } = { goodbye }): Promise<void> => {

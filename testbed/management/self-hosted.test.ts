@@ -139,6 +139,13 @@ describe("the cloud that runs in itself", { skip }, () => {
       const { code, stdout } = await t.cells(["get", "--output", "json"]);
       assert.deepEqual([code, /"unreachable"/.test(stdout)], [0, true], stdout);
       await untilNext(t, "root/controllers/primary/vm", primary.incarnation);
+      // Its machine runs before it answers.
+      await until(
+        "the primary cell's controller answers",
+        () => stateOf(t, "primary/gateway/vm"),
+        (state) => state !== null,
+        patience,
+      );
       const kept = await vmState(t, "primary/gateway/vm");
       assert.equal(kept.incarnation, (gateway.incarnation ?? 0) + 1, "the gateway's VM went on");
       await untilNext(t, "root/controllers/one/vm", controller.incarnation);
