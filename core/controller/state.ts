@@ -329,12 +329,17 @@ export function offersOf(state: ControllerState): Supply {
     storage: said(storageOffers, storageManagerOf(state), "storage"),
     addresses: said(addressOffer, addressManager, "addresses"),
   });
-  const kept = actualOf(actualKept, state, storageManagerOf(state), "kept");
+  const keptMiB = keptMiBOf(state);
   return {
     ...supply,
     ...(state.cell === null ? {} : { present: state.cell }),
-    ...(kept === undefined ? {} : { keptMiB: kept.keptMiB + (kept.left?.[state.options.cellUid] ?? 0) }),
+    ...(keptMiB === null ? {} : { keptMiB }),
   };
+}
+/** What stays of deleted volumes and counts for this cell; null: nothing was said of it. */
+export function keptMiBOf(state: ControllerState): number | null {
+  const kept = actualOf(actualKept, state, storageManagerOf(state), "kept");
+  return kept === undefined ? null : kept.keptMiB + (kept.left?.[state.options.cellUid] ?? 0);
 }
 
 /** A document that is desired at a peer now. */

@@ -162,7 +162,7 @@ declare module "cells/model" {
   export interface VolumeCopyAttributes {
     /** The volume that it is a copy of. A change replaces the element by a new one. */
     readonly image: Volume | VolumeCopy | Reference;
-    /** Size, at least the origin's; absent: the origin's. In MiB, 1 to 2147483647. A change takes effect in place. */
+    /** Size, at least the origin's; absent: the origin's, and what it has where a size was left out. In MiB, 1 to 2147483647. A change takes effect in place. */
     readonly size?: number;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;

@@ -202,7 +202,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       kind: integer(1, largest),
       unit: "MiB",
       effect: "change",
-      docs: "Size, at least the origin's; absent: the origin's.",
+      docs: "Size, at least the origin's; absent: the origin's, and what it has where a size was left out.",
     },
   },
   Subnet: {

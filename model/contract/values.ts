@@ -76,6 +76,7 @@ const planStep = record<PlanStep>({
   losesData: boolean,
   loss: optional(record<DataLoss>({ sizeMiB: maybe.number, image: optional(text()), copyOf: optional(path) })),
   grows: optional(record<VolumeGrowth>({ when: oneOf("now", "running", "next-start"), vm: optional(path) })),
+  keepsMiB: optional(integer()),
   movedFrom: optional(path),
 });
 export const plan = record<Plan>(

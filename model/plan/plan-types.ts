@@ -37,6 +37,8 @@ export interface PlanStep {
   readonly loss?: DataLoss;
   /** Of a volume whose `x.size` was raised. Absent where the controller has not said: the planner does not know. */
   readonly grows?: VolumeGrowth;
+  /** Of a copy whose `x.size` was left out: what it has, and keeps. Absent as above. */
+  readonly keepsMiB?: number;
   /** Where the element was before, if `x.movedFrom` renamed it. */
   readonly movedFrom?: ElementPath;
 }

@@ -51,7 +51,7 @@ export function renderPlan(plan: Plan, options: { readonly color: boolean; reado
     const style = styles[step.action];
     const path = printable(step.path).padEnd(width);
     const what = step.action === "none" && step.movedFrom !== undefined ? "is renamed" : style.what;
-    const grows = step.grows === undefined ? "" : growthText(step.grows);
+    const grows = sizeText(step);
     const said =
       grows !== "" && step.causes.length === 1 ? grows : [what, grows].filter((each) => each !== "").join("; ");
     const loss = step.losesData ? paint(31, "; its data is lost") : "";
@@ -66,6 +66,11 @@ export function renderPlan(plan: Plan, options: { readonly color: boolean; reado
   if (lost.length > 0) lines.push(paint(31, `The data of ${named(lost)} is lost.`));
   lines.push(counts(plan, paint));
   return lines.join("\n");
+}
+
+function sizeText({ grows, keepsMiB }: PlanStep): string {
+  if (keepsMiB !== undefined) return `keeps its ${keepsMiB} MiB`;
+  return grows === undefined ? "" : growthText(grows);
 }
 
 /** What is larger while it runs is so at once; what is not says when. */

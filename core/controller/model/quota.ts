@@ -16,7 +16,8 @@ import type { QuotaAsked, QuotaGrant } from "../../documents/cells.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
 import { isObject, log, toJson, write } from "../../outbox.ts";
 import { beyondUnheard, hasNext, isPlausible, type Source } from "../histories/kept-numbers.ts";
-import { actualOf, type ControllerState, cellManager, elementOf, type RoomRecord } from "../state.ts";
+import { actualOf, type ControllerState, cellManager, elementOf, keptMiBOf, type RoomRecord } from "../state.ts";
+import { beyondModel } from "../volumes/promised.ts";
 
 /**
  * Quotas of cells within cells (decisions/0030): the escrow of O'Neil ("The Escrow Transactional Method", 1986), down a
@@ -102,18 +103,48 @@ function childrenAfter(state: ControllerState, cell: Cell | null, plan: Plan): U
 export function limitFaults(state: ControllerState, cell: Cell, plan: Plan): readonly Diagnostic[] {
   const children = childrenAfter(state, cell, plan);
   const { limits = {}, ...unlimited } = cell;
-  return shortages(demandOf(unlimited, children), limits).map((shortage) => ({
-    code: "cell/limits",
+  const over = shortages(demandOf(unlimited, children), limits).map((shortage) => ({
+    code: "cell/limits" as const,
     message: `With its child cells, the cell \`${cell.name}\` has ${shortage}`,
     hint: "Ask for less, raise the limit, or let a child cell give something back: what it does not use it does not keep.",
     path: cell.path,
   }));
+  return over.length > 0 ? over : promisedFaults(state, cell, plan, children);
+}
+
+/** What volumes were promised beyond their model counts for who asks for more, and keeps nobody from having less. */
+function promisedFaults(state: ControllerState, cell: Cell, plan: Plan, children: Usage): readonly Diagnostic[] {
+  const limit = cell.limits?.storageMiB;
+  const beyond = limit === undefined ? 0 : beyondModel(state, cell, plan);
+  if (limit === undefined || beyond === 0) return [];
+  const asks = storageOf(cell, children);
+  const has = state.cell === null ? 0 : storageOf(state.cell, grantedTo(state)) + beyondModel(state, state.cell, null);
+  const keptMiB = keptMiBOf(state) ?? 0;
+  if (asks + beyond + keptMiB <= limit || asks + beyond <= has) return [];
+  const kept = keptMiB === 0 ? "" : ` ${keptMiB} MiB of deleted volumes stay,`;
+  return [
+    {
+      code: "cell/limits",
+      message: `The cell \`${cell.name}\` asks for ${asks} MiB of storage, its volumes were given ${beyond} MiB more than it says,${kept} and its limit is ${limit}`,
+      hint: `Ask for ${Math.max(0, limit - beyond - keptMiB)} MiB or less, or write \`x.limits.storage ${asks + beyond + keptMiB}\` or more. \`cells get ${state.options.cell} --state\` says which volumes have more than is declared: a volume never becomes smaller.`,
+      path: cell.path,
+    },
+  ];
+}
+const storageOf = ({ limits: _, ...unlimited }: Cell, children: Usage): number =>
+  demandOf(unlimited, children).storageMiB;
+
+/** What a cell counts for at its parent. A limit of its own it holds in full, whatever it has. */
+function demandAtParent(state: ControllerState, cell: Cell | null, plan: Plan | null, children: Usage): Usage {
+  const demand = demandOf(cell, children);
+  if (cell?.limits?.storageMiB !== undefined) return demand;
+  return { ...demand, storageMiB: demand.storageMiB + beyondModel(state, cell, plan) };
 }
 
 /** What a model counts for at the parent, where that is more than the cell holds; null: it may be had. */
 export function roomNeeded(state: ControllerState, cell: Cell | null, plan: Plan): Usage | null {
   if (!isChild(state)) return null;
-  const demand = demandOf(cell, childrenAfter(state, cell, plan));
+  const demand = demandAtParent(state, cell, plan, childrenAfter(state, cell, plan));
   return shortages(demand, state.room.holds).length === 0 ? null : demand;
 }
 
@@ -153,7 +184,7 @@ export function takeGrant(
 export function giveBack(state: ControllerState): void {
   if (!isChild(state) || state.ask !== null || state.roomWaiting.length > 0) return;
   if (state.model.version === 0 && state.life?.ending !== true) return;
-  const demand = demandOf(state.cell, grantedTo(state));
+  const demand = demandAtParent(state, state.cell, null, grantedTo(state));
   const holds = usageFrom((key) => Math.min(state.room.holds[key], demand[key]));
   saveRoom(state, { ...state.room, holds });
 }
@@ -225,7 +256,7 @@ function answerChild(
     answer(grant.amount, why);
     return;
   }
-  const demand = demandOf(state.cell, sumOf([grantedTo(state, uid), amount]));
+  const demand = demandAtParent(state, state.cell, null, sumOf([grantedTo(state, uid), amount]));
   if (!isChild(state) || shortages(demand, state.room.holds).length === 0) {
     answer(amount, null);
     return;

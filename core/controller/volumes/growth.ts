@@ -84,7 +84,10 @@ export const withSizes = (state: ControllerState, plan: Plan): Plan => ({
     const grows = growthOf(state, plan, step, uid);
     const sizeMiB = trueSizeMiB(saidOf(state, uid));
     const loss = step.loss === undefined || sizeMiB === null ? {} : { loss: { ...step.loss, sizeMiB } };
-    return { ...step, ...loss, ...(grows === null ? {} : { grows }) };
+    const isLeftOut =
+      step.action === "change" && step.causes.some((each) => each.attribute === "x.size" && each.to === null);
+    const keeps = isLeftOut && sizeMiB !== null ? { keepsMiB: sizeMiB } : {};
+    return { ...step, ...loss, ...(grows === null ? {} : { grows }), ...keeps };
   }),
 });
 
@@ -135,6 +138,8 @@ export function sizeRefusals(state: ControllerState, cell: Cell, plan: Plan): re
     const element = cell.elements.get(step.path);
     if (cause === undefined || uid === undefined || !isVolume(element)) return [];
     const actual = saidOf(state, uid);
+    // A copy that does not say its size any more keeps what it has.
+    if (cause.to === null) return [];
     const to = typeof cause.to === "number" ? cause.to : originMiB(state, element);
     const has = typeof cause.from === "number" ? cause.from : trueSizeMiB(actual);
     if (to === null || has === null) return [];
