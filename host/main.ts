@@ -19,6 +19,7 @@ import { machineUsages } from "./drivers/hypervisor/usage.ts";
 import { createDiverter } from "./drivers/network/diverter/diverter.ts";
 import { createStorageDriver } from "./drivers/storage/driver-nbd.ts";
 import { createHostEdge } from "./edge.ts";
+import { createGuestWatch, type GuestWatch } from "./liveness/guest-watch.ts";
 import { createProber, type Prober } from "./liveness/prober.ts";
 import { howItStarts, readBootMark } from "./machine/boot.ts";
 import { followAddresses } from "./network/peer-addresses.ts";
@@ -97,9 +98,11 @@ async function main(configurationFile: string | undefined): Promise<void> {
 
   let executor: Executor | null = null;
   let prober: Prober | null = null;
+  let guests: GuestWatch | null = null;
   const wake = (): void => {
     executor?.wake();
     prober?.wake();
+    guests?.wake();
   };
   let presence: HostPresence | null = null;
   const { pinsFile } = configuration;
@@ -131,6 +134,10 @@ async function main(configurationFile: string | undefined): Promise<void> {
   prober = probing;
   stopAtSignals(async () => probing.close());
   probing.wake();
+  const watching = createGuestWatch({ hypervisor, request });
+  guests = watching;
+  stopAtSignals(async () => watching.close());
+  watching.wake();
   const sessions = createHostSessions({ host: part.host, hypervisor, request, log });
   const { metrics, status } = createHostObservation({
     network,

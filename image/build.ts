@@ -156,6 +156,7 @@ async function assemble(
       initrdSha256: await sha256(join(out, "initrd")),
       commandLine:
         "console=ttyS0 quiet loglevel=3 panic=-1 net.ifnames=0 random.trust_cpu=on tsc=reliable no_timer_check",
+      agent: true,
     },
   };
   progress("tiny image: booting it once to save its state");

@@ -228,6 +228,8 @@ export interface ImageManifest {
     /** SHA-256 (hexadecimal) of the two files; a host checks what it fetched against them. */
     readonly kernelSha256?: string;
     readonly initrdSha256?: string;
+    /** The guest has QEMU's guest agent; absent: not known. */
+    readonly agent?: true;
     /** Files `memory` and `state` beside the manifest; absent: none was saved. */
     readonly saved?: SavedState;
   } | null;

@@ -80,6 +80,8 @@ export class World {
   readonly shown = new Map<string, ActualWant>();
   /** What the Cell Manager says of each child whose document it has, by its UID. */
   readonly children = new Map<string, object>();
+  /** Guests of all images have an agent. */
+  hasAgent = false;
   /** Other cells have rules that open the same. */
   agreed = false;
   crashing = false;
@@ -221,7 +223,7 @@ export class World {
     if (kind === "connection") {
       const wish = value as unknown as DesiredConnection;
       const holder = this.holders.get(wish.volume);
-      if (holder === undefined || wish.asksFirst !== true) return connectionAnswer(wish);
+      if (holder === undefined || wish.asksFirst !== true) return connectionAnswer(wish, this.hasAgent);
       const { incarnation } = wish;
       return { phase: "waiting", reason: "is being written", incarnation, attachment: null, holder };
     }
@@ -234,7 +236,10 @@ export class World {
       return this.policiesAt.get(hostName(peer.slice(5)))?.(value as unknown as CellPolicy) ?? inForce(value);
     if (kind !== "vm") return null;
     const vm = value as unknown as DesiredVm;
-    const running: ActualVm = { phase: "ready", reason: null, incarnation: vm.incarnation, power: "on", ended: null };
+    const running: ActualVm = {
+      ...{ phase: "ready", reason: null, incarnation: vm.incarnation, power: "on", ended: null },
+      ...(vm.ready === undefined ? {} : { guest: "up" }),
+    };
     if (!this.desired.get(peer)?.has("policy/shop")) throw new Error(`${vm.path} is at ${peer} without a policy`);
     return { ...running, ...this.ended.get(`${vm.uid}@${vm.incarnation}`) };
   }
@@ -378,7 +383,7 @@ const inForce = (value: Json): ActualPolicy => {
   return { version, phase: "ready", reason: null };
 };
 
-function connectionAnswer({ volume, incarnation, host }: DesiredConnection): ActualConnection {
+function connectionAnswer({ volume, incarnation, host }: DesiredConnection, hasAgent: boolean): ActualConnection {
   const layer = {
     volume,
     address: ipv4("10.0.2.1"),
@@ -388,7 +393,8 @@ function connectionAnswer({ volume, incarnation, host }: DesiredConnection): Act
     pskHex: "00",
     writable: true,
   };
-  const attachment = { volume, epoch: incarnation, sizeMiB: 64, layers: [layer], boot: null };
+  const boot = { digest: "tiny", address: ipv4("10.0.2.1"), port: 1, commandLine: "", agent: true } as const;
+  const attachment = { volume, epoch: incarnation, sizeMiB: 64, layers: [layer], boot: hasAgent ? boot : null };
   return { phase: "ready", reason: null, incarnation, attachment };
 }
 

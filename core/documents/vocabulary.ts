@@ -165,6 +165,8 @@ export interface BootRecord {
   /** SHA-256 (hexadecimal) of the two files, where the image's record has them. */
   readonly kernelSha256?: string;
   readonly initrdSha256?: string;
+  /** Its guest has QEMU's guest agent. Absent: not known. */
+  readonly agent?: true;
   /** Absent: the image has no saved state, machines of it can only boot. */
   readonly saved?: SavedState;
 }
@@ -366,6 +368,8 @@ export interface DesiredVm {
   readonly data: Json;
   /** `x.liveness`: probes sent as if from the gateway of an interface. Absent: none. */
   readonly liveness?: DesiredLiveness;
+  /** Its host says of its guest whether it has come up (`ActualVm.guest`). Absent: nobody asks. */
+  readonly ready?: "booted";
   /** `x.start`: from its boot loader or kernel, or from the saved state of its image. Absent: "boot". */
   readonly start?: "boot" | "resume";
   /** Its host starts it again by itself when it ends: the VM of the root controller, whom nobody else would start. */
@@ -461,11 +465,18 @@ export interface ActualVm extends Progress {
   readonly health?: "starting" | "answering" | "silent";
   /** How often this incarnation's guest has reset itself. */
   readonly reboots?: number;
+  /**
+   * Where `ready` asks: whether the guest's agent has answered since the start, or the guest's last reset; absent where nobody
+   * asks. `late`: not within `bootAllowanceMs`; it is asked on.
+   */
+  readonly guest?: "booting" | "up" | "late";
   /** Of the disks with `growToMiB`: the size that the guest was shown; null: not yet, and why. */
   readonly disks?: readonly GrownDisk[];
   /** From a trial's document on, until the VM runs with its `disks` and nothing else is wished for. */
   readonly trial?: ActualTrial;
 }
+/** From a VM's start, or its guest's reset, to its guest's first answer. */
+export const bootAllowanceMs = 300_000;
 export interface ActualTrial {
   /** Of the disk on trial. */
   readonly connection: Uid;

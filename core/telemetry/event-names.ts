@@ -220,6 +220,7 @@ export const eventNames = {
   "machine/trial":
     "the VM that its host starts again starts from another boot volume, or its host has gone back to the former: which and why",
   "machine/health": "a VM began to answer its liveness probes, or stopped",
+  "machine/guest": "a guest came up, which is that its agent answered, or did not within its time",
   "network/implemented": "a host's interfaces, rules and locations are in force: how many",
   "host/emulates": "a host emulates its guests' processors, since KVM has not answered in time",
   "host/boot-ended":

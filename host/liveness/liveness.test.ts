@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { bootAllowanceMs } from "../../core/documents/vocabulary.ts";
 import { uid } from "../../model/cell/identifiers.ts";
 import {
-  bootAllowanceMs,
   createLiveness,
   dueProbes,
   type HealthChange,

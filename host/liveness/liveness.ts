@@ -1,4 +1,4 @@
-import type { DesiredLiveness } from "../../core/documents/vocabulary.ts";
+import { bootAllowanceMs, type DesiredLiveness } from "../../core/documents/vocabulary.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
 
 /**
@@ -46,8 +46,6 @@ export interface HealthChange {
   readonly reason: string | null;
 }
 
-/** From a VM's start, or its guest's reset, to its first answer. */
-export const bootAllowanceMs = 300_000;
 /** After its start a Host Manager holds nothing against a VM for this long. */
 export const restartGraceMs = 10_000;
 /** A VM that has not answered yet is asked at least this often, so that its first answer is soon known. */

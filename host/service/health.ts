@@ -1,4 +1,4 @@
-import type { DesiredVm } from "../../core/documents/vocabulary.ts";
+import type { ActualVm, DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import type { ElementPath } from "../../model/cell/identifiers.ts";
 import type { MachineCondition } from "../drivers/hypervisor/driver.ts";
@@ -25,6 +25,10 @@ export const healthOf = (record: VmRecord, wanted: Wanted): ProbeTarget["health"
   return record.health ?? "starting";
 };
 
+/** Whether its guest has come up; null: nobody asks. */
+export const guestOf = (record: VmRecord, wanted: Wanted): NonNullable<ActualVm["guest"]> | null =>
+  documentOf(record, wanted).ready === "booted" ? (record.guest ?? "booting") : null;
+
 /** Every VM that runs here and can be asked. */
 export const probeTargets = (wanted: Wanted, found: Found): readonly ProbeTarget[] =>
   [...found.records.values()].flatMap((record) => {
@@ -45,7 +49,10 @@ export const probeTargets = (wanted: Wanted, found: Found): readonly ProbeTarget
 /** The record after news from its hypervisor; the same one if they change nothing in it. */
 export const withCondition = (record: VmRecord, { condition }: MachineCondition): VmRecord => {
   if (condition !== "rebooted") return record;
-  const { silence: _, ...rest } = record;
+  const { silence: _, ...reset } = record;
+  const { guest: __, ...booting } = reset;
+  // One that is late stays so until it is up.
+  const rest = record.guest === "up" ? booting : reset;
   const reboots = (record.reboots ?? 0) + 1;
   // It boots again, and may take its time for that.
   return record.health === undefined ? { ...rest, reboots } : { ...rest, reboots, health: "starting" };
@@ -73,7 +80,7 @@ export const stalledSentence = (record: VmRecord, wanted: Wanted, condition: Mac
 export const logHealth = (
   record: VmRecord,
   path: ElementPath,
-  event: "machine/condition" | "machine/health",
+  event: "machine/condition" | "machine/health" | "machine/guest",
   what: string,
   detail: string | null,
 ): Effect => {

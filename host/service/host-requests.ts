@@ -4,6 +4,7 @@ import type { NetworkAllocation } from "../drivers/network/driver.ts";
 import type { HealthChange } from "../liveness/liveness.ts";
 import type { PresenceRequest } from "../presence/presence-state.ts";
 import type { SuccessionRequest } from "../root-vm/succession.ts";
+import type { AwaitedGuest } from "./guest-state.ts";
 import type { Action } from "./planner.ts";
 
 /**
@@ -25,6 +26,9 @@ export type HostRequest =
   /** → `ProbeTarget[]`: the whole of what is to be asked whether it lives. */
   | { readonly kind: "probe-targets" }
   | { readonly kind: "health"; readonly change: HealthChange }
+  /** → `AwaitedGuest[]`: whose agents are to be asked. */
+  | { readonly kind: "awaited-guests" }
+  | { readonly kind: "guest-up"; readonly guest: AwaitedGuest }
   /** → `HostStatus`. */
   | { readonly kind: "status" }
   /** → `Inventory`: names for what the drivers count. */

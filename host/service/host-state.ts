@@ -2,7 +2,7 @@ import { actualLocation } from "../../core/documents/readers/network.ts";
 import type { ActualHost, DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { Effect, Restored } from "../../core/env.ts";
 import { cpuRatio } from "../../core/placer/candidate.ts";
-import { type HostName, peerName, uid } from "../../model/cell/identifiers.ts";
+import { type HostName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { NetworkAllocation, PolicyInForce } from "../drivers/network/driver.ts";
 import type { Claims } from "../network/addresses.ts";
@@ -55,6 +55,7 @@ export const restoreState = (restored: Restored, { host }: HostManagerOptions): 
     allocation: { interfaces: [], policies: [] },
     busy: new Set(),
     stalled: new Map(),
+    guestTimers: new Map(),
     troubles: new Map(),
     published: new Map(),
     audiences: new Map(),
@@ -75,6 +76,13 @@ export const restoreState = (restored: Restored, { host }: HostManagerOptions): 
     inner(state.unconfirmed, peerName(name), () => new Set()).add(address);
   }
   return state;
+};
+
+/** The durable record of a VM; null: it is forgotten. */
+export const store = (state: HostState, vm: Uid, record: VmRecord | null, effects: Effect[]): void => {
+  if (record === null) state.records.delete(vm);
+  else state.records.set(vm, record);
+  effects.push({ kind: "write", key: `machine/${vm}`, value: record as unknown as Json });
 };
 
 /**

@@ -43,6 +43,8 @@ export interface HostState {
   readonly busy: Set<Uid | "network">;
   /** VMs whose CPUs stand still because of a disk, with a sentence. Told anew after a start. */
   readonly stalled: Map<Uid, string>;
+  /** By VM, the incarnation whose guest boots with a timer. */
+  readonly guestTimers: Map<Uid, number>;
   /** Failures whose action rests until its timer. */
   readonly troubles: Map<Uid | "network", string>;
   readonly published: Map<string, string>;

@@ -30,10 +30,19 @@ import {
   successionTimer,
   takeStandby,
 } from "../root-vm/succession.ts";
+import { awaitedGuests, guestAnswered, guestIsLate, guestTimer, timeGuests } from "./guest-state.ts";
 import { logHealth, pathOf, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
 import { forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
 import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-requests.ts";
-import { foundOf, type HostManagerOptions, restoreState, succeed, takeAllocation, wantedOf } from "./host-state.ts";
+import {
+  foundOf,
+  type HostManagerOptions,
+  restoreState,
+  store,
+  succeed,
+  takeAllocation,
+  wantedOf,
+} from "./host-state.ts";
 import { inventoryOf, measureHost } from "./inventory.ts";
 import type { HostState } from "./known.ts";
 import { type Action, planHost, startingRecord, usedMiB } from "./planner.ts";
@@ -59,6 +68,7 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
     if ((changed || moved) && state.started) {
       adoptStrangers(state, effects);
       followPeers(state, options, effects);
+      timeGuests(state, effects);
       publish(state, options, effects);
       options.wake();
     }
@@ -136,6 +146,8 @@ const handle = (
       if (input.name === successionTimer) state.succession.wakeAt = null;
       if (input.name.startsWith(trialTimer))
         return trialIsOver(state, uid(input.name.slice(trialTimer.length)), effects);
+      if (input.name.startsWith(guestTimer))
+        return guestIsLate(state, uid(input.name.slice(guestTimer.length)), effects);
       state.troubles.delete(input.name.replace(/^retry\//, "") as Uid | "network");
       return true;
     case "request":
@@ -212,6 +224,12 @@ const handleRequest = (
     case "probe-targets":
       reply(state.started ? probeTargets(wantedOf(state), foundOf(state, options)) : []);
       return false;
+    case "awaited-guests":
+      reply(state.started ? awaitedGuests(state) : []);
+      return false;
+    case "guest-up":
+      reply(null);
+      return guestAnswered(state, request.guest, effects);
     case "inventory":
       reply(inventoryOf(state));
       return false;
@@ -236,12 +254,6 @@ const handleRequest = (
       reply(execTarget(state, request.client, request.vm, request.incarnation));
       return false;
   }
-};
-
-const store = (state: HostState, vm: Uid, record: VmRecord | null, effects: Effect[]): void => {
-  if (record === null) state.records.delete(vm);
-  else state.records.set(vm, record);
-  effects.push({ kind: "write", key: `machine/${vm}`, value: record as unknown as Json });
 };
 
 /** A record whose stage changed. */

@@ -12,7 +12,7 @@ import { type CellName, type PeerName, peerName, type Uid } from "../../model/ce
 import type { Json } from "../../model/json/json.ts";
 import type { LocalInterface } from "../drivers/network/driver.ts";
 import { trialState } from "../root-vm/boot-trial.ts";
-import { healthOf } from "./health.ts";
+import { guestOf, healthOf } from "./health.ts";
 import {
   addressesInUse,
   type Found,
@@ -185,12 +185,14 @@ const runningVm = (
 ): ActualVm => {
   const { incarnation } = record.vm;
   const health = healthOf(record, wanted);
+  const guest = guestOf(record, wanted);
   const base = {
     incarnation,
     power: "on",
     ended: null,
     ...(health === null ? {} : { health }),
     ...(record.reboots === undefined ? {} : { reboots: record.reboots }),
+    ...(guest === null ? {} : { guest }),
     ...grownDisks(record, trouble, wanted),
   } as const;
   if (wantedIncarnation === null)

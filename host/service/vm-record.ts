@@ -30,6 +30,8 @@ export interface VmRecord {
   readonly silence?: string;
   /** Sizes in MiB that its disks were made to grow to, by connection. */
   readonly grown?: Readonly<Record<string, number>>;
+  /** Whether its guest has come up since its start or last reset; absent: not yet, or nobody asked. */
+  readonly guest?: "up" | "late";
   /** Resets of this incarnation's guest. */
   readonly reboots?: number;
   /** It was never tried here, and its controller was told that it never will be. */

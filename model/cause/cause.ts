@@ -100,6 +100,12 @@ export interface CauseFacts {
   readonly "about-to-start": Nothing;
   /** How an incarnation ended that nobody asked to end, and what was said of it. */
   readonly ended: { readonly how: EndKind; readonly detail: string | null };
+  /** Its machine runs, and its guest's agent has not answered yet. */
+  readonly "guest-boots": Nothing;
+  /** It did not within its time; it is asked on. */
+  readonly "guest-late": Commanded & { readonly seconds: number };
+  /** What was changed of it and is asked of a service, which has not said yet that it is so. */
+  readonly unconfirmed: { readonly by: PeerName; readonly attributes: readonly string[] };
   /** What ended the incarnation before the present one. */
   readonly before: Because;
   readonly "not-restarted": Commanded;

@@ -1,5 +1,5 @@
 import type { Cause, CauseFacts, CauseKind } from "./cause.ts";
-import { andMore, upgradeRemedy } from "./words.ts";
+import { andMore, serviceNamed, upgradeRemedy } from "./words.ts";
 
 /** What would lift a cause, in words; null: nobody can say, or what is behind it says so. */
 export function remedy(cause: Cause): string | null {
@@ -34,6 +34,10 @@ const remedies: Remedies = {
   "host-replaced": ({ host }) => `make sure that the former machine's power is off, then ${release(`host.${host}`)}`,
 
   "no-host": ({ refusals: [first] }) => (first === undefined ? null : `${first.host}: ${first.lifts}`),
+  "guest-boots": () => nothing("it is ready as soon as its guest's agent answers"),
+  "guest-late": ({ target }) =>
+    `look into it with \`cells console ${target}\`; where its image has no agent, write x.ready "started"`,
+  unconfirmed: ({ by }) => nothing(`it is ready as soon as ${serviceNamed(by)} confirms it`),
   stops: () => nothing("the next incarnation starts once it is gone"),
   "not-restarted": ({ target }) =>
     `\`cells start ${target}\`; and with x.restartOnFailure true it is started again by itself`,

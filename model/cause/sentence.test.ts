@@ -103,6 +103,21 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
   stops: [{ host }, "stops at h1", "nothing needs to be done: the next incarnation starts once it is gone"],
   "about-to-start": [{}, "is about to start", null],
   ended: [{ how: "crashed", detail: "signal 9" }, "crashed: signal 9", null],
+  "guest-boots": [
+    {},
+    "its guest boots: waits for the first answer of its agent",
+    "nothing needs to be done: it is ready as soon as its guest's agent answers",
+  ],
+  "guest-late": [
+    { target: "shop/web", seconds: 300 },
+    "its guest has not come up: its agent did not answer within 300 s",
+    'look into it with `cells console shop/web`; where its image has no agent, write x.ready "started"',
+  ],
+  unconfirmed: [
+    { by: peerName("host.h1"), attributes: ["x.liveness.port", "x.liveness.failures"] },
+    "waits until host h1 confirms x.liveness.port, x.liveness.failures",
+    "nothing needs to be done: it is ready as soon as host h1 confirms it",
+  ],
   before: [
     { because: [{ kind: "ended", how: "exited", detail: null }] },
     "before: its guest powered off by itself",

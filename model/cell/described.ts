@@ -47,6 +47,7 @@ function ownOfVm(element: VmElement, rename: (path: ElementPath) => ElementPath)
     ["x.desiredState", element.desiredState],
     ["x.restart", element.restart],
     ["x.start", element.start],
+    ["x.ready", element.ready],
     ["x.restartOnFailure", element.restartOnFailure],
     ["x.liveness.protocol", element.liveness?.protocol],
     ["x.liveness.port", element.liveness?.port],

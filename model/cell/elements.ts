@@ -192,6 +192,7 @@ function bound(values: AttributeValues): Pick<CellControllerElement, "services">
 
 function vm(values: AttributeValues): Own<Element> {
   const [protocol, asked] = [values.text("x.liveness.protocol"), values.text("x.liveness.interface")];
+  const ready = values.text("x.ready") === undefined ? undefined : values.needChoice("x.ready", ["booted", "started"]);
   const liveness =
     protocol === undefined
       ? undefined
@@ -210,6 +211,7 @@ function vm(values: AttributeValues): Own<Element> {
     desiredState: values.needChoice("x.desiredState", ["on", "off"]),
     ...optional("restart", values.number("x.restart")),
     start: values.needChoice("x.start", ["boot", "resume"]),
+    ...optional("ready", ready),
     restartOnFailure: values.needBoolean("x.restartOnFailure"),
     ...optional("liveness", liveness),
     ...optional("data", values.data("x.data")),

@@ -134,6 +134,10 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       effect: "change",
       docs: "How the VM first starts on a new disk: booting, or going on from the saved state of its image, where it has one.",
     },
+    "x.ready": {
+      ...{ kind: choice("booted", "started"), effect: "change" },
+      docs: 'When the VM counts as ready: once the agent of its guest has answered ("booted"), or as soon as its machine runs ("started"). Absent: "booted" where its image is known to have an agent, else "started".',
+    },
     "x.restartOnFailure": {
       kind: flag,
       default: false,

@@ -15,6 +15,8 @@ import type { Random } from "../kernel/random.ts";
 import type { ServerMachine } from "./server-machine.ts";
 import type { MachineTruth, Truth } from "./truth.ts";
 
+/** From a guest's start to the first answer of its agent. */
+const bootMs = 3000;
 /** Between two writes of a guest to each of its disks. */
 const writeEveryMs = 1000;
 
@@ -85,6 +87,12 @@ export class HostMachine {
       grow: () => sleep(life, 5),
       onEnd: (listener) => void listeners.end.push(listener),
       onCondition: (listener) => void listeners.condition.push(listener),
+      answers: async (vm, incarnation, timeoutMs) => {
+        await sleep(life, timeoutMs * this.#random.next());
+        const machine = this.#truth.machineAt(this.host, vm);
+        if (machine?.incarnation !== incarnation || machine.hung || machine.stalled) return false;
+        return this.#kernel.clock.nowMs - machine.startedMs >= bootMs;
+      },
       exec: notHere,
       console: () => null,
       run: notHere,

@@ -16,6 +16,7 @@ import type { Update } from "../../core/presence/swim/types.ts";
 import { createAgentService } from "../../core/storage/agent/agent.ts";
 import type { AgentReport } from "../../core/storage/agent/work.ts";
 import { createStorageManager } from "../../core/storage/manager/manager.ts";
+import { createGuestWatch } from "../../host/liveness/guest-watch.ts";
 import { createProber } from "../../host/liveness/prober.ts";
 import type { PresencePart } from "../../host/presence/presence-part.ts";
 import { createExecutor } from "../../host/service/executor.ts";
@@ -325,16 +326,21 @@ export class Installation {
       const drivers = { hypervisor: machine.hypervisor(life), network, storage: machine.storage(life) };
       const executor = createExecutor({ ...drivers, request, log });
       const prober = createProber({ network, request, log, time: life });
+      const guests = createGuestWatch({ hypervisor: drivers.hypervisor, request, after: life.after });
       wakes.set(life, () => {
         executor.wake();
         prober.wake();
+        guests.wake();
       });
       void request({ kind: "status" })
         .then(() => {
           machine.booted = false;
           return executor.start();
         })
-        .then(() => prober.wake());
+        .then(() => {
+          prober.wake();
+          guests.wake();
+        });
       const seed = this.history.seed * 1009 + number;
       this.participants.delete(name);
       void takePart({ kernel, life, host: name, seed }).then((part) => {

@@ -37,6 +37,7 @@ import {
 } from "../state.ts";
 import { keptFor, upgradeState } from "../upgrade/upgrade.ts";
 import { whyGivenBack, whyPlaceIsHeld } from "../vm/all-or-none.ts";
+import { whyNotConfirmed } from "../vm/confirmed.ts";
 import { hostDied } from "../vm/host-died.ts";
 import { actualVmOf, connectionOf, lastEndOf, retryDelayMs } from "../vm/life-cycle.ts";
 import { noHost, placementOf } from "../vm/placement.ts";
@@ -209,6 +210,8 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
     const left: readonly Cause[] = isLeft ? [{ kind: "silent-left" }] : [];
     const phase = actual.phase === "deleting" ? "working" : actual.phase;
     const more = [...diskTroubles(state, run), ...refusedEnrolments(state, vm.uid)];
+    const owes = phase === "ready" ? whyNotConfirmed(state, record, host, actual) : null;
+    if (owes !== null) return standing(owes.phase, ...owes.causes, ...said(peer, actual.reason), ...more);
     return standing(phase, ...said(peer, actual.reason), ...left, ...more);
   }
   if (actual !== undefined && actual.reason !== null)

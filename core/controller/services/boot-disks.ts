@@ -7,7 +7,7 @@ import { isOwnVmElement, isService } from "./service-data.ts";
 /** Which disk a service VM boots from: by the model, and now. How it comes from one to the other: upgrade.ts. */
 
 /** A machine boots from the disk with the lowest number. */
-const byOrder = (one: { readonly bootOrder?: number | null }, other: typeof one): number =>
+export const byBootOrder = (one: { readonly bootOrder?: number | null }, other: typeof one): number =>
   (one.bootOrder ?? Number.POSITIVE_INFINITY) - (other.bootOrder ?? Number.POSITIVE_INFINITY);
 
 /** In document order. */
@@ -23,7 +23,7 @@ export function bootLink(state: ControllerState, vm: ElementPath): VolumeConnect
 /** By a model that may not be the present one. */
 export function bootLinkIn(cell: Cell, vm: ElementPath): VolumeConnectionElement | undefined {
   const disks = linksIn(cell, vm).filter((link) => link.type === "VolumeConnection");
-  return [...disks].sort(byOrder)[0];
+  return [...disks].sort(byBootOrder)[0];
 }
 
 export function targetOf(state: ControllerState, vm: ElementPath): RunDisk | undefined {

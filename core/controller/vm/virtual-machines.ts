@@ -10,6 +10,7 @@ import { isOnManagement } from "../network/management.ts";
 import { cellDomain, hostNameOf } from "../network/names.ts";
 import type { PlacedInterface } from "../network/policy.ts";
 import type { ElementRecord, Run, RunDisk } from "../records.ts";
+import { byBootOrder } from "../services/boot-disks.ts";
 import { isOwnController, isService, serviceData, servicesOf } from "../services/service-data.ts";
 import { type ControllerState, desiredNow, elementOf, hostPeer, keepWish, recordAt, wish } from "../state.ts";
 import { patienceMs } from "../upgrade/upgrade.ts";
@@ -100,10 +101,15 @@ function vmDocument(state: ControllerState, uid: Uid, run: Run): DesiredVm | nul
     ...service,
     ...(run.boot === undefined ? {} : { boot: run.boot }),
     ...(service.restart === undefined ? {} : trialOf(state, uid, run)),
+    ...(awaitsGuest(element, disks) ? { ready: "booted" as const } : {}),
     ...(element.start === "resume" ? { start: element.start } : {}),
     ...livenessOf(state, element),
   };
 }
+
+/** Is it ready only when its guest has come up? */
+const awaitsGuest = ({ ready }: VmElement, disks: readonly DesiredDisk[]): boolean =>
+  ready === undefined ? disks.toSorted(byBootOrder)[0]?.attachment.boot?.agent === true : ready === "booted";
 
 function livenessOf(state: ControllerState, { liveness }: VmElement): Pick<DesiredVm, "liveness"> {
   if (liveness === undefined) return {};

@@ -91,6 +91,7 @@ const vm = object<DesiredVm>({
   interfaces: list(virtualInterface, most.ofMachine),
   data: json,
   liveness: optional(liveness),
+  ready: optional(oneOf("booted")),
   start: optional(oneOf("boot", "resume")),
   restart: optional(oneOf("host")),
   boot: optional(count),
@@ -107,6 +108,7 @@ export const actualVm = document(
     ended: oneOf("exited", "crashed", "stopped", null),
     health: optional(oneOf("starting", "answering", "silent")),
     reboots: optional(count),
+    guest: optional(oneOf("booting", "up", "late")),
     disks: optional(
       list(
         object<GrownDisk>({ connection: uidText, sizeMiB: nullable(amountMiB), reason: nullable(sentence) }),

@@ -144,6 +144,7 @@ export const bootRecord = object<BootRecord>({
   commandLine: pattern(/^.{0,4096}$/s, "a command line of at most 4096 characters"),
   kernelSha256: optional(sha256),
   initrdSha256: optional(sha256),
+  agent: yes,
   saved: optional(savedState),
 });
 export const attachment = object<Attachment>({

@@ -85,6 +85,8 @@ export interface HypervisorDriver {
   onEnd(listener: (end: MachineEnd) => void): void;
   /** News of machines that go on, of those found again too. A panic is followed by the machine's end. */
   onCondition(listener: (condition: MachineCondition) => void): void;
+  /** Does the agent of this incarnation's guest answer within the time? */
+  answers(vm: Uid, incarnation: number, timeoutMs: number): Promise<boolean>;
   exec(vm: Uid, command: readonly string[], timeoutMs: number): Promise<GuestResult>;
   /** The serial console of a machine; null when it does not run here. */
   console(vm: Uid): RunningConsole | null;

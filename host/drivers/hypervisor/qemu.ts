@@ -288,6 +288,16 @@ class QemuDriver implements HypervisorDriver {
     this.#conditionListeners.push(listener);
   }
 
+  async answers(vm: Uid, incarnation: number, timeoutMs: number): Promise<boolean> {
+    const watched = this.#watched.get(vm);
+    if (watched?.incarnation !== incarnation) return false;
+    const answer = watched.agent.call("guest-ping", {}, timeoutMs);
+    return answer.then(
+      () => true,
+      () => false,
+    );
+  }
+
   async exec(vm: Uid, command: readonly string[], timeoutMs: number): Promise<GuestResult> {
     const watched = this.#watched.get(vm);
     if (watched === undefined) throw new Error(`${vm} does not run on this host`);

@@ -70,7 +70,7 @@ export async function everyImage(places: ImagePlaces): Promise<readonly FoundIma
 /** What a host needs to boot a volume of this image directly; null: it has its own boot loader. */
 export function bootRecord({ manifest }: FoundImage, address: Ipv4, port: number): BootRecord | null {
   if (manifest.boot === null) return null;
-  const { commandLine, kernelSha256, initrdSha256, saved } = manifest.boot;
+  const { commandLine, kernelSha256, initrdSha256, agent, saved } = manifest.boot;
   return {
     digest: manifest.digest,
     address,
@@ -78,6 +78,7 @@ export function bootRecord({ manifest }: FoundImage, address: Ipv4, port: number
     commandLine,
     ...(kernelSha256 === undefined ? {} : { kernelSha256 }),
     ...(initrdSha256 === undefined ? {} : { initrdSha256 }),
+    ...(agent === undefined ? {} : { agent }),
     ...(saved === undefined ? {} : { saved }),
   };
 }
