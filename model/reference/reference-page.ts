@@ -90,7 +90,7 @@ const attributes = (all: TypeSchema): string =>
 /** What the checks say of several attributes of a type together, and what is easily taken amiss. */
 const remarks: Readonly<Partial<Record<ElementType | "Cell", string>>> = {
   Cell: "A document has exactly one. Its name is that of its component, or `x.name` where that is no DNS label in lower case. A limit counts what stands in the model, running or not, what the child cells have included; without one, only the parent's limits and the installation's resources bound the cell.",
-  VM: "A `udp` probe needs `x.liveness.port`. Names below `x.placement.` are wishes about the host: `x.placement.host` pins the VM to one, `x.placement.apartFrom` keeps it off the hosts of the VMs that it names, and VMs with the same word as `x.placement.spread` go to different hosts as long as there are others.",
+  VM: "An image that comes with the installation is known to have an agent or none; of one that was uploaded nothing is known. A guest that is waited for and does not answer within 300 s makes its VM `failed` and is left as it is; it is `ready` when it answers after all. A guest that resets itself is waited for again. A `udp` probe needs `x.liveness.port`. Names below `x.placement.` are wishes about the host: `x.placement.host` pins the VM to one, `x.placement.apartFrom` keeps it off the hosts of the VMs that it names, and VMs with the same word as `x.placement.spread` go to different hosts as long as there are others.",
   Volume:
     "A volume grows in place, while its VM runs where its file has room and its bus is not `ide`, else when the VM starts next; the plan says which. It is never made smaller, and an origin of copies stays as it is.",
   VolumeCopy:
