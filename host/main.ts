@@ -19,8 +19,8 @@ import { machineUsages } from "./drivers/hypervisor/usage.ts";
 import { createDiverter } from "./drivers/network/diverter/diverter.ts";
 import { createStorageDriver } from "./drivers/storage/driver-nbd.ts";
 import { createHostEdge } from "./edge.ts";
-import { createGuestWatch, type GuestWatch } from "./liveness/guest-watch.ts";
-import { createProber, type Prober } from "./liveness/prober.ts";
+import { createGuestWatch, type GuestWatchOptions } from "./liveness/guest-watch.ts";
+import { createProber, type Prober, type ProberOptions } from "./liveness/prober.ts";
 import { howItStarts, readBootMark } from "./machine/boot.ts";
 import { followAddresses } from "./network/peer-addresses.ts";
 import { type HostPresence, startHostPresence, viewPath } from "./presence/presence.ts";
@@ -75,6 +75,20 @@ const prepare = async (runDirectory: string): Promise<void> => {
 const emulates = (observer: Pick<ReturnType<typeof createObserver>, "log">) => (why: string) =>
   observer.log("host/emulates", { why });
 
+/** Whether guests live, and whether they have come up. */
+const askGuests = ({ hypervisor, network, request, log }: ProberOptions & GuestWatchOptions): Wakeable => {
+  const parts = [createProber({ network, request, log }), createGuestWatch({ hypervisor, request })];
+  return {
+    wake: () => {
+      for (const part of parts) part.wake();
+    },
+    close: () => {
+      for (const part of parts) part.close();
+    },
+  };
+};
+type Wakeable = Pick<Prober, "wake" | "close">;
+
 /**
  * `node host/main.ts CONFIG.json`: the Host Manager, in the network and mount namespace of its host. SIGTERM ends it and
  * leaves its machines, taps and rules as they are; the next one takes them over.
@@ -97,12 +111,10 @@ async function main(configurationFile: string | undefined): Promise<void> {
   await limitParents(part.cgroups, part.memoryMiB - part.reservedMiB);
 
   let executor: Executor | null = null;
-  let prober: Prober | null = null;
-  let guests: GuestWatch | null = null;
+  let asking: Wakeable | null = null;
   const wake = (): void => {
     executor?.wake();
-    prober?.wake();
-    guests?.wake();
+    asking?.wake();
   };
   let presence: HostPresence | null = null;
   const { pinsFile } = configuration;
@@ -130,14 +142,9 @@ async function main(configurationFile: string | undefined): Promise<void> {
   // The latest is stopped first: no action may lose its service half-way.
   stopAtSignals(close);
   await executor.start();
-  const probing = createProber({ network, request, log });
-  prober = probing;
-  stopAtSignals(async () => probing.close());
-  probing.wake();
-  const watching = createGuestWatch({ hypervisor, request });
-  guests = watching;
-  stopAtSignals(async () => watching.close());
-  watching.wake();
+  asking = askGuests({ hypervisor, network, request, log });
+  stopAtSignals(async () => asking?.close());
+  asking.wake();
   const sessions = createHostSessions({ host: part.host, hypervisor, request, log });
   const { metrics, status } = createHostObservation({
     network,

@@ -14,6 +14,7 @@ import type { HostOffer } from "../../model/check/check-hosts.ts";
 import type { StorageOffer } from "../../model/check/check-storage.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ServerLabel, VolumeAbout, VolumeLabel } from "./bin.ts";
+import type { DesiredLiveness, GuestFacts } from "./guest.ts";
 import type { GrownDisk, VolumeSize } from "./volume-size.ts";
 
 /**
@@ -414,15 +415,6 @@ export interface StandbyVolume {
   readonly epoch: number;
 }
 export const standbyKey = "root-vm";
-export interface DesiredLiveness {
-  readonly protocol: "icmp" | "udp";
-  /** `port`: of a UDP probe; null for ICMP. `interface`: that is asked; absent: the VM's first one. */
-  readonly port: number | null;
-  readonly interface?: Uid;
-  readonly intervalMs: number;
-  /** That many probes in a row without an answer make it silent. */
-  readonly failures: number;
-}
 export interface DesiredDisk {
   readonly connection: Uid;
   /** Of the volume; for people. */
@@ -454,29 +446,15 @@ export interface DesiredInterface {
   readonly management?: true;
 }
 /** Why a VM is not running. `exited`: the guest powered off by itself; `crashed`: its QEMU died. */
-export interface ActualVm extends Progress {
+export interface ActualVm extends Progress, GuestFacts {
   readonly incarnation: number;
   readonly power: "on" | "off";
   readonly ended: "exited" | "crashed" | "stopped" | null;
-  /**
-   * What its liveness probes say; absent where none are sent. `starting`: has not answered yet and may still be booting;
-   * `silent`: `failures` probes in a row went unanswered. Its controller then stops it and starts the next incarnation.
-   */
-  readonly health?: "starting" | "answering" | "silent";
-  /** How often this incarnation's guest has reset itself. */
-  readonly reboots?: number;
-  /**
-   * Where `ready` asks: whether the guest's agent has answered since the start, or the guest's last reset; absent where nobody
-   * asks. `late`: not within `bootAllowanceMs`; it is asked on.
-   */
-  readonly guest?: "booting" | "up" | "late";
   /** Of the disks with `growToMiB`: the size that the guest was shown; null: not yet, and why. */
   readonly disks?: readonly GrownDisk[];
   /** From a trial's document on, until the VM runs with its `disks` and nothing else is wished for. */
   readonly trial?: ActualTrial;
 }
-/** From a VM's start, or its guest's reset, to its guest's first answer. */
-export const bootAllowanceMs = 300_000;
 export interface ActualTrial {
   /** Of the disk on trial. */
   readonly connection: Uid;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { bootAllowanceMs } from "../../core/documents/vocabulary.ts";
+import { bootAllowanceMs } from "../../core/documents/guest.ts";
 import { uid } from "../../model/cell/identifiers.ts";
 import {
   createLiveness,

@@ -1,4 +1,4 @@
-import { bootAllowanceMs, type DesiredLiveness } from "../../core/documents/vocabulary.ts";
+import { bootAllowanceMs, type DesiredLiveness } from "../../core/documents/guest.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
 
 /**

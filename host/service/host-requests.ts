@@ -1,10 +1,10 @@
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "../drivers/hypervisor/driver.ts";
 import type { NetworkAllocation } from "../drivers/network/driver.ts";
+import type { AwaitedGuest } from "../liveness/guest-state.ts";
 import type { HealthChange } from "../liveness/liveness.ts";
 import type { PresenceRequest } from "../presence/presence-state.ts";
 import type { SuccessionRequest } from "../root-vm/succession.ts";
-import type { AwaitedGuest } from "./guest-state.ts";
 import type { Action } from "./planner.ts";
 
 /**

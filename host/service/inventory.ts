@@ -1,5 +1,7 @@
+import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import { gauge, type Metric, mebibyte, perPhase, sample } from "../../core/telemetry/metrics.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
+import type { HostStatus } from "./host-requests.ts";
 import type { HostState } from "./known.ts";
 import { usedMiB } from "./planner.ts";
 
@@ -97,3 +99,16 @@ export const measureHost = (
     gauge("cells_host_troubles", "Actions that failed and are repeated.", [sample(state.troubles.size)]),
   ];
 };
+
+export const hostStatus = (state: HostState, host: ActualHost): HostStatus => ({
+  host: host.host,
+  address: host.address,
+  state: host.state,
+  memoryMiB: host.memoryMiB,
+  reservedMiB: host.reservedMiB,
+  usedMiB: usedMiB(state.records),
+  cpus: host.cpus,
+  accelerator: host.accelerator,
+  vms: [...state.records.values()].filter(({ stage }) => stage === "running").length,
+  ...(state.succession.trouble === null ? {} : { remark: state.succession.trouble }),
+});

@@ -9,6 +9,7 @@ import { authorityName } from "../../core/identity/pins.ts";
 import { type HostName, type PeerName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "../drivers/hypervisor/driver.ts";
+import { awaitedGuests, guestAnswered, guestIsLate, guestTimer, timeGuests } from "../liveness/guest-state.ts";
 import type { HealthChange } from "../liveness/liveness.ts";
 import { confirmEntrances, takeEntrance } from "../network/entrances.ts";
 import { freeNumbers, numbered, takeAddresses } from "../network/locations.ts";
@@ -30,10 +31,9 @@ import {
   successionTimer,
   takeStandby,
 } from "../root-vm/succession.ts";
-import { awaitedGuests, guestAnswered, guestIsLate, guestTimer, timeGuests } from "./guest-state.ts";
 import { logHealth, pathOf, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
 import { forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
-import type { ExecTarget, HostRequest, HostStatus, Outcome } from "./host-requests.ts";
+import type { ExecTarget, HostRequest, Outcome } from "./host-requests.ts";
 import {
   foundOf,
   type HostManagerOptions,
@@ -43,9 +43,9 @@ import {
   takeAllocation,
   wantedOf,
 } from "./host-state.ts";
-import { inventoryOf, measureHost } from "./inventory.ts";
+import { hostStatus, inventoryOf, measureHost } from "./inventory.ts";
 import type { HostState } from "./known.ts";
-import { type Action, planHost, startingRecord, usedMiB } from "./planner.ts";
+import { type Action, planHost, startingRecord } from "./planner.ts";
 import { audiencesOf, publications, sameAudiences } from "./publications.ts";
 import type { VmRecord } from "./vm-record.ts";
 
@@ -234,7 +234,7 @@ const handleRequest = (
       reply(inventoryOf(state));
       return false;
     case "status":
-      reply(hostStatus(state, options));
+      reply(hostStatus(state, options.host));
       return false;
     case "presence-enter":
     case "presence-said":
@@ -504,19 +504,6 @@ const publish = (state: HostState, options: HostManagerOptions, effects: Effect[
     effects.push({ kind: "publish", key, value: null });
   }
 };
-
-const hostStatus = (state: HostState, { host }: HostManagerOptions): HostStatus => ({
-  host: host.host,
-  address: host.address,
-  state: host.state,
-  memoryMiB: host.memoryMiB,
-  reservedMiB: host.reservedMiB,
-  usedMiB: usedMiB(state.records),
-  cpus: host.cpus,
-  accelerator: host.accelerator,
-  vms: [...state.records.values()].filter(({ stage }) => stage === "running").length,
-  ...(state.succession.trouble === null ? {} : { remark: state.succession.trouble }),
-});
 
 /** `vm` is a UID or a path. A controller reaches into its own cell's VMs only, under the incarnation it means. */
 const execTarget = (state: HostState, client: PeerName, vm: string, incarnation: number | null): ExecTarget => {

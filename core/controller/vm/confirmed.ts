@@ -1,6 +1,7 @@
 import type { HostName } from "../../../model/cell/identifiers.ts";
+import { bootAllowanceMs } from "../../documents/guest.ts";
 import { desiredVm } from "../../documents/readers/host.ts";
-import { type ActualVm, bootAllowanceMs, type DesiredVm } from "../../documents/vocabulary.ts";
+import type { ActualVm, DesiredVm } from "../../documents/vocabulary.ts";
 import { standing, target } from "../explain/standing.ts";
 import type { ElementRecord, Standing } from "../records.ts";
 import { type ControllerState, desiredNow, hostPeer } from "../state.ts";

@@ -10,12 +10,12 @@ import {
   oneOf,
   optional,
 } from "../../../model/json/reader.ts";
+import type { DesiredLiveness } from "../guest.ts";
 import type {
   ActualTrial,
   ActualVm,
   DesiredDisk,
   DesiredInterface,
-  DesiredLiveness,
   DesiredStandby,
   DesiredTrial,
   DesiredVm,

@@ -1,11 +1,11 @@
-import { bootAllowanceMs } from "../../core/documents/vocabulary.ts";
+import { bootAllowanceMs } from "../../core/documents/guest.ts";
 import type { Effect } from "../../core/env.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
-import { guestOf, logHealth, pathOf } from "./health.ts";
-import { store, wantedOf } from "./host-state.ts";
-import type { HostState } from "./known.ts";
-import type { Wanted } from "./planner.ts";
-import type { VmRecord } from "./vm-record.ts";
+import { guestOf, logHealth, pathOf } from "../service/health.ts";
+import { store, wantedOf } from "../service/host-state.ts";
+import type { HostState } from "../service/known.ts";
+import type { Wanted } from "../service/planner.ts";
+import type { VmRecord } from "../service/vm-record.ts";
 
 /*
  * Whether a guest has come up, which is more than that its machine runs: its agent has answered. It has come up for good, until it
