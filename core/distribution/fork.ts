@@ -85,7 +85,14 @@ export const keep = (node: Distribution, turn: Turn, link: ServerLink, key: stri
  */
 export const keepOut = (node: Distribution, turn: Turn, link: ServerLink, key: string, seq: number): void => {
   refuse(node, turn, link.peer, "kept as it is", key);
-  // Of keys that are not here its acknowledgement alone has to do beyond its share, or who reads nothing would fill the memory.
+  tellWithinShare(link, key, seq);
+};
+
+/**
+ * What is said of a key that is not here. Beyond the peer's share the acknowledgement of its frame alone has to do, or who reads nothing
+ * would fill the memory.
+ */
+export const tellWithinShare = (link: ServerLink, key: string, seq: number): void => {
   if (link.speaksHistory && link.telling.size < shareOf(link.peer).documents) link.telling.set(key, seq);
 };
 

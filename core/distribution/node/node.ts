@@ -17,22 +17,17 @@ import {
   subscribe,
   unsubscribe,
 } from "./client.ts";
+import { digestTimer, endWindow, publish, scanEntitlement, sendDigests, windowTimer } from "./followers.ts";
 import { countCommit, createOwnHistory, writeTarget } from "./history.ts";
 import { readDocument, refusedByService } from "./refuse.ts";
 import { release } from "./release.ts";
 import {
   createClient,
-  digestTimer,
-  endWindow,
   flushServer,
-  publish,
   receiveFromClient,
-  scanEntitlement,
-  sendDigests,
   serverConnected,
   serverDisconnected,
   tellLife,
-  windowTimer,
 } from "./server.ts";
 import { readStored, restoredOf, storeKey } from "./stored.ts";
 import type { Distribution, NodeInput, NodeOutput, Turn } from "./types.ts";
