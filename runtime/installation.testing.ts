@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,6 +8,7 @@ import type { PeerName } from "../model/cell/identifiers.ts";
 import { createAuthority, issueCertificate } from "./identity/certificates.ts";
 import type { ProcessConfiguration } from "./installation.ts";
 import { renameDurably } from "./process/durable-files.ts";
+import { freePort } from "./process/free-port.testing.ts";
 
 /** An installation of one test: its own authority, peers file and directories below the system's temporary one. */
 export interface TestInstallation {
@@ -37,21 +36,6 @@ const replacePeers = async (file: string, peers: Readonly<Record<string, string>
   const next = `${file}.${randomUUID()}`;
   await writeFile(next, JSON.stringify({ peers }));
   await renameDurably(next, file);
-};
-
-/** Ports given before: the kernel may give one again as soon as it is closed. */
-const given = new Set<number>();
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  assert.ok(typeof address === "object" && address !== null);
-  if (given.has(address.port)) return freePort();
-  given.add(address.port);
-  return address.port;
 };
 
 export const createTestInstallation = async (label: string): Promise<TestInstallation> => {

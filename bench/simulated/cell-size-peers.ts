@@ -1,6 +1,7 @@
+import { connectionAnswer } from "../../core/controller/shop.testing.ts";
 import type { DesiredConnection, DesiredPlacement, DesiredVm, DesiredVolume } from "../../core/documents/vocabulary.ts";
 import type { Effect, Input, Service } from "../../core/env.ts";
-import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 
 /**
@@ -119,7 +120,7 @@ export class Peers<State> {
       const base = has?.slice(0, has.lastIndexOf(".")) ?? `10.${100 + (number >> 8)}.${number & 255}`;
       return { phase: "ready", reason: null, cidr: `${base}.0/26`, gateway: `${base}.1` };
     }
-    if (kind === "connection") return connectionOf(value as unknown as DesiredConnection);
+    if (kind === "connection") return connectionAnswer(value as unknown as DesiredConnection);
     if (kind === "placement") {
       const { incarnation } = value as unknown as DesiredPlacement;
       const host = `h${this.#placed % hosts}`;
@@ -161,19 +162,3 @@ export class Peers<State> {
     }
   }
 }
-
-function connectionOf({ volume, incarnation, host }: DesiredConnection): object {
-  const layer = {
-    volume,
-    address: "10.0.2.1",
-    port: 20_000,
-    exportName: `lease-${volume}-${incarnation}-${host}`,
-    pskIdentity: "cells",
-    pskHex: "00",
-    writable: true,
-  };
-  const attachment = { volume, epoch: incarnation, sizeMiB: 64, layers: [layer], boot: null };
-  return { phase: "ready", reason: null, incarnation, attachment };
-}
-
-export const self = peerName("controller.shop");

@@ -1,10 +1,9 @@
 import { createController } from "../../core/controller/controller.ts";
+import { shopOptions } from "../../core/controller/shop.testing.ts";
 import type { ControllerState } from "../../core/controller/state.ts";
-import type { CellName } from "../../model/cell/identifiers.ts";
-import { ipv4, mac, uid } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { percentile } from "../measure.ts";
-import { Peers, self } from "./cell-size-peers.ts";
+import { Peers } from "./cell-size-peers.ts";
 
 /*
  * One process with one controller, of `cell-size.ts`. Arguments: shape of the cell, number of its elements.
@@ -103,16 +102,10 @@ function run(shape: string, elements: number): CellSizeReport {
   const make = shapes[shape];
   if (make === undefined) throw new Error(`there is no shape "${shape}"`);
   const service = createController({
-    cell: "shop" as CellName,
-    cellUid: uid("c1"),
-    cellNumber: 7,
-    domain: "cells.internal",
-    address: ipv4("10.0.3.1"),
-    mac: mac("02:00:0a:00:03:01"),
-    self,
+    ...shopOptions,
     startsPerMinute: 1_000_000,
   });
-  const peers = new Peers<ControllerState>(service, self);
+  const peers = new Peers<ControllerState>(service, shopOptions.self);
   while (peers.state.reachable.size < 4) if (!peers.move()) break;
   const begin = performance.now();
   const json = { shop: { "x.type": "Cell", "x.name": "shop", ...make(elements) } };

@@ -1,22 +1,17 @@
 import type { Cause, CauseKind, CauseOf } from "../../model/cause/cause.ts";
 import { sentenceOf } from "../../model/cause/sentence.ts";
 import {
-  type CellName,
   type HostName,
   hostName,
-  ipv4,
-  mac,
   type PeerName,
   peerName,
   serverName,
   type Uid,
-  uid,
 } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { ActualWant } from "../documents/cells.ts";
 import type { ActualPolicy, ActualSubnet } from "../documents/network.ts";
 import type {
-  ActualConnection,
   ActualPlacement,
   ActualVm,
   ActualVolume,
@@ -32,6 +27,7 @@ import { isObject, sameJson, toJson } from "../outbox.ts";
 import { createCheckedController } from "./changes/agreement.ts";
 import type { ElementRecord } from "./records.ts";
 import type { ControllerResponse } from "./requests/requests.ts";
+import { connectionAnswer, shopOptions } from "./shop.testing.ts";
 import type { ControllerOptions, ControllerState } from "./state.ts";
 
 /**
@@ -41,13 +37,7 @@ import type { ControllerOptions, ControllerState } from "./state.ts";
  */
 const self = peerName("controller.shop");
 export const options: ControllerOptions = {
-  cell: "shop" as CellName,
-  cellUid: uid("c1"),
-  cellNumber: 7,
-  domain: "cells.internal",
-  address: ipv4("10.0.3.1"),
-  mac: mac("02:00:0a:00:03:01"),
-  self,
+  ...shopOptions,
   presence: ["presence.1", "presence.2", "presence.3"].map(peerName),
 };
 
@@ -382,21 +372,6 @@ const inForce = (value: Json): ActualPolicy => {
   const { version } = value as unknown as CellPolicy;
   return { version, phase: "ready", reason: null };
 };
-
-function connectionAnswer({ volume, incarnation, host }: DesiredConnection, hasAgent: boolean): ActualConnection {
-  const layer = {
-    volume,
-    address: ipv4("10.0.2.1"),
-    port: 20_000,
-    exportName: `lease-${volume}-${incarnation}-${host}`,
-    pskIdentity: "cells",
-    pskHex: "00",
-    writable: true,
-  };
-  const boot = { digest: "tiny", address: ipv4("10.0.2.1"), port: 1, commandLine: "", agent: true } as const;
-  const attachment = { volume, epoch: incarnation, sizeMiB: 64, layers: [layer], boot: hasAgent ? boot : null };
-  return { phase: "ready", reason: null, incarnation, attachment };
-}
 
 /** Volumes of the shop that its VMs write. */
 export const written: readonly string[] = ["shop/webDisk", "shop/dbDisk"];

@@ -1,17 +1,19 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
-import { connect, createServer, type Socket } from "node:net";
+import { chmod, mkdir, mkdtemp, readdir, writeFile } from "node:fs/promises";
+import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ExportAccess } from "../../core/storage/agent/work.ts";
 import { uid } from "../../model/cell/identifiers.ts";
+import { freePort } from "../../runtime/process/free-port.testing.ts";
 import { startHalfGone, stuckProcesses } from "../drivers/hypervisor/process/process.testing.ts";
-import { isAlive, signal, waitGone } from "../drivers/hypervisor/process/process.ts";
+import { isAlive, waitGone } from "../drivers/hypervisor/process/process.ts";
 import { endExport, findExports, isServing, mostConnections, type StartExport, startExport } from "./export-process.ts";
+import { endExports } from "./exports.testing.ts";
 import { ExportNotGone } from "./machinery.ts";
 import { putOutStrangers } from "./strangers.ts";
 
@@ -21,21 +23,7 @@ before(async () => {
   // The daemon's user must pass through.
   await chmod(base, 0o711);
 });
-after(async () => {
-  for (const { process } of findExports(join(base, "exports"))) {
-    signal(process, "SIGKILL");
-    await waitGone(process, 10_000);
-  }
-  await rm(base, { recursive: true, force: true });
-});
-
-const freePort = async (): Promise<number> => {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
-};
+after(() => endExports(base));
 
 const wish = async (changes: Partial<ExportAccess>): Promise<StartExport> => {
   const exportsDirectory = join(base, "exports");

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdir, mkdtemp, open, rm, stat, truncate } from "node:fs/promises";
-import { createServer } from "node:net";
+import { chmod, mkdir, mkdtemp, open, stat, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -11,10 +10,11 @@ import { promisify } from "node:util";
 import type { ExportAccess } from "../../core/storage/agent/work.ts";
 import { ipv4, uid } from "../../model/cell/identifiers.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { signal, waitGone } from "../drivers/hypervisor/process/process.ts";
+import { freePort } from "../../runtime/process/free-port.testing.ts";
 import { connectQmp } from "../drivers/hypervisor/qmp.ts";
 import { createStorageDriver } from "../drivers/storage/driver-nbd.ts";
-import { endExport, findExports, startExport } from "./export-process.ts";
+import { endExport, startExport } from "./export-process.ts";
+import { endExports } from "./exports.testing.ts";
 import { servedLength } from "./images/qcow2.ts";
 import { VolumeFiles } from "./volume-files.ts";
 
@@ -30,21 +30,7 @@ before(async () => {
   files = new VolumeFiles({ directory: base, imagesDirectory: join(base, "images"), address, httpPort: 1 });
   await files.prepare();
 });
-after(async () => {
-  for (const { process } of findExports(join(base, "exports"))) {
-    signal(process, "SIGKILL");
-    await waitGone(process, 10_000);
-  }
-  await rm(base, { recursive: true, force: true });
-});
-
-const freePort = async (): Promise<number> => {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const found = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof found === "object" && found !== null ? found.port : 0;
-};
+after(() => endExports(base));
 
 /** What a host does with a lease, until `work` has ended: the chain is open in QEMU and can be written at a socket. */
 async function leased(

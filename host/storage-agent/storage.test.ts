@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -23,6 +22,7 @@ import type { Json } from "../../model/json/json.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import { createAuthority, issueCertificate } from "../../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { freePort } from "../../runtime/process/free-port.testing.ts";
 import { type RunningService, runService } from "../../runtime/process/process.ts";
 import { isAlive, signal, waitGone } from "../drivers/hypervisor/process/process.ts";
 import { createStorageDriver } from "../drivers/storage/driver-nbd.ts";
@@ -101,14 +101,6 @@ async function lease(agent: PeerName, volume: Uid, epoch: number, incarnation: n
     return now?.epoch === epoch && now.phase === "ready" && now;
   });
   return found.layer;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
 }
 
 const configurations = new Map<PeerName, ProcessConfiguration>();

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -12,6 +11,7 @@ import { type HostName, hostName, ipv4, mac, type PeerName, peerName, uid } from
 import type { Json } from "../../model/json/json.ts";
 import { createAuthority, issueCertificate } from "../../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { freePort } from "../../runtime/process/free-port.testing.ts";
 import { type RunningService, runService } from "../../runtime/process/process.ts";
 import { signal, waitGone } from "../drivers/hypervisor/process/process.ts";
 import { standby } from "../root-vm/succession.testing.ts";
@@ -50,13 +50,6 @@ const words: Service<null> = {
   read: readAnything,
 };
 
-const freePort = async (): Promise<number> => {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
-};
 const configure = async (name: PeerName, role: ProcessConfiguration["role"]): Promise<ProcessConfiguration> => {
   const directory = join(base, name);
   await mkdir(join(directory, "run"), { recursive: true, mode: 0o711 });

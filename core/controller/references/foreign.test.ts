@@ -1,27 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ElementAnswer } from "../../../model/api.ts";
-import { type CellName, elementPath, ipv4, mac, peerName, uid } from "../../../model/cell/identifiers.ts";
+import { elementPath, peerName } from "../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { actualKey, type CellPolicy, type DesiredVolume } from "../../documents/vocabulary.ts";
 import type { Input } from "../../env.ts";
 import { toJson } from "../../outbox.ts";
 import { createCheckedController } from "../changes/agreement.ts";
 import type { ControllerResponse } from "../requests/requests.ts";
+import { shopOptions } from "../shop.testing.ts";
 
 /** A controller whose peers answer only what a test lets them say. */
 const self = peerName("controller.shop");
 const directory = peerName("directory");
-const options = {
-  cell: "shop" as CellName,
-  cellUid: uid("c1"),
-  cellNumber: 7,
-  domain: "cells.internal",
-  address: ipv4("10.0.3.1"),
-  mac: mac("02:00:0a:00:03:01"),
-  self,
-  directory: true,
-} as const;
+const options = { ...shopOptions, directory: true } as const;
 const first = createCheckedController(options);
 class Alone {
   readonly records = new Map<string, Json>();

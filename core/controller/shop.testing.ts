@@ -1,0 +1,29 @@
+import { type CellName, ipv4, mac, peerName, uid } from "../../model/cell/identifiers.ts";
+import type { ActualConnection, DesiredConnection } from "../documents/vocabulary.ts";
+
+/** The controller of the cell that tests and measurements of one have, and what a Storage Manager grants it at once. */
+export const shopOptions = {
+  cell: "shop" as CellName,
+  cellUid: uid("c1"),
+  cellNumber: 7,
+  domain: "cells.internal",
+  address: ipv4("10.0.3.1"),
+  mac: mac("02:00:0a:00:03:01"),
+  self: peerName("controller.shop"),
+} as const;
+
+/** With an agent, its image says that one runs in the guest. */
+export function connectionAnswer({ volume, incarnation, host }: DesiredConnection, hasAgent = false): ActualConnection {
+  const layer = {
+    volume,
+    address: ipv4("10.0.2.1"),
+    port: 20_000,
+    exportName: `lease-${volume}-${incarnation}-${host}`,
+    pskIdentity: "cells",
+    pskHex: "00",
+    writable: true,
+  };
+  const boot = { digest: "tiny", address: ipv4("10.0.2.1"), port: 1, commandLine: "", agent: true } as const;
+  const attachment = { volume, epoch: incarnation, sizeMiB: 64, layers: [layer], boot: hasAgent ? boot : null };
+  return { phase: "ready", reason: null, incarnation, attachment };
+}
