@@ -149,6 +149,38 @@ test("an agent belongs to one machine: once closed it never connects again, whoe
   }
 });
 
+test("who gives up while a guest boots leaves no connection behind, and the next in turn is answered", async () => {
+  const path = join(directory, `${++number}.sock`);
+  /** As QEMU does: one client at a time, the others wait until it has gone. */
+  const clients: Socket[] = [];
+  let isUp = false;
+  const server = createServer((socket) => {
+    clients.push(socket);
+    socket.on("error", () => undefined);
+    socket.on("close", () => clients.splice(clients.indexOf(socket), 1));
+    socket.on("data", (data) => {
+      if (!isUp || clients[0] !== socket) return;
+      const asked = JSON.parse(String(data).trim()) as Asked;
+      socket.write(`{"return": ${asked.execute === "guest-sync" ? asked.arguments.id : "{}"}}\n`);
+    });
+  });
+  server.listen(path);
+  await once(server, "listening");
+  const agent = createGuestAgent(path);
+  try {
+    const impatient = Array.from({ length: 5 }, () => assert.rejects(agent.call("guest-ping", {}, 50), /not answer/));
+    const patient = agent.call("guest-ping", {}, 60_000);
+    await Promise.all(impatient);
+    isUp = true;
+    await patient;
+    assert.equal(clients.length, 1);
+  } finally {
+    agent.close();
+    for (const client of clients) client.destroy();
+    server.close();
+  }
+});
+
 test("of a command's output each stream is kept up to its limit, however much there is", async () => {
   const out = Buffer.alloc(3 * outputLimit, "o").toString("base64");
   const { agent, close } = await guest(({ execute }, socket) =>

@@ -55,8 +55,9 @@ export const createGuestAgent = (path: string): GuestAgent => {
     socket?.close();
     socket = null;
   };
-  const connect = (): Promise<LineSocket> =>
-    connectLines(
+  /** The end of a connection that was given up comes later, when the next one may be in use already: it says nothing of that. */
+  const connect = async (): Promise<LineSocket> => {
+    const connection: LineSocket = await connectLines(
       path,
       { limits: usual, rate, listens: false },
       {
@@ -67,11 +68,14 @@ export const createGuestAgent = (path: string): GuestAgent => {
           if (awaited.lines > mostLines) awaited.fail(new Error("the guest agent says what nobody asked it"));
         },
         closed: () => {
+          if (socket !== connection) return;
           socket = null;
           awaited?.fail(new Error("the guest agent's channel was closed"));
         },
       },
     );
+    return connection;
+  };
   /** Sends one message and waits for the first answer that `take` accepts. */
   const exchange = async <T>(
     message: unknown,
