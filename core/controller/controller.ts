@@ -27,6 +27,7 @@ import { abroadKeyOf, isAbroadRecord, releasedAbroad } from "./references/foreig
 import { answer } from "./requests/requests.ts";
 import { createAudiences } from "./rules/audiences.ts";
 import { controllerIdentity } from "./rules/cell-policy.ts";
+import { createTurns, turnDue, turnTimer } from "./rules/told-places.ts";
 import {
   type AbroadRecord,
   type ControllerOptions,
@@ -140,15 +141,7 @@ function take(state: ControllerState, input: Input): void {
       return;
     }
     case "timer":
-      if (input.name === patienceTimer) answerWaiting(state);
-      if (input.name === roomTimer) givenUp(state);
-      if (input.name === reservationTimer) reservationDue(state);
-      if (input.name === startTimer) state.starts.dueMs = null;
-      if (input.name === upgradeTimer) upgradeDue(state);
-      if (input.name === hearingTimer) hearingDue(state);
-      if (input.name.startsWith(olderTimer)) olderDue(state, peerName(input.name.slice(olderTimer.length)));
-      if (input.name.startsWith(lostTimer)) state.lost.add(peerName(input.name.slice(lostTimer.length)));
-      if (input.name.startsWith(retryTimer)) state.resting.delete(uid(input.name.slice(retryTimer.length)));
+      due(state, input.name);
       break;
     case "desired":
       if (input.from === cellManager && input.key === lifeKey) hearLife(state, input.value);
@@ -159,6 +152,19 @@ function take(state: ControllerState, input: Input): void {
   resumeRoom(state);
   const held = heldInitial(state);
   if (held !== null) submit(state, initialId, { method: "PUT", path: "", json: held });
+}
+
+function due(state: ControllerState, name: string): void {
+  if (name === patienceTimer) answerWaiting(state);
+  if (name === roomTimer) givenUp(state);
+  if (name === reservationTimer) reservationDue(state);
+  if (name === turnTimer) turnDue(state);
+  if (name === startTimer) state.starts.dueMs = null;
+  if (name === upgradeTimer) upgradeDue(state);
+  if (name === hearingTimer) hearingDue(state);
+  if (name.startsWith(olderTimer)) olderDue(state, peerName(name.slice(olderTimer.length)));
+  if (name.startsWith(lostTimer)) state.lost.add(peerName(name.slice(lostTimer.length)));
+  if (name.startsWith(retryTimer)) state.resting.delete(uid(name.slice(retryTimer.length)));
 }
 
 /** Rare, and about what is not tracked: the histories of stores, deaths of hosts, the life of a child cell. */
@@ -306,6 +312,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     indexes: indexesOf(tracking, elements, vms),
     derived,
     audiences: createAudiences(tracking, derived),
+    turns: createTurns(derived),
     model,
     cell: model.document === null ? null : restoredCell(model.document),
     counters: record<CountersRecord>("counters", {
@@ -388,6 +395,7 @@ function forgetWith({ elements, vms, derived, indexes }: ControllerState): void 
     if (after !== undefined) return;
     derived.rulesAt.delete(host);
     derived.unheard.delete(host);
+    derived.toldPlaces.delete(host);
   });
 }
 

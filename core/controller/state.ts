@@ -32,6 +32,7 @@ import type { TrackedMap, Tracking } from "./changes/tracked.ts";
 import type { Wishes } from "./changes/wishes.ts";
 import type { CredentialRecord, ElementRecord, Hearing, Run, StartState, VmRecord } from "./records.ts";
 import type { Audiences } from "./rules/audiences.ts";
+import type { Turns } from "./rules/told-places.ts";
 import type { AfterRestore } from "./vm/after-restore.ts";
 
 /**
@@ -172,6 +173,7 @@ export interface ControllerState extends Hearing {
   /** What steps of a pass worked out for later ones. */
   readonly derived: Derived;
   readonly audiences: Audiences;
+  readonly turns: Turns;
   model: ModelRecord;
   cell: Cell | null;
   counters: CountersRecord;

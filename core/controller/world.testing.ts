@@ -27,6 +27,7 @@ import { isObject, sameJson, toJson } from "../outbox.ts";
 import { createCheckedController } from "./changes/agreement.ts";
 import type { ElementRecord } from "./records.ts";
 import type { ControllerResponse } from "./requests/requests.ts";
+import { turnTimer } from "./rules/told-places.ts";
 import { connectionAnswer, shopOptions } from "./shop.testing.ts";
 import type { ControllerOptions, ControllerState } from "./state.ts";
 
@@ -145,7 +146,12 @@ export class World {
 
   /** Lets peers act, and the controller see it, until nothing moves any more. */
   settle(): this {
-    for (let round = 0; round < 5_000; round += 1) if (!this.#moveOne()) return this;
+    for (let round = 0; round < 5_000; round += 1) {
+      if (this.#moveOne()) continue;
+      if (!this.timers.delete(turnTimer)) return this;
+      // A moment later hosts are told where interfaces are.
+      this.step({ kind: "timer", name: turnTimer });
+    }
     throw new Error("the controller and its peers do not come to rest");
   }
 

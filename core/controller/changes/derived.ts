@@ -17,6 +17,9 @@ export interface Derived {
   readonly audience: TrackedMap<number, readonly HostName[]>;
   /** By host, what it may know: by an interface's identity. */
   readonly places: TrackedMap<HostName, TrackedMap<number, DesiredPlace>>;
+  /** As hosts were told last, the audience in the document of the interface's VM; the same, or on its way there (told-places.ts). */
+  readonly toldAudience: TrackedMap<number, readonly HostName[]>;
+  readonly toldPlaces: TrackedMap<HostName, readonly DesiredPlace[]>;
   /** Of other cells, by host of this one. */
   readonly foreignPlaces: TrackedMap<HostName, DesiredPlaces["foreign"]>;
   /** By address of this cell, hosts of other cells that may know where it is. */
@@ -40,6 +43,8 @@ export function createDerived(tracking: Tracking): Derived {
     placed: map(),
     audience: map(),
     places: map(),
+    toldAudience: map(),
+    toldPlaces: map(),
     foreignPlaces: map(),
     foreignAudience: map(),
     rulesAt: map(),

@@ -180,12 +180,10 @@ export function wishForPolicies(state: ControllerState): void {
 export function wishForPlaces(state: ControllerState): void {
   const { cell } = state.options;
   state.pass.each("places", state.indexes.hosts.present, (_flag, host, wishes) => {
-    const known = state.derived.places.get(host);
-    const own = known === undefined ? [] : [...known].sort(([one], [other]) => one - other);
     const foreign = state.derived.foreignPlaces.get(host);
     const places: DesiredPlaces = {
       cell,
-      own: own.map(([, place]) => place).sort((a, b) => (a.address < b.address ? -1 : 1)),
+      own: state.derived.toldPlaces.get(host) ?? [],
       foreign: foreign === undefined ? [] : foreign,
     };
     wish(wishes, hostPeer(host), `places/${cell}`, places);

@@ -8,6 +8,7 @@ import type { ControllerState } from "../state.ts";
 import { placedInterfaces } from "../vm/virtual-machines.ts";
 import { hostsAt, identitiesOf, type Said } from "./audiences.ts";
 import { reaches } from "./directory-wishes.ts";
+import { notePlaces, settleTold } from "./told-places.ts";
 
 export function settlePlaces(state: ControllerState): void {
   settleForeign(state);
@@ -23,6 +24,7 @@ export function settlePlaces(state: ControllerState): void {
   state.pass.always("left places", () => {
     for (const vm of state.audiences.left) if (!placed.has(vm)) settleKnown(state, vm, []);
     state.audiences.left.clear();
+    settleTold(state);
   });
 }
 
@@ -84,7 +86,9 @@ function settleKnown(state: ControllerState, vm: Uid, entries: readonly PlacedIn
   });
   const kept = new Set(now.flatMap(({ identity, places: all }) => all.map(([host]) => `${host} ${identity}`)));
   for (const { identity, places: all } of said.get(vm) ?? [])
-    for (const [host] of all) if (!kept.has(`${host} ${identity}`)) places.peek(host)?.delete(identity);
+    for (const [host] of all) {
+      if (!kept.has(`${host} ${identity}`) && places.peek(host)?.delete(identity) === true) notePlaces(state, host);
+    }
   for (const { identity, places: all } of now)
     for (const [host, place] of all) {
       let known = places.peek(host);
@@ -93,7 +97,9 @@ function settleKnown(state: ControllerState, vm: Uid, entries: readonly PlacedIn
         places.set(host, known);
       }
       const before = known.peek(identity);
-      if (before === undefined || !sameJson(toJson(before), toJson(place))) known.set(identity, place);
+      if (before !== undefined && sameJson(toJson(before), toJson(place))) continue;
+      known.set(identity, place);
+      notePlaces(state, host);
     }
   if (now.length === 0) said.delete(vm);
   else said.set(vm, now);

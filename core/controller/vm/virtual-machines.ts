@@ -182,7 +182,7 @@ function interfaceDocument(state: ControllerState, uid: Uid, vm: Uid, vmName: st
       identity: entry.identity,
       vmIdentity,
       subnetIdentity: entry.subnetIdentity,
-      audience: state.derived.audience.get(record.identity) ?? [],
+      audience: state.derived.toldAudience.get(record.identity) ?? [],
       ...(isOnManagement(state, record) ? { management: true as const } : {}),
     },
   ];
