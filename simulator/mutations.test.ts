@@ -1,17 +1,19 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { cp, mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 
 /**
  * Each guard of the code has a patch that takes it out, and a scenario, some seeds or a named test that then fails: what no run
  * can miss protects nothing, or is not tried. A patch is applied alone, to a copy of the code which nobody else sees. Those
- * whose cheapest detector takes seconds (`# slow`) are tried with CELLS_MUTATIONS=all.
+ * whose cheapest detector takes seconds (`# slow`) are tried with CELLS_MUTATIONS=all; those of the dataplane (`# builds`,
+ * what compiles it) where a compiler is.
  */
 const run = promisify(execFile);
+const compiles = spawnSync("clang", ["--version"]).status === 0;
 const root = join(import.meta.dirname, "..");
 const patches = join(import.meta.dirname, "mutations");
 const folders = ["model", "core", "runtime", "host", "gateway", "simulator"];
@@ -50,13 +52,17 @@ const tryTest = async (copy: string, file: string, name: string): Promise<string
     return (error as { readonly stdout: string }).stdout;
   }
 };
-const patched = async (file: string, work: (copy: string) => Promise<void>): Promise<void> => {
+/** `builds`: what makes the objects that are committed out of their source, and lies beside them; empty: none is concerned. */
+const patched = async (file: string, builds: string, work: (copy: string) => Promise<void>): Promise<void> => {
   const copy = copies.pop() ?? assert.fail("there are as many copies as tests at a time");
   const apply = (...more: string[]) => run("patch", ["-p1", "-s", "-i", file, ...more], { cwd: copy });
+  const beside = dirname(builds);
   try {
     await apply();
+    if (builds !== "") await run(process.execPath, [join(copy, builds)]);
     await work(copy);
     await apply("-R");
+    if (builds !== "") await cp(join(root, beside), join(copy, beside), { recursive: true });
   } finally {
     copies.push(copy);
   }
@@ -64,7 +70,7 @@ const patched = async (file: string, work: (copy: string) => Promise<void>): Pro
 const head = (text: string, name: string): string => new RegExp(`^# ${name}: (.*)$`, "m").exec(text)?.[1] ?? "";
 
 const tryPatch = (file: string, text: string): Promise<void> =>
-  patched(file, async (copy) => {
+  patched(file, head(text, "builds"), async (copy) => {
     const [testFile = "", ...name] = head(text, "test").split(" ");
     if (testFile !== "") {
       const told = await tryTest(copy, testFile, name.join(" "));
@@ -87,7 +93,9 @@ describe("mutations", { concurrency: copyCount }, async () => {
   for (const name of (await readdir(patches)).filter((file) => file.endsWith(".patch")).sort()) {
     const file = join(patches, name);
     const text = await readFile(file, "utf8");
-    const skip = /^# slow$/m.test(text) && process.env.CELLS_MUTATIONS !== "all";
+    const skip =
+      (/^# slow$/m.test(text) && process.env.CELLS_MUTATIONS !== "all") ||
+      (head(text, "builds") !== "" && !compiles && "clang is not here");
     test(`without ${name.replace(".patch", "")} something fails`, { skip }, () => tryPatch(file, text));
   }
 });
