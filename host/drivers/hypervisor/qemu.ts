@@ -19,6 +19,7 @@ import { createGuestAgent, type GuestAgent, type GuestResult } from "./guest/gue
 import { type GuestCommand, type GuestOutput, type GuestRun, runInGuest } from "./guest/guest-command.ts";
 import { writeSeed } from "./guest/seed.ts";
 import { boundLog, type LogBound } from "./log-bound.ts";
+import { timeToPowerOff } from "./powering-off.ts";
 import { kvmGroup, probeAccelerator } from "./process/accelerator.ts";
 import { type Identity, machineName } from "./process/arguments.ts";
 import { makeCgroups, removeCgroups } from "./process/cgroup.ts";
@@ -51,11 +52,6 @@ import { padSeed, Resumption, resume } from "./resume/resume.ts";
 const launchDeadlineMs = 60_000;
 /** From SIGTERM, at which QEMU flushes its disks, to SIGKILL. */
 const flushMs = 2000;
-/**
- * The time to power off of a guest that never answered and never wrote to a disk: the power button is pressed all the same, but
- * most such machines have no operating system, and what has one and only reads loses nothing.
- */
-const noGuestMs = 1000;
 /** A killed process that is still there after this is stuck in the kernel: its end cannot be confirmed. */
 const killDeadlineMs = 30_000;
 /** One that a guest has taken over, or whose storage hangs, may never answer: others wait for their turn meanwhile. */
@@ -248,7 +244,7 @@ class QemuDriver implements HypervisorDriver {
         const patienceMs = Math.min(graceMs, silentMs);
         const { qmp } = watched;
         const hasGuest = watched.agent.hasAnswered() || (await inTime(hasWritten(qmp), patienceMs).catch(() => true));
-        const deadline = performance.now() + (hasGuest ? graceMs : Math.min(graceMs, noGuestMs));
+        const deadline = performance.now() + timeToPowerOff(graceMs, hasGuest);
         await inTime(qmp.execute("system_powerdown"), patienceMs).catch(() => undefined);
         // Small guests have nobody who listens to the power button.
         watched.agent.exec(["/sbin/poweroff"], Math.min(2000, graceMs)).catch(() => undefined);
