@@ -34,23 +34,28 @@ const filesBelow = (folder: string): readonly string[] =>
 const testsBelow = (folder: string): readonly string[] =>
   filesBelow(folder).filter((name) => name.endsWith(".test.ts"));
 
-/** The tests of a file: those of its folder, or of the next above that has some, and then all of its service or subject. */
+/**
+ * The tests of a file, those first that are the likeliest to notice something: its own, those of its folder or of the next above
+ * that has some, and all of its service or subject.
+ */
 function stagesOf(file: string): readonly (readonly string[])[] {
   let folder = dirname(file);
   while (testsBelow(folder).length === 0) folder = dirname(folder);
   const whole = file.split("/").slice(0, 2).join("/");
-  const near = testsBelow(folder);
-  const rest = testsBelow(whole).filter((name) => !near.includes(name));
-  return rest.length === 0 ? [near] : [near, rest];
+  const own = testsBelow(folder).filter((name) => name === file.replace(/\.ts$/, ".test.ts"));
+  const near = testsBelow(folder).filter((name) => !own.includes(name));
+  const rest = testsBelow(whole).filter((name) => !own.includes(name) && !near.includes(name));
+  return [own, near, rest].filter((stage) => stage.length > 0);
 }
 
-/** Longest that tests of one stage may take. A mutant that never ends is killed by that. */
-const longestMs = 300_000;
+/** Longest that tests of one stage may take, on a machine with other things to do. A mutant that never ends is killed by that. */
+const longestMs = 1_200_000;
 
 /** True: it ends well. Whatever it has started is ended with it. */
 const passes = (copy: string, words: readonly string[], isFailure: RegExp): Promise<boolean> =>
   new Promise((resolve) => {
-    const env = { ...process.env, CELLS_RUNS: "50", CELLS_SEED: "1", NODE_TEST_CONTEXT: undefined };
+    const given = { CELLS_RUNS: "50", CELLS_SEED: "1", NODE_TEST_CONTEXT: undefined };
+    const env = { ...process.env, ...given, NODE_COMPILE_CACHE: join(copy, ".compiled") };
     const child: ChildProcess = spawn(process.execPath, [...words], {
       ...{ cwd: copy, env, detached: true, stdio: ["ignore", "pipe", "ignore"] },
     });
@@ -77,31 +82,29 @@ const runTests = (copy: string, files: readonly string[]): Promise<boolean> =>
 
 interface Judge {
   readonly name: string;
+  /** What is run. */
+  readonly key: string;
   /** True: it notices nothing. */
-  readonly passes: (copy: string, file: string) => Promise<boolean>;
+  readonly passes: (copy: string) => Promise<boolean>;
 }
-const judges = (units: boolean): readonly Judge[] => [
+const unitTests = (file: string): readonly Judge[] =>
+  stagesOf(file).map((tests) => ({
+    ...{ name: "unit tests", key: tests.join(), passes: (copy: string) => runTests(copy, tests) },
+  }));
+const simulated: readonly Judge[] = [
   {
-    name: "unit tests",
-    passes: async (copy, file) => {
-      for (const tests of stagesOf(file)) if (!(await runTests(copy, tests))) return false;
-      return true;
-    },
+    ...{ name: "scenarios", key: "scenarios" },
+    passes: (copy) => runTests(copy, ["simulator/scenarios.test.ts"]),
   },
-  ...(units
-    ? []
-    : [
-        { name: "scenarios", passes: (copy: string) => runTests(copy, ["simulator/scenarios.test.ts"]) },
-        {
-          name: "seeds",
-          passes: (copy: string) => passes(copy, ["simulator/mutations/play.testing.ts", "seeds", "1-6"], /^seed/m),
-        },
-      ]),
+  {
+    ...{ name: "seeds", key: "seeds" },
+    passes: (copy) => passes(copy, ["simulator/mutations/play.testing.ts", "seeds", "1-6"], /^seed/m),
+  },
 ];
 
-/** Name of what notices it; null: nothing does. */
-async function noticedBy(copy: string, file: string, all: readonly Judge[]): Promise<string | null> {
-  for (const judge of all) if (!(await judge.passes(copy, file))) return judge.name;
+/** Who notices it; null: nobody does. */
+async function noticedBy(copy: string, judges: readonly Judge[]): Promise<Judge | null> {
+  for (const judge of judges) if (!(await judge.passes(copy))) return judge;
   return null;
 }
 
@@ -134,17 +137,14 @@ function shuffled<T>(values: readonly T[], seed: number): readonly T[] {
 async function sample({ folders, minutes, seed, units }: Wanted, print: (line: string) => void): Promise<void> {
   const files = folders.flatMap(filesBelow).filter((name) => !isTest(name));
   const mutants = shuffled(mutantsIn(root, files), seed);
-  const all = judges(units);
   const copy = makeCopy();
   const kills = new Map<string, number>();
   const green = new Set<string>();
   let tried = 0;
-  /** Tests that fail without any change would kill all. */
-  const assertGreen = async (file: string): Promise<void> => {
-    const key = stagesOf(file).join();
+  /** Tests that fail without any change would kill all. Of each that kills it is looked at once. */
+  const assertGreen = async ({ name, key, passes }: Judge, file: string): Promise<void> => {
     if (green.has(key)) return;
-    const by = await noticedBy(copy, file, green.size === 0 ? all : all.slice(0, 1));
-    if (by !== null) throw new Error(`the ${by} of ${file} fail without any change`);
+    if (!(await passes(copy))) throw new Error(`the ${name} of ${file} fail without any change`);
     green.add(key);
   };
   try {
@@ -152,14 +152,15 @@ async function sample({ folders, minutes, seed, units }: Wanted, print: (line: s
     const endMs = performance.now() + minutes * 60_000;
     for (const mutant of mutants) {
       if (performance.now() > endMs) break;
-      await assertGreen(mutant.file);
       const path = join(copy, mutant.file);
       writeFileSync(path, mutant.text);
-      const by = await noticedBy(copy, mutant.file, all);
+      const by = await noticedBy(copy, [...unitTests(mutant.file), ...(units ? [] : simulated)]);
       cpSync(join(root, mutant.file), path);
+      if (by !== null) await assertGreen(by, mutant.file);
       tried += 1;
       if (by === null) print(lineOf(mutant));
-      else kills.set(by, (kills.get(by) ?? 0) + 1);
+      else kills.set(by.name, (kills.get(by.name) ?? 0) + 1);
+      if (tried % 10 === 0) print(`${tried} tried`);
     }
   } finally {
     rmSync(copy, { recursive: true, force: true });
