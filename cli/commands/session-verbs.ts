@@ -19,7 +19,7 @@ export const sessionCommands: Register = (program, context, withHelp) => {
       .description("run a command in a VM; its output comes as it is written, its exit code becomes this command's")
       .argument("<vm>", "path of the VM")
       .argument("<command...>", "the command, after --")
-      .option("-i, --stdin", "give it this command's standard input, read to its end first (at most 1 MiB)")
+      .option("-i, --stdin", "give it this command's standard input, as it comes and of any length")
       .option(
         "--timeout <seconds>",
         "kill it after this long (default: it may take as long as it wants)",
@@ -28,7 +28,8 @@ export const sessionCommands: Register = (program, context, withHelp) => {
       .addHelpText(
         "after",
         `
-Ctrl-C interrupts the command in the guest, a second one kills it. It also ends when this command's connection does.`,
+Ctrl-C interrupts the command in the guest, a second one kills it. It also ends when this command's connection does.
+What it leaves running in the guest is heard no longer than itself: give that another place to write to.`,
       )
       .action((vm, command, options) =>
         exec(context(), vm, command, {
@@ -36,7 +37,11 @@ Ctrl-C interrupts the command in the guest, a second one kills it. It also ends 
           stdin: options.stdin === true,
         }),
       ),
-    ["cells exec shop/web/vm -- uname -a", "cells exec -i shop/web/vm -- sh < set-up.sh"],
+    [
+      "cells exec shop/web/vm -- uname -a",
+      "cells exec -i shop/web/vm -- sh < set-up.sh",
+      "tar c site | cells exec -i shop/web/vm -- tar x -C /srv",
+    ],
   );
   withHelp(
     program

@@ -2,7 +2,6 @@ import { createHash, randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { open, rename, rm, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { longestExecInputBytes } from "../../model/cell/session-messages.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import type { Client } from "../connection/client.ts";
 import { type Context, cellOfPath, printJson } from "../program/context.ts";
@@ -10,9 +9,8 @@ import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
 import { openSession } from "./session.ts";
 
 /**
- * `cells cp`: one file into a guest or out of it, of any size, by commands that every guest with a shell has. A guest's agent
- * takes a command's input in one piece of bounded size, so a file goes in as many; it has its name only when all of it is
- * there and its digest is right.
+ * `cells cp`: one file into a guest or out of it, of any size, by commands that every guest with a shell has. It has its name
+ * only when all of it is there and its digest is right.
  */
 interface GuestFile {
   readonly vm: string;
@@ -29,6 +27,9 @@ export const guestFileOf = (text: string): GuestFile | null => {
   return { vm, path };
 };
 
+/** Output that came and is not in a file yet. In bytes. */
+const longestUntaken = 1024 * 1024;
+
 interface Ran {
   readonly exitCode: number;
   readonly said: string;
@@ -41,25 +42,36 @@ const run = async (
   {
     input = null,
     output = () => null,
-  }: { readonly input?: Buffer | null; readonly output?: (bytes: Buffer) => Promise<void> | null } = {},
+  }: { readonly input?: AsyncIterable<Buffer> | null; readonly output?: (bytes: Buffer) => Promise<void> | null } = {},
 ): Promise<Ran> => {
   const { cell, path } = cellOfPath(vm);
   const said: Buffer[] = [];
+  /** What is not written yet is bounded: the session waits for a slow disk. */
+  const take = (bytes: Buffer): void => {
+    untaken += bytes.length;
+    if (untaken > longestUntaken) session.pause();
+    taking = taking.then(async () => {
+      await output(bytes);
+      untaken -= bytes.length;
+      if (untaken === 0) session.resume();
+    });
+  };
   let taking: Promise<void> = Promise.resolve();
+  let untaken = 0;
   const session = await openSession(
     client,
     { cell, vm: path, verb: "exec" },
     {
       output: (channel, bytes) => {
         if (channel === "error") said.push(bytes);
-        else taking = taking.then(() => output(bytes) ?? undefined);
+        else take(bytes);
       },
       message: () => undefined,
     },
   );
   session.send({ kind: "run", command, input: input !== null, timeoutMs: null });
   if (input !== null) {
-    await session.write(input);
+    for await (const piece of input) if (!(await session.write(piece))) break;
     session.send({ kind: "input-end" });
   }
   const ending = await session.ended;
@@ -103,12 +115,15 @@ const into = async (client: Client, file: string, { vm, path }: GuestFile): Prom
   let bytes = 0;
   await must(`${vm}:${target}`, run(client, vm, shell('test ! -d "$1" && : > "$2"', target, draft)));
   try {
-    for await (const chunk of createReadStream(file, { highWaterMark: longestExecInputBytes })) {
-      const piece = chunk as Buffer;
-      hash.update(piece);
-      await must(`${vm}:${draft}`, run(client, vm, shell('cat >> "$1"', draft), { input: piece }));
-      bytes += piece.length;
-    }
+    const pieces = async function* (): AsyncGenerator<Buffer> {
+      for await (const chunk of createReadStream(file)) {
+        const piece = chunk as Buffer;
+        hash.update(piece);
+        bytes += piece.length;
+        yield piece;
+      }
+    };
+    await must(`${vm}:${draft}`, run(client, vm, shell('cat > "$1"', draft), { input: pieces() }));
     if ((await digestIn(client, { vm, path: draft })) !== hash.digest("hex")) throw differs(file, `${vm}:${target}`);
     const mode = (found.mode & 0o777).toString(8);
     await must(`${vm}:${target}`, run(client, vm, shell('chmod "$1" "$2" && mv "$2" "$3"', mode, draft, target)));

@@ -1,5 +1,4 @@
 import type { ExecAnswer } from "../../model/api.ts";
-import { longestExecInputBytes } from "../../model/cell/session-messages.ts";
 import { type Context, cellOfPath, printJson } from "../program/context.ts";
 import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
 import { type Ending, openSession, type Session } from "./session.ts";
@@ -24,7 +23,6 @@ export const exec = async (
 ): Promise<void> => {
   if (command.length === 0) throw usage("which command? for example: cells exec shop/web/vm -- uname -a");
   const { cell, path } = cellOfPath(vmText);
-  const input = stdin ? await readInput() : null;
   const collected: { readonly [channel in "output" | "error"]: Buffer[] } = { output: [], error: [] };
   const streams = { output: process.stdout, error: process.stderr } as const;
   let session: Session | null = null;
@@ -46,10 +44,8 @@ export const exec = async (
   );
   session = opened;
   const ending = await interruptible(context, opened, async () => {
-    opened.send({ kind: "run", command, input: input !== null, timeoutMs });
-    if (input === null) return;
-    await opened.write(input);
-    opened.send({ kind: "input-end" });
+    opened.send({ kind: "run", command, input: stdin, timeoutMs });
+    if (stdin) await giveInput(opened);
   });
   const exitCode = exitCodeOf(ending, path);
   if (context.json) {
@@ -79,8 +75,8 @@ const interruptible = async (context: Context, session: Session, begin: () => Pr
   process.on("SIGTERM", leave);
   process.on("SIGHUP", leave);
   try {
-    await begin();
-    return await session.ended;
+    const [ending] = await Promise.all([session.ended, begin()]);
+    return ending;
   } finally {
     process.off("SIGINT", interrupt);
     process.off("SIGTERM", leave);
@@ -104,17 +100,20 @@ const exitCodeOf = (ending: Ending, path: string): number => {
   }
 };
 
-/** All of standard input: a guest's agent takes it in one piece. */
-const readInput = async (): Promise<Buffer> => {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
-    chunks.push(chunk);
-    size += chunk.length;
-    if (size > longestExecInputBytes) {
-      const limit = `${longestExecInputBytes / 1024 / 1024} MiB`;
-      throw usage(`the input is longer than ${limit}, which is what a guest's agent takes for one command`);
-    }
+/** Standard input as it comes, for as long as the command is there; no more is read than it has room for. */
+const giveInput = async (session: Session): Promise<void> => {
+  let isOver = false;
+  session.ended.then(() => {
+    isOver = true;
+    // Else this process would wait for an input that nobody wants.
+    process.stdin.destroy();
+  });
+  try {
+    for await (const chunk of process.stdin as AsyncIterable<Buffer>) if (!(await session.write(chunk))) return;
+    session.send({ kind: "input-end" });
+  } catch (error) {
+    if (isOver) return;
+    session.close();
+    throw usage(`standard input cannot be read: ${(error as Error).message}`);
   }
-  return Buffer.concat(chunks);
 };

@@ -12,6 +12,7 @@ import {
   type ClientMessage,
   capabilityPrefix,
   channels,
+  inputWindowBytes,
   type SessionMessage,
   sessionProtocol,
 } from "../../model/cell/session-messages.ts";
@@ -145,12 +146,14 @@ test("exec passes the guest's output and exit code on, and shows its capability 
   });
 });
 
-test("exec -i gives its input in pieces that wait for room, then its end", async () => {
+test("exec -i gives its input as it comes, in pieces that wait for room, then its end", async () => {
   let received = "";
+  let heard: () => void = () => undefined;
   const serve = (guest: Guest): void => {
     guest.send(opened);
     guest.onInput((text) => {
       received += text;
+      heard();
     });
     guest.onMessage(({ kind }) => {
       if (kind !== "input-end") return;
@@ -160,10 +163,40 @@ test("exec -i gives its input in pieces that wait for room, then its end", async
   };
   await withSessions(serve, async ({ run }) => {
     const { child, ended } = run("exec", "-i", "shop/web", "--", "cat");
-    const input = "0123456789abcdef".repeat(20_000);
+    const first = new Promise<void>((resolve) => {
+      heard = resolve;
+    });
+    child.stdin.write("first");
+    await Promise.race([first, ended]);
+    assert.equal(received, "first", "before the input has ended");
+    const input = "0123456789abcdef".repeat(200_000);
     child.stdin.end(input);
     assert.equal((await ended).code, 0);
-    assert.equal(received, input);
+    assert.equal(received.length, 5 + input.length);
+    assert.equal(received, `first${input}`);
+  });
+});
+
+test("exec -i reads no further than the guest has room, and does not wait for an input that nobody wants", async () => {
+  let received = 0;
+  const full = Promise.withResolvers<WebSocket>();
+  const serve = (guest: Guest): void => {
+    guest.send(opened);
+    guest.socket.on("message", (data, isBinary) => {
+      if (!isBinary) return;
+      received += (data as Buffer).length;
+      // The next piece would be more than may be on its way.
+      if (received > inputWindowBytes.exec - 16 * 1024) full.resolve(guest.socket);
+    });
+  };
+  await withSessions(serve, async ({ run }) => {
+    const { child, ended } = run("exec", "-i", "shop/web", "--", "true");
+    child.stdin.write(Buffer.alloc(4 * inputWindowBytes.exec));
+    const socket = await full.promise;
+    socket.send(JSON.stringify({ kind: "exited", exitCode: 4 } satisfies SessionMessage));
+    socket.close();
+    assert.equal((await ended).code, 4);
+    assert.ok(received <= inputWindowBytes.exec, String(received));
   });
 });
 

@@ -19,8 +19,8 @@ import { CommandFailure, exitCodes } from "../program/failure.ts";
 /** The client's end of a session (`model/cell/session-messages.ts`). */
 export interface Session {
   readonly grant: SessionGrant;
-  /** Sends input; resolves when there is room for more, also when the session is over. */
-  write(bytes: Buffer): Promise<void>;
+  /** Sends input; resolves when there is room for more. False: the session is over. */
+  write(bytes: Buffer): Promise<boolean>;
   send(message: ClientMessage): void;
   /** Nothing more is read until `resume`: the other end feels it. */
   pause(): void;
@@ -56,7 +56,7 @@ export const openSession = async (
   const socket = new WebSocket(url, [sessionProtocol, `${capabilityPrefix}${grant.session}`], {
     perMessageDeflate: false,
   });
-  const session = new OpenSession(socket, grant, listener);
+  const session = new OpenSession(socket, grant, listener, inputWindowBytes[verb]);
   const answer = await new Promise<IncomingMessage | null>((resolve, reject) => {
     socket.once("open", () => resolve(null));
     socket.once("unexpected-response", (_request, response) => resolve(response));
@@ -80,12 +80,14 @@ class OpenSession implements Session {
   readonly ended: Promise<Ending>;
   readonly #socket: WebSocket;
   readonly #listener: SessionListener;
+  readonly #windowBytes: number;
   #ending: Ending = { kind: "broken" };
   #untaken = 0;
   #room: (() => void)[] = [];
 
-  constructor(socket: WebSocket, grant: SessionGrant, listener: SessionListener) {
+  constructor(socket: WebSocket, grant: SessionGrant, listener: SessionListener, windowBytes: number) {
     this.#socket = socket;
+    this.#windowBytes = windowBytes;
     this.grant = grant;
     this.#listener = listener;
     socket.on("message", (data, isBinary) => this.#received(data, isBinary));
@@ -98,16 +100,17 @@ class OpenSession implements Session {
     );
   }
 
-  async write(bytes: Buffer): Promise<void> {
+  async write(bytes: Buffer): Promise<boolean> {
     for (let start = 0; start < bytes.length; start += chunkBytes) {
       const chunk = bytes.subarray(start, start + chunkBytes);
-      while (this.#untaken + chunk.length > inputWindowBytes && this.#open()) {
+      while (this.#untaken + chunk.length > this.#windowBytes && this.#open()) {
         await new Promise<void>((resolve) => this.#room.push(resolve));
       }
-      if (!this.#open()) return;
+      if (!this.#open()) return false;
       this.#untaken += chunk.length;
       this.#socket.send(chunk, { binary: true });
     }
+    return this.#open();
   }
 
   send(message: ClientMessage): void {

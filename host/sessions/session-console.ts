@@ -30,8 +30,11 @@ export const serveConsole = (
   });
   channel.onInput((bytes) => {
     pending += bytes.length;
-    if (pending > inputWindowBytes) {
-      channel.end("protocol", `the client sent more than ${inputWindowBytes} bytes that the guest had not read yet`);
+    if (pending > inputWindowBytes.console) {
+      channel.end(
+        "protocol",
+        `the client sent more than ${inputWindowBytes.console} bytes that the guest had not read yet`,
+      );
       return;
     }
     attachment.write(bytes).then(

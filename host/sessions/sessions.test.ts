@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { after, afterEach, before, test } from "node:test";
@@ -8,6 +9,7 @@ import { peerName, uid } from "../../model/cell/identifiers.ts";
 import {
   type ClientMessage,
   channels,
+  inputWindowBytes,
   type SessionMessage,
   sessionProtocol,
 } from "../../model/cell/session-messages.ts";
@@ -320,12 +322,33 @@ test("a command gets its input, gives its output as it comes, and its exit code"
   await start();
   const client = await opened({ verb: "exec" });
   client.send({ kind: "run", command: ["cat"], input: true, timeoutMs: 5000 });
-  for (const part of ["in ", "", "put"]) client.socket.send(Buffer.from(part));
-  client.send({ kind: "input-end" });
   await eventually("it runs", () => runs.length === 1);
   const [run] = runs;
   assert.ok(run);
-  assert.deepEqual(run.command, { command: ["cat"], input: Buffer.from("in put"), timeoutMs: 5000 });
+  const { input, ...rest } = run.command;
+  assert.deepEqual(rest, { command: ["cat"], timeoutMs: 5000 });
+  const pieces = input?.[Symbol.asyncIterator]();
+  assert.ok(pieces);
+  const taken = (): number =>
+    client.messages.reduce((sum, message) => sum + (message.kind === "taken" ? message.bytes : 0), 0);
+  for (const part of ["in ", "", "put"]) client.socket.send(Buffer.from(part));
+  let read = "";
+  while (read !== "in put") read += String((await pieces.next()).value);
+  const large = randomBytes(inputWindowBytes.exec - 6);
+  const sent = (async () => {
+    for (let at = 0; at < large.length; at += 60_000) client.socket.send(large.subarray(at, at + 60_000));
+  })();
+  const got: Buffer[] = [];
+  for (let length = 0; length < large.length; length += got.at(-1)?.length ?? 0) {
+    const { value } = await pieces.next();
+    assert.ok(Buffer.isBuffer(value) && value.length <= 256 * 1024);
+    got.push(value);
+  }
+  await sent;
+  assert.ok(Buffer.concat(got).equals(large));
+  client.send({ kind: "input-end" });
+  assert.equal((await pieces.next()).done, true);
+  await eventually("each byte is acknowledged once the guest has it", () => taken() === large.length + 6);
   await run.output.output("stdout", Buffer.from("out"));
   await run.output.output("stderr", Buffer.from("err"));
   await eventually("both streams come", () => client.received.output === "out" && client.received.error === "err");
@@ -382,8 +405,8 @@ test("what no session has ends it with a sentence", async () => {
     assert.match((await client.of("ended")).sentence, why);
   }
   const large = await opened({ verb: "exec" });
-  for (let sent = 0; sent <= 1024 * 1024; sent += 64 * 1024) large.socket.send(Buffer.alloc(64 * 1024));
-  assert.match((await large.of("ended")).sentence, /the input is longer than 1 MiB/);
+  for (let sent = 0; sent <= inputWindowBytes.exec; sent += 64 * 1024) large.socket.send(Buffer.alloc(64 * 1024));
+  assert.match((await large.of("ended")).sentence, /more than 524288 bytes that the guest had not read yet/);
   const huge = await opened();
   const closed = once(huge.socket, "close");
   huge.socket.send(Buffer.alloc(1024 * 1024));

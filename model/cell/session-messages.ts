@@ -36,14 +36,12 @@ export interface SessionGrant {
 export const channels = { output: 1, error: 2 } as const;
 
 /** A client keeps at most this much input that was not yet acknowledged by `taken`; who sends more is ended. In bytes. */
-export const inputWindowBytes = 64 * 1024;
+export const inputWindowBytes: Readonly<Record<SessionVerb, number>> = { console: 64 * 1024, exec: 512 * 1024 };
 /** Of one message, in bytes. */
 export const longestMessageBytes = 96 * 1024;
-/** All the input of one command, in bytes: the guest agent wants it in one piece. */
-export const longestExecInputBytes = 1024 * 1024;
 
 export type ClientMessage =
-  /** The first message of an exec session. With `input`, binary messages up to `input-end` become its standard input. */
+  /** The first message of an exec session. With `input`, binary messages up to `input-end` become its standard input, as they come. */
   | {
       readonly kind: "run";
       readonly command: readonly string[];
