@@ -275,6 +275,18 @@ test("a VM is pinned by name, and kept apart from others both ways", () => {
   assert.match(get("d")?.reason ?? "", /h2: x.placement.apartFrom keeps it apart from "shop\/b"/);
 });
 
+test("a VM that was renamed is kept apart from by its new path, and its end has that", () => {
+  const { want, say, get } = world(["h1", "h2"]);
+  say("h1", host("h1", 9000));
+  say("h2", host("h2"));
+  want("a", 10);
+  want("a", 10, 1, { path: "shop/front/a" });
+  want("b", 10, 1, { placement: { apartFrom: "shop/front/a" } });
+  assert.deepEqual([get("a")?.host, get("b")?.host], ["h1", "h2"]);
+  const told = want("a", null).flatMap((effect) => (effect.kind === "log" && effect.fields.path) || []);
+  assert.deepEqual(told, ["shop/front/a"]);
+});
+
 test("VMs of a group go to different hosts as long as there are others, whatever room there is", () => {
   const { want, say, get } = world(["h1", "h2", "h3"]);
   for (const name of ["h1", "h2", "h3"]) say(name, host(name, name === "h1" ? 9000 : 4000));

@@ -225,7 +225,7 @@ function reconcile(state: PlacerState, vm: Uid): void {
   const ended = reservation !== undefined && !isOf(reservation, wanted?.document);
   if (ended) drop(state, reservation);
   if (wanted !== undefined) {
-    if (reservation !== undefined && !ended) sayPlaced(state, reservation);
+    if (reservation !== undefined && !ended) sayPlaced(state, renamed(state, reservation, wanted.document));
     else tryPlace(state, wanted);
   }
   if (ended && state.started) retry(state);
@@ -233,6 +233,16 @@ function reconcile(state: PlacerState, vm: Uid): void {
 
 const isOf = ({ incarnation, host }: Reservation, document: DesiredPlacement | undefined): boolean =>
   incarnation === document?.incarnation && host === (document.on ?? host);
+
+/** Under the path that its cell calls it now, by which others keep apart from it. */
+function renamed(state: PlacerState, reservation: Reservation, { path }: DesiredPlacement): Reservation {
+  if (reservation.path === path) return reservation;
+  const changed = { ...reservation, path };
+  state.reservations.set(changed.vm, changed);
+  reserve(state.usage, changed);
+  write(state.outbox, `reservation/${changed.vm}`, changed);
+  return changed;
+}
 
 function drop(state: PlacerState, reservation: Reservation): void {
   release(state.usage, reservation);

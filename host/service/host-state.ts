@@ -85,6 +85,13 @@ export const store = (state: HostState, vm: Uid, record: VmRecord | null, effect
   effects.push({ kind: "write", key: `machine/${vm}`, value: record as unknown as Json });
 };
 
+/** The end of a machine is told under its VM's new path, too, when nobody names it any more. */
+export const takePath = (state: HostState, { uid: vm, path }: DesiredVm, effects: Effect[]): void => {
+  const record = state.records.get(vm);
+  if (record === undefined || record.vm.path === path) return;
+  store(state, vm, { ...record, vm: { ...record.vm, path } }, effects);
+};
+
 /**
  * Record `in-force/<cell>`: what was put in force there outlives this process, and need not be doubted because it starts
  * again. Where the machine has started anew nothing of it is there, nor is any interface that could send a packet.

@@ -41,6 +41,7 @@ import {
   store,
   succeed,
   takeAllocation,
+  takePath,
   wantedOf,
 } from "./host-state.ts";
 import { hostStatus, inventoryOf, measureHost } from "./inventory.ts";
@@ -183,6 +184,7 @@ const handleDesired = (state: HostState, from: PeerName, key: string, value: Jso
   }
   if (desired.cell !== cellOf(from)) return refuse(`it is about ${desired.uid} of ${desired.cell}`);
   state.vms.set(vm, { client: from, desired });
+  takePath(state, desired, effects);
   return true;
 };
 

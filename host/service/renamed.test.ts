@@ -19,7 +19,8 @@ test("what is said of a VM that was renamed has its new path, and it goes on", (
   room.input = (input) => {
     const effects = step(input);
     for (const effect of effects)
-      if (effect.kind === "log" && effect.event.startsWith("machine/")) said.push(effect.fields.path);
+      if (effect.kind === "log" && effect.event.startsWith("machine/") && effect.fields.stage !== "gone")
+        said.push(effect.fields.path);
     return effects;
   };
   const path = elementPath("shop/renamed/a");
@@ -28,6 +29,9 @@ test("what is said of a VM that was renamed has its new path, and it goes on", (
   const change = { vm: uid("a"), incarnation: 1, health: "answering", reason: null } as const;
   room.ask({ kind: "health", change });
   assert.deepEqual([room.machines.get(uid("a")), said], [1, [path]]);
+  room.desire("vm/a", null);
+  room.settle();
+  assert.ok(said.length > 2, "its end is told when nobody names it any more");
   room.desire("vm/a", { ...desiredVm("a", 2, probed), path });
   room.settle();
   assert.ok(said.length > 2 && said.every((each) => each === path), JSON.stringify(said));

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { peerName } from "../../../model/cell/identifiers.ts";
+import { elementPath, peerName } from "../../../model/cell/identifiers.ts";
+import type { AgentVolume } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
 import { connection, copyOf, StorageWorld, shop, volume } from "./manager.testing.ts";
 import { createStorageManager } from "./manager.ts";
@@ -386,4 +387,23 @@ test("a tombstone that arrived is waited for no more, that one and at that serve
   service.step(state, { kind: "released", peer: peerName("agent.s9"), key: "lease/a-1" }, at);
   service.step(state, { kind: "reachable", peer: s1, reachable: true }, at);
   assert.deepEqual(waits(s1), ["lease/a-1"]);
+});
+
+test("a volume that is renamed has its new path in what is said of it, and in what its server keeps", () => {
+  const world = oneServer();
+  world.want("volume/v", volume("v", empty, 64));
+  world.settle();
+  const renamed = elementPath("shop/front/data");
+  world.want("volume/v", { ...volume("v", empty, 64), path: renamed });
+  world.settle();
+  const atServer = (): string | undefined =>
+    (world.agent("s1").desired.get("volume/v") as unknown as AgentVolume).about?.path;
+  assert.equal(atServer(), renamed);
+  world.restart();
+  world.settle();
+  assert.equal(atServer(), renamed);
+  world.cut(world.agent("s1"));
+  world.want("connection/c", connection("c", "v", "vm"));
+  world.settle();
+  assert.match(world.connection("c")?.reason ?? "", /"shop\/front\/data"/);
 });

@@ -319,7 +319,8 @@ const noSpace = (state: ManagerState, agents: readonly AgentView[], needsMiB: nu
 function followVolume(state: ManagerState, volume: Uid, before: VolumeRecord, document: DesiredVolume): void {
   const agent = state.agents.get(before.agent);
   const actual = agent?.volumes.get(volume);
-  const record = grow(state, volume, actual?.phase === "ready" ? keepMade(state, volume, before) : before, document);
+  const named = rename(state, volume, before, document);
+  const record = grow(state, volume, actual?.phase === "ready" ? keepMade(state, volume, named) : named, document);
   const { source, sizeMiB, cell, path, origin } = record;
   const made = record.made === true ? { made: true as const } : {};
   const from = record.made === true || record.from === undefined ? {} : { from: record.from.file };
@@ -341,6 +342,15 @@ function followVolume(state: ManagerState, volume: Uid, before: VolumeRecord, do
   const available = trouble === null ? {} : { available: false as const };
   const size = actual === undefined ? {} : sizes(state, record, document, actual);
   publishVolume(state, record.client, volume, { phase, reason, ...available, ...size }, record);
+}
+
+/** The volume under the path that its cell calls it now: in sentences, and where a file from the bin is looked for by its path. */
+function rename(state: ManagerState, volume: Uid, record: VolumeRecord, { path }: DesiredVolume): VolumeRecord {
+  if (record.path === path) return record;
+  const renamed: VolumeRecord = { ...record, path };
+  write(state.outbox, `volume/${volume}`, renamed);
+  keepVolume(state, volume, renamed);
+  return renamed;
 }
 
 function keepMade(state: ManagerState, volume: Uid, record: VolumeRecord): VolumeRecord {
