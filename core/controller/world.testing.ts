@@ -10,7 +10,7 @@ import {
 } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { ActualWant } from "../documents/cells.ts";
-import type { ActualPolicy, ActualSubnet } from "../documents/network.ts";
+import type { ActualPolicy, ActualSubnet, DesiredSubnet } from "../documents/network.ts";
 import type {
   ActualPlacement,
   ActualVm,
@@ -207,12 +207,15 @@ export class World {
     if (kind === "subnet") {
       const index = this.#ranges.get(id) ?? this.#ranges.size;
       this.#ranges.set(id, index);
-      const base = `10.64.0.${index * 8}`;
+      const { size } = value as unknown as DesiredSubnet;
+      // A large one lies apart from the others, which follow one another.
+      const [base, first] = size > 8 ? [`10.64.${index + 1}`, 0] : ["10.64.0", index * 8];
+      const prefix = size > 8 ? 32 - Math.ceil(Math.log2(size)) : 29;
       return {
         phase: "ready",
         reason: null,
-        cidr: `${base}/29`,
-        gateway: `10.64.0.${index * 8 + 1}`,
+        cidr: `${base}.${first}/${prefix}`,
+        gateway: `${base}.${first + 1}`,
       } as unknown as ActualSubnet;
     }
     if (kind === "volume") return this.#volume(value as unknown as DesiredVolume);

@@ -106,3 +106,6 @@ const remedies: Remedies = {
   "child-named-root": () => "give it another x.name",
   "store-older": ({ controller }) => `put the newer store back, or ${release(controller)}`,
 };
+
+/** Those that say what would lift them; all others leave that to what is behind them. */
+export const kindsWithRemedy: readonly CauseKind[] = Object.keys(remedies) as CauseKind[];

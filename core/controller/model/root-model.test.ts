@@ -66,6 +66,9 @@ test("a child of the root cell has its label for a name, and none is called root
   assert.deepEqual(root.cells(), ["shop"]);
   const record = [...root.state.elements.values()].find(({ path }) => path === "root/cells/root");
   assert.deepEqual(record?.causes, [{ kind: "child-named-root", name: "root" }]);
+  const named = { ...childOf("root"), "x.cell": { root: { "x.type": "Cell", "x.name": "bank" } } };
+  assert.equal(root.ask({ method: "PUT", path: "root/cells/root", json: named })?.status, 200);
+  assert.deepEqual(root.cells(), ["bank", "shop"], "another x.name makes it one, as it is told");
   const shop = new Member("shop", false);
   shop.ask({ method: "PUT", path: "", json: { shop: { "x.type": "Cell", web: childOf("web") } } });
   assert.deepEqual(shop.cells(), ["web.shop"]);
