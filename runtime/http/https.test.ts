@@ -110,12 +110,13 @@ test("a connection that is kept serves one request after the other, at exactly i
   }
 });
 
-test("where users are let in, one comes without a certificate, and nobody with another authority's", async () => {
+test("where users are let in, one comes without a certificate, and nobody with another authority's", async (t) => {
   const peer = peerName("controller.users");
   const { configuration } = await installation.configure(peer);
   const open = await servePeers(configuration, ({ peer: caller }, response) => void response.end(caller), undefined, {
     users: true,
   });
+  t.after(() => open.stop());
   const { ca, ...shown } = readCredentials(client);
   const foreign = await installation.configure(peerName("controller.alien"), {
     authority: installation.foreignAuthority,
@@ -135,6 +136,9 @@ test("where users are let in, one comes without a certificate, and nobody with a
   const idle = Array.from({ length: 64 }, () =>
     connect({ host: configuration.address, port: open.port, ca, checkServerIdentity: expectPeer(peer) }),
   );
+  t.after(() => {
+    for (const socket of idle) socket.destroy();
+  });
   await Promise.all(idle.map((socket) => once(socket, "secureConnect")));
   await assert.rejects(ask({}), /socket hang up|ECONNRESET|disconnected/);
   idle[0]?.destroy();
@@ -143,8 +147,6 @@ test("where users are let in, one comes without a certificate, and nobody with a
     assert.ok(tries < 100, "room that was left is taken again");
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  for (const socket of idle) socket.destroy();
-  await open.stop();
   await assert.rejects(
     new Promise((resolve, reject) => {
       const { address: host } = client;
