@@ -16,7 +16,7 @@ import { watchMembers } from "./transport/peers-watch.ts";
 
 /**
  * Which service each core role runs. A role's code is loaded only where it runs, so that a small VM carries no more than
- * it needs.
+ * it needs. Which roles there are: `core/service-roles.ts`.
  */
 const runStorageManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createStorageManager } = await import("../core/storage/manager/manager.ts");

@@ -158,6 +158,7 @@ function launch(directory: string, wanted: StartExport): ChildProcess {
     throw error;
   }
   const log = openSync(join(directory, "log"), "a", 0o600);
+  // QEMU's default cache: through the page cache, flushed when the guest flushes. The host's end: drivers/storage/block-chain.ts.
   const node = {
     driver: "file",
     "node-name": "file",

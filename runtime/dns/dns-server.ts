@@ -71,7 +71,10 @@ export async function followCells({
   return { cellAt: (address) => cells.get(address) ?? null, stop };
 }
 
-/** Serves at `configuration.address`, both protocols on `port` (0: any). Rejects when it cannot listen. */
+/**
+ * Serves at `configuration.address`, both protocols on `port` (0: any). Rejects when it cannot listen. What is answered, and
+ * for how long it holds (TTL), is decided in `core/dns/manager.ts`.
+ */
 export async function serveDns(
   configuration: Pick<ProcessConfiguration, "address">,
   running: Asked,

@@ -369,6 +369,7 @@ const lie = ({ installation, args: [name = "", kind, ...rest] }: Performance): v
   void process.request(name.startsWith("host.") ? { kind: "status" } : { kind: "host-end", host: "h1", end: null });
 };
 
+/** Drawn from a seed by `histories/generate.ts`; what each does is told in the README, Faults. */
 const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   apply: ({ steps, args: [cell = "", ...text] }) => steps.wish(cell, parseCell(text)),
   delete: ({ steps, args: [cell = ""] }) => steps.wish(cell, null),

@@ -12,6 +12,7 @@ import type { AuthorityState, Book } from "./state.ts";
 export const selfRecord = "self";
 const bookRecord = "book";
 const hourMs = 3_600_000;
+/** How long a certificate is valid where the installation does not say. */
 export const defaultLifetimeMs = 24 * hourMs;
 
 /** How much a clock may be slow against the authority's: a certificate begins that long before it is issued. */

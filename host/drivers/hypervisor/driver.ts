@@ -75,7 +75,10 @@ export interface HypervisorDriver {
    * its process was killed and does not end: `list` names it and `stop` tries again.
    */
   start(machine: MachineSpecification): Promise<string | null>;
-  /** Resolves when the process is confirmed gone. `graceMs` 0: at once; else ACPI power-off first. */
+  /**
+   * Resolves when the process is confirmed gone. `graceMs` 0: at once; else ACPI power-off first. How long that is, says
+   * `host/service/planner.ts`; a machine in which nobody ever answered gets less (`qemu.ts`).
+   */
   stop(vm: Uid, graceMs: number): Promise<void>;
   /**
    * Makes a block node of a running machine larger, and its guest sees that; nothing happens to one that is large enough.

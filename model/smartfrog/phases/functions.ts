@@ -3,7 +3,8 @@ import type { Operator } from "../text/syntax.ts";
 import { type Budget, OperationError, operate, text, vectorOf } from "./operations.ts";
 
 /**
- * The standard functions that need no Java, by the class that HP's `functions.sf` names for each. What a function gets
+ * The standard functions that need no Java, by the class that HP's `functions.sf` names for each; the names that a
+ * document uses come from `../standard-files.ts`. What a function gets
  * are its parameters by name, in order; the names that begin with `sf` and `phase.` are not among them.
  */
 export interface FunctionState {

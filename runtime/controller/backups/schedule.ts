@@ -29,7 +29,7 @@ import {
  * The schedule of the root specification (`x.backup`): the root cell's controller has the authority sign an order for the
  * operator's key, gathers the parts, which it cannot open, and gives the file to every storage server. It remembers when
  * the last one was made (record.ts). No process's part and no server's list, answer or silence holds up the others: each
- * has a bound in bytes and time of its own.
+ * has a bound in bytes and time of its own. Which may be removed: `record.ts`; defaults: `model/check/check-backup.ts`.
  */
 const lookEveryMs = 60_000;
 const retryMs = 15 * 60_000;

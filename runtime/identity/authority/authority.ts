@@ -7,7 +7,7 @@ import type { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { mayAsk } from "../../../core/documents/permissions.ts";
 import { createAuthorityService } from "../../../core/identity/authority/authority.ts";
-import { toleranceMs } from "../../../core/identity/authority/book.ts";
+import { defaultLifetimeMs, toleranceMs } from "../../../core/identity/authority/book.ts";
 import { nextAsk } from "../../../core/identity/authority/renewal.ts";
 import type { AuthorityAnswer, Issue } from "../../../core/identity/authority/requests.ts";
 import { type CurrentKeys, mergeKeys, writeCurrentKeys } from "../../../core/identity/current-keys.ts";
@@ -63,7 +63,6 @@ export interface RunningAuthority {
 const limits = {
   ...{ connections: 1024, strangers: 32, atOnce: 32, bodyBytes: 16_384, arriveMs: 20_000, requestMs: 60_000 },
 } as const;
-const defaultLifetimeMs = 86_400_000;
 
 interface Signing {
   readonly authority: Authority;

@@ -49,6 +49,7 @@ export const bringUp = (name: string, mtu: number): void => {
 export const removeDevice = (name: string): void => {
   ip("link", "delete", "dev", name);
 };
+/** In bytes. What a guest is told of it: `dhcp.ts`. */
 export function mtuOf(name: string): number {
   const [link] = JSON.parse(ip("-j", "link", "show", "dev", name)) as readonly { readonly mtu?: number }[];
   return link?.mtu ?? 1500;
