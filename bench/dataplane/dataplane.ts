@@ -39,7 +39,7 @@ const rulesOf = (count: number) =>
   );
 
 /** No packet filter of the machine looks at bridged frames, and no IPv6 of a device's own is among them. */
-const quiet = `
+export const quiet = `
 for way in all default; do echo 1 > /proc/sys/net/ipv6/conf/$way/disable_ipv6; done 2>/dev/null || :
 for table in iptables ip6tables arptables; do echo 0 > /proc/sys/net/bridge/bridge-nf-call-$table; done 2>/dev/null || :
 `;
@@ -50,7 +50,7 @@ interface Ways {
   stop(): Promise<void>;
 }
 type End = { readonly pid: number; readonly tap: string };
-const pathOf = (from: GuestPlan, a: End, to: GuestPlan, b: End, nextMac: string): PacketPath => ({
+export const pathOf = (from: GuestPlan, a: End, to: GuestPlan, b: End, nextMac: string): PacketPath => ({
   from: { ...a, mac: macOf(from), address: from.address },
   to: { ...b, address: to.address },
   nextMac,
@@ -147,11 +147,16 @@ async function bridgedWays(): Promise<Ways> {
 
 const low = 0.1;
 const high = 0.9;
-const absolute = (what: string, values: readonly number[]): Figure => ({
+export const absolute = (what: string, values: readonly number[]): Figure => ({
   ...{ what, unit: "ns", value: median(values), atMost: null },
   range: [percentile(values, low), percentile(values, high)],
 });
-const relative = (what: string, values: readonly number[], to: readonly number[], atMost: number | null): Figure => {
+export const relative = (
+  what: string,
+  values: readonly number[],
+  to: readonly number[],
+  atMost: number | null,
+): Figure => {
   const each = ratios(values, to);
   return { what, unit: "×", value: median(each), range: [percentile(each, low), percentile(each, high)], atMost };
 };

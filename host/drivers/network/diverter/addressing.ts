@@ -2,8 +2,12 @@ import type { ActualLocation } from "../../../../core/documents/vocabulary.ts";
 import type { GlobalNetwork } from "../driver.ts";
 import { tapName } from "./devices.ts";
 import type { Dataplane } from "./program/dataplane.ts";
+import { addressKey, identityKey, interfaceState, location } from "./program/layout.ts";
+import type { CellRules } from "./rules/cell-rules.ts";
+import type { Generations } from "./rules/generations.ts";
 import { type Device, deviceOf } from "./rules/slots.ts";
 import {
+  type AddressingMap,
   addressingMaps,
   type Difference,
   difference,
@@ -26,7 +30,13 @@ interface InForce {
   /** Devices of its taps, as they were then. */
   readonly devices: ReadonlyMap<string, Device | null>;
 }
-type Work = readonly (Difference & { readonly name: (typeof addressingMaps)[number] })[];
+type Change = Difference & { readonly name: AddressingMap };
+interface Work {
+  readonly changes: readonly Change[];
+  /** For when they are written: every flow that they may concern asks its way again. */
+  readonly renew: () => void;
+}
+type Wanted = ReturnType<typeof wantedAddressing>;
 
 const sameLocation = (a: ActualLocation, b: ActualLocation): boolean =>
   a === b ||
@@ -50,8 +60,33 @@ function changedAddresses(before: GlobalNetwork, after: GlobalNetwork): Readonly
   return new Set([...between, ...here].map(({ address }) => address));
 }
 
-/** @param renew makes every flow ask its way again */
-export function createAddressing(dataplane: Dataplane, mtu: number, renew: () => void): Addressing {
+/**
+ * Whose flows may be about what changes: the cells of the entries themselves, before and after, and cells that have rules
+ * about the addresses of others.
+ */
+function concerned(changes: readonly Change[], both: readonly Wanted[], rules: CellRules): ReadonlySet<number> {
+  const cells = new Set<number>();
+  const addresses = new Set<string>();
+  for (const { name, remove, change, add } of changes)
+    for (const entry of [...remove, ...[...change, ...add].map(({ key }) => key)]) {
+      if (name === "identities") cells.add(identityKey.decode(entry).cell);
+      if (name === "endpoints" || name === "services" || name === "locations")
+        addresses.add(addressKey.decode(entry).address);
+      for (const wanted of both) {
+        const value = wanted[name].get(entry.toString("hex"))?.value;
+        if (value !== undefined && name === "interfaces") cells.add(interfaceState.decode(value).cell);
+        if (value !== undefined && name === "locations") cells.add(location.decode(value).cell);
+      }
+    }
+  return new Set([...cells, ...rules.speakingOf(addresses)]);
+}
+
+export function createAddressing(
+  dataplane: Dataplane,
+  mtu: number,
+  rules: CellRules,
+  generations: Generations,
+): Addressing {
   const { maps } = dataplane;
   const look = deviceOf(dataplane);
   let inForce: InForce | null = null;
@@ -65,23 +100,25 @@ export function createAddressing(dataplane: Dataplane, mtu: number, renew: () =>
     };
     if (inForce === null) {
       const all = wanted(now);
-      return addressingMaps.map((name) => ({ name, ...difference(maps[name], all[name]) }));
+      const changes = addressingMaps.map((name) => ({ name, ...difference(maps[name], all[name]) }));
+      return { changes, renew: () => generations.renewAll() };
     }
     const some = changedAddresses(inForce.global, now.global);
     const [old, next] = [wanted(inForce, some), wanted(now, some)];
-    return addressingMaps.map((name) => ({ name, ...entryDifference(old[name].values(), next[name]) }));
+    const changes = addressingMaps.map((name) => ({ name, ...entryDifference(old[name].values(), next[name]) }));
+    return { changes, renew: () => generations.renew(concerned(changes, [old, next], rules)) };
   };
   return {
-    isInForce: (global) => workFor({ global, devices: devicesOf(global) }).every(isEmpty),
+    isInForce: (global) => workFor({ global, devices: devicesOf(global) }).changes.every(isEmpty),
     /** Takes away before it adds, opens an address last. */
     implement: (global) => {
       const now = { global, devices: devicesOf(global) };
-      const work = workFor(now);
+      const { changes, renew } = workFor(now);
       // Until all is written, nobody knows what is there.
       inForce = null;
-      for (const { name, remove } of work.toReversed()) for (const entry of remove) maps[name].delete(entry);
-      for (const { name, change, add } of work) maps[name].setAll([...change, ...add]);
-      if (!work.every(isEmpty)) renew();
+      for (const { name, remove } of changes.toReversed()) for (const entry of remove) maps[name].delete(entry);
+      for (const { name, change, add } of changes) maps[name].setAll([...change, ...add]);
+      if (!changes.every(isEmpty)) renew();
       inForce = now;
     },
     doubt: () => {

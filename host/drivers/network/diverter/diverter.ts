@@ -39,6 +39,7 @@ import {
   programId,
 } from "./program/libbpf.ts";
 import { type CellRules, createCellRules } from "./rules/cell-rules.ts";
+import { createGenerations, type Generations } from "./rules/generations.ts";
 import { deviceOf, slotOf, takeSlot } from "./rules/slots.ts";
 import { whatWasTold } from "./rules/told.ts";
 import {
@@ -74,6 +75,7 @@ interface Opened {
   readonly uplink: Wire;
   readonly prober: Prober;
   readonly names: Names;
+  readonly generations: Generations;
   readonly rules: CellRules;
   readonly addressing: Addressing;
 }
@@ -118,16 +120,17 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
         key(0),
         config.encode({ uplink: index, host_address: address, host_mac: hostMac, gateway_mac: gatewayMac }),
       );
-      renew(dataplane);
+      const generations = createGenerations(dataplane);
+      generations.renewAll();
       ensureAttached(index, dataplane.programs.from_wire);
       if (opened !== null) closeAll(opened);
       const prober = createProber(dataplane, gatewayMac, { address, mac: hostMac });
       const names = openNames(options.directory);
-      const rules = createCellRules(dataplane, names, () => renew(dataplane));
+      const rules = createCellRules(dataplane, names, generations);
       const mtu = mtuOf(uplink.device);
-      const addressing = createAddressing(dataplane, mtu, () => renew(dataplane));
+      const addressing = createAddressing(dataplane, mtu, rules, generations);
       const wire: Wire = { device: uplink.device, mtu, bridge: uplink.bridge ?? null };
-      opened = { dataplane, uplink: wire, prober, names, rules, addressing };
+      opened = { dataplane, uplink: wire, prober, names, generations, rules, addressing };
     },
     async inspect(): Promise<LocalNetwork> {
       return { taps: findTaps() };
@@ -197,7 +200,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       const { maps } = state().dataplane;
       for (const name of ["endpoints", "services", "interfaces", "identities", "locations", "dhcp"] as const)
         for (const entry of maps[name].keys()) maps[name].delete(entry);
-      renew(state().dataplane);
+      state().generations.renewAll();
     },
     async cleanup() {
       if (opened !== null) {
@@ -306,16 +309,6 @@ function versionInForce({ maps }: Dataplane, { cellNumber, version }: CellPolicy
   if (state === null) return null;
   const { version: low } = policyState.decode(state);
   return low === version >>> 0 ? version : low;
-}
-
-/**
- * After a change: every flow asks its rule and its way again at its next packet. A process that was killed between a change
- * and this is made up for at the next start. One number for all cells: to decide a flow anew costs half a microsecond, to
- * look up a number of its own would cost each packet more than a tenth of that.
- */
-function renew({ maps }: Dataplane): void {
-  const current = maps.generation.get(key(0));
-  maps.generation.set(key(0), key(((current?.readUInt32LE() ?? 0) + 1) >>> 0));
 }
 
 function allocation(

@@ -119,7 +119,7 @@ struct flow_key {
  * `remote_port`, which are also in the key, tell whose it is (both 0: not told). They are looked at before it is written to
  * and after it was read.
  *
- * What was decided holds for one generation of the maps; at the next one it is decided again. `host` is the MAC of the
+ * What was decided holds for one generation of the interface; at the next one it is decided again. `host` is the MAC of the
  * machine where the remote end is, in its lower 48 bits, and the generation for which that holds above: one word, so that
  * no other CPU ever reads half of it.
  */
@@ -180,13 +180,16 @@ struct {
   __type(value, struct config);
   __uint(max_entries, 1);
 } config SEC(".maps");
-/* Grows after every change of the other maps, so that every flow is decided anew by what is in force then. */
+/*
+ * By an interface's slot. Grows after every change that may concern the interface's flows, so that each is decided anew by
+ * what is in force then. Not one number for the host: whoever changes his rules would make all others' flows ask theirs.
+ */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __type(key, __u32);
   __type(value, __u32);
-  __uint(max_entries, 1);
-} generation SEC(".maps");
+  __uint(max_entries, 4096);
+} generations SEC(".maps");
 HASH(interfaces, __u32, struct interface_state, 4096);
 HASH(endpoints, __be32, __u32, 4096);
 /* Interfaces here that are on the management network: where a bridge, which no redirected frame meets, would find them. */
@@ -772,9 +775,8 @@ static __always_inline struct flow *settle(void *table, void *opening, const str
 static __noinline int admit(struct check *c)
 {
   struct packet *p = c->packet;
-  __u32 zero = 0;
   /* Read before the rules: a flow judged by old rules must never carry the mark of the new ones. */
-  __u32 *current = bpf_map_lookup_elem(&generation, &zero);
+  __u32 *current = bpf_map_lookup_elem(&generations, &c->self->slot);
   void *table = bpf_map_lookup_elem(&flows, &c->self->slot);
   if (!current || !table)
     return NO_RULE;

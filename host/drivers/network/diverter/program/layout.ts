@@ -238,7 +238,7 @@ export const declared = [
 /** Maps of the object with the sizes of their keys and values; per-CPU values count once. */
 export const mapSizes = {
   config: [4, config.size],
-  generation: [4, 4],
+  generations: [4, 4],
   interfaces: [4, interfaceState.size],
   endpoints: [4, 4],
   services: [4, 4],

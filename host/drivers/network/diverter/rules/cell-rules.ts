@@ -1,8 +1,10 @@
 import type { CellPolicy } from "../../../../../core/documents/vocabulary.ts";
+import { parseNetwork } from "../../../../../model/addresses.ts";
 import type { Names } from "../names.ts";
 import type { Dataplane } from "../program/dataplane.ts";
-import { controller, policyEntry, policyKey, policyState, ruleKey, word } from "../program/layout.ts";
+import { controller, policyEntry, policyKey, policyState, ruleKey, toNumber, word } from "../program/layout.ts";
 import { type BpfMap, createMap, mapTypes, noPreallocation, openInner } from "../program/libbpf.ts";
+import type { Generations } from "./generations.ts";
 import { compilePolicy, type PolicyEntry } from "./policy.ts";
 import { changedRules, changeOf, type PolicyChange, type RuleChange } from "./policy-change.ts";
 import { difference, isEmpty } from "./wanted.ts";
@@ -23,6 +25,8 @@ export interface CellRules {
   problem(policy: CellPolicy): string | null;
   /** Takes the rules of a cell away. */
   remove(cell: number): void;
+  /** Cells whose rules in force may be about one of these addresses of other cells, and every one of which that is unknown. */
+  speakingOf(addresses: Iterable<string>): ReadonlySet<number>;
   /** The maps may have been changed by somebody else: all is read back before anything is said of it again. */
   doubt(): void;
   close(): void;
@@ -65,8 +69,25 @@ function write(trie: BpfMap, { put, remove }: PolicyChange): void {
 const sameController = (a: CellPolicy["controller"], b: CellPolicy["controller"]): boolean =>
   a.address === b.address && a.mac === b.mac && a.identity === b.identity;
 
-/** @param renew makes every flow ask its rules again */
-export function createCellRules(dataplane: Dataplane, names: Names, renew: () => void): CellRules {
+/** Is one of these addresses the controller's, or in one of the networks? */
+function speaksOf({ controller: { address }, networks }: CellPolicy, addresses: ReadonlyMap<string, number>): boolean {
+  if (addresses.has(address)) return true;
+  const blocks = networks.flatMap(({ cidr }) => parseNetwork(cidr) ?? []);
+  const numbers = [...addresses.values()];
+  return blocks.some(({ first, last }) => numbers.some((number) => first <= number && number <= last));
+}
+function speakingOf(
+  { maps }: Dataplane,
+  known: ReadonlyMap<number, InForce>,
+  addresses: Iterable<string>,
+): ReadonlySet<number> {
+  const numbers = new Map([...addresses].map((address) => [address, toNumber(address)]));
+  const isConcerned = (cell: InForce | undefined): boolean => cell === undefined || speaksOf(cell.policy, numbers);
+  const inForce = maps.policies.keys().map((bytes) => word.decode(bytes).value);
+  return new Set(inForce.filter((cell) => isConcerned(known.get(cell))));
+}
+
+export function createCellRules(dataplane: Dataplane, names: Names, generations: Generations): CellRules {
   const { maps } = dataplane;
   const cells = new Map<number, InForce>();
   /** Found out for a policy by `isInForce`, for `implement` to do; holds as long as the cell is as it was then. */
@@ -143,7 +164,7 @@ export function createCellRules(dataplane: Dataplane, names: Names, renew: () =>
     const authority = controller.encode(policy.controller);
     if (!maps.controllers.get(cell)?.equals(authority)) maps.controllers.set(cell, authority);
     if (trie !== null) maps.rules.set(cell, word.encode({ value: trie.fd }));
-    renew();
+    generations.renew(new Set([policy.cellNumber]));
     maps.policies.set(cell, policyState.encode({ version: policy.version >>> 0 }));
   };
   const changeRules = (policy: CellPolicy, { base, entries, rules }: Work & { readonly kind: "change" }): void => {
@@ -214,9 +235,10 @@ export function createCellRules(dataplane: Dataplane, names: Names, renew: () =>
     remove: (cell) => {
       forget(cell);
       for (const map of [maps.policies, maps.rules, maps.controllers]) map.delete(key(cell));
-      renew();
+      generations.renew(new Set([cell]));
       rename(cell, names.rules(cell).keys(), []);
     },
+    speakingOf: (addresses) => speakingOf(dataplane, cells, addresses),
     doubt: () => {
       for (const cell of [...cells.keys()]) forget(cell);
       due.clear();

@@ -11,7 +11,7 @@ export interface Device {
   readonly slot: number;
 }
 /** As many as the arrays of the object have. */
-const slotCount = 4096;
+export const slotCount = 4096;
 const key = (value: number): Buffer => word.encode({ value });
 
 export function slotOf({ maps }: Dataplane, ifindex: number): number | null {

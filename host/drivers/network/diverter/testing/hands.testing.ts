@@ -33,6 +33,7 @@ export class Hand {
   static async open(installation: Installation, plan: GuestPlan): Promise<Hand> {
     const agent = installation.agent(installation.hostMachines[plan.host], "guest-process.testing.ts");
     await agent.call("openTap", tapName(uidOf(plan)));
+    await installation.hostMachines[plan.host].untilUp(tapName(uidOf(plan)));
     return new Hand(installation, plan, agent);
   }
   get address(): string {

@@ -54,6 +54,16 @@ export class Machine {
     this.run("ip", "link", "set", name, "addrgenmode", "none", "up");
     other.run("ip", "link", "set", otherName, "addrgenmode", "none", "up");
   }
+  /** A tap that was just opened swallows what is sent to it until the kernel has noticed that it has a carrier. */
+  async untilUp(device: string): Promise<void> {
+    for (;;) {
+      const [link] = JSON.parse(this.run("ip", "-j", "link", "show", "dev", device)) as {
+        readonly operstate: string;
+      }[];
+      if (link?.operstate === "UP") return;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
   async stop(): Promise<void> {
     const ended = once(this.#holder, "exit");
     this.#holder.kill("SIGKILL");
