@@ -37,6 +37,8 @@ export interface RunOptions {
   readonly heals?: boolean;
 }
 
+/** Before each fault of what did not come to rest in time. */
+export const notAtRest = "not at rest: ";
 /** Everything must be as wanted this long after healing; longer than the longest back-off of any service. */
 export const boundMs = 240_000;
 /** And stay so: longer than it takes to notice a connection that broke before. */
@@ -135,7 +137,7 @@ class Run {
       endedMs: kernel.clock.nowMs,
       settledAfterMs: this.#settledAfterMs,
       checked,
-      faults: [...this.#thrown, ...violations, ...unsettledFaults.map((fault) => `not at rest: ${fault}`)],
+      faults: [...this.#thrown, ...violations, ...unsettledFaults.map((fault) => `${notAtRest}${fault}`)],
       log: kernel.text(),
     };
   }

@@ -25,6 +25,18 @@ test("a failing history is shortened to the steps that make it fail", async () =
   assert.equal(shrunk?.history.hosts, 1);
 });
 
+test("what waits for something else is no shorter history of the same", async () => {
+  /** With all of its hosts a deleted cell is left; with fewer, a VM rightly waits for a host. */
+  const waits = async (of: History): Promise<RunResult> => {
+    const left = "c2: deleted, but c2/golden (deleting: it is the origin of a copy that a storage server has) is left";
+    const apart = 'c1/m1x2 is waiting: no host can hold it: h1: x.placement.apartFrom keeps it apart from "c1/m1x4"';
+    return { ...(await planted(of)), faults: [`not at rest: ${of.hosts > 4 ? left : apart}`] };
+  };
+  const shrunk = await shrink(history, { run: waits });
+  assert.equal(shrunk?.history.hosts, 5);
+  assert.deepEqual(shrunk.history.steps, []);
+});
+
 test("one that does not fail is not shortened, and the number of runs is bounded", async () => {
   assert.equal(await shrink(noise, { run: planted }), null);
   const bounded = await shrink(history, { run: planted, mostRuns: 5 });

@@ -1,9 +1,20 @@
-import { type RunOptions, type RunResult, runHistory } from "../run.ts";
+import { notAtRest, type RunOptions, type RunResult, runHistory } from "../run.ts";
 import type { History, HistoryStep } from "../world/history.ts";
 
-/** What went wrong first, without what differs from run to run; null: nothing did. */
-export const failureOf = ({ faults: [first] }: Pick<RunResult, "faults">): string | null =>
-  first === undefined ? null : (first.split(":")[0] ?? first);
+/** Whatever has a digit, a path or a name in it: the words between stay. */
+const withoutNames = (fault: string): string =>
+  fault
+    .replace(/\S*[\d/".]\S*/g, "…")
+    .replace(/(?:… ?)+/g, "… ")
+    .trim();
+/**
+ * What went wrong first, without what differs from run to run; null: nothing did. An invariant's number says enough. What
+ * does not come to rest may do so for any reason, and a shorter history easily has another one: there the words count.
+ */
+export const failureOf = ({ faults: [first] }: Pick<RunResult, "faults">): string | null => {
+  if (first === undefined) return null;
+  return first.startsWith(notAtRest) ? withoutNames(first) : (first.split(":")[0] ?? first);
+};
 
 export interface Shrunk {
   readonly history: History;
