@@ -21,13 +21,14 @@ export function foreseenOf(cell: Cell, { steps }: Plan, offer: StorageOffer | nu
   const made = new Set(
     steps.flatMap(({ action, path }) => (action === "create" || action === "replace" ? [path] : [])),
   );
+  const disks = disksOf(cell);
   return steps.flatMap(({ action, path }) => {
     const element = action === "none" ? undefined : cell.elements.get(path);
     const says =
       element?.type === "Volume" && made.has(path)
         ? ofImage(element, offer?.images)
         : element?.type === "VM" && element.desiredState === "on"
-          ? ofBoot(cell, path, made)
+          ? ofBoot(cell, disks.get(path) ?? [], made)
           : null;
     return element === undefined || says === null ? [] : [{ path, type: element.type, says }];
   });
@@ -52,14 +53,22 @@ function ofImage(
 }
 
 /** Of a VM whose disks are all new and empty, or that has none. One that was there before may have been written to. */
-function ofBoot(cell: Cell, vm: ElementPath, made: ReadonlySet<ElementPath>): string | null {
-  const disks = [...cell.elements.values()].flatMap((element) =>
-    element.type === "VolumeConnection" && element.vm === vm ? [element.volume] : [],
-  );
+function ofBoot(cell: Cell, disks: readonly ElementPath[], made: ReadonlySet<ElementPath>): string | null {
   if (disks.length === 0)
     return "it has no disk to boot from: connect a volume to it by a VolumeConnection, such as a VolumeCopy of one with x.import";
   if (disks.some((disk) => mayBoot(cell, disk, made))) return null;
   return `it has nothing to boot from: ${disks.join(", ")} ${disks.length === 1 ? "is" : "are"} made empty; give one an x.import, or let it be a VolumeCopy of a volume that has`;
+}
+/** By VM, in the order of their connections. */
+function disksOf(cell: Cell): ReadonlyMap<ElementPath, readonly ElementPath[]> {
+  const disks = new Map<ElementPath, ElementPath[]>();
+  for (const element of cell.elements.values()) {
+    if (element.type !== "VolumeConnection") continue;
+    const known = disks.get(element.vm) ?? [];
+    known.push(element.volume);
+    disks.set(element.vm, known);
+  }
+  return disks;
 }
 function mayBoot(cell: Cell, path: ElementPath, made: ReadonlySet<ElementPath>, depth = 0): boolean {
   const volume = cell.elements.get(path);

@@ -16,7 +16,7 @@ export interface Derived {
   /** By an interface's identity, the other hosts that may know where it is. */
   readonly audience: TrackedMap<number, readonly HostName[]>;
   /** By host, what it may know: by an interface's identity. */
-  readonly places: TrackedMap<HostName, TrackedMap<number, DesiredPlace>>;
+  readonly places: TrackedMap<HostName, Map<number, DesiredPlace>>;
   /** As hosts were told last, the audience in the document of the interface's VM; the same, or on its way there (told-places.ts). */
   readonly toldAudience: TrackedMap<number, readonly HostName[]>;
   readonly toldPlaces: TrackedMap<HostName, readonly DesiredPlace[]>;

@@ -1,5 +1,5 @@
 import type { Outbox } from "../../outbox.ts";
-import { forget, newTask, type Task, type TrackedMap, type Tracking } from "./tracked.ts";
+import { forget, Task, type TrackedMap, type Tracking } from "./tracked.ts";
 import { AllWishes, type Entry, WishBook, type Wishes } from "./wishes.ts";
 
 /**
@@ -40,14 +40,25 @@ export interface Only<Key, Value> {
   readonly order?: (key: Key) => number;
 }
 
-interface Item<Key> {
-  readonly key: Key;
-  readonly task: Task;
-  readonly place: { readonly rank: number; order: number };
-  wishes: readonly Entry[];
-}
-
 const nothing: readonly Entry[] = [];
+
+/** What a step does of one key. */
+class Item<Key> extends Task {
+  readonly key: Key;
+  readonly place: { readonly rank: number; order: number };
+  readonly #arrives: (item: Item<Key>) => void;
+  wishes: readonly Entry[] = nothing;
+
+  constructor(key: Key, rank: number, arrives: (item: Item<Key>) => void) {
+    super();
+    this.key = key;
+    this.place = { rank, order: 0 };
+    this.#arrives = arrives;
+  }
+  override onStale(): void {
+    this.#arrives(this);
+  }
+}
 
 /** One step over the keys of a collection. */
 class Each<Key, Value> {
@@ -58,6 +69,10 @@ class Each<Key, Value> {
   readonly #order: (key: Key) => number;
   /** Became stale while the step runs. */
   #arrived: Item<Key>[] = [];
+  readonly #arrives = (item: Item<Key>): void => {
+    this.#stale.add(item);
+    this.#arrived.push(item);
+  };
 
   constructor(rank: number, source: TrackedMap<Key, Value>, book: WishBook, { of, order }: Only<Key, Value>) {
     this.#rank = rank;
@@ -71,26 +86,17 @@ class Each<Key, Value> {
   }
 
   #add(key: Key): void {
-    const item: Item<Key> = {
-      key,
-      task: newTask(() => {
-        this.#stale.add(item);
-        this.#arrived.push(item);
-      }),
-      place: { rank: this.#rank, order: 0 },
-      wishes: nothing,
-    };
+    const item = new Item(key, this.#rank, this.#arrives);
     this.items.set(key, item);
-    this.#stale.add(item);
-    this.#arrived.push(item);
+    this.#arrives(item);
   }
   #drop(key: Key, book: WishBook): void {
     const item = this.items.get(key);
     if (item === undefined) return;
     this.items.delete(key);
     this.#stale.delete(item);
-    forget(item.task);
-    item.task.isStale = true;
+    forget(item);
+    item.isStale = true;
     if (item.wishes.length > 0) book.drop(item.wishes);
   }
 
@@ -107,7 +113,7 @@ class Each<Key, Value> {
       const item = queue[at];
       if (item === undefined || !this.#stale.has(item)) continue;
       this.#stale.delete(item);
-      item.wishes = tracking.run(item.task, () =>
+      item.wishes = tracking.run(item, () =>
         book.collect(item.place, item.wishes, (wishes) => {
           const value = this.#source.get(item.key);
           if (value !== undefined) work(value, item.key, wishes);
@@ -115,8 +121,8 @@ class Each<Key, Value> {
       );
       // It has gone while it ran.
       if (this.items.get(item.key) !== item) {
-        forget(item.task);
-        item.task.isStale = true;
+        forget(item);
+        item.isStale = true;
         book.drop(item.wishes);
       }
       if (this.#arrived.length === 0) continue;
@@ -130,7 +136,7 @@ class Each<Key, Value> {
   }
   restart(): void {
     for (const item of this.items.values()) {
-      item.task.isStale = true;
+      item.isStale = true;
       this.#stale.add(item);
     }
   }
@@ -191,7 +197,7 @@ export class Changes implements Pass {
   #wholeOf(step: string): WholeStep {
     let known = this.#wholes.get(step);
     if (known === undefined) {
-      known = { task: newTask(() => undefined), place: { rank: this.#nextRank(), order: 0 }, wishes: nothing };
+      known = { task: new Task(), place: { rank: this.#nextRank(), order: 0 }, wishes: nothing };
       this.#wholes.set(step, known);
     }
     return known;

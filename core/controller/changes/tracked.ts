@@ -4,59 +4,118 @@
  *
  * A value is the same if it is the same by `===`: what is stored is frozen data, and replaced as a whole.
  */
-export interface Task {
-  /** Readers' lists in which this task stands, to be left when it runs again. */
-  readonly reads: Set<Task>[];
-  isStale: boolean;
+export class Task {
+  isStale = true;
+  /** Readers in whose lists this task stands, in the order in which it read. */
+  reads: Readers[] = [];
+  /** So many of them it has read in the present run. */
+  seen = 0;
+  /** The present run, or the last one. */
+  run = 0;
+
   /** Called once when it becomes stale. */
-  readonly onStale: () => void;
+  onStale(): void {}
 }
-export const newTask = (onStale: () => void): Task => ({ reads: [], isStale: true, onStale });
 
 /** Who is reading now. One for everything that a controller knows. */
 export class Tracking {
   active: Task | null = null;
+  #runs = 0;
 
-  /** Runs a task: what it read before does not count any more. */
+  /**
+   * Runs a task: what it read before does not count any more. Most tasks read the same again, in the same order, and then
+   * nothing is taken out of a list and put in again.
+   */
   run<Result>(task: Task, work: () => Result): Result {
-    forget(task);
+    this.#runs += 1;
+    task.run = this.#runs;
+    task.seen = 0;
     task.isStale = false;
     const before = this.active;
+    const { reads } = task;
+    const count = reads.length;
     this.active = task;
     try {
       return work();
     } finally {
       this.active = before;
+      leaveRest(task);
+      // Without room for more: there are as many of these lists as elements times steps.
+      if (task.reads !== reads || reads.length !== count) task.reads = task.reads.slice();
     }
   }
 }
 
 /** It will not run again. */
 export function forget(task: Task): void {
-  for (const readers of task.reads) readers.delete(task);
-  task.reads.length = 0;
+  task.seen = 0;
+  leaveRest(task);
 }
 
-function note(task: Task, readers: Set<Task>): void {
-  if (readers.has(task)) return;
-  readers.add(task);
-  task.reads.push(readers);
+/** What it has not read again is nothing to it. */
+function leaveRest(task: Task): void {
+  const { reads, seen } = task;
+  for (let at = seen; at < reads.length; at += 1) reads[at]?.delete(task);
+  if (seen < reads.length) task.reads = reads.slice(0, seen);
 }
 
-function invalidate(readers: Set<Task> | undefined): void {
-  if (readers === undefined) return;
-  for (const task of readers) {
-    if (task.isStale) continue;
-    task.isStale = true;
-    task.onStale();
+const mostInArray = 8;
+
+/** Who has read a value. Most values have one reader or a few. */
+class Readers {
+  #tasks: readonly Task[] | Set<Task> = noTasks;
+  /** The run that has read it last. */
+  #run = 0;
+
+  get isEmpty(): boolean {
+    return this.#tasks === noTasks;
+  }
+  note(task: Task): void {
+    if (this.#run === task.run) return;
+    this.#run = task.run;
+    if (task.reads[task.seen] === this) {
+      task.seen += 1;
+      return;
+    }
+    // Another one than last time.
+    leaveRest(task);
+    if (!this.#add(task)) return;
+    task.reads.push(this);
+    task.seen += 1;
+  }
+  #add(task: Task): boolean {
+    const tasks = this.#tasks;
+    if (tasks instanceof Set) {
+      if (tasks.has(task)) return false;
+      tasks.add(task);
+    } else {
+      if (tasks.includes(task)) return false;
+      this.#tasks = tasks.length < mostInArray ? [...tasks, task] : new Set([...tasks, task]);
+    }
+    return true;
+  }
+  delete(task: Task): void {
+    const tasks = this.#tasks;
+    if (tasks instanceof Set) {
+      tasks.delete(task);
+      if (tasks.size === 0) this.#tasks = noTasks;
+    } else this.#tasks = tasks.length === 1 && tasks[0] === task ? noTasks : tasks.filter((other) => other !== task);
+  }
+  invalidate(): void {
+    for (const task of this.#tasks) {
+      if (task.isStale) continue;
+      task.isStale = true;
+      task.onStale();
+    }
   }
 }
+const noTasks: readonly Task[] = [];
 
 /** Of a collection: readers by key, and of all of it. */
-class Readers<Key> {
+class ReadersByKey<Key> {
   readonly #tracking: Tracking;
-  readonly #byKey = new Map<Key, Set<Task>>();
-  readonly #ofAll = new Set<Task>();
+  readonly #byKey = new Map<Key, Readers>();
+  readonly #ofAll = new Readers();
 
   constructor(tracking: Tracking) {
     this.#tracking = tracking;
@@ -66,20 +125,20 @@ class Readers<Key> {
     if (active === null) return;
     let readers = this.#byKey.get(key);
     if (readers === undefined) {
-      readers = new Set();
+      readers = new Readers();
       this.#byKey.set(key, readers);
     }
-    note(active, readers);
+    readers.note(active);
   }
   noteAll(): void {
     const { active } = this.#tracking;
-    if (active !== null) note(active, this.#ofAll);
+    if (active !== null) this.#ofAll.note(active);
   }
   changed(key: Key): void {
     const readers = this.#byKey.get(key);
-    if (readers !== undefined && readers.size === 0) this.#byKey.delete(key);
-    else invalidate(readers);
-    if (this.#ofAll.size > 0) invalidate(this.#ofAll);
+    if (readers?.isEmpty === true) this.#byKey.delete(key);
+    else readers?.invalidate();
+    this.#ofAll.invalidate();
   }
 }
 
@@ -87,14 +146,15 @@ export type Watcher<Key, Value> = (key: Key, before: Value | undefined, after: V
 
 /** `undefined` is no value. */
 export class TrackedMap<Key, Value> extends Map<Key, Value> {
-  readonly #readers: Readers<Key>;
-  readonly #order = new Map<Key, number>();
+  readonly #readers: ReadersByKey<Key>;
+  /** Absent until somebody asks for it. */
+  #order: Map<Key, number> | undefined;
   readonly #watchers: Watcher<Key, Value>[] = [];
   #inserted = 0;
 
   constructor(tracking: Tracking, entries: Iterable<readonly [Key, Value]> = []) {
     super();
-    this.#readers = new Readers(tracking);
+    this.#readers = new ReadersByKey(tracking);
     for (const [key, value] of entries) this.set(key, value);
   }
 
@@ -105,7 +165,15 @@ export class TrackedMap<Key, Value> extends Map<Key, Value> {
   }
   /** Where a key stands among the others. */
   orderOf(key: Key): number {
+    if (this.#order === undefined) {
+      this.#order = new Map();
+      for (const each of super.keys()) this.#order.set(each, this.#nextOrder());
+    }
     return this.#order.get(key) ?? 0;
+  }
+  #nextOrder(): number {
+    this.#inserted += 1;
+    return this.#inserted;
   }
 
   /** Without a note. */
@@ -128,10 +196,7 @@ export class TrackedMap<Key, Value> extends Map<Key, Value> {
     // The constructor of Map knows nothing of this class's fields.
     const before = super.get(key);
     if (before === value) return this;
-    if (before === undefined) {
-      this.#inserted += 1;
-      this.#order.set(key, this.#inserted);
-    }
+    if (before === undefined && this.#order !== undefined) this.#order.set(key, this.#nextOrder());
     super.set(key, value);
     this.#readers.changed(key);
     for (const watcher of this.#watchers) watcher(key, before, value);
@@ -140,7 +205,7 @@ export class TrackedMap<Key, Value> extends Map<Key, Value> {
   override delete(key: Key): boolean {
     const before = super.get(key);
     if (!super.delete(key)) return false;
-    this.#order.delete(key);
+    this.#order?.delete(key);
     this.#readers.changed(key);
     for (const watcher of this.#watchers) watcher(key, before, undefined);
     return true;
@@ -174,11 +239,11 @@ export class TrackedMap<Key, Value> extends Map<Key, Value> {
 }
 
 export class TrackedSet<Item> extends Set<Item> {
-  readonly #readers: Readers<Item>;
+  readonly #readers: ReadersByKey<Item>;
 
   constructor(tracking: Tracking, items: Iterable<Item> = []) {
     super();
-    this.#readers = new Readers(tracking);
+    this.#readers = new ReadersByKey(tracking);
     for (const item of items) this.add(item);
   }
   override has(item: Item): boolean {
@@ -229,7 +294,7 @@ export function trackFields<State extends object>(
   state: State,
   names: readonly (keyof State)[],
 ): State {
-  const readers = new Readers<keyof State>(tracking);
+  const readers = new ReadersByKey<keyof State>(tracking);
   for (const name of names) {
     let value = state[name];
     Object.defineProperty(state, name, {

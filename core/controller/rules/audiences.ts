@@ -21,8 +21,9 @@ export interface Audiences {
   neighbours: { readonly rules: readonly CompiledRule[]; readonly of: ReadonlyMap<number, ReadonlySet<number>> } | null;
 }
 export interface Said {
-  readonly identity: number;
-  readonly places: readonly (readonly [HostName, DesiredPlace])[];
+  readonly place: DesiredPlace;
+  /** Its audience; that it is not told of itself goes without saying. */
+  readonly hosts: readonly HostName[];
 }
 
 export const identitiesOf = ({ identity, vmIdentity, subnetIdentity }: PlacedInterface): readonly number[] => [

@@ -2,7 +2,6 @@ import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredPlace, DesiredPlaces } from "../../documents/network.ts";
 import { sameJson, toJson } from "../../outbox.ts";
 import { takeOver } from "../changes/derived.ts";
-import { TrackedMap } from "../changes/tracked.ts";
 import { audiences, type PlacedInterface } from "../network/policy.ts";
 import type { ControllerState } from "../state.ts";
 import { placedInterfaces } from "../vm/virtual-machines.ts";
@@ -75,34 +74,46 @@ function neighboursIn(state: ControllerState): ReadonlyMap<number, ReadonlySet<n
   return of;
 }
 
-/** Tells each host of its audience where an interface is, and takes back what was said of it before. */
+/**
+ * Tells each host of its audience where an interface is, and takes back what was said of it before. Only of hosts that came or
+ * went anything is looked up, as long as it stays where it is.
+ */
 function settleKnown(state: ControllerState, vm: Uid, entries: readonly PlacedInterface[]): void {
   const { said } = state.audiences;
-  const { audience, places } = state.derived;
+  const { audience } = state.derived;
+  const before = said.get(vm) ?? [];
   const now = entries.map(({ address, host, identity, vmIdentity, subnetIdentity }): Said => {
     const place: DesiredPlace = { address, host, identity, vmIdentity, subnetIdentity };
-    const hosts = (audience.get(identity) ?? []).filter((other) => other !== host);
-    return { identity, places: hosts.map((other) => [other, place] as const) };
+    const known = before.find((each) => each.place.identity === identity)?.place;
+    const isSame = known !== undefined && sameJson(toJson(known), toJson(place));
+    return { place: isSame ? known : place, hosts: audience.get(identity) ?? [] };
   });
-  const kept = new Set(now.flatMap(({ identity, places: all }) => all.map(([host]) => `${host} ${identity}`)));
-  for (const { identity, places: all } of said.get(vm) ?? [])
-    for (const [host] of all) {
-      if (!kept.has(`${host} ${identity}`) && places.peek(host)?.delete(identity) === true) notePlaces(state, host);
-    }
-  for (const { identity, places: all } of now)
-    for (const [host, place] of all) {
-      let known = places.peek(host);
-      if (known === undefined) {
-        known = new TrackedMap(state.tracking);
-        places.set(host, known);
-      }
-      const before = known.peek(identity);
-      if (before !== undefined && sameJson(toJson(before), toJson(place))) continue;
-      known.set(identity, place);
-      notePlaces(state, host);
-    }
+  for (const { place, hosts } of before) {
+    const still = now.find((each) => each.place.identity === place.identity);
+    if (still?.place === place && still.hosts === hosts) continue;
+    const left = new Set(still?.hosts.filter((host) => host !== still.place.host));
+    for (const host of hosts) if (!left.has(host)) takeBack(state, host, place.identity);
+  }
+  for (const { place, hosts } of now) {
+    const known = before.find((each) => each.place === place)?.hosts;
+    if (known === hosts) continue;
+    const had = new Set(known);
+    for (const host of hosts) if (host !== place.host && !had.has(host)) tell(state, host, place);
+  }
   if (now.length === 0) said.delete(vm);
   else said.set(vm, now);
+}
+
+function takeBack(state: ControllerState, host: HostName, identity: number): void {
+  if (state.derived.places.peek(host)?.delete(identity) === true) notePlaces(state, host);
+}
+function tell(state: ControllerState, host: HostName, place: DesiredPlace): void {
+  const known = state.derived.places.peek(host) ?? new Map<number, DesiredPlace>();
+  state.derived.places.set(host, known);
+  const before = known.get(place.identity);
+  if (before !== undefined && sameJson(toJson(before), toJson(place))) return;
+  known.set(place.identity, place);
+  notePlaces(state, host);
 }
 
 /** What other cells' ends may know of this one's, and the other way round. */

@@ -1,8 +1,6 @@
 import type { HostName } from "../../../model/cell/identifiers.ts";
-import type { DesiredPlace } from "../../documents/network.ts";
 import type { Outbox } from "../../outbox.ts";
 import type { Derived } from "../changes/derived.ts";
-import type { TrackedMap } from "../changes/tracked.ts";
 
 /**
  * When hosts are told where interfaces are. Each VM that starts is news for every host with an endpoint that a rule connects
@@ -122,7 +120,7 @@ function tellAudience({ audience, toldAudience }: Derived, identity: number): vo
   if (hosts !== undefined) toldAudience.set(identity, hosts);
 }
 function tellPlaces({ places, toldPlaces }: Derived, host: HostName): void {
-  const known: TrackedMap<number, DesiredPlace> | undefined = places.peek(host);
+  const known = places.peek(host);
   // In the order of identities where an address is there twice.
   const own = [...(known ?? [])].sort(([one], [other]) => one - other).map(([, place]) => place);
   toldPlaces.set(
