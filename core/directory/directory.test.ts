@@ -215,9 +215,9 @@ test("nothing is kept of cells that have taken back all", () => {
   const world = new World().start();
   world.say(bank, "public/b-1", network("b-1", "bank/db", "10.64.0.2/32"));
   world.say(shop, key, bankDb).say(shop, "reach/s-9", reach("s-9", bankDb, "10.64.1.2", "h1", "out"));
-  assert.deepEqual([...world.state.askers.keys()], ["bank.cells.internal"]);
+  assert.deepEqual([...world.state.asks.keys()], ["bank.cells.internal"]);
   world.say(shop, key, null).say(shop, "reach/s-9", null).say(bank, "public/b-1", null);
-  assert.deepEqual([world.state.askers.size, world.state.cells.size], [0, 0]);
+  assert.deepEqual([world.state.asks.size, world.state.cells.size], [0, 0]);
 });
 
 test("a cell that has all the documents it may have puts others in their place, and no more; others have room", () => {

@@ -40,20 +40,32 @@ export interface DirectoryOptions {
 
 interface CellView {
   readonly publics: Map<Uid, DesiredPublic>;
-  /** By path, for references. Two elements have one path only while one of them is being replaced: the newer counts. */
-  readonly paths: Map<string, Uid>;
+  /** By path, for references. Two elements have one path only while one of them is being replaced: the last one counts. */
+  readonly paths: Map<string, Set<Uid>>;
   readonly wants: Map<string, DesiredWant>;
   readonly reaches: Map<Uid, DesiredReach>;
+  /** By domain, those that have their other end there. */
+  readonly reachesTo: Map<string, Set<Uid>>;
+}
+/** A document that names something in another cell. */
+interface Ask {
+  readonly client: PeerName;
+  readonly kind: "want" | "reach";
+  readonly id: string;
 }
 export interface DirectoryState {
   readonly outbox: Outbox;
   readonly domain: string;
   started: boolean;
   readonly cells: Map<PeerName, CellView>;
-  /** By domain: cells that name something there, and how many of their documents do. */
-  readonly askers: Map<string, Map<PeerName, number>>;
+  /** By domain and path: who names that. */
+  readonly asks: Map<string, Map<string, Map<string, Ask>>>;
   /** Cells of which something has changed in this step. */
   readonly touched: Set<PeerName>;
+  /** Documents whose answer may be another now. */
+  readonly concerned: Map<string, Ask>;
+  /** Cells whose rules with ends in a domain may be agreed on otherwise now. */
+  readonly pairs: Map<PeerName, Set<string>>;
 }
 
 /** Of one cell. Whatever is beyond it is refused, so that no cell can fill what all share. */
@@ -94,8 +106,10 @@ const restore = (restored: Restored, domain: string): DirectoryState => ({
   domain,
   started: false,
   cells: new Map(),
-  askers: new Map(),
+  asks: new Map(),
   touched: new Set(),
+  concerned: new Map(),
+  pairs: new Map(),
 });
 
 function take(state: DirectoryState, input: Input): void {
@@ -114,7 +128,13 @@ function take(state: DirectoryState, input: Input): void {
   }
 }
 
-const newView = (): CellView => ({ publics: new Map(), paths: new Map(), wants: new Map(), reaches: new Map() });
+const newView = (): CellView => ({
+  publics: new Map(),
+  paths: new Map(),
+  wants: new Map(),
+  reaches: new Map(),
+  reachesTo: new Map(),
+});
 
 function takeDesired(state: DirectoryState, client: PeerName, key: string, value: Json): void {
   const view = state.cells.get(client) ?? newView();
@@ -123,7 +143,8 @@ function takeDesired(state: DirectoryState, client: PeerName, key: string, value
   const id = key.slice(slash + 1);
   const isFull = view.publics.size + view.wants.size + view.reaches.size >= mostDocuments;
   const kinds: Readonly<Record<string, () => boolean>> = {
-    public: () => putPublic(view, id as Uid, value === null ? null : desiredPublic.of(value, id), isFull),
+    public: () =>
+      putPublic(state, client, view, id as Uid, value === null ? null : desiredPublic.of(value, id), isFull),
     want: () => putWant(state, client, view, id, value === null ? null : desiredWant.of(value, id), isFull),
     reach: () => putReach(state, client, view, id as Uid, value === null ? null : desiredReach.of(value, id), isFull),
   };
@@ -137,20 +158,37 @@ function takeDesired(state: DirectoryState, client: PeerName, key: string, value
 }
 
 /** Each takes the place of what was there before; false: nothing was put there. */
-function putPublic(view: CellView, id: Uid, document: DesiredPublic | null, isFull: boolean): boolean {
+function putPublic(
+  state: DirectoryState,
+  client: PeerName,
+  view: CellView,
+  id: Uid,
+  document: DesiredPublic | null,
+  isFull: boolean,
+): boolean {
   const before = view.publics.get(id);
+  const component = componentOf(view);
   if (before !== undefined) {
     view.publics.delete(id);
-    if (view.paths.get(before.path) === id) {
-      view.paths.delete(before.path);
-      // One that it stood in front of is there again.
-      for (const [uid, { path }] of view.publics) if (path === before.path) view.paths.set(path, uid);
-    }
+    removeFrom(view.paths, before.path, id);
   }
-  if (document === null || (isFull && before === undefined)) return false;
-  view.publics.set(id, document);
-  view.paths.set(document.path, id);
-  return true;
+  const isTaken = document !== null && !(isFull && before === undefined);
+  if (isTaken) {
+    view.publics.set(id, document);
+    addTo(view.paths, document.path, id);
+  }
+  const named = state.asks.get(domainOf(state, client));
+  if (named === undefined) return isTaken;
+  if (component !== componentOf(view)) for (const path of named.keys()) concern(state, named, path);
+  for (const path of [before?.path, document?.path]) {
+    if (path === undefined) continue;
+    concern(state, named, path);
+    concern(state, named, path.slice(path.indexOf("/") + 1));
+  }
+  return isTaken;
+}
+function concern({ concerned }: DirectoryState, named: ReadonlyMap<string, Map<string, Ask>>, path: string): void {
+  for (const [key, ask] of named.get(path) ?? []) concerned.set(key, ask);
 }
 function putWant(
   state: DirectoryState,
@@ -160,17 +198,18 @@ function putWant(
   document: DesiredWant | null,
   isFull: boolean,
 ): boolean {
+  const ask: Ask = { client, kind: "want", id };
   const before = view.wants.get(id);
   if (before !== undefined) {
     view.wants.delete(id);
-    countAsker(state, before.domain, client, -1);
+    unname(state, before, ask);
   }
   if (document === null || (isFull && before === undefined)) {
     say(state, client, `want/${id}`, null);
     return false;
   }
   view.wants.set(id, document);
-  countAsker(state, document.domain, client, 1);
+  name(state, document, ask);
   return true;
 }
 function putReach(
@@ -181,26 +220,46 @@ function putReach(
   document: DesiredReach | null,
   isFull: boolean,
 ): boolean {
+  const ask: Ask = { client, kind: "reach", id };
   const before = view.reaches.get(id);
   if (before !== undefined) {
     view.reaches.delete(id);
-    countAsker(state, before.other.domain, client, -1);
+    removeFrom(view.reachesTo, before.other.domain, id);
+    unname(state, before.other, ask);
+    addTo(state.pairs, client, before.other.domain);
   }
   if (document === null || (isFull && before === undefined)) {
     say(state, client, directoryKey.reach(id), null);
     return false;
   }
   view.reaches.set(id, document);
-  countAsker(state, document.other.domain, client, 1);
+  addTo(view.reachesTo, document.other.domain, id);
+  name(state, document.other, ask);
   return true;
 }
-function countAsker(state: DirectoryState, domain: string, client: PeerName, by: 1 | -1): void {
-  const clients = state.askers.get(domain) ?? new Map<PeerName, number>();
-  state.askers.set(domain, clients);
-  const count = (clients.get(client) ?? 0) + by;
-  if (count > 0) clients.set(client, count);
-  else clients.delete(client);
-  if (clients.size === 0) state.askers.delete(domain);
+
+const askKey = ({ client, kind, id }: Ask): string => `${client} ${kind}/${id}`;
+function name(state: DirectoryState, { domain, path }: DesiredWant, ask: Ask): void {
+  const named = state.asks.get(domain) ?? new Map<string, Map<string, Ask>>();
+  state.asks.set(domain, named);
+  const there = named.get(path) ?? new Map<string, Ask>();
+  named.set(path, there.set(askKey(ask), ask));
+  state.concerned.set(askKey(ask), ask);
+}
+function unname(state: DirectoryState, { domain, path }: DesiredWant, ask: Ask): void {
+  const named = state.asks.get(domain);
+  const there = named?.get(path);
+  there?.delete(askKey(ask));
+  if (there?.size === 0) named?.delete(path);
+  if (named?.size === 0) state.asks.delete(domain);
+}
+function addTo<Key, Item>(map: Map<Key, Set<Item>>, key: Key, item: Item): void {
+  map.set(key, (map.get(key) ?? new Set()).add(item));
+}
+function removeFrom<Key, Item>(map: Map<Key, Set<Item>>, key: Key, item: Item): void {
+  const items = map.get(key);
+  items?.delete(item);
+  if (items?.size === 0) map.delete(key);
 }
 
 const domainOf = (state: DirectoryState, client: PeerName): string => `${cellOfController(client)}.${state.domain}`;
@@ -213,52 +272,65 @@ function find(state: DirectoryState, { domain, path }: DesiredWant): DesiredPubl
   const client = controllerOf(state, domain);
   const view = client === null ? undefined : state.cells.get(client);
   if (view === undefined) return null;
-  const [first] = view.paths.keys();
-  const uid = view.paths.get(path) ?? view.paths.get(`${first?.split("/")[0] ?? ""}/${path}`);
+  const uids = view.paths.get(path) ?? view.paths.get(`${componentOf(view)}/${path}`);
+  const uid = [...(uids ?? [])].at(-1);
   return uid === undefined ? null : (view.publics.get(uid) ?? null);
+}
+/** Of the cell itself, with which all of its paths begin. */
+function componentOf({ paths }: CellView): string {
+  const [first] = paths.keys();
+  return first?.split("/")[0] ?? "";
 }
 
 /**
- * Says what has changed to the cells that are concerned: those that were touched, and those that name something in them. The
- * partner of a rule is among the latter, or has no rule that it could be told of.
+ * Says what has changed to whoever named it. What rules of two cells agree on rests on all rules between these two, so those are
+ * looked at together.
  */
 function settle(state: DirectoryState): void {
-  const concerned = new Set<PeerName>();
-  for (const client of state.touched) {
-    concerned.add(client);
-    for (const asker of state.askers.get(domainOf(state, client))?.keys() ?? []) concerned.add(asker);
-  }
-  state.touched.clear();
-  for (const client of concerned) {
-    const view = state.cells.get(client);
-    if (view === undefined) continue;
-    for (const [id, want] of view.wants) {
+  const { concerned, pairs, touched, cells } = state;
+  for (const { client, kind, id } of concerned.values()) {
+    const view = cells.get(client);
+    const want = kind === "want" ? view?.wants.get(id) : undefined;
+    const reach = kind === "reach" ? view?.reaches.get(id as Uid) : undefined;
+    if (want !== undefined) {
       const found = find(state, want);
-      say(
-        state,
-        client,
-        `want/${id}`,
-        found === null ? null : ({ uid: found.uid, shows: found.shows } satisfies ActualWant),
-      );
+      const answer = found === null ? null : ({ uid: found.uid, shows: found.shows } satisfies ActualWant);
+      say(state, client, `want/${id}`, answer);
     }
-    for (const [id, reach] of view.reaches)
-      say(state, client, directoryKey.reach(id), answerReach(state, client, reach));
-    if (view.publics.size + view.wants.size + view.reaches.size === 0) state.cells.delete(client);
+    if (reach !== undefined) addTo(pairs, client, reach.other.domain);
   }
+  concerned.clear();
+  for (const [client, domains] of pairs)
+    for (const domain of domains) {
+      const partner = controllerOf(state, domain);
+      settleReaches(state, client, domain, partner);
+      if (partner !== null) settleReaches(state, partner, domainOf(state, client), client);
+    }
+  pairs.clear();
+  for (const client of touched) {
+    const view = cells.get(client);
+    if (view !== undefined && view.publics.size + view.wants.size + view.reaches.size === 0) cells.delete(client);
+  }
+  touched.clear();
 }
 
-/** Null: what the rule names is not visible. */
-function answerReach(state: DirectoryState, client: PeerName, reach: DesiredReach): object | null {
-  const own = sideOf(state, reach);
-  const partner = controllerOf(state, reach.other.domain);
-  if (own === null || partner === null) return null;
+/** Of those that name something in a domain. Null is said where what a rule names is not visible. */
+function settleReaches(state: DirectoryState, client: PeerName, domain: string, partner: PeerName | null): void {
+  const own = reachesTo(state, client, domain);
+  if (own.length === 0) return;
   // A cell that names itself needs no directory, and agrees to nothing here.
-  if (partner === client) return null;
-  const domain = domainOf(state, client);
-  const others = [...(state.cells.get(partner)?.reaches.values() ?? [])]
-    .filter(({ other }) => other.domain === domain)
-    .flatMap((each) => sideOf(state, each) ?? []);
-  return agreementOf(own, others);
+  const isOther = partner !== null && partner !== client;
+  const others = isOther
+    ? reachesTo(state, partner, domainOf(state, client)).flatMap((each) => sideOf(state, each) ?? [])
+    : [];
+  for (const reach of own) {
+    const side = isOther ? sideOf(state, reach) : null;
+    say(state, client, directoryKey.reach(reach.uid), side === null ? null : agreementOf(side, others));
+  }
+}
+function reachesTo({ cells }: DirectoryState, client: PeerName, domain: string): readonly DesiredReach[] {
+  const view = cells.get(client);
+  return [...(view?.reachesTo.get(domain) ?? [])].flatMap((id) => view?.reaches.get(id) ?? []);
 }
 
 function sideOf(state: DirectoryState, reach: DesiredReach): Side | null {
