@@ -7,6 +7,8 @@ export interface VolumeAbout {
   readonly path: ElementPath;
   /** Of a copy: what it is an overlay of. */
   readonly origin: Uid | null;
+  /** Digest of the image that its origin is, unwritten: of that image the origin can be made anew. Absent: not so, or not known. */
+  readonly originImage?: string;
 }
 /** A file whose volume was taken back, `bin/<file>`: kept for a time, and brought back where an operator says so. */
 export interface AgentBinned {

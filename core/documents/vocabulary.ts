@@ -195,7 +195,8 @@ export interface AgentVolume extends VolumeLabel {
   readonly uid: Uid;
   readonly source:
     | { readonly kind: "empty" }
-    | { readonly kind: "image"; readonly image: string }
+    /** `digest`: of no other image of that name. Absent: of whichever is there. */
+    | { readonly kind: "image"; readonly image: string; readonly digest?: string }
     | { readonly kind: "overlay" };
   /** Null only for an image: as large as the image. */
   readonly sizeMiB: number | null;
@@ -208,6 +209,8 @@ export interface AgentVolumeActual extends Progress {
   readonly roomMiB?: number;
   readonly usedMiB: number | null;
   readonly boot: BootRecord | null;
+  /** Digest of the image that its file was made of. Absent: it was made of none, or that is not known. */
+  readonly image?: string;
   readonly about?: VolumeAbout;
 }
 /**

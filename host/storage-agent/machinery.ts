@@ -35,6 +35,8 @@ export interface ReadyFile {
 }
 export interface CreatedFile extends ReadyFile {
   readonly boot: BootRecord | null;
+  /** Digest of the image that the file was made of now; absent: of none, or it was there. */
+  readonly image?: string;
 }
 export interface ExportWish {
   readonly volume: Uid;

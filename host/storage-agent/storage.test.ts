@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { AgentBinned } from "../../core/documents/bin.ts";
 import type {
+  AgentImage,
   AgentLease,
   AgentLeaseActual,
   AgentReadersActual,
@@ -481,4 +482,18 @@ test("an image that is not there is said, not guessed", async () => {
   assert.match(failed.reason ?? "", /has no image "none"/);
   await desire(agents[0], `volume/${missing}`, null);
   await until("withdrawn", () => !actual.has(`${agents[0]}/volume/${missing}`));
+});
+
+test("a volume of one image and no other of its name says which it was made of", async () => {
+  const [s1] = agents;
+  const said = (of: Uid) => actualOf<AgentVolumeActual>(s1, `volume/${of}`);
+  const [first, other] = [uid("test-5"), uid("test-6")];
+  const image = { kind: "image", image: "small" } as const;
+  await desire(s1, `volume/${first}`, { uid: first, source: image, sizeMiB: null });
+  assert.equal(await until("the volume", () => said(first)?.image), actualOf<AgentImage>(s1, "image/small")?.digest);
+  await desire(s1, `volume/${other}`, { uid: other, source: { ...image, digest: "another" }, sizeMiB: null });
+  const end = await until("its end", () => ["ready", "waiting"].includes(said(other)?.phase ?? "") && said(other));
+  assert.match(end.reason ?? "", /^the image "small" here is not the one that volume test-6 was made of/);
+  for (const volume of [first, other]) await desire(s1, `volume/${volume}`, null);
+  await until("withdrawn", () => said(first) === undefined && said(other) === undefined);
 });

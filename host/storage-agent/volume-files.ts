@@ -58,6 +58,10 @@ export class VolumeFiles {
    */
   async create(volume: Uid, source: VolumeSource, sizeMiB: number | null, from?: string): Promise<CreatedFile> {
     const image = source.kind === "image" ? await readImage(this.#options, source.image) : null;
+    if (source.kind === "image" && source.digest !== undefined && image?.manifest.digest !== source.digest)
+      throw new Error(
+        `the image "${source.image}" here is not the one that volume ${volume} was made of (its digest was ${source.digest})`,
+      );
     const boot = image === null ? null : bootRecord(image, this.#options.address, this.#options.httpPort);
     if (boot !== null && image !== null) await this.#keepBoot(volume, image);
     const header = () =>
@@ -98,7 +102,7 @@ export class VolumeFiles {
     await truncate(fresh, Math.max(servedLength(virtualBytes) + extra, lengthWithRoom(virtualBytes)));
     await synchronize(fresh);
     await renameDurably(fresh, this.path(volume));
-    return { ...(await this.ready(volume, null)), boot };
+    return { ...(await this.ready(volume, null)), boot, ...(image && { image: image.manifest.digest }) };
   }
 
   /**

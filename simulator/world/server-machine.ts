@@ -112,7 +112,10 @@ export class ServerMachine {
         if (from !== undefined) this.#bin.delete(from);
         const size = this.#files.get(volume) ?? binned?.sizeMiB ?? sizeMiB ?? golden.sizeMiB;
         this.#files.set(volume, size);
-        return { sizeMiB: size, roomMiB: size * 4, boot: source.kind === "image" ? this.#boot() : null };
+        const made = { sizeMiB: size, roomMiB: size * 4 };
+        return source.kind === "image"
+          ? { ...made, boot: this.#boot(), image: golden.digest }
+          : { ...made, boot: null };
       },
       ready: async (volume, sizeMiB) => {
         await sleep(life, 3);

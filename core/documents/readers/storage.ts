@@ -179,7 +179,12 @@ export const desiredGrant = document(
 
 // --- Storage Manager ↔ storage agent -------------------------------------------------------------------------------
 
-const volumeAbout = object<VolumeAbout>({ cell: cellText, path: pathText, origin: nullable(uidText) });
+const volumeAbout = object<VolumeAbout>({
+  cell: cellText,
+  path: pathText,
+  origin: nullable(uidText),
+  originImage: optional(word),
+});
 const binFileText = branded(String, isBinFileName, "the name of a file in a bin: a UID, a dot and a number");
 export const agentBinned = document(
   object<AgentBinned>({
@@ -200,7 +205,11 @@ export const agentVolume = document(
       uid: uidText,
       source: byKind<AgentVolume["source"]>({
         empty: object({ kind: oneOf("empty") }),
-        image: object({ kind: oneOf("image"), image: imageText }),
+        image: object<Extract<AgentVolume["source"], { readonly kind: "image" }>>({
+          kind: oneOf("image"),
+          image: imageText,
+          digest: optional(word),
+        }),
         overlay: object({ kind: oneOf("overlay") }),
       }),
       sizeMiB: nullable(fileMiB),
@@ -220,6 +229,7 @@ export const agentVolumeActual = document(
     roomMiB: optional(amountMiB),
     usedMiB: nullable(amountMiB),
     boot: nullable(bootRecord),
+    image: optional(word),
     about: optional(volumeAbout),
   }),
 );

@@ -33,7 +33,10 @@ export function withSize(state: AgentState, report: SizeReport): VolumeRecord | 
   if (volume === undefined || volume.removing || (report.kind === "created") !== (volume.sizeMiB === null)) return null;
   const { roomMiB: _, ...rest } = volume;
   const room = report.roomMiB === undefined ? {} : { roomMiB: report.roomMiB };
-  if (report.kind === "created") return { ...rest, sizeMiB: report.sizeMiB, ...room, boot: report.boot };
+  if (report.kind === "created") {
+    const image = report.image === undefined ? {} : { image: report.image };
+    return { ...rest, sizeMiB: report.sizeMiB, ...room, boot: report.boot, ...image };
+  }
   // A host writes the file's header while it is exported: it is believed up to what was asked for, also at the next export.
   const hadMiB = volume.sizeMiB ?? 0;
   const hasMiB = Math.min(report.sizeMiB, Math.max(hadMiB, state.desired.volume.get(report.volume)?.sizeMiB ?? 0));

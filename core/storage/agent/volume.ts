@@ -33,7 +33,10 @@ const isBroughtBack = (state: AgentState, uid: Uid, { removing }: VolumeRecord, 
   state.missing.has(uid) && !removing && desired.made !== true && desired.from !== undefined;
 
 const sameAbout = (one: VolumeAbout, other: VolumeAbout | undefined): boolean =>
-  one.cell === other?.cell && one.path === other.path && one.origin === other.origin;
+  one.cell === other?.cell &&
+  one.path === other.path &&
+  one.origin === other.origin &&
+  one.originImage === other.originImage;
 
 export function fileWork(state: AgentState, uid: Uid): VolumeWork["file"] {
   const volume = state.volumes.get(uid);
@@ -86,7 +89,7 @@ export function volumeActual(state: AgentState, uid: Uid, use: string | null): A
     return { phase, reason, ...nothing, ...(about === undefined ? {} : { about }) };
   }
   const failure = state.failures.get(`${uid}/file`) ?? null;
-  const { sizeMiB, roomMiB, boot } = volume;
+  const { sizeMiB, roomMiB, boot, image } = volume;
   const { about } = volume;
   const room = roomMiB === undefined ? {} : { roomMiB };
   const told = {
@@ -94,6 +97,7 @@ export function volumeActual(state: AgentState, uid: Uid, use: string | null): A
     ...room,
     usedMiB: state.usedMiB.get(uid) ?? null,
     boot,
+    ...(image === undefined ? {} : { image }),
     ...(about === undefined ? {} : { about }),
   };
   if (desired === undefined || volume.removing) return { phase: "deleting", reason: failure ?? use, ...told };

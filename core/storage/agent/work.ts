@@ -66,7 +66,7 @@ export interface BinLabel {
 }
 export type VolumeSource =
   | { readonly kind: "empty" }
-  | { readonly kind: "image"; readonly image: string }
+  | { readonly kind: "image"; readonly image: string; readonly digest?: string }
   | { readonly kind: "overlay" };
 
 /** Answer to `{kind: "work", known}`: the whole wanted work, held back until its version differs from `known`. */
@@ -87,6 +87,8 @@ export type AgentReport =
       /** The size up to which its disk can grow while it is exported; absent: not at all. */
       readonly roomMiB?: number;
       readonly boot: BootRecord | null;
+      /** Digest of the image that the file was made of now. Absent: of none, or it was there. */
+      readonly image?: string;
     }
   /** It is there. */
   | { readonly kind: "found"; readonly volume: Uid; readonly sizeMiB: number; readonly roomMiB: number }
@@ -162,6 +164,8 @@ export interface VolumeRecord {
   /** Up to which it can grow while it is exported; absent: not at all. */
   readonly roomMiB?: number;
   readonly boot: BootRecord | null;
+  /** Digest of the image that its file was made of; absent: of none, or not known. */
+  readonly image?: string;
   /** The file is being removed: nothing of this volume can be wanted until it is gone. */
   readonly removing: boolean;
   /** Whose it is; absent: of an earlier version, when there was one manager alone. */

@@ -13,9 +13,9 @@ import {
 } from "../../documents/vocabulary.ts";
 import { desire, log, progress, publish, write } from "../../outbox.ts";
 import {
-  type AgentView,
   type ConnectionRecord,
   describeHolder,
+  epochsOf,
   holderOf,
   type LeaseRecord,
   type ManagerState,
@@ -323,10 +323,6 @@ const troubleOf = (state: ManagerState, record: VolumeRecord): string | null => 
   const trouble = agent === undefined ? null : serverTrouble(agent);
   return trouble === null ? null : `${trouble}, which has "${record.path}"`;
 };
-
-/** How many epochs a volume's lease has had, whoever remembers more: with none, nobody could ever write it. */
-const epochsOf = (state: ManagerState, agent: AgentView, volume: Uid): number =>
-  Math.max(state.leases.get(volume)?.epoch ?? 0, agent.leases.get(volume)?.epoch ?? 0);
 
 /** The layers of a volume from itself down to its first origin, or what is still missing. */
 function compose(state: ManagerState, granted: ConnectionRecord): Attachment | Progress {

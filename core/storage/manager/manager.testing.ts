@@ -14,6 +14,7 @@ import type { Json } from "../../../model/json/json.ts";
 import type {
   ActualConnection,
   ActualVolume,
+  AgentImage,
   AgentLease,
   AgentLeaseActual,
   AgentVolume,
@@ -146,6 +147,9 @@ export class StorageWorld {
     const [kind = "", id = ""] = key.split("/");
     if (kind === "volume") {
       const volume = value as unknown as AgentVolume | null;
+      const source = volume?.source;
+      const named = source?.kind === "image" ? agent.actual.get(`image/${source.image}`) : undefined;
+      const image = named === undefined ? {} : { image: (named as unknown as AgentImage).digest };
       const boot =
         volume?.source.kind === "image" ? { digest: "b", address: "10.0.2.1", port: 1, commandLine: "" } : null;
       this.say(
@@ -157,6 +161,7 @@ export class StorageWorld {
           sizeMiB: volume.sizeMiB,
           usedMiB: 1,
           boot,
+          ...image,
           ...(volume.about && { about: toJson(volume.about) }),
         },
       );

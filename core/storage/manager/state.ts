@@ -43,6 +43,8 @@ export interface VolumeRecord {
   readonly found?: true;
   /** It begins with a file of its agent's bin, which was that volume's. */
   readonly from?: { readonly file: string; readonly volume: Uid };
+  /** Digest of the image that its origin is, unwritten. Absent: not so, or not known. */
+  readonly originImage?: string;
 }
 /** The last epoch that this manager asked for. */
 export interface LeaseRecord {
@@ -212,6 +214,10 @@ export function forgetVolume(state: ManagerState, volume: Uid, record: VolumeRec
 /** Servers that say they have it. */
 export const placesOf = ({ agents }: ManagerState, volume: Uid): readonly AgentView[] =>
   [...agents.values()].filter(({ volumes }) => volumes.has(volume));
+
+/** How many epochs a volume's lease has had, whoever remembers more: with none, nobody could ever write it. */
+export const epochsOf = (state: ManagerState, agent: AgentView, volume: Uid): number =>
+  Math.max(state.leases.get(volume)?.epoch ?? 0, agent.leases.get(volume)?.epoch ?? 0);
 
 /** What is promised there by this manager and, as the server says, by others. */
 export const promisedMiB = ({ self }: ManagerState, { provisionedMiB, server }: AgentView): number =>

@@ -17,6 +17,7 @@ import { isInBin } from "../bin.ts";
 import { copyNeedsMiB, overcommit } from "../offers.ts";
 import { binnedOf, leaveToBin } from "./binned.ts";
 import { grow, sizes } from "./growth.ts";
+import { aboutOf, imageUnderCopies, noteOriginImage, otherImage } from "./recovery/origin-image.ts";
 import { adopt, adoptOrigins, findVolume } from "./recovery/recovery.ts";
 import {
   type AgentView,
@@ -145,9 +146,11 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
     if (agent === null) return waiting(noSpace(state, reachable, sizeMiB));
     return ok({ ...common, agent: agent.name, source: { kind: "empty" }, origin: null, sizeMiB });
   }
+  const under = imageUnderCopies(state, document.uid);
   const hasImage = ({ images }: (typeof reachable)[number], image: string): boolean =>
-    images.has(image) && isForCell(image, client);
+    images.has(image) && isForCell(image, client) && (under === null || images.get(image)?.digest === under);
   const having = reachable.filter((agent) => hasImage(agent, origin.image));
+  if (having.length === 0 && under !== null) return waiting(otherImage(origin.image, under));
   if (having.length === 0) {
     const names = [...new Set(reachable.flatMap(({ images }) => [...images.keys()]))]
       .filter((image) => isForCell(image, client))
@@ -163,7 +166,8 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
   if (sizeMiB < imageMiB) return failed(`image "${origin.image}" needs at least ${imageMiB} MiB, not ${sizeMiB} MiB`);
   const agent = choose(state, having, sizeMiB, sizeMiB);
   if (agent === null) return waiting(noSpace(state, having, sizeMiB));
-  return ok({ ...common, agent: agent.name, source: { kind: "image", image: origin.image }, origin: null, sizeMiB });
+  const source = { kind: "image", image: origin.image, ...(under === null ? {} : { digest: under }) } as const;
+  return ok({ ...common, agent: agent.name, source, origin: null, sizeMiB, frozen: under !== null });
 }
 
 /** A volume whose former file is in a bin is not made anew; one that an operator brings back begins with it. Null: neither. */
@@ -320,11 +324,12 @@ function followVolume(state: ManagerState, volume: Uid, before: VolumeRecord, do
   const agent = state.agents.get(before.agent);
   const actual = agent?.volumes.get(volume);
   const named = rename(state, volume, before, document);
-  const record = grow(state, volume, actual?.phase === "ready" ? keepMade(state, volume, named) : named, document);
-  const { source, sizeMiB, cell, path, origin } = record;
-  const made = record.made === true ? { made: true as const } : {};
+  const made = actual?.phase === "ready" ? keepMade(state, volume, named) : named;
+  const record = grow(state, volume, noteOriginImage(state, volume, made), document);
+  const { source, sizeMiB } = record;
+  const isMade = record.made === true ? { made: true as const } : {};
   const from = record.made === true || record.from === undefined ? {} : { from: record.from.file };
-  const asked: AgentVolume = { uid: volume, source, sizeMiB, ...made, ...from, about: { cell, path, origin } };
+  const asked: AgentVolume = { uid: volume, source, sizeMiB, ...isMade, ...from, about: aboutOf(record) };
   desire(state.outbox, record.agent, `volume/${volume}`, asked);
   if (record.frozen) freeze(state, volume);
   const server = `storage server ${serverOf(record.agent)}`;

@@ -15,6 +15,7 @@ import {
   type VolumeRecord,
   type Wanted,
 } from "../state.ts";
+import { imageUnderCopies } from "./origin-image.ts";
 
 /*
  * A Storage Manager whose store is lost, blank or older than what others have seen. All that it decides follows from what
@@ -202,13 +203,14 @@ export function findVolume(
   return ok({
     ...{ client, cell: document.cell, path: document.path, agent: agent.name, origin: about.origin, sizeMiB },
     source: sourceOf(about.origin, document),
+    ...(about.originImage === undefined ? {} : { originImage: about.originImage }),
     frozen: agent.readers.has(volume),
     ...(actual.phase === "ready" || actual.phase === "failed" ? { made: true as const } : {}),
   });
 }
 const waiting = (reason: string) => fail(progress("waiting", reason));
 
-/** Whoever still has a copy of it would read something else, were it made anew. Null: nobody has one. */
+/** Whoever still has a copy of it would read something else, were it made anew. Null: nobody has one, or would read the same. */
 function lostUnderCopies(
   state: ManagerState,
   volume: Uid,
@@ -217,6 +219,7 @@ function lostUnderCopies(
   // An operator may bring it back.
   if ([...state.agents.values()].some(({ bin }) => [...bin.values()].some((binned) => binned.volume === volume)))
     return null;
+  if (wanted.document.origin.kind === "image" && imageUnderCopies(state, volume) !== null) return null;
   const [copy] = state.copiesHeldOf.get(volume) ?? [];
   const [agent] = copy === undefined ? [] : placesOf(state, copy);
   if (copy === undefined || agent === undefined) return null;
