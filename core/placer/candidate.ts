@@ -31,7 +31,14 @@ export interface HostUse {
   /** How often their machines count (`machineShares`). */
   shares: number;
   readonly reservations: Map<Uid, Reservation>;
+  /** Of those, by cell: by path, by `x.placement.spread`, and those that keep apart from others. */
+  readonly cells: Map<CellName, CellUse>;
   readonly taken: Map<Uid, ActualTaken>;
+}
+export interface CellUse {
+  readonly byPath: Map<string, Set<Reservation>>;
+  readonly bySpread: Map<string, Set<Reservation>>;
+  readonly keepingApart: Set<Reservation>;
 }
 export type Usage = ReadonlyMap<HostName, HostUse>;
 
@@ -67,7 +74,7 @@ export type Filter = (
 
 export const noUse = (): HostUse => ({
   ...{ memoryMiB: 0, cpus: 0, shares: 0 },
-  ...{ reservations: new Map(), taken: new Map() },
+  ...{ reservations: new Map(), cells: new Map(), taken: new Map() },
 });
 /** MiB that VMs may have on a host, taken or not. */
 export const memoryFor = (actual: ActualHost, ratios: Ratios): number =>
@@ -103,9 +110,38 @@ function change(usage: Map<HostName, HostUse>, host: HostName, vm: Uid, work: (u
   use.shares += after.shares - before.shares;
 }
 export const reserve = (usage: Map<HostName, HostUse>, reservation: Reservation): void =>
-  change(usage, reservation.host, reservation.vm, ({ reservations }) => reservations.set(reservation.vm, reservation));
+  change(usage, reservation.host, reservation.vm, (use) => {
+    enter(use, use.reservations.get(reservation.vm), reservation);
+    use.reservations.set(reservation.vm, reservation);
+  });
 export const release = (usage: Map<HostName, HostUse>, { host, vm }: Reservation): void =>
-  change(usage, host, vm, ({ reservations }) => reservations.delete(vm));
+  change(usage, host, vm, (use) => {
+    enter(use, use.reservations.get(vm), undefined);
+    use.reservations.delete(vm);
+  });
+
+function enter({ cells }: HostUse, before: Reservation | undefined, after: Reservation | undefined): void {
+  if (before !== undefined) {
+    const use = cells.get(before.cell);
+    leave(use?.byPath, before.path, before);
+    if (before.spread !== undefined) leave(use?.bySpread, before.spread, before);
+    use?.keepingApart.delete(before);
+    if (use?.byPath.size === 0) cells.delete(before.cell);
+  }
+  if (after === undefined) return;
+  const use = cells.get(after.cell) ?? { byPath: new Map(), bySpread: new Map(), keepingApart: new Set() };
+  cells.set(after.cell, use);
+  use.byPath.set(after.path, (use.byPath.get(after.path) ?? new Set()).add(after));
+  if (after.spread !== undefined)
+    use.bySpread.set(after.spread, (use.bySpread.get(after.spread) ?? new Set()).add(after));
+  if (after.apartFrom.length > 0) use.keepingApart.add(after);
+}
+function leave(map: Map<string, Set<Reservation>> | undefined, key: string, reservation: Reservation): void {
+  const there = map?.get(key);
+  there?.delete(reservation);
+  if (there?.size === 0) map?.delete(key);
+}
+
 /** What a host says that it has of a VM; null: nothing any more. */
 export const noteTaken = (usage: Map<HostName, HostUse>, host: HostName, vm: Uid, taken: ActualTaken | null): void =>
   change(usage, host, vm, (use) => {
@@ -134,11 +170,8 @@ export function spreadOf(placement: Json): string | null {
   return typeof group === "string" ? group : null;
 }
 /** How many others of the request's group are at a host. */
-export function besidesAt({ reservations }: HostUse, { vm, cell, placement }: DesiredPlacement): number {
+export function besidesAt({ cells }: HostUse, { vm, cell, placement }: DesiredPlacement): number {
   const group = spreadOf(placement);
-  if (group === null) return 0;
-  let besides = 0;
-  for (const each of reservations.values())
-    if (each.vm !== vm && each.cell === cell && each.spread === group) besides += 1;
-  return besides;
+  const there = group === null ? undefined : cells.get(cell)?.bySpread.get(group);
+  return [...(there ?? [])].filter((each) => each.vm !== vm).length;
 }

@@ -9,12 +9,14 @@ export const affinity: Filter = ({ actual, use }, request) => {
     const lifts = `leave out x.placement.host, or make room at ${pin}`;
     return { kind: "pinned", why: `x.placement.host asks for ${pin}`, lifts };
   }
-  const avoided = apartFrom(request.placement);
-  for (const other of use.reservations.values()) {
-    if (other.vm === request.vm || other.cell !== request.cell) continue;
-    // Both ways, or the order of starting would decide.
-    const apart = names(avoided, request.path, other.path) || names(other.apartFrom, other.path, request.path);
-    if (apart) {
+  const there = use.cells.get(request.cell);
+  // Both ways, or the order of starting would decide.
+  const named = apartFrom(request.placement).flatMap((path) =>
+    [path, `${request.path.split("/")[0]}/${path}`].flatMap((each) => [...(there?.byPath.get(each) ?? [])]),
+  );
+  const naming = [...(there?.keepingApart ?? [])].filter((other) => names(other.apartFrom, other.path, request.path));
+  for (const other of [...named, ...naming]) {
+    if (other.vm !== request.vm) {
       return {
         kind: "apart",
         why: `x.placement.apartFrom keeps it apart from "${other.path}", which is there`,
