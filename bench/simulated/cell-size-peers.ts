@@ -1,3 +1,4 @@
+import { checkTimer } from "../../core/controller/changes/check.ts";
 import { connectionAnswer } from "../../core/controller/shop.testing.ts";
 import type { DesiredConnection, DesiredPlacement, DesiredVm, DesiredVolume } from "../../core/documents/vocabulary.ts";
 import type { Effect, Input, Service } from "../../core/env.ts";
@@ -49,7 +50,7 @@ export class Peers<State> {
     return reply;
   }
 
-  /** One piece of news is taken; false: there is none, and no timer runs. */
+  /** One piece of news is taken; false: there is none, and no timer runs but the one of the check, which never ends. */
   move(): boolean {
     const input = this.#inputs[this.#next];
     if (input !== undefined) {
@@ -84,7 +85,7 @@ export class Peers<State> {
     else if (effect.kind === "reply") this.#replies.set(effect.id, effect.response);
     else if (effect.kind === "subscribe") this.#inputs.push({ kind: "reachable", peer: effect.to, reachable: true });
     else if (effect.kind === "timer" && effect.afterMs === null) this.#timers.delete(effect.name);
-    else if (effect.kind === "timer" && effect.afterMs !== null)
+    else if (effect.kind === "timer" && effect.afterMs !== null && effect.name !== checkTimer)
       this.#timers.set(effect.name, this.#ms + effect.afterMs);
   }
 

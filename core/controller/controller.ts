@@ -12,6 +12,7 @@ import type { Input, Restored, Service } from "../env.ts";
 import { type Collections, createOutbox, isObject, type Outbox, takeEffects, toJson } from "../outbox.ts";
 import { createDeaths, followDeaths, followOthers, hearMember, takeDeath } from "../presence/group/deaths.ts";
 import { heldInitial, publishLife, refuseInitial, takeLife } from "./cells/life.ts";
+import { checkDue, checkTimer, setCheck } from "./changes/check.ts";
 import { createDerived } from "./changes/derived.ts";
 import { indexesOf } from "./changes/indexes.ts";
 import { Changes, type Pass } from "./changes/pass.ts";
@@ -85,6 +86,7 @@ function take(state: ControllerState, input: Input): void {
   switch (input.kind) {
     case "start":
       state.started = true;
+      setCheck(state);
       if (state.wasPutBack) goOnAbove(state);
       watchHearing(state);
       resumeReservation(state);
@@ -159,6 +161,7 @@ function due(state: ControllerState, name: string): void {
   if (name === roomTimer) givenUp(state);
   if (name === reservationTimer) reservationDue(state);
   if (name === turnTimer) turnDue(state);
+  if (name === checkTimer) checkDue(state);
   if (name === startTimer) state.starts.dueMs = null;
   if (name === upgradeTimer) upgradeDue(state);
   if (name === hearingTimer) hearingDue(state);

@@ -25,6 +25,7 @@ import type {
 import type { Effect, GoneHosts, Input, Restored, Service } from "../env.ts";
 import { isObject, sameJson, toJson } from "../outbox.ts";
 import { createCheckedController } from "./changes/agreement.ts";
+import { checkTimer } from "./changes/check.ts";
 import type { ElementRecord } from "./records.ts";
 import type { ControllerResponse } from "./requests/requests.ts";
 import { turnTimer } from "./rules/told-places.ts";
@@ -98,11 +99,13 @@ export class World {
 
   step(input: Input): readonly Effect[] {
     this.#ms += 1;
-    const { state, effects } = this.#service.step(this.state, input, {
+    const { state, effects: all } = this.#service.step(this.state, input, {
       ms: this.#ms,
       wallMs: 1_700_000_000_000 + this.#ms,
     });
     this.state = state;
+    // The check's timer always runs, and is no news.
+    const effects = all.filter((effect) => effect.kind !== "timer" || effect.name !== checkTimer);
     for (const effect of effects) this.#carryOut(effect);
     this.effects.push(...effects);
     if (this.crashing && effects.some(({ kind }) => kind === "write" || kind === "desire")) this.crash();

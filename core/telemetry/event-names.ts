@@ -129,6 +129,8 @@ export const eventNames = {
   "vm/rebooted": "a VM's guest reset itself: how often in this incarnation",
   "credential/added": "a credential of the cell was made: its id and for whom",
   "credential/revoked": "a credential of the cell opens nothing any more",
+  "controller/overlooked":
+    "a controller found work that it should have seen before: a mistake of the program, mended by this",
   "policy/version": "a cell's compiled rules changed: version and number of rules",
   // Addresses and names.
   "subnet/allocated": "a subnet got its range",

@@ -5,6 +5,7 @@ import type { JsonObject } from "../../../model/json/json.ts";
 import { toJson } from "../../outbox.ts";
 import { below, seedOf } from "../../random.ts";
 import { shop, World } from "../world.testing.ts";
+import { checkTimer } from "./check.ts";
 
 /** Every step of a `World` is compared with that of a controller which looks at everything (`agreement.ts`). */
 const runs = Number(process.env.CELLS_RUNS ?? 12);
@@ -53,7 +54,7 @@ const peers = ["placer", "storage-manager", "address-manager", "dns-manager", "h
 
 function act(world: World, pick: (limit: number) => number): void {
   const peer = peers[pick(peers.length)] as PeerName;
-  const timers = [...world.timers.keys()];
+  const timers = [...world.timers.keys(), checkTimer];
   // It may be answered later, once it is known what there is.
   const ask = (request: object): void => void world.step({ kind: "request", id: 1, request: toJson(request) });
   const [record] = [...world.state.vms.values()].slice(pick(Math.max(1, world.state.vms.size)));
@@ -67,7 +68,7 @@ function act(world: World, pick: (limit: number) => number): void {
       else world.silent.add(peer);
       return;
     case 3:
-      if (timers.length > 0) world.step({ kind: "timer", name: timers[pick(timers.length)] ?? "" });
+      world.step({ kind: "timer", name: timers[pick(timers.length)] ?? "" });
       return;
     case 4:
       if (record?.run != null)

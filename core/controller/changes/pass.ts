@@ -33,6 +33,11 @@ export interface Pass {
   readonly isWhole: boolean;
   /** Something changed that is not tracked: everything is looked at again. */
   restart(): void;
+  /**
+   * Of what there is, one part of so many is looked at again, but not less than `fewest`; the next time the one behind it.
+   * @returns names of the steps
+   */
+  look(parts: number, fewest: number): ReadonlySet<string>;
 }
 export interface Only<Key, Value> {
   /** Rests on what never changes of a value. */
@@ -135,10 +140,11 @@ class Each<Key, Value> {
     }
   }
   restart(): void {
-    for (const item of this.items.values()) {
-      item.isStale = true;
-      this.#stale.add(item);
-    }
+    for (const item of this.items.values()) this.look(item);
+  }
+  look(item: Item<Key>): void {
+    item.isStale = true;
+    this.#stale.add(item);
   }
 }
 
@@ -155,6 +161,7 @@ export class Changes implements Pass {
   readonly #steps = new Map<string, Each<unknown, unknown>>();
   readonly #wholes = new Map<string, WholeStep>();
   #rank = 0;
+  #looks: Iterator<string> | null = null;
 
   constructor(tracking: Tracking, outbox: Outbox) {
     this.#tracking = tracking;
@@ -192,6 +199,33 @@ export class Changes implements Pass {
   restart(): void {
     for (const step of this.#steps.values()) step.restart();
     for (const { task } of this.#wholes.values()) task.isStale = true;
+  }
+  look(parts: number, fewest: number): ReadonlySet<string> {
+    let all = this.#wholes.size;
+    for (const { items } of this.#steps.values()) all += items.size;
+    const names = new Set<string>();
+    for (let left = Math.max(fewest, Math.ceil(all / parts)); left > 0; left -= 1) {
+      this.#looks ??= this.#lookAtAll();
+      const { value, done } = this.#looks.next();
+      if (done === true) {
+        this.#looks = null;
+        break;
+      }
+      names.add(value);
+    }
+    return names;
+  }
+  /** Keys that come or go meanwhile are met or not; whoever comes has just been looked at. */
+  *#lookAtAll(): Iterator<string> {
+    for (const [name, step] of this.#steps)
+      for (const item of step.items.values()) {
+        step.look(item);
+        yield name;
+      }
+    for (const [name, { task }] of this.#wholes) {
+      task.isStale = true;
+      yield name;
+    }
   }
 
   #wholeOf(step: string): WholeStep {
@@ -245,6 +279,9 @@ export class Everything implements Pass {
     return this.#placed.get(peer, key) !== undefined;
   }
   restart(): void {}
+  look(): ReadonlySet<string> {
+    return new Set();
+  }
 
   #enter(step: string): void {
     const rank = this.#ranks.get(step) ?? this.#ranks.size + 1;
