@@ -72,8 +72,14 @@ export class World {
   readonly shown = new Map<string, ActualWant>();
   /** What the Cell Manager says of each child whose document it has, by its UID. */
   readonly children = new Map<string, object>();
+  /** Nobody does or says anything new: what is desired now is still on its way. */
+  frozen = false;
+  /** Its peers are of the previous version, and say only what that one said. */
+  older = false;
   /** Guests of all images have an agent. */
   hasAgent = false;
+  /** Of every child that `children` does not name, it says that it is well. */
+  withChildren = false;
   /** Other cells have rules that open the same. */
   agreed = false;
   crashing = false;
@@ -160,6 +166,7 @@ export class World {
 
   /** Delivers one piece of news; false when there is none. */
   #moveOne(): boolean {
+    if (this.frozen) return false;
     for (const peer of this.#subscribed) {
       if (this.silent.has(peer)) {
         if (this.state.reachable.get(peer) === false) continue;
@@ -231,16 +238,21 @@ export class World {
     }
     if (kind === "placement") return this.#place(value as unknown as DesiredPlacement);
     if (kind === "want") return this.shown.get(key.slice("want/".length)) ?? null;
-    if (kind === "cell") return this.children.get(id) ?? null;
+    if (kind === "cell") return this.children.get(id) ?? (this.withChildren ? childAnswer : null);
     if (kind === "reach") return this.agreed ? { agreed: true, hosts: [] } : null;
-    if (kind === "name") return { phase: "ready", reason: null };
+    if (kind === "name" || kind === "grant") {
+      const { uid: _uid, ...own } = value as JsonObject;
+      if (this.older) return kind === "name" ? { phase: "ready", reason: null } : null;
+      return { phase: "ready", reason: null, ...(kind === "name" ? { serves: own } : { grants: own }) };
+    }
     if (kind === "policy")
       return this.policiesAt.get(hostName(peer.slice(5)))?.(value as unknown as CellPolicy) ?? inForce(value);
     if (kind !== "vm") return null;
     const vm = value as unknown as DesiredVm;
     const running: ActualVm = {
       ...{ phase: "ready", reason: null, incarnation: vm.incarnation, power: "on", ended: null },
-      ...(vm.ready === undefined ? {} : { guest: "up" }),
+      ...(this.older ? {} : { probes: vm.liveness ?? null, ...(vm.ready === undefined ? {} : { guest: "up" }) }),
+      ...(vm.liveness === undefined ? {} : { health: "answering" }),
     };
     if (!this.desired.get(peer)?.has("policy/shop")) throw new Error(`${vm.path} is at ${peer} without a policy`);
     return { ...running, ...this.ended.get(`${vm.uid}@${vm.incarnation}`) };
@@ -383,6 +395,11 @@ export class World {
 const inForce = (value: Json): ActualPolicy => {
   const { version } = value as unknown as CellPolicy;
   return { version, phase: "ready", reason: null };
+};
+
+const childAnswer = {
+  ...{ phase: "ready", reason: null, controller: "controller.web.shop", address: "10.0.3.9", version: 1, quota: null },
+  ...{ services: { placer: 1, storageManager: 1 }, ended: false },
 };
 
 /** Volumes of the shop that its VMs write. */

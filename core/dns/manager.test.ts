@@ -50,7 +50,11 @@ function world() {
 test("forward and reverse, without case, as long as the name is wanted", () => {
   const { want, ask, restart, published, records } = world();
   want(shop, "s-1", "web1.shop.cells.internal");
-  assert.deepEqual(published.get(`${shop}/name/s-1`), { phase: "ready", reason: null });
+  const says = (address: string) => ({
+    ...{ phase: "ready", reason: null },
+    serves: { name: "web1.shop.cells.internal", address },
+  });
+  assert.deepEqual(published.get(`${shop}/name/s-1`), says("10.64.0.2"));
   restart();
   assert.deepEqual(ask("Web1.SHOP.cells.internal", "A"), {
     rcode: "NOERROR",
@@ -66,6 +70,7 @@ test("forward and reverse, without case, as long as the name is wanted", () => {
   assert.equal(ask("example.org", "A").rcode, "REFUSED");
   want(shop, "s-1", "web1.shop.cells.internal", "10.64.0.3");
   assert.equal(ask("web1.shop.cells.internal", "A").answers[0]?.data, "10.64.0.3");
+  assert.deepEqual(published.get(`${shop}/name/s-1`), says("10.64.0.3"));
   assert.equal(ask("2.0.64.10.in-addr.arpa", "PTR").rcode, "NXDOMAIN");
   want(shop, "s-1", null);
   assert.equal(ask("web1.shop.cells.internal", "A").rcode, "NXDOMAIN");

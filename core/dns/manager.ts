@@ -226,11 +226,13 @@ function settleName(state: DnsState, name: string): void {
   }
   const owner = state.owners.get(name) ?? "";
   for (const wish of candidates) {
-    const address = state.wanted.get(owner)?.document.address;
-    const taken = progress("failed", `"${name}" is taken: it is the name of ${address}`);
-    publish(state.outbox, wish, wish === owner ? progress("ready") : taken);
+    const document = state.wanted.get(owner)?.document;
+    const taken = progress("failed", `"${name}" is taken: it is the name of ${document?.address}`);
+    publish(state.outbox, wish, wish === owner && document !== undefined ? served(document) : taken);
   }
 }
+
+const served = ({ uid: _uid, ...serves }: DesiredName): ActualName => ({ ...progress("ready"), serves });
 
 function serve(state: DnsState, name: string, wanted: Wanted): void {
   const { address } = wanted.document;

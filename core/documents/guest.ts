@@ -20,6 +20,8 @@ export interface GuestFacts {
    * `silent`: `failures` probes in a row went unanswered. Its controller then stops it and starts the next incarnation.
    */
   readonly health?: "starting" | "answering" | "silent";
+  /** The probes that `health` is about; null: none are sent. Absent: a host of the previous version. */
+  readonly probes?: DesiredLiveness | null;
   /** How often this incarnation's guest has reset itself. */
   readonly reboots?: number;
   /**

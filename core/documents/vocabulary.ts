@@ -26,7 +26,7 @@ import type { GrownDisk, VolumeSize } from "./volume-size.ts";
  * | key                     | desired by → at                    | actual from                       |
  * | volume/<uid>            | controller → storage-manager       | storage-manager → that controller |
  * | connection/<uid>        | controller → storage-manager       | storage-manager → that controller |
- * | grant/<uid>             | controller → storage-manager       |                                   |
+ * | grant/<uid>             | controller → storage-manager       | storage-manager → that controller |
  * | volume/<uid>            | storage-manager → agent.<server>   | agent → storage-manager           |
  * | lease/<volume uid>      | storage-manager → agent.<server>   | agent → storage-manager           |
  * | succession/<volume uid> | host → agent.<server>              | agent → that host                 |
@@ -129,6 +129,11 @@ export interface DesiredGrant {
   readonly volume: Uid;
   readonly to: { readonly vm: Uid } | { readonly domain: string };
   readonly grant: "copy" | "connect";
+}
+
+/** With what is granted, once it is `ready`. */
+export interface ActualGrant extends Progress {
+  readonly grants?: Omit<DesiredGrant, "uid">;
 }
 
 /** One exported qcow2 file. The export serves the file's bytes; the qcow2 driver runs on the VM's host. */
@@ -266,6 +271,8 @@ export interface AgentImage {
 /** What all servers could hold. `complete` false: some server was never heard of, and might hold more. */
 export interface StorageOffers extends StorageOffer {
   readonly complete: boolean;
+  /** It answers each grant. Absent: a Storage Manager of the previous version. */
+  readonly saysGrants?: true;
 }
 
 /**
@@ -287,7 +294,10 @@ export interface DesiredName {
   /** Other cells may look it up: its interface is public, or the VM is. */
   readonly public?: true;
 }
-export type ActualName = Progress;
+/** With what is served, once it is `ready`. Absent: a DNS Manager of the previous version. */
+export interface ActualName extends Progress {
+  readonly serves?: Omit<DesiredName, "uid">;
+}
 
 // --- placement -------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ test("an offer is what the servers could hold when they are empty, and what is f
     largestCopyMiB: 128_000,
     promisableMiB: 192_000,
     complete: true,
+    saysGrants: true,
   });
   assert.equal(storageOffersOf([server("s1", 6400, 250), null]).complete, false);
   assert.deepEqual([storageOffersOf([]).largestMiB, storageOffersOf([]).complete], [0, true]);

@@ -38,6 +38,7 @@ export function storageOffersOf(
     promisableMiB: overcommit * sum(known.map(({ totalMiB }) => totalMiB)),
     ...offered(images),
     complete: known.length === servers.length,
+    saysGrants: true,
   };
 }
 

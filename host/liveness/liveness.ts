@@ -41,6 +41,8 @@ export interface ProbeResult {
 export interface HealthChange {
   readonly vm: Uid;
   readonly incarnation: number;
+  /** What was asked. */
+  readonly asked: Pick<Probe, "interface" | "protocol" | "port">;
   readonly health: "answering" | "silent";
   /** A sentence; null for one that answers. */
   readonly reason: string | null;
@@ -116,6 +118,10 @@ export const dueProbes = (liveness: Liveness, nowMs: number): readonly Probe[] =
   });
 };
 
+/** One that was sent before something else was to be asked says nothing of that. */
+const isOf = (probe: Probe, { interface: uid, liveness }: ProbeTarget): boolean =>
+  probe.interface === uid && probe.protocol === liveness.protocol && probe.port === liveness.port;
+
 /** What the outcome of a probe changes; null: nothing. */
 export const takeResult = (
   liveness: Liveness,
@@ -126,11 +132,18 @@ export const takeResult = (
   if (watch === undefined || watch.asked !== probe) return null;
   watch.asked = null;
   const { target } = watch;
-  if (answered === null || target.reboots !== probe.reboots) return null;
+  if (answered === null || target.reboots !== probe.reboots || !isOf(probe, target)) return null;
   const change = (health: HealthChange["health"], reason: string | null): HealthChange | null => {
     if (target.health === health) return null;
     watch.target = { ...target, health };
-    return { vm: target.vm, incarnation: target.incarnation, health, reason };
+    const { interface: uid, protocol, port } = probe;
+    return {
+      vm: target.vm,
+      incarnation: target.incarnation,
+      asked: { interface: uid, protocol, port },
+      health,
+      reason,
+    };
   };
   if (answered) {
     watch.misses = 0;

@@ -16,22 +16,23 @@ test("a target is probed on its interface, what changes is reported, and what ca
     reboots: 0,
     stalled: false,
   };
+  const asked = { interface: "a-i", protocol: "udp", port: 7 };
   const probed: unknown[] = [];
   const reported: HostRequest[] = [];
   const lines: string[] = [];
   await new Promise<void>((resolve) => {
     const prober = createProber({
       network: {
-        probe: async (...asked) => {
-          probed.push(asked);
+        probe: async (...probe) => {
+          probed.push(probe);
           if (probed.length === 1) throw new Error("the map is gone");
           return true;
         },
       },
       request: async (request) => {
-        const asked = request as unknown as HostRequest;
-        if (asked.kind === "probe-targets") return [target] as unknown as Json;
-        reported.push(asked);
+        const message = request as unknown as HostRequest;
+        if (message.kind === "probe-targets") return [target] as unknown as Json;
+        reported.push(message);
         prober.close();
         resolve();
         return null;
@@ -41,7 +42,7 @@ test("a target is probed on its interface, what changes is reported, and what ca
     prober.wake();
   });
   assert.deepEqual(reported, [
-    { kind: "health", change: { vm: "a", incarnation: 1, health: "answering", reason: null } },
+    { kind: "health", change: { vm: "a", incarnation: 1, asked, health: "answering", reason: null } },
   ]);
   assert.deepEqual(probed[0], ["a-i", { protocol: "udp", port: 7 }, 1000]);
   assert.deepEqual(lines, ["probe-failed"]);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { DesiredDisk, DesiredVm } from "../../core/documents/vocabulary.ts";
 import { uid } from "../../model/cell/identifiers.ts";
-import { desiredVm, policy, Room } from "../service/manager.testing.ts";
+import { askedOf, desiredVm, policy, Room } from "../service/manager.testing.ts";
 import type { VmRecord } from "../service/vm-record.ts";
 
 const diskOf = (name: string): DesiredDisk => ({
@@ -14,7 +14,7 @@ const [old, fresh, data] = [diskOf("old"), diskOf("new"), { ...diskOf("data"), b
 const withinMs = 60_000;
 const own = (disks: readonly DesiredDisk[], trial?: DesiredDisk): DesiredVm =>
   desiredVm("a", 1, {
-    ...{ restart: "host", disks },
+    ...{ restart: "host", disks, liveness: { protocol: "icmp", port: null, intervalMs: 500, failures: 3 } },
     ...(trial === undefined ? {} : { trial: { disk: trial, replaces: uid("old"), withinMs } }),
   });
 
@@ -47,7 +47,10 @@ class Own extends Room {
     this.rest();
   }
   answers(): void {
-    this.ask({ kind: "health", change: { vm: uid("a"), incarnation: 1, health: "answering", reason: null } });
+    this.ask({
+      kind: "health",
+      change: { vm: uid("a"), incarnation: 1, asked: askedOf("a"), health: "answering", reason: null },
+    });
   }
   again(): void {
     this.boot();
@@ -128,7 +131,10 @@ test("silence of the one on trial counts as an end; a trial that is taken back e
   room.rest();
   for (let round = 0; round < 2; round += 1) {
     room.answers();
-    room.ask({ kind: "health", change: { vm: uid("a"), incarnation: 1, health: "silent", reason: "hangs" } });
+    room.ask({
+      kind: "health",
+      change: { vm: uid("a"), incarnation: 1, asked: askedOf("a"), health: "silent", reason: "hangs" },
+    });
     room.rest();
   }
   assert.equal(room.boots(), "old");

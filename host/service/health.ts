@@ -1,10 +1,11 @@
-import type { ActualVm, DesiredVm } from "../../core/documents/vocabulary.ts";
+import type { DesiredLiveness } from "../../core/documents/guest.ts";
+import type { ActualVm, DesiredInterface, DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import type { ElementPath } from "../../model/cell/identifiers.ts";
 import type { MachineCondition } from "../drivers/hypervisor/driver.ts";
 import type { HealthChange, ProbeTarget } from "../liveness/liveness.ts";
 import type { Found, Wanted } from "./planner.ts";
-import type { VmRecord } from "./vm-record.ts";
+import type { AskedWhat, VmRecord } from "./vm-record.ts";
 
 /** What a VM that runs says of itself, through its hypervisor and its answers: kept in its record, published on change. */
 
@@ -22,8 +23,22 @@ export const pathOf = (record: VmRecord, wanted: Wanted): ElementPath =>
 export const healthOf = (record: VmRecord, wanted: Wanted): ProbeTarget["health"] | null => {
   const desired = documentOf(record, wanted);
   if (desired.liveness === undefined || desired.interfaces.length === 0) return null;
-  return record.health ?? "starting";
+  const isOfThis = record.asked === undefined || isAsked(desired, record.asked);
+  return isOfThis ? (record.health ?? "starting") : "starting";
 };
+/** How it is asked whether it lives; null: not at all. */
+export const probesOf = (record: VmRecord, wanted: Wanted): DesiredLiveness | null =>
+  documentOf(record, wanted).liveness ?? null;
+
+/** One that this incarnation was started without cannot be asked, and no other is in its place. */
+const askedInterface = ({ liveness, interfaces }: DesiredVm): DesiredInterface | undefined => {
+  const chosen = liveness?.interface;
+  return chosen === undefined ? interfaces[0] : interfaces.find(({ uid }) => uid === chosen);
+};
+const isAsked = (desired: DesiredVm, asked: AskedWhat): boolean =>
+  desired.liveness?.protocol === asked.protocol &&
+  desired.liveness.port === asked.port &&
+  askedInterface(desired)?.uid === asked.interface;
 
 /** Whether its guest has come up; null: nobody asks. */
 export const guestOf = (record: VmRecord, wanted: Wanted): NonNullable<ActualVm["guest"]> | null =>
@@ -33,10 +48,9 @@ export const guestOf = (record: VmRecord, wanted: Wanted): NonNullable<ActualVm[
 export const probeTargets = (wanted: Wanted, found: Found): readonly ProbeTarget[] =>
   [...found.records.values()].flatMap((record) => {
     const health = healthOf(record, wanted);
-    const { uid: vm, incarnation, liveness, interfaces } = documentOf(record, wanted);
-    const chosen = liveness?.interface;
-    // One that this incarnation was started without cannot be asked, and no other is in its place.
-    const asked = chosen === undefined ? interfaces[0] : interfaces.find(({ uid }) => uid === chosen);
+    const desired = documentOf(record, wanted);
+    const { uid: vm, incarnation, liveness } = desired;
+    const asked = askedInterface(desired);
     if (record.stage !== "running" || health === null || liveness === undefined || asked === undefined) return [];
     const isInPlace = found.allocation.interfaces.some(
       (allocated) => allocated.interface === asked.uid && allocated.ready,
@@ -57,9 +71,16 @@ export const withCondition = (record: VmRecord, { condition }: MachineCondition)
   // It boots again, and may take its time for that.
   return record.health === undefined ? { ...rest, reboots } : { ...rest, reboots, health: "starting" };
 };
-export const withHealth = (record: VmRecord, { health, reason }: HealthChange): VmRecord => {
+/** Is it about the incarnation that runs, and about what that one is asked now? */
+export const isHealthOf = (
+  record: VmRecord | undefined,
+  wanted: Wanted,
+  { incarnation, asked }: HealthChange,
+): record is VmRecord =>
+  record?.stage === "running" && record.vm.incarnation === incarnation && isAsked(documentOf(record, wanted), asked);
+export const withHealth = (record: VmRecord, { health, reason, asked }: HealthChange): VmRecord => {
   const { silence: _, ...rest } = record;
-  return reason === null ? { ...rest, health } : { ...rest, health, silence: reason };
+  return reason === null ? { ...rest, health, asked } : { ...rest, health, asked, silence: reason };
 };
 
 /** Why a VM's CPUs stand still, as a sentence. */

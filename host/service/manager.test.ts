@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { DesiredVm } from "../../core/documents/vocabulary.ts";
-import { hostName, ipv4, peerName, uid } from "../../model/cell/identifiers.ts";
+import { hostName, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { MachineCondition } from "../drivers/hypervisor/driver.ts";
 import type { ProbeTarget } from "../liveness/liveness.ts";
 import type { Outcome } from "./host-requests.ts";
-import { desiredVm, policy, Room, shop } from "./manager.testing.ts";
+import { askedOf, desiredVm, policy, Room, shop } from "./manager.testing.ts";
 import type { Action } from "./planner.ts";
 
 test("network, then machine; a tombstone stops it, frees everything and only then withdraws its state", () => {
@@ -19,7 +19,10 @@ test("network, then machine; a tombstone stops it, frees everything and only the
   assert.match(room.vm("a")?.reason ?? "", /rules of cell shop have not reached/);
   room.desire("policy/shop", policy());
   room.settle();
-  assert.deepEqual(room.vm("a"), { incarnation: 1, power: "on", ended: null, phase: "ready", reason: null });
+  assert.deepEqual(room.vm("a"), {
+    ...{ incarnation: 1, power: "on", ended: null, phase: "ready", reason: null },
+    probes: null,
+  });
   assert.ok(room.published.has("location/10.64.0.97"));
   assert.deepEqual([...room.subscribed], ["host.h2"]);
   const seen: (string | undefined)[] = [];
@@ -172,7 +175,11 @@ test("the VM that its host starts again: after its end, a failed start and silen
   rest();
   assert.deepEqual([room.vm("a")?.power, room.vm("a")?.incarnation], ["on", 1]);
   room.log.length = 0;
-  room.ask({ kind: "health", change: { vm: uid("a"), incarnation: 1, health: "silent", reason: "no answer" } });
+  room.desire("vm/a", desiredVm("a", 1, { restart: "host", ...probed }));
+  room.ask({
+    kind: "health",
+    change: { vm: uid("a"), incarnation: 1, asked: askedOf("a"), health: "silent", reason: "no answer" },
+  });
   rest();
   assert.deepEqual(room.log, ["stop-machine a", "release-disks a", "start-machine a"]);
   // After the Host Manager's own restart too, once it has looked for machines.
@@ -200,9 +207,9 @@ test("its host starts a VM again soon when it had answered, and not as fast when
     const room = new Room();
     room.found();
     room.desire("policy/shop", policy());
-    room.desire("vm/a", desiredVm("a", 1, { restart: "host" }));
+    room.desire("vm/a", desiredVm("a", 1, { restart: "host", ...probed }));
     room.settle();
-    const change = { vm: uid("a"), incarnation: 1, health: "answering", reason: null } as const;
+    const change = { vm: uid("a"), incarnation: 1, asked: askedOf("a"), health: "answering", reason: null } as const;
     if (answered) room.ask({ kind: "health", change });
     room.machines.delete(uid("a"));
     const end = { vm: uid("a"), incarnation: 1, ended: "crashed", detail: "killed" };
@@ -376,7 +383,7 @@ test("what probes and the hypervisor say of a VM is published, survives a restar
   assert.deepEqual([room.vm("a")?.phase, room.vm("a")?.health], ["working", "starting"]);
   const vm = uid("a");
   const health = (say: "answering" | "silent", reason: string | null, incarnation = 1) =>
-    room.ask({ kind: "health", change: { vm, incarnation, health: say, reason } });
+    room.ask({ kind: "health", change: { vm, incarnation, asked: askedOf("a"), health: say, reason } });
   health("answering", null);
   assert.deepEqual([room.vm("a")?.phase, room.vm("a")?.health], ["ready", "answering"]);
   room.boot();
@@ -416,29 +423,6 @@ test("what probes and the hypervisor say of a VM is published, survives a restar
   assert.deepEqual(graces, [0, 10_000]);
   assert.deepEqual(targets(), [], "without liveness it is not asked");
   assert.equal(room.vm("a")?.phase, "ready");
-});
-
-test("the interface that is named is asked; one that the incarnation was started without is not replaced by another", () => {
-  const room = new Room();
-  room.found();
-  room.desire("policy/shop", policy());
-  const one = desiredVm("a", 1);
-  const second = one.interfaces.map((each) => ({ ...each, uid: uid("a-j"), address: ipv4("10.64.0.7") }));
-  const interfaces = [...one.interfaces, ...second];
-  const named = (asked: string) =>
-    desiredVm("a", 1, { interfaces, liveness: { ...probed.liveness, interface: uid(asked) } });
-  room.desire("vm/a", named("a-j"));
-  room.settle();
-  const asked = () =>
-    (room.ask({ kind: "probe-targets" }) as unknown as readonly ProbeTarget[]).map((each) => each.interface);
-  assert.deepEqual(asked(), ["a-j"]);
-  room.desire("vm/a", named("a-i"));
-  room.settle();
-  assert.deepEqual(asked(), ["a-i"], "while it runs");
-  room.desire("vm/a", named("a-k"));
-  room.settle();
-  assert.deepEqual(asked(), []);
-  assert.equal(room.vm("a")?.phase, "working");
 });
 
 const event = fc.oneof(

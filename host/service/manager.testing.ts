@@ -14,6 +14,7 @@ import {
   uid,
 } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
+import type { HealthChange } from "../liveness/liveness.ts";
 import type { HostRequest, Outcome } from "./host-requests.ts";
 import type { HostState } from "./known.ts";
 import { createHostManager } from "./manager.ts";
@@ -71,6 +72,10 @@ export const desiredVm = (name: string, incarnation: number, changes: Partial<De
   ],
   data: null,
   ...changes,
+});
+/** What is asked of that VM whether it lives, where nothing else is said than how. */
+export const askedOf = (name: string): HealthChange["asked"] => ({
+  ...{ interface: uid(`${name}-i`), protocol: "icmp", port: null },
 });
 export const policy = (hosts: readonly string[] = ["h1", "h2"]): CellPolicy => ({
   cell: cellName("shop"),

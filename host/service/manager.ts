@@ -31,7 +31,7 @@ import {
   successionTimer,
   takeStandby,
 } from "../root-vm/succession.ts";
-import { logHealth, pathOf, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
+import { isHealthOf, logHealth, pathOf, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
 import { forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
 import type { ExecTarget, HostRequest, Outcome } from "./host-requests.ts";
 import {
@@ -447,7 +447,7 @@ const takeCondition = (state: HostState, condition: MachineCondition, effects: E
 };
 const takeHealth = (state: HostState, change: HealthChange, effects: Effect[]): boolean => {
   const record = state.records.get(change.vm);
-  if (record?.stage !== "running" || record.vm.incarnation !== change.incarnation) return false;
+  if (!isHealthOf(record, wantedOf(state), change)) return false;
   store(state, change.vm, withHealth(record, change), effects);
   effects.push(logHealth(record, pathOf(record, wantedOf(state)), "machine/health", change.health, change.reason));
   return true;

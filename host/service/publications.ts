@@ -12,7 +12,7 @@ import { type CellName, type PeerName, peerName, type Uid } from "../../model/ce
 import type { Json } from "../../model/json/json.ts";
 import type { LocalInterface } from "../drivers/network/driver.ts";
 import { trialState } from "../root-vm/boot-trial.ts";
-import { guestOf, healthOf } from "./health.ts";
+import { guestOf, healthOf, probesOf } from "./health.ts";
 import {
   addressesInUse,
   type Found,
@@ -191,6 +191,7 @@ const runningVm = (
     power: "on",
     ended: null,
     ...(health === null ? {} : { health }),
+    probes: probesOf(record, wanted),
     ...(record.reboots === undefined ? {} : { reboots: record.reboots }),
     ...(guest === null ? {} : { guest }),
     ...grownDisks(record, trouble, wanted),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DesiredVm } from "../../core/documents/vocabulary.ts";
 import { elementPath, uid } from "../../model/cell/identifiers.ts";
-import { desiredVm, policy, Room } from "./manager.testing.ts";
+import { askedOf, desiredVm, policy, Room } from "./manager.testing.ts";
 
 const probed = {
   liveness: { protocol: "icmp", port: null, intervalMs: 500, failures: 3 },
@@ -26,7 +26,7 @@ test("what is said of a VM that was renamed has its new path, and it goes on", (
   const path = elementPath("shop/renamed/a");
   room.desire("vm/a", { ...desiredVm("a", 1, probed), path });
   room.settle();
-  const change = { vm: uid("a"), incarnation: 1, health: "answering", reason: null } as const;
+  const change = { vm: uid("a"), incarnation: 1, asked: askedOf("a"), health: "answering", reason: null } as const;
   room.ask({ kind: "health", change });
   assert.deepEqual([room.machines.get(uid("a")), said], [1, [path]]);
   room.desire("vm/a", null);

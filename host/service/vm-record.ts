@@ -1,5 +1,7 @@
+import type { DesiredLiveness } from "../../core/documents/guest.ts";
 import type { ActualVm, DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { ProbeTarget } from "../liveness/liveness.ts";
 
 /** A new boot disk on trial (`host/root-vm/boot-trial.ts`). */
 export interface TrialRecord {
@@ -9,6 +11,9 @@ export interface TrialRecord {
   /** Why its host has gone back, a sentence; null: it has not. */
   readonly refused: string | null;
 }
+
+/** What of a VM is asked whether it lives: answers of one thing say nothing of another. */
+export type AskedWhat = Pick<ProbeTarget, "interface"> & Pick<DesiredLiveness, "protocol" | "port">;
 
 /** Durable knowledge about the newest incarnation of a VM that this host took on. Written before anything is started. */
 export interface VmRecord {
@@ -26,6 +31,8 @@ export interface VmRecord {
   readonly ending?: true;
   /** What its liveness probes said last; absent: no answer yet. */
   readonly health?: ActualVm["health"];
+  /** What `health` is about; absent: of an earlier version, and of whatever it is asked. */
+  readonly asked?: AskedWhat;
   /** Why it is silent, a sentence. */
   readonly silence?: string;
   /** Sizes in MiB that its disks were made to grow to, by connection. */

@@ -239,7 +239,12 @@ export const actualSamples = {
     addresses: { internal: pool, external: pool, reserved: ["10.0.0.0/16"], shortestPrefix: 8, longestPrefix: 29 },
     "<peer>/subnet/<uid>": { ...progress, cidr: "10.64.0.0/29", gateway: "10.64.0.1" },
   },
-  "dns-manager": { "<peer>/name/<uid>": progress },
+  "dns-manager": {
+    "<peer>/name/<uid>": {
+      ...progress,
+      serves: { name: "web1.shop.cells.internal", address: "10.64.0.2", public: true },
+    },
+  },
   placer: {
     hosts: { hosts: [{ host: "h1", memoryMiB: 1000, cpus: 4, cpuSpeedMHz: 0 }], complete: true },
     "<peer>/placement/<uid>": {
@@ -264,6 +269,10 @@ export const actualSamples = {
     "<peer>/kept": { keptMiB: 100, left: { c1: 50 } },
     "<peer>/volume/<uid>": { ...progress, server: "s1", sizeMiB: 100, available: false, hidden: true },
     "<peer>/connection/<uid>": { ...progress, incarnation: 1, attachment, hidden: true, holder },
+    "<peer>/grant/<uid>": {
+      ...progress,
+      grants: { volume: "c1-4", to: { domain: "bank.cells.internal" }, grant: "copy" },
+    },
   },
   agent: {
     "volume/<uid>": { ...progress, sizeMiB: 100, usedMiB: 1, boot },
@@ -308,7 +317,9 @@ export const actualSamples = {
       power: "on",
       ended: null,
       health: "answering",
+      probes: { protocol: "udp", port: 7, intervalMs: 1000, failures: 3 },
       reboots: 1,
+      guest: "up",
       trial: { connection: "c1-2", boots: true, refused: null },
     },
     "<peer>/policy/<cell>": { ...progress, version: 1 },

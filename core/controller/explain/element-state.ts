@@ -1,17 +1,10 @@
 import { type Cause, said } from "../../../model/cause/cause.ts";
 import type { Element, VirtualInterfaceElement, VmElement, VolumeConnectionElement } from "../../../model/cell/cell.ts";
-import {
-  type ElementPath,
-  elementPath,
-  type HostName,
-  type PeerName,
-  type Uid,
-} from "../../../model/cell/identifiers.ts";
+import { type ElementPath, elementPath, type HostName, type Uid } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
 import { actualName, actualSubnet } from "../../documents/readers/network.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
-import type { Progress } from "../../documents/vocabulary.ts";
 import { log, sameJson, toJson, tooLong } from "../../outbox.ts";
 import { childState } from "../cells/children.ts";
 import { isHeldAt, whyHeld, whyStrays } from "../histories/fork.ts";
@@ -19,7 +12,7 @@ import { chooseAddress } from "../network/addresses.ts";
 import { isManagement } from "../network/management.ts";
 import type { ElementRecord, Run, Standing, VmRecord } from "../records.ts";
 import { whyAbroad } from "../references/foreign.ts";
-import { whyNotInForce } from "../rules/rules-in-force.ts";
+import { isInRules, whyNotInForce } from "../rules/rules-in-force.ts";
 import { bootLink } from "../services/boot-disks.ts";
 import { refusedEnrolments } from "../services/enrolments.ts";
 import {
@@ -37,7 +30,6 @@ import {
 } from "../state.ts";
 import { keptFor, upgradeState } from "../upgrade/upgrade.ts";
 import { whyGivenBack, whyPlaceIsHeld } from "../vm/all-or-none.ts";
-import { whyNotConfirmed } from "../vm/confirmed.ts";
 import { hostDied } from "../vm/host-died.ts";
 import { actualVmOf, connectionOf, lastEndOf, retryDelayMs } from "../vm/life-cycle.ts";
 import { noHost, placementOf } from "../vm/placement.ts";
@@ -45,7 +37,8 @@ import { whyUnheard } from "../vm/put-back.ts";
 import { requirementsOf } from "../vm/requirements.ts";
 import { whyNoTurn } from "../vm/start-limit.ts";
 import { whyNotGrown } from "../volumes/growth.ts";
-import { asSaid, because, standing, target, told, unanswered } from "./standing.ts";
+import { grantState, whyNotConfirmed, whyNotServed } from "./confirmed.ts";
+import { answerOf, asSaid, because, standing, target, told } from "./standing.ts";
 
 /** Works out every element's state; a change of phase or reason is durable and one event. */
 export function updateStates(state: ControllerState): void {
@@ -70,7 +63,7 @@ function isHeardOf(state: ControllerState, record: ElementRecord): boolean {
   const peers = [storageManagerOf(state), addressManager, dnsManager, placerOf(state)];
   if (record.type === "CellController" && state.options.cellManager === true) peers.push(cellManager);
   if (host) peers.push(hostPeer(host));
-  if (record.type === "NetworkRule" && state.derived.unheard.size > 0) return false;
+  if (isInRules(state, record) && state.derived.unheard.size > 0) return false;
   return peers.every((peer) => state.reachable.has(peer));
 }
 
@@ -126,9 +119,12 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
       const owes = whyNotGrown(state, record.uid, element, actual);
       return owes ?? asSaid(manager, { ...actual, reason: actual.smallerMiB === undefined ? actual.reason : null });
     }
-    case "Subnet":
+    case "Subnet": {
       if (isManagement(state, record)) return standing("ready");
-      return answerOf(state, addressManager, actualOf(actualSubnet, state, addressManager, `subnet/${record.uid}`));
+      const actual = actualOf(actualSubnet, state, addressManager, `subnet/${record.uid}`);
+      const lacks = actual?.phase === "ready" ? whyNotInForce(state, record) : null;
+      return lacks ?? answerOf(state, addressManager, actual);
+    }
     case "VirtualInterface":
       return interfaceState(state, record, element);
     case "VolumeConnection":
@@ -136,14 +132,11 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
     case "NetworkRule":
       return whyNotInForce(state, record) ?? standing("ready");
     case "VolumeGrant":
-      return standing("ready");
+      return grantState(state, record);
     case "CellController":
       return childState(state, record, element);
   }
 }
-
-const answerOf = (state: ControllerState, service: PeerName, actual: Progress | undefined): Standing =>
-  actual === undefined ? unanswered(state, service) : asSaid(service, actual);
 
 function vmState(state: ControllerState, record: ElementRecord, element: VmElement): Standing {
   const vm = state.vms.get(record.uid);
@@ -258,7 +251,7 @@ function interfaceState(state: ControllerState, record: ElementRecord, element: 
   }
   const link = linkState(state, record, element);
   const name = actualOf(actualName, state, dnsManager, `name/${record.uid}`);
-  if (name?.phase !== "failed") return link;
+  if (name?.phase !== "failed") return link.phase === "ready" ? (whyNotServed(state, record, name) ?? link) : link;
   // A name that could not be made harms nobody but its user: it is said, and holds nothing up.
   const why = said(dnsManager, name.reason);
   return standing(link.phase, { kind: "name-failed", name: record.name ?? "", ...because(why) });

@@ -18,6 +18,10 @@ export const because = (causes: readonly Cause[]): { readonly because?: readonly
 export const unanswered = ({ reachable }: ControllerState, service: PeerName): Standing =>
   standing("waiting", { kind: reachable.get(service) === false ? "service-unreachable" : "service-asked", service });
 
+/** What a service says of a document of this controller's. */
+export const answerOf = (state: ControllerState, service: PeerName, actual: Progress | undefined): Standing =>
+  actual === undefined ? unanswered(state, service) : asSaid(service, actual);
+
 /** For people in words, and as data, as far as there is anything to say. */
 export const told = (
   causes: readonly Cause[],

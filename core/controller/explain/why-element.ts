@@ -129,7 +129,11 @@ function follow(state: ControllerState, record: ElementRecord, checks: ElementCh
   if (element.type === "NetworkRule") ruleChecks(state, record, checks);
   for (const path of dependencies(state, element)) {
     const other = recordAt(state, path);
-    if (other !== undefined && other.type !== "VM") follow(state, other, checks, seen);
+    if (other === undefined || other.type === "VM") continue;
+    // Others need its addresses alone: which rules are in force within it holds none of them up.
+    if (other.type === "Subnet" && other.range !== null && !other.deleting)
+      checks.push(passed(path, "it has its addresses"));
+    else follow(state, other, checks, seen);
   }
   if (element.type === "VM") {
     vmChecks(state, record, element, checks);

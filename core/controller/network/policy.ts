@@ -138,6 +138,9 @@ function compileRule(
   return rules;
 }
 
+/** Of the rule within each subnet, where `x.policy.subnetConnectivity` is true. */
+export const subnetConnectivityPath = "[subnet connectivity]";
+
 function builtInRules(input: PolicyInput): readonly CompiledRule[] {
   const rules: CompiledRule[] = [];
   for (const { identity } of input.subnets) {
@@ -154,8 +157,8 @@ function builtInRules(input: PolicyInput): readonly CompiledRule[] {
     }
     if (!input.subnetConnectivity) continue;
     rules.push({
-      id: input.ruleId(`[subnet connectivity] ${identity}`),
-      path: "[subnet connectivity]",
+      id: input.ruleId(`${subnetConnectivityPath} ${identity}`),
+      path: subnetConnectivityPath,
       from: identity,
       to: identity,
       protocol: "any",

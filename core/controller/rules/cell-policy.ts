@@ -6,7 +6,7 @@ import type { CellPolicy, CompiledRule } from "../../documents/vocabulary.ts";
 import { sameJson, toJson } from "../../outbox.ts";
 import type { TrackedMap } from "../changes/tracked.ts";
 import { isManagement, isOnManagement } from "../network/management.ts";
-import { compilePolicy } from "../network/policy.ts";
+import { compilePolicy, subnetConnectivityPath } from "../network/policy.ts";
 import { foreignNetworks } from "../references/foreign.ts";
 import {
   type ControllerState,
@@ -21,6 +21,7 @@ import {
 } from "../state.ts";
 import { policyInterface } from "../vm/virtual-machines.ts";
 import { foreignHosts } from "./directory-wishes.ts";
+import { connectivityOf } from "./rules-in-force.ts";
 
 /** Identity of the cell's controller in every policy. */
 export const controllerIdentity = 1;
@@ -130,6 +131,10 @@ function currentPolicy(state: ControllerState): CellPolicy | null {
   return { ...compiled, version: state.policy.version };
 }
 
+/** What an element's rules, or one subnet's connectivity, are called in the record of versions. */
+const partOf = ({ path, from }: CompiledRule): string =>
+  path === subnetConnectivityPath ? connectivityOf(from) : path;
+
 /**
  * Since which version each rule of the model, or one that is being taken away, is as it is. Where the controller or a
  * network has moved, each is another one.
@@ -138,13 +143,17 @@ function sinceOf(state: ControllerState, next: CellPolicy, version: number): Rea
   const { compiled, since, version: former } = state.policy;
   const before = cellPolicy.of(compiled);
   const texts = (policy: CellPolicy | null): ReadonlyMap<string, string> =>
-    new Map(
-      [...Map.groupBy(policy?.rules ?? [], ({ path }) => path)].map(([path, all]) => [path, JSON.stringify(all)]),
-    );
+    new Map([...Map.groupBy(policy?.rules ?? [], partOf)].map(([part, all]) => [part, JSON.stringify(all)]));
   const [was, now] = [texts(before), texts(next)];
   const isMoved = !sameJson(toJson(before?.controller ?? {}), toJson(next.controller));
-  const paths = [...state.elements.values()].flatMap(({ type, path }) => (type === "NetworkRule" ? [path] : []));
-  const entries = [...now.keys(), ...paths].map((path): [string, number] => {
+  const elements = [...state.elements.values()];
+  const paths = elements.flatMap(({ type, path }) => (type === "NetworkRule" ? [path] : []));
+  // Of those that had it: that it is taken away has to be in force as well.
+  const subnets = elements.flatMap(({ type, identity }) => {
+    const part = connectivityOf(identity);
+    return type === "Subnet" && (was.has(part) || since?.[part] !== undefined) ? [part] : [];
+  });
+  const entries = [...now.keys(), ...paths, ...subnets].map((path): [string, number] => {
     const isSame = was.get(path) === now.get(path) && !(isMoved && now.has(path));
     return [path, isSame ? (since === undefined ? former : (since[path] ?? 0)) : version];
   });

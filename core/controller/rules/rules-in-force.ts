@@ -3,6 +3,7 @@ import type { HostName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { isObject, sameJson, toJson, tooLong } from "../../outbox.ts";
 import { because, standing } from "../explain/standing.ts";
+import { subnetConnectivityPath } from "../network/policy.ts";
 import type { ElementRecord, RulesAtHost, Standing } from "../records.ts";
 import { type ControllerState, hostPeer, saidOf } from "../state.ts";
 import { hostDied } from "../vm/host-died.ts";
@@ -83,10 +84,29 @@ function versionsIn(since: Readonly<Record<string, number>>): readonly number[] 
 }
 
 /** Those of `rulesAtHosts` that do not have a rule as it is now, as it was worked out in this pass. */
-export function hostsBehind({ derived }: ControllerState, { path }: ElementRecord): readonly RulesAtHost[] {
+export function hostsBehind({ derived }: ControllerState, element: ElementRecord): readonly RulesAtHost[] {
   const since = derived.since.get("") ?? 0;
-  const version = typeof since === "number" ? since : (since[path] ?? 0);
+  const version = typeof since === "number" ? since : (since[partOf(element)] ?? 0);
   return derived.behind.get(version) ?? [];
+}
+
+/** The connectivity within a subnet, by its identity, in the record of versions. */
+export const connectivityOf = (identity: number): string => `${subnetConnectivityPath} ${identity}`;
+
+/** What comes of an element in the cell's rules, by its name in the record of versions. */
+const partOf = ({ type, path, identity }: ElementRecord): string =>
+  type === "Subnet" ? connectivityOf(identity) : path;
+
+/** The version of the cell's policy in which what comes of an element changed last; 0: nothing ever came of it. */
+export const ruleSince = ({ policy }: ControllerState, element: ElementRecord): number =>
+  policy.since === undefined ? policy.version : (policy.since[partOf(element)] ?? 0);
+
+/** Has anything ever come of it? */
+export function isInRules({ derived }: ControllerState, element: ElementRecord): boolean {
+  if (element.type === "NetworkRule") return true;
+  if (element.type !== "Subnet") return false;
+  const since = derived.since.get("") ?? 0;
+  return typeof since !== "number" && since[partOf(element)] !== undefined;
 }
 
 const policyKey = ({ options }: ControllerState): string => `policy/${options.cell}`;
@@ -110,13 +130,10 @@ function atHost(state: ControllerState, host: HostName, said: Json | undefined):
   return { host, version, why: standing("working", { kind: "rules-older", host, version, wanted }) };
 }
 
-/** The version of the cell's policy in which what comes of a rule changed last; 0: nothing ever came of it. */
-export const ruleSince = ({ policy }: ControllerState, { path }: ElementRecord): number =>
-  policy.since === undefined ? policy.version : (policy.since[path] ?? 0);
-
-/** Why a rule is not as it should be at every host concerned; null: it is. The same of one that was taken away. */
-export function whyNotInForce(state: ControllerState, rule: ElementRecord): Standing | null {
-  const lacking = hostsBehind(state, rule);
+/** Why a rule, or a subnet's connectivity, is not as it should be at every host concerned; null: it is. The same of one that was taken away. */
+export function whyNotInForce(state: ControllerState, element: ElementRecord): Standing | null {
+  if (!isInRules(state, element)) return null;
+  const lacking = hostsBehind(state, element);
   for (const phase of ["failed", "waiting", "working"] as const) {
     const causes = lacking.flatMap(({ why }) => (why.phase === phase ? why.causes : []));
     const more: Cause[] = causes.length > most ? [{ kind: "more-hosts", count: causes.length - most }] : [];

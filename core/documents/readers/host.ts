@@ -107,6 +107,7 @@ export const actualVm = document(
     power: oneOf("on", "off"),
     ended: oneOf("exited", "crashed", "stopped", null),
     health: optional(oneOf("starting", "answering", "silent")),
+    probes: optional(nullable(liveness)),
     reboots: optional(count),
     guest: optional(oneOf("booting", "up", "late")),
     disks: optional(

@@ -1,7 +1,7 @@
 import type { AddressOffer, PoolOffer } from "../../../model/check/check-addresses.ts";
 import { count, document, integer, list, nullable, object, oneOf, optional, text } from "../../../model/json/reader.ts";
 import type { ActualPolicy, ActualSubnet, DesiredPlace, DesiredPlaces, DesiredSubnet } from "../network.ts";
-import type { ActualLocation, CellPolicy, CompiledRule, DesiredName } from "../vocabulary.ts";
+import type { ActualLocation, ActualName, CellPolicy, CompiledRule, DesiredName } from "../vocabulary.ts";
 import {
   address,
   cellText,
@@ -13,7 +13,6 @@ import {
   pathText,
   ports,
   progressFields,
-  progressReader,
   protocol,
   uidText,
   yes,
@@ -36,10 +35,13 @@ export const desiredSubnet = document(
 export const actualSubnet = document(
   object<ActualSubnet>({ ...progressFields, cidr: nullable(network), gateway: nullable(address) }),
 );
-export const desiredName = document(object<DesiredName>({ uid: uidText, name: text(253), address, public: yes }), {
+const served = { name: text(253), address, public: yes };
+export const desiredName = document(object<DesiredName>({ uid: uidText, ...served }), {
   key: { field: "uid", of: ({ uid }) => uid },
 });
-export const actualName = document(progressReader);
+export const actualName = document(
+  object<ActualName>({ ...progressFields, serves: optional(object<NonNullable<ActualName["serves"]>>(served)) }),
+);
 
 const prefixLength = integer(0, 32);
 const pool = object<PoolOffer>({ pool: network, largest: count, fixed: list(network, most.networks) });

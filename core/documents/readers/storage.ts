@@ -23,6 +23,7 @@ import type { AgentBinned, AgentMark, AgentSeen, Mark, VolumeAbout } from "../bi
 import { isBinFileName } from "../bin.ts";
 import type {
   ActualConnection,
+  ActualGrant,
   ActualKept,
   ActualSuccessor,
   ActualVolume,
@@ -167,14 +168,16 @@ export const actualConnection = document(
   }),
 );
 
-export const desiredGrant = document(
-  object<DesiredGrant>({
-    uid: uidText,
-    volume: uidText,
-    to: either(object({ vm: uidText }), object({ domain: word }), "an object with `vm` or with `domain`"),
-    grant: oneOf("copy", "connect"),
-  }),
-  { key: { field: "uid", of: ({ uid }) => uid } },
+const granted = {
+  volume: uidText,
+  to: either(object({ vm: uidText }), object({ domain: word }), "an object with `vm` or with `domain`"),
+  grant: oneOf("copy", "connect"),
+};
+export const desiredGrant = document(object<DesiredGrant>({ uid: uidText, ...granted }), {
+  key: { field: "uid", of: ({ uid }) => uid },
+});
+export const actualGrant = document(
+  object<ActualGrant>({ ...progressFields, grants: optional(object<NonNullable<ActualGrant["grants"]>>(granted)) }),
 );
 
 // --- Storage Manager ↔ storage agent -------------------------------------------------------------------------------
@@ -292,5 +295,6 @@ export const storageOffers = document(
     promisableMiB: amountMiB,
     images: optional(list(object<OfferedImage>({ name: imageText, sizeMiB: amountMiB }), most.networks)),
     complete: oneOf(true, false),
+    saysGrants: yes,
   }),
 );

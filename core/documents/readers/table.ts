@@ -85,7 +85,7 @@ export const actualDocuments = {
     "<peer>/volume/<uid>": storage.actualVolume,
     "<peer>/kept": storage.actualKept,
     "<peer>/connection/<uid>": storage.actualConnection,
-    "<peer>/grant/<uid>": null,
+    "<peer>/grant/<uid>": storage.actualGrant,
   },
   agent: {
     "volume/<uid>": storage.agentVolumeActual,

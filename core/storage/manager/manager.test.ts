@@ -269,6 +269,24 @@ test("another cell sees a volume only through a grant, and cannot take its UID",
   assert.deepEqual([...world.agent("s1").desired.keys()], []);
 });
 
+test("it answers each grant with what it grants, after a restart and after a change as well", () => {
+  const world = oneServer();
+  const granted = { volume: "a-1", to: { domain: "other.cells.internal" }, grant: "copy" };
+  const said = () => world.published.get("controller.shop/grant/a-2") as unknown;
+  const ready = { phase: "ready", reason: null };
+  world.want("volume/a-1", volume("a-1", image("tiny")));
+  world.want("grant/a-2", { uid: "a-2", ...granted });
+  assert.deepEqual(said(), { ...ready, grants: granted });
+  world.restart();
+  assert.deepEqual(said(), { ...ready, grants: granted });
+  world.want("grant/a-2", { uid: "a-2", ...granted, grant: "connect" });
+  assert.deepEqual(said(), { ...ready, grants: { ...granted, grant: "connect" } });
+  world.want("grant/a-2", { uid: "a-2", ...granted, grant: "everything" });
+  assert.match(JSON.stringify(said()), /"failed".*the grant document is malformed/);
+  world.want("grant/a-2", null);
+  assert.equal(said(), undefined);
+});
+
 test("an epoch that only the agent remembers is fenced before anything is granted", () => {
   const world = oneServer();
   world.want("volume/a-1", volume("a-1", empty, 10));

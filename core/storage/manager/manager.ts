@@ -13,7 +13,7 @@ import {
   desiredVolume,
 } from "../../documents/readers/storage.ts";
 import { documentsOf } from "../../documents/readers/table.ts";
-import { actualKey } from "../../documents/vocabulary.ts";
+import { type ActualGrant, actualKey, type DesiredGrant } from "../../documents/vocabulary.ts";
 import type { Input, Service } from "../../env.ts";
 import { cellOfController, log, progress, publish, sameJson, takeEffects, toJson, write } from "../../outbox.ts";
 import { isOffersRequest } from "../../supply.ts";
@@ -48,6 +48,7 @@ import {
   removeFrom,
   restoreManager,
   splitKey,
+  type Wanted,
 } from "./state.ts";
 import { freeze, publishVolume, reconcileVolume } from "./volumes.ts";
 
@@ -148,6 +149,7 @@ function start(state: ManagerState): void {
   for (const to of state.agents.keys()) state.outbox.effects.push({ kind: "subscribe", to, prefix: "" });
   const all = [state.volumes, state.wantedVolumes, state.connectionsOf].flatMap((map) => [...map.keys()]);
   for (const volume of all) state.dirty.add(volume);
+  for (const grant of state.grants.values()) sayGrant(state, grant);
   const counts = { volumes: state.volumes.size, connections: state.connections.size };
   log(state.outbox, "service/restored", counts);
   forgetMarks(state);
@@ -290,11 +292,21 @@ function takeGrant(state: ManagerState, client: PeerName, id: Uid, value: Json) 
   const of = `${client}/${id}`;
   const before = state.grants.get(of);
   const document = desiredGrant.of(value, id);
-  if (value !== null && document === null)
-    return log(state.outbox, "document/refused", { from: client, key: `grant/${id}`, why: malformed("grant") });
+  if (value !== null && document === null) {
+    log(state.outbox, "document/refused", { from: client, key: `grant/${id}`, why: malformed("grant") });
+    return publish(state.outbox, actualKey(client, `grant/${id}`), progress("failed", malformed("grant")));
+  }
   if (document === null) state.grants.delete(of);
   else state.grants.set(of, { client, document });
+  if (document === null) publish(state.outbox, actualKey(client, `grant/${id}`), null);
+  else if (state.started) sayGrant(state, { client, document });
   for (const grant of [before?.document, document]) if (grant) mark(state, grant.volume);
+}
+
+function sayGrant(state: ManagerState, { client, document }: Wanted<DesiredGrant>): void {
+  const { uid, ...grants } = document;
+  const said: ActualGrant = { ...progress("ready"), grants };
+  publish(state.outbox, actualKey(client, `grant/${uid}`), said);
 }
 
 function takeActual(state: ManagerState, agent: AgentView, key: string, value: Json): void {
