@@ -27,6 +27,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   "real-machines": async () => (await import("./cloud/real-machines.ts")).realMachines,
   "figure-6": async () => (await import("./figure-6/figure-6.ts")).figure6,
   "cell-size": async () => (await import("./simulated/cell-size.ts")).cellSize,
+  documents: async () => (await import("./simulated/documents.ts")).documents,
   simulator: async () => (await import("./simulated/simulator.ts")).simulator,
 };
 
@@ -34,7 +35,7 @@ const usage = `Usage: ./cells bench [NAME…] [--quick | --long] [--into DIR]
 
 Measures, and writes Markdown tables to the standard output: goal, figure, whether it holds. Nothing else should run on
 the machine meanwhile. --quick: seconds instead of minutes, to see that it works. --long: also what takes an
-hour or more (presence: a simulated day). --into: where drawings go (figure-6).
+hour or more (presence: a simulated day). --into: where drawings go (figure-6, cell-size).
 
 Names: ${Object.keys(benches).join(", ")}; none: all of them.`;
 

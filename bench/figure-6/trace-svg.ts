@@ -31,7 +31,7 @@ const letterWidth = 8.5;
  * Colours of Okabe and Ito, which people with any of the common kinds of colour-blindness tell apart, each once for a
  * light and once for a dark ground; the lines differ in width and dashes as well.
  */
-const style = `
+export const style = `
 text { font: 13px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1c1c1c; }
 .title { font-size: 17px; font-weight: 600; }
 .faint { fill: #5f5f5f; font-size: 12px; }
@@ -110,9 +110,9 @@ export function stepPath(values: readonly (readonly [second: number, value: numb
   return path;
 }
 
-const text = (x: number, y: number, words: string, attributes = ""): string =>
+export const text = (x: number, y: number, words: string, attributes = ""): string =>
   `<text x="${x}" y="${y}"${attributes === "" ? "" : ` ${attributes}`}>${inXml(words)}</text>`;
-const line = (from: readonly [number, number], to: readonly [number, number], name: string): string =>
+export const line = (from: readonly [number, number], to: readonly [number, number], name: string): string =>
   `<line class="${name}" x1="${from[0]}" y1="${from[1]}" x2="${to[0]}" y2="${to[1]}"/>`;
 
 function axes({ seconds, vms, x, y }: Scale): readonly string[] {

@@ -22,6 +22,8 @@ export interface CellSizeReport {
   /** Of that, processor time of this process. */
   readonly answerCpuMs: readonly [median: number, p99: number, longest: number];
   readonly residentMiB: number;
+  /** On the heap once everything is ready, with garbage collected. */
+  readonly heldMiB: number;
 }
 
 const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index);
@@ -124,16 +126,25 @@ function run(shape: string, elements: number): CellSizeReport {
   };
   const start = performance.now();
   const cpu = process.cpuUsage();
-  for (let before = process.cpuUsage(); peers.move(); before = process.cpuUsage()) {
-    if (performance.now() < askedAt) continue;
-    stateOf();
-    answers.push(performance.now() - askedAt);
-    // Who asks in the middle of a step waits for all that is left of it: at most this much.
-    answersCpu.push(cpuMs(before));
+  let sample = { atMs: performance.now(), cpu: process.cpuUsage() };
+  while (peers.move()) {
+    const nowMs = performance.now();
+    if (nowMs >= askedAt) {
+      stateOf();
+      answers.push(performance.now() - askedAt);
+      // Who asks in the middle of a step waits for all that is left of it: at most this, from shortly before the step.
+      answersCpu.push(cpuMs(sample.cpu));
+    }
+    // To ask for it costs as much as a short step.
+    if (nowMs >= sample.atMs + 1) sample = { atMs: nowMs, cpu: process.cpuUsage() };
+    if (nowMs < askedAt) continue;
     askedAt = performance.now() + everyMs;
   }
   const readyMs = performance.now() - start;
   const spentMs = cpuMs(cpu);
+  const residentMiB = process.resourceUsage().maxRSS / 1024;
+  (globalThis as { readonly gc?: () => void }).gc?.();
+  const heldMiB = process.memoryUsage().heapUsed / 1_048_576;
   const { body } = peers.ask({ method: "SUMMARY" }) as { readonly body: JsonObject };
   const phases = JSON.stringify(body.phases);
   if (phases !== `{"ready":${peers.state.elements.size}}`) throw new Error(`not everything is ready: ${phases}`);
@@ -147,7 +158,8 @@ function run(shape: string, elements: number): CellSizeReport {
     news: peers.steps,
     answerMs: three(answers),
     answerCpuMs: three(answersCpu),
-    residentMiB: process.resourceUsage().maxRSS / 1024,
+    residentMiB,
+    heldMiB,
   };
 }
 
