@@ -26,6 +26,8 @@ export type Input =
    * these may be malformed, where another version stored it: it is there, and what it is about must stay as it is.
    */
   | { readonly kind: "desired"; readonly from: PeerName; readonly key: string; readonly value: Json }
+  /** A client takes a document back that is not here: this store was lost since, or never took the document. */
+  | { readonly kind: "unknown-end"; readonly from: PeerName; readonly key: string }
   /** What a source says is so; null: no longer (taken back by it, or withdrawn because it is gone). */
   | { readonly kind: "actual"; readonly from: PeerName; readonly key: string; readonly value: Json }
   /** The connection to a source broke (its actual state stays, marked stale) or is in step again. */
@@ -74,8 +76,17 @@ export interface Forks {
 export type Effect =
   /** A record in this service's own store; null deletes it. */
   | { readonly kind: "write"; readonly key: string; readonly value: Json }
-  /** A desired document at a peer, durable here and there, repeated until it arrived; null is its tombstone. */
-  | { readonly kind: "desire"; readonly to: PeerName; readonly key: string; readonly value: Json }
+  /**
+   * A desired document at a peer, durable here and there, repeated until it arrived; null is its tombstone. `again`: one that the peer
+   * has taken, and has forgotten since with its store.
+   */
+  | {
+      readonly kind: "desire";
+      readonly to: PeerName;
+      readonly key: string;
+      readonly value: Json;
+      readonly again?: true;
+    }
   /**
    * What this service desires at a peer counts again, after one of the two had forked: all of it follows from what others
    * say, and it has heard them. Not taken from a controller, whose documents are somebody's wish: an operator says it.

@@ -132,16 +132,6 @@ const handle = (
       return input.peer === authorityName
         ? confirmEntrances(state.entrances, effects)
         : forgetUnconfirmed(state, input.peer, effects);
-    case "released":
-    case "complete":
-    case "behind":
-    case "excused":
-    case "ended":
-    case "earlier":
-    case "forked":
-    case "another":
-    case "kept":
-      return false;
     case "timer":
       endLife(state.presence, options.host.host, state.now, options.onDeath, effects);
       if (input.name === successionTimer) state.succession.wakeAt = null;
@@ -153,6 +143,8 @@ const handle = (
       return true;
     case "request":
       return handleRequest(state, input.id, input.request as unknown as HostRequest, options, effects);
+    default:
+      return false;
   }
 };
 

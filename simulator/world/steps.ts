@@ -39,6 +39,8 @@ export class Steps {
   #serial = 0;
   /** By cell, serial of the newest wish that its controller accepted. */
   readonly #lastAccepted = new Map<string, number>();
+  /** Of a cell: what its user has given up without an answer, for what was asked for next. */
+  readonly #givenUp = new Map<string, Wish>();
   /** All faults have ended. */
   isHealing = false;
 
@@ -81,6 +83,8 @@ export class Steps {
   wish(cell: string, text: CellText | null): void {
     this.#serial += 1;
     const wish: Wish = { cell, text, serial: this.#serial, answered: false };
+    const before = this.users.wishes.get(cell);
+    if (before?.answered === false) this.#givenUp.set(cell, before);
     this.users.wishes.set(cell, wish);
     const all = this.users.submitted.get(cell) ?? [];
     this.users.submitted.set(cell, all);
@@ -137,7 +141,16 @@ export class Steps {
     wish.answered = true;
     const why = status === 200 || status === 404 ? "" : JSON.stringify(body).slice(0, 300);
     this.#installation.kernel.log(`user.${wish.cell}`, "answered", { status, why });
-    if (!isDone) this.#restore(wish);
+    if (!isDone && !this.#askAgain(wish)) this.#restore(wish);
+  }
+
+  /** What was asked for before and never answered may have been taken, as a deletion: whoever is refused then asks for that again. */
+  #askAgain({ cell }: Wish): boolean {
+    const before = this.#givenUp.get(cell);
+    this.#givenUp.delete(cell);
+    if (before === undefined || before.serial <= (this.#lastAccepted.get(cell) ?? 0)) return false;
+    this.wish(cell, before.text);
+    return true;
   }
 
   /** A controller that has forgotten what it had accepted, and refuses what came after that, is told the former once more. */

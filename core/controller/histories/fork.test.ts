@@ -331,3 +331,25 @@ test("the first model of a blank child is submitted again once an operator lets 
   world.settle();
   assert.equal(world.state.model.version, 1);
 });
+
+test("a Storage Manager that lost its store while it was removing volumes is told once more which, and they are there until it says so", () => {
+  const world = new World();
+  world.put(shop({ scratch: { "x.type": "Volume", "x.size": 8 } }));
+  world.settle();
+  const volume = world.uidOf("shop/scratch");
+  const key = `volume/${volume}`;
+  world.silent.add(manager);
+  world.put(shop());
+  world.step({ kind: "released", peer: manager, key });
+  const effects = world.step({ kind: "forked", peer: manager, forked: false, itForked: true });
+  assert.deepEqual(
+    effects.filter((effect) => effect.kind === "desire" && effect.key === key),
+    [{ kind: "desire", to: manager, key, value: null, again: true }],
+  );
+  world.step({ kind: "actual", from: manager, key: `controller.shop/${key}`, value: null });
+  world.step({ kind: "reachable", peer: manager, reachable: true });
+  assert.equal(world.state.elements.get(volume)?.deleting, true);
+  world.silent.delete(manager);
+  world.settle();
+  assert.equal(world.state.elements.has(volume), false);
+});

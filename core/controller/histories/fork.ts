@@ -72,6 +72,7 @@ export function takeFork(state: ControllerState, peer: PeerName, forked: boolean
   // Both stores were older: what the peer has more is none that this one took back, and stays.
   if (itForked && isReleased) state.outbox.effects.push({ kind: "recovered", at: peer });
   doubtRuns(state, peer, itForked && !isReleased ? "lost" : null);
+  if (itForked) endOnceMore(state, peer);
   const before = isForked(state);
   if (forked) state.forkedAt.add(peer);
   else state.forkedAt.delete(peer);
@@ -90,6 +91,19 @@ export function takeFork(state: ControllerState, peer: PeerName, forked: boolean
   });
   otherRulesUpTo(state, beyondUnheard(drawn, "policy version", state.policy.version));
   grantAnew(state);
+}
+
+/**
+ * A Storage Manager that has lost its store has forgotten which volumes it was to remove, and its silence about one says nothing.
+ * So it is told once more, and finds them where they are.
+ */
+function endOnceMore(state: ControllerState, peer: PeerName): void {
+  if (peer !== storageManagerOf(state) || isForked(state)) return;
+  for (const { uid: volume, type, deleting } of state.elements.values()) {
+    const key = `volume/${volume}`;
+    if (!deleting || (type !== "Volume" && type !== "VolumeCopy")) continue;
+    if (desiredNow(state, peer, key) === undefined) takeBack(state, peer, key, { again: true });
+  }
 }
 
 /**
@@ -216,11 +230,16 @@ export function takeKept(state: ControllerState, peer: PeerName, key: string, va
 /** On their way to one receiver at a time. It says the others again on its next connection. */
 export const mostTakenBack = 10_000;
 
-export function takeBack(state: ControllerState, peer: PeerName, key: string): void {
+export function takeBack(
+  state: ControllerState,
+  peer: PeerName,
+  key: string,
+  how: { readonly again?: true } = {},
+): void {
   const releasing = state.outbox.releasing.get(peer) ?? state.outbox.make.set<string>();
   if (releasing.size >= mostTakenBack) return;
   state.outbox.releasing.set(peer, releasing.add(key));
-  state.outbox.effects.push({ kind: "desire", to: peer, key, value: null });
+  state.outbox.effects.push({ kind: "desire", to: peer, key, value: null, ...how });
 }
 
 export function raiseUids(state: ControllerState, source: Source, name: string): void {

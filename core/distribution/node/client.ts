@@ -1,5 +1,6 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
+import type { Effect } from "../../env.ts";
 import { deathIn, interestIn, isForService, isOfService } from "../deaths.ts";
 import { judgeServer, takeKept } from "../fork.ts";
 import type { Mark } from "../marks.ts";
@@ -106,7 +107,11 @@ const misuse = (turn: Turn, effect: string, to: PeerName, key: string, why: stri
 };
 
 /** Puts or (null) removes a desired document at a peer. A document that is as it was costs nothing. */
-export const desire = (node: Distribution, turn: Turn, to: PeerName, key: string, value: Json): void => {
+export const desire = (
+  node: Distribution,
+  turn: Turn,
+  { to, key, value, again }: Extract<Effect, { kind: "desire" }>,
+): void => {
   const text = textOf(value);
   if (to === node.self) {
     misuse(turn, "desire", to, key, "a service cannot be its own client");
@@ -117,7 +122,8 @@ export const desire = (node: Distribution, turn: Turn, to: PeerName, key: string
     return;
   }
   const known = node.targets.get(to);
-  if (value === null && known?.documents.get(key) === undefined && known?.orphans.has(key) !== true) return;
+  const isKnown = known?.documents.get(key) !== undefined || known?.orphans.has(key) === true;
+  if (value === null && !isKnown && again !== true) return;
   const target = targetOf(node, turn, to);
   if (target.documents.get(key)?.text === text) return;
   node.seq += 1;

@@ -150,7 +150,7 @@ const apply = (node: Distribution, turn: Turn, effect: Effect): void => {
       turn.writes.push({ key: storeKey.own(effect.key), value: effect.value });
       return;
     case "desire":
-      desire(node, turn, effect.to, effect.key, effect.value);
+      desire(node, turn, effect);
       return;
     case "publish":
       publish(node, turn, effect.key, effect.value);

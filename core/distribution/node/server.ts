@@ -171,7 +171,8 @@ const receiveDesire = (
     return;
   }
   if (value === null) {
-    if (client.documents.has(key)) advanceClient(turn, client, frame.at);
+    if (before === undefined && !hasForked(client)) turn.inbox.push({ kind: "unknown-end", from: client.peer, key });
+    if (before !== undefined) advanceClient(turn, client, frame.at);
     remove(turn, client, key);
     return;
   }

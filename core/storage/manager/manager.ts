@@ -22,6 +22,7 @@ import { publishKept } from "./kept.ts";
 import { reconcileConnection, reconcileLease } from "./leases.ts";
 import { forgetFormer, forgetMarks, takeMark } from "./marks.ts";
 import { measureStorageManager } from "./measure.ts";
+import { endUnknown, forgetEnded, lookForEnded, takeUnknownEnd } from "./recovery/ended.ts";
 import { isRefused, lookAgain, refuse, settleOwner } from "./recovery/owner.ts";
 import {
   beginRecovery,
@@ -92,6 +93,7 @@ export function createStorageManager({
 function take(state: ManagerState, input: Input): void {
   if (input.kind === "start") start(state);
   else if (input.kind === "desired") takeDesired(state, input.from, input.key, input.value);
+  else if (input.kind === "unknown-end") takeUnknownEnd(state, input.from, input.key);
   else if (input.kind === "actual") {
     const agent = state.agents.get(input.from);
     if (agent !== undefined) takeActual(state, agent, input.key, input.value);
@@ -101,6 +103,7 @@ function take(state: ManagerState, input: Input): void {
     setReachable(state, agent, input.reachable);
     if (input.reachable) heard(state, agent);
     if (input.reachable) lookAgain(state);
+    if (input.reachable) lookForEnded(state);
   } else if (input.kind === "forked") {
     const agent = state.agents.get(input.peer);
     if (agent !== undefined) takeFork(state, agent, input.forked, input.itForked);
@@ -155,6 +158,7 @@ function start(state: ManagerState): void {
   forgetMarks(state);
   lookAgain(state);
   beginRecovery(state);
+  lookForEnded(state);
   publishOffers(state);
 }
 
@@ -242,11 +246,13 @@ function takeVolume(state: ManagerState, client: PeerName, id: Uid, value: Json)
   }
   state.unread.delete(id);
   if (before?.document.origin.kind === "copy") removeFrom(state.waitingCopiesOf, before.document.origin.volume, id);
-  if (document !== null) state.wantedVolumes.set(id, { client, document });
-  else {
+  if (document !== null) {
+    state.wantedVolumes.set(id, { client, document });
+    forgetEnded(state, client, id);
+  } else {
     state.wantedVolumes.delete(id);
     state.unplaced.delete(id);
-    if (!state.volumes.has(id)) publish(state.outbox, actualKey(client, key), null);
+    if (!state.volumes.has(id)) endUnknown(state, client, id);
   }
   mark(state, id);
 }

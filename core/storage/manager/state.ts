@@ -127,6 +127,8 @@ export interface ManagerState {
   readonly unplaced: Set<Uid>;
   /** Volumes and connections whose stored wish cannot be read: they stay as they are. */
   readonly unread: Set<Uid>;
+  /** Volumes that were taken back at a store that does not know them, and by whom (`recovery/ended.ts`). */
+  readonly ended: Map<PeerName, Set<Uid>>;
   /** Volumes to look at before the step ends. */
   readonly dirty: Set<Uid>;
   readonly kept: Kept;
@@ -165,12 +167,14 @@ export function restoreManager(
     waitingCopiesOf: new Map(),
     unplaced: new Set(),
     unread: new Set(),
+    ended: new Map(),
     dirty: new Set(),
     kept: createKept(),
   };
   for (const [key, value] of restored.records) {
     const [kind, id] = splitKey(key);
     if (kind === "volume") keepVolume(state, id, value as unknown as VolumeRecord);
+    if (kind === "ended") keepEnded(state, id);
     if (kind === "lease") state.leases.set(id, value as unknown as LeaseRecord);
     if (kind === "connection") {
       const record = value as unknown as ConnectionRecord;
@@ -179,6 +183,12 @@ export function restoreManager(
     }
   }
   return state;
+}
+
+function keepEnded({ ended }: ManagerState, id: string): void {
+  const [client, volume] = splitKey(id);
+  const own = ended.get(client as PeerName) ?? new Set<Uid>();
+  ended.set(client as PeerName, own.add(volume));
 }
 
 const createAgentView = (name: PeerName): AgentView => ({

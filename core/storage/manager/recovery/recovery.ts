@@ -231,7 +231,7 @@ function lostUnderCopies(
   );
 }
 
-const sourceOf = (origin: Uid | null, document: DesiredVolume | null): AgentVolume["source"] => {
+export const sourceOf = (origin: Uid | null, document: DesiredVolume | null): AgentVolume["source"] => {
   if (origin !== null) return { kind: "overlay" };
   return document?.origin.kind === "image" ? document.origin : { kind: "empty" };
 };

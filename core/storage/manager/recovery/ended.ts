@@ -1,0 +1,88 @@
+import type { PeerName, Uid } from "../../../../model/cell/identifiers.ts";
+import { actualKey } from "../../../documents/vocabulary.ts";
+import { cellOfController, desire, progress, publish, toJson, write } from "../../../outbox.ts";
+import { hasOnlyBinned } from "../binned.ts";
+import { type ManagerState, mark, placesOf, serverOf, splitKey } from "../state.ts";
+import { publishVolume } from "../volumes.ts";
+import { adopt, sourceOf } from "./recovery.ts";
+
+/*
+ * A cell takes a volume back that this store does not know, since it was lost. The cell says so once: whoever takes its word for
+ * done leaves the file to nobody, and, if it is a copy, its origin with a copy that never goes. So the volume is found where it
+ * is, and deleted as any other, fence included. While servers are silent the word is remembered, durably (`ended/<client>/<uid>`).
+ */
+const record = (client: PeerName, volume: Uid): string => `ended/${client}/${volume}`;
+/** Of one client: whatever it makes up fills no store. Of what is more its file stays, for an operator. */
+const mostOfClient = 4096;
+
+/** Of a volume without a record: finds what its cell takes back, or says that it is gone. */
+export function endUnknown(state: ManagerState, client: PeerName, volume: Uid): void {
+  const having = placesOf(state, volume).filter((agent) => !hasOnlyBinned(agent, volume));
+  const [agent] = having;
+  const silent = having.length === 0 ? unheard(state, client) : having.filter(({ inStep }) => !inStep);
+  if (silent.length > 0 && remember(state, client, volume)) {
+    const names = silent.map(({ name }) => serverOf(name)).join(", ");
+    const reason = `this Storage Manager has lost what it knew and has yet to hear what is on ${names}`;
+    publishVolume(state, client, volume, progress("deleting", reason), null);
+    return;
+  }
+  forgetEnded(state, client, volume);
+  publish(state.outbox, actualKey(client, `volume/${volume}`), null);
+  const actual = agent?.volumes.get(volume);
+  // Of two files of one volume an operator says which is right.
+  if (agent === undefined || having.length > 1 || actual?.about === undefined) return;
+  const { cell, path, origin } = actual.about;
+  if (cell !== cellOfController(client)) return;
+  const source = sourceOf(origin, null);
+  const sizeMiB = actual.sizeMiB ?? 0;
+  const frozen = agent.readers.has(volume);
+  adopt(state, volume, { client, cell, path, agent: agent.name, origin, sizeMiB, source, frozen, made: true });
+  // A tombstone is of what is desired; and whoever writes it is fenced first.
+  desire(state.outbox, agent.name, `volume/${volume}`, {
+    ...{ uid: volume, source, sizeMiB, made: true, about: actual.about },
+  });
+  if (frozen) desire(state.outbox, agent.name, `readers/${volume}`, { volume });
+  const lease = agent.leases.get(volume);
+  if (lease === undefined) return;
+  const known = { epoch: lease.epoch, holder: lease.holder, connection: null };
+  write(state.outbox, `lease/${volume}`, toJson(known) as object);
+  state.leases.set(volume, known);
+}
+
+/** Another's wish under that UID is none of this client's. */
+export function takeUnknownEnd(state: ManagerState, client: PeerName, key: string): void {
+  const [kind, volume] = splitKey(key);
+  if (kind !== "volume" || state.volumes.has(volume) || state.wantedVolumes.has(volume)) return;
+  endUnknown(state, client, volume);
+  mark(state, volume);
+}
+
+/** It is wished for once more, or what became of it is known. */
+export function forgetEnded({ ended, outbox }: ManagerState, client: PeerName, volume: Uid): void {
+  if (ended.get(client)?.delete(volume) === true) write(outbox, record(client, volume), null);
+}
+
+function remember({ ended, outbox }: ManagerState, client: PeerName, volume: Uid): boolean {
+  const own = ended.get(client) ?? new Set<Uid>();
+  if (own.has(volume)) return true;
+  if (own.size >= mostOfClient) return false;
+  ended.set(client, own.add(volume));
+  write(outbox, record(client, volume), {});
+  return true;
+}
+
+/** A server has said all that it has. */
+export function lookForEnded(state: ManagerState): void {
+  for (const [client, volumes] of state.ended)
+    for (const volume of [...volumes]) {
+      if (state.volumes.has(volume)) forgetEnded(state, client, volume);
+      else endUnknown(state, client, volume);
+      mark(state, volume);
+    }
+}
+
+/** Servers on which it may be. */
+const unheard = ({ recovery, agents }: ManagerState, client: PeerName) => {
+  const names = new Set([...(recovery?.waitsFor ?? []), ...(recovery?.behind?.[client] ?? [])]);
+  return [...agents.values()].filter(({ name }) => names.has(name));
+};
