@@ -101,7 +101,7 @@ async function start(how: "boot" | "resume", number: number): Promise<Started> {
   const desired = cardOf(card, number);
   const global = {
     policies: [policy(1, number + 1, [rule(1, 2, 2, "icmp")])],
-    interfaces: [{ vm, cellNumber: 1, desired }],
+    interfaces: [{ vm, memoryMiB: 128, cellNumber: 1, desired }],
     locations: [],
   };
   await network.implementNetwork(global);

@@ -8,7 +8,7 @@ import type {
   DesiredVm,
 } from "../../core/documents/vocabulary.ts";
 import { cellName, elementPath, hostName, ipv4, mac, peerName, uid } from "../../model/cell/identifiers.ts";
-import { type Found, planHost, revisionOf, startingRecord, type Wanted } from "./planner.ts";
+import { type Found, localInterfaces, planHost, revisionOf, startingRecord, type Wanted } from "./planner.ts";
 import { publications } from "./publications.ts";
 
 const policy = (version: number): CellPolicy => ({
@@ -114,4 +114,16 @@ test("of two VMs with one address the first starts, and the other one waits for 
   const all = [one, two, other];
   assert.deepEqual(started(wantedOf(all), foundOf([], all)), ["one", "zero"]);
   assert.deepEqual(started(wantedOf(all), foundOf([two], all)), ["zero"]);
+});
+
+test("an interface has the memory of the guest that runs, and of the next one once that has ended", () => {
+  const before = { ...machine("one", "10.64.2.1"), memoryMiB: 512 };
+  const next = { ...before, incarnation: 2, memoryMiB: 4096 };
+  const memory = (wanted: DesiredVm, { records }: Found): readonly number[] =>
+    localInterfaces(wantedOf([wanted]), records).map(({ memoryMiB }) => memoryMiB);
+  assert.deepEqual(memory(before, foundOf([], [])), [512]);
+  assert.deepEqual(memory(next, foundOf([before], [])), [512]);
+  assert.deepEqual(memory({ ...before, memoryMiB: 4096 }, foundOf([before], [])), [512], "it would lose its flows");
+  const ended = { ...startingRecord(shop, before), stage: "ended" as const };
+  assert.deepEqual(memory(next, { ...foundOf([], []), records: new Map([[before.uid, ended]]) }), [4096]);
 });

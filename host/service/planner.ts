@@ -335,13 +335,13 @@ export const localInterfaces = (wanted: Wanted, records: ReadonlyMap<Uid, VmReco
     ...running,
     ...[...wanted.vms.values()].map(({ client, desired }) => ({ client, vm: desired })),
   ]);
-  const add = (vm: DesiredVm, client: PeerName): void => {
+  const add = (vm: DesiredVm, client: PeerName, { memoryMiB } = vm): void => {
     const cellNumber = cellNumbers.get(vm.cell);
     if (cellNumber === undefined) return;
     for (const desired of admitted(client, vm, wanted.entrances)) {
       if (addressTaken({ client, vm }, desired, wanted.claims ?? noClaims, held) !== null) continue;
       if (addressInUse(desired, inUse) !== null) continue;
-      interfaces.set(desired.uid, { vm: vm.uid, cellNumber, desired });
+      interfaces.set(desired.uid, { vm: vm.uid, memoryMiB, cellNumber, desired });
     }
   };
   for (const { vm, stage, client } of records.values()) {
@@ -351,8 +351,9 @@ export const localInterfaces = (wanted: Wanted, records: ReadonlyMap<Uid, VmReco
   }
   for (const { desired, client } of wanted.vms.values()) {
     const record = records.get(desired.uid);
-    const runs = record !== undefined && record.stage !== "ended" && record.vm.incarnation === desired.incarnation;
-    if (runs || mayStart(desired, record)) add(desired, client);
+    const living = record !== undefined && record.stage !== "ended" ? record.vm : null;
+    const runs = living?.incarnation === desired.incarnation;
+    if (runs || mayStart(desired, record)) add(desired, client, living ?? desired);
   }
   return byText(interfaces.values(), ({ desired }) => desired.uid);
 };

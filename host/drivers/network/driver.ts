@@ -10,6 +10,8 @@ export interface GlobalNetwork {
 }
 export interface LocalInterface {
   readonly vm: Uid;
+  /** Of the guest as it runs: how many flows are remembered for it grows with it. */
+  readonly memoryMiB: number;
   readonly cellNumber: number;
   readonly desired: DesiredInterface;
 }

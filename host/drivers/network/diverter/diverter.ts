@@ -1,10 +1,11 @@
 import { join } from "node:path";
-import type { CellPolicy, DesiredInterface } from "../../../../core/documents/vocabulary.ts";
+import type { CellPolicy } from "../../../../core/documents/vocabulary.ts";
 import { type Mac, mac } from "../../../../model/cell/identifiers.ts";
 import { qemuIdentity } from "../../../machine/unix-users.ts";
 import type {
   GlobalNetwork,
   InterfaceCounters,
+  LocalInterface,
   LocalNetwork,
   NetworkAllocation,
   NetworkChanges,
@@ -18,27 +19,10 @@ import { examinePacket } from "./examine.ts";
 import { type Names, openNames } from "./names.ts";
 import { createProber, type Prober } from "./probe.ts";
 import { closeDataplane, type Dataplane, mountBpffs, openDataplane, unmountBpffs, unpin } from "./program/dataplane.ts";
-import {
-  config,
-  dropReasons,
-  flow,
-  flowKey,
-  interfaceCounters,
-  policyState,
-  ruleCounters,
-  ruleKey,
-  word,
-} from "./program/layout.ts";
-import {
-  attachedProgram,
-  createMap,
-  detachAll,
-  ensureAttached,
-  indexOf,
-  mapTypes,
-  programId,
-} from "./program/libbpf.ts";
+import { config, dropReasons, interfaceCounters, policyState, ruleCounters, ruleKey, word } from "./program/layout.ts";
+import { attachedProgram, detachAll, ensureAttached, indexOf, programId } from "./program/libbpf.ts";
 import { type CellRules, createCellRules } from "./rules/cell-rules.ts";
+import { addFlowTables, hasFlowTables, removeFlowTables } from "./rules/flow-tables.ts";
 import { createGenerations, type Generations } from "./rules/generations.ts";
 import { deviceOf, slotOf, takeSlot } from "./rules/slots.ts";
 import { whatWasTold } from "./rules/told.ts";
@@ -53,13 +37,6 @@ import {
 
 /** What every VM sees as its gateway, and everything else: locally administered, the same everywhere. */
 export const gatewayMac: Mac = mac("02:ce:11:5d:00:01");
-/**
- * Flows that one interface may have at once: in use, and opened without that anything came of it yet. The oldest idle ones
- * of a table make room in it, never another table's or interface's.
- */
-const flowsPerInterface = { flows: 6144, openings: 2048 } as const;
-const flowTables = ["flows", "openings"] as const;
-
 export interface DiverterOptions {
   /** Durable: names of rules and interfaces. */
   readonly directory: string;
@@ -140,10 +117,11 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       const wantedTaps = global.interfaces.map(({ desired }) => tapName(desired.uid));
       const ports = servicePorts(global, uplink.bridge);
       const network =
-        global.interfaces.some(({ desired }) => {
+        global.interfaces.some((wanted) => {
+          const { desired } = wanted;
           const tap = tapName(desired.uid);
           if (desired.management === true && uplink.bridge === null) return false;
-          return !local.taps.includes(tap) || !isInPlace(dataplane, desired, ports);
+          return !local.taps.includes(tap) || !isInPlace(dataplane, wanted, ports);
         }) || local.taps.some((tap) => !wantedTaps.includes(tap));
       return {
         network,
@@ -158,15 +136,16 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       for (const tap of findTaps()) if (!wanted.has(tap)) removeTap(tap);
       names.setTaps(wanted);
       const ports = servicePorts(global, uplink.bridge);
-      for (const { desired } of global.interfaces) {
+      for (const local of global.interfaces) {
+        const { desired, memoryMiB } = local;
         const tap = tapName(desired.uid);
         const { bridge, mtu } = uplink;
         // Nothing that could be made; what an earlier configuration made stays.
         if (desired.management === true && bridge === null) continue;
         if (indexOf(tap) === 0) createTap(tap, owner);
-        if (isInPlace(dataplane, desired, ports)) continue;
+        if (isInPlace(dataplane, local, ports)) continue;
         if (desired.management === true && bridge !== null) guardService(dataplane, tap, mtu, bridge);
-        else guard(dataplane, indexOf(tap), () => withdraw(tap, uplink));
+        else guard(dataplane, indexOf(tap), memoryMiB, () => withdraw(tap, uplink));
       }
     },
     async implementSecurityGroup(global: GlobalNetwork) {
@@ -242,19 +221,19 @@ function closeAll({ prober, rules, names, dataplane }: Opened): void {
   names.close();
   closeDataplane(dataplane);
 }
-function isGuarded(dataplane: Dataplane, ifindex: number): boolean {
+function isGuarded(dataplane: Dataplane, ifindex: number, memoryMiB: number): boolean {
   const slot = slotOf(dataplane, ifindex);
   return (
     slot !== null &&
     attachedProgram(ifindex) === programId(dataplane.programs.from_vm) &&
-    flowTables.every((name) => dataplane.maps[name].get(key(slot)) !== null)
+    hasFlowTables(dataplane, key(slot), memoryMiB)
   );
 }
 
-const isInPlace = (dataplane: Dataplane, desired: DesiredInterface, ports: ReadonlySet<string> | null): boolean =>
-  desired.management === true
-    ? isServiceGuarded(dataplane, tapName(desired.uid), ports)
-    : isGuarded(dataplane, indexOf(tapName(desired.uid)));
+const isInPlace = (dataplane: Dataplane, local: LocalInterface, ports: ReadonlySet<string> | null): boolean =>
+  local.desired.management === true
+    ? isServiceGuarded(dataplane, tapName(local.desired.uid), ports)
+    : isGuarded(dataplane, indexOf(tapName(local.desired.uid)), local.memoryMiB);
 
 /** An ordinary tap is up, and no port of the bridge, which it may have been as a tap of the management network. */
 function withdraw(tap: string, { bridge, mtu }: Wire): void {
@@ -266,22 +245,13 @@ function withdraw(tap: string, { bridge, mtu }: Wire): void {
  * The program first, then the device up, and last the tables without which nothing passes: a device is never open by
  * accident, and one that is half made is made again.
  */
-function guard(dataplane: Dataplane, ifindex: number, bringUpDevice: () => void): void {
+function guard(dataplane: Dataplane, ifindex: number, memoryMiB: number, bringUpDevice: () => void): void {
   ensureAttached(ifindex, dataplane.programs.from_vm);
   bringUpDevice();
   const slot = key(takeSlot(dataplane, ifindex));
   const { maps } = dataplane;
   if (maps.flows.get(slot) === null) maps.counters.clear(slot);
-  // Nothing passes without `flows`, so that table comes last.
-  for (const name of flowTables.toReversed()) if (maps[name].get(slot) === null) addFlowTable(dataplane, name, slot);
-}
-function addFlowTable({ maps }: Dataplane, name: (typeof flowTables)[number], slot: Buffer): void {
-  const table = createMap(mapTypes.lruHash, "flow_table", flowKey.size, flow.size, flowsPerInterface[name], 0);
-  try {
-    maps[name].set(slot, word.encode({ value: table.fd }));
-  } finally {
-    table.close();
-  }
+  addFlowTables(dataplane, slot, memoryMiB);
 }
 
 /** Closes an interface: its address first, so that nothing is delivered to a device that goes away. */
@@ -291,7 +261,7 @@ function forget(dataplane: Dataplane, ifindex: number): void {
     for (const address of map.keys()) if (map.get(address)?.readUInt32LE() === ifindex) map.delete(address);
   for (const name of ["interfaces", "dhcp"] as const) maps[name].delete(key(ifindex));
   const slot = slotOf(dataplane, ifindex);
-  if (slot !== null) for (const name of flowTables) maps[name].delete(key(slot));
+  if (slot !== null) removeFlowTables(dataplane, key(slot));
   maps.slots.delete(key(ifindex));
 }
 
@@ -314,12 +284,12 @@ function versionInForce({ maps }: Dataplane, { cellNumber, version }: CellPolicy
 function allocation(
   dataplane: Dataplane,
   global: GlobalNetwork,
-  { cellNumber, desired }: GlobalNetwork["interfaces"][number],
+  { cellNumber, desired, memoryMiB }: LocalInterface,
   rules: CellRules,
 ): NetworkAllocation["interfaces"][number] {
   const tap = tapName(desired.uid);
   const index = indexOf(tap);
-  const reason = !isGuarded(dataplane, index)
+  const reason = !isGuarded(dataplane, index, memoryMiB)
     ? `device ${tap} is not there or not guarded yet`
     : dataplane.maps.policies.get(key(cellNumber)) === null
       ? `the rules of cell ${cellNumber} are not here yet`

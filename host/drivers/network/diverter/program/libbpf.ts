@@ -146,6 +146,10 @@ export class BpfMap {
       return value === null ? [] : [{ key, value }];
     });
   }
+  /** How many entries it was made for. */
+  mostEntries(): number {
+    return infoOf(this.fd, "a map's size").readUInt32LE(16);
+  }
   close(): void {
     closeFd(this.fd);
   }
@@ -182,12 +186,14 @@ export const close = (fd: number): void => {
   closeFd(fd);
 };
 /** The kernel's id of a program. */
-export function programId(fd: number): number {
+export const programId = (fd: number): number => infoOf(fd, "a program's id").readUInt32LE(4);
+/** `struct bpf_map_info` or `struct bpf_prog_info`. */
+function infoOf(fd: number, what: string): Buffer {
   const info = Buffer.alloc(256);
   const length = Buffer.alloc(4);
   length.writeUInt32LE(256);
-  check(objInfo(fd, info, length), "asking for a program's id");
-  return info.readUInt32LE(4);
+  check(objInfo(fd, info, length), `asking for ${what}`);
+  return info;
 }
 
 /**

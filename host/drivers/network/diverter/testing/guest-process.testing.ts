@@ -1,7 +1,9 @@
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { closeSync, openSync, read, writeSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { fromNumber, toNumber } from "../program/layout.ts";
 import { indexOf, ioctl, openPacketSocket, sendFrame as sendOut } from "../program/libbpf.ts";
+import { ethernet, ip, tcp, tcpFlags } from "./frames.testing.ts";
 import { serve } from "./serve.testing.ts";
 
 /** What runs in a guest of the tests: TCP and UDP ends, and the raw end of a tap. */
@@ -154,6 +156,35 @@ function inject(device: string, hand: readonly string[]): void {
   }
 }
 
+/** One frame after the other out of a device, the n-th made by `frame`. Returns how many it took. */
+function pour(device: string, count: number, frame: (at: number) => string): number {
+  const socket = openPacketSocket();
+  const index = indexOf(device);
+  try {
+    let taken = 0;
+    for (let at = 0; at < count; at += 1) if (sendOut(socket, index, Buffer.from(frame(at), "hex"))) taken += 1;
+    return taken;
+  } finally {
+    socket.close();
+  }
+}
+/** SYNs to port 80 of `to` by as many senders as `addresses`, from `first` on, each from ever other ports. */
+function flood(device: string, macs: readonly [to: string, from: string], to: string, range: SynRange): number {
+  const { first, addresses, from, count } = range;
+  return pour(device, count, (at) => {
+    const sender = from + at;
+    const segment = tcp(1024 + (Math.floor(sender / addresses) % 60_000), 80, tcpFlags.syn);
+    return ethernet(...macs, 0x0800, ip(fromNumber(toNumber(first) + (sender % addresses)), to, 6, segment));
+  });
+}
+export interface SynRange {
+  readonly first: string;
+  readonly addresses: number;
+  /** Number of the first SYN. */
+  readonly from: number;
+  readonly count: number;
+}
+
 serve(async (method, args) => {
   switch (method) {
     case "listen":
@@ -183,6 +214,8 @@ serve(async (method, args) => {
       return null;
     case "inject":
       return inject(String(args[0]), args[1] as readonly string[]);
+    case "flood":
+      return flood(String(args[0]), args[1] as [string, string], String(args[2]), args[3] as SynRange);
     case "nextFrame":
       return nextFrame(Number(args[0]));
     case "frames":

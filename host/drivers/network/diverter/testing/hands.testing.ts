@@ -60,21 +60,44 @@ export class Hand {
   next(timeoutMs: number): Promise<string | null> {
     return this.#agent.call("nextFrame", timeoutMs);
   }
+  /** What has come so far. */
+  async forget(): Promise<void> {
+    await this.#agent.call("frames");
+  }
+  async close(): Promise<void> {
+    this.#installation.agents.delete(this.#agent);
+    await this.#agent.stop();
+  }
   async counters(): Promise<InterfaceCounters> {
     const driver = this.#installation.drivers[this.plan.host];
     const all = await driver.call<{ interfaces: readonly InterfaceCounters[] }>("counters");
     return all.interfaces.find((counter) => counter.interface === uidOf(this.plan))!;
   }
 
-  /** Entries of one of the interface's tables of flows, and how many it may have. */
-  flows(table: "flows" | "openings" = "flows"): { readonly entries: number; readonly limit: number } {
+  /** Entries of one of the interface's tables of flows, how many it may have, and its memory in the kernel. */
+  flows(table: "flows" | "openings" = "flows"): {
+    readonly entries: number;
+    readonly limit: number;
+    readonly bytes: number;
+  } {
     const machine = this.#installation.hostMachines[this.plan.host];
     const id = this.#tableOf(table);
-    const { max_entries: limit } = JSON.parse(machine.run("bpftool", "-j", "map", "show", "id", id)) as {
+    const shown = JSON.parse(machine.run("bpftool", "-j", "map", "show", "id", id)) as {
       readonly max_entries: number;
+      readonly bytes_memlock: number;
     };
     const entries = machine.run("sh", "-c", `bpftool -j map dump id ${id} | tr '{' '\\n' | grep -c '"key"' || true`);
-    return { entries: Number(entries), limit };
+    return { entries: Number(entries), limit: shown.max_entries, bytes: shown.bytes_memlock };
+  }
+  /** Puts a pinned table in the place of one of the interface's. */
+  replaceTable(table: "flows" | "openings", pin: string): void {
+    const { host } = this.plan;
+    const maps = `${this.#installation.directory}/${host}/run/bpf/diverter/maps`;
+    const value = ["value", "pinned", pin];
+    this.#installation.hostMachines[host].run(
+      ...["bpftool", "map", "update", "pinned", `${maps}/${table}`, "key", ...bytesOf(this.#slot())],
+      ...value,
+    );
   }
   /**
    * Puts what is in the table for one UDP flow with another guest under the key of another one, as when an element is taken
@@ -97,8 +120,12 @@ export class Hand {
   }
   /** The number that the kernel knows it by. */
   #tableOf(table: "flows" | "openings"): string {
+    const maps = `${this.#installation.directory}/${this.plan.host}/run/bpf/diverter/maps`;
+    return String(this.#lookUp(["pinned", `${maps}/${table}`], bytesOf(this.#slot())).readUInt32LE());
+  }
+  /** Of the interface, as the keys of maps have it. */
+  #slot(): Buffer {
     const { host } = this.plan;
-    const maps = `${this.#installation.directory}/${host}/run/bpf/diverter/maps`;
     const links = this.#installation.hostMachines[host].run(
       "ip",
       "-j",
@@ -110,8 +137,10 @@ export class Hand {
     const [link] = JSON.parse(links) as readonly { readonly ifindex: number }[];
     const device = Buffer.alloc(4);
     device.writeUInt32LE(link!.ifindex);
-    const slot = this.#lookUp(["pinned", `${maps}/slots`], bytesOf(device));
-    return String(this.#lookUp(["pinned", `${maps}/${table}`], bytesOf(slot)).readUInt32LE());
+    return this.#lookUp(
+      ["pinned", `${this.#installation.directory}/${host}/run/bpf/diverter/maps/slots`],
+      bytesOf(device),
+    );
   }
 
   /**

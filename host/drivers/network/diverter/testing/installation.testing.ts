@@ -27,6 +27,8 @@ export interface GuestPlan {
   readonly cell: number;
   /** Who it is in its cell: itself, its VM, its subnet. */
   readonly identities: readonly [number, number, number];
+  /** Of its guest; absent: little. */
+  readonly memoryMiB?: number;
   /** On the management network, which is the wire itself. */
   readonly management?: true;
 }
@@ -187,7 +189,12 @@ export class Installation {
       );
     const interfaces = plans
       .filter(({ host }) => host === key)
-      .map((plan) => ({ vm: uid(`vm-${plan.name}`), cellNumber: plan.cell, desired: desiredOf(plan) }));
+      .map((plan) => ({
+        vm: uid(`vm-${plan.name}`),
+        memoryMiB: plan.memoryMiB ?? 256,
+        cellNumber: plan.cell,
+        desired: desiredOf(plan),
+      }));
     return { policies, interfaces, locations };
   }
   async apply(plans: readonly GuestPlan[], policies: readonly CellPolicy[]): Promise<Record<HostKey, Applied>> {
