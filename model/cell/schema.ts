@@ -112,10 +112,24 @@ const instance = (of: string): AttributeSchema => ({
 });
 const ports = (docs: string): AttributeSchema => ({ kind: { kind: "ports" }, effect: "change", docs });
 
+/** What can be asked for at all. */
+export const smallestVm = { memoryMiB: 16, cpus: 1 } as const;
+
 export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
   VM: {
-    "x.memory": { kind: integer(16, 16_777_216), unit: "MiB", required: true, effect: "restart", docs: "Main memory." },
-    "x.cpus": { kind: integer(1, 1024), default: 1, effect: "restart", docs: "Number of virtual processors." },
+    "x.memory": {
+      kind: integer(smallestVm.memoryMiB, 16_777_216),
+      unit: "MiB",
+      required: true,
+      effect: "restart",
+      docs: "Main memory.",
+    },
+    "x.cpus": {
+      kind: integer(smallestVm.cpus, 1024),
+      default: 1,
+      effect: "restart",
+      docs: "Number of virtual processors.",
+    },
     "x.cpuSpeed": {
       kind: integer(0, 100_000),
       unit: "MHz",

@@ -48,6 +48,21 @@ test("the cause comes before its effects: a volume that nobody can make, seen fr
   }
 });
 
+test("one that has not answered its probes yet is waited for, whether it would be started again or not", () => {
+  for (const restartOnFailure of [true, false]) {
+    const world = new World();
+    world.put(shop({ web: vm({ "x.restartOnFailure": restartOnFailure, "x.liveness.protocol": "icmp" }) }));
+    const key = `${world.uidOf("shop/web")}@1`;
+    world.ended.set(key, { health: "starting" });
+    world.settle();
+    const waiting = why(world, "shop/web").checks.find(({ passes }) => !passes);
+    assert.match(waiting?.lifts ?? "", /^nothing needs to be done/);
+    world.ended.set(key, { health: "answering" });
+    world.settle();
+    assert.deepEqual(failing(why(world, "shop/web")), []);
+  }
+});
+
 test("what was switched off, and what failed for good, say what starts them", () => {
   const world = new World();
   world.put(shop({ web: vm({ "x.desiredState": "off" }), db: vm({ "x.restartOnFailure": false }) }));

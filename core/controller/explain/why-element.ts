@@ -242,7 +242,8 @@ function runChecks(state: ControllerState, { uid, causes }: ElementRecord, run: 
   return checks;
 }
 
+const waits = "nothing needs to be done: its next answer is waited for";
 const probes = (health: "starting" | "answering" | "silent"): ElementCheck =>
   health === "answering"
     ? passed("answers its probes", "it is answering")
-    : { ...passed("answers its probes", `it is ${health}`), passes: false, lifts: remedy({ kind: "silent-left" }) };
+    : { ...passed("answers its probes", `it is ${health}`), passes: false, lifts: waits };

@@ -17,10 +17,12 @@ export const affinity: Filter = ({ actual, use }, request) => {
   const naming = [...(there?.keepingApart ?? [])].filter((other) => names(other.apartFrom, other.path, request.path));
   for (const other of [...named, ...naming]) {
     if (other.vm !== request.vm) {
+      const its = named.includes(other) ? [`"${other.path}" out of x.placement.apartFrom`] : [];
+      const theirs = naming.includes(other) ? [`"${request.path}" out of that of "${other.path}"`] : [];
       return {
         kind: "apart",
         why: `x.placement.apartFrom keeps it apart from "${other.path}", which is there`,
-        lifts: `take "${other.path}" out of x.placement.apartFrom, or let one more host join`,
+        lifts: `take ${[...its, ...theirs].join(" and ")}, or let one more host join`,
       };
     }
   }

@@ -1,3 +1,4 @@
+import { smallestVm } from "../../../model/cell/schema.ts";
 import { cpusFor, type Filter, freeMiB, noUse } from "../candidate.ts";
 
 /** What is reserved on a host never exceeds its memory and CPUs, times the ratios, less what the management needs. */
@@ -10,8 +11,8 @@ export const capacity: Filter = ({ actual, use }, request, ratios) => {
       why: `${request.memoryMiB} MiB do not fit: ${free} of ${most} MiB are free`,
       lifts:
         request.memoryMiB > most
-          ? `it never fits there: ask for at most ${most} MiB`
-          : `ask for at most ${free} MiB, or let ${request.memoryMiB - free} MiB become free there`,
+          ? never(most, "MiB", smallestVm.memoryMiB)
+          : `${atMost(free, "MiB", smallestVm.memoryMiB)}let ${request.memoryMiB - free} MiB become free there`,
     };
   }
   const cpus = cpusFor(actual, ratios);
@@ -22,9 +23,17 @@ export const capacity: Filter = ({ actual, use }, request, ratios) => {
       why: `${request.cpus} CPUs do not fit: ${free} of ${cpus} (${actual.cpus} × ${ratios.cpu}) are free`,
       lifts:
         request.cpus > cpus
-          ? `it never fits there: ask for at most ${cpus} CPUs`
-          : `ask for at most ${free} CPUs, or let ${request.cpus - free} become free there`,
+          ? never(cpus, "CPUs", smallestVm.cpus)
+          : `${atMost(free, "CPUs", smallestVm.cpus)}let ${request.cpus - free} CPUs become free there`,
     };
   }
   return null;
 };
+
+/** What is less than the smallest VM nobody can ask for. */
+const atMost = (free: number, unit: string, least: number): string =>
+  free < least ? "" : `ask for at most ${free} ${unit}, or `;
+const never = (most: number, unit: string, least: number): string =>
+  most < least
+    ? "no VM ever fits there: let another host join"
+    : `it never fits there: ask for at most ${most} ${unit}`;
