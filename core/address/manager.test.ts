@@ -186,6 +186,7 @@ test("what the pools could ever give is told to controllers: the largest subnet 
   const crowded = { ...options, internalPool: "10.64.0.0/24", reserved: ["10.64.0.0/26", "10.64.0.128/28"] };
   const offer = addressOfferOf(crowded);
   assert.deepEqual([offer.internal.largest, offer.external.largest], [64, 256]);
+  assert.deepEqual([offer.shortestPrefix, offer.longestPrefix], [8, 29]);
   assert.equal(addressOfferOf({ ...crowded, reserved: ["10.64.0.0/24"] }).internal.largest, 0);
   const { want, get } = world(crowded);
   want("a", subnet("a", offer.internal.largest + 1));

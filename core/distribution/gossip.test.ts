@@ -168,3 +168,12 @@ test("what is malformed, too long or too much is refused and harms nobody", () =
     });
   assert.equal([...itemsOf(group.members.get("h0") ?? assert.fail())].length, gossipDefaults.itemsPerSource);
 });
+
+test("however much is asked for, an answer has so many packets", () => {
+  const asked = createGossip({ self: "h0", seed: 1 }, 0);
+  for (let at = 0; at < gossipDefaults.itemsPerSource; at += 1)
+    stepGossip(asked, { kind: "say", item: item("h0", 1, at + 1, `k${at}`, "x".repeat(400)) }, 0);
+  const buckets = [...Array(64).keys()];
+  const want: GossipInput = { kind: "packet", from: "h1", packet: { kind: "want", buckets } };
+  assert.equal(stepGossip(asked, want, 0).packets.length, gossipDefaults.answerPackets);
+});

@@ -163,6 +163,18 @@ test("nothing is placed at a host that is declared dead, which the others' refus
   assert.equal(get("a")?.host, "h2");
 });
 
+test("a death of a host that nobody has is none", () => {
+  const { want, input, say, rooms } = world(["h1"]);
+  say("h1", host("h1"));
+  const death = { host: "h9", generation: 1, incarnation: 0, declaredAt: Date.UTC(2026, 10, 21), reporters: 3 };
+  input({ kind: "actual", from: peerName("presence.1"), key: "dead/h9", value: death });
+  want("a", 500);
+  assert.deepEqual(
+    rooms().map(({ host }) => host),
+    ["h1"],
+  );
+});
+
 test("what waits is placed when room is freed, also over a restart", () => {
   const { want, say, get, restart, wanted, records } = world(["h1"]);
   say("h1", host("h1"));
