@@ -8,6 +8,7 @@ import {
   cells,
   inGuest,
   tryDownAndUp,
+  tryExample,
   tryInterrupt,
   tryRename,
   tryReset,
@@ -39,6 +40,7 @@ test("a day's work with one cell", { skip: process.getuid?.() === 0 ? false : "n
       assert.match(await cells(testbed, "events", "day/web/vm"), /working[^\n]*its guest boots[\s\S]*ready/);
     });
 
+    await t.test("the example of docs/typescript.md becomes ready", () => tryExample(testbed));
     await t.test("a VM whose guest resets itself is not ready until it has come up again", () => tryReset(testbed));
     await t.test(
       'with x.ready "started" it is ready as soon as its machine runs, and a change of that starts nothing',

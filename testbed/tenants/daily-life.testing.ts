@@ -62,6 +62,21 @@ const live = (t: Testbed, ...args: readonly string[]): Live => {
   return { child, said, code, until };
 };
 
+/** What `docs/typescript.md` shows is applied as it stands there, and comes up. */
+export const tryExample = async (t: Testbed): Promise<void> => {
+  const page = readFileSync(fileURLToPath(new URL("../../docs/typescript.md", import.meta.url)), "utf8");
+  const blocks = [...page.matchAll(/(?:^ {4}.*\n|^\n(?= {4}))+/gm)].map(([block]) => block.replace(/^ {4}/gm, ""));
+  const example = blocks.find((block) => block.includes("export default cell("));
+  assert.ok(example !== undefined);
+  const directory = join(dirname(t.configFile), "typescript");
+  mkdirSync(directory);
+  const file = join(directory, "shop.ts");
+  writeFileSync(file, example);
+  assert.match(await cells(t, "apply", file, "--yes"), /shop is as declared: (\d+) elements: \1 ready/);
+  assert.equal(await inGuest(t, "shop/web/machine", "cat /proc/sys/kernel/ostype"), "Linux");
+  await cells(t, "stop", "shop/web/machine");
+};
+
 /** What a guest that resets itself is, until it has come up again. */
 export const tryReset = async (t: Testbed): Promise<void> => {
   await inGuest(t, "day/web/vm", "(sleep 0.3; reboot) >/dev/null 2>&1 </dev/null &");
