@@ -14,7 +14,8 @@ const limitIn = (document: Json): number | null => {
 
 /**
  * Incarnations as they are minted, by the clock of all: where they then start, and how late, is another's business. Only cells
- * that had a limit from the beginning, and by the largest that they ever had.
+ * that had a limit from the beginning, and by the largest that they ever had. How many were taken is in the controller's store: one
+ * that was lost or is older may give them out once more.
  */
 export const starts: Invariant = {
   number: 28,
@@ -24,6 +25,9 @@ export const starts: Invariant = {
     const incarnations = new Map<string, number>();
     const times = new Map<string, number[]>();
     kernel.watchers.push({
+      log: (who, event) => {
+        if (event === "store/taken") times.delete(who);
+      },
       stepped: (who, _input, effects) => {
         for (const effect of effects) {
           if (effect.kind !== "write" || !who.startsWith("controller.") || !isObject(effect.value)) continue;
