@@ -94,6 +94,11 @@ test("a child counts with its own limit, or else with what its model asks for", 
   );
 });
 
+test("of nothing that is left nobody is told to ask for less", () => {
+  const text = said({ "x.limits.memory": 1000, a: vm(1000), kid: child({ a: vm(300) }) });
+  assert.match(text, /`shop` has 0 of 1000 left\. Leave it out, or raise `x\.limits\.memory` of `shop` to 1300\./);
+});
+
 test("two children share what is left, and the one that goes beyond it is named", () => {
   const kid = (memory: number) => child({ a: vm(memory) });
   assert.match(

@@ -185,7 +185,8 @@ function reportChildren(
     if (amount > left) {
       const isLimit = cell.limits?.[each.key] !== undefined;
       const verb = isLimit ? "may have" : "asks for";
-      const right = isLimit ? `Write \`${each.attribute} ${left}\` or less in it` : `Let it ask for ${left} or less`;
+      const less = isLimit ? `Write \`${each.attribute} ${left}\` or less in it` : `Let it ask for ${left} or less`;
+      const right = left > 0 ? less : "Leave it out";
       fault(
         "cell/limits",
         `The child cell \`${element.path}\` ${verb} ${count(amount, each)}, and \`${parent}\` has ${left} of ${limit} left`,

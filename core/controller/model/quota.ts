@@ -122,11 +122,15 @@ function promisedFaults(state: ControllerState, cell: Cell, plan: Plan, children
   const keptMiB = keptMiBOf(state) ?? 0;
   if (asks + beyond + keptMiB <= limit || asks + beyond <= has) return [];
   const kept = keptMiB === 0 ? "" : ` ${keptMiB} MiB of deleted volumes stay,`;
+  // Nobody is kept from having less than now.
+  const most = Math.max(limit - beyond - keptMiB, has - beyond);
+  const more = `rite \`x.limits.storage ${asks + beyond + keptMiB}\` or more`;
+  const way = most > 0 ? `Ask for ${most} MiB or less, or w${more}` : `W${more}`;
   return [
     {
       code: "cell/limits",
       message: `The cell \`${cell.name}\` asks for ${asks} MiB of storage, its volumes were given ${beyond} MiB more than it says,${kept} and its limit is ${limit}`,
-      hint: `Ask for ${Math.max(0, limit - beyond - keptMiB)} MiB or less, or write \`x.limits.storage ${asks + beyond + keptMiB}\` or more. \`cells get ${state.options.cell} --state\` says which volumes have more than is declared: a volume never becomes smaller.`,
+      hint: `${way}. \`cells get ${state.options.cell} --state\` says which volumes have more than is declared: a volume never becomes smaller.`,
       path: cell.path,
     },
   ];
