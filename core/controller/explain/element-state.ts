@@ -51,7 +51,14 @@ export function updateStates(state: ControllerState): void {
 function update(state: ControllerState, record: ElementRecord): void {
   const element = elementOf(state, record);
   if (element === undefined) setState(state, record, deletingState(state, record));
-  else if (record.phase === null || isHeardOf(state, record)) setState(state, record, stateOf(state, record, element));
+  else if (record.phase === null || isOwnNews(state, record) || isHeardOf(state, record))
+    setState(state, record, stateOf(state, record, element));
+}
+
+/** A next incarnation is this controller's to begin, whoever was heard: what was so of the one before is over. */
+function isOwnNews(state: ControllerState, { uid, phase }: ElementRecord): boolean {
+  const stage = state.vms.get(uid)?.run?.stage;
+  return phase === "ready" && (stage === "placing" || stage === "connecting");
 }
 
 /**
