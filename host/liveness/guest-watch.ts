@@ -1,4 +1,5 @@
 import type { Json } from "../../model/json/json.ts";
+import { wakeable } from "../../runtime/process/wakeable.ts";
 import type { HypervisorDriver } from "../drivers/hypervisor/driver.ts";
 import type { HostRequest } from "../service/host-requests.ts";
 import type { AwaitedGuest } from "./guest-state.ts";
@@ -35,8 +36,6 @@ export const createGuestWatch = ({ hypervisor, request, after = machineTimer }: 
   let awaited: ReadonlySet<string> = new Set();
   const cancels = new Set<() => void>();
   let closed = false;
-  let asking = false;
-  let again = false;
 
   const question = async (guest: AwaitedGuest): Promise<void> => {
     const name = nameOf(guest);
@@ -57,27 +56,19 @@ export const createGuestWatch = ({ hypervisor, request, after = machineTimer }: 
     });
     cancels.add(cancel);
   };
-  const look = async (): Promise<void> => {
-    again = true;
-    if (asking) return;
-    asking = true;
-    try {
-      while (again && !closed) {
-        again = false;
-        const guests = (await ask({ kind: "awaited-guests" })) as unknown as readonly AwaitedGuest[];
-        awaited = new Set(guests.map(nameOf));
-        for (const guest of guests) {
-          if (asked.has(nameOf(guest))) continue;
-          asked.add(nameOf(guest));
-          void question(guest);
-        }
+  // It fails when the service is ending.
+  const look = wakeable(
+    async () => {
+      const guests = (await ask({ kind: "awaited-guests" })) as unknown as readonly AwaitedGuest[];
+      awaited = new Set(guests.map(nameOf));
+      for (const guest of guests) {
+        if (asked.has(nameOf(guest))) continue;
+        asked.add(nameOf(guest));
+        void question(guest);
       }
-    } catch {
-      // The service is ending.
-    } finally {
-      asking = false;
-    }
-  };
+    },
+    () => closed,
+  );
   return {
     wake: () => {
       void look();

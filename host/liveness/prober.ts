@@ -1,4 +1,5 @@
 import type { Json } from "../../model/json/json.ts";
+import { wakeable } from "../../runtime/process/wakeable.ts";
 import type { NetworkDriver } from "../drivers/network/driver.ts";
 import type { HostRequest } from "../service/host-requests.ts";
 import {
@@ -43,8 +44,6 @@ export const createProber = ({ network, request, log, time = machineTime }: Prob
   const ask = (message: HostRequest): Promise<Json> => request(message as unknown as Json);
   let cancel: (() => void) | null = null;
   let closed = false;
-  let asking = false;
-  let again = false;
 
   const send = async (probe: Probe): Promise<void> => {
     const { interface: uid, protocol, port, timeoutMs } = probe;
@@ -70,23 +69,15 @@ export const createProber = ({ network, request, log, time = machineTime }: Prob
     // Not 0: with all places taken what is due waits for an answer, which takes the next turn at once.
     if (waitMs !== null) cancel = time.after(Math.max(20, waitMs), turn);
   };
-  const wake = async (): Promise<void> => {
-    again = true;
-    if (asking) return;
-    asking = true;
-    try {
-      while (again && !closed) {
-        again = false;
-        const targets = (await ask({ kind: "probe-targets" })) as unknown as readonly ProbeTarget[];
-        setTargets(liveness, targets, time.nowMs());
-        turn();
-      }
-    } catch {
-      // The service is ending.
-    } finally {
-      asking = false;
-    }
-  };
+  // It fails when the service is ending.
+  const wake = wakeable(
+    async () => {
+      const targets = (await ask({ kind: "probe-targets" })) as unknown as readonly ProbeTarget[];
+      setTargets(liveness, targets, time.nowMs());
+      turn();
+    },
+    () => closed,
+  );
   return {
     wake: () => {
       void wake();

@@ -1,5 +1,6 @@
 import type { DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { Json } from "../../model/json/json.ts";
+import { wakeable } from "../../runtime/process/wakeable.ts";
 import type { HypervisorDriver } from "../drivers/hypervisor/driver.ts";
 import { NotConfirmedGone } from "../drivers/hypervisor/process/process.ts";
 import type { GlobalNetwork, NetworkAllocation, NetworkDriver } from "../drivers/network/driver.ts";
@@ -37,8 +38,6 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
   let running = 0;
   let closed = false;
   let listed = false;
-  let asking = false;
-  let again = false;
 
   const begin = (action: Action, done: () => void): void => {
     const task = execute(options, action)
@@ -61,24 +60,21 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
       });
     }
   };
-  const wake = async (): Promise<void> => {
-    again = true;
-    if (asking || !listed) return;
-    asking = true;
-    try {
-      while (again && !closed) {
-        again = false;
-        for (const action of (await ask({ kind: "next" })) as unknown as readonly Action[]) {
-          if (action.kind === "implement-network") begin(action, () => undefined);
-          else waiting.push(action);
-        }
-        fill();
+  const look = wakeable(
+    async () => {
+      for (const action of (await ask({ kind: "next" })) as unknown as readonly Action[]) {
+        if (action.kind === "implement-network") begin(action, () => undefined);
+        else waiting.push(action);
       }
-    } catch (error) {
-      if (!closed) options.log("executor-stopped", { why: (error as Error).message });
-    } finally {
-      asking = false;
-    }
+      fill();
+    },
+    () => closed,
+    (error) => {
+      if (!closed) options.log("executor-stopped", { why: error.message });
+    },
+  );
+  const wake = async (): Promise<void> => {
+    if (listed) await look();
   };
 
   const endedEarly = new Set<string>();

@@ -124,8 +124,8 @@ function promisedFaults(state: ControllerState, cell: Cell, plan: Plan, children
   const kept = keptMiB === 0 ? "" : ` ${keptMiB} MiB of deleted volumes stay,`;
   // Nobody is kept from having less than now.
   const most = Math.max(limit - beyond - keptMiB, has - beyond);
-  const more = `rite \`x.limits.storage ${asks + beyond + keptMiB}\` or more`;
-  const way = most > 0 ? `Ask for ${most} MiB or less, or w${more}` : `W${more}`;
+  const limits = `\`x.limits.storage ${asks + beyond + keptMiB}\` or more`;
+  const way = most > 0 ? `Ask for ${most} MiB or less, or write ${limits}` : `Write ${limits}`;
   return [
     {
       code: "cell/limits",

@@ -85,9 +85,7 @@ function versionsIn(since: Readonly<Record<string, number>>): readonly number[] 
 
 /** Those of `rulesAtHosts` that do not have a rule as it is now, as it was worked out in this pass. */
 export function hostsBehind({ derived }: ControllerState, element: ElementRecord): readonly RulesAtHost[] {
-  const since = derived.since.get("") ?? 0;
-  const version = typeof since === "number" ? since : (since[partOf(element)] ?? 0);
-  return derived.behind.get(version) ?? [];
+  return derived.behind.get(versionOf(derived.since.get("") ?? 0, element)) ?? [];
 }
 
 /** The connectivity within a subnet, by its identity, in the record of versions. */
@@ -97,9 +95,13 @@ export const connectivityOf = (identity: number): string => `${subnetConnectivit
 const partOf = ({ type, path, identity }: ElementRecord): string =>
   type === "Subnet" ? connectivityOf(identity) : path;
 
+/** By the record of versions, or the one version that an earlier store has for all; 0: nothing ever came of it. */
+const versionOf = (since: number | Readonly<Record<string, number>>, element: ElementRecord): number =>
+  typeof since === "number" ? since : (since[partOf(element)] ?? 0);
+
 /** The version of the cell's policy in which what comes of an element changed last; 0: nothing ever came of it. */
 export const ruleSince = ({ policy }: ControllerState, element: ElementRecord): number =>
-  policy.since === undefined ? policy.version : (policy.since[partOf(element)] ?? 0);
+  versionOf(policy.since ?? policy.version, element);
 
 /** Has anything ever come of it? */
 export function isInRules({ derived }: ControllerState, element: ElementRecord): boolean {

@@ -1,7 +1,7 @@
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { VolumeAbout } from "../../documents/bin.ts";
 import type { AgentVolume, AgentVolumeActual, Progress } from "../../documents/vocabulary.ts";
-import { progress } from "../../outbox.ts";
+import { progress, sameJson, toJson } from "../../outbox.ts";
 import { labelOf, whyInBin, whyNotAnew } from "./bin.ts";
 import { newVolume } from "./owners.ts";
 import type { AgentState } from "./records.ts";
@@ -33,10 +33,7 @@ const isBroughtBack = (state: AgentState, uid: Uid, { removing }: VolumeRecord, 
   state.missing.has(uid) && !removing && desired.made !== true && desired.from !== undefined;
 
 const sameAbout = (one: VolumeAbout, other: VolumeAbout | undefined): boolean =>
-  one.cell === other?.cell &&
-  one.path === other.path &&
-  one.origin === other.origin &&
-  one.originImage === other.originImage;
+  other !== undefined && sameJson(toJson(one), toJson(other));
 
 export function fileWork(state: AgentState, uid: Uid): VolumeWork["file"] {
   const volume = state.volumes.get(uid);
@@ -89,8 +86,7 @@ export function volumeActual(state: AgentState, uid: Uid, use: string | null): A
     return { phase, reason, ...nothing, ...(about === undefined ? {} : { about }) };
   }
   const failure = state.failures.get(`${uid}/file`) ?? null;
-  const { sizeMiB, roomMiB, boot, image } = volume;
-  const { about } = volume;
+  const { sizeMiB, roomMiB, boot, image, about } = volume;
   const room = roomMiB === undefined ? {} : { roomMiB };
   const told = {
     sizeMiB,

@@ -1,7 +1,7 @@
 import type { Uid } from "../../../../model/cell/identifiers.ts";
 import type { VolumeAbout } from "../../../documents/bin.ts";
 import { write } from "../../../outbox.ts";
-import { epochsOf, keepVolume, type ManagerState, type VolumeRecord } from "../state.ts";
+import { epochsOf, keepVolume, type ManagerState, placesOf, type VolumeRecord } from "../state.ts";
 
 /*
  * An origin that was made of an image and that nobody could ever write is what the image is. Its copies say which image that was, in
@@ -33,7 +33,7 @@ export function noteOriginImage(state: ManagerState, copy: Uid, record: VolumeRe
 export function imageUnderCopies(state: ManagerState, volume: Uid): string | null {
   const images = new Set<string | undefined>();
   for (const copy of state.copiesHeldOf.get(volume) ?? [])
-    for (const { volumes } of state.agents.values()) {
+    for (const { volumes } of placesOf(state, copy)) {
       const about = volumes.get(copy)?.about;
       if (about?.origin === volume) images.add(about.originImage);
     }
