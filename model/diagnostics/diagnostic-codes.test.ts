@@ -2,24 +2,12 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { Supply } from "../check/check-supply.ts";
 import { readSpecification } from "../specification/specification.ts";
+import { smallInstallation } from "../testing/small-installation.testing.ts";
 import { diagnosticPages, explanationOf, renderPage } from "./diagnostic-codes.ts";
 import type { Example } from "./diagnostic-page.ts";
 
 const root = join(import.meta.dirname, "../..");
-/** An installation that the examples of what is too much are too much for. */
-const pool = { pool: "10.64.0.0/16", largest: 4096, fixed: ["10.64.0.0/12"] };
-const sizeMiB = 65_536;
-const supply: Supply = {
-  hosts: [{ host: "h1", memoryMiB: 4096, cpus: 8, cpuSpeedMHz: 2400 }],
-  storage: {
-    ...{ totalMiB: sizeMiB, freeMiB: sizeMiB, largestFreeMiB: sizeMiB },
-    ...{ largestMiB: sizeMiB, largestCopyMiB: sizeMiB, promisableMiB: sizeMiB },
-  },
-  addresses: { internal: pool, external: pool, reserved: [], shortestPrefix: 16, longestPrefix: 29 },
-};
-
 const sources = (folder: string): readonly string[] =>
   readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts") && !/\.(test|testing|fuzz)\.ts$|diagnostic-pages?[/.]/.test(name))
@@ -70,7 +58,7 @@ test("the search for codes finds them however they are written", () => {
 const isHere = (example: Example): boolean => example.kind !== "bundle" || /\.(sf|json)$/.test(example.bundle.main);
 
 const codesOf = (example: Exclude<Example, { kind: "request" }>): readonly string[] => {
-  const read = readSpecification(example.kind === "large" ? example.bundle() : example.bundle, supply);
+  const read = readSpecification(example.kind === "large" ? example.bundle() : example.bundle, smallInstallation);
   return read.ok ? [] : [...new Set(read.error.map(({ code }) => code))];
 };
 
