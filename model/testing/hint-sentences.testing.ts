@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Node, type SourceFile, SyntaxKind } from "typescript/unstable/ast";
 import {
@@ -102,10 +102,12 @@ function sentencesOf(source: SourceFile, file: string, everywhere: Places): read
 
 /** Of the sources below these folders. */
 export function hintSentences(folders: readonly string[]): readonly HintSentence[] {
-  const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", ...folders], {
-    ...{ cwd: root, encoding: "utf8" as const },
-  });
-  const files = listed.split("\n").filter((name) => name.endsWith(".ts") && !/\.(test|testing|fuzz)\.ts$/.test(name));
+  const files = folders
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((name) => join(folder, name)),
+    )
+    .filter((name) => name.endsWith(".ts") && !/\.(test|testing|fuzz)\.ts$/.test(name))
+    .sort();
   const everywhere: Places = new Map();
   withSources(root, files, (source) => placesIn(source, everywhere));
   return withSources(root, files, (source, file) => sentencesOf(source, file, everywhere)).flat();
