@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { CurrentKey } from "../current-keys.ts";
 import { AuthorityWorld, dawn, enrolment, hex, root, told } from "./authority.testing.ts";
-import { isOfLaterLife, type KeyRecord, wasReplaced } from "./key-records.ts";
+import { isOfLaterLife, type KeyRecord, nextKeyRecord, wasReplaced } from "./key-records.ts";
 
 /** What the authority tells everybody of keys, as names come, go and get others. */
 const hour = 3_600_000;
@@ -221,4 +221,16 @@ test("to the millisecond: what is of a later life of this authority, and what ev
   assert.deepEqual([replaced(40, { sinceMs: 40 }), replaced(41, { sinceMs: 40 })], [false, true]);
   assert.deepEqual([replaced(40, {}, key), replaced(40, {}, null)], [false, false]);
   assert.equal(wasReplaced(placer, key, undefined, new Map([[placer, { key: stranger, sinceMs: 1 }]]), 50), true);
+});
+
+test("of a name that is nobody's the record goes once nothing that was issued before can be good; of all others it stays", () => {
+  const ended: KeyRecord = { key: null, last: key, sinceMs: 20, issuedMs: 10 };
+  const facts = { key: null, isGranted: false, isMachine: false, lifetimeMs: 10 } as const;
+  assert.equal(nextKeyRecord(ended, { ...facts, nowMs: 21 }), ended);
+  assert.equal(nextKeyRecord(ended, { ...facts, nowMs: 40 }), ended);
+  assert.equal(nextKeyRecord(ended, { ...facts, nowMs: 41 }), undefined);
+  assert.equal(nextKeyRecord({ ...ended, issuedMs: 21 }, { ...facts, nowMs: 41 })?.last, key);
+  assert.equal(nextKeyRecord(ended, { ...facts, isMachine: true, nowMs: 41 }), ended);
+  const had: KeyRecord = { ...ended, key };
+  assert.equal(nextKeyRecord(had, { ...facts, key, nowMs: 41 }), had);
 });
