@@ -10,9 +10,9 @@ import { type InstallationRecord, readRecord, withCell, withoutCell, writeRecord
 import { bootstrapHost, bootstrapPart, firstPeers, ownPeersFile, writeFirstPeers } from "./self-hosted.ts";
 import { compiledDirectory } from "./suite/compile-cache.ts";
 import { makeCgroups } from "./supervisor/cgroups.ts";
+import type { Order } from "./supervisor/instructions.ts";
 import { controllerMember, type Member, membersOf, peersOf } from "./supervisor/members.ts";
 import { makeMember, makeUnderlay, removeMember } from "./supervisor/namespaces.ts";
-import type { Order } from "./supervisor/order.ts";
 import { type Launch, type MemberStatus, Supervised } from "./supervisor/supervised.ts";
 
 const repository = fileURLToPath(new URL("..", import.meta.url));

@@ -25,7 +25,7 @@ import {
   type ProcessIdentity,
   startFirstProcess,
 } from "./supervisor/first-process.ts";
-import type { Order } from "./supervisor/order.ts";
+import type { Order } from "./supervisor/instructions.ts";
 import type { MemberStatus } from "./supervisor/supervised.ts";
 import { memberStatus } from "./supervisor/supervisor-client.ts";
 

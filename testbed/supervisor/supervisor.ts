@@ -4,7 +4,7 @@ import { Installation } from "../installation.ts";
 import { places } from "../places.ts";
 import { relayToGateway } from "../self-hosted.ts";
 import { BoundedLog } from "./bounded-log.ts";
-import type { Order } from "./order.ts";
+import type { Order } from "./instructions.ts";
 import { supervisorServer } from "./supervisor-api.ts";
 
 /**
