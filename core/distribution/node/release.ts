@@ -49,21 +49,30 @@ const isGone = (peer: PeerName, client: Client | undefined, isThere: IsThere): b
  * start, repeats nothing: this store was put back, and what it knows of an ended cell is known to nobody else. What the service
  * knows to be the client's without a document of it counts once the client has said all that it desires.
  */
-export const orphansOf = (node: Distribution, peer: PeerName, isThere: IsThere): readonly string[] => {
+export const orphansOf = (
+  node: Distribution,
+  peer: PeerName,
+  isThere: IsThere,
+  unclaimed = node.unclaimed(),
+): readonly string[] => {
   const client = node.clients.get(peer);
   const all = isGone(peer, client, isThere) ? client?.documents.keys() : client?.orphans;
-  return [...(all ?? []), ...unclaimedOf(node, peer, isThere)];
+  return [...(all ?? []), ...unclaimedOf(unclaimed, peer, client, isThere)];
 };
-const unclaimedOf = (node: Distribution, peer: PeerName, isThere: IsThere): readonly string[] => {
-  const client = node.clients.get(peer);
+const unclaimedOf = (
+  unclaimed: ReadonlyMap<PeerName, readonly string[]>,
+  peer: PeerName,
+  client: Client | undefined,
+  isThere: IsThere,
+): readonly string[] => {
   const hasSaidAll = client?.link?.seen === null;
   if (!hasSaidAll && !isGone(peer, client, isThere)) return [];
-  return (node.unclaimed().get(peer) ?? []).filter((key) => client?.documents.has(key) !== true);
+  return (unclaimed.get(peer) ?? []).filter((key) => client?.documents.has(key) !== true);
 };
 
-export const leftoversOf = (node: Distribution, isThere: IsThere): Leftovers => ({
-  clients: [...new Set([...node.clients.keys(), ...node.unclaimed().keys()])]
-    .map((peer) => ({ peer, client: node.clients.get(peer), orphans: orphansOf(node, peer, isThere) }))
+export const leftoversOf = (node: Distribution, isThere: IsThere, unclaimed = node.unclaimed()): Leftovers => ({
+  clients: [...new Set([...node.clients.keys(), ...unclaimed.keys()])]
+    .map((peer) => ({ peer, client: node.clients.get(peer), orphans: orphansOf(node, peer, isThere, unclaimed) }))
     .filter(({ client, orphans }) => orphans.length > 0 || (client !== undefined && hasForked(client)))
     .map(({ peer, client, orphans }) => ({
       client: peer,
