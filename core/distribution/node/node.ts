@@ -96,6 +96,7 @@ export const createNode = <State>(
       entitled: (peer, key) => service.entitled(node.state, peer, key),
       accepts: (peer, key) => service.accepts(peer, key),
       unclaimed: () => service.unclaimed?.(node.state) ?? new Map(),
+      isLost: () => service.isLost?.(node.state) === true,
       read: (verb, from, key, value) => service.read(verb, from, key, value),
       ...{ seq: 0, restoredSeq: 0 },
       scanning: false,

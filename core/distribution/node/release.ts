@@ -17,7 +17,7 @@ export interface Leftover {
   readonly keys: readonly string[];
   readonly orphans: number;
 }
-/** A receiver of this service's documents of which one side has forked. */
+/** A receiver of this service's documents of which one side has forked; or the service itself, which found out by itself. */
 export interface ForkedReceiver {
   readonly receiver: PeerName;
   readonly forked: boolean;
@@ -82,10 +82,12 @@ export const leftoversOf = (node: Distribution, isThere: IsThere, unclaimed = no
       orphans: orphans.length,
     }))
     .sort((a, b) => byText(a.client, b.client)),
-  receivers: [...node.targets.values()]
-    .filter(({ forked, itForked }) => forked || itForked)
-    .map(({ peer, forked, itForked }) => ({ receiver: peer, forked, itForked }))
-    .sort((a, b) => byText(a.receiver, b.receiver)),
+  receivers: [
+    ...(node.isLost() ? [{ receiver: node.self, forked: true, itForked: false }] : []),
+    ...[...node.targets.values()]
+      .filter(({ forked, itForked }) => forked || itForked)
+      .map(({ peer, forked, itForked }) => ({ receiver: peer, forked, itForked })),
+  ].sort((a, b) => byText(a.receiver, b.receiver)),
 });
 
 type Release = Extract<NodeInput, { readonly kind: "release" }>;
@@ -98,7 +100,7 @@ export const release = (node: Distribution, turn: Turn, { peer, keys, isGone: go
     return;
   }
   if (peer === node.self) releaseSelf(node, turn);
-  else turn.inbox.push({ kind: "excused", peer });
+  if (peer !== node.self || node.isLost()) turn.inbox.push({ kind: "excused", peer });
   const target = node.targets.get(peer);
   if (target !== undefined) recovered(node, turn, target);
   if (client === undefined) return;
