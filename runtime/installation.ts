@@ -7,7 +7,7 @@ import type { PeerName } from "../model/cell/identifiers.ts";
 
 /**
  * Where everything of one installation lies and listens. The underlay is one flat layer-2 network; services have the
- * addresses that their VMs will have later (SELF-HOSTING, Birth). Written by `testbed/`, read by every process.
+ * addresses that their VMs will have later (decision 31). Written by `testbed/`, read by every process.
  */
 export const network = {
   /** Underlay and management. */
