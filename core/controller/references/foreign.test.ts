@@ -194,6 +194,31 @@ test("a copy waits for its origin to be shown, then for the grant, and goes on w
   assert.equal(world.why("shop/disk").verdict, "shop/disk is as declared");
 });
 
+test("a copy that was not made yet follows what is shown under its origin's path, and one that was made does not", () => {
+  const world = new Alone();
+  const link = "want/bank.cells.internal/bank/golden";
+  world.put({ disk: { "x.type": "VolumeCopy", "x.image": "<ref://bank.cells.internal/bank/golden>" } });
+  world.directory(true);
+  const key = `volume/${world.uidOf("shop/disk")}`;
+  const origin = () => (world.desired.get("storage-manager")?.get(key) as unknown as DesiredVolume | undefined)?.origin;
+  const shows = { kind: "volume", type: "Volume", sizeMiB: 64, server: "s1" };
+  const hidden = { phase: "waiting", reason: "", server: null, sizeMiB: null, hidden: true };
+  world.says(directory, link, { uid: "b-7", shows });
+  world.says("storage-manager", key, hidden);
+  world.says(directory, link, null);
+  assert.deepEqual(origin(), { kind: "copy", volume: "b-7" }, "it waits for the one that it knows");
+  world.says(directory, link, { uid: "b-8", shows });
+  assert.deepEqual(origin(), { kind: "copy", volume: "b-8" }, "the other cell has made its volume anew");
+  world.crash();
+  world.says(directory, link, { uid: "b-9", shows });
+  assert.deepEqual(origin(), { kind: "copy", volume: "b-8" }, "it may have been made");
+  world.says("storage-manager", key, hidden);
+  assert.deepEqual(origin(), { kind: "copy", volume: "b-9" });
+  world.says("storage-manager", key, { phase: "working", reason: null, server: "s1", sizeMiB: 64 });
+  world.says(directory, link, { uid: "b-10", shows });
+  assert.deepEqual(origin(), { kind: "copy", volume: "b-9" });
+});
+
 test("what is not a volume is no origin, and a cell that names itself is told how to", () => {
   const world = new Alone();
   world.put({

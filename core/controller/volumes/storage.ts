@@ -1,12 +1,13 @@
 import type { Element } from "../../../model/cell/cell.ts";
 import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
-import { desiredVolume } from "../../documents/readers/storage.ts";
+import { actualVolume, desiredVolume } from "../../documents/readers/storage.ts";
 import type { DesiredConnection, DesiredGrant, DesiredVolume } from "../../documents/vocabulary.ts";
 import type { Wishes } from "../changes/wishes.ts";
 import type { ElementRecord, Run } from "../records.ts";
 import { foreignElement, foreignLink, foreignVolume } from "../references/foreign.ts";
 import { isOwnVm } from "../services/service-data.ts";
 import {
+  actualOf,
   type ControllerState,
   desiredNow,
   elementOf,
@@ -84,12 +85,18 @@ function volumeDocument(state: ControllerState, uid: Uid, element: Element): Des
   };
 }
 
-/** A copy that was made once is there, whatever its origin's cell shows now. */
+/**
+ * A copy that was made once is there, whatever its origin's cell shows now. One that has found no origin was not made: that cell may have made
+ * its volume anew since, and nobody would ever let the former one be copied.
+ */
 function originAbroad(state: ControllerState, copy: Uid, link: string): Uid | null {
   if (foreignLink(link) === null) return null;
-  const before = desiredVolume.of(desiredNow(state, storageManagerOf(state), `volume/${copy}`));
-  if (before?.origin.kind === "copy") return before.origin.volume;
-  return foreignVolume(state, link)?.uid ?? null;
+  const shown = foreignVolume(state, link)?.uid ?? null;
+  const manager = storageManagerOf(state);
+  const before = desiredVolume.of(desiredNow(state, manager, `volume/${copy}`));
+  if (before?.origin.kind !== "copy") return shown;
+  const isHidden = actualOf(actualVolume, state, manager, `volume/${copy}`)?.hidden === true;
+  return (isHidden ? shown : null) ?? before.origin.volume;
 }
 
 function grantDocument(
