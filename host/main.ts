@@ -6,7 +6,7 @@ import { servePeers } from "../runtime/http/https.ts";
 import { certify } from "../runtime/identity/own/certify.ts";
 import { machineInstance } from "../runtime/identity/own/fingerprint.ts";
 import { followPins } from "../runtime/identity/own/pin-file.ts";
-import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { network as installationNetwork, type ProcessConfiguration } from "../runtime/installation.ts";
 import { failStart } from "../runtime/observation/error-line.ts";
 import { createObserver, logFatalErrors, logOf, observed } from "../runtime/observation/observer.ts";
 import { runService } from "../runtime/process/process.ts";
@@ -16,13 +16,17 @@ import { startBootstrap } from "./bootstrap/bootstrap.ts";
 import { limitParents } from "./drivers/hypervisor/process/cgroup.ts";
 import { createQemuDriver } from "./drivers/hypervisor/qemu.ts";
 import { machineUsages } from "./drivers/hypervisor/usage.ts";
+import { findDevice } from "./drivers/network/diverter/devices.ts";
 import { createDiverter } from "./drivers/network/diverter/diverter.ts";
+import type { Uplink } from "./drivers/network/driver.ts";
 import { createStorageDriver } from "./drivers/storage/driver-nbd.ts";
 import { createHostEdge } from "./edge.ts";
 import { createGuestWatch, type GuestWatchOptions } from "./liveness/guest-watch.ts";
 import { createProber, type Prober, type ProberOptions } from "./liveness/prober.ts";
 import { howItStarts, readBootMark } from "./machine/boot.ts";
+import { wayOutside } from "./network/outside.ts";
 import { followAddresses } from "./network/peer-addresses.ts";
+import { routerNews } from "./network/routers.ts";
 import { type HostPresence, startHostPresence, viewPath } from "./presence/presence.ts";
 import { createExecutor, type Executor } from "./service/executor.ts";
 import { createHostManager } from "./service/manager.ts";
@@ -64,6 +68,19 @@ const readConfiguration = async (
   return { configuration, part };
 };
 
+/** What the network driver is to work with. Throws a sentence where what is configured leads nowhere. */
+const uplinkOf = (part: NonNullable<ProcessConfiguration["host"]>, host: ActualHost): Uplink => {
+  const { uplink: device, bridge, outside } = part;
+  const uplink = { device, address: host.address, mac: host.mac, ...(bridge === undefined ? {} : { bridge }) };
+  if (outside === undefined) return uplink;
+  const name = outside.device ?? device;
+  // Where the uplink is the port of a bridge, that has the host's address.
+  const found = findDevice(name === device ? (bridge ?? device) : name);
+  const way = wayOutside(outside, device, found, installationNetwork);
+  if (!way.ok) throw new Error(way.error);
+  return { ...uplink, outside: way.value };
+};
+
 const prepare = async (runDirectory: string): Promise<void> => {
   // Whoever runs out of memory on this machine, it is not the management that goes; refused where we may not say so.
   await writeFile("/proc/self/oom_score_adj", "-500").catch(() => undefined);
@@ -103,10 +120,10 @@ async function main(configurationFile: string | undefined): Promise<void> {
   if (configuration.followPeers === true) await followPeers(configuration, observer);
   const hypervisor = createQemuDriver({ runDirectory, cgroups: part.cgroups, onDoubt: emulates(observer) });
   const storage = createStorageDriver({ configuration });
-  const network = createDiverter({ directory, runDirectory });
+  const routers = routerNews();
+  const network = createDiverter({ directory, runDirectory, onRouters: routers.take });
   const host = describe(configuration, part, await hypervisor.accelerator());
-  const bridge = part.bridge === undefined ? {} : { bridge: part.bridge };
-  await network.init({ device: part.uplink, address: host.address, mac: host.mac, ...bridge });
+  await network.init(uplinkOf(part, host));
 
   await limitParents(part.cgroups, part.memoryMiB - part.reservedMiB);
 
@@ -134,6 +151,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const { request, beginLife, declaredDead } = running;
   if (configuration.followPeers === true) stopAtSignals(followAddresses(configuration, request));
   const log = logOf(running.observer, "host");
+  routers.tell(request);
   const bootstrap = await startBootstrap({ configuration, log: observer.log });
   if (bootstrap !== null) stopAtSignals(() => bootstrap.close());
   const filesFor = (desired: DesiredVm) => bootstrap?.birth(desired) ?? null;

@@ -2,12 +2,11 @@ import type { DesiredEnrolment } from "../core/documents/identity.ts";
 import type { SavedState } from "../core/documents/vocabulary.ts";
 import type { CurrentKey } from "../core/identity/current-keys.ts";
 import type { Ring } from "../core/identity/gossip-ring.ts";
-import type { ServiceRole } from "../core/service-roles.ts";
 import type { PeerName } from "../model/cell/identifiers.ts";
 
 /**
  * Where everything of one installation lies and listens. The underlay is one flat layer-2 network; services have the
- * addresses that their VMs will have later (decision 31). Written by `testbed/`, read by every process.
+ * addresses that their VMs will have later (SELF-HOSTING, Birth). Written by `testbed/`, read by every process.
  */
 export const network = {
   /** Underlay and management. */
@@ -52,7 +51,19 @@ export const agentPorts = { distribution: 7130, http: 7131 } as const;
 /** Configuration of one process, a JSON file whose path is its only argument. No secrets: they are in the files it names. */
 export interface ProcessConfiguration {
   readonly name: PeerName;
-  readonly role: ServiceRole | "host" | "agent";
+  readonly role:
+    | "controller"
+    | "storage-manager"
+    | "address-manager"
+    | "dns-manager"
+    | "placer"
+    | "presence"
+    | "directory"
+    | "cell-manager"
+    | "authority"
+    | "host"
+    | "agent"
+    | "gateway";
   /** Own address on the underlay. */
   readonly address: string;
   /** Own directory for durable state, already there. */
@@ -125,6 +136,15 @@ export interface ProcessConfiguration {
      * other ports. Absent: this host runs none.
      */
     readonly bridge?: string;
+    /**
+     * The way out of the installation, and into it, for external addresses. Absent: this host has none.
+     */
+    readonly outside?: {
+      /** Device on the network of the upstream routers, with an address of this host there; absent: the uplink. */
+      readonly device?: string;
+      /** Their IPv4 addresses, from 1 to 4; the first that answers gets what goes out. */
+      readonly routers: readonly string[];
+    };
     readonly mac: string;
     readonly memoryMiB: number;
     readonly reservedMiB: number;

@@ -15,6 +15,7 @@ import type { StorageOffer } from "../../model/check/check-storage.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ServerLabel, VolumeAbout, VolumeLabel } from "./bin.ts";
 import type { DesiredLiveness, GuestFacts } from "./guest.ts";
+import type { ActualRouter } from "./outside.ts";
 import type { GrownDisk, VolumeSize } from "./volume-size.ts";
 
 /**
@@ -339,10 +340,7 @@ export interface ActualHost {
   readonly memoryMiB: number;
   /** For the management; not offered to VMs. */
   readonly reservedMiB: number;
-  /**
-   * What each machine takes beside its guest's memory, which counts against what is offered; a large one takes it twice
-   * (`machineShares`). Absent: nothing.
-   */
+  /** What each machine takes of that beside its guest's memory; a large one twice (`machineShares`). Absent: nothing. */
   readonly machineMiB?: number;
   readonly cpus: number;
   readonly cpuSpeedMHz: number;
@@ -352,6 +350,8 @@ export interface ActualHost {
    * Absent: a host of the previous version, whose machines nobody can take for stopped.
    */
   readonly boot?: number;
+  /** Upstream routers on its way out of the installation. Absent: it has none. */
+  readonly routers?: readonly ActualRouter[];
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "../drivers/hypervisor/driver.ts";
-import type { NetworkAllocation } from "../drivers/network/driver.ts";
+import type { NetworkAllocation, RouterFact } from "../drivers/network/driver.ts";
 import type { AwaitedGuest } from "../liveness/guest-state.ts";
 import type { HealthChange } from "../liveness/liveness.ts";
 import type { PresenceRequest } from "../presence/presence-state.ts";
@@ -16,6 +16,8 @@ export type HostRequest =
   | { readonly kind: "peer-addresses"; readonly addresses: Readonly<Record<string, string>> }
   | PresenceRequest
   | SuccessionRequest
+  /** What the network driver knows of the upstream routers, all of it. */
+  | { readonly kind: "routers"; readonly routers: readonly RouterFact[] }
   /** Once at the start: the machines that run. */
   | { readonly kind: "found"; readonly machines: readonly FoundMachine[] }
   /** → `Action[]`, each then under way until `done`. */

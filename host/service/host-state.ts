@@ -53,6 +53,7 @@ export const restoreState = (restored: Restored, { host }: HostManagerOptions): 
     started: false,
     revision: null,
     allocation: { interfaces: [], policies: [] },
+    routers: [],
     busy: new Set(),
     stalled: new Map(),
     guestTimers: new Map(),

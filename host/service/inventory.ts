@@ -1,6 +1,7 @@
 import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import { gauge, type Metric, mebibyte, perPhase, sample } from "../../core/telemetry/metrics.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
+import { routerTrouble } from "../network/routers.ts";
 import type { HostStatus } from "./host-requests.ts";
 import type { HostState } from "./known.ts";
 import { usedMiB } from "./planner.ts";
@@ -100,6 +101,11 @@ export const measureHost = (
   ];
 };
 
+const remarkOn = ({ succession, routers }: HostState): Pick<HostStatus, "remark"> => {
+  const remarks = [succession.trouble, routerTrouble(routers)].filter((text) => text !== null);
+  return remarks.length === 0 ? {} : { remark: remarks.join("; ") };
+};
+
 export const hostStatus = (state: HostState, host: ActualHost): HostStatus => ({
   host: host.host,
   address: host.address,
@@ -110,5 +116,5 @@ export const hostStatus = (state: HostState, host: ActualHost): HostStatus => ({
   cpus: host.cpus,
   accelerator: host.accelerator,
   vms: [...state.records.values()].filter(({ stage }) => stage === "running").length,
-  ...(state.succession.trouble === null ? {} : { remark: state.succession.trouble }),
+  ...remarkOn(state),
 });

@@ -2,7 +2,7 @@ import type { DesiredPlaces } from "../../core/documents/network.ts";
 import type { ActualLocation, CellPolicy, DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 import type { FoundMachine } from "../drivers/hypervisor/driver.ts";
-import type { NetworkAllocation } from "../drivers/network/driver.ts";
+import type { NetworkAllocation, RouterFact } from "../drivers/network/driver.ts";
 import type { Claims } from "../network/addresses.ts";
 import type { EntranceState } from "../network/entrances.ts";
 import type { PresenceState } from "../presence/presence-state.ts";
@@ -40,6 +40,8 @@ export interface HostState {
   started: boolean;
   revision: string | null;
   allocation: NetworkAllocation;
+  /** Upstream routers, as the network driver found them; empty: this host has no way outside. */
+  routers: readonly RouterFact[];
   readonly busy: Set<Uid | "network">;
   /** VMs whose CPUs stand still because of a disk, with a sentence. Told anew after a start. */
   readonly stalled: Map<Uid, string>;

@@ -38,8 +38,8 @@ export function openingRule(ends: WhyEnds, question: Question): string {
     path.startsWith("//")
       ? `<ref:${path}>`
       : vm === null
-        ? path === "controller"
-          ? "controller"
+        ? path === "controller" || path === "internet"
+          ? path
           : `${path}/32`
         : `<ref:/${path}>`;
   const ports = question.port === null ? "" : ` x.port2 ${question.port};`;

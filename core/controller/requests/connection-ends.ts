@@ -53,7 +53,7 @@ export function whyEnds(state: ControllerState, from: string, to: string): Resul
   if (!second.ok) return second;
   const rules = Object.fromEntries(hostPolicyRules(state).map(({ id, path }) => [String(id), path]));
   const waiting = waitingRules(state, [first.value.address, second.value.address]);
-  const nowhere = whyNowhere(state, first.value) ?? whyNowhere(state, second.value);
+  const nowhere = whyNowhere(state, first.value, second.value) ?? whyNowhere(state, second.value, first.value);
   return ok({ from: first.value, to: second.value, cellNumber: state.options.cellNumber, rules, waiting, nowhere });
 }
 
@@ -87,7 +87,7 @@ function endOf(state: ControllerState, path: string): Result<WhyEnd, Unanswered>
   const abroad = foreignLink(path);
   if (abroad !== null) return foreignEndOf(state, abroad);
   if (path === "controller") return ok({ path, address: state.options.address, vm: null, host: null });
-  if (path === "internet") return fail({ status: 409, message: `\`internet\` is no end: ${noWayOut}` });
+  if (path === "internet") return ok({ path, address: somewhereOutside, vm: null, host: null });
   const named = namedBy(state, path);
   if (!named.ok) return named;
   const record = named.value;
@@ -177,11 +177,27 @@ const foreignPlaces = (state: ControllerState): readonly Network[] =>
     return end === null ? [] : foreignNetworks(state, end).flatMap((cidr) => parseNetwork(cidr) ?? []);
   });
 
-const noWayOut = "packets pass between machines of the cloud only, and there are no external subnets yet";
+/** What `internet` stands for in a question: an address that is nobody's (RFC 5737), so that no narrower rule is about it. */
+const somewhereOutside = ipv4("198.51.100.1");
+/** Why an interface of the cell cannot speak with somebody outside; null: it has an external address. */
+function whyNotOutside(state: ControllerState, { path, address }: WhyEnd): string | null {
+  for (const record of state.elements.values()) {
+    if (record.allocation?.address !== address) continue;
+    const element = elementOf(state, record);
+    const subnet = element?.type === "VirtualInterface" ? recordAt(state, element.subnet) : undefined;
+    const of = subnet === undefined ? undefined : elementOf(state, subnet);
+    if (of?.type === "Subnet" && of.addressRange === "external") return null;
+    const where = of === undefined ? "" : `, of ${of.path}`;
+    return `${path} has the internal address ${address}${where}: only an interface of a subnet with \`x.addressRange "external"\` speaks with addresses outside`;
+  }
+  return `${path} has no external address`;
+}
 /** An address that nobody has who could be reached: what a rule for it would lead to. */
-function whyNowhere(state: ControllerState, { path, address, vm }: WhyEnd): string | null {
+function whyNowhere(state: ControllerState, { path, address, vm }: WhyEnd, other: WhyEnd): string | null {
   const written = parseNetwork(address);
-  if (vm !== null || path !== address || written === null) return null;
+  if (vm !== null || written === null) return null;
+  if (path === "internet") return whyNotOutside(state, other);
+  if (path !== address) return null;
   const management = state.options.root === undefined ? null : parseNetwork(state.options.root.management);
   if (management !== null && contains(management, written)) return null;
   if (foreignPlaces(state).some((network) => contains(network, written))) return null;
@@ -189,7 +205,9 @@ function whyNowhere(state: ControllerState, { path, address, vm }: WhyEnd): stri
     const range = record.range === null ? null : parseNetwork(record.range.cidr);
     if (range !== null && contains(range, written)) return `no interface has ${address}, which is of ${record.path}`;
   }
-  return `${address} is nobody's in the cell ${state.options.cell}: an element of another cell is named by its domain and path, as in //other.${state.options.domain}/vm; ${noWayOut}`;
+  const internal = whyNotOutside(state, other);
+  if (internal === null) return null;
+  return `${address} is nobody's in the cell ${state.options.cell}: an element of another cell is named by its domain and path, as in //other.${state.options.domain}/vm; if it is outside, ${internal}`;
 }
 
 /** Of an element in another cell one address, if it has no more; who it belongs to and where it is are not told. */

@@ -15,6 +15,7 @@ import {
   optional,
   type Reader,
 } from "../../../model/json/reader.ts";
+import type { ActualRouter } from "../outside.ts";
 import type {
   ActualHost,
   ActualPlacement,
@@ -76,6 +77,7 @@ const offered = number(-maximumCount, maximumCount);
 const offer = object<HostOffer>({ host: hostText, memoryMiB: offered, cpus: offered, cpuSpeedMHz: speedMHz });
 export const hostOffers = document(object<HostOffers>({ hosts: list(offer, most.hosts), complete: boolean }));
 
+const router = object<ActualRouter>({ address, mac: nullable(macAddress), answers: boolean });
 export const actualHost = document(
   object<ActualHost>({
     host: hostText,
@@ -89,6 +91,7 @@ export const actualHost = document(
     cpuSpeedMHz: speedMHz,
     accelerator: oneOf("kvm", "tcg"),
     boot: optional(count),
+    routers: optional(list(router, 16)),
   }),
   { speaker: { field: "host", of: ({ host }) => `host.${host}` } },
 );

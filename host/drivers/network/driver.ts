@@ -1,5 +1,5 @@
 import type { ActualLocation, CellPolicy, DesiredInterface } from "../../../core/documents/vocabulary.ts";
-import type { CellName, Ipv4, Mac, Uid } from "../../../model/cell/identifiers.ts";
+import type { CellName, Cidr, Ipv4, Mac, Uid } from "../../../model/cell/identifiers.ts";
 
 /** The view that a network driver implements (GNI, after eucanetd): all that concerns this host, and nothing else. */
 export interface GlobalNetwork {
@@ -89,6 +89,32 @@ export interface Uplink {
   readonly mac: Mac;
   /** Bridge that has the device as a port, and the host's address; absent: no VM here can be on the management network. */
   readonly bridge?: string;
+  /** Absent: nothing of this host's machines leaves the installation. */
+  readonly outside?: Outside;
+}
+/** The way out of the installation, to upstream routers of which the first that answers gets what goes there. */
+export interface Outside {
+  /** The uplink, or a device of its own. */
+  readonly device: string;
+  /** Of this host there. */
+  readonly address: Ipv4;
+  readonly prefixLength: number;
+  readonly mac: Mac;
+  /** From 1 to 4, on the device's network. */
+  readonly routers: readonly Ipv4[];
+  /** Pools of external addresses, and the installation's other networks. */
+  readonly external: readonly Cidr[];
+  readonly inside: readonly Cidr[];
+}
+/** What a host knows of an upstream router. */
+export interface RouterFact {
+  readonly address: Ipv4;
+  /** Null: it has not answered yet. */
+  readonly mac: string | null;
+  /** It did, when it was asked last. */
+  readonly answers: boolean;
+  /** It gets what goes out. */
+  readonly isUsed: boolean;
 }
 
 export interface NetworkDriver {

@@ -9,7 +9,7 @@ import { BootCache } from "./boot-cache.ts";
 import type { ComposedDisk, StorageDriver } from "./driver.ts";
 import { requireServers } from "./servers.ts";
 
-/** qcow2 files over NBD with TLS-PSK, composed in the block layer of the VM's QEMU. */
+/** qcow2 files over NBD with TLS-PSK, composed in the block layer of the VM's QEMU. STORAGE, "Forms that work". */
 export function createStorageDriver({
   configuration,
 }: {

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import type { Uid } from "../../../../model/cell/identifiers.ts";
-import { ioctl } from "./program/libbpf.ts";
+import { indexOf, ioctl } from "./program/libbpf.ts";
 
 /** Network devices of the namespace that this process is in. */
 
@@ -53,6 +53,18 @@ export const removeDevice = (name: string): void => {
 export function mtuOf(name: string): number {
   const [link] = JSON.parse(ip("-j", "link", "show", "dev", name)) as readonly { readonly mtu?: number }[];
   return link?.mtu ?? 1500;
+}
+
+/** MAC and IPv4 addresses of a device, these as `<address>/<prefix length>`; null: there is none of that name. */
+export function findDevice(name: string): { readonly mac: string; readonly addresses: readonly string[] } | null {
+  if (indexOf(name) === 0) return null;
+  const [link] = JSON.parse(ip("-j", "-4", "address", "show", "dev", name)) as readonly {
+    readonly addr_info?: readonly { readonly local: string; readonly prefixlen: number }[];
+  }[];
+  const [{ address = "" } = {}] = JSON.parse(ip("-j", "link", "show", "dev", name)) as readonly {
+    readonly address?: string;
+  }[];
+  return { mac: address, addresses: (link?.addr_info ?? []).map(({ local, prefixlen }) => `${local}/${prefixlen}`) };
 }
 
 /** Names of a bridge's ports. */

@@ -10,6 +10,8 @@ import type {
   NetworkAllocation,
   NetworkChanges,
   NetworkDriver,
+  Outside,
+  RouterFact,
   RuleCounters,
   Uplink,
 } from "../driver.ts";
@@ -17,6 +19,7 @@ import { type Addressing, createAddressing } from "./addressing.ts";
 import { bringUp, createTap, findTaps, leaveBridge, mtuOf, portsOf, removeDevice, tapName } from "./devices.ts";
 import { examinePacket } from "./examine.ts";
 import { type Names, openNames } from "./names.ts";
+import { closeOutside, detachOutside, openOutside, type WayOut } from "./outside/outside.ts";
 import { createProber, type Prober } from "./probe.ts";
 import { closeDataplane, type Dataplane, mountBpffs, openDataplane, unmountBpffs, unpin } from "./program/dataplane.ts";
 import { config, dropReasons, interfaceCounters, policyState, ruleCounters, ruleKey, word } from "./program/layout.ts";
@@ -45,6 +48,8 @@ export interface DiverterOptions {
   readonly bpffs?: string;
   /** Who may open the taps; absent: the user that QEMU runs as. */
   readonly tapOwner?: { readonly uid: number; readonly gid: number };
+  /** Called with what is known of the upstream routers, as often as it changes. */
+  readonly onRouters?: (routers: readonly RouterFact[]) => void;
 }
 
 interface Opened {
@@ -55,11 +60,13 @@ interface Opened {
   readonly generations: Generations;
   readonly rules: CellRules;
   readonly addressing: Addressing;
+  readonly wayOut: WayOut | null;
 }
 interface Wire {
   readonly device: string;
   readonly mtu: number;
   readonly bridge: string | null;
+  readonly outside: Outside | null;
 }
 const key = (value: number): Buffer => word.encode({ value });
 
@@ -106,8 +113,12 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       const rules = createCellRules(dataplane, names, generations);
       const mtu = mtuOf(uplink.device);
       const addressing = createAddressing(dataplane, mtu, rules, generations);
-      const wire: Wire = { device: uplink.device, mtu, bridge: uplink.bridge ?? null };
-      opened = { dataplane, uplink: wire, prober, names, generations, rules, addressing };
+      const { device, bridge = null, outside = null } = uplink;
+      const wire: Wire = { device, mtu, bridge, outside };
+      const told = options.onRouters ?? (() => undefined);
+      const wayOut = outside === null ? null : openOutside(dataplane, device, outside, generations, told);
+      if (outside === null) closeOutside(dataplane);
+      opened = { dataplane, uplink: wire, prober, names, generations, rules, addressing, wayOut };
     },
     async inspect(): Promise<LocalNetwork> {
       return { taps: findTaps() };
@@ -155,8 +166,9 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       for (const cell of gone(dataplane, global)) rules.remove(cell);
     },
     async implementAddressing(global: GlobalNetwork): Promise<NetworkAllocation> {
-      const { dataplane, uplink, rules, addressing } = state();
+      const { dataplane, uplink, rules, addressing, wayOut } = state();
       addressing.implement(global);
+      wayOut?.tell(global);
       told = global;
       const ports = servicePorts(global, uplink.bridge);
       return {
@@ -185,6 +197,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       if (opened !== null) {
         for (const tap of findTaps()) removeTap(tap);
         detachAll(indexOf(opened.uplink.device));
+        if (opened.uplink.outside !== null) detachOutside(opened.uplink.outside, opened.uplink.device);
         closeAll(opened);
         opened = null;
       }
@@ -215,7 +228,8 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
   };
 }
 
-function closeAll({ prober, rules, names, dataplane }: Opened): void {
+function closeAll({ prober, rules, names, dataplane, wayOut }: Opened): void {
+  wayOut?.close();
   prober.close();
   rules.close();
   names.close();

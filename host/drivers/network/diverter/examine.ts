@@ -1,5 +1,6 @@
 import type { Ipv4, Mac } from "../../../../model/cell/identifiers.ts";
 import type { PacketCheck, PacketQuestion } from "../driver.ts";
+import { examineWayIn, examineWayOut } from "./outside/examine-outside.ts";
 import type { Dataplane } from "./program/dataplane.ts";
 import {
   addressKey,
@@ -299,10 +300,7 @@ function examineSender(dataplane: Dataplane, question: PacketQuestion, knowledge
     if (strange !== null) checks.push(stop("entry", strange));
     checks.push(
       host === null
-        ? stop(
-            "location",
-            `this host was not told where ${question.destination} is: it runs nowhere, or no rule of both cells joins them`,
-          )
+        ? examineWayOut(dataplane, question.source, question.destination)
         : pass("location", `${question.destination} is behind ${host.mac}, ${host.what}`),
     );
   }
@@ -320,7 +318,7 @@ function examineReceiver(dataplane: Dataplane, question: PacketQuestion, knowled
     if (strange !== null) checks.push(stop("entry", strange));
     checks.push(
       host === null
-        ? stop("source", `this host was not told where ${question.source} is, so frames from it are refused`)
+        ? examineWayIn(dataplane, question.destination, question.source)
         : pass("source", `frames from ${question.source} are accepted from ${host.mac} alone, ${host.what}`),
     );
   }

@@ -15,7 +15,7 @@ export interface Dataplane {
   /** What was there before: everything, the maps alone (the programs were another version's), or nothing. */
   readonly adopted: "all" | "maps" | "nothing";
 }
-const programNames = ["from_vm", "from_wire", "from_service"] as const;
+const programNames = ["from_vm", "from_wire", "from_outside", "from_service"] as const;
 export type ProgramName = (typeof programNames)[number];
 export const objectFile = join(import.meta.dirname, "diverter.o");
 const perCpu: readonly MapName[] = ["counters", "rule_counts"];

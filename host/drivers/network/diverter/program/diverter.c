@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Diverter's dataplane. Three programs on clsact: `from_vm` at the ingress of every tap, `from_wire` at the ingress of the
- * uplink, and `from_service` at the ingress of the taps that are ports of the host's bridge: those of VMs on the
+ * Diverter's dataplane. Programs on clsact: `from_vm` at the ingress of every tap, `from_wire` at the ingress of the
+ * uplink, `from_outside` at the ingress of a device of its own that leads out of the installation, and `from_service` at
+ * the ingress of the taps that are ports of the host's bridge: those of VMs on the
  * management network, which is the underlay itself and has no rules. Every local interface has its own check, made by the rules of its own cell: on what it sends and on what it
  * receives. A packet between two interfaces of one host therefore meets both checks here, a packet across hosts one at
  * each end. What is decided for the first packet of a flow is remembered per interface, so that answers pass and nothing
@@ -24,6 +25,12 @@
 #define IP_MORE_FRAGMENTS 0x2000
 #define SOURCE_RANGES 8
 #define NO_RULE_FOUND (-1)
+#define ROUTERS 4
+/*
+ * In the number of a MAC, where a group's bit would be, which no machine has: it is behind the device that leads out of the
+ * installation, and not on the underlay.
+ */
+#define OUTSIDE (1ULL << 40)
 
 enum drop_reason {
   PASS = 0,
@@ -39,6 +46,9 @@ enum drop_reason {
   NO_LOCATION,
   FRAGMENT,
   WRONG_HOST,
+  INSIDE_FROM_OUTSIDE,
+  NOT_FROM_ROUTER,
+  NO_ROUTER,
   DROP_REASONS = 16,
 };
 
@@ -150,6 +160,27 @@ struct rule_counters {
   __u64 packets;
   __u64 bytes;
 };
+/*
+ * The way out of the installation. `router`: who gets what goes there, as the number of a MAC; of a device of its own with
+ * the bit OUTSIDE. 0: nobody is known yet.
+ */
+struct outside {
+  __u64 router;
+  __u32 device; /* 0: there is no way out */
+  __u8 mac[6];  /* of this host there */
+};
+/* An upstream router, and whose MAC it answered with since the driver asked last, as numbers; 0: nobody's. */
+struct router {
+  __u64 mac;
+  __u64 heard;
+  __be32 address;
+};
+struct network_key {
+  __u32 prefix_length;
+  __be32 address;
+};
+/* Networks whose addresses are not outside: no packet comes from them by that way, and none goes to them. */
+enum network_kind { ELSEWHERE = 0, NOT_OUTSIDE = 1, EXTERNAL = 2 };
 /* A liveness probe that waits for its answer. `here` and `there`: ports of UDP, identifier and sequence of an ICMP echo. */
 struct probe_key {
   __u32 ifindex;
@@ -190,6 +221,25 @@ struct {
   __type(value, __u32);
   __uint(max_entries, 4096);
 } generations SEC(".maps");
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __type(key, __u32);
+  __type(value, struct outside);
+  __uint(max_entries, 1);
+} outside SEC(".maps");
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __type(key, __u32);
+  __type(value, struct router);
+  __uint(max_entries, ROUTERS);
+} routers SEC(".maps");
+struct {
+  __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+  __type(key, struct network_key);
+  __type(value, __u32);
+  __uint(max_entries, 256);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+} networks SEC(".maps");
 HASH(interfaces, __u32, struct interface_state, 4096);
 HASH(endpoints, __be32, __u32, 4096);
 /* Interfaces here that are on the management network: where a bridge, which no redirected frame meets, would find them. */
@@ -565,13 +615,14 @@ static __always_inline void count_rule(__u32 cell, __u32 rule, __u32 bytes)
 struct check {
   const struct interface_state *self;
   struct packet *packet;
-  __u32 bytes;
   __u8 out;
   __u8 counted; /* the rule's counter was moved for this cell by an earlier check of this packet */
   __u8 here;    /* as if from the wire, but from a service of this host: what answers it must not leave by the uplink */
   __u8 from_wire;
+  __u32 bytes;
   __u64 wire; /* of a frame from the wire: its source MAC, which must be that of the source's host */
   __u16 local_port, remote_port; /* in the flow's key */
+  __u32 device; /* of a frame from the wire: by which it came */
   /* Found: the flow, for which generation, and where its remote end is, 0 if that is not known yet. */
   struct flow *flow;
   __u32 generation;
@@ -595,9 +646,9 @@ static __always_inline int is_of(const struct flow *flow, __u16 local_port, __u1
   return (local == local_port && remote == remote_port) || !(local | remote);
 }
 
-static __always_inline void learn_host(struct flow *flow, const __u8 *mac, __u32 generation)
+static __always_inline void learn_host(struct flow *flow, __u64 host, __u32 generation)
 {
-  *(volatile __u64 *)&flow->host = (__u64)(__u16)generation << 48 | mac_number(mac);
+  *(volatile __u64 *)&flow->host = (__u64)(__u16)generation << 48 | host;
 }
 
 static __always_inline void key_of_fragments(const struct check *c, struct flow_key *key)
@@ -710,13 +761,77 @@ static __always_inline int passes(const struct check *c, __u32 rule)
   return PASS;
 }
 
+static __always_inline __u32 kind_of(__be32 address)
+{
+  struct network_key key = {.prefix_length = 32, .address = address};
+  __u32 *kind = bpf_map_lookup_elem(&networks, &key);
+  return kind ? *kind : ELSEWHERE;
+}
+
+static __always_inline struct outside *way_out(void)
+{
+  __u32 zero = 0;
+  struct outside *out = bpf_map_lookup_elem(&outside, &zero);
+  return out && out->device ? out : NULL;
+}
+
+static __always_inline int is_router(__u64 mac)
+{
+  int found = 0;
+#pragma unroll
+  for (int i = 0; i < ROUTERS; i++) {
+    __u32 at = i;
+    struct router *router = bpf_map_lookup_elem(&routers, &at);
+    if (router && router->mac && router->mac == mac)
+      found = 1;
+  }
+  return found;
+}
+
+/*
+ * May a frame be believed whose source is nowhere in the installation, as far as this host knows? From an upstream router,
+ * for an external address, and from an address that is not the installation's own. No sender's host has looked at it.
+ */
+static __noinline int believe_outside(struct check *c)
+{
+  const struct packet *p = c->packet;
+  __be32 source = p->source;
+  struct outside *out = way_out();
+  if (!out || out->device != c->device || kind_of(c->self->address) != EXTERNAL)
+    return NO_LOCATION;
+  int routed = is_router(c->wire & ~OUTSIDE);
+  if (kind_of(source) != ELSEWHERE || bpf_map_lookup_elem(&endpoints, &source))
+    return routed || (c->wire & OUTSIDE) ? INSIDE_FROM_OUTSIDE : NO_LOCATION;
+  if (!routed)
+    return NOT_FROM_ROUTER;
+  /* Clients take answers from any port. */
+  if (p->protocol == IPPROTO_UDP && p->fragment != LATER && (p->source_port == 67 || p->destination_port == 68))
+    return ROGUE_DHCP;
+  return PASS;
+}
+
+/*
+ * Not from the machine `host`, where its source is: a host that takes another's address, somebody outside who takes one of
+ * the inside, or an upstream router beside the one that was heard before.
+ */
+static __noinline int other_host(const struct check *c, __u64 host)
+{
+  struct outside *out = way_out();
+  if (!out || out->device != c->device)
+    return WRONG_HOST;
+  int routed = is_router(c->wire & ~OUTSIDE);
+  if (!((host ^ c->wire) & OUTSIDE) && is_router(host & ~OUTSIDE))
+    return routed ? PASS : NOT_FROM_ROUTER;
+  return routed || (c->wire & OUTSIDE) ? INSIDE_FROM_OUTSIDE : WRONG_HOST;
+}
+
 /* Does a frame from the wire come from the machine where its source is? */
 static __always_inline int believe(struct check *c, struct flow *flow, __u32 generation)
 {
   __u64 host = flow ? known_host(flow, generation) : 0;
   if (host) {
     c->counted = flow->counted;
-    return host == c->wire ? PASS : WRONG_HOST;
+    return host == c->wire ? PASS : other_host(c, host);
   }
   __be32 source = c->packet->source;
   const __u8 *mac = NULL;
@@ -730,14 +845,16 @@ static __always_inline int believe(struct check *c, struct flow *flow, __u32 gen
     if (controller && controller->address == source)
       mac = controller->mac;
   }
-  if (!mac)
-    return NO_LOCATION;
-  if (mac_number(mac) != c->wire)
-    return WRONG_HOST;
+  if (!mac) {
+    int reason = believe_outside(c);
+    if (reason)
+      return reason;
+  } else if (mac_number(mac) != c->wire)
+    return other_host(c, mac_number(mac));
   if (flow && (c->packet->fragment == LATER || is_of(flow, c->local_port, c->remote_port))) {
     flow->counted = c->counted;
     if (!c->here)
-      learn_host(flow, mac, generation);
+      learn_host(flow, c->wire, generation);
   }
   return PASS;
 }
@@ -917,6 +1034,39 @@ static __always_inline int leave(struct __sk_buff *skb, const struct interface_s
   return send_to(skb, host, cfg->host_mac, cfg->uplink);
 }
 
+static __noinline int leave_outside(struct __sk_buff *skb, const struct interface_state *self, __u64 router)
+{
+  __u8 next[6] = {(router & ~OUTSIDE) >> 40, router >> 32, router >> 24, router >> 16, router >> 8, router};
+  struct outside *out = way_out();
+  if (!out)
+    return drop(self, NO_ROUTER);
+  count_sent(skb, self);
+  return send_to(skb, next, out->mac, out->device);
+}
+
+/* To the machine of which that is the number. */
+static __always_inline int leave_by(struct __sk_buff *skb, const struct interface_state *self, __u64 host,
+                                    const struct config *cfg)
+{
+  if (host & OUTSIDE)
+    return leave_outside(skb, self, host);
+  __u8 next[6] = {host >> 40, host >> 32, host >> 24, host >> 16, host >> 8, host};
+  return leave(skb, self, next, cfg);
+}
+
+/*
+ * The number of who gets what is for nobody here: the upstream router, if it comes from an external address and goes
+ * outside; else the reason of the drop, which is smaller than any MAC's number.
+ */
+static __noinline __u64 find_router(__be32 from, __be32 to)
+{
+  struct outside *out = way_out();
+  if (!out || kind_of(from) != EXTERNAL || kind_of(to) != ELSEWHERE)
+    return NO_LOCATION;
+  __u64 router = *(volatile __u64 *)&out->router;
+  return router ? router : NO_ROUTER;
+}
+
 static __always_inline int deliver(struct __sk_buff *skb, __u32 ifindex, const struct interface_state *to,
                                    const struct config *cfg)
 {
@@ -972,7 +1122,7 @@ static __always_inline int answer_arp(struct __sk_buff *skb, struct arp *arp, co
 }
 
 /* Every address that the VM may know is at the gateway's MAC, whether it exists or not: there is nothing to learn. */
-static __always_inline int arp_from_vm(struct __sk_buff *skb, __u32 ifindex, const struct interface_state *self,
+static __noinline int arp_from_vm(struct __sk_buff *skb, __u32 ifindex, const struct interface_state *self,
                                        const struct config *cfg)
 {
   struct arp arp;
@@ -989,12 +1139,41 @@ static __always_inline int arp_from_vm(struct __sk_buff *skb, __u32 ifindex, con
   return answer_arp(skb, &arp, cfg->gateway_mac, ifindex);
 }
 
-/* A question from the underlay that came in by the device `back`. */
+/* An upstream router says where it is. While the one that is known answers, no other one is heard in its name. */
+static __always_inline int hear_router(const struct arp *arp, __u32 back)
+{
+  __be32 sender = address_of(arp->sender);
+  __u64 mac = mac_number(arp->sender_mac);
+  struct outside *out = way_out();
+  if (arp->operation != bpf_htons(2) || !out || out->device != back || !mac || (mac & OUTSIDE))
+    return TC_ACT_OK;
+#pragma unroll
+  for (int i = 0; i < ROUTERS; i++) {
+    __u32 at = i;
+    struct router *router = bpf_map_lookup_elem(&routers, &at);
+    if (router && router->address == sender && (!router->heard || router->mac == mac))
+      router->heard = mac;
+  }
+  return TC_ACT_OK;
+}
+
+/* Whoever asks outside for an external address is answered, so that nobody there takes it for a free one. */
+static __noinline int answer_outside(struct __sk_buff *skb, struct arp *arp, __u32 back)
+{
+  struct outside *out = way_out();
+  if (!out || out->device != back || kind_of(address_of(arp->target)) != EXTERNAL)
+    return TC_ACT_SHOT;
+  return answer_arp(skb, arp, out->mac, back);
+}
+
+/* A question from the underlay, or from outside, that came in by the device `back`. */
 static __always_inline int arp_from_wire(struct __sk_buff *skb, __u32 back, const struct config *cfg)
 {
   struct arp arp;
-  if (!arp_request(skb, &arp) || arp.operation != bpf_htons(1))
+  if (!arp_request(skb, &arp))
     return TC_ACT_OK;
+  if (arp.operation != bpf_htons(1))
+    return hear_router(&arp, back);
   __be32 target = address_of(arp.target);
   __u32 *ifindex = bpf_map_lookup_elem(&endpoints, &target);
   if (!ifindex)
@@ -1004,7 +1183,7 @@ static __always_inline int arp_from_wire(struct __sk_buff *skb, __u32 back, cons
     return TC_ACT_SHOT;
   struct controller *controller = bpf_map_lookup_elem(&controllers, &self->cell);
   if (!controller || controller->address != address_of(arp.sender) || !same_mac(controller->mac, arp.sender_mac))
-    return TC_ACT_SHOT;
+    return answer_outside(skb, &arp, back);
   return answer_arp(skb, &arp, cfg->host_mac, back);
 }
 
@@ -1181,12 +1360,9 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
   if (reason)
     return drop(self, reason);
 
-  if (sender.host) {
-    __u64 mac = sender.host;
-    __u8 next[6] = {mac >> 40, mac >> 32, mac >> 24, mac >> 16, mac >> 8, mac};
-    return leave(skb, self, next, cfg);
-  }
-  const __u8 *host = NULL;
+  if (sender.host)
+    return leave_by(skb, self, sender.host, cfg);
+  __u64 host = 0;
   __u32 *local = bpf_map_lookup_elem(&endpoints, &p.destination);
   struct interface_state *receiver = NULL;
   __u32 receiver_index = 0;
@@ -1204,7 +1380,7 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
     struct location *location = bpf_map_lookup_elem(&locations, &p.destination);
     struct controller *controller = bpf_map_lookup_elem(&controllers, &self->cell);
     if (location)
-      host = location->mac;
+      host = mac_number(location->mac);
     else if (controller && controller->address == p.destination) {
       /* A switch sends nothing back to where it came from, so a controller on this host is not behind the uplink. */
       __u32 *service = bpf_map_lookup_elem(&services, &p.destination);
@@ -1212,7 +1388,11 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
         count_sent(skb, self);
         return send_to(skb, controller->mac, cfg->host_mac, *service);
       }
-      host = controller->mac;
+      host = mac_number(controller->mac);
+    } else {
+      host = find_router(p.source, p.destination);
+      if (host < DROP_REASONS)
+        return drop(self, host);
     }
   }
   if (!host && !(receiver && receiver_index != ifindex))
@@ -1220,7 +1400,7 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
   if (host) {
     if (sender.flow && is_of(sender.flow, sender.local_port, sender.remote_port))
       learn_host(sender.flow, host, sender.generation);
-    return leave(skb, self, host, cfg);
+    return leave_by(skb, self, host, cfg);
   }
   count_sent(skb, self);
   return deliver(skb, receiver_index, receiver, cfg);
@@ -1248,13 +1428,26 @@ int from_vm(struct __sk_buff *skb)
   return drop(self, eth.h_proto == bpf_htons(ETH_P_IPV6) ? IPV6 : OTHER_ETHERTYPE);
 }
 
-/* The check of a local interface on a packet from the underlay, of which `from` is the source MAC. */
-static __always_inline int receive(struct __sk_buff *skb, struct packet *p, const __u8 *from, __u8 here, __u32 ifindex,
+/* Where a frame from the wire comes from. */
+struct arrival {
+  __u64 from;   /* number of its source MAC */
+  __u32 device; /* 0: a service of this host, as if by the wire */
+};
+
+/* The check of a local interface on a packet from the underlay or from outside. */
+static __always_inline int receive(struct __sk_buff *skb, struct packet *p, const struct arrival *arrival, __u32 ifindex,
                                    const struct interface_state *self, const struct config *cfg)
 {
-  if (p->error && (p->about_source != p->destination || p->about_destination != p->source))
+  if (p->error && p->about_source != p->destination)
     return drop(self, NO_RULE);
-  struct check check = {.self = self, .packet = p, .bytes = skb->len, .here = here, .from_wire = 1, .wire = mac_number(from)};
+  struct check check = {.self = self, .packet = p, .bytes = skb->len, .here = !arrival->device, .from_wire = 1,
+                        .device = arrival->device, .wire = arrival->from};
+  /* Any router on the way outside may say why a packet did not get there (RFC 1812, 5.2.7), as if its receiver did. */
+  if (p->error && p->about_destination != p->source) {
+    if (believe_outside(&check))
+      return drop(self, NO_RULE);
+    p->source = p->about_destination;
+  }
   int reason = admit(&check);
   if (reason)
     return drop(self, reason);
@@ -1285,7 +1478,8 @@ static __always_inline int ipv4_from_service(struct __sk_buff *skb, __u32 ifinde
     struct interface_state *receiver = bpf_map_lookup_elem(&interfaces, &receiver_index);
     if (!receiver)
       return drop(self, NO_LOCATION);
-    int verdict = receive(skb, &p, eth->h_source, 1, receiver_index, receiver, cfg);
+    struct arrival arrival = {.from = mac_number(eth->h_source)};
+    int verdict = receive(skb, &p, &arrival, receiver_index, receiver, cfg);
     if (verdict != TC_ACT_SHOT)
       count_sent(skb, self);
     return verdict;
@@ -1317,16 +1511,15 @@ int from_service(struct __sk_buff *skb)
   return drop(self, eth.h_proto == bpf_htons(ETH_P_IPV6) ? IPV6 : OTHER_ETHERTYPE);
 }
 
-SEC("tc")
-int from_wire(struct __sk_buff *skb)
+/* A frame from a segment where this host has the MAC `own`: the underlay, or the network outside. */
+static __always_inline int from_segment(struct __sk_buff *skb, const struct config *cfg, struct arrival *arrival,
+                                        const __u8 *own)
 {
-  __u32 zero = 0;
-  struct config *cfg = bpf_map_lookup_elem(&config, &zero);
   struct ethhdr eth;
-  if (!cfg || skb->vlan_present || load(skb, 0, &eth, sizeof(eth)))
+  if (skb->vlan_present || load(skb, 0, &eth, sizeof(eth)))
     return TC_ACT_OK;
   if (eth.h_proto == bpf_htons(ETH_P_ARP))
-    return arp_from_wire(skb, cfg->uplink, cfg);
+    return arp_from_wire(skb, arrival->device, cfg);
   if (eth.h_proto != bpf_htons(ETH_P_IP))
     return TC_ACT_OK;
   /* What belongs to no endpoint is the machine's own, however odd it looks. */
@@ -1338,7 +1531,7 @@ int from_wire(struct __sk_buff *skb)
     return TC_ACT_OK;
   __u32 ifindex = *local;
   struct interface_state *self = bpf_map_lookup_elem(&interfaces, &ifindex);
-  if (!self || !same_mac(eth.h_dest, cfg->host_mac))
+  if (!self || !same_mac(eth.h_dest, own))
     return TC_ACT_SHOT;
   /* Of no machine: neither nobody nor a group sends anything. */
   if (!mac_number(eth.h_source) || (eth.h_source[0] & 1))
@@ -1347,7 +1540,31 @@ int from_wire(struct __sk_buff *skb)
   int reason = parse(skb, &p);
   if (reason)
     return drop(self, reason);
-  return receive(skb, &p, eth.h_source, 0, ifindex, self, cfg);
+  arrival->from |= mac_number(eth.h_source);
+  return receive(skb, &p, arrival, ifindex, self, cfg);
+}
+
+SEC("tc")
+int from_wire(struct __sk_buff *skb)
+{
+  __u32 zero = 0;
+  struct config *cfg = bpf_map_lookup_elem(&config, &zero);
+  if (!cfg)
+    return TC_ACT_OK;
+  struct arrival arrival = {.device = cfg->uplink};
+  return from_segment(skb, cfg, &arrival, cfg->host_mac);
+}
+
+SEC("tc")
+int from_outside(struct __sk_buff *skb)
+{
+  __u32 zero = 0;
+  struct config *cfg = bpf_map_lookup_elem(&config, &zero);
+  struct outside *out = way_out();
+  if (!cfg || !out)
+    return TC_ACT_OK;
+  struct arrival arrival = {.device = out->device, .from = OUTSIDE};
+  return from_segment(skb, cfg, &arrival, out->mac);
 }
 
 /* Types that no map declaration names, kept in the BTF for the comparison with layout.ts. */
@@ -1356,6 +1573,7 @@ struct declared {
   struct policy_entry policy_entry;
   struct flow_key flow_key;
   struct flow flow;
+  enum network_kind network_kind;
   enum drop_reason drop_reason;
 };
 const struct declared declared SEC(".rodata") = {};

@@ -189,6 +189,9 @@ export const dropReasons = [
   "no-location",
   "fragment",
   "wrong-host",
+  "inside-from-outside",
+  "not-from-router",
+  "no-router",
 ] as const;
 export const interfaceCounters = layout("interface_counters", {
   sent_packets: "u64",
@@ -211,6 +214,13 @@ export const probeKey = layout("probe_key", {
   protocol: "u8",
   padding: { bytes: 3 },
 });
+export const outside = layout("outside", { router: "u64", device: "u32", mac: "mac" });
+export const router = layout("router", { mac: "u64", heard: "u64", address: "ipv4" });
+/** Routers that a host may have. */
+export const mostRouters = 4;
+export const networkKey = layout("network_key", { prefix_length: "u32", address: "ipv4" });
+/** `enum network_kind`. */
+export const networkKinds = { elsewhere: 0, notOutside: 1, external: 2 } as const;
 export const word = layout("u32", { value: "u32" });
 export const addressKey = layout("address", { address: "ipv4" });
 
@@ -233,12 +243,18 @@ export const declared = [
   ruleCounters,
   dhcpAnswer,
   probeKey,
+  outside,
+  router,
+  networkKey,
 ] as const;
 
 /** Maps of the object with the sizes of their keys and values; per-CPU values count once. */
 export const mapSizes = {
   config: [4, config.size],
   generations: [4, 4],
+  outside: [4, outside.size],
+  routers: [4, router.size],
+  networks: [networkKey.size, 4],
   interfaces: [4, interfaceState.size],
   endpoints: [4, 4],
   services: [4, 4],

@@ -52,7 +52,7 @@ test("the layouts in TypeScript are those of the object", { skip: !has("bpftool"
   const reasons = types.find(({ name }) => name === "drop_reason")?.values ?? [];
   const names = reasons
     .filter(({ val }) => val > 0 && val < 16)
-    .map(({ name }) => name.toLowerCase().replace("_", "-"));
+    .map(({ name }) => name.toLowerCase().replaceAll("_", "-"));
   assert.deepEqual(names, dropReasons);
 });
 

@@ -1,11 +1,28 @@
 import type { Uid } from "../../../../../model/cell/identifiers.ts";
-import type { GlobalNetwork, LivenessProbe, PacketQuestion } from "../../driver.ts";
+import type { GlobalNetwork, LivenessProbe, PacketQuestion, RouterFact } from "../../driver.ts";
 import { createDiverter } from "../diverter.ts";
 import { serve } from "./serve.testing.ts";
 
 /** A host's driver, as a Host Manager has it. Arguments: directory, run directory. */
 const [directory = "", runDirectory = ""] = process.argv.slice(2);
-const driver = createDiverter({ directory, runDirectory });
+let routers: readonly RouterFact[] = [];
+let arrived = (): void => undefined;
+const driver = createDiverter({
+  directory,
+  runDirectory,
+  onRouters: (facts) => {
+    routers = facts;
+    arrived();
+  },
+});
+/** What is known of the routers once one of them is at that MAC, answering or not. */
+async function untilRouter(mac: string | null, answers: boolean): Promise<readonly RouterFact[]> {
+  while (!routers.some((known) => known.mac === mac && known.answers === answers))
+    await new Promise<void>((resolve) => {
+      arrived = resolve;
+    });
+  return routers;
+}
 
 /** One round of a Host Manager: only what `scrub` asks for. */
 async function apply(global: GlobalNetwork) {
@@ -30,6 +47,8 @@ serve((method, args) => {
       return driver.examine(args[0] as PacketQuestion);
     case "counters":
       return driver.counters();
+    case "untilRouter":
+      return untilRouter(args[0] as string | null, Boolean(args[1]));
     case "flush":
       return driver.flush();
     case "cleanup":

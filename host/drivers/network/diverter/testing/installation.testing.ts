@@ -8,7 +8,7 @@ import type {
   DesiredInterface,
 } from "../../../../../core/documents/vocabulary.ts";
 import { cellName, cidr, elementPath, hostName, ipv4, mac, uid } from "../../../../../model/cell/identifiers.ts";
-import type { GlobalNetwork, NetworkAllocation, NetworkChanges } from "../../driver.ts";
+import type { GlobalNetwork, NetworkAllocation, NetworkChanges, Outside } from "../../driver.ts";
 import { tapName } from "../devices.ts";
 import { Agent, Machine } from "./namespaces.testing.ts";
 
@@ -32,6 +32,18 @@ export interface GuestPlan {
   /** On the management network, which is the wire itself. */
   readonly management?: true;
 }
+/** The first address of its /24; on the management network there is none. */
+const gatewayOf = ({ address, management }: GuestPlan): string =>
+  management === true ? "0.0.0.0" : address.replace(/\d+$/, "1");
+/** The network outside, with a router that a host is to use, and an address of somebody behind it. */
+export const outsideNetwork = {
+  router: { own: "192.0.2.1", uplink: "10.0.254.1" },
+  routerMac: "02:00:00:00:fe:01",
+  somebody: "203.0.113.9",
+  hosts: { a: ["192.0.2.11", "02:00:00:00:0f:01"], b: ["192.0.2.12", "02:00:00:00:0f:02"] },
+} as const;
+export type WayOutside = keyof typeof outsideNetwork.router;
+export const externalPool = "198.18.0.0/15";
 export const macOf = ({ number }: GuestPlan): string => `02:00:00:00:aa:${number.toString(16).padStart(2, "0")}`;
 export const uidOf = ({ name }: GuestPlan) => uid(`test-${name}`);
 
@@ -73,7 +85,7 @@ const desiredOf = (guest: GuestPlan): DesiredInterface => ({
   mac: mac(macOf(guest)),
   address: ipv4(guest.address),
   prefixLength: guest.management === true ? 16 : 24,
-  gateway: ipv4(guest.management === true ? "0.0.0.0" : "10.64.0.1"),
+  gateway: ipv4(gatewayOf(guest)),
   nameServer: ipv4(controllerAddress),
   hostName: guest.name,
   domain: "shop.cells.internal",
@@ -103,6 +115,9 @@ export class Installation {
   readonly drivers = {} as Record<HostKey, Agent>;
   readonly guests: Record<string, Guest> = {};
   controller!: { readonly machine: Machine; readonly agent: Agent };
+  /** Upstream router, with somebody behind it, and another machine on its segment. */
+  router!: { readonly machine: Machine; readonly agent: Agent };
+  stranger!: { readonly machine: Machine; readonly agent: Agent };
 
   async machine(): Promise<Machine> {
     const machine = await Machine.start();
@@ -114,9 +129,13 @@ export class Installation {
     this.agents.add(agent);
     return agent;
   }
-  /** With `bridge`, hosts have one that their uplink is a port of, and are ready for the management network. */
-  async start(more: { readonly bridge?: string } = {}): Promise<void> {
+  /**
+   * With `bridge`, hosts have one that their uplink is a port of, and are ready for the management network. With `outside`
+   * they have a way out, by a device of its own or by the uplink.
+   */
+  async start(more: { readonly bridge?: string; readonly outside?: WayOutside } = {}): Promise<void> {
     const wire = await this.machine();
+    this.#outside = more.outside ?? null;
     wire.run("ip", "link", "add", "br0", "type", "bridge");
     wire.run("ip", "link", "set", "br0", "addrgenmode", "none", "up");
     const plug = async (port: string, address: string, hardware: string): Promise<Machine> => {
@@ -126,14 +145,66 @@ export class Installation {
       machine.run("ip", "addr", "add", `${address}/16`, "dev", "eth0");
       return machine;
     };
+    if (more.outside !== undefined) await this.#startOutside(wire, more.outside);
     for (const key of ["a", "b"] as const) {
-      this.hostMachines[key] = await plug(`w${key}`, hosts[key][0], hosts[key][1]);
+      const host = await plug(`w${key}`, hosts[key][0], hosts[key][1]);
+      this.hostMachines[key] = host;
+      if (more.outside === "own") {
+        const [address, hardware] = outsideNetwork.hosts[key];
+        wire.cable(`o${key}`, host, "out0", hardware);
+        wire.run("ip", "link", "set", `o${key}`, "master", "br1");
+        host.run("ip", "addr", "add", `${address}/24`, "dev", "out0");
+      }
       if (more.bridge !== undefined) this.#bridge(key, more.bridge);
       await this.startDriver(key);
     }
     const machine = await plug("wc", controllerAddress, controllerMac);
     machine.run("ip", "route", "add", "10.64.0.0/10", "dev", "eth0");
     this.controller = { machine, agent: this.agent(machine, "guest-process.testing.ts") };
+  }
+  #outside: WayOutside | null = null;
+  async #startOutside(wire: Machine, way: WayOutside): Promise<void> {
+    const segment = way === "own" ? "br1" : "br0";
+    if (way === "own") {
+      wire.run("ip", "link", "add", segment, "type", "bridge");
+      wire.run("ip", "link", "set", segment, "addrgenmode", "none", "up");
+    }
+    const plug = async (port: string, hardware: string): Promise<Machine> => {
+      const machine = await this.machine();
+      wire.cable(port, machine, "eth0", hardware);
+      wire.run("ip", "link", "set", port, "master", segment);
+      /* It will send in others' names; the switch must not believe it. */
+      wire.run("bridge", "link", "set", "dev", port, "learning", "off");
+      return machine;
+    };
+    const { routerMac, somebody } = outsideNetwork;
+    const router = await plug("or", routerMac);
+    router.run("sysctl", "-qw", "net.ipv4.conf.eth0.arp_accept=1");
+    router.run("ip", "addr", "add", `${outsideNetwork.router[way]}/${way === "own" ? 24 : 16}`, "dev", "eth0");
+    router.run("ip", "addr", "add", `${somebody}/32`, "dev", "lo");
+    for (const pool of [externalPool, "10.64.0.0/10"])
+      router.run("ip", "route", "add", pool, "dev", "eth0", "src", somebody);
+    this.router = { machine: router, agent: this.agent(router, "guest-process.testing.ts") };
+    const stranger = await plug("os", "02:00:00:00:fe:66");
+    this.stranger = { machine: stranger, agent: this.agent(stranger, "guest-process.testing.ts") };
+  }
+  /** The MAC that a host has outside. */
+  outsideMac(key: HostKey): string {
+    return this.#outside === "own" ? outsideNetwork.hosts[key][1] : hosts[key][1];
+  }
+  #outsideOf(key: HostKey): Outside | undefined {
+    const way = this.#outside;
+    if (way === null) return undefined;
+    const isOwn = way === "own";
+    return {
+      device: isOwn ? "out0" : "eth0",
+      address: ipv4(isOwn ? outsideNetwork.hosts[key][0] : hosts[key][0]),
+      prefixLength: isOwn ? 24 : 16,
+      mac: mac(this.outsideMac(key)),
+      routers: [ipv4(outsideNetwork.router[way])],
+      external: [cidr(externalPool)],
+      inside: [cidr("10.0.0.0/16"), cidr("10.64.0.0/10")],
+    };
   }
   /** What the host had on its uplink is the bridge's from now on. */
   #bridge(key: HostKey, bridge: string): void {
@@ -160,6 +231,7 @@ export class Installation {
       address: hosts[key][0],
       mac: hosts[key][1],
       ...this.#uplinkMore,
+      outside: this.#outsideOf(key),
     });
   }
   /** A guest with an ordinary stack behind a cable that stands in for its tap. */
@@ -167,7 +239,7 @@ export class Installation {
     const machine = await this.machine();
     this.hostMachines[plan.host].cable(tapName(uidOf(plan)), machine, "eth0", macOf(plan));
     machine.run("ip", "addr", "add", `${plan.address}/${plan.management === true ? 16 : 24}`, "dev", "eth0");
-    const way = plan.management === true ? ["dev", "eth0"] : ["via", "10.64.0.1"];
+    const way = plan.management === true ? ["dev", "eth0"] : ["via", gatewayOf(plan)];
     machine.run("ip", "route", "add", "default", ...way);
     const guest = { plan, machine, agent: this.agent(machine, "guest-process.testing.ts") };
     this.guests[plan.name] = guest;

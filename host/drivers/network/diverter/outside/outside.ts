@@ -1,0 +1,151 @@
+import type { Ipv4 } from "../../../../../model/cell/identifiers.ts";
+import type { GlobalNetwork, Outside, RouterFact } from "../../driver.ts";
+import type { Dataplane } from "../program/dataplane.ts";
+import { mostRouters, networkKey, networkKinds, octets, outside, router, word } from "../program/layout.ts";
+import { detachAll, ensureAttached, indexOf, openPacketSocket, sendFrame } from "../program/libbpf.ts";
+import type { Generations } from "../rules/generations.ts";
+import { announcement, macText, question } from "./arp.ts";
+import { type Networks, networksOf } from "./networks.ts";
+import { answers, askedMac, hear, nextQuestionMs, preferred, type Router, strange } from "./router-watch.ts";
+
+/**
+ * The way out of the installation on this host: its maps, the questions after the upstream routers, and the announcements of
+ * external addresses that have come here. What is in force stays so while this process is away.
+ */
+export interface WayOut {
+  /** External addresses among the interfaces that are in place here; new ones are announced. */
+  tell(global: GlobalNetwork): void;
+  close(): void;
+}
+/** In a router's number: it is behind a device of its own (OUTSIDE in diverter.c). */
+const ownDevice = 1n << 40n;
+/** An announcement may be lost (RFC 5227, 2.3); after so many milliseconds it is repeated. */
+const repeatedMs = [1000, 2000] as const;
+const key = (value: number): Buffer => word.encode({ value });
+const config = key(0);
+
+/** Nothing leads out any more, nor in. */
+export function closeOutside({ maps }: Dataplane): void {
+  maps.outside.clear(config);
+  for (let at = 0; at < mostRouters; at++) maps.routers.clear(key(at));
+  for (const network of maps.networks.keys()) maps.networks.delete(network);
+}
+
+function putNetworks({ maps }: Dataplane, wanted: Networks): void {
+  const keyOf = ({ address, prefixLength }: Networks[number]): Buffer =>
+    networkKey.encode({ prefix_length: prefixLength, address });
+  const keys = new Set(wanted.map((network) => keyOf(network).toString("hex")));
+  for (const network of wanted) maps.networks.set(keyOf(network), key(networkKinds[network.kind]));
+  for (const found of maps.networks.keys()) if (!keys.has(found.toString("hex"))) maps.networks.delete(found);
+}
+
+/** Routers in the order of the configuration, with the MACs at which an earlier process has found them. */
+function adopt({ maps }: Dataplane, addresses: readonly Ipv4[]): readonly Router[] {
+  const known = new Map<Ipv4, bigint>();
+  for (let at = 0; at < mostRouters; at++) {
+    const found = maps.routers.get(key(at));
+    if (found !== null) known.set(router.decode(found).address, router.decode(found).mac);
+  }
+  return addresses.map((address) => strange(address, known.get(address) ?? 0n));
+}
+
+/** @param uplink the device on the underlay, which may be the way out as well */
+export function openOutside(
+  dataplane: Dataplane,
+  uplink: string,
+  way: Outside,
+  generations: Generations,
+  onRouters: (routers: readonly RouterFact[]) => void,
+): WayOut {
+  const { maps, programs } = dataplane;
+  const device = indexOf(way.device);
+  if (device === 0) throw new Error(`there is no device "${way.device}" to lead out of the installation`);
+  const isOwn = way.device !== uplink;
+  const socket = openPacketSocket();
+  const timers = new Set<NodeJS.Timeout>();
+  const { networks, isExternal } = networksOf(way);
+  let routers = adopt(dataplane, way.routers);
+  let inForce = 0n;
+  let said = "";
+  let announced: ReadonlySet<Ipv4> = new Set();
+
+  const later = (ms: number, work: () => void): void => {
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      work();
+    }, ms);
+    timers.add(timer);
+  };
+  const putInForce = (): void => {
+    for (let at = 0; at < mostRouters; at++) {
+      const known = routers[at];
+      if (known === undefined) maps.routers.clear(key(at));
+      else maps.routers.set(key(at), router.encode({ mac: known.mac, heard: 0n, address: known.address }));
+    }
+    const mac = preferred(routers, inForce);
+    const marked = mac === 0n || !isOwn ? mac : mac | ownDevice;
+    const now = outside.encode({ router: marked, device, mac: way.mac });
+    const before = maps.outside.get(config);
+    inForce = mac;
+    if (before?.equals(now) === true) return;
+    maps.outside.set(config, now);
+    /* Flows know the router by its MAC. */
+    generations.renewAll();
+  };
+  const tellRouters = (): void => {
+    const facts = routers.map((each) => ({
+      address: each.address,
+      mac: each.mac === 0n ? null : macText(each.mac),
+      answers: answers(each),
+      isUsed: each.mac !== 0n && each.mac === inForce,
+    }));
+    const text = JSON.stringify(facts);
+    if (text === said) return;
+    said = text;
+    onRouters(facts);
+  };
+  const ask = (): void => {
+    putInForce();
+    tellRouters();
+    const speaker = { address: way.address, mac: way.mac };
+    for (const each of routers) sendFrame(socket, device, question(askedMac(each), speaker, each.address));
+    later(nextQuestionMs(routers), listen);
+  };
+  const listen = (): void => {
+    routers = routers.map((known, at) => {
+      const found = maps.routers.get(key(at));
+      return hear(known, found === null ? 0n : router.decode(found).heard);
+    });
+    ask();
+  };
+  const announce = (addresses: readonly Ipv4[]): void => {
+    for (const address of addresses)
+      if (announced.has(address)) sendFrame(socket, device, announcement(way.mac, address));
+  };
+
+  putNetworks(dataplane, networks);
+  if (isOwn) ensureAttached(device, programs.from_outside);
+  ask();
+  return {
+    tell: ({ interfaces }) => {
+      const addresses = interfaces
+        .filter(({ desired }) => desired.management !== true && isExternal(desired.address))
+        .filter(({ desired }) => maps.endpoints.get(Buffer.from(octets(desired.address))) !== null)
+        .map(({ desired }) => desired.address);
+      const fresh = addresses.filter((address) => !announced.has(address));
+      announced = new Set(addresses);
+      if (fresh.length === 0) return;
+      announce(fresh);
+      for (const ms of repeatedMs) later(ms, () => announce(fresh));
+    },
+    close: () => {
+      for (const timer of timers) clearTimeout(timer);
+      timers.clear();
+      socket.close();
+    },
+  };
+}
+/** Takes the program from a device of its own; what leads out is closed before. */
+export const detachOutside = (way: Outside, uplink: string): void => {
+  if (way.device !== uplink && indexOf(way.device) !== 0) detachAll(indexOf(way.device));
+};

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { wayOutside } from "./outside.ts";
+
+const pools = { underlay: "10.0.0.0/16", internalPool: "10.64.0.0/10", externalPool: "198.18.0.0/15" };
+const found = { mac: "02:00:00:00:0f:01", addresses: ["172.16.5.4/16", "192.0.2.11/24"] };
+const ask = (routers: readonly string[], device: typeof found | null = found, name?: string) =>
+  wayOutside({ routers, ...(name === undefined ? {} : { device: name }) }, "eth0", device, pools);
+const refused = (...asked: Parameters<typeof ask>): string => {
+  const answer = ask(...asked);
+  return answer.ok ? "it is taken" : answer.error;
+};
+
+test("the address by which the host asks for its routers is the one on their network", () => {
+  const answer = ask(["192.0.2.1", "192.0.2.2"], found, "out0");
+  assert.ok(answer.ok);
+  const { device, address, prefixLength, mac, routers, external } = answer.value;
+  assert.deepEqual(
+    [device, address, prefixLength, mac, routers, external],
+    ["out0", "192.0.2.11", 24, found.mac, ["192.0.2.1", "192.0.2.2"], ["198.18.0.0/15"]],
+  );
+  const uplink = ask(["10.0.254.1"], { ...found, addresses: ["10.0.1.1/16"] });
+  assert.equal(uplink.ok && uplink.value.device, "eth0");
+});
+
+test("what cannot be a router says why, and what would be one", () => {
+  for (const [routers, told] of [
+    [
+      ["192.0.3.1"],
+      /192\.0\.3\.1 is not on the network of eth0, where this host is 172\.16\.5\.4\/16: name one from 172\.16\.0\.1 to 172\.16\.255\.254/,
+    ],
+    [
+      ["192.0.2.1", "192.0.3.1"],
+      /192\.0\.3\.1 is not on the network of eth0, where this host is 192\.0\.2\.11\/24: name one from 192\.0\.2\.1 to 192\.0\.2\.254/,
+    ],
+    [["192.0.2.1", "192.0.2.255"], /192\.0\.2\.255 is not on the network/],
+    [["192.0.2.1", "192.0.2.11"], /192\.0\.2\.11 is this host's own address on eth0/],
+    [["192.0.2.1", "192.0.2.1"], /names 192\.0\.2\.1 twice/],
+    [["gateway"], /`gateway` in `host\.outside\.routers` is no IPv4 address/],
+    [[], /has 0 addresses: name from 1 to 4/],
+  ] as const)
+    assert.match(refused(routers), told);
+  const pooled = { ...found, addresses: ["198.18.0.2/24"] };
+  assert.match(
+    refused(["198.18.0.1"], pooled),
+    /198\.18\.0\.1 is in the pool 198\.18\.0\.0\/15, whose addresses VMs are given/,
+  );
+});
+
+test("a device that is not there, or that nobody can ask by", () => {
+  assert.match(
+    refused(["192.0.2.1"], null, "out9"),
+    /`host\.outside\.device` is out9, and this machine has no such device/,
+  );
+  assert.match(
+    refused(["192.0.2.1"], { ...found, addresses: [] }, "out0"),
+    /out0 leads outside and has no IPv4 address/,
+  );
+});
