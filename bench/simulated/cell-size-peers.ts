@@ -1,4 +1,5 @@
 import { checkTimer } from "../../core/controller/changes/check.ts";
+import { sliceTimer } from "../../core/controller/changes/slices.ts";
 import { connectionAnswer } from "../../core/controller/shop.testing.ts";
 import type { DesiredConnection, DesiredPlacement, DesiredVm, DesiredVolume } from "../../core/documents/vocabulary.ts";
 import type { Effect, Input, Service } from "../../core/env.ts";
@@ -40,18 +41,31 @@ export class Peers<State> {
     this.#step({ kind: "start" });
   }
 
-  /** Answers a request as the edge does: in a step of its own. */
-  ask(request: object): Json {
+  /** Asks as the edge does: in a step of its own. What changes something is answered when its pass is through. */
+  request(request: object): number {
     this.#requests += 1;
     this.#step({ kind: "request", id: this.#requests, request: request as unknown as Json });
-    const reply = this.#replies.get(this.#requests);
+    return this.#requests;
+  }
+  answerOf(request: number): Json | undefined {
+    const reply = this.#replies.get(request);
+    this.#replies.delete(request);
+    return reply;
+  }
+  /** What only reads is answered at once. */
+  ask(request: object): Json {
+    const reply = this.answerOf(this.request(request));
     if (reply === undefined) throw new Error("the request was not answered");
-    this.#replies.delete(this.#requests);
     return reply;
   }
 
   /** One piece of news is taken; false: there is none, and no timer runs but the one of the check, which never ends. */
   move(): boolean {
+    // A timer of no time comes before whatever is still on its way.
+    if (this.#timers.delete(sliceTimer)) {
+      this.#step({ kind: "timer", name: sliceTimer });
+      return true;
+    }
     const input = this.#inputs[this.#next];
     if (input !== undefined) {
       this.#next += 1;

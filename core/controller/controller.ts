@@ -16,7 +16,9 @@ import { checkDue, checkTimer, setCheck } from "./changes/check.ts";
 import { createDerived } from "./changes/derived.ts";
 import { indexesOf } from "./changes/indexes.ts";
 import { Changes, type Pass } from "./changes/pass.ts";
+import { takeInput } from "./changes/slices.ts";
 import { TrackedMap, TrackedSet, Tracking, trackFields } from "./changes/tracked.ts";
+import { noWork, type Work } from "./changes/work.ts";
 import { measureController } from "./explain/measure.ts";
 import { noteForgotten } from "./histories/forgotten.ts";
 import { olderDue, olderTimer, takeAnother, takeFork, takeKept, watchOlder } from "./histories/fork.ts";
@@ -25,7 +27,7 @@ import { askForRoom, isChild, noRoom } from "./model/quota.ts";
 import { reconcile } from "./reconcile.ts";
 import type { CredentialRecord, ElementRecord, VmRecord } from "./records.ts";
 import { abroadKeyOf, isAbroadRecord, releasedAbroad } from "./references/foreign.ts";
-import { answer } from "./requests/requests.ts";
+import { answer, type ControllerResponse } from "./requests/requests.ts";
 import { createAudiences } from "./rules/audiences.ts";
 import { controllerIdentity } from "./rules/cell-policy.ts";
 import { createTurns, turnDue, turnTimer } from "./rules/told-places.ts";
@@ -65,8 +67,12 @@ export function createController(
     instance: options.cellUid,
     restore: (restored) => restore(options, restored, passOf),
     step: (state, input, now) => {
-      state.now = now;
-      take(state, input);
+      takeInput(state, input, now, {
+        take: (next) => take(state, next),
+        read: (next) => {
+          if (next.kind === "request") answered(state, next.id, answer(state, next.request));
+        },
+      });
       return { state, effects: takeEffects(state.outbox) };
     },
     // What a controller knows is read through its edge. Only whoever made it as a child cell's hears how that is.
@@ -81,7 +87,7 @@ export function createController(
 /** How a controller goes over what there is. */
 export type PassOf = (tracking: Tracking, outbox: Outbox) => Pass;
 
-function take(state: ControllerState, input: Input): void {
+function* take(state: ControllerState, input: Input): Work {
   if (concernsAll(state, input)) state.pass.restart();
   switch (input.kind) {
     case "start":
@@ -110,7 +116,7 @@ function take(state: ControllerState, input: Input): void {
       watchOlder(state, input.peer);
       watchHearing(state);
       state.reachable.set(input.peer, input.reachable);
-      if (offersHeard(state) && !(isChild(state) && state.life === null)) answerWaiting(state);
+      if (offersHeard(state) && !(isChild(state) && state.life === null)) yield* answerWaiting(state);
       break;
     case "forked":
       if (!input.forked && state.forkedAt.has(input.peer)) noteLost(state);
@@ -139,26 +145,26 @@ function take(state: ControllerState, input: Input): void {
         });
         break;
       }
-      submit(state, input.id, input.request);
+      yield* submit(state, input.id, input.request);
       return;
     }
     case "timer":
-      due(state, input.name);
+      yield* due(state, input.name);
       break;
     case "desired":
-      if (input.from === cellManager && input.key === lifeKey) hearLife(state, input.value);
+      if (input.from === cellManager && input.key === lifeKey) yield* hearLife(state, input.value);
       break;
   }
   if (!state.started) return;
-  reconcile(state);
-  resumeRoom(state);
+  yield* reconcile(state);
+  yield* resumeRoom(state);
   const held = heldInitial(state);
-  if (held !== null) submit(state, initialId, { method: "PUT", path: "", json: held });
+  if (held !== null) yield* submit(state, initialId, { method: "PUT", path: "", json: held });
 }
 
-function due(state: ControllerState, name: string): void {
-  if (name === patienceTimer) answerWaiting(state);
-  if (name === roomTimer) givenUp(state);
+function* due(state: ControllerState, name: string): Work {
+  if (name === patienceTimer) yield* answerWaiting(state);
+  if (name === roomTimer) yield* givenUp(state);
   if (name === reservationTimer) reservationDue(state);
   if (name === turnTimer) turnDue(state);
   if (name === checkTimer) checkDue(state);
@@ -202,35 +208,39 @@ function watchHost(state: ControllerState, host: PeerName, reachable: boolean): 
 }
 
 /** A request, or the first model of a child cell, which nobody waits for. */
-function submit(state: ControllerState, id: number, request: Json): void {
+function* submit(state: ControllerState, id: number, request: Json): Work {
   if (mustWait(state, request)) {
     if (state.waitingChanges?.length === 0)
       state.outbox.effects.push({ kind: "timer", name: patienceTimer, afterMs: patienceMs });
     state.waitingChanges?.push({ id, request });
   } else if (state.roomWaiting.length > 0 && isChange(request) && state.roomWaiting.length < mostWaiting)
     state.roomWaiting.push({ id, request });
-  else reply(state, id, request);
+  else yield* reply(state, id, request);
 }
 const initialId = -1;
 const isChange = (request: Json): boolean =>
   isObject(request) && (request.method === "PUT" || request.method === "DELETE") && request.dryRun !== true;
 
-function reply(state: ControllerState, id: number, request: Json, isLast = false): void {
-  const { needed, ...response } = answer(state, request);
+function* reply(state: ControllerState, id: number, request: Json, isLast = false): Work {
+  const response = answer(state, request);
+  const { needed } = response;
   if (needed !== undefined && !isLast && state.roomWaiting.length < mostWaiting) {
     state.roomWaiting.unshift({ id, request });
     if (askForRoom(state, needed, "change"))
       state.outbox.effects.push({ kind: "timer", name: roomTimer, afterMs: roomPatienceMs });
-    reconcile(state);
+    yield* reconcile(state);
     return;
   }
   // The reply says what was accepted, not what was done; what follows from it is part of the same step.
-  reconcile(state);
-  if (id !== initialId) state.outbox.effects.push({ kind: "reply", id, response: toJson(response) });
+  yield* reconcile(state);
+  if (id !== initialId) answered(state, id, response);
   else if (response.status !== 200) {
     refuseInitial(state, messageOf(response.body));
     publishLife(state);
   }
+}
+function answered({ outbox }: ControllerState, id: number, { needed: _needed, ...response }: ControllerResponse): void {
+  outbox.effects.push({ kind: "reply", id, response: toJson(response) });
 }
 const messageOf = (body: Json): string =>
   isObject(body) && isObject(body.error) && typeof body.error.message === "string"
@@ -241,29 +251,29 @@ const messageOf = (body: Json): string =>
 const roomPatienceMs = 10_000;
 const roomTimer = "room";
 
-function hearLife(state: ControllerState, value: Json): void {
+function* hearLife(state: ControllerState, value: Json): Work {
   const { answered, initial } = takeLife(state, value);
-  if (answered) nextInRoom(state);
-  if (initial !== null) submit(state, initialId, { method: "PUT", path: "", json: initial });
+  if (answered) yield* nextInRoom(state);
+  if (initial !== null) yield* submit(state, initialId, { method: "PUT", path: "", json: initial });
 }
 
 /** The first of those that wait has its answer: it has its room now, or is refused. */
-function nextInRoom(state: ControllerState): void {
+function* nextInRoom(state: ControllerState): Work {
   const first = state.roomWaiting.shift();
   state.outbox.effects.push({ kind: "timer", name: roomTimer, afterMs: null });
-  if (first !== undefined) reply(state, first.id, first.request, true);
+  if (first !== undefined) yield* reply(state, first.id, first.request, true);
   if (state.upRefusal?.by === "change") state.upRefusal = null;
 }
-function givenUp(state: ControllerState): void {
+function* givenUp(state: ControllerState): Work {
   if (state.ask?.by === "change") state.ask = null;
   state.upRefusal = { by: "change", reason: `its parent did not answer within ${roomPatienceMs / 1000} s; try again` };
-  nextInRoom(state);
+  yield* nextInRoom(state);
 }
 /** Those that waited behind another question are asked for in their turn. */
-function resumeRoom(state: ControllerState): void {
+function* resumeRoom(state: ControllerState): Work {
   for (let most = state.roomWaiting.length; most > 0 && state.ask === null; most -= 1) {
     const first = state.roomWaiting.shift();
-    if (first !== undefined) reply(state, first.id, first.request);
+    if (first !== undefined) yield* reply(state, first.id, first.request);
   }
 }
 
@@ -287,11 +297,11 @@ const mustWait = (state: ControllerState, request: Json): boolean =>
   state.waitingChanges.length < mostWaiting &&
   (!offersHeard(state) || (isChild(state) && state.life === null));
 
-function answerWaiting(state: ControllerState): void {
+function* answerWaiting(state: ControllerState): Work {
   const waiting = state.waitingChanges ?? [];
   state.waitingChanges = null;
   if (waiting.length > 0) state.outbox.effects.push({ kind: "timer", name: patienceTimer, afterMs: null });
-  for (const { id, request } of waiting) reply(state, id, request);
+  for (const { id, request } of waiting) yield* reply(state, id, request);
 }
 
 function restore(options: ControllerOptions, restored: Restored, passOf: PassOf): ControllerState {
@@ -312,6 +322,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     outbox,
     tracking,
     pass: passOf(tracking, outbox),
+    working: noWork(),
     indexes: indexesOf(tracking, elements, vms),
     derived,
     audiences: createAudiences(tracking, derived),

@@ -2,6 +2,7 @@ import type { PeerName } from "../../model/cell/identifiers.ts";
 import { adoptChildren } from "./cells/adopted.ts";
 import { wishForChildren } from "./cells/children.ts";
 import { advanceEnding, publishLife } from "./cells/life.ts";
+import type { Work } from "./changes/work.ts";
 import { updateStates } from "./explain/element-state.ts";
 import { endForgotten, holdersOfForgotten } from "./histories/forgotten.ts";
 import { isForked } from "./histories/fork.ts";
@@ -40,9 +41,10 @@ import { wishForStorage } from "./volumes/storage.ts";
 /**
  * One pass: whatever came in, the same steps are taken in the same order, each over what concerns it (`changes/pass.ts`), and
  * only differences become effects. What is desired where follows from the records alone, so a pass after a crash desires the
- * same.
+ * same. A long one yields now and then, for whoever asks meanwhile (`changes/slices.ts`).
  */
-export function reconcile(state: ControllerState): void {
+export function* reconcile(state: ControllerState): Work {
+  const { pass } = state;
   if (isForked(state)) {
     followPeers(state);
     publishLife(state);
@@ -56,19 +58,19 @@ export function reconcile(state: ControllerState): void {
   // What one pass forgets may set free what the next one takes back: an interface's address, then its subnet.
   for (let forgotten = true; forgotten; ) {
     advanceEnding(state);
-    allocateAddresses(state);
+    yield* pass.slices(() => allocateAddresses(state));
     adoptSuccession(state);
-    advanceVms(state);
-    if (advanceUpgrades(state)) advanceVms(state);
-    collectWishes(state);
-    state.pass.place(state.outbox);
-    settleHostRules(state);
+    yield* advanceVms(state);
+    if (advanceUpgrades(state)) yield* advanceVms(state);
+    yield* pass.slices(() => collectWishes(state));
+    pass.place(state.outbox);
+    yield* pass.slices(() => settleHostRules(state));
     forgotten = forgetDeleted(state);
   }
   endForgotten(state);
   followPeers(state);
   watchReservation(state);
-  updateStates(state);
+  yield* pass.slices(() => updateStates(state));
   giveBack(state);
   publishLife(state);
 }

@@ -30,6 +30,7 @@ import type { Indexes } from "./changes/indexes.ts";
 import type { Pass } from "./changes/pass.ts";
 import type { TrackedMap, Tracking } from "./changes/tracked.ts";
 import type { Wishes } from "./changes/wishes.ts";
+import type { Working } from "./changes/work.ts";
 import type { CredentialRecord, ElementRecord, Hearing, Run, StartState, VmRecord } from "./records.ts";
 import type { Audiences } from "./rules/audiences.ts";
 import type { Turns } from "./rules/told-places.ts";
@@ -169,6 +170,8 @@ export interface ControllerState extends Hearing {
   readonly tracking: Tracking;
   /** How a pass goes over what there is. */
   readonly pass: Pass;
+  /** What is done in slices, and what waits for that. */
+  readonly working: Working;
   readonly indexes: Indexes;
   /** What steps of a pass worked out for later ones. */
   readonly derived: Derived;

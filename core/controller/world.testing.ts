@@ -96,8 +96,11 @@ export class World {
 
   readonly #service: Service<ControllerState>;
 
-  constructor(more: Partial<ControllerOptions> = {}) {
-    this.#service = createCheckedController({ ...options, ...more });
+  constructor(
+    more: Partial<ControllerOptions> = {},
+    make: (options: ControllerOptions) => Service<ControllerState> = createCheckedController,
+  ) {
+    this.#service = make({ ...options, ...more });
     this.state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
     this.step({ kind: "start" });
     this.settle();

@@ -2,10 +2,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostName, type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
+import type { Effect, Service } from "../../env.ts";
 import { toJson } from "../../outbox.ts";
 import { below, seedOf } from "../../random.ts";
+import { createController } from "../controller.ts";
+import type { ControllerState } from "../state.ts";
 import { shop, World } from "../world.testing.ts";
 import { checkTimer } from "./check.ts";
+import { Changes } from "./pass.ts";
+import { isWorking, sliceTimer } from "./slices.ts";
 
 /** Every step of a `World` is compared with that of a controller which looks at everything (`agreement.ts`). */
 const runs = Number(process.env.CELLS_RUNS ?? 12);
@@ -97,21 +102,80 @@ function act(world: World, pick: (limit: number) => number): void {
 }
 const everything = ["shop/webDisk", "shop/dbDisk", ...[0, 1, 2, 3].map((at) => `shop/d${at}`)];
 
-test("a pass over what changed does what a pass over everything does", () => {
+/** A random history, at the end of which all peers do as they are asked. */
+function play(world: World, pick: (limit: number) => number): void {
+  for (let step = 0; step < 25; step += 1) {
+    act(world, pick);
+    if (pick(3) > 0) world.settle();
+  }
+  world.silent.clear();
+  world.slowStops.clear();
+  world.settle();
+}
+function playMany(make: (pick: (limit: number) => number) => World, then: (world: World) => void = () => {}): void {
   for (let run = 0; run < runs; run += 1) {
     const random = { random: seedOf(seed + run) };
     const pick = (limit: number): number => below(random, limit);
     try {
-      const world = new World();
-      for (let step = 0; step < 25; step += 1) {
-        act(world, pick);
-        if (pick(3) > 0) world.settle();
-      }
-      world.silent.clear();
-      world.slowStops.clear();
-      world.settle();
+      const world = make(pick);
+      play(world, pick);
+      then(world);
     } catch (error) {
       assert.fail(`CELLS_SEED=${seed + run}: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
+}
+
+test("a pass over what changed does what a pass over everything does", () => {
+  playMany(() => new World());
+});
+
+/** Goes through its steps in slices, and dies now and then behind one that has written something. */
+function createMortal(
+  service: Service<ControllerState>,
+  pick: (limit: number) => number,
+  dies: (isDead: boolean) => void,
+): Service<ControllerState> {
+  return {
+    ...service,
+    step: (state, input, now) => {
+      dies(false);
+      const effects: Effect[] = [];
+      for (let next = input; ; next = { kind: "timer", name: sliceTimer }) {
+        effects.push(...service.step(state, next, now).effects);
+        if (!isWorking(state)) return { state, effects };
+        if (pick(40) > 0 || !effects.some(({ kind }) => kind === "write" || kind === "desire")) continue;
+        dies(true);
+        return { state, effects };
+      }
+    },
+  };
+}
+
+test("what was done before a crash between two slices is gone on with from there", () => {
+  const mortal = (pick: (limit: number) => number): World => {
+    const made: { world: World | null } = { world: null };
+    const world = new World({}, (options) =>
+      createMortal(
+        createController(options, (tracking, outbox) => new Changes(tracking, outbox, 1 + pick(10))),
+        pick,
+        (isDead) => {
+          if (made.world !== null) made.world.crashing = isDead;
+        },
+      ),
+    );
+    made.world = world;
+    return world;
+  };
+  playMany(mortal, (world) => {
+    const atRest = (): object => ({
+      desired: structuredClone(world.desired),
+      phases: [...world.state.elements.values()].map(({ path, phase }) => [path, phase]),
+    });
+    world.crashing = false;
+    const before = atRest();
+    world.crash();
+    world.settle();
+    assert.deepEqual(atRest(), before, "a start finds nothing to do");
+  });
 });

@@ -1,8 +1,9 @@
-import type { Effect, Service, Step } from "../../env.ts";
+import type { Effect, Input, Instant, Service, Step } from "../../env.ts";
 import { sameJson, toJson } from "../../outbox.ts";
 import { createController } from "../controller.ts";
 import type { ControllerOptions, ControllerState } from "../state.ts";
-import { Everything } from "./pass.ts";
+import { Changes, Everything } from "./pass.ts";
+import { isWorking, sliceTimer } from "./slices.ts";
 
 const others = new WeakMap<ControllerState, ControllerState>();
 /** For a test that changes by hand what a controller knows: its state, and that of the one beside it. */
@@ -13,10 +14,11 @@ export function bothOf(state: ControllerState): readonly ControllerState[] {
 
 /**
  * A controller beside one that looks at everything after every input: each step of the two must have the same effects, in the
- * same order. What this one overlooks, the other one does. Of simulations and tests; it costs what the other one costs.
+ * same order. What this one overlooks, the other one does. It takes each step in many slices, of which nobody sees anything: they
+ * have to come to the same. Of simulations and tests; it costs what the other one costs.
  */
 export function createCheckedController(options: ControllerOptions): Service<ControllerState> {
-  const service = createController(options);
+  const service = createController(options, (tracking, outbox) => new Changes(tracking, outbox, keysInSlice));
   const whole = createController(options, () => new Everything());
   return {
     ...service,
@@ -28,13 +30,29 @@ export function createCheckedController(options: ControllerOptions): Service<Con
     step: (state, input, now): Step<ControllerState> => {
       const other = others.get(state);
       if (other === undefined) throw new Error("the state is of another controller");
-      const step = service.step(state, input, now);
-      const fault = differenceOf(step.effects, whole.step(other, input, now).effects);
+      const effects = inSlices(service, state, input, now);
+      const fault = differenceOf(effects, whole.step(other, input, now).effects);
       if (fault !== null) throw new Error(`after ${JSON.stringify(input).slice(0, 300)}: ${fault}`);
-      return step;
+      return { state, effects };
     },
   };
 }
+const keysInSlice = 5;
+
+/** The effects of all slices of a step. */
+function inSlices(
+  service: Service<ControllerState>,
+  state: ControllerState,
+  input: Input,
+  now: Instant,
+): readonly Effect[] {
+  const effects: Effect[] = [];
+  for (let next = input; ; next = { kind: "timer", name: sliceTimer }) {
+    effects.push(...service.step(state, next, now).effects.filter((effect) => !isSlice(effect)));
+    if (!isWorking(state)) return effects;
+  }
+}
+const isSlice = (effect: Effect): boolean => effect.kind === "timer" && effect.name === sliceTimer;
 
 /** Null: there is none. */
 function differenceOf(effects: readonly Effect[], expected: readonly Effect[]): string | null {

@@ -1,6 +1,7 @@
 import { log } from "../../outbox.ts";
 import { reconcile } from "../reconcile.ts";
 import type { ControllerState } from "../state.ts";
+import { finish } from "./slices.ts";
 
 /**
  * A look at everything, in slices. A step of a pass runs again when something that it has read is another (`tracked.ts`); what
@@ -26,11 +27,11 @@ export function checkDue(state: ControllerState): void {
   // What is on its way within the controller comes first.
   for (let before = -1; before < outbox.effects.length; ) {
     before = outbox.effects.length;
-    reconcile(state);
+    finish(state, reconcile(state));
   }
   const before = outbox.effects.length;
   const steps = pass.look(slices, fewest);
-  reconcile(state);
+  finish(state, reconcile(state));
   const count = outbox.effects.length - before;
   if (count > 0) log(outbox, "controller/overlooked", { effects: count, steps: [...steps] });
 }

@@ -25,6 +25,15 @@ export interface Pass {
   whole(step: string, work: (wishes: Wishes) => void): void;
   /** As a whole in every pass: it rests on the time, or on what is not tracked. */
   always(step: string, work: (wishes: Wishes) => void): void;
+  /**
+   * Goes through the steps that `work` takes and nothing but these, in slices: yields when so much has been done that whoever asks
+   * should have an answer, at the latest after the step's next key. Nothing may change until it goes on; what it does is the same.
+   */
+  slices(work: () => void): Iterable<void>;
+  /** A slice begins. */
+  begin(): void;
+  /** Something else was done, that counts for so many keys. @returns true: that was enough for this slice */
+  spend(keys: number): boolean;
   /** Places what was wished for. */
   place(outbox: Outbox): void;
   /** Is a document wished for? */
@@ -46,6 +55,8 @@ export interface Only<Key, Value> {
 }
 
 const nothing: readonly Entry[] = [];
+/** Of a few microseconds to a few hundredths of a millisecond each. */
+const keysInSlice = 500;
 
 /** What a step does of one key. */
 class Item<Key> extends Task {
@@ -74,6 +85,8 @@ class Each<Key, Value> {
   readonly #order: (key: Key) => number;
   /** Became stale while the step runs. */
   #arrived: Item<Key>[] = [];
+  /** What is left of a run that was interrupted. */
+  #left: readonly Item<Key>[] | null = null;
   readonly #arrives = (item: Item<Key>): void => {
     this.#stale.add(item);
     this.#arrived.push(item);
@@ -105,18 +118,29 @@ class Each<Key, Value> {
     if (item.wishes.length > 0) book.drop(item.wishes);
   }
 
-  run(tracking: Tracking, book: WishBook, work: (value: Value, key: Key, wishes: Wishes) => void): void {
+  /** @returns false: `isOver` said so before the last key, and the next call goes on there */
+  run(
+    tracking: Tracking,
+    book: WishBook,
+    work: (value: Value, key: Key, wishes: Wishes) => void,
+    isOver: () => boolean,
+  ): boolean {
     this.#arrived = [];
-    if (this.#stale.size === 0) return;
+    if (this.#stale.size === 0) return true;
     const sorted = (items: Iterable<Item<Key>>): Item<Key>[] => {
       const all = [...items];
       for (const item of all) item.place.order = this.#order(item.key);
       return all.sort((one, other) => one.place.order - other.place.order);
     };
-    let queue = sorted(this.#stale);
+    let queue = this.#left ?? sorted(this.#stale);
+    this.#left = null;
     for (let at = 0; at < queue.length; at += 1) {
       const item = queue[at];
       if (item === undefined || !this.#stale.has(item)) continue;
+      if (isOver()) {
+        this.#left = queue.slice(at);
+        return false;
+      }
       this.#stale.delete(item);
       item.wishes = tracking.run(item, () =>
         book.collect(item.place, item.wishes, (wishes) => {
@@ -138,6 +162,7 @@ class Each<Key, Value> {
       if (later.length > 0) queue = sorted(new Set([...queue.slice(at + 1), ...later]));
       if (later.length > 0) at = -1;
     }
+    return true;
   }
   restart(): void {
     for (const item of this.items.values()) this.look(item);
@@ -162,11 +187,54 @@ export class Changes implements Pass {
   readonly #wholes = new Map<string, WholeStep>();
   #rank = 0;
   #looks: Iterator<string> | null = null;
+  /** So many keys are looked at in a slice. */
+  readonly #slice: number;
+  #spent = 0;
+  /** Of the steps that are gone through in slices: which one is next, and how many are through. Null: none are. */
+  #sliced: { next: number; through: number; isOver: boolean } | null = null;
 
-  constructor(tracking: Tracking, outbox: Outbox) {
+  constructor(tracking: Tracking, outbox: Outbox, slice = keysInSlice) {
     this.#tracking = tracking;
     this.#book = new WishBook(tracking, outbox);
+    this.#slice = slice;
   }
+
+  *slices(work: () => void): Iterable<void> {
+    for (let through = 0; ; yield) {
+      const sliced = { next: 0, through, isOver: false };
+      this.#sliced = sliced;
+      work();
+      this.#sliced = null;
+      if (!sliced.isOver) return;
+      through = sliced.through;
+    }
+  }
+  begin(): void {
+    this.#spent = 0;
+  }
+  spend(keys: number): boolean {
+    this.#spent += keys;
+    return this.#spent >= this.#slice;
+  }
+  /** Takes a step of those that are gone through in slices, unless it is through already, or this slice is over. */
+  #take(step: () => boolean): void {
+    const sliced = this.#sliced;
+    if (sliced === null) {
+      step();
+      return;
+    }
+    if (sliced.isOver) return;
+    sliced.next += 1;
+    if (sliced.next <= sliced.through) return;
+    if (step()) sliced.through = sliced.next;
+    else sliced.isOver = true;
+  }
+  readonly #isOver = (): boolean => {
+    if (this.#sliced === null) return false;
+    if (this.#spent >= this.#slice) return true;
+    this.#spent += 1;
+    return false;
+  };
 
   each<Key, Value>(
     step: string,
@@ -179,16 +247,24 @@ export class Changes implements Pass {
       known = new Each(this.#nextRank(), source, this.#book, only);
       this.#steps.set(step, known as unknown as Each<unknown, unknown>);
     }
-    known.run(this.#tracking, this.#book, work);
+    const each = known;
+    this.#take(() => each.run(this.#tracking, this.#book, work, this.#isOver));
   }
   whole(step: string, work: (wishes: Wishes) => void): void {
     const known = this.#wholeOf(step);
-    if (!known.task.isStale) return;
-    known.wishes = this.#tracking.run(known.task, () => this.#book.collect(known.place, known.wishes, work));
+    this.#take(() => {
+      if (!known.task.isStale) return true;
+      if (this.#isOver()) return false;
+      known.wishes = this.#tracking.run(known.task, () => this.#book.collect(known.place, known.wishes, work));
+      return true;
+    });
   }
   always(step: string, work: (wishes: Wishes) => void): void {
     const known = this.#wholeOf(step);
-    known.wishes = this.#book.collect(known.place, known.wishes, work);
+    this.#take(() => {
+      known.wishes = this.#book.collect(known.place, known.wishes, work);
+      return true;
+    });
   }
   place(outbox: Outbox): void {
     this.#book.place(outbox);
@@ -277,6 +353,14 @@ export class Everything implements Pass {
   }
   isWished(peer: Parameters<Wishes["get"]>[0], key: string): boolean {
     return this.#placed.get(peer, key) !== undefined;
+  }
+  slices(work: () => void): Iterable<void> {
+    work();
+    return [];
+  }
+  begin(): void {}
+  spend(): boolean {
+    return false;
   }
   restart(): void {}
   look(): ReadonlySet<string> {

@@ -7,6 +7,7 @@ import { actualConnection } from "../../documents/readers/storage.ts";
 import type { ActualConnection, ActualVm, Attachment } from "../../documents/vocabulary.ts";
 import { log } from "../../outbox.ts";
 import { hasEnded } from "../../presence/group/deaths.ts";
+import type { Work } from "../changes/work.ts";
 import { isHeldAt, straysOf, withoutStrays } from "../histories/fork.ts";
 import type { Run, VmEnd, VmRecord } from "../records.ts";
 import { isOwnVm } from "../services/service-data.ts";
@@ -67,17 +68,19 @@ export function attachmentOf(state: ControllerState, connection: Uid, run: Run):
 }
 
 /** Advances every VM as far as it goes now. */
-export function advanceVms(state: ControllerState): void {
+export function* advanceVms(state: ControllerState): Work {
   settleUnheard(state);
   serveQueue(state);
-  state.pass.each("vms", state.vms, (_vm, uid) => {
-    // A run has four stages: no VM can move on more often than that without news from outside.
-    for (let moves = 0; moves < 5; moves += 1) {
-      const before = state.vms.get(uid);
-      if (before !== undefined && !isHeldAt(state, before.run?.host ?? null)) advance(state, before);
-      if (state.vms.get(uid) === before) break;
-    }
-  });
+  yield* state.pass.slices(() =>
+    state.pass.each("vms", state.vms, (_vm, uid) => {
+      // A run has four stages: no VM can move on more often than that without news from outside.
+      for (let moves = 0; moves < 5; moves += 1) {
+        const before = state.vms.get(uid);
+        if (before !== undefined && !isHeldAt(state, before.run?.host ?? null)) advance(state, before);
+        if (state.vms.get(uid) === before) break;
+      }
+    }),
+  );
   settleStarts(state);
 }
 
