@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import type { SavedState } from "../core/documents/vocabulary.ts";
+import type { SavedState } from "../core/documents/saved-state.ts";
 import type { Accelerator } from "../host/drivers/hypervisor/driver.ts";
 import { createGuestAgent } from "../host/drivers/hypervisor/guest/guest-agent.ts";
 import { openIdentityPort } from "../host/drivers/hypervisor/guest/identity-port.ts";
@@ -17,9 +17,10 @@ import { connectQmp, type Qmp } from "../host/drivers/hypervisor/qmp.ts";
 import {
   engineOf,
   formOf,
+  type SavedForm,
   savedForm,
   savedMachineArguments,
-  seedBytes,
+  seedBytesOf,
 } from "../host/drivers/hypervisor/resume/saved-machine.ts";
 import type { ImageManifest } from "../runtime/installation.ts";
 
@@ -30,10 +31,20 @@ const seedNode = "seed";
 const bootLimitMs = 120_000;
 const migrationLimitMs = 60_000;
 
-/** What the saved state would depend on here, as one text: part of an image's identity. */
-export async function savingInputs(): Promise<string> {
+/** One state of an image. */
+export interface Saving {
+  readonly form: SavedForm;
+  /** Of the kernel, behind the image's own. */
+  readonly options: string;
+  /** Names of the two files. */
+  readonly part: (name: "memory" | "state") => string;
+}
+const tinySaving: Saving = { form: savedForm, options: "", part: (name) => name };
+
+/** What saved states of these forms would depend on here, as one text: part of an image's identity. */
+export async function savingInputs(forms: readonly SavedForm[] = [savedForm]): Promise<string> {
   const accelerator = await hereAccelerator();
-  return `${formOf(savedForm, accelerator)} ${await engineOf(accelerator)}`;
+  return `${forms.map((form) => formOf(form, accelerator)).join(" ")} ${await engineOf(accelerator)}`;
 }
 
 /**
@@ -42,30 +53,36 @@ export async function savingInputs(): Promise<string> {
  * has only read its disk, which is checked; so the disk that belongs to that memory is the image's own, unwritten.
  * Rejects with a sentence when the guest does not come up or cannot be saved.
  */
-export async function saveState(directory: string, image: ImageManifest): Promise<SavedState> {
+export async function saveState(
+  directory: string,
+  image: ImageManifest,
+  { form, options, part }: Saving = tinySaving,
+): Promise<SavedState> {
   if (image.boot === null) throw new Error(`image "${image.name}" has no recorded kernel to be saved with`);
   const accelerator = await hereAccelerator();
   // Not below the cache: paths of sockets end at 107 bytes.
   const work = await mkdtemp(join(tmpdir(), "cells-save-"));
   let child: ChildProcess | null = null;
   try {
-    const [memory, state, overlay] = [join(directory, "memory"), join(directory, "state"), join(work, "overlay.qcow2")];
+    const [memory, state] = [join(directory, part("memory")), join(directory, part("state"))];
+    const overlay = join(work, "overlay.qcow2");
     await run("qemu-img", [
       ...["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", join(directory, image.disk)],
       overlay,
     ]);
-    child = await startMachine(work, directory, overlay, memory, image.boot, accelerator);
-    await saveRunning(work, state);
+    const boot = { ...image.boot, commandLine: `${image.boot.commandLine}${options}` };
+    child = await startMachine(work, directory, overlay, memory, boot, accelerator, form);
+    await saveRunning(work, state, image.boot.agent === true);
     await ended(child);
     const { stdout } = await run("qemu-img", ["map", "--output=json", overlay]);
     if ((JSON.parse(stdout) as readonly { readonly depth: number; readonly data: boolean }[]).some(isWritten))
       throw new Error("the guest wrote to its disk before it had an identity: its state belongs to no image");
     await run("fallocate", ["--dig-holes", memory]);
     return {
-      ...savedForm,
+      ...form,
       diskMiB: image.sizeMiB,
       engine: await engineOf(accelerator),
-      form: formOf(savedForm, accelerator),
+      form: formOf(form, accelerator),
       memorySha256: await sha256(memory),
       stateSha256: await sha256(state),
     };
@@ -90,17 +107,18 @@ async function startMachine(
   memory: string,
   boot: NonNullable<ImageManifest["boot"]>,
   accelerator: Accelerator,
+  form: SavedForm,
 ): Promise<ChildProcess> {
   const seed = join(work, "seed");
   await writeFile(seed, "");
-  await truncate(seed, seedBytes);
+  await truncate(seed, seedBytesOf(form));
   await rm(memory, { force: true });
   const args = [
     // Else the state says "paused", and a host's `cont` that arrives while it is being loaded would be forgotten.
     ...["-global", "migration.store-global-state=off"],
     ...["-blockdev", JSON.stringify({ driver: "qcow2", "node-name": bootNode, file: fileNode(overlay) })],
     ...["-blockdev", JSON.stringify({ driver: "raw", "node-name": seedNode, "read-only": true, file: fileNode(seed) })],
-    ...savedMachineArguments(savedForm, accelerator, {
+    ...savedMachineArguments(form, accelerator, {
       ...{ qmpSocket: join(work, "qmp"), agentSocket: join(work, "agent"), serialSocket: join(work, "serial") },
       identitySocket: join(work, "identity"),
       ...{ memoryFile: memory, shared: true, bootNode, seedNode, bootDevice: "boot-disk", bootSerial: "" },
@@ -118,19 +136,22 @@ async function startMachine(
 
 const fileNode = (filename: string) => ({ driver: "file", filename });
 
-async function saveRunning(work: string, state: string): Promise<void> {
+/** `agent`: the guest is brought to rest by its agent; else it came to rest before it said that it waits. */
+async function saveRunning(work: string, state: string, agent: boolean): Promise<void> {
   let told: (status: string) => void = () => undefined;
   const qmp = await connected(work, (event, data) => {
     if (event === "MIGRATION" && typeof data.status === "string") told(data.status);
   });
-  const agent = createGuestAgent(join(work, "agent"));
+  const guest = createGuestAgent(join(work, "agent"));
   const port = await openIdentityPort(join(work, "identity"));
   try {
     await qmp.execute("cont");
     const said = await port.next(bootLimitMs);
     if (said !== "waiting") throw new Error(`the guest does not wait to be told who it is: ${said}`);
-    const { exitCode, stderr } = await agent.exec(["/etc/cells/quiesce"], bootLimitMs);
-    if (exitCode !== 0) throw new Error(`the guest could not come to rest: ${stderr.trim()}`);
+    if (agent) {
+      const { exitCode, stderr } = await guest.exec(["/etc/cells/quiesce"], bootLimitMs);
+      if (exitCode !== 0) throw new Error(`the guest could not come to rest: ${stderr.trim()}`);
+    }
     await qmp.execute("stop");
     const capabilities = ["events", "x-ignore-shared"].map((capability) => ({ capability, state: true }));
     await qmp.execute("migrate-set-capabilities", { capabilities });
@@ -145,7 +166,7 @@ async function saveRunning(work: string, state: string): Promise<void> {
       throw new Error(`saving is ${status}: ${JSON.stringify(await qmp.execute("query-migrate"))}`);
     await qmp.execute("quit");
   } finally {
-    agent.close();
+    guest.close();
     port.close();
     qmp.close();
   }

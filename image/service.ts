@@ -16,6 +16,7 @@ import {
   sha256,
   textOf,
 } from "./parts.ts";
+import { saveServiceStates } from "./service-states.ts";
 
 /**
  * The service image (SELF-HOSTING, One image): Debian's cloud kernel, an initial RAM file system with one program and the
@@ -33,7 +34,10 @@ const bundler = join(repository, "node_modules/@esbuild/linux-x64/bin/esbuild");
 /** What Node and the programs need; the last two make and check the data volume. */
 const userland = ["libc6", "libstdc++6", "libgcc-s1", "e2fsprogs"];
 const programs = ["sbin/mke2fs", "sbin/e2fsck"];
-const modules = ["virtio_pci", "virtio_blk", "virtio_net", "squashfs", "isofs", "button", "evdev", "pvpanic-mmio"];
+const modules = [
+  ...["virtio_pci", "virtio_blk", "virtio_net", "virtio_console", "squashfs", "isofs", "button", "evdev"],
+  "pvpanic-mmio",
+];
 /**
  * The clock is QEMU's HPET: a busy host lets the kernel measure the time-stamp counter of an emulated processor as several
  * times faster than it is, and a service's certificates and timers live by the clock. The rest leaves out what nobody here
@@ -59,10 +63,16 @@ export interface ServiceImageOptions {
   /** Cached images lie below `<cacheDirectory>/images/service-<digest>`, the current one is linked as `images/service`. */
   readonly cacheDirectory: string;
   readonly onProgress?: (message: string) => void;
+  /** Absent: its VMs go on from saved states. */
+  readonly states?: boolean;
 }
 
 /** Builds the image unless the cache has it. Returns the directory with manifest.json, disk.qcow2, kernel and initrd. */
-export async function buildServiceImage({ cacheDirectory, onProgress }: ServiceImageOptions): Promise<string> {
+export async function buildServiceImage({
+  cacheDirectory,
+  onProgress,
+  states = true,
+}: ServiceImageOptions): Promise<string> {
   const progress = onProgress ?? (() => {});
   const images = join(cacheDirectory, "images");
   const current = join(images, "service");
@@ -71,7 +81,10 @@ export async function buildServiceImage({ cacheDirectory, onProgress }: ServiceI
   try {
     await makeBundle(work);
     const inputs = await inputsOf(work);
-    if ((await textOf(join(current, "inputs"))) === inputs) return current;
+    if ((await textOf(join(current, "inputs"))) === inputs) {
+      if (states) await saveServiceStates(current, progress);
+      return current;
+    }
     const build = (): Promise<string> => assemble(work, progress);
     const digest = await build().catch(async (error: Error) => {
       progress(`service image: ${error.message.split("\n")[0]}; refreshing the package lists`);
@@ -81,9 +94,9 @@ export async function buildServiceImage({ cacheDirectory, onProgress }: ServiceI
     await writeFile(join(work, "inputs"), inputs);
     const there = join(current, "manifest.json");
     // Other inputs, the same image: whoever reads it now goes on reading it.
-    if ((await textOf(there)) !== (await textOf(join(work, "out/manifest.json"))))
-      await publish(images, "service", digest, work);
+    if (digestIn(await textOf(there)) !== digest) await publish(images, "service", digest, work);
     await rename(join(work, "inputs"), join(current, "inputs"));
+    if (states) await saveServiceStates(current, progress);
     return current;
   } finally {
     await rm(work, { recursive: true, force: true });
@@ -134,6 +147,9 @@ export async function makeBundle(work: string): Promise<void> {
 const inAscii = (source: string): string =>
   source.replace(/[^\t\n\r -~]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
+const digestIn = (manifest: string | null): string | null =>
+  manifest === null ? null : (JSON.parse(manifest) as ImageManifest).digest;
+
 async function assemble(work: string, progress: (message: string) => void): Promise<string> {
   const kernelName = await kernelPackage("linux-image-cloud-amd64");
   const packages = await resolvePackages(userland);
@@ -180,6 +196,7 @@ async function makeRoot(stage: string, work: string, root: string): Promise<void
   for (const file of bundles.flatMap(({ name }) => [`${name}.js`, `${name}.cache`]))
     await cp(join(work, file), join(root, "usr/lib/cells", file));
   await cp(join(here, "start.cjs"), join(root, "usr/lib/cells/start.cjs"));
+  await compileReseed(join(root, "usr/lib/cells/reseed.node"));
   // Half of what Node's file holds are the names of its functions, for a debugger.
   await run("strip", ["-o", join(root, "usr/bin/node"), nodeBinary]);
   await copyLibraries(stage, root, nodeBinary);
@@ -198,7 +215,15 @@ async function makeInitramfs(kernelStage: string, target: string): Promise<void>
 /** The guest's first process, without a library: it is all that the initial RAM file system runs. */
 export async function compileInit(target: string): Promise<void> {
   const flags = ["-std=gnu11", "-Os", "-static", "-s", "-Wall", "-Wextra", "-Werror", "-Wl,--build-id=none"];
-  await run("clang", [...flags, "-ffile-prefix-map=/=", "-o", target, join(here, "init.c")]);
+  const sources = ["init.c", "saved.c"].map((name) => join(here, name));
+  await run("clang", [...flags, "-ffile-prefix-map=/=", "-o", target, ...sources]);
+}
+
+/** An addon of Node, which finds OpenSSL in Node itself. */
+export async function compileReseed(target: string): Promise<void> {
+  const flags = ["-std=gnu11", "-Os", "-shared", "-fPIC", "-nostdlib", "-s", "-Wall", "-Wextra", "-Werror"];
+  const plain = ["-Wl,--build-id=none", "-fvisibility=hidden", "-ffile-prefix-map=/="];
+  await run("clang", [...flags, ...plain, "-o", target, join(here, "reseed.c")]);
 }
 
 async function finish(work: string, kernelStage: string, out: string): Promise<string> {

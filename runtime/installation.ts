@@ -1,5 +1,5 @@
 import type { DesiredEnrolment } from "../core/documents/identity.ts";
-import type { SavedState } from "../core/documents/vocabulary.ts";
+import type { SavedState } from "../core/documents/saved-state.ts";
 import type { CurrentKey } from "../core/identity/current-keys.ts";
 import type { Ring } from "../core/identity/gossip-ring.ts";
 import type { PeerName } from "../model/cell/identifiers.ts";
@@ -241,5 +241,7 @@ export interface ImageManifest {
     readonly agent?: true;
     /** Files `memory` and `state` beside the manifest; absent: none was saved. */
     readonly saved?: SavedState;
+    /** Of each size two files, under the names of `savedPart`. */
+    readonly savedSizes?: readonly SavedState[];
   } | null;
 }

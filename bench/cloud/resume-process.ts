@@ -109,7 +109,7 @@ async function start(how: "boot" | "resume", number: number): Promise<Started> {
   await network.implementAddressing(global);
   try {
     const began = performance.now();
-    const disks = [await storage.compose(disk, how)];
+    const disks = [await storage.compose(disk, how === "resume" ? { memoryMiB: 128, cpus: 1 } : undefined)];
     const machine = { vm, incarnation: 1, name: `m${number}`, memoryMiB: 128, cpus: 1, disks, data: null, start: how };
     const running = hypervisor.start({ ...machine, interfaces: [{ tap: tapName(card), desired }] });
     const answered = untilAnswered(card);

@@ -9,9 +9,10 @@ import type { Json } from "../../model/json/json.ts";
 import { createServiceAuthority } from "../../testbed/management/service-authority.ts";
 import type { GuestStarted } from "../../testbed/management/service-guest.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
-import { median, rangeOf } from "../measure.ts";
+import { interleave, median, rangeOf, ratios } from "../measure.ts";
 
 const goalSeconds = 6;
+const goalResumedSeconds = 2;
 const goalMemoryMiB = 160;
 const cacheDirectory = process.env.CELLS_CACHE ?? "/var/cache/cells";
 const packed: readonly ServiceRole[] = ["placer", "storage-manager", "address-manager", "dns-manager"];
@@ -23,8 +24,11 @@ interface Run {
   readonly idle: number;
 }
 
-async function once(host: Agent, memoryMiB: number, data: Json, idleMs: number): Promise<Run> {
-  const started = await host.call<GuestStarted>("start", { memoryMiB, data, awaitAnswer: true });
+type How = "boot" | "resume";
+
+async function once(host: Agent, memoryMiB: number, data: Json, idleMs: number, how: How = "boot"): Promise<Run> {
+  const started = await host.call<GuestStarted>("start", { memoryMiB, data, awaitAnswer: true, how });
+  if (started.remark !== null) throw new Error(started.remark);
   const usage = (): Promise<{ memoryMiB: number; cpuMs: number }> => host.call("usage");
   // What V8 does after a start is no idleness yet.
   await sleep(idleMs / 2);
@@ -45,6 +49,70 @@ const figure = (
   ...{ what, unit, value: median(values), range: values.length > 1 ? rangeOf(values) : null, atMost },
   ...(note === undefined ? {} : { note }),
 });
+
+interface Runs {
+  readonly blank: Run | undefined;
+  readonly alone: readonly Run[];
+  readonly resumed: readonly Run[];
+  readonly four: readonly Run[];
+}
+
+function figuresOf({ blank, alone, resumed, four }: Runs, image: string): readonly Figure[] {
+  const answered = (runs: readonly Run[]): readonly number[] => runs.map(({ started }) => started.answeredMs / 1000);
+  const cpu = (runs: readonly Run[]): readonly number[] => runs.map(({ started }) => started.cpuMs / 1000);
+  const fits = `${goalMemoryMiB} MiB of guest memory`;
+  return [
+    figure(
+      "one role: from the order to start to the answer to a liveness probe",
+      "s",
+      answered(alone),
+      goalSeconds,
+      fits,
+    ),
+    figure("of that, CPU time of QEMU", "s", cpu(alone)),
+    figure("the same from the saved state of the image", "s", answered(resumed), goalResumedSeconds),
+    figure("of that, CPU time of QEMU", "s", cpu(resumed)),
+    {
+      ...{ what: "from the saved state against a cold boot", unit: "×", atMost: null },
+      ...{ value: median(answered(resumed)) / median(answered(alone)) },
+      range: rangeOf(ratios(answered(resumed), answered(alone))),
+    },
+    figure(
+      "the same on a blank data volume, with a token to enrol by",
+      "s",
+      answered(blank === undefined ? [] : [blank]),
+    ),
+    figure(
+      "one role: memory of the host",
+      "MiB",
+      alone.map(({ hostMiB }) => hostMiB),
+      null,
+      fits,
+    ),
+    figure(
+      "one role from the saved state: memory of the host",
+      "MiB",
+      resumed.map(({ hostMiB }) => hostMiB),
+    ),
+    figure(
+      "one role: of a core, idle",
+      "%",
+      alone.map(({ idle }) => idle),
+    ),
+    figure(`${packed.length} roles in one VM: to the answer`, "s", answered(four), null, `${2 * goalMemoryMiB} MiB`),
+    figure(
+      `${packed.length} roles: memory of the host`,
+      "MiB",
+      four.map(({ hostMiB }) => hostMiB),
+    ),
+    figure(
+      `${packed.length} roles: of a core, idle`,
+      "%",
+      four.map(({ idle }) => idle),
+    ),
+    figure("the image's disk", "MiB", [statSync(join(image, "disk.qcow2")).size / 1024 / 1024]),
+  ];
+}
 
 async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
   const image = await buildServiceImage({ cacheDirectory, onProgress: say });
@@ -72,50 +140,16 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
       return runs;
     };
     const [blank] = await measure("on a blank data volume", goalMemoryMiB, one, 1);
-    const alone = await measure("one role", goalMemoryMiB, one, quick ? 1 : 7);
+    const [alone, resumed]: [Run[], Run[]] = [[], []];
+    const add = async (how: How, runs: Run[]): Promise<number> => {
+      const run = await once(host, goalMemoryMiB, one, idleMs, how);
+      say(`one role, ${how}: ${(run.started.answeredMs / 1000).toFixed(1)} s`);
+      runs.push(run);
+      return run.started.answeredMs;
+    };
+    await interleave(quick ? 1 : 7, { boot: () => add("boot", alone), resume: () => add("resume", resumed) });
     const four = await measure("four roles", 2 * goalMemoryMiB, all, quick ? 1 : 3);
-    const answered = (runs: readonly Run[]): readonly number[] => runs.map(({ started }) => started.answeredMs / 1000);
-    const cpu = (runs: readonly Run[]): readonly number[] => runs.map(({ started }) => started.cpuMs / 1000);
-    const fits = `${goalMemoryMiB} MiB of guest memory`;
-    return [
-      figure(
-        "one role: from the order to start to the answer to a liveness probe",
-        "s",
-        answered(alone),
-        goalSeconds,
-        fits,
-      ),
-      figure("of that, CPU time of QEMU", "s", cpu(alone)),
-      figure(
-        "the same on a blank data volume, with a token to enrol by",
-        "s",
-        answered(blank === undefined ? [] : [blank]),
-      ),
-      figure(
-        "one role: memory of the host",
-        "MiB",
-        alone.map(({ hostMiB }) => hostMiB),
-        null,
-        fits,
-      ),
-      figure(
-        "one role: of a core, idle",
-        "%",
-        alone.map(({ idle }) => idle),
-      ),
-      figure(`${packed.length} roles in one VM: to the answer`, "s", answered(four), null, `${2 * goalMemoryMiB} MiB`),
-      figure(
-        `${packed.length} roles: memory of the host`,
-        "MiB",
-        four.map(({ hostMiB }) => hostMiB),
-      ),
-      figure(
-        `${packed.length} roles: of a core, idle`,
-        "%",
-        four.map(({ idle }) => idle),
-      ),
-      figure("the image's disk", "MiB", [statSync(join(image, "disk.qcow2")).size / 1024 / 1024]),
-    ];
+    return figuresOf({ blank, alone, resumed, four }, image);
   } finally {
     await host.call("end").catch(() => undefined);
     await host.stop();

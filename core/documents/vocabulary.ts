@@ -16,6 +16,7 @@ import type { Json } from "../../model/json/json.ts";
 import type { ServerLabel, VolumeAbout, VolumeLabel } from "./bin.ts";
 import type { DesiredLiveness, GuestFacts } from "./guest.ts";
 import type { ActualRouter } from "./outside.ts";
+import type { SavedState } from "./saved-state.ts";
 import type { GrownDisk, VolumeSize } from "./volume-size.ts";
 
 /**
@@ -176,22 +177,8 @@ export interface BootRecord {
   readonly agent?: true;
   /** Absent: the image has no saved state, machines of it can only boot. */
   readonly saved?: SavedState;
-}
-/**
- * A machine of this size that booted the image and has no identity yet: `/boot/<digest>/memory`, the guest's memory,
- * and `/boot/<digest>/state`, its devices. They belong to the image's disk as it is unwritten.
- */
-export interface SavedState {
-  readonly memoryMiB: number;
-  readonly cpus: number;
-  /** Size of the disk that it knows. */
-  readonly diskMiB: number;
-  /** QEMU's version and processor, and the SHA-256 of the machine's form: no other machine can take the state. */
-  readonly engine: string;
-  readonly form: string;
-  /** SHA-256 (hexadecimal) of the two files. */
-  readonly memorySha256: string;
-  readonly stateSha256: string;
+  /** Of an image that is saved in several sizes; `saved` is absent then. Each has files of its own (`savedPart`). */
+  readonly savedSizes?: readonly SavedState[];
 }
 
 // --- storage: Storage Manager ↔ storage agent ------------------------------------------------------------------

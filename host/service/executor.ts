@@ -1,3 +1,4 @@
+import { savedFor } from "../../core/documents/saved-state.ts";
 import type { DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { Json } from "../../model/json/json.ts";
 import { wakeable } from "../../runtime/process/wakeable.ts";
@@ -139,6 +140,12 @@ const implementNetwork = async (network: NetworkDriver, global: GlobalNetwork): 
   return network.implementAddressing(global);
 };
 
+/** A machine whose guest never writes to its disk goes on from the state of its image at every start, unasked. */
+const startOf = (desired: DesiredVm): "boot" | "resume" => {
+  const states = desired.disks.map(({ attachment: { boot } }) => (boot === null ? undefined : savedFor(boot, desired)));
+  return states.some((state) => state?.readsOnly === true) ? "resume" : (desired.start ?? "boot");
+};
+
 /** Resolves with what should be known of a VM although it was done, or null. */
 const executeVm = async (
   { hypervisor, storage, filesFor }: ExecutorOptions,
@@ -148,8 +155,10 @@ const executeVm = async (
     case "start-machine": {
       const { desired, interfaces } = action;
       const disks: ComposedDisk[] = [];
-      for (const disk of desired.disks) disks.push(await storage.compose(disk, desired.start));
-      const { uid: vm, incarnation, name, memoryMiB, cpus, data, start = "boot" } = desired;
+      const start = startOf(desired);
+      for (const disk of desired.disks)
+        disks.push(await storage.compose(disk, start === "resume" ? desired : undefined));
+      const { uid: vm, incarnation, name, memoryMiB, cpus, data } = desired;
       const files = (await filesFor?.(desired)) ?? null;
       return hypervisor.start({
         ...{ vm, incarnation, name, memoryMiB, cpus, disks, interfaces, data, start },

@@ -4,6 +4,7 @@ import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { mayAsk } from "../../core/documents/permissions.ts";
+import { savedParts } from "../../core/documents/saved-state.ts";
 import type { InstallationStatus } from "../../model/api.ts";
 import type { PeerHandler, PeerRequest } from "../../runtime/http/peer-handler.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
@@ -30,11 +31,11 @@ export function createEdge(
     for (const answers of others) if (await answers(request, response)) return;
     const { peer, method, url } = request;
     if (method !== "GET") return refuse(response, 405, "only GET is answered here");
-    const boot = /^\/boot\/([A-Za-z0-9_-]{1,128})\/(kernel|initrd|memory|state)$/.exec(url);
+    const boot = /^\/boot\/([A-Za-z0-9_-]{1,128})\/(kernel|initrd|(?:memory|state)[0-9-]{0,20}(?:\.zst)?)$/.exec(url);
     if (boot !== null) {
       if (!mayAsk("agent", peer, method, url))
         return refuse(response, 403, `"${peer}" is no host: only hosts boot machines`);
-      const path = await findBootFile(files, places, boot[1] ?? "", boot[2] as BootFile);
+      const path = await findBootFile(files, places, boot[1] ?? "", boot[2] ?? "");
       if (path === null) return refuse(response, 404, `no image with digest ${boot[1]} is on this server`);
       response.writeHead(200, {
         "content-type": "application/octet-stream",
@@ -63,23 +64,20 @@ function refuse(response: ServerResponse, statusCode: number, message: string): 
   response.end(JSON.stringify({ error: { code: "agent/refused", message } }));
 }
 
-type BootFile = "kernel" | "initrd" | "memory" | "state";
-
 /** Kept with the volumes made from it, or still among the images. */
 async function findBootFile(
   files: VolumeFiles,
   places: ImagePlaces,
   digest: string,
-  name: BootFile,
+  name: string,
 ): Promise<string | null> {
   const kept = join(files.bootDirectory, digest, name);
   if (await stat(kept).catch(() => null)) return kept;
   const image = (await everyImage(places)).find(({ manifest }) => manifest.digest === digest);
   const boot = image?.manifest.boot ?? null;
   if (image === undefined || boot === null) return null;
-  // A saved state is always under these names.
-  if (name === "memory" || name === "state") return boot.saved === undefined ? null : join(image.directory, name);
-  return join(image.directory, boot[name]);
+  if (name === "kernel" || name === "initrd") return join(image.directory, boot[name]);
+  return savedParts(boot).some((part) => part.name === name) ? join(image.directory, name) : null;
 }
 
 async function status(address: string, server: string, files: VolumeFiles): Promise<ServerStatus> {

@@ -6,6 +6,7 @@ import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 import type { Mark } from "../../core/documents/bin.ts";
+import { savedParts } from "../../core/documents/saved-state.ts";
 import type { BinLabel, VolumeSource } from "../../core/storage/agent/work.ts";
 import type { BinFile } from "../../core/storage/bin.ts";
 import type { Ipv4, Uid } from "../../model/cell/identifiers.ts";
@@ -188,12 +189,7 @@ export class VolumeFiles {
     const files = [
       { name: "kernel", from: boot.kernel, sha256: boot.kernelSha256 },
       { name: "initrd", from: boot.initrd, sha256: boot.initrdSha256 },
-      ...(boot.saved === undefined
-        ? []
-        : [
-            { name: "memory", from: "memory", sha256: boot.saved.memorySha256 },
-            { name: "state", from: "state", sha256: boot.saved.stateSha256 },
-          ]),
+      ...savedParts(boot).map(({ name, sha256 }) => ({ name, from: name, sha256 })),
     ];
     const kept = await Promise.all(files.map(({ name, sha256 }) => isWhat(join(into, name), sha256)));
     if (kept.every((is) => is)) return;

@@ -16,11 +16,13 @@
  * What cannot be mended here is said on the console, and the VM is turned off: its host tells the VM's controller.
  */
 #define _GNU_SOURCE
+#include "init.h"
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/input.h>
 #include <net/if.h>
 #include <net/route.h>
@@ -56,7 +58,6 @@ enum {
     /* A role writes every 2 s; on a busy host its processor may stand still for a while. */
     silence_ms = 8000,
     stop_limit_ms = 6000,
-    beat_descriptor = 3,
     path_size = 512,
 };
 
@@ -88,14 +89,14 @@ static struct process processes[most_roles];
 static int process_count;
 static int stopping;
 
-static long now_ms(void) {
+long now_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* A line in the form of all lines of our logs. The words are ours: nothing in them needs an escape. */
-static void say(const char *level, const char *format, ...) {
+void say(const char *level, const char *format, ...) {
     char words[400], line[500];
     va_list arguments;
     va_start(arguments, format);
@@ -119,7 +120,7 @@ static void turn_off(void) {
     for (;;) pause();
 }
 
-__attribute__((format(printf, 1, 2), noreturn)) static void give_up(const char *format, ...) {
+void give_up(const char *format, ...) {
     char words[400];
     va_list arguments;
     va_start(arguments, format);
@@ -184,6 +185,16 @@ static enum content content_of(const char *device) {
 
 static char root_device[32], seed_device[32], data_device[32];
 static enum content data_content;
+
+/* Of a machine that has no other disk yet. */
+static void find_root(void) {
+    for (long end = now_ms() + disk_limit_ms; now_ms() < end; usleep(20000))
+        for (char letter = 'a'; letter <= 'z'; letter += 1) {
+            snprintf(root_device, sizeof root_device, "/dev/vd%c", letter);
+            if (content_of(root_device) == root_system) return;
+        }
+    give_up("no virtio disk holds the root file system");
+}
 
 static void find_disks(void) {
     long end = now_ms() + disk_limit_ms;
@@ -396,7 +407,9 @@ static void set_up_network(void) {
     char line[400], device[IFNAMSIZ], mac[32], address[32], mask[32], gateway[32];
     for (int number = 0; fgets(line, sizeof line, list) != NULL; number += 1) {
         if (sscanf(line, "%31s %31s %31s %31s", mac, address, mask, gateway) != 4) continue;
-        if (!device_of(mac, device)) give_up("there is no network card %s", mac);
+        /* It may be plugged in while we look. */
+        for (long end = now_ms() + disk_limit_ms; !device_of(mac, device); usleep(10000))
+            if (now_ms() > end) give_up("there is no network card %s", mac);
         set_address(control, device, SIOCSIFADDR, address);
         set_address(control, device, SIOCSIFNETMASK, mask);
         up(control, device);
@@ -546,13 +559,7 @@ static void read_roles(void) {
     put("/proc/sys/user/max_user_namespaces", "0");
 }
 
-/* In the child: everything that a service need not have is gone before its first instruction. */
-__attribute__((noreturn)) static void become(struct process *process, int beats) {
-    char home[80];
-    snprintf(home, sizeof home, DATA "/%s", process->roles[0]);
-    char *arguments[3 + most_roles] = {"/usr/bin/node", "/usr/lib/cells/start.cjs"};
-    for (int at = 0; at < process->role_count; at += 1) arguments[2 + at] = process->roles[at];
-    char *const environment[] = {"NODE_ENV=production", NULL};
+void confine(int input, int beats, int changes_user) {
     struct rlimit no_core = {0, 0}, files = {16384, 16384};
     sigset_t none;
     sigemptyset(&none);
@@ -561,20 +568,51 @@ __attribute__((noreturn)) static void become(struct process *process, int beats)
     umask(077);
     setrlimit(RLIMIT_CORE, &no_core);
     setrlimit(RLIMIT_NOFILE, &files);
-    int input = open("/dev/null", O_RDONLY);
     if (dup2(input, 0) < 0 || dup2(beats, beat_descriptor) < 0) _exit(126);
     syscall(SYS_close_range, beat_descriptor + 1, ~0U, 0);
-    for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; capability += 1) continue;
+    int kept[] = {CAP_SETGID, CAP_SETUID};
+    for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability += 1)
+        if (!changes_user || (capability != kept[0] && capability != kept[1])) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) _exit(126);
+}
+
+/* The bundle that has the role; as in start.cjs. */
+static const char *program_of(const struct process *process) {
+    const char *role = process->roles[0];
+    return strcmp(role, "gateway") == 0 || strcmp(role, "authority") == 0 ? role : "service";
+}
+
+/* In the child. */
+__attribute__((noreturn)) static void become(struct process *process, int beats) {
+    char home[80];
+    snprintf(home, sizeof home, DATA "/%s", process->roles[0]);
+    char *arguments[3 + most_roles] = {"/usr/bin/node", "/usr/lib/cells/start.cjs"};
+    for (int at = 0; at < process->role_count; at += 1) arguments[2 + at] = process->roles[at];
+    char *const environment[] = {"NODE_ENV=production", NULL};
+    confine(open("/dev/null", O_RDONLY), beats, 0);
     if (setgroups(0, NULL) != 0 || setresgid(process->gid, process->gid, process->gid) != 0 ||
-        setresuid(process->uid, process->uid, process->uid) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        chdir(home) != 0)
+        setresuid(process->uid, process->uid, process->uid) != 0 || chdir(home) != 0)
         _exit(126);
     execve(arguments[0], arguments, environment);
     _exit(127);
 }
 
+static int start_loaded(struct process *process) {
+    char home[80], roles[most_roles * 32] = "";
+    snprintf(home, sizeof home, DATA "/%s", process->roles[0]);
+    for (int at = 0; at < process->role_count; at += 1) {
+        if (at > 0) strcat(roles, " ");
+        strcat(roles, process->roles[at]);
+    }
+    process->pid = take_loaded(program_of(process), process->uid, process->gid, home, roles, &process->beats);
+    process->started_ms = now_ms();
+    process->answers = 0;
+    return process->pid != 0;
+}
+
 static void start(struct process *process) {
     int ends[2];
+    if (start_loaded(process)) return;
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
     /* What it writes must never stop it, and what it inherits is its own copy. */
     pid_t pid = fork();
@@ -739,19 +777,28 @@ int main(void) {
     if (console > 2) close(console);
     reboot(RB_DISABLE_CAD);
     load_modules();
-    find_disks();
+    int saved = is_to_be_saved();
+    if (saved) find_root();
+    else find_disks();
     enter_root();
     must_mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755,size=16m");
-    must_mount(seed_device, "/data", "iso9660", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-               "overriderockperm,dmode=0500,mode=0400");
     for (size_t at = 0; at < sizeof settings / sizeof settings[0]; at += 1) {
         char path[100];
         snprintf(path, sizeof path, "/proc/sys/%s", settings[at].name);
         put(path, settings[at].value);
     }
+    if (saved) {
+        wait_to_be_somebody(root_device);
+        find_disks();
+        say("info", "goes on from a saved state");
+    }
+    must_mount(seed_device, "/data", "iso9660", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+               "overriderockperm,dmode=0500,mode=0400");
     open_data_volume();
     give_birth();
     set_up_network();
     read_roles();
+    for (int at = 0; at < process_count; at += 1) start(&processes[at]);
+    end_loaded();
     serve();
 }

@@ -8,9 +8,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "node:tls";
 import { promisify } from "node:util";
 import { type Frame, protocolVersion } from "../../core/distribution/node/frames.ts";
-import type { DesiredInterface } from "../../core/documents/vocabulary.ts";
+import { savedPart } from "../../core/documents/saved-state.ts";
+import type { BootRecord, DesiredInterface } from "../../core/documents/vocabulary.ts";
 import type { MachineSpecification } from "../../host/drivers/hypervisor/driver.ts";
 import { createQemuDriver } from "../../host/drivers/hypervisor/qemu.ts";
+import { unpackMemory } from "../../host/drivers/hypervisor/resume/packed-memory.ts";
 import { serve } from "../../host/drivers/network/diverter/testing/serve.testing.ts";
 import type { ComposedDisk } from "../../host/drivers/storage/driver.ts";
 import { ipv4, mac, peerName, uid } from "../../model/cell/identifiers.ts";
@@ -36,6 +38,12 @@ export interface GuestStart {
   readonly data: Json;
   /** False: returns without an answer. */
   readonly awaitAnswer: boolean;
+  /** Absent: "boot". */
+  readonly how?: "boot" | "resume";
+  /** Absent: 1. */
+  readonly cpus?: number;
+  /** Nothing is on its boot disk. */
+  readonly emptied?: boolean;
   /** `MachineSpecification.files`, base64. */
   readonly files?: Readonly<Record<string, string>>;
 }
@@ -44,6 +52,9 @@ export interface GuestStarted {
   readonly answeredMs: number;
   /** CPU time of QEMU until then. */
   readonly cpuMs: number;
+  /** From the order to the driver's word that it runs, and what that had to say. */
+  readonly runsMs: number;
+  readonly remark: string | null;
 }
 
 const desired: DesiredInterface = {
@@ -64,7 +75,12 @@ function prepare(): void {
 }
 
 /** A file that QEMU's unprivileged user may write. */
-const disk = (name: string, boot: ComposedDisk["boot"]): ComposedDisk => {
+const disk = (
+  name: string,
+  boot: ComposedDisk["boot"] = null,
+  sizeMiB = 64,
+  record: BootRecord | null = null,
+): ComposedDisk => {
   const file = join(directory, `${name}.qcow2`);
   chmodSync(file, 0o666);
   const node = `${name}-node`;
@@ -72,7 +88,7 @@ const disk = (name: string, boot: ComposedDisk["boot"]): ComposedDisk => {
     desired: {
       ...{ connection: uid(`service-${name}`), busType: "virtio", busNumber: null, busSlot: null },
       ...{ bootOrder: boot === null ? null : 0, readOnly: false },
-      attachment: { volume: uid(`service-v${name}`), epoch: 1, sizeMiB: 64, layers: [], boot: null },
+      attachment: { volume: uid(`service-v${name}`), epoch: 1, sizeMiB, layers: [], boot: record },
     },
     ...{ objects: [], node, boot, secretDirectories: [] },
     blockdevs: [
@@ -84,30 +100,41 @@ const disk = (name: string, boot: ComposedDisk["boot"]): ComposedDisk => {
   };
 };
 
-async function start({ memoryMiB, data, awaitAnswer, files = {} }: GuestStart): Promise<GuestStarted> {
+async function start(wanted: GuestStart): Promise<GuestStarted> {
+  const { memoryMiB, data, awaitAnswer, files = {}, how = "boot", cpus = 1, emptied = false } = wanted;
   const manifest = JSON.parse(readFileSync(join(image, "manifest.json"), "utf8")) as ImageManifest;
   if (manifest.boot === null) throw new Error("the image has no kernel");
   const base = ["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", join(image, manifest.disk)];
-  await run("qemu-img", [...base, join(directory, "root.qcow2")]);
+  await run("qemu-img", [
+    ...(emptied ? base.slice(0, 4) : base),
+    join(directory, "root.qcow2"),
+    `${manifest.sizeMiB}M`,
+  ]);
   if (!existsSync(join(directory, "data.qcow2")))
     await run("qemu-img", ["create", "-q", "-f", "qcow2", join(directory, "data.qcow2"), "256M"]);
+  const { commandLine, savedSizes = [] } = manifest.boot;
+  const size = { memoryMiB, cpus };
+  const memory = join(directory, `memory-${memoryMiB}-${cpus}`);
+  const packed = join(image, savedPart("memory", size));
+  if (!existsSync(memory) && existsSync(packed)) await unpackMemory(packed, memory, memoryMiB * 1024 * 1024);
   const boot = {
-    kernel: join(image, manifest.boot.kernel),
-    initrd: join(image, manifest.boot.initrd),
-    commandLine: manifest.boot.commandLine,
+    ...{ kernel: join(image, manifest.boot.kernel), initrd: join(image, manifest.boot.initrd), commandLine },
+    saved: { memory, state: join(image, savedPart("state", size)) },
   };
+  const record = { digest: manifest.digest, address: ipv4(hostAddress), port: 1, commandLine, savedSizes };
   incarnation += 1;
   const machine: MachineSpecification = {
-    ...{ vm, incarnation, name: "service", memoryMiB, cpus: 1, data },
-    disks: [disk("root", boot), disk("data", null)],
+    ...{ vm, incarnation, name: "service", memoryMiB, cpus, data, start: how },
+    disks: [disk("root", boot, manifest.sizeMiB, record), disk("data")],
     interfaces: [{ tap: "tap0", desired }],
     files: Object.fromEntries(Object.entries(files).map(([path, text]) => [path, Buffer.from(text, "base64")])),
   };
   await hypervisor.accelerator();
   const began = performance.now();
-  await hypervisor.start(machine);
+  const remark = await hypervisor.start(machine);
+  const runsMs = performance.now() - began;
   if (awaitAnswer) await answer(90);
-  return { answeredMs: performance.now() - began, cpuMs: cpuMs(await pid()) };
+  return { answeredMs: performance.now() - began, cpuMs: cpuMs(await pid()), runsMs, remark };
 }
 
 /** With a deadline (-w), ping goes on until it has so many answers (-c). */

@@ -74,6 +74,10 @@ const listing = (directory: string, path: string): readonly string[] => {
   return text.split("\n").map((line) => line.trim().replace(/\s+/g, " "));
 };
 
+/** A file on the data volume, from the copy that `listing` has made. */
+const contentOf = (directory: string, path: string): string =>
+  execFileSync("debugfs", ["-R", `cat ${path}`, join(directory, "data.raw")], { encoding: "utf8", stdio: "pipe" });
+
 test(
   "a service VM enrols, keeps its state through a power cut, and is silent while a role is down",
   {
@@ -106,7 +110,9 @@ test(
       await host.call("cutAuthority");
       const more = own.data({ "dns-manager": {}, placer: { token: "no token at all" } });
       const files = encoded({ "birth/dns-manager/state.sqlite": Buffer.from("another's") });
-      await host.call("start", { memoryMiB: 224, data: more, awaitAnswer: false, files });
+      const other = { memoryMiB: 224, data: more, awaitAnswer: false, files, how: "resume" };
+      const { remark } = await host.call<GuestStarted>("start", other);
+      assert.match(remark ?? "", /it booted, since .* no state for x\.memory 224 and x\.cpus 1, but for 160 and 1/);
       await said(host, /"service":"dns-manager","event":"process\/started"/);
       // They share a process, which goes on with the one while the other fails over and over.
       await said(host, /("service":"placer","event":"process\/failed"[\s\S]*){6}/);
@@ -143,6 +149,57 @@ test(
         (part) => part.depth === 0 && part.data,
       );
       assert.deepEqual(written, [], "the root file system was written to");
+    }),
+);
+
+test(
+  "a VM goes on from the saved state of its image as itself, and two of one state share no random number",
+  {
+    skip,
+  },
+  (t) =>
+    withGuest(t, async (directory, host) => {
+      const keys: string[] = [];
+      for (const number of [1, 2]) {
+        // The same VM in another installation: all that it is told differs in its token alone.
+        const own = await createServiceAuthority(join(directory, `authority${number}`), { placer: "placer" });
+        await host.call("authority", own.configurationFile);
+        const data = own.data({ placer: {} });
+        const wanted = { memoryMiB, data, awaitAnswer: true };
+        const started = await host.call<GuestStarted>("start", { ...wanted, how: "resume" });
+        assert.equal(started.remark, null);
+        await report(t, host, "from its saved state, with its token", started);
+        const last = await host.call<string>("stop", 60_000);
+        assert.match(last, /goes on from a saved state/);
+        assert.match(last, /the data volume was blank and has a file system now/);
+        assert.match(last, /"event":"stopped"/);
+        const seconds = Date.parse(/"time":"([^"]+)"[^\n]*process\/started/.exec(last)?.[1] ?? "") - Date.now();
+        assert.ok(Math.abs(seconds) < 120_000, "its clock is right");
+        const user = userOf("placer");
+        const lines = listing(directory, "/placer/identity");
+        assert.ok(
+          lines.some((line) => new RegExp(`100600 \\([12]\\) ${user} ${user} .* key\\.pem$`).test(line)),
+          lines.join("\n"),
+        );
+        keys.push(contentOf(directory, "/placer/identity/key.pem"));
+        assert.match(keys.at(-1) ?? "", /PRIVATE KEY/);
+
+        // Its next incarnation has the same disks.
+        const again = await host.call<GuestStarted>("start", { ...wanted, how: "resume" });
+        assert.equal(again.remark, null);
+        await report(t, host, "from its saved state, once more", again);
+        await host.call("stop", 60_000);
+        listing(directory, "/");
+        assert.equal(contentOf(directory, "/placer/identity/key.pem"), keys.at(-1));
+        await host.call("cutAuthority");
+        await host.call("forget");
+      }
+      assert.notEqual(keys[0], keys[1], "two machines of one state made the same key");
+
+      // A state is of the disk that it was saved with: the machine does what one without a state does.
+      const lost = { memoryMiB, data: null, awaitAnswer: false, how: "resume", emptied: true };
+      const { remark } = await host.call<GuestStarted>("start", lost);
+      assert.match(remark ?? "", /it booted, since .*: its disk was written since the state was saved/);
     }),
 );
 

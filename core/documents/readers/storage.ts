@@ -21,6 +21,7 @@ import {
 } from "../../../model/json/reader.ts";
 import type { AgentBinned, AgentMark, AgentSeen, Mark, VolumeAbout } from "../bin.ts";
 import { isBinFileName } from "../bin.ts";
+import type { SavedState } from "../saved-state.ts";
 import type {
   ActualConnection,
   ActualGrant,
@@ -42,7 +43,6 @@ import type {
   DesiredVolume,
   Layer,
   LeaseHolder,
-  SavedState,
   StorageOffers,
 } from "../vocabulary.ts";
 import type { VolumeSize } from "../volume-size.ts";
@@ -136,6 +136,7 @@ const savedState = object<SavedState>({
   form: word,
   memorySha256: sha256,
   stateSha256: sha256,
+  readsOnly: yes,
 });
 export const bootRecord = object<BootRecord>({
   digest: word,
@@ -147,6 +148,7 @@ export const bootRecord = object<BootRecord>({
   initrdSha256: optional(sha256),
   agent: yes,
   saved: optional(savedState),
+  savedSizes: optional(list(savedState, most.savedSizes)),
 });
 export const attachment = object<Attachment>({
   volume: uidText,

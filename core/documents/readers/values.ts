@@ -71,6 +71,7 @@ export const speedMHz = number(0, maximumCount);
 export const most = {
   /** Disks, interfaces, volumes of one VM; layers of one volume. */
   ofMachine: 1024,
+  savedSizes: 64,
   hosts: 100_000,
   rules: 1_000_000,
   networks: 100_000,

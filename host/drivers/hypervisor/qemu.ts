@@ -184,7 +184,7 @@ class QemuDriver implements HypervisorDriver {
     try {
       const accelerator = await this.accelerator();
       await writeSeed(machine, files.seed);
-      if (resumed) await padSeed(files.seed);
+      if (resumed) await padSeed(files.seed, machine);
       const identity = this.#identityOf(machine.vm);
       handOver(files, identity);
       for (const directory of machine.disks.flatMap((disk) => disk.secretDirectories))
@@ -207,7 +207,10 @@ class QemuDriver implements HypervisorDriver {
       await this.#connect(watched, this.#launchDeadlineMs);
       if (resumed && watched.qmp !== null) await resume(machine, watched.qmp, files.identity, stateDescriptor);
       if (watched.finished) throw new Error("QEMU ended at once");
-      if (resumed) await this.#writeRecord(files, machine, launched, false);
+      if (resumed) {
+        await this.#writeRecord(files, machine, launched, false);
+        this.#resumption.began(machine);
+      }
       this.#watched.set(machine.vm, watched);
     } catch (error) {
       log?.close();
@@ -472,6 +475,8 @@ class QemuDriver implements HypervisorDriver {
     this.#watched.delete(watched.vm);
     await rm(watched.files.record, { force: true });
     await removeCgroups(this.#cgroups, watched.vm);
+    const byItself = !watched.stopping && (watched.guestOff || watched.dead !== null);
+    this.#resumption.ended(watched.vm, watched.incarnation, byItself);
     const ended = watched.stopping ? "stopped" : watched.guestOff ? "exited" : "crashed";
     const detail =
       ended === "stopped"

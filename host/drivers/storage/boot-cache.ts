@@ -5,11 +5,13 @@ import { mkdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
-import type { BootRecord, SavedState } from "../../../core/documents/vocabulary.ts";
+import { type SavedState, savedPart } from "../../../core/documents/saved-state.ts";
+import type { BootRecord } from "../../../core/documents/vocabulary.ts";
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import { peerRequest } from "../../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
 import { renameDurably, synchronize } from "../../../runtime/process/durable-files.ts";
+import { unpackMemory } from "../hypervisor/resume/packed-memory.ts";
 import type { SavedFiles } from "./driver.ts";
 import { agentAt } from "./servers.ts";
 
@@ -21,13 +23,15 @@ export interface BootFiles {
 const run = promisify(execFile);
 
 interface Part {
-  readonly name: "kernel" | "initrd" | "memory" | "state";
+  readonly name: string;
   readonly sha256: string | undefined;
+  /** Of a packed memory; it then lies beside as `memory`. */
+  readonly unpackedBytes?: number;
 }
 
 /**
  * The kernels of images, kept by digest under `<directory>/boot/<digest>/`, and their saved states under
- * `<digest>-saved/`. A directory appears whole or not at all, so that a crash while fetching leaves nothing that looks
+ * `<digest>-saved/`, or `<digest>-saved-<memory>/` where there are several. A directory appears whole or not at all, so that a crash while fetching leaves nothing that looks
  * like a kernel.
  */
 export class BootCache {
@@ -48,12 +52,22 @@ export class BootCache {
   }
 
   /** The same of the saved state of that image. */
-  async saved(boot: BootRecord, { memorySha256, stateSha256 }: SavedState): Promise<SavedFiles> {
-    const directory = await this.#find(boot, `${boot.digest}-saved`, [
-      { name: "memory", sha256: memorySha256 },
-      { name: "state", sha256: stateSha256 },
+  async saved(boot: BootRecord, state: SavedState): Promise<SavedFiles> {
+    const { memorySha256, stateSha256, memoryMiB } = state;
+    if (boot.saved !== undefined) {
+      const directory = await this.#find(boot, `${boot.digest}-saved`, [
+        { name: "memory", sha256: memorySha256 },
+        { name: "state", sha256: stateSha256 },
+      ]);
+      return { memory: join(directory, "memory"), state: join(directory, "state") };
+    }
+    const name = savedPart("state", state);
+    // The same image has another one where QEMU became another.
+    const directory = await this.#find(boot, `${boot.digest}-saved-${memorySha256.slice(0, 16)}`, [
+      { name: savedPart("memory", state), sha256: memorySha256, unpackedBytes: memoryMiB * 1024 * 1024 },
+      { name, sha256: stateSha256 },
     ]);
-    return { memory: join(directory, "memory"), state: join(directory, "state") };
+    return { memory: join(directory, "memory"), state: join(directory, name) };
   }
 
   /** The directory with these files, from which whoever asks at the same time gets the same answer. */
@@ -80,8 +94,13 @@ export class BootCache {
         await this.#fetch(boot, part.name, path, part.sha256);
         // Most of a saved memory is zero. Where the file system knows no holes it takes its whole size.
         if (part.name === "memory") await run("fallocate", ["--dig-holes", path]).catch(() => undefined);
+        const kept = part.unpackedBytes === undefined ? path : join(fresh, "memory");
+        if (part.unpackedBytes !== undefined) {
+          await unpackMemory(path, kept, part.unpackedBytes);
+          await rm(path);
+        }
         // Or a power cut could leave an empty kernel under a digest that is never fetched again.
-        await synchronize(path);
+        await synchronize(kept);
       }
       await synchronize(fresh);
       await renameDurably(fresh, directory);

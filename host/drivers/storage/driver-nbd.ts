@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { chown, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { savedFor } from "../../../core/documents/saved-state.ts";
 import type { BootRecord, DesiredDisk } from "../../../core/documents/vocabulary.ts";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
 import { qemuIdentity } from "../../machine/unix-users.ts";
 import { blockChain, chainNode } from "./block-chain.ts";
 import { BootCache } from "./boot-cache.ts";
-import type { ComposedDisk, StorageDriver } from "./driver.ts";
+import type { ComposedDisk, MachineSize, StorageDriver } from "./driver.ts";
 import { requireServers } from "./servers.ts";
 
 /** qcow2 files over NBD with TLS-PSK, composed in the block layer of the VM's QEMU. STORAGE, "Forms that work". */
@@ -22,14 +23,20 @@ export function createStorageDriver({
     join(credentials, `${connection}-${attachment.epoch}`);
 
   /** A state that cannot be fetched is no reason not to start: the machine then boots, and says why. */
-  const savedFiles = async (boot: BootRecord): Promise<Pick<NonNullable<ComposedDisk["boot"]>, "saved">> => {
-    if (boot.saved === undefined) return {};
-    const saved = await bootCache.saved(boot, boot.saved).catch((error: Error) => ({ missing: error.message }));
+  const savedFiles = async (
+    boot: BootRecord,
+    pristine: boolean,
+    size: MachineSize,
+  ): Promise<Pick<NonNullable<ComposedDisk["boot"]>, "saved">> => {
+    const state = savedFor(boot, size);
+    // Only worth its size where it can be used.
+    if (state === undefined || !(pristine || state.readsOnly === true)) return {};
+    const saved = await bootCache.saved(boot, state).catch((error: Error) => ({ missing: error.message }));
     return { saved };
   };
 
   return {
-    async compose(disk: DesiredDisk, start: "boot" | "resume" = "boot"): Promise<ComposedDisk> {
+    async compose(disk: DesiredDisk, resumed?: MachineSize): Promise<ComposedDisk> {
       const { attachment } = disk;
       await requireServers(attachment.layers, configuration.peersFile);
       const directory = directoryOf(disk);
@@ -52,8 +59,7 @@ export function createStorageDriver({
             : {
                 ...(await bootCache.files(boot)),
                 commandLine: boot.commandLine,
-                // Only worth its size where it can be used.
-                ...(start === "resume" && attachment.pristine === true ? await savedFiles(boot) : {}),
+                ...(resumed === undefined ? {} : await savedFiles(boot, attachment.pristine === true, resumed)),
               },
         secretDirectories: attachment.layers.map((_layer, index) => layerDirectory(index)),
       };

@@ -20,6 +20,11 @@ export interface ComposedDisk {
   readonly secretDirectories: readonly string[];
 }
 
+export interface MachineSize {
+  readonly memoryMiB: number;
+  readonly cpus: number;
+}
+
 export interface SavedFiles {
   readonly memory: string;
   readonly state: string;
@@ -29,9 +34,10 @@ export interface SavedFiles {
 export interface StorageDriver {
   /**
    * Writes the credentials, fetches the kernel into the cache if needed. Idempotent per connection. Rejects with a
-   * sentence, which names the storage server where one is the reason.
+   * sentence, which names the storage server where one is the reason. `resumed`: of a machine of this size that is to go on
+   * from a saved state.
    */
-  compose(disk: DesiredDisk, start?: "boot" | "resume"): Promise<ComposedDisk>;
+  compose(disk: DesiredDisk, resumed?: MachineSize): Promise<ComposedDisk>;
   /** The name of the block node that `compose` made for the disk. */
   node(disk: DesiredDisk): string;
   /** Forgets the credentials of a connection. Others that read the same volume keep theirs. */

@@ -70,7 +70,7 @@ export async function everyImage(places: ImagePlaces): Promise<readonly FoundIma
 /** What a host needs to boot a volume of this image directly; null: it has its own boot loader. */
 export function bootRecord({ manifest }: FoundImage, address: Ipv4, port: number): BootRecord | null {
   if (manifest.boot === null) return null;
-  const { commandLine, kernelSha256, initrdSha256, agent, saved } = manifest.boot;
+  const { commandLine, kernelSha256, initrdSha256, agent, saved, savedSizes } = manifest.boot;
   return {
     digest: manifest.digest,
     address,
@@ -80,5 +80,6 @@ export function bootRecord({ manifest }: FoundImage, address: Ipv4, port: number
     ...(initrdSha256 === undefined ? {} : { initrdSha256 }),
     ...(agent === undefined ? {} : { agent }),
     ...(saved === undefined ? {} : { saved }),
+    ...(savedSizes === undefined ? {} : { savedSizes }),
   };
 }

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Attachment, SavedState } from "../../../../core/documents/vocabulary.ts";
+import type { SavedState } from "../../../../core/documents/saved-state.ts";
+import type { Attachment } from "../../../../core/documents/vocabulary.ts";
 import { ipv4, uid } from "../../../../model/cell/identifiers.ts";
 import type { ComposedDisk } from "../../storage/driver.ts";
 import type { MachineSpecification } from "../driver.ts";
 import type { MachinePlaces } from "../process/arguments.ts";
-import { resumeArguments, resumeObstacle } from "./resume.ts";
+import { Resumption, resumeArguments, resumeObstacle } from "./resume.ts";
 import { formOf, savedForm, savedMachineArguments } from "./saved-machine.ts";
 
 const here = { engine: "QEMU 7.2, emulated", form: formOf(savedForm, "tcg") };
@@ -60,6 +61,53 @@ test("a machine goes on from a saved state only where everything is as it was, a
     resumeObstacle(machine({ disks: [disk({ attachment: written })] }), here) ?? "",
     /may have been written/,
   );
+});
+
+test("an image whose guest only reads its disk has a state for each size, right for every start and on a larger disk", () => {
+  const size = { memoryMiB: 256, cpus: 2 };
+  const means = { ...here, form: formOf({ ...size, readsOnly: true }, "tcg") };
+  const state: SavedState = { ...saved, ...means, ...size, readsOnly: true };
+  const { pristine: _, boot, ...written } = attachment();
+  const { saved: __, ...record } = boot ?? assert.fail();
+  const service = (changes: Partial<Attachment>, wanted: Partial<MachineSpecification> = size): MachineSpecification =>
+    machine({
+      disks: [disk({ attachment: { ...written, boot: { ...record, savedSizes: [state] }, ...changes } })],
+      ...wanted,
+    });
+  assert.equal(resumeObstacle(service({}), means), null);
+  assert.equal(resumeObstacle(service({ sizeMiB: 192 }), means), null);
+  assert.match(resumeObstacle(service({ sizeMiB: 63 }), means) ?? "", /of 64 MiB, and its disk has 63/);
+  assert.match(
+    resumeObstacle(service({}, { memoryMiB: 160 }), here) ?? "",
+    /no state for x\.memory 160 and x\.cpus 1, but for 256 and 2/,
+  );
+  const args = resumeArguments(
+    service({}),
+    "tcg",
+    {
+      ...{ qmpSocket: "/q", agentSocket: "/a", serialSocket: "/c", seedImage: "/seed" },
+      ...{ tapDescriptors: [], kernelDescriptor: 6, initrdDescriptor: 7 },
+    },
+    3,
+    "/i",
+  );
+  assert.equal(args[args.indexOf("-m") + 1], "size=256M");
+  assert.equal(args[args.indexOf("-smp") + 1], "2");
+});
+
+test("a VM boots once after a guest that went on from a state ended by itself", async () => {
+  const resumption = new Resumption();
+  const vm = machine();
+  const isDoubted = async (): Promise<boolean> => /ended by itself/.test((await resumption.obstacle(vm, "tcg")) ?? "");
+  resumption.began(vm);
+  resumption.ended(vm.vm, vm.incarnation, false);
+  assert.equal(await isDoubted(), false, "whoever ends it says nothing about its state");
+  resumption.ended(vm.vm, vm.incarnation, true);
+  assert.equal(await isDoubted(), false, "one that booted, too");
+  resumption.began(vm);
+  resumption.ended(vm.vm, vm.incarnation, true);
+  assert.equal(await isDoubted(), true);
+  assert.equal(await isDoubted(), false);
 });
 
 test("the machine that waits for a state has the saved form, and what is its own is not plugged in yet", () => {

@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { closeSync } from "node:fs";
 import { stat, truncate } from "node:fs/promises";
+import { type SavedState, savedFor } from "../../../../core/documents/saved-state.ts";
+import type { Uid } from "../../../../model/cell/identifiers.ts";
 import type { Json } from "../../../../model/json/json.ts";
 import type { ComposedDisk, SavedFiles } from "../../storage/driver.ts";
 import type { Accelerator, MachineSpecification } from "../driver.ts";
@@ -8,11 +10,12 @@ import { openIdentityPort } from "../guest/identity-port.ts";
 import { bootSequence, type MachinePlaces, machineName, machineUuid, sandboxArguments } from "../process/arguments.ts";
 import { sealMemory } from "../process/sealed-memory.ts";
 import type { Qmp } from "../qmp.ts";
-import { engineOf, formOf, plugPorts, savedForm, savedMachineArguments, seedBytes } from "./saved-machine.ts";
+import { engineOf, formOf, plugPorts, type SavedForm, savedMachineArguments, seedBytesOf } from "./saved-machine.ts";
 
 /**
  * Start from a saved state. The state of the guest image is one of a guest that has booted, has no identity, no network
  * card, and has only read its disk. It is right for exactly one start: the first one on an unwritten copy of that disk.
+ * That of an image whose guest never writes to its disk, as the services', is right for every start (`readsOnly`).
  *
  *   load (CPUs stopped) → run → the guest becomes itself (name, keys, random numbers, clock, data) → network cards → disks
  *
@@ -33,17 +36,35 @@ const furtherDisks = (machine: MachineSpecification): readonly ComposedDisk[] =>
   return machine.disks.filter((disk) => disk !== boot);
 };
 
+const savedOf = (machine: MachineSpecification): SavedState | undefined => {
+  const boot = bootSequence(machine.disks)[0]?.desired.attachment.boot ?? null;
+  return boot === null ? undefined : savedFor(boot, machine);
+};
+/** The form that its state must have. */
+const formFor = (machine: MachineSpecification): SavedForm => {
+  const { memoryMiB, cpus } = machine;
+  return { memoryMiB, cpus, ...(savedOf(machine)?.readsOnly === true ? { readsOnly: true } : {}) };
+};
+
+const noState = ({ memoryMiB, cpus }: MachineSpecification, sizes: readonly SavedState[]): string =>
+  sizes.length === 0
+    ? "the image of its disk has no saved state"
+    : `the image of its disk has no state for x.memory ${memoryMiB} and x.cpus ${cpus}, but for ${sizes
+        .map((size) => `${size.memoryMiB} and ${size.cpus}`)
+        .join(", ")}`;
+
 /** Why this machine cannot go on from a saved state, as the rest of a sentence; null: it can. */
 export const resumeObstacle = (machine: MachineSpecification, here: ResumeMeans): string | null => {
   const [disk] = bootSequence(machine.disks);
   if (disk === undefined) return "it has no disk to boot from";
   const { attachment } = disk.desired;
-  const saved = attachment.boot?.saved;
-  if (disk.boot === null || saved === undefined) return "the image of its disk has no saved state";
-  if (attachment.pristine !== true) return "its disk may have been written since it was made from the image";
+  const saved = savedOf(machine);
+  if (disk.boot === null || saved === undefined) return noState(machine, attachment.boot?.savedSizes ?? []);
+  if (attachment.pristine !== true && saved.readsOnly !== true)
+    return "its disk may have been written since it was made from the image";
   if (saved.memoryMiB !== machine.memoryMiB || saved.cpus !== machine.cpus)
     return `the state was saved with x.memory ${saved.memoryMiB} and x.cpus ${saved.cpus}, and it has ${machine.memoryMiB} and ${machine.cpus}`;
-  if (saved.diskMiB !== attachment.sizeMiB)
+  if (saved.readsOnly === true ? saved.diskMiB > attachment.sizeMiB : saved.diskMiB !== attachment.sizeMiB)
     return `the state was saved with a disk of ${saved.diskMiB} MiB, and its disk has ${attachment.sizeMiB} MiB`;
   if (saved.engine !== here.engine) return `the state was saved by ${saved.engine}, and this host has ${here.engine}`;
   if (saved.form !== here.form) return "the state was saved by another release of this software";
@@ -98,7 +119,7 @@ export const resumeArguments = (
       "-netdev",
       `tap,id=net${index},fd=${places.tapDescriptors[index]},vhost=off`,
     ]),
-    ...savedMachineArguments(savedForm, accelerator, {
+    ...savedMachineArguments(machine, accelerator, {
       qmpSocket: places.qmpSocket,
       agentSocket: places.agentSocket,
       serialSocket: places.serialSocket,
@@ -123,11 +144,29 @@ const memoriesKept = 4;
 /** What one driver needs to resume machines: what this host is, and the saved memories that it has used. */
 export class Resumption {
   readonly #memories = new Map<string, number>();
+  /** Machines that run and were resumed, by VM, and VMs whose last one ended by itself. */
+  readonly #resumed = new Map<Uid, number>();
+  readonly #failed = new Set<Uid>();
   #engine: { readonly program: string | null; readonly engine: Promise<string> } | null = null;
 
   /** Why this machine cannot be resumed, as the rest of a sentence; null: it can. */
   async obstacle(machine: MachineSpecification, accelerator: Accelerator): Promise<string | null> {
-    return resumeObstacle(machine, { engine: await this.#here(accelerator), form: formOf(savedForm, accelerator) });
+    if (this.#failed.delete(machine.vm)) return "its guest ended by itself when it last went on from it";
+    return resumeObstacle(machine, {
+      engine: await this.#here(accelerator),
+      form: formOf(formFor(machine), accelerator),
+    });
+  }
+
+  began({ vm, incarnation }: MachineSpecification): void {
+    this.#resumed.set(vm, incarnation);
+  }
+
+  /** `byItself`: its guest turned itself off, or could not go on. The next one of that VM boots: a state may be to blame. */
+  ended(vm: Uid, incarnation: number, byItself: boolean): void {
+    if (this.#resumed.get(vm) !== incarnation) return;
+    this.#resumed.delete(vm);
+    if (byItself) this.#failed.add(vm);
   }
 
   /** Asked again when QEMU was upgraded while this process goes on. */
@@ -161,7 +200,8 @@ export class Resumption {
 }
 
 /** A guest that is resumed believes that its seed has the size that it had. Throws a sentence when it is larger. */
-export const padSeed = async (file: string): Promise<void> => {
+export const padSeed = async (file: string, machine: MachineSpecification): Promise<void> => {
+  const seedBytes = seedBytesOf(formFor(machine));
   const { size } = await stat(file);
   if (size > seedBytes)
     throw new Error(`x.data makes a volume of ${size} bytes, and the saved state was made with one of ${seedBytes}`);

@@ -16,14 +16,20 @@ import { acceleratorArguments } from "../process/arguments.ts";
 export interface SavedForm {
   readonly memoryMiB: number;
   readonly cpus: number;
+  /** As in `SavedState`. */
+  readonly readsOnly?: true;
 }
 
 /** Sizes of the machine that the tiny image is saved with. */
 export const savedForm: SavedForm = { memoryMiB: 128, cpus: 1 };
 /** Free ports, for network cards and further disks. */
 export const plugPorts = 8;
-/** The seed volume's size: a guest that is resumed believes that its disks have the size that they had. */
-export const seedBytes = 4 * 1024 * 1024;
+/**
+ * The seed volume's size: a guest that is resumed believes that its disks have the size that they had. That of a service VM
+ * holds the stores that it is born with, some 10 MiB; what is not written takes no room.
+ */
+export const seedBytesOf = ({ readsOnly }: Pick<SavedForm, "readsOnly">): number =>
+  (readsOnly === true ? 64 : 4) * 1024 * 1024;
 
 export interface SavedMachinePlaces {
   readonly qmpSocket: string;
@@ -109,7 +115,7 @@ export const formOf = (form: SavedForm, accelerator: Accelerator): string => {
   };
   const args = savedMachineArguments(form, accelerator, nothing);
   return createHash("sha256")
-    .update(JSON.stringify([args, seedBytes]))
+    .update(JSON.stringify([args, seedBytesOf(form)]))
     .digest("hex");
 };
 

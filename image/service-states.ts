@@ -1,0 +1,64 @@
+import { mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { type SavedState, savedPart } from "../core/documents/saved-state.ts";
+import { packMemory } from "../host/drivers/hypervisor/resume/packed-memory.ts";
+import type { SavedForm } from "../host/drivers/hypervisor/resume/saved-machine.ts";
+import type { ImageManifest } from "../runtime/installation.ts";
+import { digestOfFiles, sha256, textOf } from "./parts.ts";
+import { saveState, savingInputs } from "./save.ts";
+
+/** Sizes of service VMs (examples/root), and what processes they will run, so far as all of a size run the same. */
+const sizes: readonly (SavedForm & { readonly programs: readonly string[] })[] = [
+  { readsOnly: true, memoryMiB: 160, cpus: 1, programs: ["service"] },
+  // What its roles share, and Presence.
+  { readsOnly: true, memoryMiB: 256, cpus: 2, programs: ["service", "service"] },
+  { readsOnly: true, memoryMiB: 384, cpus: 2, programs: ["service", "service", "authority"] },
+];
+
+/**
+ * Saved states of the service image, one for each size of VM, beside its other files; those that are there stay while QEMU
+ * and the machine's form are what they were. The image is whole without them: machines then boot, and say why.
+ */
+export async function saveServiceStates(directory: string, progress: (message: string) => void): Promise<void> {
+  const ours = await digestOfFiles(import.meta.dirname, ["save.ts", "service-states.ts"]);
+  const inputs = `${ours} ${await savingInputs(sizes)}\n`;
+  const checked = join(directory, "saved");
+  if ((await textOf(checked)) === inputs) return;
+  const file = join(directory, "manifest.json");
+  const manifest = JSON.parse(await readFile(file, "utf8")) as ImageManifest;
+  if (manifest.boot === null) throw new Error(`image "${manifest.name}" has no recorded kernel to be saved with`);
+  const work = await mkdtemp(join(directory, ".saving-"));
+  try {
+    const savedSizes: SavedState[] = [];
+    for (const { programs, ...form } of sizes) {
+      progress(`service image: starting it once with ${form.memoryMiB} MiB, to save its state`);
+      const options = ` cells.save=${programs.join(",")}`;
+      const part = (name: "memory" | "state"): string =>
+        join(basename(work), name === "memory" ? name : savedPart(name, form));
+      const saving = { form, options, part };
+      const saved = await saveState(directory, manifest, saving)
+        .then((state) => packed(state, join(work, "memory"), join(work, savedPart("memory", form))))
+        .catch((error: Error) => {
+          progress(`service image: no state with ${form.memoryMiB} MiB is saved: ${error.message}`);
+          return null;
+        });
+      if (saved !== null) savedSizes.push(saved);
+    }
+    for (const state of savedSizes)
+      for (const name of ["memory", "state"] as const)
+        await rename(join(work, savedPart(name, state)), join(directory, savedPart(name, state)));
+    const { savedSizes: _, ...boot } = manifest.boot;
+    const whole: ImageManifest = { ...manifest, boot: savedSizes.length === 0 ? boot : { ...boot, savedSizes } };
+    await writeFile(join(work, "manifest.json"), `${JSON.stringify(whole, null, 2)}\n`);
+    await rename(join(work, "manifest.json"), file);
+    if (savedSizes.length === sizes.length) await writeFile(checked, inputs);
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+async function packed(state: SavedState, memory: string, into: string): Promise<SavedState> {
+  await packMemory(memory, into);
+  await rm(memory);
+  return { ...state, memorySha256: await sha256(into) };
+}
