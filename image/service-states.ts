@@ -19,7 +19,12 @@ const sizes: readonly (SavedForm & { readonly programs: readonly string[] })[] =
  * Saved states of the service image, one for each size of VM, beside its other files; those that are there stay while QEMU
  * and the machine's form are what they were. The image is whole without them: machines then boot, and say why.
  */
-export async function saveServiceStates(directory: string, progress: (message: string) => void): Promise<void> {
+export const saveServiceStates = (directory: string, progress: (message: string) => void): Promise<void> =>
+  saveAll(directory, progress).catch((error: Error) =>
+    progress(`service image: no state of it is saved: ${error.message}`),
+  );
+
+async function saveAll(directory: string, progress: (message: string) => void): Promise<void> {
   const ours = await digestOfFiles(import.meta.dirname, ["save.ts", "service-states.ts"]);
   const inputs = `${ours} ${await savingInputs(sizes)}\n`;
   const checked = join(directory, "saved");
